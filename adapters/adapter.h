@@ -1,0 +1,73 @@
+/*
+ * What an adapter is: one protocol that a tool may speak. It sees a call, settles it exactly once, never retries and
+ * knows nothing of sagas.
+ *
+ * A promise stands behind each outcome: OUTCOME_FAILED and OUTCOME_RETRY say that nothing took effect. In doubt it is
+ * OUTCOME_UNKNOWN.
+ */
+#ifndef SAGAD_ADAPTERS_ADAPTER_H
+#define SAGAD_ADAPTERS_ADAPTER_H
+
+#include "base/arena.h"
+#include "base/errors.h"
+#include "base/key_place.h"
+#include "base/outcome.h"
+
+struct loop;
+struct http_client;
+struct call;
+
+struct adapter {
+    const char *name; /* the member of a tool that selects it: "http" */
+    size_t call_size; /* the engine allocates this much; struct call is its first member */
+
+    /*
+     * Mandatory. Check the settings of a tool at registration; add every fault found, pointers below `pointer`.
+     * Settings are templates: a string may be or hold ${ EXPR }, so only what is written plainly can be judged.
+     * Unknown members are faults. `place` is where the tool wants the key; KEY_PLACE_DEFAULT is always fine.
+     */
+    void (*check)(struct slice settings, struct slice pointer, enum key_place place, struct faults *faults);
+
+    /* Mandatory. Begin; later, and always exactly once, call call_settle(), never from inside begin(). */
+    void (*begin)(struct call *call);
+
+    /* May be NULL. The answer is not awaited any more: settle soon, with what is known. */
+    void (*cancel)(struct call *call);
+};
+
+/* What adapters share in one engine. */
+struct adapter_host {
+    struct loop *loop;
+    struct http_client *http;
+    size_t response_bytes_max; /* default 1 MiB */
+};
+
+struct call {
+    /* in; set by the engine, stays until settled */
+    const struct adapter *adapter;
+    struct adapter_host *host;
+    struct arena *arena;        /* lives as long as the call; for the answer too */
+    struct slice settings;      /* JSON; every ${ } rendered, secrets included: never log it */
+    struct slice args;          /* JSON */
+    struct slice key;           /* 36 characters */
+    enum key_place key_place;
+    struct slice key_name;      /* header, JSON Pointer, query parameter or variable; SLICE_NONE with KEY_PLACE_DEFAULT */
+    bool send_key;              /* false for reads and probes without a key of their own */
+    bool repeatable;            /* a second copy on the wire would be harmless (read, idempotent, keyed) */
+    int64_t timeout_ms;
+    int attempt;
+
+    /* out */
+    struct outcome outcome;     /* by the adapter's defaults; `result` is the default result */
+    struct slice response;      /* JSON of `.response`; SLICE_NONE when no complete answer came: then `outcome` is final */
+
+    void (*settled)(struct call *call); /* set by the engine */
+};
+
+/* The only way a call ends. Must be called exactly once, from the loop, never inside begin(). */
+void call_settle(struct call *call);
+
+const struct adapter *adapter_find(struct slice name); /* NULL when there is none of this name */
+const struct adapter *adapter_at(size_t index);        /* all of them, NULL behind the last */
+
+#endif

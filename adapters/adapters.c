@@ -1,0 +1,48 @@
+/* The table of the adapters that are compiled in, and the one way in which a call ends. */
+#include "adapters/adapter.h"
+#include "adapters/adapters.h"
+
+#include "base/json.h"
+
+static const struct adapter *const adapters[] = {
+    &adapter_http,
+    &adapter_exec,
+    &adapter_builtin,
+};
+
+const struct adapter *adapter_at(size_t index)
+{
+    return index < COUNT_OF(adapters) ? adapters[index] : NULL;
+}
+
+const struct adapter *adapter_find(struct slice name)
+{
+    for (size_t i = 0; i < COUNT_OF(adapters); i++) {
+        if (slice_is(name, adapters[i]->name)) {
+            return adapters[i];
+        }
+    }
+    return NULL;
+}
+
+/* A broken promise of an adapter is a bug of ours and is caught here, before it becomes somebody's second payment. */
+static void outcome_verify(const struct call *call)
+{
+    const struct outcome *outcome = &call->outcome;
+
+    CHECK((unsigned)outcome->kind < OUTCOME_KIND_COUNT);
+    CHECK(outcome->kind != OUTCOME_ABSENT); /* only a probe's conditions can say that */
+    CHECK(!outcome->unsent || outcome->kind == OUTCOME_RETRY || outcome->kind == OUTCOME_FAILED);
+    CHECK(outcome->kind == OUTCOME_COMPLETED || outcome->error.len > 0);
+    INVARIANT(!outcome->result.ptr || json_check(outcome->result, &(struct json_limits){SIZE_MAX, 256, SIZE_MAX, 400}, NULL) == ERR_OK);
+}
+
+void call_settle(struct call *call)
+{
+    void (*settled)(struct call *call) = call->settled;
+
+    CHECK(settled); /* NULL: this call was settled before */
+    outcome_verify(call);
+    call->settled = NULL;
+    settled(call);
+}

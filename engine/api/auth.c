@@ -1,0 +1,206 @@
+/* The tokens file is checked as strictly as a definition: a misspelt role must not quietly become a right. */
+#include "api/auth.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/instant.h"
+#include "base/json.h"
+
+#define TOKENS_FILE_BYTES_MAX (1 << 20)
+#define TOKENS_MAX 1000
+
+const char *role_name(enum role role)
+{
+    static const char *const names[] = {
+#define X(id, name) [id] = name,
+        ROLE_MAP(X)
+#undef X
+    };
+
+    CHECK(role < ROLE_COUNT);
+    return names[role];
+}
+
+bool role_parse(struct slice name, enum role *out)
+{
+    for (int role = ROLE_NONE + 1; role < ROLE_COUNT; role++) {
+        if (slice_is(name, role_name((enum role)role))) {
+            *out = (enum role)role;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool name_is_good(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        unsigned char c = (unsigned char)name.ptr[i];
+
+        if (c <= 0x20 || c >= 0x7f) {
+            return false;
+        }
+    }
+    return name.len > 0 && name.len <= 128;
+}
+
+static void token_read(struct slice row, struct slice at, struct tokens *tokens, struct faults *faults)
+{
+    struct token token = {0};
+    struct arena *arena = &tokens->arena;
+    struct json_walk walk = json_walk(row);
+    struct slice member, value;
+    bool has_digest = false;
+
+    if (json_type(row) != JSON_OBJECT) {
+        faults_add(faults, at, "a token is an object");
+        return;
+    }
+    while (json_next_member(&walk, &member, &value)) {
+        struct slice place = json_pointer_join(arena, at, member), text = json_string(value, arena);
+
+        if (slice_is(member, "name")) {
+            token.name = text;
+        } else if (slice_is(member, "namespace")) {
+            token.namespace = text;
+        } else if (slice_is(member, "sha256")) {
+            has_digest = text.ptr && text.len == 64 && digest_from_hex(text, &token.digest);
+        } else if (slice_is(member, "role")) {
+            if (!text.ptr || !role_parse(text, &token.role)) {
+                faults_add(faults, place, "a role is one of reader, agent, operator, admin");
+            }
+        } else if (slice_is(member, "expires_at")) {
+            if (!text.ptr || !instant_parse(text, &token.expires_ms)) {
+                faults_add(faults, place, "not an RFC 3339 instant such as 2027-01-31T00:00:00Z");
+            }
+        } else {
+            faults_add(faults, place, "unknown member; a token has name, sha256, namespace, role and expires_at");
+        }
+    }
+    if (!token.name.ptr || !name_is_good(token.name)) {
+        faults_add(faults, at, "name is missing, or not 1 to 128 printable characters without spaces");
+    }
+    if (!token.namespace.ptr || !name_is_good(token.namespace)) {
+        faults_add(faults, at, "namespace is missing, or not 1 to 128 printable characters without spaces");
+    }
+    if (!has_digest) {
+        faults_add(faults, at, "sha256 is missing, or not 64 hexadecimal digits (`sagactl token new` prints a row)");
+    }
+    if (token.role == ROLE_NONE && !json_member(row, "role").ptr) {
+        faults_add(faults, at, "role is missing");
+    }
+    for (size_t i = 0; has_digest && i < tokens->count; i++) {
+        if (digest_equal(&tokens->items[i].digest, &token.digest)) {
+            faults_add(faults, at, "the same token stands in the file twice");
+        }
+    }
+    tokens->items[tokens->count++] = token;
+}
+
+static enum err_code refuse(const struct faults *faults, struct err *err)
+{
+    enum err_code code = err_set(err, ERR_CONFIG, "the tokens file is wrong");
+    char text[400];
+    size_t len = 0;
+
+    for (size_t i = 0; i < faults->count && len < sizeof(text) - 1; i++) {
+        int n = snprintf(text + len, sizeof(text) - len, "%s%.*s: %.*s", i ? "; " : "", SLICE_ARG(faults->items[i].pointer),
+                         SLICE_ARG(faults->items[i].detail));
+
+        len += n > 0 ? (size_t)n : 0;
+    }
+    err_detail(err, "%s", text);
+    err_hint(err, "it is {\"tokens\": [{\"name\", \"sha256\", \"namespace\", \"role\", \"expires_at\"?}]}");
+    return code;
+}
+
+enum err_code tokens_parse(struct slice text, struct tokens *out, struct err *err)
+{
+    struct tokens tokens = {0};
+    struct faults faults;
+
+    arena_init(&tokens.arena, 4096);
+    faults_init(&faults, &tokens.arena);
+    if (json_check(text, &json_limits_default, err) != ERR_OK) {
+        arena_fini(&tokens.arena);
+        if (err) {
+            err->code = ERR_CONFIG;
+        }
+        return err_context(err, "the tokens file");
+    }
+    text = arena_slice(&tokens.arena, text);
+    struct slice rows = json_member(text, "tokens");
+
+    if (json_type(text) != JSON_OBJECT || json_type(rows) != JSON_ARRAY || json_count(text) != 1) {
+        faults_add(&faults, SLICE(""), "must be an object with the one member \"tokens\", an array");
+    } else if (json_count(rows) > TOKENS_MAX) {
+        faults_add(&faults, SLICE("/tokens"), "more than %d tokens", TOKENS_MAX);
+    } else {
+        struct json_walk walk = json_walk(rows);
+        struct slice row;
+
+        tokens.items = arena_array(&tokens.arena, json_count(rows) + 1, sizeof(*tokens.items));
+        for (size_t i = 0; json_next_element(&walk, &row); i++) {
+            token_read(row, arena_printf(&tokens.arena, "/tokens/%zu", i), &tokens, &faults);
+        }
+    }
+    if (faults.count > 0) {
+        enum err_code code = refuse(&faults, err);
+
+        arena_fini(&tokens.arena);
+        return code;
+    }
+    tokens_fini(out);
+    *out = tokens;
+    return ERR_OK;
+}
+
+enum err_code tokens_load(const char *path, struct tokens *out, struct err *err)
+{
+    FILE *file = fopen(path, "re");
+
+    if (!file) {
+        enum err_code code = err_set(err, ERR_CONFIG, "the tokens file %s cannot be read", path);
+
+        err_detail(err, "%s", strerror(errno));
+        return code;
+    }
+    char *bytes = memory_alloc(TOKENS_FILE_BYTES_MAX + 1);
+    size_t len = fread(bytes, 1, TOKENS_FILE_BYTES_MAX + 1, file);
+    bool failed = ferror(file) != 0 || len > TOKENS_FILE_BYTES_MAX;
+    enum err_code code;
+
+    (void)fclose(file); /* only read from */
+    if (failed) {
+        code = err_set(err, ERR_CONFIG, "the tokens file %s cannot be read, or is larger than 1 MiB", path);
+    } else {
+        code = tokens_parse((struct slice){bytes, len}, out, err);
+        if (code != ERR_OK) {
+            code = err_context(err, "%s", path);
+        }
+    }
+    free(bytes);
+    return code;
+}
+
+void tokens_fini(struct tokens *tokens)
+{
+    arena_fini(&tokens->arena);
+    *tokens = (struct tokens){0};
+}
+
+const struct token *tokens_find(const struct tokens *tokens, struct slice text, int64_t now_ms)
+{
+    struct digest digest = digest_sha256(text);
+    const struct token *found = NULL;
+
+    for (size_t i = 0; i < tokens->count; i++) {
+        if (digest_equal(&tokens->items[i].digest, &digest)) {
+            found = &tokens->items[i];
+        }
+    }
+    return found && found->expires_ms && found->expires_ms <= now_ms ? NULL : found;
+}

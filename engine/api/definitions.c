@@ -1,0 +1,79 @@
+/* Definitions and tools: register, read. */
+#include "api/request.h"
+
+static void on_defined(struct engine_request *engine)
+{
+    struct api_request *request = container_of(engine, struct api_request, engine);
+
+    if (engine->code != ERR_OK) {
+        request_on_answer(engine);
+        return;
+    }
+    (void)request_of(engine);
+    request_answer_json(request, 200, arena_printf(request->arena, "{\"items\":%.*s}", SLICE_ARG(engine->answer)));
+}
+
+void handle_define(struct api_request *request)
+{
+    request->engine.in.define.document = request->body;
+    request_ask(request, engine_define, on_defined);
+}
+
+/*
+ * The engine keeps definitions in memory and gives all of a namespace, by name; the page is cut here. The cursor is the
+ * number of items before it, which is good enough for a list that changes by a person's hand.
+ */
+static void on_list(struct engine_request *engine)
+{
+    struct api_request *request = container_of(engine, struct api_request, engine);
+    uint64_t skip = (uint64_t)(uintptr_t)request->state;
+    struct json_walk walk;
+    struct slice item, from = SLICE_NONE, to = SLICE_NONE;
+    uint64_t n = 0;
+
+    if (engine->code != ERR_OK) {
+        request_on_answer(engine);
+        return;
+    }
+    (void)request_of(engine);
+    walk = json_walk(engine->answer);
+    while (n < skip + request->limit && json_next_element(&walk, &item)) {
+        if (n++ >= skip) {
+            from = from.ptr ? from : item;
+            to = item;
+        }
+    }
+    bool more = json_next_element(&walk, &item);
+    struct slice items = from.ptr ? (struct slice){from.ptr, (size_t)(to.ptr + to.len - from.ptr)} : SLICE("");
+
+    request_answer_items(request, arena_printf(request->arena, "[%.*s]", SLICE_ARG(items)),
+                         more ? arena_printf(request->arena, "%llu", (unsigned long long)n) : SLICE_NONE);
+}
+
+static void get(struct api_request *request, enum definition_kind kind)
+{
+    struct engine_request *engine = &request->engine;
+    uint64_t version = 0, skip = 0;
+
+    engine->in.definitions.kind = kind;
+    engine->in.definitions.name = request->params[0];
+    if (request->params[0].ptr) {
+        if (request_read_count(request, "version", 1, &version)) {
+            engine->in.definitions.version = version > INT32_MAX ? INT32_MAX : (uint32_t)version;
+            request_ask(request, engine_get_definitions, request_on_answer);
+        }
+    } else if (request_read_limit(request) && request_read_count(request, "cursor", 0, &skip)) {
+        request->state = (void *)(uintptr_t)skip;
+        request_ask(request, engine_get_definitions, on_list);
+    }
+}
+
+void handle_get_definitions(struct api_request *request)
+{
+    get(request, DEFINITION_SAGA);
+}
+
+void handle_get_tools(struct api_request *request)
+{
+    get(request, DEFINITION_TOOL);
+}

@@ -1,0 +1,102 @@
+/* Escalations: what waits for a person, and a person's answer. */
+#include "api/request.h"
+
+void handle_list_escalations(struct api_request *request)
+{
+    struct engine_request *engine = &request->engine;
+    struct slice status = request_query(request, "status");
+
+    if (!request_read_limit(request)) {
+        return;
+    }
+    if (status.ptr && !slice_is(status, "open")) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"status\" is not \"open\", the only one there is; leave it out for all");
+        return;
+    }
+    engine->in.escalations.number = 0;
+    engine->in.escalations.open_only = status.ptr != NULL;
+    engine->in.escalations.limit = request->limit;
+    engine->in.escalations.cursor = request_query(request, "cursor");
+    request_ask(request, engine_get_escalations, request_on_items);
+}
+
+static bool read_number(struct api_request *request, uint64_t *out)
+{
+    int64_t number = 0;
+
+    if (!slice_to_i64(request->params[0], &number) || number < 1) {
+        request_problem(request, ERR_NOT_FOUND, "there is no escalation \"%.*s\"", SLICE_ARG(request->params[0]));
+        return false;
+    }
+    *out = (uint64_t)number;
+    return true;
+}
+
+void handle_get_escalation(struct api_request *request)
+{
+    if (read_number(request, &request->engine.in.escalations.number)) {
+        request_ask(request, engine_get_escalations, request_on_answer);
+    }
+}
+
+struct resolve_state {
+    struct slice action, as, result, args, note, accept_double;
+};
+
+static void check_resolve(struct api_request *request, struct faults *faults)
+{
+    struct resolve_state *state = request->state;
+    struct engine_request *engine = &request->engine;
+    bool resolves = false;
+
+    if (state->action.ptr) {
+        struct slice action = json_string(state->action, request->arena);
+
+        if (!operator_action_parse(action, &engine->in.resolve.action)) {
+            faults_add(faults, SLICE("/action"), "an action is one of retry, probe, resolve, waive, skip, compensate, abandon");
+            return;
+        }
+        resolves = engine->in.resolve.action == OPERATOR_RESOLVE;
+        if (resolves && !state->as.ptr) {
+            faults_add(faults, SLICE("/as"), "resolve says what happened: \"as\" is \"happened\" or \"not_happened\"");
+        }
+        if (state->as.ptr && !resolves) {
+            faults_add(faults, SLICE("/as"), "only the action resolve takes \"as\"");
+        }
+        if (state->args.ptr && engine->in.resolve.action != OPERATOR_RETRY) {
+            faults_add(faults, SLICE("/args"), "only the action retry takes \"args\"");
+        }
+        if (state->accept_double.ptr && engine->in.resolve.action != OPERATOR_RETRY) {
+            faults_add(faults, SLICE("/accept_double"), "only the action retry takes \"accept_double\"");
+        }
+    }
+    engine->in.resolve.happened = json_string_is(state->as, "happened");
+    if (state->as.ptr && !engine->in.resolve.happened && !json_string_is(state->as, "not_happened")) {
+        faults_add(faults, SLICE("/as"), "\"as\" is \"happened\" or \"not_happened\"");
+    }
+    if (state->result.ptr && !(resolves && engine->in.resolve.happened)) {
+        faults_add(faults, SLICE("/result"), "only resolve as happened takes \"result\"");
+    }
+    (void)json_bool(state->accept_double, &engine->in.resolve.accept_double); /* stays false when absent */
+    engine->in.resolve.result = state->result;
+    engine->in.resolve.args = state->args;
+    engine->in.resolve.note = state->note.ptr ? json_string(state->note, request->arena) : SLICE_NONE;
+    if (state->note.ptr && slice_trim(engine->in.resolve.note).len == 0) {
+        faults_add(faults, SLICE("/note"), "say why, for those who read the log later");
+    }
+}
+
+void handle_resolve(struct api_request *request)
+{
+    struct resolve_state *state = arena_alloc(request->arena, sizeof(*state));
+    const struct member members[] = {
+        {"action", JSON_STRING, true, false, &state->action}, {"as", JSON_STRING, false, false, &state->as},
+        {"result", JSON_NONE, false, false, &state->result},  {"args", JSON_NONE, false, false, &state->args},
+        {"note", JSON_STRING, true, false, &state->note},     {"accept_double", JSON_BOOL, false, false, &state->accept_double},
+    };
+
+    request->state = state;
+    if (read_number(request, &request->engine.in.resolve.number) && request_read_body(request, members, COUNT_OF(members), check_resolve)) {
+        request_ask(request, engine_resolve, request_on_answer);
+    }
+}

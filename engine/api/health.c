@@ -1,0 +1,81 @@
+/* What machines ask: alive, ready, metrics, statistics, the description of this API. */
+#include "api/request.h"
+#include "api/openapi.h"
+#include "base/metric.h"
+
+#define METRICS_BYTES_MAX (1 << 20)
+
+void handle_livez(struct api_request *request)
+{
+    request_answer_json(request, 200, SLICE("{\"status\":\"alive\"}"));
+}
+
+void handle_readyz(struct api_request *request)
+{
+    struct engine_health health = {0};
+    struct buffer out;
+    struct json_writer w;
+
+    engine_health(request->api->engine, &health);
+    bool draining = health.draining || request->api->stopping;
+    bool ready = health.database && health.schema && health.leases && health.loaded && !draining;
+
+    buffer_init(&out, 4096);
+    json_writer_init(&w, &out);
+    json_object_begin(&w, NULL);
+    json_write_text(&w, "status", ready ? "ready" : "not_ready");
+    json_write_bool(&w, "database", health.database);
+    json_write_bool(&w, "schema", health.schema);
+    json_write_bool(&w, "leases", health.leases);
+    json_write_bool(&w, "loaded", health.loaded);
+    json_write_bool(&w, "draining", draining);
+    if (!ready && health.err.message[0]) {
+        json_write_text(&w, "reason", health.err.message);
+    }
+    json_object_end(&w);
+    struct slice text = arena_slice(request->arena, buffer_slice(&out));
+
+    buffer_fini(&out);
+    if (!ready) {
+        http_answer_header(request->exchange, "Retry-After", SLICE("2"));
+    }
+    request_answer_json(request, ready ? 200 : 503, text);
+}
+
+static void answer_text(struct api_request *request, const char *content_type, struct slice text)
+{
+    list_remove(&request->api->waiting, &request->link);
+    http_respond(request->exchange, 200, content_type, text);
+}
+
+void handle_metrics(struct api_request *request)
+{
+    struct buffer out;
+
+    buffer_init(&out, METRICS_BYTES_MAX);
+    metric_render(&out);
+    struct slice text = arena_slice(request->arena, buffer_slice(&out));
+
+    buffer_fini(&out);
+    answer_text(request, "text/plain; version=0.0.4; charset=utf-8", text);
+}
+
+void handle_get_stats(struct api_request *request)
+{
+    request_ask(request, engine_get_stats, request_on_answer);
+}
+
+void handle_openapi(struct api_request *request)
+{
+    request_answer_json(request, 200, (struct slice){api_openapi, (size_t)(api_openapi_end - api_openapi)});
+}
+
+void handle_root(struct api_request *request)
+{
+    answer_text(request, "text/plain; charset=utf-8",
+                SLICE("This is sagad, an engine for sagas.\n\n"
+                      "/v1/openapi.json  describes the API\n"
+                      "/readyz           says whether it is in order\n"
+                      "/metrics          counts, for Prometheus\n\n"
+                      "On a terminal, `sagactl --help` is the place to start.\n"));
+}

@@ -1,0 +1,273 @@
+/* Reading and ending a request: what every handler does the same way. */
+#include "api/request.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/instant.h"
+
+#define WAIT_MS_MAX (5 * 60 * 1000)
+#define LIMIT_DEFAULT 50
+#define LIMIT_MAX 500
+
+struct api_request *request_of(struct engine_request *engine)
+{
+    struct api_request *request = container_of(engine, struct api_request, engine);
+
+    request->engine_busy = false;
+    return request;
+}
+
+void request_ask(struct api_request *request, void (*ask)(struct engine *, struct engine_request *), void (*done)(struct engine_request *))
+{
+    CHECK(!request->engine_busy);
+    request->engine.done = done;
+    request->engine.code = ERR_OK;
+    request->engine_busy = true;
+    request->cancelled = false;
+    ask(request->api->engine, &request->engine);
+}
+
+void request_cancel(struct api_request *request)
+{
+    if (request->cancel) {
+        request->cancel(request);
+    } else if (request->engine_busy && !request->cancelled) {
+        request->cancelled = true;
+        engine_cancel(request->api->engine, &request->engine);
+    }
+}
+
+/* --- endings --- */
+
+static void request_end(struct api_request *request)
+{
+    CHECK(!request->engine_busy);
+    if (list_linked(&request->link)) {
+        list_remove(&request->api->waiting, &request->link);
+    }
+}
+
+void request_answer_json(struct api_request *request, int status, struct slice json)
+{
+    request_end(request);
+    http_respond(request->exchange, status, "application/json", json);
+}
+
+void request_answer_items(struct api_request *request, struct slice items, struct slice next_cursor)
+{
+    struct buffer out;
+    struct json_writer w;
+
+    buffer_init(&out, items.len + next_cursor.len * 6 + 64);
+    json_writer_init(&w, &out);
+    json_object_begin(&w, NULL);
+    json_write_raw(&w, "items", items);
+    json_write_slice(&w, "next_cursor", next_cursor);
+    json_object_end(&w);
+    struct slice text = arena_slice(request->arena, buffer_slice(&out));
+
+    buffer_fini(&out);
+    request_answer_json(request, 200, text);
+}
+
+void request_problem_of(struct api_request *request, const struct err *err, const struct faults *faults)
+{
+    request_end(request);
+    problem_respond(request->exchange, err, faults);
+}
+
+void request_problem(struct api_request *request, enum err_code code, const char *message, ...)
+{
+    char text[240];
+    struct err err = {0};
+    va_list arguments;
+
+    va_start(arguments, message);
+    (void)vsnprintf(text, sizeof(text), message, arguments);
+    va_end(arguments);
+    (void)err_set(&err, code, "%s", text);
+    request_problem_of(request, &err, NULL);
+}
+
+static bool engine_failed(struct api_request *request)
+{
+    if (request->engine.code == ERR_OK) {
+        return false;
+    }
+    request->engine.err.code = request->engine.code;
+    request_problem_of(request, &request->engine.err, &request->engine.faults);
+    return true;
+}
+
+void request_on_answer(struct engine_request *engine)
+{
+    struct api_request *request = request_of(engine);
+
+    if (!engine_failed(request)) {
+        request_answer_json(request, request->status ? request->status : 200, engine->answer);
+    }
+}
+
+void request_on_items(struct engine_request *engine)
+{
+    struct api_request *request = request_of(engine);
+
+    if (!engine_failed(request)) {
+        request_answer_items(request, engine->answer, engine->next_cursor);
+    }
+}
+
+/* --- reading --- */
+
+struct slice request_query(const struct api_request *request, const char *name)
+{
+    return http_exchange_query(request->exchange, name);
+}
+
+static bool member_find(const struct member *members, size_t count, struct slice name, size_t *index)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (slice_is(name, members[i].name)) {
+            *index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void members_read(struct api_request *request, const struct member *members, size_t count, struct faults *faults)
+{
+    struct json_walk walk = json_walk(request->body);
+    struct slice name_raw, value;
+
+    while (json_next_member(&walk, &name_raw, &value)) {
+        struct slice quoted = {name_raw.ptr - 1, name_raw.len + 2}, name = json_string(quoted, request->arena);
+        struct slice pointer = json_pointer_join(request->arena, SLICE(""), name);
+        size_t i = 0;
+
+        if (!member_find(members, count, name, &i)) {
+            faults_add(faults, pointer, "unknown member");
+        } else if (members[i].later) {
+            faults_add_not_supported(faults, pointer, members[i].name);
+        } else if (members[i].type != JSON_NONE && json_type(value) != members[i].type) {
+            faults_add(faults, pointer, "found %s, expected %s", json_type_name(json_type(value)), json_type_name(members[i].type));
+        } else {
+            *members[i].out = value;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (members[i].required && !json_member(request->body, members[i].name).ptr) {
+            faults_add(faults, SLICE(""), "the member \"%s\" is missing", members[i].name);
+        }
+    }
+}
+
+static bool only_not_supported(const struct faults *faults)
+{
+    for (size_t i = 0; i < faults->count; i++) {
+        if (!faults->items[i].not_supported) {
+            return false;
+        }
+    }
+    return faults->count > 0;
+}
+
+bool request_read_body(struct api_request *request, const struct member *members, size_t count,
+                       void (*more)(struct api_request *request, struct faults *faults))
+{
+    struct faults faults;
+    struct err err = {0};
+
+    faults_init(&faults, request->arena);
+    for (size_t i = 0; i < count; i++) {
+        if (members[i].out) {
+            *members[i].out = SLICE_NONE;
+        }
+    }
+    if (json_type(request->body) != JSON_OBJECT) {
+        faults_add(&faults, SLICE(""), "found %s, expected an object", json_type_name(json_type(request->body)));
+    } else {
+        members_read(request, members, count, &faults);
+        if (more) {
+            more(request, &faults);
+        }
+    }
+    if (faults.count == 0) {
+        return true;
+    }
+    if (only_not_supported(&faults)) {
+        (void)err_set(&err, ERR_UNSUPPORTED, "the body has members that this version does not support yet");
+    } else {
+        (void)err_set(&err, ERR_INVALID, "the body is wrong in %zu place%s, each named in \"errors\"", faults.count, faults.count == 1 ? "" : "s");
+    }
+    request_problem_of(request, &err, &faults);
+    return false;
+}
+
+bool request_read_wait(struct api_request *request)
+{
+    struct slice text = request_query(request, "wait");
+
+    request->wait_ms = 0;
+    if (!text.ptr) {
+        return true;
+    }
+    if (!duration_parse(text, &request->wait_ms) || request->wait_ms > WAIT_MS_MAX) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"wait\" is not a duration such as 5s or 500ms, at most 5m");
+        return false;
+    }
+    return true;
+}
+
+bool request_read_count(struct api_request *request, const char *name, uint64_t least, uint64_t *out)
+{
+    struct slice text = request_query(request, name);
+    int64_t value = 0;
+
+    if (!text.ptr) {
+        return true;
+    }
+    if (!slice_to_i64(text, &value) || value < 0 || (uint64_t)value < least) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"%s\" is not a whole number from %u on", name, (unsigned)least);
+        return false;
+    }
+    *out = (uint64_t)value;
+    return true;
+}
+
+bool request_read_limit(struct api_request *request)
+{
+    uint64_t limit = LIMIT_DEFAULT;
+
+    if (!request_read_count(request, "limit", 1, &limit)) {
+        return false;
+    }
+    if (limit > LIMIT_MAX) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"limit\" is larger than %d", LIMIT_MAX);
+        return false;
+    }
+    request->limit = (size_t)limit;
+    return true;
+}
+
+bool request_read_instant(struct api_request *request, const char *name, int64_t *out)
+{
+    struct slice text = request_query(request, name);
+
+    if (text.ptr && !instant_parse(text, out)) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"%s\" is not an RFC 3339 instant such as 2026-01-31T09:05:00Z", name);
+        return false;
+    }
+    return true;
+}
+
+bool request_read_saga_id(struct api_request *request, struct saga_id *out)
+{
+    if (!uuid_parse(request->params[0], &out->uuid)) {
+        request_problem(request, ERR_NOT_FOUND, "there is no saga with the id \"%.*s\"", SLICE_ARG(request->params[0]));
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,130 @@
+/* The table that schema/openapi.json describes; a test holds the two against each other. */
+#include "api/routes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/request.h"
+
+#define LIST "limit cursor"
+
+const struct route routes[] = {
+    {"POST", "/v1/sagas", ROLE_AGENT, "wait", handle_start_saga}, /* first: the hot one */
+    {"GET", "/v1/sagas/{id}", ROLE_READER, "wait", handle_get_saga},
+    {"GET", "/v1/sagas", ROLE_READER, LIST " status saga tag.* business_id since until step error", handle_list_sagas},
+    {"GET", "/v1/sagas/{id}/log", ROLE_READER, LIST " follow", handle_get_log},
+    {"POST", "/v1/sagas/{id}/abort", ROLE_AGENT, "", handle_abort_saga},
+    {"POST", "/v1/definitions", ROLE_ADMIN, "", handle_define},
+    {"GET", "/v1/definitions", ROLE_READER, LIST, handle_get_definitions},
+    {"GET", "/v1/definitions/{name}", ROLE_READER, "version", handle_get_definitions},
+    {"GET", "/v1/tools", ROLE_READER, LIST, handle_get_tools},
+    {"GET", "/v1/tools/{name}", ROLE_READER, "version", handle_get_tools},
+    {"GET", "/v1/operations", ROLE_READER, LIST " tool state run", handle_list_operations},
+    {"GET", "/v1/operations/{key}", ROLE_READER, "", handle_get_operation},
+    {"GET", "/v1/escalations", ROLE_READER, LIST " status", handle_list_escalations},
+    {"GET", "/v1/escalations/{n}", ROLE_READER, "", handle_get_escalation},
+    {"POST", "/v1/escalations/{n}/resolve", ROLE_OPERATOR, "", handle_resolve},
+    {"GET", "/v1/stats", ROLE_READER, "", handle_get_stats},
+    {"GET", "/metrics", ROLE_READER, "", handle_metrics},
+    {"GET", "/livez", ROLE_NONE, "", handle_livez},
+    {"GET", "/readyz", ROLE_NONE, "", handle_readyz},
+    {"GET", "/healthz", ROLE_NONE, "", handle_readyz},
+    {"GET", "/v1/openapi.json", ROLE_NONE, "", handle_openapi},
+    {"GET", "/", ROLE_NONE, "", handle_root},
+
+    {"POST", "/v1/sagas/{id}/calls", ROLE_AGENT, "", NULL},
+    {"POST", "/v1/sagas/{id}/complete", ROLE_AGENT, "", NULL},
+    {"POST", "/v1/sagas/{id}/signals/{name}", ROLE_AGENT, "", NULL},
+    {"POST", "/v1/sagas/{id}/pause", ROLE_OPERATOR, "", NULL},
+    {"POST", "/v1/sagas/{id}/resume", ROLE_OPERATOR, "", NULL},
+    {"POST", "/v1/operations", ROLE_AGENT, "", NULL},
+    {"POST", "/v1/operations/{key}/bypass", ROLE_OPERATOR, "", NULL},
+    {"GET", "/v1/approvals", ROLE_READER, "", NULL},
+    {"POST", "/v1/approvals/{n}", ROLE_OPERATOR, "", NULL},
+    {"POST", "/v1/bulk", ROLE_OPERATOR, "", NULL},
+    {"POST", "/v1/bulk/{n}/run", ROLE_OPERATOR, "", NULL},
+    {"POST", "/mcp", ROLE_AGENT, "", NULL},
+};
+const size_t route_count = COUNT_OF(routes);
+
+static struct slice part(const char **at, const char *end)
+{
+    const char *slash = memchr(*at, '/', (size_t)(end - *at));
+    struct slice found = {*at, (size_t)((slash ? slash : end) - *at)};
+
+    *at = slash ? slash + 1 : NULL;
+    return found;
+}
+
+static bool path_matches(const char *pattern, struct slice path, struct slice params[ROUTE_PARAMS_MAX])
+{
+    const char *p = pattern + 1, *p_end = pattern + strlen(pattern), *t = path.ptr + 1, *t_end = path.ptr + path.len;
+    size_t count = 0;
+
+    if (path.len == 0 || path.ptr[0] != '/') {
+        return false;
+    }
+    while (p && t) {
+        struct slice want = part(&p, p_end), have = part(&t, t_end);
+
+        if (want.len > 0 && want.ptr[0] == '{') {
+            if (have.len == 0) {
+                return false;
+            }
+            CHECK(count < ROUTE_PARAMS_MAX);
+            params[count++] = have;
+        } else if (!slice_equal(want, have)) {
+            return false;
+        }
+    }
+    return !p && !t;
+}
+
+static void allow(struct route_match *match, const char *method)
+{
+    size_t len = strlen(match->allow);
+
+    (void)snprintf(match->allow + len, sizeof(match->allow) - len, "%s%s", len ? ", " : "", method);
+    if (strcmp(method, "GET") == 0) {
+        allow(match, "HEAD");
+    }
+}
+
+void route_find(struct slice method, struct slice path, struct route_match *out)
+{
+    if (slice_is(method, "HEAD")) {
+        method = SLICE("GET");
+    }
+    *out = (struct route_match){0};
+    for (size_t i = 0; i < route_count; i++) {
+        struct slice params[ROUTE_PARAMS_MAX] = {{0}};
+
+        if (!path_matches(routes[i].pattern, path, params)) {
+            continue;
+        }
+        if (slice_is(method, routes[i].method)) {
+            out->route = &routes[i];
+            memcpy(out->params, params, sizeof(params));
+            out->path_known = true;
+            return;
+        }
+        out->path_known = true;
+        allow(out, routes[i].method);
+    }
+}
+
+bool route_allows_query(const struct route *route, struct slice name)
+{
+    const char *at = route->query;
+
+    while (*at) {
+        size_t len = strcspn(at, " ");
+
+        if (len > 1 && at[len - 1] == '*' ? name.len > len - 1 && memcmp(name.ptr, at, len - 1) == 0
+                                          : name.len == len && memcmp(name.ptr, at, len) == 0) {
+            return true;
+        }
+        at += len + (at[len] == ' ');
+    }
+    return false;
+}

@@ -1,0 +1,33 @@
+/* One table: method, path, least role, query parameters, handler. What is not in it does not exist. */
+#ifndef SAGAD_API_ROUTES_H
+#define SAGAD_API_ROUTES_H
+
+#include "api/auth.h"
+
+struct api_request;
+
+#define ROUTE_PARAMS_MAX 2
+
+struct route {
+    const char *method;
+    const char *pattern;  /* "/v1/sagas/{id}": a part in braces matches any one part that is not empty */
+    enum role least;
+    const char *query;    /* names allowed, separated by spaces; "tag.*" stands for all that begin so */
+    void (*handle)(struct api_request *request); /* NULL: a route of a later version */
+};
+
+extern const struct route routes[];
+extern const size_t route_count;
+
+struct route_match {
+    const struct route *route;             /* NULL: nothing matches */
+    struct slice params[ROUTE_PARAMS_MAX]; /* the parts in braces, in order */
+    bool path_known;                       /* the path exists, with other methods */
+    char allow[64];                        /* those methods: "GET, HEAD, POST" */
+};
+
+/* HEAD is answered wherever GET is. */
+void route_find(struct slice method, struct slice path, struct route_match *out);
+bool route_allows_query(const struct route *route, struct slice name);
+
+#endif

@@ -1,0 +1,305 @@
+/*
+ * The durable log of a saga: a page as JSON, or everything from a place on as server-sent events until the saga has ended.
+ *
+ * Following is one loop: ask for the entries behind `after`, write them, wait until they have left and a turn
+ * was committed, ask again. The engine's hint may be missed (another engine owns the shard), so each heartbeat looks too.
+ */
+#include "api/request.h"
+
+#include <string.h>
+
+#define PAGE_ENTRIES 200
+
+struct follow {
+    struct api_request *request;
+    struct engine_watch watch;
+    struct timer heartbeat;
+    uint64_t after;    /* the seq of the last entry written */
+    bool streaming;    /* http_stream_begin() was called */
+    bool changed;      /* there may be entries behind `after` */
+    bool writing;      /* what was written has not left yet */
+    bool over;         /* the last entry was written, or nobody listens any more */
+};
+
+static void follow_advance(struct follow *follow);
+
+static struct slice last_of(struct slice entries, size_t *count)
+{
+    struct json_walk walk = json_walk(entries);
+    struct slice entry, last = SLICE_NONE;
+
+    *count = 0;
+    while (json_next_element(&walk, &entry)) {
+        last = entry;
+        (*count)++;
+    }
+    return last;
+}
+
+static uint64_t seq_of(struct slice entry)
+{
+    int64_t seq = 0;
+
+    (void)json_i64(json_member(entry, "seq"), &seq); /* every entry has one; 0 ends a page early at worst */
+    return (uint64_t)seq;
+}
+
+/* --- a page --- */
+
+static void on_page(struct engine_request *engine)
+{
+    struct api_request *request = container_of(engine, struct api_request, engine);
+    size_t count = 0;
+
+    if (engine->code != ERR_OK) {
+        request_on_answer(engine);
+        return;
+    }
+    (void)request_of(engine);
+    struct slice last = last_of(engine->answer, &count);
+    bool more = count >= request->limit;
+
+    request_answer_items(request, engine->answer,
+                         more ? arena_printf(request->arena, "%llu", (unsigned long long)seq_of(last)) : SLICE_NONE);
+}
+
+/* --- following --- */
+
+static void follow_end(struct follow *follow)
+{
+    struct api_request *request = follow->request;
+
+    engine_watch_remove(request->api->engine, &follow->watch);
+    timer_stop(request->api->loop, &follow->heartbeat);
+    if (list_linked(&request->link)) {
+        list_remove(&request->api->waiting, &request->link);
+    }
+}
+
+/* JSON may hold line ends between its tokens, and a line end ends a field: one "data:" a line. */
+static void put_data(struct buffer *out, struct slice json)
+{
+    size_t begin = 0;
+
+    for (size_t i = 0; i <= json.len; i++) {
+        if (i < json.len && json.ptr[i] != '\n' && json.ptr[i] != '\r') {
+            continue;
+        }
+        buffer_put_text(out, "data: ");
+        buffer_put(out, json.ptr + begin, i - begin);
+        buffer_put_char(out, '\n');
+        begin = i + 1;
+    }
+}
+
+static bool is_final(struct slice type)
+{
+    return json_string_is(type, "saga.completed") || json_string_is(type, "saga.compensated") || json_string_is(type, "saga.abandoned");
+}
+
+static void put_entry(struct follow *follow, struct buffer *out, struct slice entry)
+{
+    struct slice type = json_member(entry, "type");
+
+    follow->after = seq_of(entry);
+    buffer_printf(out, "id: %llu\nevent: %.*s\n", (unsigned long long)follow->after, (int)(type.len > 2 ? type.len - 2 : 0), type.ptr + 1);
+    put_data(out, entry);
+    buffer_put_char(out, '\n');
+    follow->over |= is_final(type);
+}
+
+static void follow_write(struct follow *follow, struct slice entries)
+{
+    struct json_walk walk = json_walk(entries);
+    struct slice entry;
+    struct buffer out;
+    size_t count = 0;
+
+    buffer_init(&out, entries.len * 8 + 4096);
+    while (json_next_element(&walk, &entry)) {
+        put_entry(follow, &out, entry);
+        count++;
+    }
+    if (count >= PAGE_ENTRIES) {
+        follow->changed = true;
+    }
+    if (count > 0) {
+        follow->writing = true;
+        http_stream_write(follow->request->exchange, buffer_slice(&out));
+    }
+    buffer_fini(&out);
+}
+
+static void on_changed(struct engine_watch *watch, uint64_t seq, bool ended)
+{
+    struct follow *follow = container_of(watch, struct follow, watch);
+
+    (void)ended; /* the last entry says so itself */
+    if (seq > follow->after) {
+        follow->changed = true;
+        follow_advance(follow);
+    }
+}
+
+static void on_heartbeat(struct timer *timer)
+{
+    struct follow *follow = container_of(timer, struct follow, heartbeat);
+    struct api_request *request = follow->request;
+
+    if (follow->streaming && !follow->over) {
+        follow->writing = true;
+        http_stream_write(request->exchange, SLICE(": still here\n\n"));
+    }
+    follow->changed = true;
+    timer_start(request->api->loop, timer, request->api->heartbeat_ms, on_heartbeat);
+    follow_advance(follow);
+}
+
+static void on_drained(struct http_exchange *exchange)
+{
+    struct follow *follow = ((struct api_request *)exchange->context)->state;
+
+    follow->writing = false;
+    follow_advance(follow);
+}
+
+static void follow_stream(struct follow *follow, struct slice entries)
+{
+    if (!follow->streaming) {
+        http_answer_header(follow->request->exchange, "Cache-Control", SLICE("no-store"));
+        http_stream_begin(follow->request->exchange, 200, "text/event-stream");
+        follow->streaming = true;
+    }
+    follow_write(follow, entries);
+    follow_advance(follow);
+}
+
+/* Nothing behind Last-Event-ID: either nothing yet, or the saga has ended; 204 tells a browser not to come again. */
+static void on_nothing_new(struct engine_request *engine)
+{
+    struct api_request *request = request_of(engine);
+    struct follow *follow = request->state;
+
+    if (engine->code != ERR_OK) {
+        follow_end(follow);
+        request_problem_of(request, &engine->err, NULL);
+    } else if (json_type(json_member(engine->answer, "ended_at")) == JSON_STRING) {
+        follow_end(follow);
+        http_respond(request->exchange, 204, NULL, SLICE_NONE);
+    } else {
+        follow_stream(follow, SLICE("[]"));
+    }
+}
+
+static void on_entries(struct engine_request *engine)
+{
+    struct api_request *request = request_of(engine);
+    struct follow *follow = request->state;
+
+    if (engine->code != ERR_OK && !follow->streaming) {
+        follow_end(follow);
+        engine->err.code = engine->code;
+        request_problem_of(request, &engine->err, NULL);
+    } else if (engine->code != ERR_OK) { /* the database is away, or nobody listens: the client comes again with Last-Event-ID */
+        follow->over = true;
+        follow_advance(follow);
+    } else if (!follow->streaming && json_count(engine->answer) == 0) {
+        struct saga_id id = engine->in.log.id;
+
+        engine->in.get.id = id;
+        engine->in.get.wait_ms = 0;
+        request_ask(request, engine_get_saga, on_nothing_new);
+    } else {
+        follow_stream(follow, engine->answer);
+    }
+}
+
+static void follow_advance(struct follow *follow)
+{
+    struct api_request *request = follow->request;
+
+    if (request->engine_busy) {
+        return; /* its answer advances */
+    }
+    if (follow->over) {
+        follow_end(follow);
+        http_stream_end(request->exchange);
+    } else if (follow->changed && !follow->writing) {
+        follow->changed = false;
+        request->engine.in.log.id = follow->watch.id;
+        request->engine.in.log.after_seq = follow->after;
+        request->engine.in.log.limit = PAGE_ENTRIES;
+        request_ask(request, engine_get_log, on_entries);
+    }
+}
+
+static void follow_cancel(struct api_request *request)
+{
+    struct follow *follow = request->state;
+
+    if (follow->over) {
+        return; /* the client left and the service stops: once is enough */
+    }
+    follow->over = true;
+    if (request->engine_busy) {
+        engine_cancel(request->api->engine, &request->engine);
+    } else {
+        follow_advance(follow);
+    }
+}
+
+static void follow_begin(struct api_request *request, struct saga_id id, uint64_t after)
+{
+    struct follow *follow = arena_alloc(request->arena, sizeof(*follow));
+
+    follow->request = request;
+    follow->after = after;
+    follow->changed = true;
+    follow->watch.id = id;
+    follow->watch.changed = on_changed;
+    request->state = follow;
+    request->cancel = follow_cancel;
+    request->exchange->on_drained = on_drained;
+    engine_watch_add(request->api->engine, &follow->watch); /* first, so that nothing is missed */
+    timer_start(request->api->loop, &follow->heartbeat, request->api->heartbeat_ms, on_heartbeat);
+    follow_advance(follow);
+}
+
+static bool wants_stream(struct api_request *request, bool *out)
+{
+    struct slice follow = request_query(request, "follow"), accept = http_exchange_header(request->exchange, "accept");
+
+    if (follow.ptr && !slice_is(follow, "true") && !slice_is(follow, "false")) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"follow\" is true or false");
+        return false;
+    }
+    *out = slice_is(follow, "true") || (!follow.ptr && accept.ptr && memmem(accept.ptr, accept.len, "text/event-stream", 17) != NULL);
+    return true;
+}
+
+void handle_get_log(struct api_request *request)
+{
+    struct engine_request *engine = &request->engine;
+    struct slice last_id = http_exchange_header(request->exchange, "last-event-id");
+    struct saga_id id;
+    uint64_t after = 0;
+    bool stream = false;
+
+    if (!request_read_saga_id(request, &id) || !request_read_limit(request) || !request_read_count(request, "cursor", 0, &after) ||
+        !wants_stream(request, &stream)) {
+        return;
+    }
+    if (stream) {
+        int64_t seq = 0;
+
+        if (last_id.ptr && slice_to_i64(last_id, &seq) && seq > 0) {
+            after = (uint64_t)seq;
+        }
+        follow_begin(request, id, after);
+        return;
+    }
+    engine->in.log.id = id;
+    engine->in.log.after_seq = after;
+    engine->in.log.limit = request->limit;
+    request_ask(request, engine_get_log, on_page);
+}

@@ -1,0 +1,241 @@
+/* Sagas: start, read, list, abort. POST /v1/sagas is the hot path: one check and one walk over the body, no copy of a payload. */
+#include "api/request.h"
+
+#define BUSINESS_ID_BYTES_MAX 256
+#define TAGS_MAX 32
+
+struct start_state {
+    struct slice saga, input, id, tags, version;
+};
+
+/* --- answers --- */
+
+static void on_saga(struct engine_request *engine)
+{
+    struct api_request *request = container_of(engine, struct api_request, engine);
+
+    if (engine->code == ERR_TIMEOUT && request->wait_ms > 0) { /* the wait was broken off: answer with the saga as it is */
+        (void)request_of(engine);
+        request->wait_ms = 0;
+        engine->in.get.wait_ms = 0;
+        request_ask(request, engine_get_saga, on_saga);
+        return;
+    }
+    request_on_answer(engine);
+}
+
+static void ask_saga(struct api_request *request, struct saga_id id)
+{
+    if (request->api->stopping) {
+        request->wait_ms = 0;
+    }
+    request->engine.in.get.id = id;
+    request->engine.in.get.wait_ms = request->wait_ms;
+    request_ask(request, engine_get_saga, on_saga);
+}
+
+void handle_get_saga(struct api_request *request)
+{
+    struct saga_id id;
+
+    if (request_read_saga_id(request, &id) && request_read_wait(request)) {
+        ask_saga(request, id);
+    }
+}
+
+/* --- start --- */
+
+/* The start is durable, whatever becomes of the reading: without a business id a client told otherwise would start it twice. */
+static void on_started_saga(struct engine_request *engine)
+{
+    struct api_request *request = container_of(engine, struct api_request, engine);
+
+    if (engine->code != ERR_OK && engine->code != ERR_TIMEOUT) {
+        char id[UUID_TEXT_BYTES];
+
+        (void)request_of(engine);
+        uuid_text(&engine->in.get.id.uuid, id);
+        request_answer_json(request, request->status, arena_printf(request->arena, "{\"id\":\"%s\"}", id));
+        return;
+    }
+    if (engine->code == ERR_TIMEOUT && request->wait_ms > 0) {
+        (void)request_of(engine);
+        request->wait_ms = 0;
+        engine->in.get.wait_ms = 0;
+        request_ask(request, engine_get_saga, on_started_saga);
+        return;
+    }
+    request_on_answer(engine);
+}
+
+static void on_started(struct engine_request *engine)
+{
+    struct api_request *request = container_of(engine, struct api_request, engine);
+    char location[] = "/v1/sagas/00000000-0000-0000-0000-000000000000";
+
+    if (engine->code != ERR_OK) {
+        request_on_answer(engine);
+        return;
+    }
+    (void)request_of(engine);
+    uuid_text(&engine->saga.uuid, location + sizeof("/v1/sagas/") - 1);
+    http_answer_header(request->exchange, "Location", slice_of(location));
+    request->status = engine->created ? 201 : 200;
+    if (request->api->stopping) {
+        request->wait_ms = 0;
+    }
+    struct saga_id id = engine->saga;
+
+    engine->in.get.id = id;
+    engine->in.get.wait_ms = request->wait_ms;
+    request_ask(request, engine_get_saga, on_started_saga);
+}
+
+static bool id_is_good(struct slice id)
+{
+    for (size_t i = 0; i < id.len; i++) {
+        if ((unsigned char)id.ptr[i] < 0x20 || id.ptr[i] == 0x7f) {
+            return false;
+        }
+    }
+    return id.len > 0 && id.len <= BUSINESS_ID_BYTES_MAX;
+}
+
+static void check_tags(struct slice tags, struct arena *arena, struct faults *faults)
+{
+    struct json_walk walk = json_walk(tags);
+    struct slice name_raw, value;
+
+    if (json_count(tags) > TAGS_MAX) {
+        faults_add(faults, SLICE("/tags"), "more than %d tags", TAGS_MAX);
+        return;
+    }
+    while (json_next_member(&walk, &name_raw, &value)) {
+        if (json_type(value) != JSON_STRING) {
+            faults_add(faults, json_pointer_join(arena, SLICE("/tags"), name_raw), "found %s, expected a string", json_type_name(json_type(value)));
+        }
+    }
+}
+
+static void check_start(struct api_request *request, struct faults *faults)
+{
+    struct start_state *state = request->state;
+    struct slice key = http_exchange_header(request->exchange, "idempotency-key");
+    int64_t version = 0;
+
+    request->engine.in.start.saga = json_string(state->saga, request->arena);
+    request->engine.in.start.input = state->input;
+    request->engine.in.start.tags = state->tags;
+    request->engine.in.start.business_id = state->id.ptr ? json_string(state->id, request->arena) : key;
+    if (state->id.ptr && !id_is_good(request->engine.in.start.business_id)) {
+        faults_add(faults, SLICE("/id"), "a business id has 1 to %d bytes and no control characters", BUSINESS_ID_BYTES_MAX);
+    } else if (!state->id.ptr && key.ptr && !id_is_good(key)) {
+        faults_add(faults, SLICE(""), "the header Idempotency-Key has 1 to %d bytes and no control characters", BUSINESS_ID_BYTES_MAX);
+    }
+    if (state->version.ptr && (!json_i64(state->version, &version) || version < 1 || version > INT32_MAX)) {
+        faults_add(faults, SLICE("/version"), "a version is a whole number from 1 on");
+    }
+    request->engine.in.start.version = (uint32_t)version;
+    check_tags(state->tags, request->arena, faults);
+}
+
+void handle_start_saga(struct api_request *request)
+{
+    struct start_state *state = arena_alloc(request->arena, sizeof(*state));
+    const struct member members[] = {
+        {"saga", JSON_STRING, true, false, &state->saga}, {"input", JSON_NONE, false, false, &state->input},
+        {"id", JSON_STRING, false, false, &state->id},     {"tags", JSON_OBJECT, false, false, &state->tags},
+        {"version", JSON_NUMBER, false, false, &state->version},
+        {.name = "open", .later = true}, {.name = "deadline", .later = true}, {.name = "on_timeout", .later = true},
+        {.name = "loop", .later = true}, {.name = "budget", .later = true},   {.name = "turn", .later = true},
+    };
+
+    request->state = state;
+    /* An open saga has no name: without this it would be told that "saga" is missing, not that open sagas come later. */
+    bool open = json_member(request->body, "open").ptr != NULL;
+    struct member own[COUNT_OF(members)];
+
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        own[i] = members[i];
+        own[i].required = members[i].required && !open;
+    }
+    if (request_read_wait(request) && request_read_body(request, own, COUNT_OF(own), check_start)) {
+        request_ask(request, engine_start_saga, on_started);
+    }
+}
+
+/* --- abort --- */
+
+static void check_note(struct api_request *request, struct faults *faults)
+{
+    struct slice *note = request->state;
+
+    (void)faults;
+    request->engine.in.abort.note = note->ptr ? json_string(*note, request->arena) : SLICE("");
+}
+
+void handle_abort_saga(struct api_request *request)
+{
+    struct slice *note = arena_alloc(request->arena, sizeof(*note));
+    const struct member members[] = {{"note", JSON_STRING, false, false, note}};
+    struct saga_id id;
+
+    request->state = note;
+    if (request_read_saga_id(request, &id) && request_read_body(request, members, COUNT_OF(members), check_note)) {
+        request->engine.in.abort.id = id;
+        request_ask(request, engine_abort_saga, request_on_answer);
+    }
+}
+
+/* --- list --- */
+
+static bool read_tag(struct api_request *request)
+{
+    const struct http_exchange *exchange = request->exchange;
+
+    for (size_t i = 0; i < exchange->query_count; i++) {
+        struct slice name = exchange->query[i].name;
+
+        if (!slice_starts_with(name, "tag.")) {
+            continue;
+        }
+        if (request->engine.in.sagas.tag_name.ptr) {
+            request_problem(request, ERR_MALFORMED, "only one tag.NAME=VALUE at a time is supported");
+            return false;
+        }
+        request->engine.in.sagas.tag_name = (struct slice){name.ptr + 4, name.len - 4};
+        request->engine.in.sagas.tag_value = exchange->query[i].value;
+    }
+    return true;
+}
+
+static bool read_status(struct api_request *request)
+{
+    struct slice text = request_query(request, "status");
+    enum saga_status status;
+
+    if (text.ptr && !saga_status_parse(text, &status)) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"status\" is not a status of sagas: running, waiting, paused, compensating, "
+                                                "escalated, completed, compensated, abandoned");
+        return false;
+    }
+    request->engine.in.sagas.status = text;
+    return true;
+}
+
+void handle_list_sagas(struct api_request *request)
+{
+    struct engine_request *engine = &request->engine;
+
+    if (!request_read_limit(request) || !read_status(request) || !read_tag(request) ||
+        !request_read_instant(request, "since", &engine->in.sagas.since_ms) || !request_read_instant(request, "until", &engine->in.sagas.until_ms)) {
+        return;
+    }
+    engine->in.sagas.saga = request_query(request, "saga");
+    engine->in.sagas.business_id = request_query(request, "business_id");
+    engine->in.sagas.step = request_query(request, "step");
+    engine->in.sagas.error = request_query(request, "error");
+    engine->in.sagas.limit = request->limit;
+    engine->in.sagas.cursor = request_query(request, "cursor");
+    request_ask(request, engine_list_sagas, request_on_items);
+}

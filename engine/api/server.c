@@ -1,0 +1,369 @@
+/*
+ * A request passes, in this order: the guard of io/http_server, the check against foreign web pages, the route, its query, the
+ * token, the role; only then is its body read. The handlers behind see what has passed all of it.
+ */
+#include "api/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "api/request.h"
+#include "base/log.h"
+
+#define TOKENS_LOOK_MS 2000
+#define HEARTBEAT_MS 15000
+
+/* --- who asks --- */
+
+static struct slice host_name(struct slice host) /* without the port */
+{
+    for (size_t i = host.len; i > 0; i--) {
+        char c = host.ptr[i - 1];
+
+        if (c == ':') {
+            return (struct slice){host.ptr, i - 1};
+        }
+        if (c < '0' || c > '9') {
+            break;
+        }
+    }
+    return host;
+}
+
+static bool same_text(struct slice a, struct slice b)
+{
+    return a.len == b.len && strncasecmp(a.ptr, b.ptr, a.len) == 0;
+}
+
+/*
+ * A page in a browser on this machine can reach loopback: by its own name that now resolves to 127.0.0.1 (then Host
+ * tells), or by a plain cross-site request (then Origin tells). Without tokens nothing else would stop it.
+ */
+static const char *local_fault(const struct http_exchange *exchange)
+{
+    struct slice host = http_exchange_header(exchange, "host"), origin = http_exchange_header(exchange, "origin");
+    struct slice name = host_name(host);
+
+    if (!same_text(name, SLICE("localhost")) && !slice_is(name, "[::1]") && !slice_starts_with(name, "127.")) {
+        return "without tokens this service answers to localhost, 127.0.0.1 and [::1] only, and Host names something else";
+    }
+    if (origin.ptr && !(slice_starts_with(origin, "http://") && same_text((struct slice){origin.ptr + 7, origin.len - 7}, host))) {
+        return "without tokens this service refuses requests that come from web pages of other origins";
+    }
+    return NULL;
+}
+
+static const struct token *token_of(const struct api *api, const struct http_exchange *exchange)
+{
+    struct slice header = http_exchange_header(exchange, "authorization");
+    int64_t now_ms = loop_wall_ms(api->loop);
+
+    if (header.len < 8 || strncasecmp(header.ptr, "Bearer ", 7) != 0) {
+        return NULL;
+    }
+    struct slice text = slice_trim((struct slice){header.ptr + 7, header.len - 7});
+    const struct token *of_file = tokens_find(&api->tokens, text, now_ms), *of_dev = tokens_find(&api->dev, text, now_ms);
+
+    return of_file ? of_file : of_dev;
+}
+
+static bool authenticate(struct api_request *request)
+{
+    struct api *api = request->api;
+    const struct token *token;
+
+    if (!api->has_tokens) {
+        request->role = ROLE_ADMIN;
+        request->engine.namespace = SLICE("default");
+        request->engine.actor = SLICE("local");
+        return true;
+    }
+    token = token_of(api, request->exchange);
+    if (token) { /* copied: the file may be read again before the answer */
+        request->role = token->role;
+        request->engine.namespace = arena_slice(request->arena, token->namespace);
+        request->engine.actor = arena_slice(request->arena, token->name);
+        return true;
+    }
+    if (request->route->least == ROLE_NONE) {
+        request->role = ROLE_NONE;
+        return true;
+    }
+    if (http_exchange_header(request->exchange, "authorization").ptr) {
+        request_problem(request, ERR_UNAUTHENTICATED, "this token is not known here, or has expired");
+    } else {
+        request_problem(request, ERR_UNAUTHENTICATED, "send the header Authorization: Bearer TOKEN");
+    }
+    return false;
+}
+
+/* --- the way of a request --- */
+
+static bool route_request(struct api_request *request)
+{
+    struct http_exchange *exchange = request->exchange;
+    struct route_match match;
+
+    route_find(exchange->method, exchange->path, &match);
+    if (!match.route && match.path_known) {
+        http_answer_header(exchange, "Allow", slice_of(match.allow));
+        request_problem(request, ERR_METHOD, "%.*s is not possible here; possible: %s", SLICE_ARG(exchange->method), match.allow);
+        return false;
+    }
+    if (!match.route) {
+        request_problem(request, ERR_NOT_FOUND, "there is nothing at this path; /v1/openapi.json describes what there is");
+        return false;
+    }
+    request->route = match.route;
+    memcpy(request->params, match.params, sizeof(match.params));
+    return true;
+}
+
+static bool check_query(struct api_request *request)
+{
+    const struct http_exchange *exchange = request->exchange;
+
+    for (size_t i = 0; i < exchange->query_count; i++) {
+        struct slice name = exchange->query[i].name;
+
+        if (!route_allows_query(request->route, name)) {
+            const char *allowed = request->route->query;
+
+            request_problem(request, ERR_MALFORMED, "the query parameter \"%.*s\" is not known here; known: %s", (int)(name.len < 64 ? name.len : 64),
+                            name.ptr, *allowed ? allowed : "none");
+            return false;
+        }
+        for (size_t k = 0; k < i; k++) {
+            if (slice_equal(exchange->query[k].name, name)) {
+                request_problem(request, ERR_MALFORMED, "the query parameter \"%.*s\" stands there twice", SLICE_ARG(name));
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool authorise(struct api_request *request)
+{
+    if (request->role >= request->route->least) {
+        return true;
+    }
+    request_problem(request, ERR_FORBIDDEN, "this needs the role %s; this token has the role %s", role_name(request->route->least),
+                    role_name(request->role));
+    return false;
+}
+
+static void on_headers(struct http_exchange *exchange, void *context)
+{
+    struct api_request *request = arena_alloc(exchange->arena, sizeof(*request));
+    struct api *api = context;
+    const char *fault = api->has_tokens ? NULL : local_fault(exchange);
+
+    request->api = api;
+    request->exchange = exchange;
+    request->arena = exchange->arena;
+    request->engine.arena = exchange->arena;
+    exchange->context = request;
+    if (fault) {
+        request_problem(request, ERR_FORBIDDEN, "%s", fault);
+        return;
+    }
+    if (!route_request(request) || !authenticate(request) || !authorise(request)) {
+        return;
+    }
+    if (!request->route->handle) {
+        request_problem(request, ERR_NOT_FOUND, "%s %s is not supported yet", request->route->method, request->route->pattern);
+        return;
+    }
+    if (api->stopping && request->route->least != ROLE_NONE) {
+        request_problem(request, ERR_STOPPING, "this engine is stopping; another one, or the next start, takes over");
+        return;
+    }
+    (void)check_query(request); /* last; has answered when it says no */
+}
+
+static void on_gone(struct http_exchange *exchange)
+{
+    request_cancel(exchange->context);
+}
+
+static void on_request(struct http_exchange *exchange, void *context)
+{
+    struct api_request *request = exchange->context;
+    struct api *api = context;
+
+    exchange->on_gone = on_gone;
+    if (request->route->method[0] == 'P') {
+        struct err err = {0};
+
+        request->body = json_trim(exchange->body);
+        if (request->body.len == 0) {
+            request->body = SLICE("{}");
+        } else if (json_check(exchange->body, &json_limits_default, &err) != ERR_OK) {
+            request_problem_of(request, &err, NULL);
+            return;
+        }
+    }
+    list_push(&api->waiting, &request->link);
+    request->route->handle(request);
+}
+
+static void on_refused(struct http_exchange *exchange, enum err_code code, const char *detail, void *context)
+{
+    struct err err = {0};
+
+    (void)context;
+    (void)err_set(&err, code, "%s", detail);
+    problem_respond(exchange, &err, NULL);
+}
+
+/* --- tokens --- */
+
+static bool tokens_changed(struct api *api)
+{
+    struct stat st;
+
+    if (stat(api->tokens_file, &st) != 0) {
+        return false; /* being replaced, or gone: what we have still holds */
+    }
+    int64_t seen_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    bool changed = seen_ns != api->tokens_seen_ns || (int64_t)st.st_size != api->tokens_seen_bytes;
+
+    api->tokens_seen_ns = seen_ns;
+    api->tokens_seen_bytes = (int64_t)st.st_size;
+    return changed;
+}
+
+void api_reload(struct api *api)
+{
+    struct err err = {0};
+
+    if (!api->tokens_file) {
+        return;
+    }
+    (void)tokens_changed(api); /* notes what is read now */
+    if (tokens_load(api->tokens_file, &api->tokens, &err) == ERR_OK) {
+        log_info("tokens_read", LOG_I64("count", api->tokens.count));
+    } else {
+        log_error("tokens_not_read", LOG_TEXT("then", "the tokens as they were still hold"), LOG_ERR(&err));
+    }
+}
+
+static void on_tokens_timer(struct timer *timer)
+{
+    struct api *api = container_of(timer, struct api, tokens_timer);
+
+    if (tokens_changed(api)) {
+        api_reload(api);
+    }
+    timer_start(api->loop, timer, TOKENS_LOOK_MS, on_tokens_timer);
+}
+
+static enum err_code tokens_begin(struct api *api, const struct api_options *options, struct err *err)
+{
+    if (options->tokens_file) {
+        api->tokens_file = options->tokens_file;
+        (void)tokens_changed(api); /* notes what is read now */
+        if (tokens_load(options->tokens_file, &api->tokens, err) != ERR_OK) {
+            return ERR_CONFIG;
+        }
+        timer_start(api->loop, &api->tokens_timer, TOKENS_LOOK_MS, on_tokens_timer);
+    }
+    if (options->dev_token) {
+        arena_init(&api->dev.arena, 256);
+        api->dev.items = arena_alloc(&api->dev.arena, sizeof(*api->dev.items));
+        api->dev.items[0] = (struct token){SLICE("dev"), SLICE("default"), ROLE_ADMIN, digest_sha256(slice_of(options->dev_token)), 0};
+        api->dev.count = 1;
+    }
+    api->has_tokens = options->tokens_file || options->dev_token;
+    return ERR_OK;
+}
+
+/* --- start and stop --- */
+
+static void api_free(struct api *api)
+{
+    timer_stop(api->loop, &api->tokens_timer);
+    tokens_fini(&api->tokens);
+    tokens_fini(&api->dev);
+    free(api);
+}
+
+static void on_server_stopped(void *context)
+{
+    struct api *api = context;
+    void (*stopped)(void *) = api->stopped;
+    void *stopped_context = api->stopped_context;
+
+    api_free(api);
+    if (stopped) {
+        stopped(stopped_context);
+    }
+}
+
+struct api *api_start(struct loop *loop, struct engine *engine, const struct api_options *options, struct err *err)
+{
+    struct api *api = memory_alloc(sizeof(*api));
+
+    api->loop = loop;
+    api->engine = engine;
+    api->heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms : HEARTBEAT_MS;
+    list_init(&api->waiting);
+    if (tokens_begin(api, options, err) != ERR_OK) {
+        api_free(api);
+        return NULL;
+    }
+    struct http_server_options server = {.listen = options->listen ? options->listen : API_LISTEN_DEFAULT, .connections_max = options->connections_max,
+                                         .connections_per_ip_max = options->connections_per_ip_max, .body_bytes_max = options->body_bytes_max,
+                                         .idle_ms = options->idle_ms, .header_ms = options->header_ms, .body_ms = options->body_ms,
+                                         .loopback_only = !api->has_tokens, .on_headers = on_headers, .on_request = on_request, .on_refused = on_refused, .context = api};
+
+    api->server = http_server_start(loop, &server, err);
+    if (!api->server) {
+        api_free(api);
+        return NULL;
+    }
+    log_info("api_listening", LOG_TEXT("address", http_server_address(api->server)), LOG_TEXT("tokens", api->has_tokens ? "required" : "none"));
+    if (!api->has_tokens) {
+        log_warn("api_without_tokens", LOG_TEXT("hint", "whoever can log in to this machine is an admin; see --tokens"));
+    } else if (!http_server_is_loopback(api->server)) {
+        log_warn("api_without_tls", LOG_TEXT("hint", "tokens cross the network in clear: put a proxy that speaks TLS in front"));
+    }
+    return api;
+}
+
+uint16_t api_port(const struct api *api)
+{
+    return http_server_port(api->server);
+}
+
+const char *api_address(const struct api *api)
+{
+    return http_server_address(api->server);
+}
+
+bool api_has_tokens(const struct api *api)
+{
+    return api->has_tokens;
+}
+
+void api_stop(struct api *api, void (*done)(void *context), void *context)
+{
+    struct list_link *link = list_first(&api->waiting);
+
+    api->stopping = true;
+    api->stopped = done;
+    api->stopped_context = context;
+    while (link) {
+        struct api_request *request = container_of(link, struct api_request, link);
+
+        link = list_after(&api->waiting, link); /* an ending takes itself off the list */
+        if (request->cancel || request->wait_ms > 0) {
+            request_cancel(request);
+        }
+    }
+    http_server_stop(api->server, on_server_stopped, api);
+}

@@ -1,0 +1,197 @@
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+struct arena_block {
+    struct arena_block *next;
+    size_t capacity, used;
+    _Alignas(max_align_t) char bytes[];
+};
+
+struct arena_hook {
+    struct arena_hook *next;
+    void (*release)(void *object);
+    void *object;
+};
+
+static void *must(void *memory)
+{
+    if (!memory) {
+        (void)fprintf(stderr, "out of memory: stopping, the log is what survives\n");
+        abort();
+    }
+    return memory;
+}
+
+void *memory_alloc(size_t bytes)
+{
+    return must(calloc(1, bytes ? bytes : 1));
+}
+
+void *memory_grow(void *old, size_t bytes)
+{
+    return must(realloc(old, bytes ? bytes : 1));
+}
+
+void arena_init(struct arena *arena, size_t block_bytes)
+{
+    *arena = (struct arena){.block_bytes = block_bytes};
+}
+
+static void run_hooks(struct arena *arena)
+{
+    while (arena->hooks) {
+        struct arena_hook *hook = arena->hooks;
+
+        arena->hooks = hook->next; /* the hook itself lies in the arena */
+        hook->release(hook->object);
+    }
+}
+
+void arena_reset(struct arena *arena)
+{
+    struct arena_block *kept = NULL;
+
+    run_hooks(arena);
+    while (arena->blocks) {
+        struct arena_block *block = arena->blocks;
+
+        arena->blocks = block->next;
+        if (!kept && block->capacity == arena->block_bytes) {
+            kept = block;
+        } else {
+            free(block);
+        }
+    }
+    if (kept) {
+        kept->next = NULL;
+        kept->used = 0;
+        arena->blocks = kept;
+    }
+    arena->used_bytes = 0;
+}
+
+void arena_fini(struct arena *arena)
+{
+    run_hooks(arena);
+    while (arena->blocks) {
+        struct arena_block *block = arena->blocks;
+
+        arena->blocks = block->next;
+        free(block);
+    }
+    *arena = (struct arena){.block_bytes = arena->block_bytes};
+}
+
+static struct arena_block *new_block(size_t capacity)
+{
+    CHECK(capacity <= SIZE_MAX - sizeof(struct arena_block));
+    struct arena_block *block = must(malloc(sizeof(*block) + capacity));
+
+    *block = (struct arena_block){.capacity = capacity};
+    return block;
+}
+
+static void *arena_take(struct arena *arena, size_t bytes)
+{
+    size_t align = _Alignof(max_align_t);
+
+    CHECK(bytes <= SIZE_MAX - align);
+    bytes = (bytes + align - 1) & ~(align - 1);
+    struct arena_block *block = arena->blocks;
+
+    if (!block || block->capacity - block->used < bytes) {
+        size_t capacity = arena->block_bytes ? arena->block_bytes : 1024;
+
+        if (block && bytes > capacity / 2) {
+            /* A block of its own behind the newest one, whose rest stays in use. */
+            struct arena_block *own = new_block(bytes);
+
+            own->next = block->next;
+            block->next = own;
+            block = own;
+        } else {
+            block = new_block(bytes > capacity ? bytes : capacity);
+            block->next = arena->blocks;
+            arena->blocks = block;
+        }
+    }
+    void *memory = block->bytes + block->used;
+
+    block->used += bytes;
+    arena->used_bytes += bytes;
+    return memory;
+}
+
+void *arena_alloc(struct arena *arena, size_t bytes)
+{
+    void *memory = arena_take(arena, bytes);
+
+    if (bytes > 0) {
+        memset(memory, 0, bytes);
+    }
+    return memory;
+}
+
+void *arena_array(struct arena *arena, size_t count, size_t bytes)
+{
+    size_t total;
+
+    CHECK(!__builtin_mul_overflow(count, bytes, &total));
+    return arena_alloc(arena, total);
+}
+
+void *arena_dup(struct arena *arena, const void *bytes, size_t len)
+{
+    void *memory = arena_take(arena, len);
+
+    if (len > 0) {
+        memcpy(memory, bytes, len);
+    }
+    return memory;
+}
+
+struct slice arena_slice(struct arena *arena, struct slice text)
+{
+    return text.ptr ? (struct slice){arena_text(arena, text), text.len} : SLICE_NONE;
+}
+
+char *arena_text(struct arena *arena, struct slice text)
+{
+    char *copy = arena_take(arena, text.len + 1);
+
+    if (text.len > 0) {
+        memcpy(copy, text.ptr, text.len);
+    }
+    copy[text.len] = '\0';
+    return copy;
+}
+
+struct slice arena_printf(struct arena *arena, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    CHECK(len >= 0);
+    char *text = arena_take(arena, (size_t)len + 1);
+
+    va_start(args, format);
+    (void)vsnprintf(text, (size_t)len + 1, format, args); /* the length is known */
+    va_end(args);
+    return (struct slice){text, (size_t)len};
+}
+
+void arena_on_release(struct arena *arena, void (*release)(void *object), void *object)
+{
+    struct arena_hook *hook = arena_alloc(arena, sizeof(*hook));
+
+    *hook = (struct arena_hook){.next = arena->hooks, .release = release, .object = object};
+    arena->hooks = hook;
+}

@@ -1,0 +1,11 @@
+/* Where a broken condition ends: one line that says where, then the crash path, which is the recovery path. */
+#include "base/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+_Noreturn void check_failed(const char *file, int line, const char *what)
+{
+    (void)fprintf(stderr, "%s:%d: broken: %s\n", file, line, what);
+    abort();
+}

@@ -1,0 +1,102 @@
+#include "base/digest.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/check.h"
+
+struct digest digest_sha256(struct slice text)
+{
+    struct digest digest;
+    unsigned int len = 0;
+
+    CHECK(EVP_Digest(text.ptr ? text.ptr : "", text.len, digest.bytes, &len, EVP_sha256(), NULL) == 1);
+    CHECK(len == sizeof(digest.bytes));
+    return digest;
+}
+
+bool digest_equal(const struct digest *a, const struct digest *b)
+{
+    return CRYPTO_memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
+}
+
+void digest_hex(const struct digest *digest, char out[65])
+{
+    static const char hex[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < 32; i++) {
+        out[2 * i] = hex[digest->bytes[i] >> 4];
+        out[2 * i + 1] = hex[digest->bytes[i] & 15];
+    }
+    out[64] = '\0';
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool digest_from_hex(struct slice hex, struct digest *out)
+{
+    struct digest digest;
+
+    if (hex.len != 64) {
+        return false;
+    }
+    for (size_t i = 0; i < 32; i++) {
+        int high = hex_value(hex.ptr[2 * i]), low = hex_value(hex.ptr[2 * i + 1]);
+
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        digest.bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    *out = digest;
+    return true;
+}
+
+bool random_bytes(void *out, size_t len)
+{
+    char *at = out;
+
+    while (len > 0) {
+        ssize_t got = getrandom(at, len, 0);
+
+        if (got <= 0) {
+            return false;
+        }
+        at += got;
+        len -= (size_t)got;
+    }
+    return true;
+}
+
+struct digest digest_fields(const char *tag, const struct slice *fields, size_t count)
+{
+    struct digest digest;
+    unsigned int len = 0;
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+
+    CHECK(context);
+    CHECK(EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1);
+    CHECK(EVP_DigestUpdate(context, tag, strlen(tag)) == 1);
+    for (size_t i = 0; i < count; i++) {
+        CHECK(fields[i].len <= UINT32_MAX);
+        uint32_t n = (uint32_t)fields[i].len;
+        uint8_t prefix[4] = {(uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n};
+
+        CHECK(EVP_DigestUpdate(context, prefix, sizeof(prefix)) == 1);
+        CHECK(n == 0 || EVP_DigestUpdate(context, fields[i].ptr, n) == 1);
+    }
+    CHECK(EVP_DigestFinal_ex(context, digest.bytes, &len) == 1);
+    EVP_MD_CTX_free(context);
+    return digest;
+}

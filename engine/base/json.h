@@ -1,0 +1,89 @@
+/*
+ * Strict JSON. Text from outside is checked once by json_check(); everything else here reads text that passed it.
+ *
+ * Payloads (input, arguments, results) are kept as the bytes we got: a number of 30 digits stays itself. Values are
+ * therefore slices of the original text, not nodes of a tree. cJSON (json_tree()) is for definitions and settings,
+ * where a tree is handier; never print a payload from it.
+ */
+#ifndef SAGAD_BASE_JSON_H
+#define SAGAD_BASE_JSON_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/errors.h"
+#include "base/text.h"
+
+struct cJSON;
+
+struct json_limits {
+    size_t bytes_max;   /* of the whole text */
+    int depth_max;      /* nested arrays and objects */
+    size_t number_bytes_max;
+    int exponent_max;   /* numbers whose exponent lies beyond +-this are refused */
+};
+
+extern const struct json_limits json_limits_default; /* 1 MiB, 64, 1024, 400 */
+
+/*
+ * Is this exactly one JSON value (RFC 8259), and one that everybody reads the same way? Refused besides syntax errors:
+ * duplicate members (after unescaping), invalid UTF-8, lone surrogates, U+0000, raw control characters, trailing bytes,
+ * and whatever is over the limits. ERR_MALFORMED or ERR_TOO_LARGE with the byte offset and JSON Pointer of the place.
+ */
+MUST_USE enum err_code json_check(struct slice text, const struct json_limits *limits, struct err *err);
+
+/* --- reading text that json_check() accepted; surrounding white space is allowed --- */
+
+enum json_type { JSON_NONE, JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+
+enum json_type json_type(struct slice value);          /* SLICE_NONE gives JSON_NONE */
+const char *json_type_name(enum json_type type);       /* "null", "boolean", "number", ... */
+
+struct json_walk {                                      /* over the members of an object or the elements of an array */
+    const char *at, *end;
+    bool started;
+};
+struct json_walk json_walk(struct slice container);
+bool json_next_member(struct json_walk *walk, struct slice *name_raw, struct slice *value); /* name_raw: between the quotes, still escaped */
+bool json_next_element(struct json_walk *walk, struct slice *value);
+
+struct slice json_member(struct slice object, const char *name);    /* SLICE_NONE when absent or no object */
+struct slice json_element(struct slice array, size_t index);
+struct slice json_at(struct slice value, struct slice pointer);     /* RFC 6901; SLICE_NONE when absent */
+size_t json_count(struct slice container);
+
+struct slice json_string(struct slice value, struct arena *arena);  /* unescaped; borrowed from the text if it had no escapes; SLICE_NONE for no string */
+bool json_string_is(struct slice value, const char *text);
+bool json_i64(struct slice value, int64_t *out);                    /* an integer in range, in whatever notation (1e3) */
+bool json_bool(struct slice value, bool *out);
+struct slice json_trim(struct slice value);                         /* without surrounding white space */
+
+/* The tree of cJSON, released with the arena. NULL only when cJSON refuses what json_check() accepted. */
+struct cJSON *json_tree(struct slice text, struct arena *arena);
+
+/* --- writing --- */
+
+void json_put_string(struct buffer *out, struct slice text);        /* with quotes and escapes; invalid UTF-8 becomes U+FFFD */
+
+/* Writes commas and quotes, so that the caller cannot forget one. Members: name NULL inside arrays and at the top. */
+struct json_writer {
+    struct buffer *out;
+    uint64_t has_items; /* one bit a level */
+    int depth;
+};
+void json_writer_init(struct json_writer *w, struct buffer *out);
+void json_object_begin(struct json_writer *w, const char *name);
+void json_object_end(struct json_writer *w);
+void json_array_begin(struct json_writer *w, const char *name);
+void json_array_end(struct json_writer *w);
+void json_write_raw(struct json_writer *w, const char *name, struct slice json);   /* verbatim; SLICE_NONE writes null */
+void json_write_slice(struct json_writer *w, const char *name, struct slice text); /* as a string; SLICE_NONE writes null */
+void json_write_text(struct json_writer *w, const char *name, const char *text);
+void json_write_i64(struct json_writer *w, const char *name, int64_t value);
+void json_write_bool(struct json_writer *w, const char *name, bool value);
+void json_write_null(struct json_writer *w, const char *name);
+
+/* A JSON Pointer grown by one part, with ~0 and ~1. */
+struct slice json_pointer_join(struct arena *arena, struct slice pointer, struct slice part);
+
+#endif

@@ -1,0 +1,479 @@
+/*
+ * The strict scanner in front of everything: RFC 8259, and only texts that every reader reads the same way. One pass, depth
+ * bounded, no tree. Names of an object are compared when it ends: a few by pairs, many after sorting.
+ */
+#include "base/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+const struct json_limits json_limits_default = {.bytes_max = 1 << 20, .depth_max = 64, .number_bytes_max = 1024, .exponent_max = 400};
+
+#define PAIRWISE_MAX 8
+
+struct scan_name { /* of a member, unescaped */
+    const char *ptr;
+    size_t len;
+    const char *at; /* where it stands */
+};
+
+struct scan_level { /* for the pointer in a message */
+    struct slice name; /* raw; SLICE_NONE inside an array */
+    size_t index;
+};
+
+struct scan {
+    const char *start, *at, *end;
+    const struct json_limits *limits;
+    int depth;
+    struct scan_level *levels;  /* depth_max + 1 of them */
+    struct scan_name *names;    /* a stack: those of the open objects */
+    size_t name_count, name_capacity;
+    struct arena arena;         /* unescaped names */
+    const char *fault;          /* the sentence; NULL while all is well */
+    const char *fault_at;
+    bool too_large;
+};
+
+static bool scan_fault(struct scan *scan, const char *at, const char *fault)
+{
+    if (!scan->fault) {
+        scan->fault = fault;
+        scan->fault_at = at;
+    }
+    return false;
+}
+
+static void skip_space(struct scan *scan)
+{
+    while (scan->at < scan->end && (*scan->at == ' ' || *scan->at == '\n' || *scan->at == '\r' || *scan->at == '\t')) {
+        scan->at++;
+    }
+}
+
+/* Well-formed UTF-8 (Unicode 15, table 3-7): the length of the sequence at `p`, 0 when it is none. */
+static size_t utf8_length(const unsigned char *p, const unsigned char *end)
+{
+    size_t left = (size_t)(end - p);
+
+    if (p[0] < 0x80) {
+        return 1;
+    }
+    if (p[0] >= 0xc2 && p[0] <= 0xdf) {
+        return left >= 2 && (p[1] & 0xc0) == 0x80 ? 2 : 0;
+    }
+    if (p[0] >= 0xe0 && p[0] <= 0xef) {
+        unsigned char low = p[0] == 0xe0 ? 0xa0 : 0x80, high = p[0] == 0xed ? 0x9f : 0xbf;
+
+        return left >= 3 && p[1] >= low && p[1] <= high && (p[2] & 0xc0) == 0x80 ? 3 : 0;
+    }
+    if (p[0] >= 0xf0 && p[0] <= 0xf4) {
+        unsigned char low = p[0] == 0xf0 ? 0x90 : 0x80, high = p[0] == 0xf4 ? 0x8f : 0xbf;
+
+        return left >= 4 && p[1] >= low && p[1] <= high && (p[2] & 0xc0) == 0x80 && (p[3] & 0xc0) == 0x80 ? 4 : 0;
+    }
+    return 0;
+}
+
+static int hex4(const char *p, const char *end)
+{
+    int value = 0;
+
+    if (end - p < 4) {
+        return -1;
+    }
+    for (int i = 0; i < 4; i++) {
+        char c = p[i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+
+        if (digit < 0) {
+            return -1;
+        }
+        value = value << 4 | digit;
+    }
+    return value;
+}
+
+static bool scan_escape(struct scan *scan) /* at the backslash */
+{
+    const char *at = scan->at;
+
+    if (at + 1 >= scan->end) {
+        return scan_fault(scan, at, "the text ends within a string");
+    }
+    if (at[1] != 'u') {
+        if (!at[1] || !strchr("\"\\/bfnrt", at[1])) {
+            return scan_fault(scan, at, "this escape is not known to JSON");
+        }
+        scan->at += 2;
+        return true;
+    }
+    int unit = hex4(at + 2, scan->end);
+
+    if (unit < 0) {
+        return scan_fault(scan, at, "\\u is followed by four hexadecimal digits");
+    }
+    if (unit == 0) {
+        return scan_fault(scan, at, "U+0000 is not allowed in strings");
+    }
+    scan->at += 6;
+    if (unit >= 0xdc00 && unit <= 0xdfff) {
+        return scan_fault(scan, at, "a lone low surrogate stands for no character");
+    }
+    if (unit >= 0xd800 && unit <= 0xdbff) {
+        int low = scan->end - scan->at >= 6 && scan->at[0] == '\\' && scan->at[1] == 'u' ? hex4(scan->at + 2, scan->end) : -1;
+
+        if (low < 0xdc00 || low > 0xdfff) {
+            return scan_fault(scan, at, "a lone high surrogate stands for no character");
+        }
+        scan->at += 6;
+    }
+    return true;
+}
+
+static bool scan_string(struct scan *scan, struct slice *raw, bool *escaped) /* at the opening quote */
+{
+    const char *first = ++scan->at;
+
+    *escaped = false;
+    for (;;) {
+        while (scan->at < scan->end && (unsigned char)*scan->at >= 0x20 && (unsigned char)*scan->at < 0x80 && *scan->at != '"' && *scan->at != '\\') {
+            scan->at++;
+        }
+        if (scan->at >= scan->end) {
+            return scan_fault(scan, first - 1, "this string has no end");
+        }
+        if (*scan->at == '"') {
+            *raw = (struct slice){first, (size_t)(scan->at - first)};
+            scan->at++;
+            return true;
+        }
+        if (*scan->at == '\\') {
+            *escaped = true;
+            if (!scan_escape(scan)) {
+                return false;
+            }
+        } else if ((unsigned char)*scan->at < 0x20) {
+            return scan_fault(scan, scan->at, "a control character in a string must be escaped");
+        } else {
+            size_t len = utf8_length((const unsigned char *)scan->at, (const unsigned char *)scan->end);
+
+            if (len == 0) {
+                return scan_fault(scan, scan->at, "these bytes are not UTF-8");
+            }
+            scan->at += len;
+        }
+    }
+}
+
+static bool scan_digits(struct scan *scan)
+{
+    const char *first = scan->at;
+
+    while (scan->at < scan->end && *scan->at >= '0' && *scan->at <= '9') {
+        scan->at++;
+    }
+    return scan->at > first;
+}
+
+static bool scan_number(struct scan *scan)
+{
+    const char *first = scan->at;
+
+    if (*scan->at == '-') {
+        scan->at++;
+    }
+    if (scan->at < scan->end && *scan->at == '0') {
+        scan->at++;
+        if (scan->at < scan->end && *scan->at >= '0' && *scan->at <= '9') {
+            return scan_fault(scan, first, "a number has no leading zeros");
+        }
+    } else if (!scan_digits(scan)) {
+        return scan_fault(scan, first, "this is no number");
+    }
+    if (scan->at < scan->end && *scan->at == '.') {
+        scan->at++;
+        if (!scan_digits(scan)) {
+            return scan_fault(scan, first, "digits must follow the decimal point");
+        }
+    }
+    if (scan->at < scan->end && (*scan->at == 'e' || *scan->at == 'E')) {
+        int64_t exponent = 0;
+
+        scan->at++;
+        if (scan->at < scan->end && (*scan->at == '+' || *scan->at == '-')) {
+            scan->at++;
+        }
+        const char *digits = scan->at;
+
+        if (!scan_digits(scan)) {
+            return scan_fault(scan, first, "digits must follow the exponent sign");
+        }
+        for (const char *p = digits; p < scan->at && exponent <= scan->limits->exponent_max; p++) {
+            exponent = exponent * 10 + (*p - '0');
+        }
+        if (exponent > scan->limits->exponent_max) {
+            return scan_fault(scan, first, "the exponent of this number is beyond what is allowed");
+        }
+    }
+    if ((size_t)(scan->at - first) > scan->limits->number_bytes_max) {
+        scan->too_large = true;
+        return scan_fault(scan, first, "this number has more digits than allowed");
+    }
+    return true;
+}
+
+static bool scan_value(struct scan *scan);
+
+static bool scan_open(struct scan *scan, const char *at)
+{
+    if (++scan->depth > scan->limits->depth_max) {
+        scan->depth--;
+        return scan_fault(scan, at, "arrays and objects are nested deeper than allowed");
+    }
+    scan->levels[scan->depth] = (struct scan_level){0};
+    return true;
+}
+
+static bool scan_array(struct scan *scan)
+{
+    if (!scan_open(scan, scan->at++)) {
+        return false;
+    }
+    skip_space(scan);
+    if (scan->at < scan->end && *scan->at == ']') {
+        scan->at++;
+        scan->depth--;
+        return true;
+    }
+    for (;;) {
+        if (!scan_value(scan)) {
+            return false;
+        }
+        skip_space(scan);
+        if (scan->at >= scan->end) {
+            return scan_fault(scan, scan->at, "the text ends within an array");
+        }
+        char c = *scan->at++;
+
+        if (c == ']') {
+            scan->depth--;
+            return true;
+        }
+        if (c != ',') {
+            return scan_fault(scan, scan->at - 1, "a comma or ] must follow an element");
+        }
+        scan->levels[scan->depth].index++;
+    }
+}
+
+static struct slice unescape(struct slice raw, struct arena *arena);
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct scan_name *x = a, *y = b;
+    int order = slice_compare((struct slice){x->ptr, x->len}, (struct slice){y->ptr, y->len});
+
+    return order != 0 ? order : (x->at > y->at) - (x->at < y->at);
+}
+
+static bool check_names(struct scan *scan, size_t first)
+{
+    struct scan_name *names = scan->names + first;
+    size_t count = scan->name_count - first;
+
+    if (count > PAIRWISE_MAX) {
+        qsort(names, count, sizeof(*names), compare_names);
+        for (size_t i = 1; i < count; i++) {
+            if (names[i].len == names[i - 1].len && memcmp(names[i].ptr, names[i - 1].ptr, names[i].len) == 0) {
+                return scan_fault(scan, names[i].at, "this member stands twice in its object");
+            }
+        }
+        return true;
+    }
+    for (size_t i = 1; i < count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (names[i].len == names[k].len && memcmp(names[i].ptr, names[k].ptr, names[i].len) == 0) {
+                return scan_fault(scan, names[i].at, "this member stands twice in its object");
+            }
+        }
+    }
+    return true;
+}
+
+static bool scan_name(struct scan *scan)
+{
+    struct slice raw, name;
+    bool escaped;
+    const char *at = scan->at;
+
+    if (scan->at >= scan->end || *scan->at != '"') {
+        return scan_fault(scan, scan->at, "the name of a member, in double quotes, must stand here");
+    }
+    if (!scan_string(scan, &raw, &escaped)) {
+        return false;
+    }
+    name = escaped ? unescape(raw, &scan->arena) : raw;
+    if (scan->name_count == scan->name_capacity) {
+        scan->name_capacity = scan->name_capacity ? scan->name_capacity * 2 : 32;
+        scan->names = memory_grow(scan->names, scan->name_capacity * sizeof(*scan->names));
+    }
+    scan->names[scan->name_count++] = (struct scan_name){name.ptr, name.len, at};
+    scan->levels[scan->depth].name = raw;
+    return true;
+}
+
+static bool scan_object(struct scan *scan)
+{
+    size_t first = scan->name_count;
+
+    if (!scan_open(scan, scan->at++)) {
+        return false;
+    }
+    skip_space(scan);
+    if (scan->at < scan->end && *scan->at == '}') {
+        scan->at++;
+        scan->depth--;
+        return true;
+    }
+    for (;;) {
+        skip_space(scan);
+        if (!scan_name(scan)) {
+            return false;
+        }
+        skip_space(scan);
+        if (scan->at >= scan->end || *scan->at != ':') {
+            return scan_fault(scan, scan->at, "a colon must follow the name of a member");
+        }
+        scan->at++;
+        if (!scan_value(scan)) {
+            return false;
+        }
+        skip_space(scan);
+        if (scan->at >= scan->end) {
+            return scan_fault(scan, scan->at, "the text ends within an object");
+        }
+        char c = *scan->at++;
+
+        if (c == '}') {
+            bool good = check_names(scan, first);
+
+            scan->name_count = first;
+            scan->depth -= good;
+            return good;
+        }
+        if (c != ',') {
+            return scan_fault(scan, scan->at - 1, "a comma or } must follow a member");
+        }
+    }
+}
+
+static bool scan_word(struct scan *scan, const char *word)
+{
+    size_t len = strlen(word);
+
+    if ((size_t)(scan->end - scan->at) < len || memcmp(scan->at, word, len) != 0) {
+        return scan_fault(scan, scan->at, "this is no JSON value");
+    }
+    scan->at += len;
+    return true;
+}
+
+static bool scan_value(struct scan *scan)
+{
+    struct slice raw;
+    bool escaped;
+
+    skip_space(scan);
+    if (scan->at >= scan->end) {
+        return scan_fault(scan, scan->at, "the text ends where a value must stand");
+    }
+    switch (*scan->at) {
+    case '{':
+        return scan_object(scan);
+    case '[':
+        return scan_array(scan);
+    case '"':
+        return scan_string(scan, &raw, &escaped);
+    case 't':
+        return scan_word(scan, "true");
+    case 'f':
+        return scan_word(scan, "false");
+    case 'n':
+        return scan_word(scan, "null");
+    default:
+        if (*scan->at == '-' || (*scan->at >= '0' && *scan->at <= '9')) {
+            return scan_number(scan);
+        }
+        return scan_fault(scan, scan->at, "this is no JSON value");
+    }
+}
+
+static void put_pointer(const struct scan *scan, struct buffer *out)
+{
+    for (int i = 1; i <= scan->depth; i++) {
+        buffer_put_char(out, '/');
+        if (!scan->levels[i].name.ptr) {
+            buffer_printf(out, "%zu", scan->levels[i].index);
+            continue;
+        }
+        for (size_t k = 0; k < scan->levels[i].name.len; k++) {
+            char c = scan->levels[i].name.ptr[k];
+
+            if (c == '~' || c == '/') {
+                buffer_put_text(out, c == '~' ? "~0" : "~1");
+            } else if ((unsigned char)c >= 0x20 && (unsigned char)c < 0x7f) {
+                buffer_put_char(out, c);
+            } else {
+                buffer_put_char(out, '?');
+            }
+        }
+    }
+}
+
+enum err_code json_check(struct slice text, const struct json_limits *limits, struct err *err)
+{
+    if (text.len > limits->bytes_max) {
+        (void)err_set(err, ERR_TOO_LARGE, "the JSON text is larger than allowed");
+        err_detail(err, "%zu bytes, at most %zu are taken", text.len, limits->bytes_max);
+        return ERR_TOO_LARGE;
+    }
+    struct scan scan = {.start = text.ptr, .at = text.ptr, .end = text.ptr + text.len, .limits = limits};
+
+    CHECK(limits->depth_max > 0 && limits->depth_max <= 64); /* the bit stack of struct json_writer has 64 levels too */
+    struct scan_level levels[66];
+
+    scan.levels = levels;
+    arena_init(&scan.arena, 1024);
+    bool good = text.len > 0 ? scan_value(&scan) : scan_fault(&scan, scan.at, "there is no text");
+
+    if (good) {
+        skip_space(&scan);
+        if (scan.at != scan.end) {
+            good = scan_fault(&scan, scan.at, "something follows the end of the value");
+        }
+    }
+    enum err_code code = ERR_OK;
+
+    if (!good) {
+        struct buffer pointer;
+
+        buffer_init(&pointer, 200);
+        put_pointer(&scan, &pointer);
+        code = err_set(err, scan.too_large ? ERR_TOO_LARGE : ERR_MALFORMED, "this is not the JSON that sagad takes");
+        err_detail(err, "%s, at byte %zu, near \"%s\"", scan.fault, (size_t)(scan.fault_at - scan.start), buffer_c(&pointer));
+        err_hint(err, "RFC 8259 with unique members, valid UTF-8, at most %d levels and exponents within +-%d", limits->depth_max, limits->exponent_max);
+        buffer_fini(&pointer);
+    }
+    free(scan.names);
+    arena_fini(&scan.arena);
+    return code;
+}
+
+static struct slice unescape(struct slice raw, struct arena *arena)
+{
+    /* json_string() takes the value with its quotes; here they stand around the raw text. */
+    return json_string((struct slice){raw.ptr - 1, raw.len + 2}, arena);
+}

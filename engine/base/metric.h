@@ -1,0 +1,64 @@
+/*
+ * Counters, gauges and histograms of one process. Each is declared once in metric.c's table; counting is an addition.
+ * Names follow Prometheus: sagad_ prefix, base units, _total for counters. metric_render() writes the text exposition
+ * format 0.0.4.
+ */
+#ifndef SAGAD_BASE_METRIC_H
+#define SAGAD_BASE_METRIC_H
+
+#include <stdint.h>
+
+#include "base/text.h"
+
+/*  id                        name                                   help */
+#define METRIC_COUNTER_MAP(X)                                                                                   \
+    X(METRIC_SAGAS_STARTED,    "sagad_sagas_started_total",            "Sagas whose start became durable")       \
+    X(METRIC_SAGAS_COMPLETED,  "sagad_sagas_completed_total",          "Sagas that ended completed")             \
+    X(METRIC_SAGAS_COMPENSATED, "sagad_sagas_compensated_total",       "Sagas that ended compensated")           \
+    X(METRIC_SAGAS_ABANDONED,  "sagad_sagas_abandoned_total",          "Sagas that ended abandoned")             \
+    X(METRIC_TURNS,            "sagad_turns_total",                    "Turns committed")                        \
+    X(METRIC_RECORDS,          "sagad_records_total",                  "Records committed")                      \
+    X(METRIC_BATCHES,          "sagad_batches_total",                  "Group commits")                          \
+    X(METRIC_BATCHES_LOST,     "sagad_batches_lost_total",             "COMMITs whose answer was lost")          \
+    X(METRIC_CALLS,            "sagad_calls_total",                    "Calls handed to adapters")               \
+    X(METRIC_CALLS_UNKNOWN,    "sagad_calls_unknown_total",            "Calls whose outcome is unknown")         \
+    X(METRIC_CALLS_FAILED,     "sagad_calls_failed_total",             "Calls that certainly had no effect")     \
+    X(METRIC_RETRIES,          "sagad_retries_total",                  "Attempts after the first")               \
+    X(METRIC_PROBES,           "sagad_probes_total",                   "Probes sent")                            \
+    X(METRIC_ESCALATIONS,      "sagad_escalations_opened_total",       "Escalations opened")                     \
+    X(METRIC_LEASES_LOST,      "sagad_leases_lost_total",              "Shards lost to another engine or to time") \
+    X(METRIC_DB_CONNECTS,      "sagad_database_connects_total",        "Connections opened to PostgreSQL")       \
+    X(METRIC_DB_ERRORS,        "sagad_database_errors_total",          "Statements or connections that failed")  \
+    X(METRIC_HTTP_REQUESTS,    "sagad_http_requests_total",            "Requests answered")                      \
+    X(METRIC_HTTP_ERRORS,      "sagad_http_errors_total",              "Requests answered with 4xx or 5xx")      \
+    X(METRIC_DUPLICATE_STARTS, "sagad_duplicate_starts_total",         "Starts answered with the saga that was there")
+
+#define METRIC_GAUGE_MAP(X)                                                                                     \
+    X(GAUGE_SAGAS_LOADED,      "sagad_sagas_loaded",                   "Unfinished sagas in memory")             \
+    X(GAUGE_CALLS_IN_FLIGHT,   "sagad_calls_in_flight",                "Calls under way")                        \
+    X(GAUGE_SHARDS_OWNED,      "sagad_shards_owned",                   "Shards this engine owns")                \
+    X(GAUGE_ESCALATIONS_OPEN,  "sagad_escalations_open",               "Escalations that wait for a person")     \
+    X(GAUGE_APPENDS_WAITING,   "sagad_appends_waiting",                "Turns waiting for a batch")              \
+    X(GAUGE_HTTP_CONNECTIONS,  "sagad_http_connections",               "Open client connections")
+
+#define METRIC_HISTOGRAM_MAP(X)                                                                                 \
+    X(HISTOGRAM_COMMIT,        "sagad_commit_seconds",                 "Time of a group commit")                 \
+    X(HISTOGRAM_SAGA,          "sagad_saga_seconds",                   "Start to end of a saga")                 \
+    X(HISTOGRAM_CALL,          "sagad_call_seconds",                   "Time of a call")                         \
+    X(HISTOGRAM_REQUEST,       "sagad_http_request_seconds",           "Time of an HTTP request")
+
+#define X(id, name, help) id,
+enum metric_counter { METRIC_COUNTER_MAP(X) METRIC_COUNTER_COUNT };
+enum metric_gauge { METRIC_GAUGE_MAP(X) METRIC_GAUGE_COUNT };
+enum metric_histogram { METRIC_HISTOGRAM_MAP(X) METRIC_HISTOGRAM_COUNT };
+#undef X
+
+void metric_add(enum metric_counter counter, uint64_t n);
+uint64_t metric_value(enum metric_counter counter);
+void gauge_set(enum metric_gauge gauge, int64_t value);
+void gauge_add(enum metric_gauge gauge, int64_t n);
+int64_t gauge_value(enum metric_gauge gauge);
+void histogram_observe_us(enum metric_histogram histogram, int64_t us);
+void metric_render(struct buffer *out); /* loop thread only, as everything here */
+
+#endif

@@ -1,0 +1,23 @@
+#include "base/outcome.h"
+
+static const char *const outcome_names[OUTCOME_KIND_COUNT] = {
+#define X(id, name) [id] = name,
+    OUTCOME_MAP(X)
+#undef X
+};
+
+const char *outcome_name(enum outcome_kind kind)
+{
+    return outcome_names[kind];
+}
+
+bool outcome_parse(struct slice name, enum outcome_kind *out)
+{
+    for (int i = 0; i < OUTCOME_KIND_COUNT; i++) {
+        if (slice_is(name, outcome_names[i])) {
+            *out = (enum outcome_kind)i;
+            return true;
+        }
+    }
+    return false;
+}

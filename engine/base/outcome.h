@@ -1,0 +1,39 @@
+/*
+ * What a call of a tool came to. A value like any other: what a tool did is not an error of ours.
+ *
+ * OUTCOME_FAILED and OUTCOME_RETRY promise that nothing took effect. When in doubt it is OUTCOME_UNKNOWN;
+ * doubt is the reason this engine exists.
+ */
+#ifndef SAGAD_BASE_OUTCOME_H
+#define SAGAD_BASE_OUTCOME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+#define OUTCOME_MAP(X)                                                                              \
+    X(OUTCOME_COMPLETED, "completed") /* it happened; `result` is what is kept */                   \
+    X(OUTCOME_RUNNING, "running")     /* accepted, not done: the probe completes it */              \
+    X(OUTCOME_RETRY, "retry")         /* certainly nothing happened; worth another attempt */       \
+    X(OUTCOME_FAILED, "no_effect")    /* certainly nothing happened; final */                       \
+    X(OUTCOME_ABSENT, "absent")       /* of a probe only: the operation did not happen */           \
+    X(OUTCOME_UNKNOWN, "unknown")     /* sent, and nobody can say */
+
+#define X(id, name) id,
+enum outcome_kind { OUTCOME_MAP(X) OUTCOME_KIND_COUNT };
+#undef X
+
+struct outcome {
+    enum outcome_kind kind;
+    bool unsent;            /* not one byte left: with OUTCOME_RETRY or OUTCOME_FAILED only */
+    int64_t retry_after_ms; /* the receiver's wish, 0 when it had none */
+    struct slice result;    /* JSON, with OUTCOME_COMPLETED; SLICE_NONE is null */
+    struct slice error;     /* short code: "http-503", "timeout", "refused", ...; for all but completed */
+    struct slice detail;    /* one sentence for people, without secrets */
+};
+
+const char *outcome_name(enum outcome_kind kind);
+bool outcome_parse(struct slice name, enum outcome_kind *out);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * Settings are rows of one table: flags, environment, file, help and the printed configuration all come from it.
+ * A flag goes before the environment, the environment before the file, the file before the default.
+ */
+#ifndef SAGAD_BASE_SETTINGS_H
+#define SAGAD_BASE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/errors.h"
+
+enum setting_type { SETTING_TEXT, SETTING_NUMBER, SETTING_DURATION /* ms */, SETTING_SWITCH };
+enum setting_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_FLAG };
+
+struct setting {
+    const char *name;        /* "lease" is --lease, SAGAD_LEASE and the member "lease" of the file */
+    enum setting_type type;
+    const char *unit;        /* for people; may be NULL */
+    const char *value;       /* the default, as it would be written; NULL: none */
+    int64_t min, max;        /* SETTING_NUMBER and SETTING_DURATION */
+    const char *text;        /* what it does */
+    bool secret;             /* masked when printed */
+};
+
+struct setting_value {
+    struct slice text;       /* SLICE_NONE: not set */
+    int64_t number;          /* milliseconds, number, or 0 and 1 */
+    enum setting_origin origin;
+};
+
+struct settings {
+    struct arena arena;
+    const struct setting *table;
+    struct setting_value *values;
+    size_t count;
+};
+
+void settings_init(struct settings *settings, const struct setting *table, size_t count);
+void settings_fini(struct settings *settings);
+/* Flags are `--name VALUE`, `--name=VALUE`, and `--name` for switches. `first_word`: index of the first argument that is no flag. */
+MUST_USE enum err_code settings_from_args(struct settings *settings, int argc, char **argv, int from, int *first_word, struct err *err);
+MUST_USE enum err_code settings_from_environment(struct settings *settings, const char *prefix, struct err *err);
+MUST_USE enum err_code settings_from_file(struct settings *settings, const char *path, struct err *err);
+
+const char *settings_text(const struct settings *settings, const char *name); /* NULL when not set */
+int64_t settings_number(const struct settings *settings, const char *name);
+bool settings_switch(const struct settings *settings, const char *name);
+
+void settings_help(const struct settings *settings, struct buffer *out);
+void settings_print(const struct settings *settings, struct buffer *out); /* JSON: {name: {value, origin}}; secrets masked */
+
+#endif

@@ -1,0 +1,171 @@
+#include "base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+struct slice slice_of(const char *text)
+{
+    return text ? (struct slice){text, strlen(text)} : SLICE_NONE;
+}
+
+bool slice_is(struct slice a, const char *text)
+{
+    return slice_equal(a, slice_of(text));
+}
+
+bool slice_equal(struct slice a, struct slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+int slice_compare(struct slice a, struct slice b)
+{
+    size_t least = a.len < b.len ? a.len : b.len;
+    int order = least ? memcmp(a.ptr, b.ptr, least) : 0;
+
+    if (order != 0) {
+        return order;
+    }
+    return a.len < b.len ? -1 : a.len > b.len;
+}
+
+bool slice_starts_with(struct slice a, const char *prefix)
+{
+    size_t len = strlen(prefix);
+
+    return a.len >= len && (len == 0 || memcmp(a.ptr, prefix, len) == 0);
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+struct slice slice_trim(struct slice a)
+{
+    while (a.len > 0 && is_space(a.ptr[0])) {
+        a.ptr++;
+        a.len--;
+    }
+    while (a.len > 0 && is_space(a.ptr[a.len - 1])) {
+        a.len--;
+    }
+    return a;
+}
+
+bool slice_to_i64(struct slice a, int64_t *out)
+{
+    bool negative = a.len > 0 && a.ptr[0] == '-';
+    size_t i = negative ? 1 : 0;
+    int64_t value = 0;
+
+    if (i >= a.len) {
+        return false;
+    }
+    for (; i < a.len; i++) {
+        if (a.ptr[i] < '0' || a.ptr[i] > '9') {
+            return false;
+        }
+        int digit = a.ptr[i] - '0';
+
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, negative ? -digit : digit, &value)) {
+            return false;
+        }
+    }
+    *out = value;
+    return true;
+}
+
+void buffer_init(struct buffer *buffer, size_t bytes_max)
+{
+    *buffer = (struct buffer){.bytes_max = bytes_max};
+}
+
+void buffer_fini(struct buffer *buffer)
+{
+    free(buffer->ptr);
+    *buffer = (struct buffer){.bytes_max = buffer->bytes_max};
+}
+
+void buffer_reset(struct buffer *buffer)
+{
+    buffer->len = 0;
+    buffer->overflow = false;
+}
+
+/* Room for `len` more bytes and a NUL. */
+static bool buffer_reserve(struct buffer *buffer, size_t len)
+{
+    if (buffer->overflow || len > buffer->bytes_max || buffer->len > buffer->bytes_max - len) {
+        buffer->overflow = true;
+        return false;
+    }
+    size_t need = buffer->len + len + 1;
+
+    if (need > buffer->capacity) {
+        size_t capacity = buffer->capacity ? buffer->capacity : 256;
+
+        while (capacity < need) {
+            capacity *= 2;
+        }
+        buffer->ptr = memory_grow(buffer->ptr, capacity);
+        buffer->capacity = capacity;
+    }
+    return true;
+}
+
+void buffer_put(struct buffer *buffer, const void *bytes, size_t len)
+{
+    if (len > 0 && buffer_reserve(buffer, len)) {
+        memcpy(buffer->ptr + buffer->len, bytes, len);
+        buffer->len += len;
+    }
+}
+
+void buffer_put_slice(struct buffer *buffer, struct slice text)
+{
+    buffer_put(buffer, text.ptr, text.len);
+}
+
+void buffer_put_text(struct buffer *buffer, const char *text)
+{
+    buffer_put(buffer, text, strlen(text));
+}
+
+void buffer_put_char(struct buffer *buffer, char c)
+{
+    buffer_put(buffer, &c, 1);
+}
+
+void buffer_printf(struct buffer *buffer, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    CHECK(len >= 0);
+    if (buffer_reserve(buffer, (size_t)len)) {
+        va_start(args, format);
+        (void)vsnprintf(buffer->ptr + buffer->len, (size_t)len + 1, format, args); /* the length is known */
+        va_end(args);
+        buffer->len += (size_t)len;
+    }
+}
+
+struct slice buffer_slice(const struct buffer *buffer)
+{
+    return buffer->ptr ? (struct slice){buffer->ptr, buffer->len} : SLICE("");
+}
+
+const char *buffer_c(struct buffer *buffer)
+{
+    if (!buffer->ptr) {
+        return "";
+    }
+    buffer->ptr[buffer->len] = '\0';
+    return buffer->ptr;
+}

@@ -1,0 +1,54 @@
+/*
+ * Borrowed text, and a growing buffer that knows how large it may become.
+ *
+ * A slice borrows bytes that somebody else owns; it is not NUL-terminated. Print it with "%.*s", SLICE_ARG(s).
+ */
+#ifndef SAGAD_BASE_TEXT_H
+#define SAGAD_BASE_TEXT_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/check.h"
+
+struct slice {
+    const char *ptr;
+    size_t len;
+};
+
+#define SLICE(literal) ((struct slice){("" literal), sizeof(literal) - 1})
+#define SLICE_ARG(s) (int)(s).len, (s).ptr
+#define SLICE_NONE ((struct slice){NULL, 0})
+
+struct slice slice_of(const char *text);                       /* a NUL-terminated string, borrowed; NULL gives SLICE_NONE */
+bool slice_is(struct slice a, const char *text);               /* byte for byte */
+bool slice_equal(struct slice a, struct slice b);
+int slice_compare(struct slice a, struct slice b);             /* memcmp order, shorter first */
+bool slice_starts_with(struct slice a, const char *prefix);
+struct slice slice_trim(struct slice a);                       /* without leading and trailing space, tab, CR, LF */
+bool slice_to_i64(struct slice a, int64_t *out);               /* decimal with optional '-'; false on overflow or anything else */
+
+/*
+ * A buffer grows up to `bytes_max`. What does not fit is dropped whole and `overflow` becomes true and stays so:
+ * check it once at the end. The memory is the buffer's; buffer_fini() accepts a zeroed struct.
+ */
+struct buffer {
+    char *ptr;
+    size_t len, capacity, bytes_max;
+    bool overflow;
+};
+
+void buffer_init(struct buffer *buffer, size_t bytes_max);
+void buffer_fini(struct buffer *buffer);
+void buffer_reset(struct buffer *buffer);                      /* empties it, keeps the memory */
+void buffer_put(struct buffer *buffer, const void *bytes, size_t len);
+void buffer_put_slice(struct buffer *buffer, struct slice text);
+void buffer_put_text(struct buffer *buffer, const char *text);
+void buffer_put_char(struct buffer *buffer, char c);
+void buffer_printf(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
+struct slice buffer_slice(const struct buffer *buffer);        /* borrowed until the next change */
+const char *buffer_c(struct buffer *buffer);                   /* NUL-terminated, borrowed until the next change */
+
+#endif

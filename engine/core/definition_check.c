@@ -1,0 +1,138 @@
+/*
+ * The rules that hold over the graph of a saga. Each message names the step that breaks the rule and the change that
+ * mends it, because a reader of a definition sees steps and not paths.
+ */
+#include "base/json.h"
+#include "core/definition_parts.h"
+#include "core/graph.h"
+
+/* --- the terminal rule --- */
+
+void check_terminal(struct reader *reader, const struct definition *definition, struct slice steps_pointer)
+{
+    const struct step_definition *terminal = NULL;
+
+    for (uint32_t i = 0; i < definition->step_count; i++) {
+        const struct step_definition *step = &definition->steps[i];
+
+        if (!step->terminal) {
+            continue;
+        }
+        if (terminal) {
+            faults_add(reader->faults, reader_element_pointer(reader, steps_pointer, i),
+                       "the steps `%.*s` and `%.*s` are both terminal "
+                       "(%.*s, %.*s), but when one has completed and the other fails, nothing could be undone; there "
+                       "is one terminal step "
+                       "at most: give one of the tools a compensator, or move it to a saga of its own",
+                       SLICE_ARG(terminal->id), SLICE_ARG(step->id), SLICE_ARG(terminal->tool->name),
+                       SLICE_ARG(step->tool->name));
+        } else {
+            terminal = step;
+        }
+    }
+    for (uint32_t i = 0; terminal && i < definition->step_count; i++) {
+        const struct step_definition *step = &definition->steps[i];
+
+        if (step->terminal || graph_before(definition, i, terminal->index)) {
+            continue;
+        }
+        struct slice place = reader_element_pointer(reader, steps_pointer, i);
+
+        if (graph_before(definition, terminal->index, i)) {
+            faults_add(
+                reader->faults, place,
+                "the step `%.*s` comes after the terminal step `%.*s`, which could not be undone when "
+                "`%.*s` fails; let `%.*s` come before it: write it above `%.*s`, or name it in the `after` of `%.*s`",
+                SLICE_ARG(step->id), SLICE_ARG(terminal->id), SLICE_ARG(step->id), SLICE_ARG(step->id),
+                SLICE_ARG(terminal->id), SLICE_ARG(terminal->id));
+        } else {
+            faults_add(reader->faults, place,
+                       "the step `%.*s` may run beside the terminal step `%.*s`, which could not be undone when "
+                       "`%.*s` fails; add `%.*s` to the `after` of `%.*s`",
+                       SLICE_ARG(step->id), SLICE_ARG(terminal->id), SLICE_ARG(step->id), SLICE_ARG(step->id),
+                       SLICE_ARG(terminal->id));
+        }
+    }
+}
+
+/* --- references --- */
+
+struct reference {
+    struct reader *reader;
+    const struct definition *definition;
+    const struct step_definition *step; /* who asks; NULL: the output, which may ask for everything */
+    struct slice pointer;               /* instead of the expression's own; SLICE_NONE: that one */
+    const struct tool *tool;            /* whose compensator's arguments they are; NULL: the step's own */
+};
+
+static struct slice near_step(const struct definition *definition, struct slice id)
+{
+    for (uint32_t i = 0; i < definition->step_count; i++) {
+        if (definition->steps[i].id.len > 2 && word_distance(definition->steps[i].id, id) < 3) {
+            return definition->steps[i].id;
+        }
+    }
+    return SLICE_NONE;
+}
+
+static void on_reference(void *context, struct slice id, struct slice pointer)
+{
+    const struct reference *r = context;
+    const struct definition *definition = r->definition;
+    struct slice place = r->pointer.ptr ? r->pointer : pointer;
+    struct arena *arena = r->reader->arena;
+    struct slice whose = r->tool ? arena_printf(arena, "the compensator's arguments of the tool `%.*s` use ",
+                                                SLICE_ARG(r->tool->name))
+                                 : SLICE("");
+    uint32_t index = 0;
+
+    while (index < definition->step_count && !slice_equal(definition->steps[index].id, id)) {
+        index++;
+    }
+    if (index == definition->step_count) {
+        faults_add(r->reader->faults, place, "%.*s`.steps.%.*s`: there is no such step%.*s", SLICE_ARG(whose),
+                   SLICE_ARG(id), SLICE_ARG(did_you_mean(near_step(definition, id), arena)));
+        return;
+    }
+    if (!r->step || !definition->ancestors || graph_before(definition, index, r->step->index)) {
+        return;
+    }
+    if (index == r->step->index) {
+        faults_add(r->reader->faults, place,
+                   "%.*s`.steps.%.*s` is the step itself, which has no result yet; in `compensate` its result "
+                   "is `.result`",
+                   SLICE_ARG(whose), SLICE_ARG(id));
+    } else if (graph_before(definition, r->step->index, index)) {
+        faults_add(r->reader->faults, place,
+                   "%.*s`.steps.%.*s` comes after the step `%.*s`, so its result cannot be used here", SLICE_ARG(whose),
+                   SLICE_ARG(id), SLICE_ARG(r->step->id));
+    } else {
+        faults_add(r->reader->faults, place,
+                   "%.*s`.steps.%.*s` need not have ended when the step `%.*s` runs; add `%.*s` to the `after` "
+                   "of `%.*s`",
+                   SLICE_ARG(whose), SLICE_ARG(id), SLICE_ARG(r->step->id), SLICE_ARG(id), SLICE_ARG(r->step->id));
+    }
+}
+
+void check_references(struct reader *reader, const struct definition *definition, struct slice steps_pointer)
+{
+    struct reference r = {.reader = reader, .definition = definition};
+
+    template_each_step(&definition->output, on_reference, &r);
+    for (uint32_t i = 0; i < definition->step_count; i++) {
+        const struct step_definition *step = &definition->steps[i];
+        bool is_tools = step->tool && step->tool->compensate.is_set && step->compensate.is_set &&
+                        slice_equal(step->compensate.pointer, step->tool->compensate.pointer);
+
+        r = (struct reference){.reader = reader, .definition = definition, .step = step};
+        template_each_step(&step->with, on_reference, &r);
+        template_each_step(&step->scope, on_reference, &r);
+        if (is_tools) { /* it stands in another place, maybe in another document: the call is what brings the two
+                           together */
+            r.tool = step->tool;
+            r.pointer = json_pointer_join(reader->arena, reader_element_pointer(reader, steps_pointer, i),
+                                          SLICE("call"));
+        }
+        template_each_step(&step->compensate.with, on_reference, &r);
+    }
+}

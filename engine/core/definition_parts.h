@@ -1,0 +1,92 @@
+/* What the readers of tools, sagas and documents share. Private to definitions. */
+#ifndef SAGAD_CORE_DEFINITION_PARTS_H
+#define SAGAD_CORE_DEFINITION_PARTS_H
+
+#include "core/definition.h"
+#include "core/members.h"
+
+#define NAME_BYTES_MAX 128
+#define STEP_ID_BYTES_MAX 64
+#define NAME_RULE "a lower-case letter, then up to 127 lower-case letters, digits, `_`, `.` or `-`"
+#define STEP_ID_RULE "a lower-case letter, then up to 63 lower-case letters, digits or `_`"
+
+#define ROOTS_STEP (ROOT_INPUT | ROOT_STEPS | ROOT_SAGA)
+#define ROOTS_SETTINGS (ROOT_ARGS | ROOT_KEY | ROOT_ATTEMPT | ROOT_SECRET)
+#define ROOTS_RESPONSE (ROOT_RESPONSE | ROOT_ARGS | ROOT_KEY)
+#define ROOTS_COMPENSATE (ROOT_ARGS | ROOT_RESULT | ROOT_KEY | ROOTS_STEP)
+
+struct reader { /* one pass over a document, a tool or a saga */
+    struct arena *arena;
+    struct faults *faults;
+    bool collects; /* checks for the layers above */
+    struct document_check *checks;
+    size_t check_count, check_capacity;
+};
+
+/* How many faults there are by now, also those that were only counted. */
+size_t reader_faults(const struct reader *reader);
+struct slice reader_element_pointer(struct reader *reader, struct slice pointer, size_t index);
+
+/* A member that is a template; unset when it is absent. */
+void reader_template(struct reader *reader, const struct members *members, const char *name, unsigned roots,
+                     struct template *out);
+/* A member that is one expression or condition. */
+void reader_expression(struct reader *reader, const struct members *members, const char *name, unsigned roots,
+                       struct template *out);
+
+/* Exactly one member that names an adapter, with its settings. */
+void reader_adapter(struct reader *reader, const struct members *members, const char *what, enum key_place place,
+                    struct slice *adapter, struct template *settings);
+#define ADAPTERS "http exec builtin"
+#define ADAPTERS_LATER "sql mcp"
+
+/* Put the members of a retry object on top of `policy`. */
+void reader_retry(struct reader *reader, struct slice value, struct slice pointer, enum effect effect,
+                  struct retry_policy *policy);
+void reader_compensator(struct reader *reader, struct slice value, struct slice pointer, struct compensator *out);
+
+/* `name` is SLICE_NONE but for an inline tool. Never NULL: what could be read of it serves to find further faults. */
+struct tool *tool_read(struct reader *reader, struct slice body, struct slice name, uint32_t version,
+                       struct slice pointer);
+
+/* --- where sagas find tools --- */
+
+enum tool_lookup {
+    TOOL_FOUND,
+    TOOL_BROKEN, /* it exists, and its own faults were reported elsewhere */
+    TOOL_MISSING
+};
+
+struct tool_finder {
+    enum tool_lookup (*find)(struct tool_finder *finder, struct slice name, struct slice pointer,
+                             const struct tool **out);
+    struct slice (*near)(struct tool_finder *finder,
+                         struct slice name); /* a name that was probably meant; may be NULL */
+    bool (*is_checked)(struct tool_finder *finder,
+                       const struct tool *tool); /* its compensator was looked for already; may be NULL */
+};
+
+struct source_finder { /* finds registered tools, and compiles each of them once */
+    struct tool_finder finder;
+    struct reader *reader;
+    const struct tool_source *source; /* may be NULL */
+    const struct tool *tools[2 * DEFINITION_STEPS_MAX];
+    size_t tool_count;
+};
+void source_finder_init(struct source_finder *self, struct reader *reader, const struct tool_source *source);
+
+struct definition *saga_read(struct reader *reader, struct slice body, uint32_t version, struct tool_finder *finder,
+                             struct slice pointer);
+
+/* Faults unless there is a tool `compensator` names and its class may undo. Gives the tool, or NULL. */
+const struct tool *compensator_find(struct reader *reader, const struct compensator *compensator,
+                                    struct tool_finder *finder, struct slice pointer);
+
+/* --- definition_check.c --- */
+
+/* Every other step before the terminal one, on every path. */
+void check_terminal(struct reader *reader, const struct definition *definition, struct slice steps_pointer);
+/* What `.steps` is asked for must surely have ended by then. */
+void check_references(struct reader *reader, const struct definition *definition, struct slice steps_pointer);
+
+#endif

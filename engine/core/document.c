@@ -1,0 +1,180 @@
+/* Definition documents. Tools first, because sagas and compensators may use what is written below them. */
+#include "base/canon.h"
+#include "base/json.h"
+#include "core/definition_parts.h"
+
+struct entry { /* a tool of this document */
+    const struct tool *tool;
+    bool is_broken;
+};
+
+struct document_finder {
+    struct tool_finder finder;
+    struct source_finder registered;
+    struct entry *entries;
+    size_t entry_count;
+};
+
+static enum tool_lookup find_tool(struct tool_finder *finder, struct slice name, struct slice pointer,
+                                  const struct tool **out)
+{
+    struct document_finder *self = container_of(finder, struct document_finder, finder);
+
+    for (size_t i = 0; i < self->entry_count; i++) {
+        if (slice_equal(self->entries[i].tool->name, name)) {
+            *out = self->entries[i].tool;
+            return self->entries[i].is_broken ? TOOL_BROKEN : TOOL_FOUND;
+        }
+    }
+    return self->registered.finder.find(&self->registered.finder, name, pointer, out);
+}
+
+static struct slice near_tool(struct tool_finder *finder, struct slice name)
+{
+    const struct document_finder *self = container_of(finder, struct document_finder, finder);
+    struct slice best = SLICE_NONE;
+    unsigned best_distance = 3;
+
+    for (size_t i = 0; i < self->entry_count; i++) {
+        unsigned distance = word_distance(self->entries[i].tool->name, name);
+
+        if (distance < best_distance && distance < name.len) {
+            best = self->entries[i].tool->name;
+            best_distance = distance;
+        }
+    }
+    return best;
+}
+
+static bool is_of_document(struct tool_finder *finder, const struct tool *tool)
+{
+    const struct document_finder *self = container_of(finder, struct document_finder, finder);
+
+    for (size_t i = 0; i < self->entry_count; i++) {
+        if (self->entries[i].tool == tool) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct slice array_at(struct reader *reader, const struct members *m, const char *name)
+{
+    struct slice value = members_at(m, name);
+
+    if (value.ptr && json_type(value) != JSON_ARRAY) {
+        faults_add(reader->faults, members_pointer(m, name), "`%s` is %.*s; it must be an array", name,
+                   SLICE_ARG(value_excerpt(value, reader->arena)));
+        return SLICE_NONE;
+    }
+    return value;
+}
+
+/* Two of a kind under one name would make one of them the other's next version, by order of writing. */
+static void check_unique(struct reader *reader, const struct document *document, const struct document_item *item)
+{
+    for (size_t i = 0; i < document->item_count; i++) {
+        const struct document_item *other = &document->items[i];
+
+        if (other->kind == item->kind && item->name.len > 0 && slice_equal(other->name, item->name)) {
+            faults_add(reader->faults, json_pointer_join(reader->arena, item->pointer, SLICE("name")),
+                       "the name `%.*s` is taken by %.*s "
+                       "of this document; each %s needs a name of its own",
+                       SLICE_ARG(item->name), SLICE_ARG(other->pointer),
+                       item->kind == DEFINITION_TOOL ? "tool" : "saga");
+            return;
+        }
+    }
+}
+
+static void add_item(struct reader *reader, struct document *document, struct document_item item)
+{
+    item.identity = canon_digest(item.body, reader->arena);
+    check_unique(reader, document, &item);
+    document->items[document->item_count++] = item;
+}
+
+static void read_tools(struct reader *reader, struct slice array, struct slice pointer, struct document_finder *finder,
+                       struct document *document)
+{
+    struct json_walk walk = json_walk(array);
+    struct slice body;
+
+    finder->entries = arena_array(reader->arena, json_count(array) + 1, sizeof(*finder->entries));
+    for (size_t i = 0; json_next_element(&walk, &body); i++) {
+        struct slice place = reader_element_pointer(reader, pointer, i);
+        size_t before = reader_faults(reader);
+        const struct tool *tool = tool_read(reader, body, SLICE_NONE, 0, place);
+
+        finder->entries[finder->entry_count++] = (struct entry){tool, reader_faults(reader) != before};
+        add_item(
+            reader, document,
+            (struct document_item){
+                .kind = DEFINITION_TOOL, .name = tool->name, .body = json_trim(body), .pointer = place, .tool = tool});
+    }
+    for (size_t i = 0; i < finder->entry_count; i++) {
+        const struct compensator *compensate = &finder->entries[i].tool->compensate;
+
+        if (compensate->is_set) {
+            (void)compensator_find(reader, compensate,
+                                   &finder->finder, /* sagas find it again; here only its faults matter */
+                                   json_pointer_join(reader->arena, compensate->pointer, SLICE("tool")));
+        }
+    }
+}
+
+static void read_sagas(struct reader *reader, struct slice array, struct slice pointer, struct document_finder *finder,
+                       struct document *document)
+{
+    struct json_walk walk = json_walk(array);
+    struct slice body;
+
+    for (size_t i = 0; json_next_element(&walk, &body); i++) {
+        struct slice place = reader_element_pointer(reader, pointer, i);
+        const struct definition *saga = saga_read(reader, body, 0, &finder->finder, place);
+
+        add_item(
+            reader, document,
+            (struct document_item){
+                .kind = DEFINITION_SAGA, .name = saga->name, .body = json_trim(body), .pointer = place, .saga = saga});
+    }
+}
+
+void document_check(struct slice text, const struct tool_source *registered, struct arena *arena, struct faults *faults,
+                    struct document *out)
+{
+    struct reader reader = {.arena = arena, .faults = faults, .collects = true};
+    struct document_finder finder = {.finder = {find_tool, near_tool, is_of_document}};
+    struct slice document_text = arena_slice(arena, text), unread = SLICE_NONE;
+    struct err err = {0};
+    struct members m;
+
+    *out = (struct document){0};
+    if (json_check(document_text, &json_limits_default, &err) != ERR_OK) {
+        faults_add(faults, SLICE(""), "%s%s%s", err.message, err.detail[0] ? ": " : "", err.detail);
+        return;
+    }
+    source_finder_init(&finder.registered, &reader, registered);
+    if (!members_open(&m, document_text, SLICE(""), "a definition document", "tools sagas $schema", "", arena,
+                      faults)) {
+        return;
+    }
+    (void)members_text(&m, "$schema", &unread); /* for editors: which schema this document follows */
+    if (!members_at(&m, "tools").ptr && !members_at(&m, "sagas").ptr) {
+        faults_add(faults, SLICE(""),
+                   "there is nothing to register; a definition document has `tools` or `sagas` or both");
+        return;
+    }
+    struct slice tools = array_at(&reader, &m, "tools"), sagas = array_at(&reader, &m, "sagas");
+
+    out->items = arena_array(arena, (tools.ptr ? json_count(tools) : 0) + (sagas.ptr ? json_count(sagas) : 0) + 1,
+                             sizeof(*out->items));
+    if (tools.ptr) {
+        read_tools(&reader, tools, members_pointer(&m, "tools"), &finder, out);
+    }
+    if (sagas.ptr) {
+        read_sagas(&reader, sagas, members_pointer(&m, "sagas"), &finder, out);
+    }
+    out->checks = reader.checks;
+    out->check_count = reader.check_count;
+}

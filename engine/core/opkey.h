@@ -1,0 +1,30 @@
+/*
+ * The idempotency key of an operation (operations.md, Identity; test vectors in schema/key-vectors.json).
+ *
+ * SHA-256 over the tag "sk1" and then, each as a 4-byte big-endian length and its UTF-8 bytes: namespace, root run, step,
+ * tool, direction, scope, generation. No arguments, attempts, clock or randomness: a retry, a replay, a re-plan or
+ * another engine makes the same key. Sent and shown as a UUIDv8 of its first 128 bits.
+ */
+#ifndef SAGAD_CORE_OPKEY_H
+#define SAGAD_CORE_OPKEY_H
+
+#include "base/arena.h"
+#include "base/digest.h"
+#include "base/id.h"
+
+enum direction { DIRECTION_DO, DIRECTION_UNDO, DIRECTION_COUNT };
+
+const char *direction_name(enum direction direction); /* "do", "undo" */
+
+struct op_identity {
+    struct slice namespace, run, step, tool, scope;
+    enum direction direction;
+    uint32_t generation;
+};
+
+struct op_key op_key_make(const struct op_identity *identity);
+
+/* SHA-256 over the tool name and the canonical arguments without /request_id, /timestamp, /trace_id. */
+struct digest op_fingerprint(struct slice tool, struct slice args, struct arena *scratch);
+
+#endif

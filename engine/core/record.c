@@ -1,0 +1,105 @@
+/*
+ * The types of records, and which members each has. What a member means is said in record.h; here stands only where it
+ * may and where it must stand, so that the codec and record_check() cannot disagree.
+ */
+#include "core/record_fields.h"
+
+#include <string.h>
+
+static const char *const type_names[RECORD_TYPE_COUNT] = {
+#define X(id, type) [id] = type,
+    RECORD_MAP(X)
+#undef X
+};
+
+const char *record_type_name(enum record_type type)
+{
+    CHECK(type < RECORD_TYPE_COUNT);
+    return type_names[type];
+}
+
+bool record_type_parse(struct slice name, enum record_type *out)
+{
+    for (unsigned i = 0; i < RECORD_TYPE_COUNT; i++) {
+        if (slice_is(name, type_names[i])) {
+            *out = (enum record_type)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+#define F(name) BIT(FIELD_##name)
+#define OPERATION (F(STEP) | F(KEY) | F(ATTEMPT))
+#define PERSON (F(ACTOR) | F(NOTE))
+#define ARGUMENTS (F(GENERATION) | F(ARGS) | F(SCOPE) | F(FINGERPRINT))
+#define WHY (F(ERROR) | F(DETAIL))
+
+static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
+    [RECORD_SAGA_STARTED] = {F(START) | F(DEADLINE), F(START)},
+    [RECORD_STEP_PENDING] = {F(STEP) | F(KEY) | ARGUMENTS, F(STEP) | F(KEY) | F(ARGS) | F(FINGERPRINT)},
+    [RECORD_STEP_INTENT] = {OPERATION | ARGUMENTS, OPERATION},
+    [RECORD_STEP_RETRYING] = {OPERATION | F(DUE) | F(UNSENT) | F(MAYBE) | WHY | F(SOURCE), OPERATION | F(DUE)},
+    [RECORD_STEP_RUNNING] = {OPERATION | F(DUE), OPERATION | F(DUE)},
+    [RECORD_STEP_UNKNOWN] = {OPERATION | F(DUE) | WHY | PERSON, OPERATION},
+    [RECORD_STEP_PROBED] = {OPERATION | F(DUE) | WHY, OPERATION | F(DUE)},
+    [RECORD_STEP_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | F(UNDO) | PERSON, OPERATION},
+    [RECORD_STEP_FAILED] = {OPERATION | F(UNSENT) | F(SOURCE) | WHY | PERSON, F(STEP) | F(ERROR)},
+    [RECORD_STEP_SKIPPED] = {F(STEP) | F(KEY) | PERSON, F(STEP) | PERSON},
+    [RECORD_STEP_REOPENED] = {F(STEP) | F(KEY) | ARGUMENTS | F(DOUBLE) | PERSON, F(STEP) | F(KEY) | PERSON},
+    [RECORD_STEP_WAIVED] = {F(STEP) | F(KEY) | PERSON, F(STEP) | PERSON},
+    [RECORD_SAGA_FAILING] = {F(STEP) | WHY | PERSON, F(ERROR)},
+    [RECORD_COMPENSATION_PLANNED] = {F(PLAN), 0},
+    [RECORD_COMPENSATION_INTENT] = {OPERATION | ARGUMENTS, OPERATION},
+    [RECORD_COMPENSATION_RETRYING] = {OPERATION | F(DUE) | F(UNSENT) | F(MAYBE) | WHY | F(SOURCE), OPERATION | F(DUE)},
+    [RECORD_COMPENSATION_RUNNING] = {OPERATION | F(DUE), OPERATION | F(DUE)},
+    [RECORD_COMPENSATION_UNKNOWN] = {OPERATION | F(DUE) | WHY | PERSON, OPERATION | F(DUE)},
+    [RECORD_COMPENSATION_PROBED] = {OPERATION | F(DUE) | WHY, OPERATION | F(DUE)},
+    [RECORD_COMPENSATION_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | PERSON, OPERATION},
+    [RECORD_COMPENSATION_FAILED] = {OPERATION | F(UNSENT) | F(MAYBE) | F(SOURCE) | WHY | PERSON, F(STEP) | F(ERROR)},
+    [RECORD_COMPENSATION_REOPENED] = {F(STEP) | F(KEY) | ARGUMENTS | F(DOUBLE) | PERSON, F(STEP) | PERSON},
+    [RECORD_ESCALATION_OPENED] = {F(STEP) | F(KEY) | F(ESCALATION) | F(REASON) | F(EVIDENCE), F(STEP) | F(ESCALATION) | F(REASON)},
+    [RECORD_ESCALATION_RESOLVED] = {F(STEP) | F(KEY) | F(ESCALATION) | F(ACTION) | PERSON, F(ESCALATION) | F(ACTION) | F(ACTOR)},
+    [RECORD_SAGA_COMPLETED] = {F(OUTPUT) | WHY, 0},
+    [RECORD_SAGA_COMPENSATED] = {WHY, 0},
+    [RECORD_SAGA_ABANDONED] = {F(DEBTS) | WHY | PERSON, 0},
+};
+
+const struct record_shape *record_shape(enum record_type type)
+{
+    CHECK(type < RECORD_TYPE_COUNT);
+    return &shapes[type];
+}
+
+bool record_is_complete(const struct record *record, const char **missing)
+{
+    static const struct digest no_digest;
+    const struct {
+        enum record_field field;
+        bool is_there;
+        const char *name;
+    } needs[] = {
+        {FIELD_STEP, record->step != STEP_NONE, "step"},
+        {FIELD_KEY, !uuid_is_nil(&record->key.uuid), "key"},
+        {FIELD_ATTEMPT, record->attempt != 0, "attempt"},
+        {FIELD_ACTOR, record->actor.len != 0, "actor"},
+        {FIELD_NOTE, record->note.len != 0, "note"},
+        {FIELD_ARGS, record->args.len != 0, "args"},
+        {FIELD_FINGERPRINT, memcmp(&record->fingerprint, &no_digest, sizeof(no_digest)) != 0, "fingerprint"},
+        {FIELD_DUE, record->due_ms > 0, "due_at"},
+        {FIELD_ERROR, record->error.len != 0, "error"},
+        {FIELD_START, record->saga_name.len && record->version && record->input.len && record->tools.len, "saga, version, input or tools"},
+        {FIELD_ESCALATION, record->escalation != 0, "escalation"},
+        {FIELD_REASON, record->reason.len != 0, "reason"},
+        {FIELD_ACTION, record->action.len != 0, "action"},
+    };
+    uint32_t must = record_shape(record->type)->must;
+
+    for (size_t i = 0; i < COUNT_OF(needs); i++) {
+        if ((must & BIT(needs[i].field)) && !needs[i].is_there) {
+            *missing = needs[i].name;
+            return false;
+        }
+    }
+    return true;
+}

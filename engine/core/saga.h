@@ -1,0 +1,279 @@
+/*
+ * The saga machine: read this first.
+ *
+ *     saga_decide(saga, input)  -> records    what an input means; changes nothing
+ *     saga_apply(saga, record)                folds one durable record; the only writer of state
+ *     saga_wants(saga)          -> wants      which calls, probes, evaluations and timers should exist now
+ *
+ * Pure: no I/O, clock, randomness or globals; memory only from the arenas given. Live running, recovery and replay use
+ * these three functions, so there is no recovery code. After loading, a want WANT_CALL means that an intent is durable whose end is
+ * not: the engine that finds one it has not sent itself feeds it back as SETTLED with OUTCOME_UNKNOWN ("interrupted"),
+ * and the effect class decides.
+ */
+#ifndef SAGAD_CORE_SAGA_H
+#define SAGAD_CORE_SAGA_H
+
+#include "core/definition.h"
+#include "core/record.h"
+
+/* --- states --- */
+
+#define SAGA_STATUS_MAP(X)                                                                                     \
+    X(SAGA_RUNNING, "running") X(SAGA_WAITING, "waiting") X(SAGA_PAUSED, "paused")                              \
+    X(SAGA_COMPENSATING, "compensating") X(SAGA_ESCALATED, "escalated")                                         \
+    X(SAGA_COMPLETED, "completed") X(SAGA_COMPENSATED, "compensated") X(SAGA_ABANDONED, "abandoned")
+#define STEP_STATUS_MAP(X)                                                                                     \
+    X(STEP_PENDING, "pending") X(STEP_WAITING, "waiting") X(STEP_RUNNING, "running") X(STEP_RETRYING, "retrying") \
+    X(STEP_COMPLETED, "completed") X(STEP_SKIPPED, "skipped") X(STEP_FAILED, "failed") X(STEP_UNKNOWN, "unknown") \
+    X(STEP_COMPENSATING, "compensating") X(STEP_COMPENSATED, "compensated") X(STEP_COMPENSATION_FAILED, "compensation_failed")
+#define TOOK_EFFECT_MAP(X)                                                                                     \
+    X(TOOK_EFFECT_NO, "no") X(TOOK_EFFECT_MAYBE, "maybe") X(TOOK_EFFECT_YES, "yes") X(TOOK_EFFECT_BEFORE, "before") \
+    X(TOOK_EFFECT_UNDONE, "undone")
+/* Of an operation; the last column is its name in the registry's contract. */
+#define OP_STATE_MAP(X)                                                                                        \
+    X(OP_NONE, "none", "pending")            /* no record of it yet */                                          \
+    X(OP_PENDING, "pending", "pending")      /* durable, surely not sent */                                     \
+    X(OP_IN_FLIGHT, "in_flight", "in_flight") /* intent durable; a call is or may be under way */               \
+    X(OP_RETRYING, "retrying", "pending")    /* the next attempt is due at due_ms; shown as in_flight when an earlier one may have taken effect */ \
+    X(OP_PROBING, "probing", "unknown")      /* nobody can say yet; the next probe is due at due_ms */          \
+    X(OP_UNKNOWN, "unknown", "unknown")      /* for good: only late evidence or a person can settle it */       \
+    X(OP_COMPLETED, "completed", "completed")                                                                   \
+    X(OP_FAILED, "failed", "failed")         /* certainly no effect */                                          \
+    X(OP_SKIPPED, "skipped", "failed")
+
+#define X(id, name) id,
+enum saga_status { SAGA_STATUS_MAP(X) SAGA_STATUS_COUNT };
+enum step_status { STEP_STATUS_MAP(X) STEP_STATUS_COUNT };
+enum took_effect { TOOK_EFFECT_MAP(X) TOOK_EFFECT_COUNT };
+#undef X
+#define X(id, name, registry_name) id,
+enum op_state { OP_STATE_MAP(X) OP_STATE_COUNT };
+#undef X
+
+const char *saga_status_name(enum saga_status status);
+bool saga_status_parse(struct slice name, enum saga_status *out);
+bool saga_status_is_final(enum saga_status status);
+const char *step_status_name(enum step_status status);
+const char *took_effect_name(enum took_effect took_effect);
+
+enum saga_phase {
+    PHASE_FORWARD,
+    PHASE_FAILING, /* forward work is over; what is in flight is being settled, no step starts */
+    PHASE_UNDO,    /* the plan is frozen and being worked through */
+    PHASE_ENDED
+};
+
+struct operation { /* one intended effect: the forward or the undo operation of a step */
+    enum op_state state;
+    enum took_effect took_effect;
+    struct op_key key;
+    uint32_t generation;
+    uint32_t attempts;       /* intents in all; the number of the current or last attempt */
+    uint32_t counted;        /* attempts of this round of which a byte may have left */
+    uint32_t unsent;         /* tries of this round, in a row, that never left */
+    uint32_t probes;         /* probes answered in all; the next one is number probes + 1 */
+    struct slice args, scope, result, error, detail;
+    struct digest fingerprint;
+    int64_t created_ms, first_sent_ms, last_sent_ms, ended_ms, due_ms;
+    enum source source;
+    bool earlier_maybe;      /* an attempt before the current one may have taken effect, and nothing has settled that */
+    bool accepted;           /* OP_PROBING because the receiver said that it works on it, not for want of an answer */
+    bool double_accepted;    /* a person takes it upon themselves that the next attempt may be a second effect */
+    uint32_t other_key_attempts; /* attempts made under keys of earlier generations: their answers say nothing about this key */
+    uint32_t other_probes;   /* probes answered when it became unknown before */
+    int64_t window_from_ms;  /* since when the receiver remembers the key; 0: it has not seen it */
+    int64_t prior_sent_ms, prior_window_ms; /* last_sent_ms and window_from_ms before the current attempt, in case that never left */
+    int64_t settled_ms;      /* when the last attempt ended: no byte of it can have left later */
+    int64_t unknown_ms;      /* since when probes ask */
+    int64_t round_ms;        /* when this round of attempts began */
+};
+
+enum plan_state { /* of a step in the undo plan */
+    PLAN_NONE,     /* not in it: nothing to undo */
+    PLAN_VERDICT,  /* nobody knows whether it took effect: waits for a person */
+    PLAN_READY,    /* to be undone when what came after it is */
+    PLAN_ACTIVE,
+    PLAN_DONE,
+    PLAN_FAILED,   /* given up: waits for a person */
+    PLAN_WAIVED,   /* left standing, a debt */
+    PLAN_DROPPED   /* a person said it never happened */
+};
+
+struct step {
+    struct operation forward, undo;
+    struct slice undo_args, undo_error;
+    enum plan_state plan;
+    uint32_t start_order;    /* 1 for the first step that began; 0 for one that did not */
+    int64_t started_ms;
+};
+
+struct escalation {
+    uint64_t number;         /* 0: none open */
+    uint32_t step;           /* STEP_NONE for the saga as a whole */
+    enum direction direction;
+    struct slice reason, evidence;
+    struct slice asked_by, asked_note; /* the person who had it probed again, until the answer is there */
+    int64_t opened_ms;
+};
+
+struct saga {
+    struct saga_id id;
+    const struct definition *definition; /* borrowed; outlives the saga */
+    struct arena *arena;     /* what the state keeps; NULL in a copy, which borrows instead */
+    enum saga_phase phase;
+    enum saga_status end;    /* with PHASE_ENDED */
+    uint64_t seq;            /* of the last record applied; 0: not started */
+    struct slice namespace, business_id, tags, input, output;
+    int64_t created_ms, updated_ms, ended_ms, deadline_ms /* 0: none or over */;
+    struct slice failing_reason, failing_detail; /* from PHASE_FAILING on */
+    uint32_t failing_step;
+    struct step *steps;      /* definition->step_count of them */
+    uint32_t started_count;
+    const uint32_t *plan;    /* steps in order of undoing */
+    uint32_t plan_count;
+    struct escalation escalation; /* the open one: there is one at most */
+    uint32_t escalation_count;
+};
+
+void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const struct definition *definition);
+/*
+ * A copy to try records on: what a turn would lead to, before it is durable. It borrows from `saga`, and from the
+ * records it is given; it lies in the arena.
+ */
+struct saga *saga_copy(const struct saga *saga, struct arena *arena);
+enum saga_status saga_status(const struct saga *saga);
+enum step_status saga_step_status(const struct saga *saga, uint32_t step);
+enum took_effect saga_took_effect(const struct saga *saga, uint32_t step);
+bool saga_is_sound(const struct saga *saga); /* the invariants of design.md that one saga's state can show */
+
+/* --- inputs --- */
+
+enum saga_input_type {
+    SAGA_INPUT_START,
+    SAGA_INPUT_SETTLED,   /* a call ended */
+    SAGA_INPUT_PROBED,    /* a probe answered */
+    SAGA_INPUT_EVALUATED, /* what WANT_EVALUATE asked for */
+    SAGA_INPUT_TIMER,     /* the time of a WANT_TIMER has come */
+    SAGA_INPUT_ABORT,
+    SAGA_INPUT_OPERATOR
+};
+
+enum operator_action { /* what a person may do about an escalation */
+    OPERATOR_RETRY, OPERATOR_PROBE, OPERATOR_RESOLVE, OPERATOR_WAIVE, OPERATOR_SKIP, OPERATOR_COMPENSATE, OPERATOR_ABANDON,
+    OPERATOR_ACTION_COUNT
+};
+const char *operator_action_name(enum operator_action action);
+bool operator_action_parse(struct slice name, enum operator_action *out);
+
+enum evaluation {
+    EVALUATE_ARGS,   /* `with` and `scope` of a step */
+    EVALUATE_OUTPUT,
+    EVALUATE_UNDO    /* `with` of a step's compensator, whose outcome nobody knows: `.result` is what the step has, else null */
+};
+
+struct saga_input { /* borrowed during saga_decide() */
+    enum saga_input_type type;
+    int64_t now_ms;             /* wall clock of this engine, UTC; the core never asks for it */
+    uint64_t escalation_number; /* to be used if this decision opens an escalation */
+    union {
+        struct {
+            struct slice namespace, business_id, tags, input;
+        } start;
+        struct { /* SETTLED and PROBED */
+            uint32_t step;
+            enum direction direction;
+            uint32_t attempt;       /* for PROBED: the number of the want */
+            struct outcome outcome; /* never OUTCOME_ABSENT for SETTLED */
+            struct slice undo_args, undo_error; /* with a completed forward operation that has a compensator: rendered outside */
+        } settled;
+        struct {
+            enum evaluation what;
+            uint32_t step;
+            bool failed;            /* then `error` says why */
+            struct slice value;     /* rendered JSON: the arguments or the output */
+            struct slice scope;     /* text */
+            struct slice error;
+        } evaluated;
+        struct {
+            uint32_t step;          /* STEP_NONE: the deadline */
+            enum direction direction;
+        } timer;
+        struct {
+            struct slice actor, note;
+        } abort;
+        struct {
+            enum operator_action action;
+            uint64_t escalation;
+            bool happened;          /* OPERATOR_RESOLVE */
+            bool accept_double;     /* OPERATOR_RETRY of a `once` whose outcome is unknown */
+            struct slice result;    /* JSON, OPERATOR_RESOLVE as happened; SLICE_NONE is null */
+            struct slice undo_args, undo_error; /* rendered outside from that result, where there is a compensator */
+            struct slice args;      /* JSON, OPERATOR_RETRY with changed arguments */
+            struct slice actor, note;
+        } operator;
+    };
+};
+
+/*
+ * What the input means, as records to make durable. None is a valid answer: a duplicate, a late one, a timer that lost its
+ * point. Records carry seq and at_ms. The state is not changed; the arena is the turn's.
+ *
+ * ERR_OK, or the reason why a person's input is refused (ABORT, OPERATOR, START: ERR_CONFLICT, ERR_DECIDED, ERR_ENDED,
+ * ERR_PAST_RETURN, ERR_INVALID, ERR_FORBIDDEN...), with a sentence; then there are no records.
+ */
+MUST_USE enum err_code saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *turn,
+                                   struct records *out, struct err *err);
+
+/* Fold one durable record; copies what the state keeps. Asserts record_check(). */
+void saga_apply(struct saga *saga, const struct record *record);
+
+/* Does this record make sense in this state? Asked of what was decided before it is appended, and of what was read. */
+MUST_USE bool record_check(const struct saga *saga, const struct record *record, struct err *err);
+
+/* --- wants --- */
+
+enum want_type {
+    WANT_CALL,     /* carry out attempt `number` of the operation: its intent is durable */
+    WANT_PROBE,    /* ask, at due_ms, whether the operation happened */
+    WANT_TIMER,    /* at due_ms feed SAGA_INPUT_TIMER: a retry, the second commit of a pending operation, a compensation that gives up, the deadline */
+    WANT_EVALUATE  /* evaluate the programs of a template and feed SAGA_INPUT_EVALUATED */
+};
+
+struct want {
+    enum want_type type;
+    uint32_t step;          /* STEP_NONE: the saga's own (deadline, output) */
+    enum direction direction;
+    uint32_t number;        /* attempt; probe number; enum evaluation */
+    int64_t due_ms;         /* 0: now */
+};
+
+struct wants {
+    struct want *items;     /* sorted by type, step, direction, number, due: a comparison is one merge */
+    size_t count, capacity;
+};
+
+void saga_wants(const struct saga *saga, struct arena *turn, struct wants *out);
+int want_compare(const struct want *a, const struct want *b);
+
+/* --- for whoever performs the wants --- */
+
+/* The tool an operation of this step calls: the step's own, or its compensator. */
+const struct tool *saga_tool(const struct saga *saga, uint32_t step, enum direction direction);
+/* What expressions may see. `steps` arrays lie in the arena. The rest of the context (args, result, response, key) is the caller's. */
+struct expression_context saga_expression_context(const struct saga *saga, struct arena *arena);
+/* Which verbs the open escalation allows, as a bit set of enum operator_action. */
+unsigned saga_escalation_actions(const struct saga *saga);
+const char *operator_action_does(const struct saga *saga, enum operator_action action); /* one sentence: what it would do here */
+
+/* --- for people --- */
+
+/* The saga as `GET /v1/sagas/{id}` answers it. */
+void saga_write_json(const struct saga *saga, struct buffer *out);
+/* An operation as `/v1/operations` answers it. */
+void saga_write_operation(const struct saga *saga, uint32_t step, enum direction direction, struct buffer *out);
+/* The open escalation as `/v1/escalations` answers it: evidence, and what each verb would do. */
+void saga_write_escalation(const struct saga *saga, struct buffer *out);
+/* The same as it will be answered once `resolved`, a record escalation.resolved that fits this state, is durable. */
+void saga_write_escalation_resolved(const struct saga *saga, const struct record *resolved, struct buffer *out);
+
+#endif

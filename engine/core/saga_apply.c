@@ -1,0 +1,414 @@
+/*
+ * Folding a record into the state: the only writer of it, live, in recovery and in replay. Nothing is decided here; a
+ * record that does not fit (record_check()) never comes this far.
+ */
+#include "core/saga_machine.h"
+
+#include <string.h>
+
+void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const struct definition *definition)
+{
+    *saga = (struct saga){.id = id, .definition = definition, .arena = arena, .failing_step = STEP_NONE, .escalation = {.step = STEP_NONE}};
+    saga->steps = arena_array(arena, definition->step_count ? definition->step_count : 1, sizeof(*saga->steps));
+}
+
+struct saga *saga_copy(const struct saga *saga, struct arena *arena)
+{
+    struct saga *copy = arena_dup(arena, saga, sizeof(*saga));
+
+    copy->arena = NULL;
+    copy->steps = arena_dup(arena, saga->steps, saga->definition->step_count * sizeof(*saga->steps));
+    return copy;
+}
+
+static struct slice keep(const struct saga *saga, struct slice text)
+{
+    return saga->arena ? arena_slice(saga->arena, text) : text;
+}
+
+/* --- operations --- */
+
+static bool is_read(const struct saga *saga, const struct record *record, enum direction direction)
+{
+    return saga_tool(saga, record->step, direction)->effect == EFFECT_READ;
+}
+
+static void take_arguments(const struct saga *saga, struct operation *op, const struct record *record)
+{
+    op->key = record->key;
+    op->generation = record->generation;
+    op->args = keep(saga, record->args);
+    op->scope = keep(saga, record->scope);
+    op->fingerprint = record->fingerprint;
+}
+
+static void create(const struct saga *saga, struct operation *op, const struct record *record)
+{
+    if (op->created_ms == 0) {
+        op->created_ms = op->round_ms = record->at_ms;
+        take_arguments(saga, op, record);
+    }
+}
+
+static void begin_attempt(const struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
+{
+    op->attempts++;
+    op->counted++; /* unless it turns out that it never left */
+    op->earlier_maybe = op->took_effect == TOOK_EFFECT_MAYBE;
+    op->took_effect = is_read(saga, record, direction) ? TOOK_EFFECT_NO : TOOK_EFFECT_MAYBE;
+    op->prior_sent_ms = op->last_sent_ms;
+    op->prior_window_ms = op->window_from_ms;
+    op->last_sent_ms = record->at_ms;
+    op->first_sent_ms = op->first_sent_ms ? op->first_sent_ms : record->at_ms;
+    op->window_from_ms = op->window_from_ms ? op->window_from_ms : record->at_ms;
+    op->double_accepted = false;
+    op->due_ms = 0;
+}
+
+/* The current attempt is over, and not a byte of it left: as if it had not been. */
+static void take_back_attempt(struct operation *op)
+{
+    op->counted -= op->counted > 0;
+    op->unsent++;
+    op->last_sent_ms = op->prior_sent_ms;
+    op->window_from_ms = op->prior_window_ms;
+    if (op->last_sent_ms == 0) {
+        op->first_sent_ms = 0;
+    }
+}
+
+static void remember_why(const struct saga *saga, struct operation *op, const struct record *record)
+{
+    op->error = keep(saga, record->error);
+    op->detail = keep(saga, record->detail);
+}
+
+static void end_attempt(const struct saga *saga, struct operation *op, const struct record *record)
+{
+    if (op->state == OP_IN_FLIGHT) {
+        if (record->unsent) {
+            take_back_attempt(op);
+        } else {
+            op->unsent = 0;
+            op->settled_ms = record->at_ms;
+        }
+    }
+    if (op->state == OP_PROBING) {
+        op->probes++;
+    }
+    remember_why(saga, op, record);
+    op->due_ms = record->due_ms;
+    op->accepted = false;
+}
+
+static void retry(const struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
+{
+    end_attempt(saga, op, record);
+    if (record->source == SOURCE_PROBE) { /* it was asked, and nothing has happened under this key */
+        op->earlier_maybe = false;
+    }
+    op->took_effect = !is_read(saga, record, direction) && (record->maybe || op->earlier_maybe) ? TOOK_EFFECT_MAYBE : TOOK_EFFECT_NO;
+}
+
+static void reopen(const struct saga *saga, struct operation *op, const struct record *record)
+{
+    if (record->args.ptr) {
+        struct slice scope = op->scope;
+
+        take_arguments(saga, op, record);
+        op->scope = scope;
+        op->other_key_attempts = op->attempts;
+        op->first_sent_ms = op->last_sent_ms = 0;
+        op->created_ms = op->created_ms ? op->created_ms : record->at_ms;
+    }
+    op->counted = op->unsent = 0;
+    op->round_ms = op->due_ms = record->at_ms;
+    op->ended_ms = 0;
+    op->double_accepted = record->accept_double;
+    if (op->took_effect == TOOK_EFFECT_NO || record->accept_double) {
+        op->window_from_ms = 0;
+    }
+}
+
+static void ask(const struct saga *saga, struct operation *op, const struct record *record)
+{
+    bool was_probing = op->state == OP_PROBING;
+
+    end_attempt(saga, op, record);
+    if (!was_probing && record->due_ms) {
+        op->unknown_ms = record->at_ms;
+        op->other_probes = op->probes;
+    }
+}
+
+static void fail(const struct saga *saga, struct operation *op, const struct record *record)
+{
+    end_attempt(saga, op, record);
+    op->source = record->source;
+    op->ended_ms = record->at_ms;
+    op->earlier_maybe = record->maybe;
+    op->took_effect = record->maybe ? TOOK_EFFECT_MAYBE : TOOK_EFFECT_NO;
+    op->created_ms = op->created_ms ? op->created_ms : record->at_ms;
+}
+
+static void complete(const struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
+{
+    end_attempt(saga, op, record);
+    op->result = keep(saga, record->result);
+    op->source = record->source;
+    op->ended_ms = record->at_ms;
+    op->earlier_maybe = false;
+    op->took_effect = is_read(saga, record, direction) ? TOOK_EFFECT_NO : TOOK_EFFECT_YES;
+}
+
+static void apply_operation(const struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
+{
+    enum op_state to = record_leads_to(record);
+
+    switch (to) {
+    case OP_PENDING:
+        create(saga, op, record);
+        break;
+    case OP_IN_FLIGHT:
+        create(saga, op, record);
+        begin_attempt(saga, op, record, direction);
+        break;
+    case OP_RETRYING:
+        if (record->type == RECORD_STEP_REOPENED || record->type == RECORD_COMPENSATION_REOPENED) {
+            reopen(saga, op, record);
+        } else {
+            retry(saga, op, record, direction);
+        }
+        break;
+    case OP_PROBING:
+    case OP_UNKNOWN:
+        if (record->type == RECORD_COMPENSATION_FAILED) {
+            fail(saga, op, record);
+        } else {
+            bool accepted = record->type == RECORD_STEP_RUNNING || record->type == RECORD_COMPENSATION_RUNNING ||
+                            (op->accepted && (record->type == RECORD_STEP_PROBED || record->type == RECORD_COMPENSATION_PROBED));
+
+            ask(saga, op, record);
+            op->accepted = accepted;
+        }
+        break;
+    case OP_COMPLETED:
+        complete(saga, op, record, direction);
+        break;
+    case OP_FAILED:
+        fail(saga, op, record);
+        break;
+    case OP_SKIPPED:
+        op->ended_ms = record->at_ms;
+        break;
+    case OP_NONE:
+    case OP_STATE_COUNT:
+        UNREACHABLE();
+    }
+    CHECK(operation_may_move(op->state, to));
+    op->state = to;
+}
+
+/* --- steps --- */
+
+static void apply_forward(struct saga *saga, const struct record *record)
+{
+    struct step *step = &saga->steps[record->step];
+
+    apply_operation(saga, &step->forward, record, DIRECTION_DO);
+    if (step->start_order == 0 && (step->forward.state == OP_PENDING || step->forward.state == OP_IN_FLIGHT)) {
+        step->start_order = ++saga->started_count;
+        step->started_ms = record->at_ms;
+    }
+    if (step->forward.state == OP_COMPLETED) {
+        step->undo_args = keep(saga, record->undo_args);
+        step->undo_error = keep(saga, record->undo_error);
+        if (step->plan == PLAN_VERDICT && !saga->definition->steps[record->step].terminal) {
+            step->plan = PLAN_READY;
+        }
+    }
+    if (step->forward.state == OP_FAILED && (step->plan == PLAN_VERDICT || step->plan == PLAN_READY)) {
+        step->plan = PLAN_DROPPED;
+    }
+}
+
+static void apply_undo(struct saga *saga, const struct record *record)
+{
+    struct step *step = &saga->steps[record->step];
+    enum op_state before = step->undo.state;
+
+    apply_operation(saga, &step->undo, record, DIRECTION_UNDO);
+    if (record->type == RECORD_COMPENSATION_COMPLETED) {
+        step->plan = PLAN_DONE;
+        step->forward.took_effect = TOOK_EFFECT_UNDONE;
+    } else if (record->type == RECORD_COMPENSATION_FAILED) {
+        step->plan = PLAN_FAILED;
+    } else if (record->type == RECORD_COMPENSATION_REOPENED) {
+        step->plan = PLAN_READY; /* it takes its turn again */
+    } else if (step->plan == PLAN_READY) {
+        step->plan = PLAN_ACTIVE;
+    }
+    /* Given up before there was a key: a person may hand in the arguments, so that the key is made then. */
+    if (before == OP_NONE && step->undo.state == OP_FAILED) {
+        step->undo.ended_ms = record->at_ms;
+    }
+}
+
+static void apply_plan(struct saga *saga, const struct record *record)
+{
+    saga->phase = PHASE_UNDO;
+    saga->plan_count = record->plan_count;
+    saga->plan = saga->arena && record->plan_count ? arena_dup(saga->arena, record->plan, record->plan_count * sizeof(*record->plan)) : record->plan;
+    for (uint32_t i = 0; i < record->plan_count; i++) {
+        struct step *step = &saga->steps[record->plan[i]];
+        bool known = step->forward.took_effect == TOOK_EFFECT_YES || step_can_be_undone_blind(saga, record->plan[i]);
+
+        step->plan = known ? PLAN_READY : PLAN_VERDICT;
+    }
+}
+
+static void apply_waived(struct saga *saga, const struct record *record)
+{
+    struct step *step = &saga->steps[record->step];
+
+    step->plan = PLAN_WAIVED;
+    /* A person took it on: nobody asks any more. */
+    if (step->forward.state == OP_PROBING) {
+        step->forward.state = OP_UNKNOWN;
+    }
+    if (step->undo.state == OP_PROBING) {
+        step->undo.state = OP_UNKNOWN;
+    }
+}
+
+/* --- the saga --- */
+
+static void apply_started(struct saga *saga, const struct record *record)
+{
+    saga->phase = PHASE_FORWARD;
+    saga->namespace = keep(saga, record->namespace);
+    saga->business_id = keep(saga, record->business_id);
+    saga->tags = keep(saga, record->tags);
+    saga->input = keep(saga, record->input);
+    saga->created_ms = record->at_ms;
+    saga->deadline_ms = record->due_ms;
+}
+
+static void apply_failing(struct saga *saga, const struct record *record)
+{
+    saga->phase = PHASE_FAILING;
+    saga->failing_reason = keep(saga, record->error);
+    saga->failing_detail = keep(saga, record->detail);
+    saga->failing_step = record->step;
+    saga->deadline_ms = 0;
+}
+
+static void apply_opened(struct saga *saga, const struct record *record)
+{
+    saga->escalation = (struct escalation){
+        .number = record->escalation,
+        .step = record->step,
+        .direction = record->direction,
+        .reason = keep(saga, record->reason),
+        .evidence = keep(saga, record->result),
+        .opened_ms = record->at_ms,
+    };
+    saga->escalation_count++;
+}
+
+static void apply_end(struct saga *saga, const struct record *record, enum saga_status end)
+{
+    saga->phase = PHASE_ENDED;
+    saga->end = end;
+    saga->ended_ms = record->at_ms;
+    saga->deadline_ms = 0;
+    if (end == SAGA_COMPLETED) {
+        saga->output = keep(saga, record->result);
+    }
+}
+
+/* A person asks for a probe, or the answer to that came: who asked is kept until the escalation is closed or theirs again. */
+static void apply_asked(struct saga *saga, const struct record *record, enum direction direction)
+{
+    struct escalation *open = &saga->escalation;
+
+    if (open->number && open->step == record->step && open->direction == direction) {
+        bool asked = record_leads_to(record) == OP_PROBING && record->actor.ptr;
+
+        open->asked_by = asked ? keep(saga, record->actor) : SLICE_NONE;
+        open->asked_note = asked ? keep(saga, record->note) : SLICE_NONE;
+    }
+}
+
+static void apply_by_type(struct saga *saga, const struct record *record)
+{
+    switch (record->type) {
+    case RECORD_SAGA_STARTED:
+        apply_started(saga, record);
+        return;
+    case RECORD_STEP_UNKNOWN:
+        apply_forward(saga, record);
+        apply_asked(saga, record, DIRECTION_DO);
+        return;
+    case RECORD_STEP_PENDING:
+    case RECORD_STEP_INTENT:
+    case RECORD_STEP_RETRYING:
+    case RECORD_STEP_RUNNING:
+    case RECORD_STEP_PROBED:
+    case RECORD_STEP_COMPLETED:
+    case RECORD_STEP_FAILED:
+    case RECORD_STEP_SKIPPED:
+    case RECORD_STEP_REOPENED:
+        apply_forward(saga, record);
+        return;
+    case RECORD_STEP_WAIVED:
+        apply_waived(saga, record);
+        return;
+    case RECORD_SAGA_FAILING:
+        apply_failing(saga, record);
+        return;
+    case RECORD_COMPENSATION_PLANNED:
+        apply_plan(saga, record);
+        return;
+    case RECORD_COMPENSATION_UNKNOWN:
+    case RECORD_COMPENSATION_FAILED:
+        apply_undo(saga, record);
+        apply_asked(saga, record, DIRECTION_UNDO);
+        return;
+    case RECORD_COMPENSATION_INTENT:
+    case RECORD_COMPENSATION_RETRYING:
+    case RECORD_COMPENSATION_RUNNING:
+    case RECORD_COMPENSATION_PROBED:
+    case RECORD_COMPENSATION_COMPLETED:
+    case RECORD_COMPENSATION_REOPENED:
+        apply_undo(saga, record);
+        return;
+    case RECORD_ESCALATION_OPENED:
+        apply_opened(saga, record);
+        return;
+    case RECORD_ESCALATION_RESOLVED:
+        saga->escalation = (struct escalation){.step = STEP_NONE};
+        return;
+    case RECORD_SAGA_COMPLETED:
+        apply_end(saga, record, SAGA_COMPLETED);
+        return;
+    case RECORD_SAGA_COMPENSATED:
+        apply_end(saga, record, SAGA_COMPENSATED);
+        return;
+    case RECORD_SAGA_ABANDONED:
+        apply_end(saga, record, SAGA_ABANDONED);
+        return;
+    case RECORD_TYPE_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+void saga_apply(struct saga *saga, const struct record *record)
+{
+    CHECK(record_check(saga, record, NULL));
+    apply_by_type(saga, record);
+    saga->seq = record->seq;
+    saga->updated_ms = record->at_ms;
+    INVARIANT(saga_is_sound(saga));
+}

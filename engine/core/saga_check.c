@@ -1,0 +1,425 @@
+/*
+ * Does a record make sense in this state? The same question for what was just decided and for what was read back: the
+ * allowed moves are tables, and what is not in them is refused. Records that were read may be anything; nothing here
+ * trusts them.
+ */
+#include "core/record_fields.h"
+#include "core/saga_machine.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* The moves of an operation, forward or undo. */
+static const uint32_t op_next[OP_STATE_COUNT] = {
+    [OP_NONE] = BIT(OP_PENDING) | BIT(OP_IN_FLIGHT) | BIT(OP_FAILED),
+    [OP_PENDING] = BIT(OP_IN_FLIGHT) | BIT(OP_FAILED),
+    [OP_IN_FLIGHT] = BIT(OP_RETRYING) | BIT(OP_PROBING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
+    [OP_RETRYING] = BIT(OP_IN_FLIGHT) | BIT(OP_PROBING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
+    [OP_PROBING] = BIT(OP_PROBING) | BIT(OP_RETRYING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
+    [OP_UNKNOWN] = BIT(OP_PROBING) | BIT(OP_RETRYING) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
+    [OP_COMPLETED] = 0, /* never overturned */
+    [OP_FAILED] = BIT(OP_RETRYING) | BIT(OP_SKIPPED),
+    [OP_SKIPPED] = 0,
+};
+
+#define FORWARD BIT(PHASE_FORWARD)
+#define FAILING BIT(PHASE_FAILING)
+#define UNDO BIT(PHASE_UNDO)
+
+static const uint32_t phases[RECORD_TYPE_COUNT] = {
+    [RECORD_SAGA_STARTED] = FORWARD,
+    [RECORD_STEP_PENDING] = FORWARD,
+    [RECORD_STEP_INTENT] = FORWARD | FAILING,
+    [RECORD_STEP_RETRYING] = FORWARD | FAILING,
+    [RECORD_STEP_RUNNING] = FORWARD | FAILING,
+    [RECORD_STEP_UNKNOWN] = FORWARD | FAILING | UNDO,
+    [RECORD_STEP_PROBED] = FORWARD | FAILING | UNDO,
+    [RECORD_STEP_COMPLETED] = FORWARD | FAILING | UNDO,
+    [RECORD_STEP_FAILED] = FORWARD | FAILING | UNDO,
+    [RECORD_STEP_SKIPPED] = FORWARD,
+    [RECORD_STEP_REOPENED] = FORWARD,
+    [RECORD_STEP_WAIVED] = FORWARD | FAILING | UNDO,
+    [RECORD_SAGA_FAILING] = FORWARD,
+    [RECORD_COMPENSATION_PLANNED] = FAILING,
+    [RECORD_COMPENSATION_INTENT] = UNDO,
+    [RECORD_COMPENSATION_RETRYING] = UNDO,
+    [RECORD_COMPENSATION_RUNNING] = UNDO,
+    [RECORD_COMPENSATION_UNKNOWN] = UNDO,
+    [RECORD_COMPENSATION_PROBED] = UNDO,
+    [RECORD_COMPENSATION_COMPLETED] = UNDO,
+    [RECORD_COMPENSATION_FAILED] = UNDO,
+    [RECORD_COMPENSATION_REOPENED] = UNDO,
+    [RECORD_ESCALATION_OPENED] = FORWARD | FAILING | UNDO,
+    [RECORD_ESCALATION_RESOLVED] = FORWARD | FAILING | UNDO,
+    [RECORD_SAGA_COMPLETED] = FORWARD | FAILING | UNDO,
+    [RECORD_SAGA_COMPENSATED] = UNDO,
+    [RECORD_SAGA_ABANDONED] = FORWARD | FAILING | UNDO,
+};
+
+/* Where a step must stand in the undo plan for a record about its undo. */
+static const uint32_t undo_plans[RECORD_TYPE_COUNT] = {
+    [RECORD_COMPENSATION_INTENT] = BIT(PLAN_READY) | BIT(PLAN_ACTIVE),
+    [RECORD_COMPENSATION_RETRYING] = BIT(PLAN_ACTIVE),
+    [RECORD_COMPENSATION_RUNNING] = BIT(PLAN_ACTIVE),
+    [RECORD_COMPENSATION_UNKNOWN] = BIT(PLAN_READY) | BIT(PLAN_ACTIVE) | BIT(PLAN_FAILED),
+    [RECORD_COMPENSATION_PROBED] = BIT(PLAN_ACTIVE) | BIT(PLAN_FAILED),
+    [RECORD_COMPENSATION_COMPLETED] = BIT(PLAN_READY) | BIT(PLAN_ACTIVE) | BIT(PLAN_FAILED),
+    [RECORD_COMPENSATION_FAILED] = BIT(PLAN_READY) | BIT(PLAN_ACTIVE) | BIT(PLAN_FAILED),
+    [RECORD_COMPENSATION_REOPENED] = BIT(PLAN_FAILED),
+};
+
+enum op_state record_leads_to(const struct record *record)
+{
+    switch (record->type) {
+    case RECORD_STEP_PENDING:
+        return OP_PENDING;
+    case RECORD_STEP_INTENT:
+    case RECORD_COMPENSATION_INTENT:
+        return OP_IN_FLIGHT;
+    case RECORD_STEP_RETRYING:
+    case RECORD_COMPENSATION_RETRYING:
+    case RECORD_STEP_REOPENED:
+    case RECORD_COMPENSATION_REOPENED:
+        return OP_RETRYING;
+    case RECORD_STEP_RUNNING:
+    case RECORD_COMPENSATION_RUNNING:
+    case RECORD_STEP_PROBED:
+    case RECORD_COMPENSATION_PROBED:
+    case RECORD_COMPENSATION_UNKNOWN:
+        return OP_PROBING;
+    case RECORD_STEP_UNKNOWN:
+        return record->due_ms ? OP_PROBING : OP_UNKNOWN;
+    case RECORD_STEP_COMPLETED:
+    case RECORD_COMPENSATION_COMPLETED:
+        return OP_COMPLETED;
+    case RECORD_STEP_FAILED:
+        return OP_FAILED;
+    case RECORD_COMPENSATION_FAILED:
+        return record->maybe ? OP_UNKNOWN : OP_FAILED;
+    case RECORD_STEP_SKIPPED:
+        return OP_SKIPPED;
+    case RECORD_SAGA_STARTED:
+    case RECORD_STEP_WAIVED:
+    case RECORD_SAGA_FAILING:
+    case RECORD_COMPENSATION_PLANNED:
+    case RECORD_ESCALATION_OPENED:
+    case RECORD_ESCALATION_RESOLVED:
+    case RECORD_SAGA_COMPLETED:
+    case RECORD_SAGA_COMPENSATED:
+    case RECORD_SAGA_ABANDONED:
+        return OP_NONE; /* not about an operation's state */
+    case RECORD_TYPE_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+bool record_is_of_undo(enum record_type type)
+{
+    return undo_plans[type] != 0;
+}
+
+bool operation_may_move(enum op_state from, enum op_state to)
+{
+    return (op_next[from] & BIT(to)) != 0;
+}
+
+/* --- the check --- */
+
+static bool PRINTF_LIKE(3, 4) refuse(const struct record *record, struct err *err, const char *why, ...)
+{
+    char text[160];
+    va_list args;
+
+    va_start(args, why);
+    (void)vsnprintf(text, sizeof(text), why, args); /* cut when too long: it is a sentence for people */
+    va_end(args);
+    (void)err_set(err, ERR_CORRUPT, "record %llu (%s) does not fit: %s", (unsigned long long)record->seq,
+                  record->type < RECORD_TYPE_COUNT ? record_type_name(record->type) : "?", text);
+    return false;
+}
+
+static bool check_indexes(const struct saga *saga, const struct record *record, struct err *err)
+{
+    uint32_t count = saga->definition->step_count;
+
+    if (record->step != STEP_NONE && record->step >= count) {
+        return refuse(record, err, "it names step %u of %u", record->step, count);
+    }
+    if (record->plan_count > count || (record->plan_count && !record->plan) || record->debt_count > count || (record->debt_count && !record->debts)) {
+        return refuse(record, err, "it lists more steps than there are");
+    }
+    for (uint32_t i = 0; i < record->plan_count; i++) {
+        if (record->plan[i] >= count) {
+            return refuse(record, err, "its plan names step %u of %u", record->plan[i], count);
+        }
+    }
+    for (uint32_t i = 0; i < record->debt_count; i++) {
+        if (record->debts[i] >= count) {
+            return refuse(record, err, "its debts name step %u of %u", record->debts[i], count);
+        }
+    }
+    return true;
+}
+
+static bool check_attempt(const struct operation *op, const struct record *record, struct err *err)
+{
+    if (record_leads_to(record) == OP_IN_FLIGHT) {
+        return record->attempt == op->attempts + 1 || refuse(record, err, "attempt %u follows attempt %u", record->attempt, op->attempts);
+    }
+    return record->attempt <= op->attempts || refuse(record, err, "attempt %u has no intent, only %u have", record->attempt, op->attempts);
+}
+
+/* What the first record of an operation must bring, and what a later one must not change. */
+static bool check_identity(const struct operation *op, const struct record *record, struct err *err)
+{
+    bool is_new = op->created_ms == 0, begins = record_leads_to(record) == OP_PENDING || record_leads_to(record) == OP_IN_FLIGHT;
+    bool reopens = record->type == RECORD_STEP_REOPENED || record->type == RECORD_COMPENSATION_REOPENED;
+
+    if (is_new && begins) {
+        return record->args.ptr || refuse(record, err, "it begins an operation without arguments");
+    }
+    if (reopens && record->args.ptr) {
+        return op->took_effect == TOOK_EFFECT_NO || refuse(record, err, "the arguments of what may have happened cannot change");
+    }
+    if (record->args.ptr) {
+        return refuse(record, err, "it brings arguments for an operation that has them");
+    }
+    if (!uuid_equal(&op->key.uuid, &record->key.uuid)) {
+        return refuse(record, err, "it is about another key");
+    }
+    return true;
+}
+
+static bool check_operation(const struct saga *saga, const struct record *record, enum direction direction, struct err *err)
+{
+    const struct operation *op = operation_of(saga, record->step, direction);
+    enum op_state to = record_leads_to(record);
+
+    if (!operation_may_move(op->state, to)) {
+        return refuse(record, err, "the operation cannot go from state %d to %d", (int)op->state, (int)to);
+    }
+    return check_attempt(op, record, err) && check_identity(op, record, err);
+}
+
+static bool check_forward(const struct saga *saga, const struct record *record, struct err *err)
+{
+    const struct step *step = &saga->steps[record->step];
+    enum op_state to = record_leads_to(record);
+
+    if ((to == OP_PENDING || to == OP_IN_FLIGHT) && (step->forward.state == OP_NONE || step->forward.state == OP_PENDING)) {
+        const struct step_definition *definition = &saga->definition->steps[record->step];
+
+        if (saga->phase != PHASE_FORWARD || saga->escalation.number) {
+            return refuse(record, err, "no step may start now");
+        }
+        for (uint32_t i = 0; i < definition->after_count; i++) {
+            if (!step_is_over(saga, definition->after[i])) {
+                return refuse(record, err, "what this step comes after is not over");
+            }
+        }
+    }
+    if (saga->phase == PHASE_UNDO && (step->undo.state != OP_NONE || (step->plan != PLAN_VERDICT && step->plan != PLAN_READY))) {
+        return refuse(record, err, "its undoing has begun, or there is none");
+    }
+    if (step->plan == PLAN_WAIVED) {
+        return refuse(record, err, "its effect was left standing");
+    }
+    return check_operation(saga, record, DIRECTION_DO, err);
+}
+
+static bool check_undo(const struct saga *saga, const struct record *record, struct err *err)
+{
+    const struct step *step = &saga->steps[record->step];
+
+    if (!saga->definition->steps[record->step].compensate.is_set) {
+        return refuse(record, err, "this step has no compensator");
+    }
+    if (!(undo_plans[record->type] & BIT(step->plan))) {
+        return refuse(record, err, "its place in the undo plan does not allow it");
+    }
+    /* Beginning: in its turn, and when all that came after it is gone. */
+    if (step->plan == PLAN_READY && record->type != RECORD_COMPENSATION_COMPLETED && saga_next_undo(saga) != record->step) {
+        return refuse(record, err, "it is not this step's turn to be undone");
+    }
+    if (step->plan == PLAN_READY && !step_may_stand(saga, record->step)) {
+        return refuse(record, err, "there is nothing to undo");
+    }
+    return check_operation(saga, record, DIRECTION_UNDO, err);
+}
+
+static bool check_plan(const struct saga *saga, const struct record *record, struct err *err)
+{
+    uint32_t standing = 0, before = UINT32_MAX;
+
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (operation_is_open(&saga->steps[i].forward)) {
+            return refuse(record, err, "step %u is not settled", i);
+        }
+        standing += step_may_stand(saga, i) && saga->steps[i].plan != PLAN_WAIVED;
+    }
+    for (uint32_t i = 0; i < record->plan_count; i++) {
+        const struct step *step = &saga->steps[record->plan[i]];
+
+        if (!step_may_stand(saga, record->plan[i]) || step->plan == PLAN_WAIVED || step->start_order >= before) {
+            return refuse(record, err, "step %u does not belong there in the plan", record->plan[i]);
+        }
+        before = step->start_order;
+    }
+    return record->plan_count == standing || refuse(record, err, "the plan has %u of %u effects", record->plan_count, standing);
+}
+
+static bool check_waived(const struct saga *saga, const struct record *record, struct err *err)
+{
+    const struct step *step = &saga->steps[record->step];
+
+    if (saga->phase == PHASE_UNDO ? step->plan == PLAN_VERDICT || step->plan == PLAN_FAILED
+                                  : step->plan == PLAN_NONE && (step->forward.state == OP_UNKNOWN || step->forward.state == OP_PROBING)) {
+        return true;
+    }
+    return refuse(record, err, "there is no open effect to leave standing");
+}
+
+static bool check_end(const struct saga *saga, const struct record *record, struct err *err)
+{
+    bool undone = false, waived = false;
+
+    if (saga->escalation.number) {
+        return refuse(record, err, "escalation %llu is open", (unsigned long long)saga->escalation.number);
+    }
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        undone = undone || saga->steps[i].undo.attempts > 0;
+        waived = waived || saga->steps[i].plan == PLAN_WAIVED;
+    }
+    if (record->type == RECORD_SAGA_COMPLETED && (!saga_is_finished(saga) || undone)) {
+        return refuse(record, err, "not all of its work is done");
+    }
+    if (record->type == RECORD_SAGA_COMPENSATED && (!saga_undo_is_over(saga) || waived || saga_passed_return(saga))) {
+        return refuse(record, err, "something is left standing");
+    }
+    return true;
+}
+
+static bool check_by_type(const struct saga *saga, const struct record *record, struct err *err)
+{
+    switch (record->type) {
+    case RECORD_SAGA_STARTED:
+        return slice_equal(record->saga_name, saga->definition->name) && record->version == saga->definition->version
+                   ? true : refuse(record, err, "it started with another definition");
+    case RECORD_STEP_PENDING:
+    case RECORD_STEP_INTENT:
+    case RECORD_STEP_RETRYING:
+    case RECORD_STEP_RUNNING:
+    case RECORD_STEP_UNKNOWN:
+    case RECORD_STEP_PROBED:
+    case RECORD_STEP_COMPLETED:
+    case RECORD_STEP_FAILED:
+    case RECORD_STEP_SKIPPED:
+    case RECORD_STEP_REOPENED:
+        return check_forward(saga, record, err);
+    case RECORD_STEP_WAIVED:
+        return check_waived(saga, record, err);
+    case RECORD_SAGA_FAILING:
+        return true;
+    case RECORD_COMPENSATION_PLANNED:
+        return check_plan(saga, record, err);
+    case RECORD_COMPENSATION_INTENT:
+    case RECORD_COMPENSATION_RETRYING:
+    case RECORD_COMPENSATION_RUNNING:
+    case RECORD_COMPENSATION_UNKNOWN:
+    case RECORD_COMPENSATION_PROBED:
+    case RECORD_COMPENSATION_COMPLETED:
+    case RECORD_COMPENSATION_FAILED:
+    case RECORD_COMPENSATION_REOPENED:
+        return check_undo(saga, record, err);
+    case RECORD_ESCALATION_OPENED:
+        return saga->escalation.number == 0 ? true : refuse(record, err, "escalation %llu is open already", (unsigned long long)saga->escalation.number);
+    case RECORD_ESCALATION_RESOLVED:
+        return saga->escalation.number == record->escalation ? true : refuse(record, err, "that escalation is not the open one");
+    case RECORD_SAGA_COMPLETED:
+    case RECORD_SAGA_COMPENSATED:
+    case RECORD_SAGA_ABANDONED:
+        return check_end(saga, record, err);
+    case RECORD_TYPE_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+bool record_check(const struct saga *saga, const struct record *record, struct err *err)
+{
+    const char *missing;
+
+    if ((unsigned)record->type >= RECORD_TYPE_COUNT) {
+        return refuse(record, err, "its type is not known");
+    }
+    if (record->seq != saga->seq + 1) {
+        return refuse(record, err, "record %llu comes next", (unsigned long long)saga->seq + 1);
+    }
+    if ((record->type == RECORD_SAGA_STARTED) != (saga->seq == 0)) {
+        return refuse(record, err, "a saga starts once, and first");
+    }
+    if (record->at_ms <= 0) {
+        return refuse(record, err, "it has no time");
+    }
+    if (!(phases[record->type] & BIT(saga->phase))) {
+        return refuse(record, err, saga->phase == PHASE_ENDED ? "the saga has ended" : "the saga is in another phase");
+    }
+    if (!record_is_complete(record, &missing)) {
+        return refuse(record, err, "it lacks %s", missing);
+    }
+    if (!check_indexes(saga, record, err)) {
+        return false;
+    }
+    return check_by_type(saga, record, err);
+}
+
+/* --- the state as a whole --- */
+
+static bool step_is_sound(const struct saga *saga, uint32_t i)
+{
+    const struct step *step = &saga->steps[i];
+    const struct tool *tool = saga->definition->steps[i].tool;
+
+    if (tool->effect == EFFECT_READ && step->forward.took_effect != TOOK_EFFECT_NO) {
+        return false;
+    }
+    /* What surely did not happen is never undone, and nothing is undone before the plan is frozen. */
+    if (step->undo.state != OP_NONE && (step->plan == PLAN_NONE || step->forward.took_effect == TOOK_EFFECT_NO)) {
+        return false;
+    }
+    if (step->forward.took_effect == TOOK_EFFECT_UNDONE && step->undo.state != OP_COMPLETED) {
+        return false;
+    }
+    if (step->plan == PLAN_DONE && step->forward.took_effect != TOOK_EFFECT_UNDONE) {
+        return false;
+    }
+    if (saga->phase == PHASE_UNDO && operation_is_open(&step->forward) && step->forward.state != OP_PROBING) {
+        return false;
+    }
+    return step->forward.attempts == 0 || step->start_order != 0;
+}
+
+bool saga_is_sound(const struct saga *saga)
+{
+    uint32_t active = 0;
+
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (!step_is_sound(saga, i)) {
+            return false;
+        }
+        active += saga->steps[i].plan == PLAN_ACTIVE;
+    }
+    if (saga->phase == PHASE_ENDED) {
+        for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+            if (saga->end == SAGA_COMPENSATED && step_may_stand(saga, i)) {
+                return false;
+            }
+            if (saga->end == SAGA_COMPLETED && !step_is_over(saga, i)) {
+                return false;
+            }
+        }
+        return saga_status_is_final(saga->end) && saga->escalation.number == 0;
+    }
+    return active <= 1 && (saga->phase == PHASE_UNDO || active == 0);
+}

@@ -1,0 +1,221 @@
+/*
+ * What an input means, as records. The decision works on a copy of the state: each record it makes is applied there, so
+ * that it can go on from what it has just decided (a step settled, so which is next?) until nothing follows without
+ * further input. The state itself does not change before the records are durable.
+ */
+#include "core/saga_machine.h"
+
+struct record machine_record(const struct machine *m, enum record_type type, uint32_t step, enum direction direction)
+{
+    struct record record = {.type = type, .step = step, .direction = direction};
+
+    if (step != STEP_NONE) {
+        const struct operation *op = operation_of(m->saga, step, direction);
+
+        record.key = op->key;
+        record.attempt = op->attempts;
+    }
+    return record;
+}
+
+void machine_emit(struct machine *m, struct record record)
+{
+    struct records *out = m->out;
+
+    record.seq = m->saga->seq + 1;
+    record.at_ms = m->input->now_ms;
+    if (out->count == out->capacity) {
+        size_t capacity = out->capacity ? out->capacity * 2 : 8;
+        struct record *items = arena_array(m->turn, capacity, sizeof(*items));
+
+        for (size_t i = 0; i < out->count; i++) {
+            items[i] = out->items[i];
+        }
+        out->items = items;
+        out->capacity = capacity;
+    }
+    out->items[out->count++] = record;
+    saga_apply(m->saga, &record);
+}
+
+struct slice machine_faults(struct machine *m, const struct faults *faults)
+{
+    const struct fault *first = &faults->items[0];
+    size_t others = faults->count + faults->dropped - 1;
+
+    if (others > 0) {
+        return arena_printf(m->turn, "at \"%.*s\": %.*s (and %zu more)", SLICE_ARG(first->pointer), SLICE_ARG(first->detail), others);
+    }
+    return arena_printf(m->turn, "at \"%.*s\": %.*s", SLICE_ARG(first->pointer), SLICE_ARG(first->detail));
+}
+
+static void machine_advance(struct machine *m)
+{
+    bool more = true;
+
+    while (more) {
+        switch (m->saga->phase) {
+        case PHASE_FORWARD:
+            more = forward_advance(m);
+            break;
+        case PHASE_FAILING:
+            more = failing_advance(m);
+            break;
+        case PHASE_UNDO:
+            more = undo_advance(m);
+            break;
+        case PHASE_ENDED:
+            more = false;
+            break;
+        }
+    }
+}
+
+/* --- inputs that are not about an operation's outcome --- */
+
+static void decide_evaluated(struct machine *m)
+{
+    const struct saga_input *input = m->input;
+    struct saga *saga = m->saga;
+    uint32_t step = input->evaluated.step;
+
+    switch (input->evaluated.what) {
+    case EVALUATE_ARGS:
+        if (step >= saga->definition->step_count || !step_is_ready(saga, step) || !step_needs_evaluation(saga, step)) {
+            return;
+        }
+        if (input->evaluated.failed) {
+            forward_refuse_arguments(m, step, input->evaluated.error);
+        } else {
+            forward_begin(m, step, input->evaluated.value, input->evaluated.scope);
+        }
+        return;
+    case EVALUATE_OUTPUT:
+        if (saga_is_finished(saga) && saga->definition->output.program_count > 0) {
+            forward_finish(m, input->evaluated.value, input->evaluated.failed ? input->evaluated.error : SLICE_NONE);
+        }
+        return;
+    case EVALUATE_UNDO:
+        if (step >= saga->definition->step_count || saga_next_undo(saga) != step || !undo_needs_evaluation(saga, step)) {
+            return;
+        }
+        if (input->evaluated.failed) {
+            undo_refuse_arguments(m, step, input->evaluated.error);
+        } else {
+            undo_begin(m, step, input->evaluated.value);
+        }
+        return;
+    }
+    UNREACHABLE();
+}
+
+static void decide_deadline(struct machine *m)
+{
+    const struct saga *saga = m->saga;
+
+    if (saga->phase == PHASE_FORWARD && saga->deadline_ms && m->input->now_ms >= saga->deadline_ms && !saga_is_finished(saga)) {
+        forward_stop(m, STEP_NONE, WHY("deadline", "the deadline has passed before the work was done"), SLICE_NONE, SLICE_NONE);
+    }
+}
+
+static void decide_timer(struct machine *m)
+{
+    const struct saga *saga = m->saga;
+    const struct operation *op;
+    uint32_t step = m->input->timer.step;
+
+    if (step == STEP_NONE) {
+        decide_deadline(m);
+        return;
+    }
+    if (step >= saga->definition->step_count) {
+        return;
+    }
+    op = operation_of(saga, step, m->input->timer.direction);
+    if (op->state == OP_PENDING) {
+        /* Surely not sent yet: while a person is being asked nothing new is. */
+        if (!saga->escalation.number) {
+            operation_attempt(m, step, m->input->timer.direction);
+        }
+        return;
+    }
+    /* An undo that was given another round waits for its turn, not for a time. */
+    if (op->state == OP_RETRYING && m->input->now_ms >= op->due_ms &&
+        (m->input->timer.direction == DIRECTION_DO || saga->steps[step].plan == PLAN_ACTIVE)) {
+        operation_due(m, step, m->input->timer.direction);
+    }
+}
+
+static enum err_code decide_abort(struct machine *m)
+{
+    struct saga *saga = m->saga;
+
+    if (saga->seq == 0) {
+        return err_set(m->err, ERR_CONFLICT, "the saga has not started");
+    }
+    if (saga->phase == PHASE_ENDED && !saga_passed_return(saga)) {
+        return err_set(m->err, ERR_ENDED, "the saga has ended %s", saga_status_name(saga->end));
+    }
+    if (saga_passed_return(saga)) {
+        (void)err_set(m->err, ERR_PAST_RETURN, "a step that cannot be undone has completed");
+        err_hint(m->err, "Start a saga that makes up for it instead.");
+        return ERR_PAST_RETURN;
+    }
+    if (!m->input->abort.actor.len) {
+        return err_set(m->err, ERR_INVALID, "an abort needs an actor");
+    }
+    if (saga->phase == PHASE_FORWARD) { /* else it is being undone already */
+        forward_stop(m, STEP_NONE, WHY("abort", "somebody aborted the saga"), m->input->abort.actor, m->input->abort.note);
+    }
+    return ERR_OK;
+}
+
+static enum err_code decide_by_type(struct machine *m)
+{
+    switch (m->input->type) {
+    case SAGA_INPUT_START:
+        return forward_start(m);
+    case SAGA_INPUT_SETTLED:
+        operation_settled(m);
+        return ERR_OK;
+    case SAGA_INPUT_PROBED:
+        operation_probed(m);
+        return ERR_OK;
+    case SAGA_INPUT_EVALUATED:
+        decide_evaluated(m);
+        return ERR_OK;
+    case SAGA_INPUT_TIMER:
+        decide_timer(m);
+        return ERR_OK;
+    case SAGA_INPUT_ABORT:
+        return decide_abort(m);
+    case SAGA_INPUT_OPERATOR:
+        return operator_decide(m);
+    }
+    UNREACHABLE();
+}
+
+static bool is_from_outside(enum saga_input_type type)
+{
+    return type == SAGA_INPUT_START || type == SAGA_INPUT_ABORT || type == SAGA_INPUT_OPERATOR;
+}
+
+enum err_code saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *turn, struct records *out, struct err *err)
+{
+    struct machine m = {.saga = saga_copy(saga, turn), .input = input, .turn = turn, .out = out, .err = err};
+    enum err_code code;
+
+    *out = (struct records){0};
+    if (!is_from_outside(input->type) && (saga->seq == 0 || saga->phase == PHASE_ENDED)) {
+        return ERR_OK; /* too late, or for a saga that never was: it means nothing any more */
+    }
+    code = decide_by_type(&m);
+    if (code != ERR_OK) {
+        *out = (struct records){0};
+        return code;
+    }
+    if (out->count > 0) {
+        machine_advance(&m);
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,277 @@
+/* Forward work: starting, beginning steps whose turn has come, stopping, and the end when all is done. */
+#include "base/json.h"
+#include "core/saga_machine.h"
+
+static struct slice tools_json(struct machine *m)
+{
+    const struct definition *definition = m->saga->definition;
+    struct buffer out;
+    struct json_writer w;
+    struct slice text;
+
+    buffer_init(&out, (size_t)1 << 20);
+    json_writer_init(&w, &out);
+    json_object_begin(&w, NULL);
+    for (uint32_t i = 0; i < definition->tool_count; i++) {
+        char *name = arena_text(m->turn, definition->tools[i]->name);
+
+        json_write_i64(&w, name, definition->tools[i]->version);
+    }
+    json_object_end(&w);
+    CHECK(!out.overflow);
+    text = arena_slice(m->turn, buffer_slice(&out));
+    buffer_fini(&out);
+    return text;
+}
+
+enum err_code forward_start(struct machine *m)
+{
+    const struct saga_input *input = m->input;
+    const struct definition *definition = m->saga->definition;
+    struct record record = {.type = RECORD_SAGA_STARTED, .step = STEP_NONE};
+
+    if (m->saga->seq != 0) {
+        return err_set(m->err, ERR_CONFLICT, "the saga has started already");
+    }
+    record.saga_name = definition->name;
+    record.version = definition->version;
+    record.tools = tools_json(m);
+    record.namespace = input->start.namespace.len ? input->start.namespace : SLICE("default");
+    record.business_id = input->start.business_id;
+    record.tags = input->start.tags;
+    record.input = input->start.input.len ? input->start.input : SLICE("{}");
+    record.due_ms = definition->deadline_ms ? input->now_ms + definition->deadline_ms : 0;
+    machine_emit(m, record);
+    return ERR_OK;
+}
+
+/* --- beginning a step --- */
+
+void forward_refuse_arguments(struct machine *m, uint32_t step, struct slice detail)
+{
+    struct record record = {.type = RECORD_STEP_FAILED, .step = step, .error = SLICE("arguments"), .detail = detail};
+
+    machine_emit(m, record); /* before anything was sent, and so without a key */
+}
+
+static struct op_key forward_key(const struct machine *m, uint32_t step, struct slice scope)
+{
+    char run[UUID_TEXT_BYTES];
+    struct op_identity identity = {
+        .namespace = m->saga->namespace,
+        .step = m->saga->definition->steps[step].id,
+        .tool = m->saga->definition->steps[step].tool->name,
+        .scope = scope,
+        .direction = DIRECTION_DO,
+    };
+
+    uuid_text(&m->saga->id.uuid, run);
+    identity.run = slice_of(run);
+    return op_key_make(&identity);
+}
+
+void forward_begin(struct machine *m, uint32_t step, struct slice args, struct slice scope)
+{
+    const struct tool *tool = m->saga->definition->steps[step].tool;
+    struct record record = {.step = step, .direction = DIRECTION_DO, .args = args, .scope = scope};
+    struct faults faults;
+
+    faults_init(&faults, m->turn);
+    schema_check(tool->input, args, SLICE(""), m->turn, &faults);
+    if (faults.count > 0) {
+        forward_refuse_arguments(m, step, machine_faults(m, &faults));
+        return;
+    }
+    record.key = forward_key(m, step, scope);
+    record.fingerprint = op_fingerprint(tool->name, args, m->turn);
+    /* What must not leave twice gets its record and its intent in two commits, so that a crash between them is known as not sent. */
+    if (tool->effect == EFFECT_CHECKED || tool->effect == EFFECT_ONCE) {
+        record.type = RECORD_STEP_PENDING;
+    } else {
+        record.type = RECORD_STEP_INTENT;
+        record.attempt = 1;
+    }
+    machine_emit(m, record);
+}
+
+static struct slice scope_text(struct machine *m, struct slice json)
+{
+    if (json_type(json) == JSON_STRING) {
+        return json_string(json, m->turn);
+    }
+    return json_type(json) == JSON_NULL ? SLICE_NONE : json_trim(json);
+}
+
+static void render_and_begin(struct machine *m, uint32_t step)
+{
+    const struct step_definition *definition = &m->saga->definition->steps[step];
+    struct expression_context context = {0};
+    struct slice args = SLICE("{}"), scope = SLICE_NONE;
+    struct err err = {0};
+
+    if (definition->with.count > 0 || definition->scope.count > 0) {
+        context = saga_expression_context(m->saga, m->turn);
+    }
+    if (template_is_set(&definition->with) && template_render(&definition->with, &context, NULL, m->turn, &args, &err) != ERR_OK) {
+        forward_refuse_arguments(m, step, arena_slice(m->turn, slice_of(err.message)));
+        return;
+    }
+    if (template_is_set(&definition->scope)) {
+        if (template_render(&definition->scope, &context, NULL, m->turn, &scope, &err) != ERR_OK) {
+            forward_refuse_arguments(m, step, arena_slice(m->turn, slice_of(err.message)));
+            return;
+        }
+        scope = scope_text(m, scope);
+    }
+    forward_begin(m, step, args, scope);
+}
+
+/* --- ending forward work --- */
+
+void forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor, struct slice note)
+{
+    struct record record = {.type = RECORD_SAGA_FAILING, .step = step, .error = why.error, .detail = why.detail, .actor = actor, .note = note};
+
+    machine_emit(m, record);
+}
+
+void forward_finish(struct machine *m, struct slice output, struct slice error)
+{
+    struct record record = {.type = RECORD_SAGA_COMPLETED, .step = STEP_NONE, .result = output};
+
+    if (error.ptr) { /* all effects are there and wanted: an output that cannot be rendered undoes none of them */
+        record.result = SLICE("null");
+        record.error = SLICE("output");
+        record.detail = error;
+    }
+    machine_emit(m, record);
+}
+
+bool finish_advance(struct machine *m)
+{
+    const struct template *output = &m->saga->definition->output;
+    struct expression_context context;
+    struct slice value = SLICE_NONE, error = SLICE_NONE;
+    struct err err = {0};
+
+    if (!saga_is_finished(m->saga) || output->program_count > 0) {
+        return false;
+    }
+    if (template_is_set(output)) {
+        context = saga_expression_context(m->saga, m->turn);
+        if (template_render(output, &context, NULL, m->turn, &value, &err) != ERR_OK) {
+            error = arena_slice(m->turn, slice_of(err.message));
+        }
+    }
+    forward_finish(m, value, error);
+    return true;
+}
+
+/* The first step whose forward operation is in this state, or STEP_NONE. */
+static uint32_t step_in_state(const struct saga *saga, enum op_state state)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (saga->steps[i].forward.state == state) {
+            return i;
+        }
+    }
+    return STEP_NONE;
+}
+
+static struct slice failure_detail(struct machine *m, uint32_t step)
+{
+    const struct operation *op = &m->saga->steps[step].forward;
+
+    if (op->detail.len) {
+        return arena_printf(m->turn, "%.*s: %.*s", SLICE_ARG(op->error), SLICE_ARG(op->detail));
+    }
+    return op->error;
+}
+
+/* An unknown outcome that may be undone although nobody knows whether there is anything to undo. */
+static uint32_t step_to_undo_blind(const struct saga *saga)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (saga->steps[i].forward.state == OP_UNKNOWN && step_can_be_undone_blind(saga, i)) {
+            return i;
+        }
+    }
+    return STEP_NONE;
+}
+
+bool forward_advance(struct machine *m)
+{
+    struct saga *saga = m->saga;
+    uint32_t step = step_in_state(saga, OP_FAILED);
+
+    if (step != STEP_NONE) {
+        forward_stop(m, step, (struct why){SLICE("step-failed"), failure_detail(m, step)}, SLICE_NONE, SLICE_NONE);
+        return true;
+    }
+    step = step_to_undo_blind(saga);
+    if (step != STEP_NONE) {
+        forward_stop(m, step, (struct why){SLICE("step-unknown"), failure_detail(m, step)}, SLICE_NONE, SLICE_NONE);
+        return true;
+    }
+    if (escalation_advance(m) || finish_advance(m)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (step_is_ready(saga, i) && !step_needs_evaluation(saga, i)) {
+            render_and_begin(m, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What surely did not happen and has no call under way is not wanted any more. */
+static uint32_t step_to_give_up(const struct saga *saga)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        const struct operation *op = &saga->steps[i].forward;
+
+        if (op->state == OP_PENDING || (op->state == OP_RETRYING && op->took_effect == TOOK_EFFECT_NO)) {
+            return i;
+        }
+    }
+    return STEP_NONE;
+}
+
+static bool everything_is_settled(const struct saga *saga)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (operation_is_open(&saga->steps[i].forward)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool failing_advance(struct machine *m)
+{
+    struct saga *saga = m->saga;
+    uint32_t step = step_to_give_up(saga);
+    struct record record;
+
+    if (saga_passed_return(saga)) {
+        return finish_advance(m);
+    }
+    if (step != STEP_NONE) {
+        record = machine_record(m, RECORD_STEP_FAILED, step, DIRECTION_DO);
+        record.error = SLICE("stopped");
+        record.detail = SLICE("the saga is being undone, and this was not sent");
+        machine_emit(m, record);
+        return true;
+    }
+    if (escalation_advance(m)) {
+        return true;
+    }
+    if (!everything_is_settled(saga)) {
+        return false;
+    }
+    record = (struct record){.type = RECORD_COMPENSATION_PLANNED, .step = STEP_NONE};
+    record.plan = saga_make_plan(saga, m->turn, &record.plan_count);
+    machine_emit(m, record);
+    return true;
+}

@@ -1,0 +1,360 @@
+/*
+ * What a person decides about an open escalation. They state what happened to one effect, or what shall be tried; what
+ * follows for the saga is decided here as for every other input. The verb is recorded first, then what it led to.
+ */
+#include "base/json.h"
+#include "core/saga_machine.h"
+
+#define OPERATOR (m->input->operator)
+
+static struct record person_record(const struct machine *m, enum record_type type)
+{
+    struct record record = machine_record(m, type, m->saga->escalation.step, m->saga->escalation.direction);
+
+    record.actor = OPERATOR.actor;
+    record.note = OPERATOR.note;
+    return record;
+}
+
+/* Close the escalation; `record` was made before, since it names what the escalation is about. */
+static void resolved(struct machine *m)
+{
+    struct record record = person_record(m, RECORD_ESCALATION_RESOLVED);
+
+    record.attempt = 0;
+    record.escalation = m->saga->escalation.number;
+    record.action = slice_of(operator_action_name(OPERATOR.action));
+    if (OPERATOR.action == OPERATOR_RESOLVE) {
+        record.verdict = OPERATOR.happened ? SLICE("happened") : SLICE("not_happened");
+    }
+    machine_emit(m, record);
+}
+
+static void resolved_and(struct machine *m, struct record record)
+{
+    resolved(m);
+    machine_emit(m, record);
+}
+
+static void stop_forward(struct machine *m, const char *detail)
+{
+    forward_stop(m, m->saga->failing_step, (struct why){SLICE("operator"), slice_of(detail)}, OPERATOR.actor, OPERATOR.note);
+}
+
+/* --- is the result of a step needed later? --- */
+
+static bool path_is(const struct expression *expression, const char *first, struct slice second, const char *third)
+{
+    const struct expression_part *parts = expression->parts;
+
+    return expression->part_count >= 3 && slice_is(parts[0].member, first) && slice_equal(parts[1].member, second) && slice_is(parts[2].member, third);
+}
+
+struct mention {
+    struct slice step;
+    bool found;
+};
+
+static void on_mention(void *context, struct slice step_id, struct slice pointer)
+{
+    struct mention *mention = context;
+
+    (void)pointer;
+    mention->found = mention->found || slice_equal(step_id, mention->step);
+}
+
+static bool template_needs_result(const struct template *template, struct slice step_id)
+{
+    struct mention mention = {.step = step_id};
+
+    for (size_t i = 0; i < template->count; i++) {
+        if (template->expressions[i].kind == EXPRESSION_PLAIN && path_is(&template->expressions[i], "steps", step_id, "result")) {
+            return true;
+        }
+    }
+    if (template->program_count > 0) { /* what a program does with a step cannot be seen from here: that it names it has to do */
+        template_each_step(template, on_mention, &mention);
+    }
+    return mention.found;
+}
+
+static bool template_needs_own_result(const struct template *template)
+{
+    for (size_t i = 0; i < template->count; i++) {
+        const struct expression *expression = &template->expressions[i];
+
+        if (expression->kind == EXPRESSION_PLAIN && expression->part_count > 0 && slice_is(expression->parts[0].member, "result")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The step, or the member of the saga, that would miss the result; SLICE_NONE: none. */
+static struct slice who_needs_result(const struct saga *saga, uint32_t step)
+{
+    const struct definition *definition = saga->definition;
+    struct slice id = definition->steps[step].id;
+
+    if (definition->steps[step].compensate.is_set && template_needs_own_result(&definition->steps[step].compensate.with)) {
+        return SLICE("its own compensator");
+    }
+    if (saga->phase != PHASE_FORWARD && !definition->steps[step].terminal) {
+        return SLICE_NONE; /* it is undone next, and nothing else will ask */
+    }
+    for (uint32_t i = 0; i < definition->step_count; i++) {
+        const struct step_definition *other = &definition->steps[i];
+
+        if (i == step || step_is_over(saga, i)) {
+            continue;
+        }
+        if (template_needs_result(&other->with, id) || template_needs_result(&other->scope, id) || template_needs_result(&other->compensate.with, id)) {
+            return other->id;
+        }
+    }
+    return template_needs_result(&definition->output, id) ? SLICE("output") : SLICE_NONE;
+}
+
+/* --- the verbs --- */
+
+static enum err_code resolve_happened(struct machine *m)
+{
+    bool undo = m->saga->escalation.direction == DIRECTION_UNDO;
+    struct record record = person_record(m, undo ? RECORD_COMPENSATION_COMPLETED : RECORD_STEP_COMPLETED);
+    struct slice needs = undo || OPERATOR.result.ptr ? SLICE_NONE : who_needs_result(m->saga, record.step);
+
+    if (needs.ptr) {
+        (void)err_set(m->err, ERR_INVALID, "the result of step %.*s is needed later, by %.*s",
+                      SLICE_ARG(m->saga->definition->steps[record.step].id), SLICE_ARG(needs));
+        err_hint(m->err, "Give \"result\" as the tool would have answered it; null if there is none.");
+        return ERR_INVALID;
+    }
+    record.source = SOURCE_OPERATOR;
+    record.result = OPERATOR.result.ptr ? OPERATOR.result : SLICE("null");
+    if (!undo) {
+        record.undo_args = OPERATOR.undo_args;
+        record.undo_error = OPERATOR.undo_error;
+    }
+    resolved_and(m, record);
+    return ERR_OK;
+}
+
+static enum err_code resolve_not_happened(struct machine *m)
+{
+    bool undo = m->saga->escalation.direction == DIRECTION_UNDO;
+    struct record record = person_record(m, undo ? RECORD_COMPENSATION_FAILED : RECORD_STEP_FAILED);
+
+    record.source = SOURCE_OPERATOR;
+    record.error = SLICE("not-happened");
+    record.detail = SLICE("a person has stated that it did not happen");
+    resolved_and(m, record);
+    return ERR_OK;
+}
+
+static enum err_code check_changed_arguments(struct machine *m, const struct operation *op, const struct tool *tool)
+{
+    struct faults faults;
+
+    if (op->took_effect != TOOK_EFFECT_NO) {
+        (void)err_set(m->err, ERR_CONFLICT, "its arguments may be changed only where it certainly had no effect");
+        err_hint(m->err, "Retry without \"args\", or resolve it as not_happened first.");
+        return ERR_CONFLICT;
+    }
+    faults_init(&faults, m->turn);
+    schema_check(tool->input, OPERATOR.args, SLICE("/args"), m->turn, &faults);
+    if (faults.count > 0) {
+        struct slice text = machine_faults(m, &faults);
+
+        return err_set(m->err, ERR_INVALID, "the tool does not take these arguments: %.*s", SLICE_ARG(text));
+    }
+    return ERR_OK;
+}
+
+static enum err_code check_retry(struct machine *m, const struct operation *op, const struct terms *terms)
+{
+    bool maybe = op->took_effect == TOOK_EFFECT_MAYBE;
+
+    if (maybe && terms->effect == EFFECT_ONCE && !OPERATOR.accept_double) {
+        (void)err_set(m->err, ERR_CONFLICT, "a tool of class once may have taken effect already: another call may be a second effect");
+        err_hint(m->err, "Set \"accept_double\": true to take that upon yourself, or resolve it.");
+        return ERR_CONFLICT;
+    }
+    if (maybe && !OPERATOR.accept_double && !terms->probe && terms->window_end_ms && m->input->now_ms >= terms->window_end_ms) {
+        (void)err_set(m->err, ERR_CONFLICT, "the receiver has forgotten the key by now: another call may be a second effect");
+        err_hint(m->err, "Set \"accept_double\": true to take that upon yourself, or resolve it.");
+        return ERR_CONFLICT;
+    }
+    if (!OPERATOR.args.ptr && !op->args.ptr) {
+        (void)err_set(m->err, ERR_INVALID, "its arguments could not be made: %.*s", SLICE_ARG(op->detail));
+        err_hint(m->err, "Give \"args\".");
+        return ERR_INVALID;
+    }
+    return ERR_OK;
+}
+
+static void change_arguments(const struct machine *m, const struct operation *op, const struct tool *tool, struct record *record)
+{
+    const struct saga *saga = m->saga;
+    char run[UUID_TEXT_BYTES];
+    struct op_identity identity = {
+        .namespace = saga->namespace,
+        .step = saga->definition->steps[record->step].id,
+        .tool = tool->name,
+        .scope = saga->steps[record->step].forward.scope,
+        .direction = record->direction,
+    };
+
+    uuid_text(&saga->id.uuid, run);
+    identity.run = slice_of(run);
+    /* Other arguments are another operation; where there was none yet, it is the first. */
+    record->generation = uuid_is_nil(&op->key.uuid) ? op->generation : op->generation + 1;
+    identity.generation = record->generation;
+    record->key = op_key_make(&identity);
+    record->args = OPERATOR.args;
+    record->fingerprint = op_fingerprint(tool->name, OPERATOR.args, m->turn);
+}
+
+static enum err_code retry(struct machine *m)
+{
+    const struct saga *saga = m->saga;
+    uint32_t step = saga->escalation.step;
+    enum direction direction = saga->escalation.direction;
+    const struct operation *op = operation_of(saga, step, direction);
+    const struct tool *tool = saga_tool(saga, step, direction);
+    struct terms terms = operation_terms(saga, step, direction);
+    struct record record = person_record(m, direction == DIRECTION_UNDO ? RECORD_COMPENSATION_REOPENED : RECORD_STEP_REOPENED);
+    enum err_code code = check_retry(m, op, &terms);
+
+    if (code == ERR_OK && OPERATOR.args.ptr) {
+        code = check_changed_arguments(m, op, tool);
+    }
+    if (code != ERR_OK) {
+        return code;
+    }
+    record.attempt = 0;
+    record.accept_double = OPERATOR.accept_double && op->took_effect == TOOK_EFFECT_MAYBE;
+    if (OPERATOR.args.ptr) {
+        change_arguments(m, op, tool, &record);
+    }
+    resolved_and(m, record);
+    return ERR_OK;
+}
+
+static enum err_code probe(struct machine *m)
+{
+    bool undo = m->saga->escalation.direction == DIRECTION_UNDO;
+    struct record record = person_record(m, undo ? RECORD_COMPENSATION_UNKNOWN : RECORD_STEP_UNKNOWN);
+    const struct operation *op = operation_of(m->saga, record.step, record.direction);
+
+    record.due_ms = m->input->now_ms;
+    record.error = op->error;
+    record.detail = op->detail;
+    machine_emit(m, record); /* the escalation stays open until the answer is there */
+    return ERR_OK;
+}
+
+static enum err_code waive(struct machine *m)
+{
+    struct record record = person_record(m, RECORD_STEP_WAIVED);
+
+    record.attempt = 0;
+    resolved_and(m, record);
+    if (m->saga->phase == PHASE_FORWARD) {
+        stop_forward(m, "a person left an effect standing and had the rest undone");
+    }
+    return ERR_OK;
+}
+
+static enum err_code skip(struct machine *m)
+{
+    struct record record = person_record(m, RECORD_STEP_SKIPPED);
+
+    record.attempt = 0;
+    resolved_and(m, record);
+    return ERR_OK;
+}
+
+static enum err_code compensate(struct machine *m)
+{
+    resolved(m);
+    stop_forward(m, "a person had the saga undone");
+    return ERR_OK;
+}
+
+static enum err_code abandon(struct machine *m)
+{
+    struct record record = {.type = RECORD_SAGA_ABANDONED, .step = STEP_NONE, .actor = OPERATOR.actor, .note = OPERATOR.note};
+
+    record.debts = saga_make_debts(m->saga, m->turn, &record.debt_count);
+    resolved_and(m, record);
+    return ERR_OK;
+}
+
+/* --- the door --- */
+
+static enum err_code refuse_verb(struct machine *m, unsigned allowed)
+{
+    struct slice names = SLICE("");
+
+    for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
+        if (allowed & BIT(i)) {
+            names = arena_printf(m->turn, "%.*s%s%s", SLICE_ARG(names), names.len ? ", " : "", operator_action_name((enum operator_action)i));
+        }
+    }
+    (void)err_set(m->err, ERR_CONFLICT, "%s is not possible here", operator_action_name(OPERATOR.action));
+    err_detail(m->err, "Possible are: %.*s.", SLICE_ARG(names));
+    err_hint(m->err, "Choose one of: %.*s.", SLICE_ARG(names));
+    return ERR_CONFLICT;
+}
+
+static enum err_code check_request(struct machine *m)
+{
+    if (m->saga->escalation.number == 0 || m->saga->escalation.number != OPERATOR.escalation) {
+        return err_set(m->err, ERR_DECIDED, "escalation %llu is not open any more", (unsigned long long)OPERATOR.escalation);
+    }
+    if (!OPERATOR.actor.len || !OPERATOR.note.len) {
+        (void)err_set(m->err, ERR_INVALID, "a decision needs an actor and a note");
+        err_hint(m->err, "Say in \"note\" why.");
+        return ERR_INVALID;
+    }
+    if (OPERATOR.args.ptr && OPERATOR.action != OPERATOR_RETRY) {
+        return err_set(m->err, ERR_INVALID, "\"args\" goes with retry only");
+    }
+    if (OPERATOR.result.ptr && !(OPERATOR.action == OPERATOR_RESOLVE && OPERATOR.happened)) {
+        return err_set(m->err, ERR_INVALID, "\"result\" goes with resolve as happened only");
+    }
+    return ERR_OK;
+}
+
+enum err_code operator_decide(struct machine *m)
+{
+    unsigned allowed = saga_escalation_actions(m->saga);
+    enum err_code code = check_request(m);
+
+    if (code != ERR_OK) {
+        return code;
+    }
+    CHECK((unsigned)OPERATOR.action < OPERATOR_ACTION_COUNT);
+    if (!(allowed & BIT(OPERATOR.action))) {
+        return refuse_verb(m, allowed);
+    }
+    switch (OPERATOR.action) {
+    case OPERATOR_RETRY:
+        return retry(m);
+    case OPERATOR_PROBE:
+        return probe(m);
+    case OPERATOR_RESOLVE:
+        return OPERATOR.happened ? resolve_happened(m) : resolve_not_happened(m);
+    case OPERATOR_WAIVE:
+        return waive(m);
+    case OPERATOR_SKIP:
+        return skip(m);
+    case OPERATOR_COMPENSATE:
+        return compensate(m);
+    case OPERATOR_ABANDON:
+        return abandon(m);
+    case OPERATOR_ACTION_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}

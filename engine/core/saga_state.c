@@ -1,0 +1,400 @@
+/* What can be read off a saga's state: names, statuses, and the questions that deciding, checking and wanting all ask. */
+#include "core/graph.h"
+#include "core/saga_machine.h"
+
+#include <string.h>
+
+/* --- names --- */
+
+static const char *const saga_status_names[SAGA_STATUS_COUNT] = {
+#define X(id, name) [id] = name,
+    SAGA_STATUS_MAP(X)
+#undef X
+};
+static const char *const step_status_names[STEP_STATUS_COUNT] = {
+#define X(id, name) [id] = name,
+    STEP_STATUS_MAP(X)
+#undef X
+};
+static const char *const took_effect_names[TOOK_EFFECT_COUNT] = {
+#define X(id, name) [id] = name,
+    TOOK_EFFECT_MAP(X)
+#undef X
+};
+static const char *const operator_action_names[OPERATOR_ACTION_COUNT] = {
+    [OPERATOR_RETRY] = "retry", [OPERATOR_PROBE] = "probe",           [OPERATOR_RESOLVE] = "resolve", [OPERATOR_WAIVE] = "waive",
+    [OPERATOR_SKIP] = "skip",   [OPERATOR_COMPENSATE] = "compensate", [OPERATOR_ABANDON] = "abandon",
+};
+
+const char *saga_status_name(enum saga_status status)
+{
+    CHECK(status < SAGA_STATUS_COUNT);
+    return saga_status_names[status];
+}
+
+bool saga_status_parse(struct slice name, enum saga_status *out)
+{
+    for (unsigned i = 0; i < SAGA_STATUS_COUNT; i++) {
+        if (slice_is(name, saga_status_names[i])) {
+            *out = (enum saga_status)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool saga_status_is_final(enum saga_status status)
+{
+    return status == SAGA_COMPLETED || status == SAGA_COMPENSATED || status == SAGA_ABANDONED;
+}
+
+const char *step_status_name(enum step_status status)
+{
+    CHECK(status < STEP_STATUS_COUNT);
+    return step_status_names[status];
+}
+
+const char *took_effect_name(enum took_effect took_effect)
+{
+    CHECK(took_effect < TOOK_EFFECT_COUNT);
+    return took_effect_names[took_effect];
+}
+
+const char *operator_action_name(enum operator_action action)
+{
+    CHECK(action < OPERATOR_ACTION_COUNT);
+    return operator_action_names[action];
+}
+
+bool operator_action_parse(struct slice name, enum operator_action *out)
+{
+    for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
+        if (slice_is(name, operator_action_names[i])) {
+            *out = (enum operator_action)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- statuses --- */
+
+enum saga_status saga_status(const struct saga *saga)
+{
+    if (saga->phase == PHASE_ENDED) {
+        return saga->end;
+    }
+    if (saga->escalation.number) {
+        return SAGA_ESCALATED;
+    }
+    return saga->phase == PHASE_FORWARD ? SAGA_RUNNING : SAGA_COMPENSATING;
+}
+
+static enum step_status forward_status(const struct operation *forward)
+{
+    switch (forward->state) {
+    case OP_NONE:
+    case OP_PENDING:
+        return STEP_PENDING;
+    case OP_IN_FLIGHT:
+        return STEP_RUNNING;
+    case OP_RETRYING:
+        return STEP_RETRYING;
+    case OP_PROBING:
+        return forward->accepted ? STEP_RUNNING : STEP_UNKNOWN;
+    case OP_UNKNOWN:
+        return STEP_UNKNOWN;
+    case OP_COMPLETED:
+        return STEP_COMPLETED;
+    case OP_FAILED:
+        return STEP_FAILED;
+    case OP_SKIPPED:
+        return STEP_SKIPPED;
+    case OP_STATE_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+enum step_status saga_step_status(const struct saga *saga, uint32_t step)
+{
+    const struct step *s = &saga->steps[step];
+
+    switch (s->plan) {
+    case PLAN_ACTIVE:
+        return STEP_COMPENSATING;
+    case PLAN_DONE:
+        return STEP_COMPENSATED;
+    case PLAN_FAILED:
+        return STEP_COMPENSATION_FAILED;
+    case PLAN_WAIVED:
+        return s->undo.state == OP_NONE ? forward_status(&s->forward) : STEP_COMPENSATION_FAILED;
+    case PLAN_NONE:
+    case PLAN_VERDICT:
+    case PLAN_READY:
+    case PLAN_DROPPED:
+        return forward_status(&s->forward);
+    }
+    UNREACHABLE();
+}
+
+enum took_effect saga_took_effect(const struct saga *saga, uint32_t step)
+{
+    CHECK(step < saga->definition->step_count);
+    return saga->steps[step].forward.took_effect;
+}
+
+/* --- operations --- */
+
+struct operation *operation_at(struct saga *saga, uint32_t step, enum direction direction)
+{
+    CHECK(step < saga->definition->step_count);
+    return direction == DIRECTION_UNDO ? &saga->steps[step].undo : &saga->steps[step].forward;
+}
+
+const struct operation *operation_of(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    CHECK(step < saga->definition->step_count);
+    return direction == DIRECTION_UNDO ? &saga->steps[step].undo : &saga->steps[step].forward;
+}
+
+bool operation_is_open(const struct operation *operation)
+{
+    return operation->state == OP_PENDING || operation->state == OP_IN_FLIGHT || operation->state == OP_RETRYING || operation->state == OP_PROBING;
+}
+
+const struct tool *saga_tool(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    CHECK(step < saga->definition->step_count);
+    if (direction == DIRECTION_UNDO) {
+        CHECK(saga->definition->steps[step].compensate.is_set);
+        return saga->definition->steps[step].compensate.tool;
+    }
+    return saga->definition->steps[step].tool;
+}
+
+static int64_t later_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct terms operation_terms(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    const struct step_definition *definition = &saga->definition->steps[step];
+    const struct operation *op = operation_of(saga, step, direction);
+    const struct tool *tool = saga_tool(saga, step, direction);
+    const struct escalation *open = &saga->escalation;
+    struct terms terms = {.effect = tool->effect, .probe = tool->has_probe ? &tool->probe : NULL};
+
+    if (direction == DIRECTION_UNDO) {
+        terms.retry = definition->compensate.has_retry ? definition->compensate.retry : tool->has_retry ? tool->retry : retry_policy_default(tool->effect);
+        terms.max_attempts = UINT32_MAX;
+        terms.retry.max_unsent = UINT32_MAX;
+        terms.limit_ms = op->round_ms + definition->compensate.give_up_after_ms;
+    } else {
+        terms.retry = definition->retry;
+        /* Whatever its retry policy says: `once` leaves once. */
+        terms.max_attempts = tool->effect == EFFECT_ONCE ? 1 : definition->retry.max_attempts;
+        terms.stopping = saga->phase != PHASE_FORWARD;
+    }
+    if (tool->effect == EFFECT_KEYED && op->window_from_ms) {
+        terms.window_end_ms = op->window_from_ms + tool->key_window_ms;
+    }
+    if (terms.probe) {
+        terms.probe_limit_ms = op->unknown_ms + terms.probe->give_up_after_ms;
+        if (terms.limit_ms && terms.limit_ms < terms.probe_limit_ms) {
+            terms.probe_limit_ms = terms.limit_ms;
+        }
+        /* The intent may be older than the send, but no byte left after the attempt had ended. */
+        terms.visible_ms = later_of(op->last_sent_ms, op->settled_ms) + terms.probe->visibility_ms;
+    }
+    terms.one_probe = open->number && open->asked_by.ptr && open->step == step && open->direction == direction;
+    return terms;
+}
+
+/* --- steps --- */
+
+bool step_is_over(const struct saga *saga, uint32_t step)
+{
+    return saga->steps[step].forward.state == OP_COMPLETED || saga->steps[step].forward.state == OP_SKIPPED;
+}
+
+bool step_is_ready(const struct saga *saga, uint32_t step)
+{
+    const struct step_definition *definition = &saga->definition->steps[step];
+
+    if (saga->phase != PHASE_FORWARD || saga->seq == 0 || saga->escalation.number || saga->steps[step].forward.state != OP_NONE) {
+        return false;
+    }
+    for (uint32_t i = 0; i < definition->after_count; i++) {
+        if (!step_is_over(saga, definition->after[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool step_needs_evaluation(const struct saga *saga, uint32_t step)
+{
+    const struct step_definition *definition = &saga->definition->steps[step];
+
+    return definition->with.program_count > 0 || definition->scope.program_count > 0;
+}
+
+bool step_may_stand(const struct saga *saga, uint32_t step)
+{
+    enum took_effect took_effect = saga->steps[step].forward.took_effect;
+
+    return took_effect == TOOK_EFFECT_YES || took_effect == TOOK_EFFECT_MAYBE;
+}
+
+bool step_can_be_undone_blind(const struct saga *saga, uint32_t step)
+{
+    const struct step_definition *definition = &saga->definition->steps[step];
+
+    return !definition->terminal && definition->compensate.is_set && definition->compensate.tolerates_absent && definition->compensate.voids_key;
+}
+
+bool saga_passed_return(const struct saga *saga)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (saga->definition->steps[i].terminal && saga->steps[i].forward.state == OP_COMPLETED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool saga_is_finished(const struct saga *saga)
+{
+    if (saga->seq == 0 || saga->phase == PHASE_ENDED) {
+        return false;
+    }
+    /* Once forward work is over for another reason, only the terminal step, which comes last, can turn that. */
+    if (saga->phase != PHASE_FORWARD && !saga_passed_return(saga)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (!step_is_over(saga, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- the undo plan --- */
+
+/*
+ * The reverse of the graph, ties by reverse start. A step starts only after all that it comes after, so that the reverse
+ * order of starting is both at once.
+ */
+uint32_t *saga_make_plan(const struct saga *saga, struct arena *arena, uint32_t *count)
+{
+    uint32_t *plan = arena_array(arena, saga->definition->step_count + 1, sizeof(*plan)), n = 0;
+
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        uint32_t at = n;
+
+        if (!step_may_stand(saga, i) || saga->steps[i].plan == PLAN_WAIVED) {
+            continue;
+        }
+        while (at > 0 && saga->steps[plan[at - 1]].start_order < saga->steps[i].start_order) {
+            plan[at] = plan[at - 1];
+            at--;
+        }
+        plan[at] = i;
+        n++;
+    }
+    *count = n;
+    return plan;
+}
+
+uint32_t *saga_make_debts(const struct saga *saga, struct arena *arena, uint32_t *count)
+{
+    uint32_t *debts = arena_array(arena, saga->definition->step_count + 1, sizeof(*debts)), n = 0;
+
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (step_may_stand(saga, i)) {
+            debts[n++] = i;
+        }
+    }
+    *count = n;
+    return debts;
+}
+
+static bool plan_entry_is_left(enum plan_state plan)
+{
+    return plan == PLAN_VERDICT || plan == PLAN_READY || plan == PLAN_ACTIVE || plan == PLAN_FAILED;
+}
+
+bool saga_undo_is_over(const struct saga *saga)
+{
+    for (uint32_t i = 0; i < saga->plan_count; i++) {
+        if (plan_entry_is_left(saga->steps[saga->plan[i]].plan)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool undo_is_held(const struct saga *saga, uint32_t step)
+{
+    for (uint32_t i = 0; i < saga->plan_count; i++) {
+        if (plan_entry_is_left(saga->steps[saga->plan[i]].plan) && graph_before(saga->definition, step, saga->plan[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t saga_next_undo(const struct saga *saga)
+{
+    uint32_t next = STEP_NONE;
+
+    if (saga->phase != PHASE_UNDO || saga_passed_return(saga)) {
+        return STEP_NONE;
+    }
+    for (uint32_t i = 0; i < saga->plan_count; i++) {
+        uint32_t step = saga->plan[i];
+
+        if (saga->steps[step].plan == PLAN_ACTIVE) {
+            return STEP_NONE; /* one at a time */
+        }
+        if (next == STEP_NONE && saga->steps[step].plan == PLAN_READY && !undo_is_held(saga, step)) {
+            next = step;
+        }
+    }
+    return next;
+}
+
+bool undo_needs_evaluation(const struct saga *saga, uint32_t step)
+{
+    const struct step *s = &saga->steps[step];
+
+    return !s->undo.args.ptr && !s->undo_args.ptr && !s->undo_error.ptr && saga->definition->steps[step].compensate.with.program_count > 0;
+}
+
+/* --- what expressions see --- */
+
+struct expression_context saga_expression_context(const struct saga *saga, struct arena *arena)
+{
+    uint32_t count = saga->definition->step_count;
+    struct expression_step *steps = arena_array(arena, count ? count : 1, sizeof(*steps));
+    char *id = arena_alloc(arena, UUID_TEXT_BYTES);
+
+    uuid_text(&saga->id.uuid, id);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct operation *forward = &saga->steps[i].forward;
+
+        steps[i].id = saga->definition->steps[i].id;
+        steps[i].result = forward->state == OP_COMPLETED && forward->result.ptr ? forward->result : SLICE("null");
+        steps[i].status = slice_of(step_status_name(saga_step_status(saga, i)));
+    }
+    return (struct expression_context){
+        .input = saga->input,
+        .saga_id = slice_of(id),
+        .saga_name = saga->definition->name,
+        .steps = steps,
+        .step_count = count,
+    };
+}

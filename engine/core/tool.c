@@ -1,0 +1,317 @@
+/* Tools: each member read and judged where it stands; what depends on several members comes last. */
+#include <string.h>
+
+#include "base/instant.h"
+#include "base/json.h"
+#include "core/definition_parts.h"
+
+#define KNOWN                                                                                                          \
+    "name description http exec builtin input effect key outcome result probe compensate terminal retry timeout"
+#define KNOWN_INLINE                                                                                                   \
+    "description http exec builtin input effect key outcome result probe compensate terminal retry timeout"
+#define LATER ADAPTERS_LATER " precheck on_duplicate material volatile ttl on_expired rate concurrency breaker cost"
+
+static void read_name(struct reader *reader, const struct members *m, struct tool *tool)
+{
+    if (!members_at(m, "name").ptr) {
+        faults_add(reader->faults, m->pointer, "the tool has no `name`; it needs one: " NAME_RULE);
+    } else if (members_text(m, "name", &tool->name) && !name_is_sound(tool->name, "_.-", NAME_BYTES_MAX)) {
+        faults_add(reader->faults, members_pointer(m, "name"),
+                   "\"%.*s\" cannot be the name of a tool: that is " NAME_RULE,
+                   SLICE_ARG(value_excerpt(tool->name, reader->arena)));
+    }
+}
+
+/* False when it is not known which class it would be, so that no further rule is applied to it. */
+static bool read_effect(struct reader *reader, const struct members *m, struct tool *tool)
+{
+    struct slice value = members_at(m, "effect");
+    struct slice place = members_pointer(m, "effect"), name;
+
+    if (!value.ptr) {
+        faults_add(reader->faults, m->pointer,
+                   "`effect` is missing and has no default; say which of read, idempotent, keyed, "
+                   "checked and once it is");
+        return false;
+    }
+    if (json_type(value) == JSON_OBJECT) {
+        faults_add_not_supported(reader->faults, place, "effect {\"if\": ...}");
+        return false;
+    }
+    name = json_type(value) == JSON_STRING ? json_string(value, reader->arena) : SLICE_NONE;
+    if (!name.ptr || !effect_parse(name, &tool->effect)) {
+        struct slice near = name.ptr ? word_near(name, "read idempotent keyed checked once") : SLICE_NONE;
+
+        faults_add(reader->faults, place, "`effect` is %.*s; it must be read, idempotent, keyed, checked or once%.*s",
+                   SLICE_ARG(value_excerpt(value, reader->arena)), SLICE_ARG(did_you_mean(near, reader->arena)));
+        return false;
+    }
+    return true;
+}
+
+/* --- key --- */
+
+static const struct {
+    const char *member;
+    enum key_place place;
+    const char *adapter;
+} places[] = {
+    {"header", KEY_PLACE_HEADER, "http"},
+    {"body", KEY_PLACE_BODY, "http"},
+    {"query", KEY_PLACE_QUERY, "http"},
+    {"env", KEY_PLACE_ENV, "exec"},
+};
+
+static bool header_is_sound(struct slice name) /* a token of RFC 9110 */
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              (c != '\0' && strchr("!#$%&'*+-.^_`|~", c)))) {
+            return false;
+        }
+    }
+    return name.len > 0;
+}
+
+static bool variable_is_sound(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (i > 0 && c >= '0' && c <= '9'))) {
+            return false;
+        }
+    }
+    return name.len > 0;
+}
+
+static bool pointer_is_sound(struct slice pointer)
+{
+    for (size_t i = 0; i < pointer.len; i++) {
+        if (pointer.ptr[i] == '~' &&
+            (i + 1 == pointer.len || (pointer.ptr[i + 1] != '0' && pointer.ptr[i + 1] != '1'))) {
+            return false;
+        }
+    }
+    return pointer.len > 1 && pointer.ptr[0] == '/';
+}
+
+static const char *key_name_wanted(enum key_place place, struct slice name) /* NULL: it is right */
+{
+    switch (place) {
+    case KEY_PLACE_HEADER:
+        return header_is_sound(name) ? NULL : "the name of a header, such as \"Idempotency-Key\"";
+    case KEY_PLACE_BODY:
+        return pointer_is_sound(name) ? NULL : "a JSON Pointer to a member of the body, such as \"/request_id\"";
+    case KEY_PLACE_QUERY:
+        return name.len > 0 ? NULL : "the name of a query parameter";
+    case KEY_PLACE_ENV:
+        return variable_is_sound(name) ? NULL : "the name of an environment variable, such as \"IDEMPOTENCY_KEY\"";
+    case KEY_PLACE_META:
+    case KEY_PLACE_DEFAULT:
+        break;
+    }
+    return NULL;
+}
+
+/* Before the adapter is read, because the adapter wants to know the place. */
+static void read_key(struct reader *reader, const struct members *tool_members, struct tool *tool)
+{
+    struct slice value = members_at(tool_members, "key");
+    struct members m;
+
+    if (!value.ptr || !members_open(&m, value, members_pointer(tool_members, "key"), "`key`",
+                                    "header body query env window", "meta", reader->arena, reader->faults)) {
+        return;
+    }
+    (void)members_duration(&m, "window", 1, DURATION_MS_MAX, &tool->key_window_ms); /* required of keyed tools below */
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        struct slice name, place = members_pointer(&m, places[i].member);
+
+        if (!members_text(&m, places[i].member, &name)) {
+            continue;
+        }
+        const char *wanted = key_name_wanted(places[i].place, name);
+
+        if (wanted) {
+            faults_add(reader->faults, place, "\"%.*s\" must be %s", SLICE_ARG(value_excerpt(name, reader->arena)),
+                       wanted);
+        }
+        if (tool->key_place != KEY_PLACE_DEFAULT) {
+            faults_add(reader->faults, place,
+                       "the key goes to one place only; keep one of header, body, query and env");
+            continue;
+        }
+        tool->key_place = places[i].place;
+        tool->key_name = name;
+    }
+}
+
+static void check_key_place(struct reader *reader, const struct members *m, const struct tool *tool)
+{
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        if (tool->key_place == places[i].place && tool->adapter.ptr && !slice_is(tool->adapter, places[i].adapter)) {
+            faults_add(reader->faults,
+                       json_pointer_join(reader->arena, members_pointer(m, "key"), slice_of(places[i].member)),
+                       "a key in `%s` needs the adapter `%s`, but this tool uses `%.*s`%s", places[i].member,
+                       places[i].adapter, SLICE_ARG(tool->adapter),
+                       slice_is(tool->adapter, "http")   ? ": use header, body or query"
+                       : slice_is(tool->adapter, "exec") ? ": use env"
+                                                         : ", which takes the key by itself");
+        }
+    }
+}
+
+/* --- outcome and probe --- */
+
+static void read_outcome(struct reader *reader, const struct members *tool_members, struct tool *tool)
+{
+    struct slice value = members_at(tool_members, "outcome");
+    struct members m;
+
+    if (!value.ptr || !members_open(&m, value, members_pointer(tool_members, "outcome"), "`outcome`",
+                                    "completed running retry no_effect", "", reader->arena, reader->faults)) {
+        return;
+    }
+    reader_expression(reader, &m, "completed", ROOTS_RESPONSE, &tool->outcome.completed);
+    reader_expression(reader, &m, "running", ROOTS_RESPONSE, &tool->outcome.running);
+    reader_expression(reader, &m, "retry", ROOTS_RESPONSE, &tool->outcome.retry);
+    reader_expression(reader, &m, "no_effect", ROOTS_RESPONSE, &tool->outcome.no_effect);
+    if (members_at(&m, "running").ptr && !tool->has_probe) {
+        faults_add(reader->faults, members_pointer(&m, "running"),
+                   "nothing would ever complete what is `running`: the tool needs "
+                   "a `probe`, or no `running`");
+    }
+}
+
+static void read_probe(struct reader *reader, const struct members *tool_members, struct tool *tool)
+{
+    struct slice value = members_at(tool_members, "probe"), outcome;
+    struct probe *probe = &tool->probe;
+    struct members m, conditions;
+
+    if (!value.ptr) {
+        return;
+    }
+    *probe = (struct probe){.visibility_ms = PROBE_VISIBILITY_DEFAULT_MS,
+                            .timeout_ms = TIMEOUT_DEFAULT_MS,
+                            .give_up_after_ms = GIVE_UP_AFTER_DEFAULT_MS};
+    tool->has_probe = true;
+    if (!members_open(&m, value, members_pointer(tool_members, "probe"), "`probe`",
+                      ADAPTERS " outcome result visibility timeout give_up_after", ADAPTERS_LATER, reader->arena,
+                      reader->faults)) {
+        return;
+    }
+    reader_adapter(reader, &m, "a probe", KEY_PLACE_DEFAULT, &probe->adapter, &probe->settings);
+    reader_template(reader, &m, "result", ROOTS_RESPONSE, &probe->result);
+    (void)members_duration(&m, "visibility", 0, DURATION_MS_MAX, &probe->visibility_ms); /* absent: the default, */
+    (void)members_duration(&m, "timeout", 1, TIMEOUT_MAX_MS, &probe->timeout_ms);        /* here */
+    (void)members_duration(&m, "give_up_after", 1, DURATION_MS_MAX, &probe->give_up_after_ms); /* and here */
+    outcome = members_at(&m, "outcome");
+    if (!outcome.ptr || !members_open(&conditions, outcome, members_pointer(&m, "outcome"), "`outcome` of a probe",
+                                      "completed absent running", "", reader->arena, reader->faults)) {
+        return;
+    }
+    reader_expression(reader, &conditions, "completed", ROOTS_RESPONSE, &probe->outcome.completed);
+    reader_expression(reader, &conditions, "absent", ROOTS_RESPONSE, &probe->outcome.absent);
+    reader_expression(reader, &conditions, "running", ROOTS_RESPONSE, &probe->outcome.running);
+}
+
+/* --- rules over several members --- */
+
+static void check_rules(struct reader *reader, const struct members *m, const struct tool *tool)
+{
+    bool has_key = members_at(m, "key").ptr != NULL;
+
+    if (tool->effect == EFFECT_KEYED && tool->key_window_ms == 0 && !json_member(members_at(m, "key"), "window").ptr) {
+        faults_add(reader->faults, has_key ? members_pointer(m, "key") : m->pointer,
+                   "the effect `keyed` needs `key.window`: how long "
+                   "the receiver remembers a key, such as {\"window\": \"24h\"}");
+    }
+    if (tool->effect == EFFECT_CHECKED && !tool->has_probe) {
+        faults_add(reader->faults, m->pointer,
+                   "the effect `checked` needs a `probe` that asks whether the operation of a key "
+                   "happened; without one it can only be `once`");
+    }
+    if (tool->effect == EFFECT_READ) {
+        if (tool->compensate.is_set) {
+            faults_add(reader->faults, members_pointer(m, "compensate"),
+                       "a `read` changes nothing, so there is nothing to "
+                       "compensate; leave `compensate` out or choose another effect");
+        }
+        if (tool->terminal) {
+            faults_add(reader->faults, members_pointer(m, "terminal"),
+                       "a `read` changes nothing, so it cannot be terminal; leave "
+                       "`terminal` out or choose another effect");
+        }
+        if (has_key) {
+            faults_add(reader->faults, members_pointer(m, "key"),
+                       "a `read` is repeated freely and sends no key; leave `key` out or "
+                       "choose another effect");
+        }
+    } else if (tool->terminal && tool->compensate.is_set) {
+        faults_add(reader->faults, members_pointer(m, "terminal"),
+                   "`terminal` says that nothing undoes this effect, `compensate` "
+                   "says what does; keep one of them");
+    }
+}
+
+struct tool *tool_read(struct reader *reader, struct slice body, struct slice name, uint32_t version,
+                       struct slice pointer)
+{
+    struct tool *tool = arena_alloc(reader->arena, sizeof(*tool));
+    bool is_inline = name.ptr != NULL;
+    struct members m;
+
+    tool->version = version;
+    tool->body = arena_slice(reader->arena, json_trim(body));
+    tool->name = arena_slice(reader->arena, name);
+    tool->timeout_ms = TIMEOUT_DEFAULT_MS;
+    pointer = arena_slice(reader->arena, pointer);
+    if (!members_open(&m, tool->body, pointer, is_inline ? "an inline tool" : "a tool",
+                      is_inline ? KNOWN_INLINE : KNOWN, LATER, reader->arena, reader->faults)) {
+        return tool;
+    }
+    if (!is_inline) {
+        read_name(reader, &m, tool);
+    }
+    bool has_effect = read_effect(reader, &m, tool);
+
+    (void)members_text(&m, "description", &tool->description); /* absent: none */
+    read_key(reader, &m, tool);
+    reader_adapter(reader, &m, "a tool", tool->key_place, &tool->adapter, &tool->settings);
+    check_key_place(reader, &m, tool);
+    if (members_at(&m, "input").ptr) {
+        tool->input = schema_compile(members_at(&m, "input"), members_pointer(&m, "input"), reader->arena,
+                                     reader->faults);
+    }
+    read_probe(reader, &m, tool);
+    read_outcome(reader, &m, tool);
+    reader_template(reader, &m, "result", ROOTS_RESPONSE, &tool->result);
+    if (members_at(&m, "compensate").ptr) {
+        reader_compensator(reader, members_at(&m, "compensate"), members_pointer(&m, "compensate"), &tool->compensate);
+    }
+    (void)members_bool(&m, "terminal", &tool->terminal);                         /* absent: false */
+    (void)members_duration(&m, "timeout", 1, TIMEOUT_MAX_MS, &tool->timeout_ms); /* absent: the default */
+    tool->retry = retry_policy_default(tool->effect);
+    if (members_at(&m, "retry").ptr) {
+        tool->has_retry = true;
+        reader_retry(reader, members_at(&m, "retry"), members_pointer(&m, "retry"), tool->effect, &tool->retry);
+    }
+    if (has_effect) {
+        check_rules(reader, &m, tool);
+    }
+    return tool;
+}
+
+struct tool *tool_compile(struct slice body, uint32_t version, struct slice pointer, struct arena *arena,
+                          struct faults *faults)
+{
+    struct reader reader = {.arena = arena, .faults = faults};
+    size_t before = reader_faults(&reader);
+    struct tool *tool = tool_read(&reader, body, SLICE_NONE, version, pointer);
+
+    return reader_faults(&reader) == before ? tool : NULL;
+}

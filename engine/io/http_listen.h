@@ -1,0 +1,16 @@
+/* A listening TCP socket for ADDRESS:PORT, with one clear sentence when it cannot be had. */
+#ifndef SAGAD_IO_HTTP_LISTEN_H
+#define SAGAD_IO_HTTP_LISTEN_H
+
+#include "base/errors.h"
+
+struct http_listener {
+    int fd;
+    uint16_t port;      /* the real one, where 0 was asked for */
+    bool is_loopback;
+    char text[80];      /* "127.0.0.1:8077" */
+};
+
+MUST_USE enum err_code http_listen(const char *listen, struct http_listener *out, struct err *err);
+
+#endif

@@ -1,0 +1,274 @@
+#include "run/definitions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+struct registered { /* one version */
+    struct definition_row row;
+    struct registered *older; /* the version before; the map holds the newest */
+};
+
+struct compiled {
+    struct slice key;
+    const struct definition *definition;
+};
+
+struct definitions {
+    struct arena arena;   /* rows and compiled definitions live as long as the process */
+    struct map newest;    /* "kind namespace name" -> struct registered */
+    struct map pinned;    /* "namespace name version tools" -> struct compiled */
+    struct map current;   /* "namespace name version" -> struct compiled, with the newest tools; emptied when a tool is added */
+    struct buffer key;
+};
+
+struct definitions *definitions_new(void)
+{
+    struct definitions *definitions = memory_alloc(sizeof(*definitions));
+
+    arena_init(&definitions->arena, 16384);
+    map_init(&definitions->newest);
+    map_init(&definitions->pinned);
+    map_init(&definitions->current);
+    buffer_init(&definitions->key, 65536);
+    return definitions;
+}
+
+void definitions_free(struct definitions *definitions)
+{
+    if (!definitions) {
+        return;
+    }
+    map_fini(&definitions->newest);
+    map_fini(&definitions->pinned);
+    map_fini(&definitions->current);
+    buffer_fini(&definitions->key);
+    arena_fini(&definitions->arena);
+    free(definitions);
+}
+
+static struct slice row_key(struct definitions *definitions, enum definition_kind kind, struct slice namespace, struct slice name)
+{
+    buffer_reset(&definitions->key);
+    buffer_printf(&definitions->key, "%d\n%.*s\n%.*s", (int)kind, SLICE_ARG(namespace), SLICE_ARG(name));
+    return buffer_slice(&definitions->key);
+}
+
+static struct slice compiled_key(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct slice tools)
+{
+    buffer_reset(&definitions->key);
+    buffer_printf(&definitions->key, "%.*s\n%.*s\n%u\n", SLICE_ARG(namespace), SLICE_ARG(name), version);
+    buffer_put_slice(&definitions->key, tools);
+    return buffer_slice(&definitions->key);
+}
+
+static struct registered *newest(const struct definitions *definitions, enum definition_kind kind, struct slice namespace, struct slice name)
+{
+    struct slice key = row_key((struct definitions *)definitions, kind, namespace, name); /* the buffer is scratch */
+
+    return map_find(&definitions->newest, key.ptr, key.len);
+}
+
+void definitions_add(struct definitions *definitions, const struct definition_row *row)
+{
+    struct registered *head = newest(definitions, row->kind, row->namespace, row->name);
+
+    for (struct registered *r = head; r; r = r->older) {
+        if (r->row.version == row->version) {
+            return;
+        }
+    }
+    struct registered *added = arena_alloc(&definitions->arena, sizeof(*added));
+
+    added->row = *row;
+    added->row.namespace = arena_slice(&definitions->arena, row->namespace);
+    added->row.name = arena_slice(&definitions->arena, row->name);
+    added->row.body = arena_slice(&definitions->arena, row->body);
+    if (!head || head->row.version < row->version) {
+        struct slice key = arena_slice(&definitions->arena, row_key(definitions, row->kind, row->namespace, row->name));
+
+        added->older = head;
+        map_put(&definitions->newest, key.ptr, key.len, added);
+    } else {
+        struct registered *r = head;
+
+        while (r->older && r->older->row.version > row->version) {
+            r = r->older;
+        }
+        added->older = r->older;
+        r->older = added;
+    }
+    map_fini(&definitions->current);
+    map_init(&definitions->current);
+}
+
+const struct definition_row *definitions_row(const struct definitions *definitions, enum definition_kind kind, struct slice namespace, struct slice name, uint32_t version)
+{
+    for (const struct registered *r = newest(definitions, kind, namespace, name); r; r = r->older) {
+        if (version == 0 || r->row.version == version) {
+            return &r->row;
+        }
+    }
+    return NULL;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct definition_row *const *x = a, *const *y = b;
+
+    return slice_compare((*x)->name, (*y)->name);
+}
+
+const struct definition_row **definitions_list(const struct definitions *definitions, enum definition_kind kind, struct slice namespace, struct arena *arena, size_t *count)
+{
+    const struct definition_row **rows = arena_array(arena, definitions->newest.count + 1, sizeof(*rows));
+    size_t position = 0;
+    void *value;
+
+    *count = 0;
+    while (map_next(&definitions->newest, &position, &value)) {
+        const struct registered *r = value;
+
+        if (r->row.kind == kind && slice_equal(r->row.namespace, namespace)) {
+            rows[(*count)++] = &r->row;
+        }
+    }
+    qsort(rows, *count, sizeof(*rows), compare_rows);
+    return rows;
+}
+
+static bool source_find(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+{
+    const struct definitions_source *source = context;
+
+    if (version == 0 && source->tools.ptr) {
+        char text[160];
+        int64_t pinned;
+
+        if (name.len >= sizeof(text)) {
+            return false;
+        }
+        memcpy(text, name.ptr, name.len);
+        text[name.len] = '\0';
+        if (!json_i64(json_member(source->tools, text), &pinned) || pinned <= 0) {
+            return false;
+        }
+        version = (uint32_t)pinned;
+    }
+    const struct definition_row *row = definitions_row(source->definitions, DEFINITION_TOOL, source->namespace, name, version);
+
+    if (!row) {
+        return false;
+    }
+    *body = row->body;
+    *version_found = row->version;
+    return true;
+}
+
+void definitions_source_init(struct definitions_source *source, struct definitions *definitions, struct slice namespace, struct slice tools)
+{
+    source->source = (struct tool_source){.find = source_find, .context = source};
+    source->definitions = definitions;
+    source->namespace = namespace;
+    source->tools = tools;
+}
+
+void definition_write_tools(const struct definition *definition, struct buffer *out)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, out);
+    json_object_begin(&w, NULL);
+    for (uint32_t i = 0; i < definition->tool_count; i++) {
+        char name[160];
+
+        (void)snprintf(name, sizeof(name), "%.*s", SLICE_ARG(definition->tools[i]->name)); /* at most 128 bytes by definition */
+        json_write_i64(&w, name, definition->tools[i]->version);
+    }
+    json_object_end(&w);
+}
+
+static const struct definition *compile(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct slice tools, struct err *err)
+{
+    const struct definition_row *row = definitions_row(definitions, DEFINITION_SAGA, namespace, name, version);
+
+    if (!row) {
+        (void)err_set(err, ERR_NOT_FOUND, "there is no saga definition \"%.*s\"", SLICE_ARG(name));
+        if (version) {
+            err_detail(err, "version %u is not registered", version);
+        }
+        err_hint(err, "`sagactl definitions` lists what is registered; `sagactl apply FILE` registers more");
+        return NULL;
+    }
+    struct definitions_source source;
+    struct faults faults;
+
+    definitions_source_init(&source, definitions, namespace, tools);
+    faults_init(&faults, &definitions->arena);
+    const struct definition *definition = definition_compile(row->body, row->version, &source.source, SLICE(""), &definitions->arena, &faults);
+
+    if (!definition) {
+        (void)err_set(err, ERR_INVALID, "the saga definition \"%.*s\" version %u does not compile with the tools as registered now", SLICE_ARG(name), row->version);
+        if (faults.count > 0) {
+            err_detail(err, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
+        }
+        err_hint(err, "apply a version of the tool that the saga can use, or a new version of the saga");
+    }
+    return definition;
+}
+
+static const struct definition *remember(struct definitions *definitions, struct map *map, struct slice key, const struct definition *definition)
+{
+    struct compiled *compiled = arena_alloc(&definitions->arena, sizeof(*compiled));
+
+    compiled->key = key;
+    compiled->definition = definition;
+    map_put(map, compiled->key.ptr, compiled->key.len, compiled);
+    return definition;
+}
+
+const struct definition *definitions_pinned(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct slice tools, struct err *err)
+{
+    struct slice key = compiled_key(definitions, namespace, name, version, tools);
+    const struct compiled *found = map_find(&definitions->pinned, key.ptr, key.len);
+
+    if (found) {
+        return found->definition;
+    }
+    struct slice kept = arena_slice(&definitions->arena, key);
+    const struct definition *definition = compile(definitions, namespace, name, version, tools, err);
+
+    return definition ? remember(definitions, &definitions->pinned, kept, definition) : NULL;
+}
+
+const struct definition *definitions_newest(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct err *err)
+{
+    struct slice key = compiled_key(definitions, namespace, name, version, SLICE_NONE);
+    const struct compiled *found = map_find(&definitions->current, key.ptr, key.len);
+
+    if (found) {
+        return found->definition;
+    }
+    struct slice kept = arena_slice(&definitions->arena, key);
+    const struct definition *definition = compile(definitions, namespace, name, version, SLICE_NONE, err);
+
+    if (!definition) {
+        return NULL;
+    }
+    /* The same definition with the same pins may be known already, from a saga that was loaded: keep one. */
+    struct buffer tools;
+
+    buffer_init(&tools, 65536);
+    definition_write_tools(definition, &tools);
+    struct slice pinned_key = compiled_key(definitions, namespace, name, definition->version, buffer_slice(&tools));
+    const struct compiled *pinned = map_find(&definitions->pinned, pinned_key.ptr, pinned_key.len);
+
+    if (pinned) {
+        definition = pinned->definition;
+    } else {
+        (void)remember(definitions, &definitions->pinned, arena_slice(&definitions->arena, pinned_key), definition);
+    }
+    buffer_fini(&tools);
+    return remember(definitions, &definitions->current, kept, definition);
+}

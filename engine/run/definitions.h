@@ -1,0 +1,41 @@
+/*
+ * The registered tools and sagas in memory, and the compiled definitions made of them. Versions are immutable, so that a
+ * compiled definition, once made, is good for ever: running sagas point at the one they were pinned to.
+ */
+#ifndef SAGAD_RUN_DEFINITIONS_H
+#define SAGAD_RUN_DEFINITIONS_H
+
+#include "base/map.h"
+#include "core/definition.h"
+#include "store/store.h"
+
+struct definitions;
+
+struct definitions *definitions_new(void);
+void definitions_free(struct definitions *definitions);
+
+/* Take over a row; the same (kind, namespace, name, version) again is ignored. Copies what it keeps. */
+void definitions_add(struct definitions *definitions, const struct definition_row *row);
+
+/* A registered version; 0 asks for the newest. NULL: there is none. */
+const struct definition_row *definitions_row(const struct definitions *definitions, enum definition_kind kind, struct slice namespace, struct slice name, uint32_t version);
+/* All newest versions of a namespace, by name, for lists. The array lies in the arena. */
+const struct definition_row **definitions_list(const struct definitions *definitions, enum definition_kind kind, struct slice namespace, struct arena *arena, size_t *count);
+
+/* The saga compiled with the newest tools. NULL with a sentence when there is none or it no longer compiles. */
+const struct definition *definitions_newest(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct err *err);
+/* The saga compiled with just these tools ({name: version}, as saga.started records it). */
+const struct definition *definitions_pinned(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct slice tools, struct err *err);
+/* The pinned tools of a compiled definition as JSON {name: version}. */
+void definition_write_tools(const struct definition *definition, struct buffer *out);
+
+/* For document_check(): tools of this namespace. `source` borrows `definitions` and `namespace`. */
+struct definitions_source {
+    struct tool_source source;
+    struct definitions *definitions;
+    struct slice namespace;
+    struct slice tools; /* SLICE_NONE: the newest */
+};
+void definitions_source_init(struct definitions_source *source, struct definitions *definitions, struct slice namespace, struct slice tools);
+
+#endif

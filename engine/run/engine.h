@@ -1,0 +1,144 @@
+/*
+ * The engine: the only door of the API. Everything from outside is a request that the caller owns; its `done` comes
+ * exactly once, on the loop's thread, never inside the call. Answers are JSON text in the request's arena, ready to send.
+ */
+#ifndef SAGAD_RUN_ENGINE_H
+#define SAGAD_RUN_ENGINE_H
+
+#include "base/arena.h"
+#include "base/errors.h"
+#include "base/id.h"
+#include "core/saga.h"
+#include "io/loop.h"
+
+struct engine;
+struct store_options;
+
+struct engine_options {
+    const char *dsn;
+    const char *engine_name;         /* shown to people; default host:pid */
+    int64_t lease_ms;                /* default 10000 */
+    int writers, readers;
+    size_t sagas_max;                /* unfinished ones in memory; more are refused with ERR_BUSY. default 100000 */
+    size_t payload_bytes_max;        /* of an input, arguments or a result; default 262144 */
+    size_t response_bytes_max;       /* of a tool's answer; default 1 MiB */
+    uint32_t calls_max;              /* under way at once; further ones queue. default 256 */
+    uint32_t exec_max;               /* child processes at once; default 16 */
+    const char *secrets_file;        /* JSON object of names and texts; NULL: only SAGAD_SECRET_NAME variables */
+    bool risk_losing_acknowledged_work;
+    void (*on_ready)(struct engine *engine, void *context);                          /* owns shards and has loaded them; first time only */
+    void (*on_refused)(struct engine *engine, const struct err *err, void *context); /* must not run on this database */
+    void *context;
+};
+
+struct engine *engine_start(struct loop *loop, const struct engine_options *options);
+
+/* Take nothing new, let calls under way settle for at most `patience_ms`, give the leases up, then `done`. */
+void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void *context), void *context);
+void engine_free(struct engine *engine); /* after done */
+
+struct engine_health {
+    bool alive, database, schema, leases, loaded, draining;
+    struct err err; /* the newest reason for not being ready */
+};
+void engine_health(const struct engine *engine, struct engine_health *out); /* ready: database, schema, leases and loaded, not draining */
+
+/* --- requests --- */
+
+struct engine_request {
+    struct arena *arena;             /* in: for everything in and out; the caller's, untouched after done */
+    struct slice namespace, actor;   /* in: from the token */
+    void (*done)(struct engine_request *request);
+    void *context;                   /* in: the caller's */
+
+    enum err_code code;              /* out */
+    struct err err;                  /* out, unless ERR_OK */
+    struct faults faults;            /* out, with ERR_INVALID: may hold places */
+    struct slice answer;             /* out, with ERR_OK: JSON; for lists the array of items */
+    struct slice next_cursor;        /* out: lists; SLICE_NONE: no more */
+    struct saga_id saga;             /* out: start */
+    bool created;                    /* out: start, false when the saga was there already */
+
+    union {                          /* in */
+        struct {
+            struct slice document;
+        } define;
+        struct {
+            struct slice saga, input /* JSON; SLICE_NONE is {} */, business_id, tags /* JSON or none */;
+            uint32_t version;        /* 0: the newest */
+        } start;
+        struct {
+            struct saga_id id;
+            int64_t wait_ms;         /* answer when the saga has ended, or when this is over; 0: at once */
+        } get;
+        struct {
+            struct saga_id id;
+            uint64_t after_seq;
+            size_t limit;
+        } log;
+        struct {
+            struct saga_id id;
+            struct slice note;
+        } abort;
+        struct {
+            uint64_t number;
+            enum operator_action action;
+            bool happened, accept_double;
+            struct slice result, args, note; /* JSON, JSON, text; SLICE_NONE: not given */
+        } resolve;
+        struct {
+            struct slice status, saga, business_id, tag_name, tag_value, step, error;
+            int64_t since_ms, until_ms;
+            size_t limit;
+            struct slice cursor;
+        } sagas;
+        struct {
+            struct slice tool, state, run;
+            size_t limit;
+            struct slice cursor;
+        } operations;
+        struct {
+            struct op_key key;
+        } operation;
+        struct {
+            uint64_t number;         /* 0: list */
+            bool open_only;
+            size_t limit;
+            struct slice cursor;
+        } escalations;
+        struct {
+            enum definition_kind kind;
+            struct slice name;       /* SLICE_NONE: list */
+            uint32_t version;        /* 0: the newest */
+        } definitions;
+    } in;
+
+    void *internal;                  /* the engine's, until done */
+};
+
+void engine_define(struct engine *engine, struct engine_request *request);
+void engine_get_definitions(struct engine *engine, struct engine_request *request);
+void engine_start_saga(struct engine *engine, struct engine_request *request); /* done when durable; no answer text: use engine_get_saga */
+void engine_get_saga(struct engine *engine, struct engine_request *request);
+void engine_get_log(struct engine *engine, struct engine_request *request);    /* entries {seq, at, type, ...}; next_cursor is not used */
+void engine_abort_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
+void engine_list_sagas(struct engine *engine, struct engine_request *request);
+void engine_list_operations(struct engine *engine, struct engine_request *request);
+void engine_get_operation(struct engine *engine, struct engine_request *request);
+void engine_get_escalations(struct engine *engine, struct engine_request *request);
+void engine_resolve(struct engine *engine, struct engine_request *request);    /* answer: the escalation */
+void engine_get_stats(struct engine *engine, struct engine_request *request);
+
+/* The client left: done follows soon with ERR_TIMEOUT, or with what happened meanwhile. An operation under way goes on. */
+void engine_cancel(struct engine *engine, struct engine_request *request);
+
+/* Called after each committed turn of a saga, for following its log; `ended` with the last. Lies in the caller. */
+struct engine_watch {
+    struct list_link link;
+    struct saga_id id;
+    void (*changed)(struct engine_watch *watch, uint64_t seq, bool ended);
+};
+void engine_watch_add(struct engine *engine, struct engine_watch *watch);
+void engine_watch_remove(struct engine *engine, struct engine_watch *watch);
+
+#endif

@@ -1,0 +1,184 @@
+/*
+ * What the files of run/ share: the engine, its shards, the sagas it has in memory, what is under way for them.
+ *
+ * A saga in memory (struct live) has a mailbox of inputs. One turn at a time: decide, append, apply, reconcile (turn.c).
+ * What its wants ask for are its activities: calls, probes, timers, evaluations (activity.c).
+ */
+#ifndef SAGAD_RUN_ENGINE_STATE_H
+#define SAGAD_RUN_ENGINE_STATE_H
+
+#include "adapters/adapter.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "run/definitions.h"
+#include "run/engine.h"
+#include "run/eval.h"
+#include "run/secrets.h"
+#include "store/store.h"
+
+struct live;
+struct turn;
+
+/* An input in a mailbox. Lies in whoever sent it, stays there until `done`; what the input borrows does too. */
+struct mail {
+    struct list_link link;
+    struct saga_input input;
+    /* Exactly once. ERR_OK: what it meant is durable (or it meant nothing). Else the sentence why not. */
+    void (*done)(struct mail *mail, enum err_code code, const struct err *err);
+    bool from_inbox;
+    struct uuid inbox_id;
+};
+
+enum activity_state {
+    ACTIVITY_WAITING,   /* for its time, or for a place among the calls */
+    ACTIVITY_RENDERING, /* settings or arguments are being evaluated */
+    ACTIVITY_CALLING,
+    ACTIVITY_JUDGING,   /* the answer is being evaluated */
+    ACTIVITY_REPORTING  /* its mail is in the mailbox */
+};
+
+struct activity { /* one want being carried out */
+    struct list_link link;       /* in its saga's list, sorted like wants; unlinked once detached */
+    struct list_link queue_link; /* in the engine's queue of calls */
+    struct engine *engine;
+    struct live *live;           /* NULL: detached, its saga left memory; it ends by itself */
+    struct want want;
+    enum activity_state state;
+    struct arena arena;
+    struct timer timer;
+    struct eval eval;
+    struct call *call;
+    const struct tool *tool;     /* of a call or a probe */
+    const struct compensator *compensator; /* of a forward operation, for the arguments of its undo */
+    int64_t started_us;
+    bool cancelled;
+    struct outcome outcome;
+    struct slice response, args, key; /* JSON, JSON, text; in the activity's arena */
+    struct expression_context context; /* as it was when the call was made */
+    struct mail mail;
+};
+
+struct waiter { /* a request that waits for the end of a saga */
+    struct list_link link;
+    struct engine_request *request;
+    struct timer timer;
+    struct live *live;
+    struct engine *engine;
+};
+
+struct live { /* a saga in memory */
+    struct list_link link; /* in its shard's list */
+    struct engine *engine;
+    struct shard *shard;
+    struct arena arena;
+    struct saga saga;
+    struct list mailbox, activities, waiters;
+    struct mail *current;  /* being decided or appended */
+    struct turn *turn;     /* being appended; NULL: none */
+    bool dropped;          /* its shard was lost: freed when the turn is over */
+    bool interrupted;      /* just loaded: calls that are wanted were made by an engine that is gone */
+    bool busy;             /* inside live_advance() */
+};
+
+enum shard_state { SHARD_NONE, SHARD_LOADING, SHARD_OWNED };
+
+struct shard {
+    struct engine *engine;
+    uint32_t number;
+    enum shard_state state;
+    int64_t epoch;
+    uint64_t escalation_counter; /* numbers given are counter * SHARD_COUNT + shard */
+    struct list sagas;
+    struct shard_load load;
+    bool load_running, load_stale; /* stale: lost while loading */
+};
+
+struct tool_health {
+    struct slice namespace, name;
+    uint64_t calls, retries, unknown, failed, completed;
+};
+
+struct engine {
+    struct loop *loop;
+    struct engine_options options;
+    struct store *store;
+    struct leases *leases;
+    struct http_client *http;
+    struct adapter_host host;
+    struct definitions *definitions;
+    struct secrets secrets;
+    struct arena arena;         /* names and options */
+    struct shard shards[SHARD_COUNT];
+    uint32_t next_shard;        /* round robin for sagas without a business id */
+    struct map sagas;           /* saga id -> struct live */
+    struct list watches;
+    struct list call_queue;     /* activities waiting for a place */
+    struct timer call_timer;
+    uint32_t calls_under_way, execs_under_way;
+    struct list idle_turns;
+    size_t turns_under_way;
+    struct map tool_health;
+    bool ready_told, database_ready, definitions_loaded, draining, refused;
+    struct err reason;          /* for not being ready */
+    struct timer drain_timer;
+    struct load_definitions load_definitions;
+    struct arena load_arena;
+    bool definitions_loading, definitions_stale;
+    void (*drained)(void *context);
+    void *drained_context;
+    bool leases_releasing;
+};
+
+/* live.c */
+struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id id, const struct definition *definition);
+struct live *live_find(struct engine *engine, struct saga_id id);
+void live_send(struct live *live, struct mail *mail);  /* its done comes later, also when the saga leaves memory meanwhile */
+void live_advance(struct live *live);                  /* take the next input if no turn is under way */
+void live_after_turn(struct live *live);               /* reconcile, tell watches, go on; may free the saga */
+void live_drop(struct live *live);                     /* its shard was lost */
+
+/* turn.c */
+void turn_begin(struct live *live, struct mail *mail);
+void turn_free(struct turn *turn);
+
+/* activity.c */
+void activities_reconcile(struct live *live);
+void activities_detach(struct live *live);             /* the saga leaves memory: cancel what can be cancelled */
+void call_queue_run(struct engine *engine);
+void activity_report(struct activity *activity);
+void activity_end(struct activity *activity);          /* unlink and free */
+
+/* dispatch.c */
+void dispatch_begin(struct activity *activity);        /* a call or a probe whose place and time have come */
+void dispatch_cancel(struct activity *activity);
+
+/* fold.c: a saga read back from its log */
+struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count,
+                        struct arena *arena, struct err *err); /* NULL with a sentence */
+/* The same into a saga at hand (of a live one). */
+enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id, struct slice namespace,
+                        const struct stored_turn *turns, size_t count, struct err *err);
+
+/* shard.c */
+void shard_gained(uint32_t shard, int64_t epoch, void *engine);
+void shard_lost(uint32_t shard, int64_t epoch, void *engine);
+int64_t shard_oldest_unfinished_ms(uint32_t shard, void *engine);
+uint32_t shards_owned(const struct engine *engine);
+
+/* inbox.c */
+void inbox_rows(const struct inbox_row *rows, size_t count, void *engine);
+
+/* query.c */
+void waiters_answer(struct live *live);                /* the saga has ended */
+void waiters_drop(struct live *live);                  /* it left memory: they ask the database from now on */
+
+/* engine.c */
+void engine_check_ready(struct engine *engine);
+void engine_check_drained(struct engine *engine);
+void request_fail(struct engine_request *request, enum err_code code, const char *message);
+struct slice request_text(struct engine_request *request, struct buffer *buffer); /* copies into the request's arena and ends the buffer */
+
+/* health of tools, counted by dispatch.c */
+struct tool_health *tool_health_of(struct engine *engine, struct slice namespace, struct slice name);
+
+#endif

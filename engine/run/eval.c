@@ -1,0 +1,124 @@
+#include "run/eval.h"
+
+#include "base/json.h"
+#include "run/secrets.h"
+
+/* The values that template_render() needs from outside: outputs of programs and secrets, at the index of their expression. */
+static enum err_code eval_values(struct eval *eval, const struct template *template, const struct slice *outputs, struct slice **values, struct err *err)
+{
+    *values = arena_array(eval->arena, template->count + 1, sizeof(struct slice));
+    for (size_t i = 0; i < template->count; i++) {
+        const struct expression *expression = &template->expressions[i];
+
+        switch (expression->kind) {
+        case EXPRESSION_PLAIN:
+            break;
+        case EXPRESSION_PROGRAM:
+            (*values)[i] = *outputs++;
+            break;
+        case EXPRESSION_SECRET:
+            (*values)[i] = eval->secrets ? secrets_json(eval->secrets, expression->secret, eval->arena) : SLICE_NONE;
+            if (!(*values)[i].ptr) {
+                (void)err_set(err, ERR_INVALID, "there is no secret named \"%.*s\"", SLICE_ARG(expression->secret));
+                err_hint(err, "put it into the file named by --secrets, or into the environment as SAGAD_SECRET_NAME");
+                return ERR_INVALID;
+            }
+            break;
+        }
+    }
+    return ERR_OK;
+}
+
+static void eval_render(struct eval *eval)
+{
+    const struct slice *outputs = eval->outputs;
+
+    for (size_t i = 0; i < eval->count; i++) {
+        struct eval_item *item = &eval->items[i];
+        struct slice *values = NULL;
+
+        if (!template_is_set(item->template)) {
+            item->value = SLICE_NONE;
+            continue;
+        }
+        if (item->code == ERR_OK) {
+            item->code = eval_values(eval, item->template, outputs, &values, &item->err);
+        }
+        outputs += item->template->program_count;
+        if (item->code == ERR_OK) {
+            item->code = template_render(item->template, &eval->context, values, eval->arena, &item->value, &item->err);
+        }
+    }
+}
+
+static void eval_on_jq(struct jq_job *job)
+{
+    struct eval *eval = container_of(job, struct eval, job);
+
+    if (job->code != ERR_OK) {
+        size_t index = 0;
+
+        for (size_t i = 0; i < eval->count; i++) {
+            struct eval_item *item = &eval->items[i];
+
+            if (!template_is_set(item->template)) {
+                continue;
+            }
+            size_t next = index + item->template->program_count;
+
+            /* Which program failed is known; what the others would have given is not: all with programs from there on fail with it. */
+            if (item->template->program_count > 0 && next > job->failed_index) {
+                item->code = job->code;
+                item->err = job->err;
+            }
+            index = next;
+        }
+    }
+    eval_render(eval);
+    eval->done(eval);
+}
+
+static bool eval_submit(struct loop *loop, struct eval *eval)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < eval->count; i++) {
+        if (template_is_set(eval->items[i].template)) {
+            count += eval->items[i].template->program_count;
+        }
+    }
+    if (count == 0) {
+        return false;
+    }
+    eval->programs = arena_array(eval->arena, count, sizeof(struct slice));
+    eval->outputs = arena_array(eval->arena, count, sizeof(struct slice));
+    size_t n = 0;
+
+    for (size_t i = 0; i < eval->count; i++) {
+        const struct template *template = eval->items[i].template;
+
+        for (size_t k = 0; template_is_set(template) && k < template->count; k++) {
+            if (template->expressions[k].kind == EXPRESSION_PROGRAM) {
+                eval->programs[n++] = template->expressions[k].source;
+            }
+        }
+    }
+    eval->job = (struct jq_job){.programs = eval->programs, .count = count, .input_json = expression_context_json(&eval->context, eval->arena),
+                                .arena = eval->arena, .outputs = eval->outputs, .done = eval_on_jq};
+    jq_submit(loop, &eval->job);
+    return true;
+}
+
+bool eval_start(struct loop *loop, struct eval *eval)
+{
+    for (size_t i = 0; i < eval->count; i++) {
+        eval->items[i].code = ERR_OK;
+        eval->items[i].value = SLICE_NONE;
+    }
+    eval->outputs = NULL;
+    if (eval_submit(loop, eval)) {
+        return false;
+    }
+    eval_render(eval);
+    return true;
+}

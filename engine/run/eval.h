@@ -1,0 +1,39 @@
+/*
+ * Renders templates over one context: at once where every expression is plain, on a worker thread where one is a
+ * program for jq.
+ */
+#ifndef SAGAD_RUN_EVAL_H
+#define SAGAD_RUN_EVAL_H
+
+#include "core/expression.h"
+#include "io/jq.h"
+
+struct secrets;
+
+#define EVAL_TEMPLATES_MAX 8
+
+struct eval_item {
+    const struct template *template; /* in */
+    enum err_code code;              /* out */
+    struct slice value;              /* out: JSON in the arena */
+    struct err err;                  /* out */
+};
+
+/* Lies in its owner; everything is borrowed until it is done. */
+struct eval {
+    struct eval_item items[EVAL_TEMPLATES_MAX];
+    size_t count;
+    struct expression_context context;
+    struct arena *arena;
+    const struct secrets *secrets;   /* NULL: secret() is an error here */
+    void (*done)(struct eval *eval); /* only when eval_start() returned false; exactly once, on the loop */
+    void *context_of_owner;
+
+    struct jq_job job;
+    struct slice *programs, *outputs;
+};
+
+/* True: finished, the items are good. False: `done` follows. */
+MUST_USE bool eval_start(struct loop *loop, struct eval *eval);
+
+#endif

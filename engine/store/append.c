@@ -1,0 +1,471 @@
+/*
+ * Group commit: appends wait in one queue, and batches leave before the loop blocks and after it woke.
+ *
+ * When no batch is under way, what is there leaves at once, even a single append: no timer delays it. While one is under
+ * way another leaves on a second connection only when many wait, because small batches cost the database more than they
+ * gain. What a COMMIT takes is thus what the next batch grows by.
+ *
+ *                 +--------- committed --------------------------------> done (a start whose business id was taken: TAKEN first)
+ *   waiting -> SENT -- refused: fenced ------> EPOCHS -> lost shards: ERR_FENCED; others wait again
+ *     ^           |--- refused as data ------> suspects: halves, again and again, until the guilty one is alone
+ *     |           |--- refused otherwise ----> waiting (deadlock: a pause; disk full, read-only: trouble, told as away)
+ *     |           +--- answer lost ----------> LOST -> ENDING -> LOOKING -> there: done
+ *     +----------------------------------------------------------------- certainly not there
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "store/store_state.h"
+
+enum {
+    CROWD_MIN = 4000,          /* so many waiting: batches twice the size */
+    PAUSE_MS = 20,             /* after a deadlock and the like */
+    TROUBLE_MS_MIN = 100, TROUBLE_MS_MAX = 3000
+};
+
+static struct append *append_of(struct list_link *link)
+{
+    return LIST_ITEM(link, struct append, link);
+}
+
+void append_complete(struct store *store, struct append *append, enum err_code code)
+{
+    append->code = code;
+    if (code == ERR_OK) {
+        memset(&append->err, 0, sizeof(append->err));
+        metric_add(METRIC_TURNS, 1);
+        metric_add(METRIC_RECORDS, append->record_count);
+        if (append->from_inbox) {
+            inbox_consumed(store, &append->inbox_id);
+        }
+    }
+    store->append_count--;
+    append->done(append);
+}
+
+void append_again(struct store *store, struct append *append)
+{
+    append->tries = 0;
+    list_push(&store->waiting, &append->link);
+}
+
+void store_append(struct store *store, struct append *append)
+{
+    CHECK(append->shard < SHARD_COUNT && append->record_count > 0 && append->first_seq > 0 && append->done);
+    CHECK(append->start == NULL || append->first_seq == 1);
+    append->code = ERR_OK;
+    append->link = (struct list_link){NULL, NULL};
+    store->append_count++;
+    append_again(store, append);
+}
+
+size_t store_appends_waiting(const struct store *store)
+{
+    return store->append_count;
+}
+
+int64_t appends_oldest_start_ms(const struct store *store, uint32_t shard)
+{
+    int64_t oldest_ms = INT64_MAX;
+    const struct list *lists[] = {&store->waiting, &store->suspects};
+
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        for (struct list_link *link = list_first(lists[i]); link; link = list_after(lists[i], link)) {
+            const struct append *append = append_of(link);
+
+            if (append->start && append->shard == shard && uuid_v7_ms(&append->saga.uuid) < oldest_ms) {
+                oldest_ms = uuid_v7_ms(&append->saga.uuid);
+            }
+        }
+    }
+    for (size_t w = 0; w < store->writer_count; w++) {
+        const struct batch *batch = store->conns[w].batch;
+
+        for (size_t i = 0; i < batch->count; i++) {
+            const struct append *append = batch->items[i];
+
+            if (append->start && append->shard == shard && uuid_v7_ms(&append->saga.uuid) < oldest_ms) {
+                oldest_ms = uuid_v7_ms(&append->saga.uuid);
+            }
+        }
+    }
+    return oldest_ms;
+}
+
+/* --- pauses and trouble --- */
+
+static void on_pause_over(struct timer *timer)
+{
+    (void)timer; /* the loop is awake: its hook sends */
+}
+
+void store_pause(struct store *store, int64_t ms)
+{
+    timer_start(store->loop, &store->pause, ms, on_pause_over);
+}
+
+static void on_trouble_timer(struct timer *timer)
+{
+    container_of(timer, struct store, trouble_timer)->trouble_may_try = true;
+}
+
+void store_trouble(struct store *store, const struct err *err)
+{
+    int64_t delay_ms = TROUBLE_MS_MIN;
+
+    for (int i = 0; i < store->trouble_count && delay_ms < TROUBLE_MS_MAX; i++) {
+        delay_ms *= 2;
+    }
+    store->trouble_count++;
+    store->trouble = true;
+    store->trouble_may_try = false;
+    store->away_err = *err;
+    timer_start(store->loop, &store->trouble_timer, delay_ms < TROUBLE_MS_MAX ? delay_ms : TROUBLE_MS_MAX, on_trouble_timer);
+    store_tell(store);
+}
+
+static void trouble_over(struct store *store)
+{
+    if (store->trouble) {
+        store->trouble = false;
+        store->trouble_count = 0;
+        store_tell(store);
+    }
+}
+
+/* --- the end of a batch --- */
+
+void batch_finish(struct batch *batch)
+{
+    batch->count = 0;
+    batch->phase = BATCH_IDLE;
+    gauge_set(GAUGE_APPENDS_WAITING, (int64_t)batch->store->append_count);
+}
+
+static void batch_repeat(struct batch *batch) /* nothing of it happened */
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        append_again(batch->store, batch->items[i]);
+    }
+    batch_finish(batch);
+}
+
+static void batch_committed(struct batch *batch)
+{
+    struct store *store = batch->store;
+    size_t refused_count = 0;
+
+    metric_add(METRIC_BATCHES, 1);
+    histogram_observe_us(HISTOGRAM_COMMIT, loop_boot_us(store->loop) - batch->sent_us);
+    trouble_over(store);
+    for (size_t i = 0; i < batch->count; i++) {
+        if (batch->refused[i]) {
+            batch->items[refused_count++] = batch->items[i];
+        } else {
+            append_complete(store, batch->items[i], ERR_OK);
+        }
+    }
+    batch->count = refused_count;
+    if (refused_count > 0) {
+        batch_ask_taken(batch);
+    } else {
+        batch_finish(batch);
+    }
+}
+
+/*
+ * Something in it is not acceptable as data. One alone is guilty; of more, each half is tried apart. A group stays together:
+ * its members carry its size, and they lie side by side in the queue.
+ */
+static void batch_refused_as_data(struct batch *batch)
+{
+    struct store *store = batch->store;
+    size_t half = batch->count / 2;
+
+    if (batch->count > 1) {
+        for (size_t i = 0; i < batch->count; i++) {
+            batch->items[i]->tries = (int)(i < half ? half : batch->count - half);
+            list_push(&store->suspects, &batch->items[i]->link);
+        }
+    } else {
+        struct append *append = batch->items[0];
+        const struct db_transaction *transaction = &batch->transaction;
+        const struct db_statement *statement = transaction->failed_query < batch->query_count
+                                                   ? batch->queries[transaction->failed_query].statement
+                                                   : NULL;
+        bool exists = strcmp(transaction->sqlstate, "23505") == 0;
+
+        if (exists && statement == &sql_log) {
+            err_set(&append->err, ERR_FENCED, "another turn of the saga is in the log at this place");
+            err_detail(&append->err, "%s", transaction->err.detail);
+            append_complete(store, append, ERR_FENCED);
+        } else if (strcmp(transaction->sqlstate, "SG002") == 0 && statement == &sql_inbox_consume) {
+            err_set(&append->err, ERR_DECIDED, "this input was taken in before");
+            inbox_consumed(store, &append->inbox_id);
+            append_complete(store, append, ERR_DECIDED);
+        } else {
+            append->err = transaction->err;
+            append->err.code = ERR_CORRUPT;
+            (void)err_context(&append->err, "the database refused a turn as data");
+            log_error("turn_refused", LOG_UUID("saga", &append->saga.uuid), LOG_I64("seq", append->first_seq), LOG_ERR(&append->err));
+            append_complete(store, append, ERR_CORRUPT);
+        }
+    }
+    batch_finish(batch);
+}
+
+enum refusal { REFUSED_UNSENT, REFUSED_FENCED, REFUSED_DATA, REFUSED_FOR_NOW, REFUSED_TROUBLE };
+
+/* By the class of the SQLSTATE. */
+static enum refusal refusal_of(const struct db_transaction *transaction)
+{
+    const char *state = transaction->sqlstate;
+
+    if (!state[0]) {
+        return REFUSED_UNSENT;
+    }
+    if (strcmp(state, "SG001") == 0) {
+        return REFUSED_FENCED;
+    }
+    if (strcmp(state, "SG002") == 0 || strncmp(state, "21", 2) == 0 || strncmp(state, "22", 2) == 0 ||
+        strncmp(state, "23", 2) == 0 || strncmp(state, "54", 2) == 0) {
+        return REFUSED_DATA;
+    }
+    if (strncmp(state, "40", 2) == 0 || strcmp(state, "55P03") == 0 || strcmp(state, "57014") == 0) {
+        return REFUSED_FOR_NOW;
+    }
+    return REFUSED_TROUBLE;
+}
+
+static void batch_refused(struct batch *batch)
+{
+    switch (refusal_of(&batch->transaction)) {
+    case REFUSED_UNSENT:
+        batch_repeat(batch);
+        break;
+    case REFUSED_FENCED:
+        batch_ask_epochs(batch);
+        break;
+    case REFUSED_DATA:
+        batch_refused_as_data(batch);
+        break;
+    case REFUSED_FOR_NOW:
+        metric_add(METRIC_DB_ERRORS, 1);
+        log_warn("batch_refused", LOG_ERR(&batch->transaction.err));
+        store_pause(batch->store, PAUSE_MS);
+        batch_repeat(batch);
+        break;
+    case REFUSED_TROUBLE:
+        metric_add(METRIC_DB_ERRORS, 1);
+        log_error("batch_refused", LOG_ERR(&batch->transaction.err));
+        store_trouble(batch->store, &batch->transaction.err);
+        batch_repeat(batch);
+        break;
+    }
+}
+
+static void batch_sent_done(struct batch *batch)
+{
+    batch->store->batches_sent--;
+    switch (batch->transaction.outcome) {
+    case DB_COMMITTED:
+        batch_committed(batch);
+        break;
+    case DB_REFUSED:
+        batch_refused(batch);
+        break;
+    case DB_UNKNOWN:
+        metric_add(METRIC_BATCHES_LOST, 1);
+        batch_lost(batch);
+        break;
+    }
+}
+
+static void batch_stop(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        err_set(&batch->items[i]->err, ERR_STOPPING, "the engine is stopping");
+        append_complete(batch->store, batch->items[i], ERR_STOPPING);
+    }
+    batch_finish(batch);
+}
+
+static void on_batch_done(struct db_transaction *transaction)
+{
+    struct batch *batch = container_of(transaction, struct batch, transaction);
+
+    if (batch->store->closing) {
+        batch_stop(batch);
+        return;
+    }
+    switch (batch->phase) {
+    case BATCH_SENT:
+        batch_sent_done(batch);
+        break;
+    case BATCH_TAKEN:
+        batch_taken_done(batch);
+        break;
+    case BATCH_EPOCHS:
+        batch_epochs_done(batch);
+        break;
+    case BATCH_ENDING:
+        batch_ending_done(batch);
+        break;
+    case BATCH_LOOKING:
+        batch_looking_done(batch);
+        break;
+    case BATCH_IDLE:
+    case BATCH_LOST:
+        UNREACHABLE();
+    }
+}
+
+void batch_submit(struct batch *batch, enum batch_phase phase, bool read_only)
+{
+    batch->phase = phase;
+    memset(&batch->transaction, 0, sizeof(batch->transaction));
+    batch->transaction.queries = batch->queries;
+    batch->transaction.count = batch->query_count;
+    batch->transaction.read_only = read_only;
+    batch->transaction.done = on_batch_done;
+    db_submit(batch->conn->db, &batch->transaction);
+}
+
+/* --- sending --- */
+
+static void batch_fill(struct batch *batch, struct list *from, size_t count_max)
+{
+    size_t bytes = 0;
+    struct append *append;
+
+    while (batch->count < count_max && (append = append_of(list_first(from))) != NULL) {
+        bytes += append->payload.len;
+        if (batch->count > 0 && bytes > BATCH_BYTES_MAX && from != &batch->store->suspects) {
+            break;
+        }
+        list_remove(from, &append->link);
+        batch->items[batch->count++] = append;
+    }
+}
+
+static void batch_send(struct batch *batch)
+{
+    struct store *store = batch->store;
+    struct append *suspect = append_of(list_first(&store->suspects));
+    size_t cap = store->waiting.count > CROWD_MIN ? batch->capacity : store->options.batch_max;
+
+    CHECK(batch->phase == BATCH_IDLE && batch->count == 0);
+    if (suspect) {
+        batch_fill(batch, &store->suspects, (size_t)suspect->tries);
+    } else {
+        batch_fill(batch, &store->waiting, cap);
+    }
+    batch->backend_pid = batch->conn->backend_pid;
+    batch->backend_started_us = batch->conn->backend_started_us;
+    batch->backend_gone = false;
+    batch->sent_us = loop_boot_us(store->loop);
+    store->batches_sent++;
+    batch_build(batch);
+    batch_submit(batch, BATCH_SENT, false);
+    gauge_set(GAUGE_APPENDS_WAITING, (int64_t)store->append_count);
+}
+
+/* The writer on which a batch should leave now, or NULL. */
+static struct batch *batch_due(const struct store *store)
+{
+    size_t waiting = store->waiting.count + store->suspects.count;
+
+    if (waiting == 0 || store->refused || store->closing || timer_running(&store->pause)) {
+        return NULL;
+    }
+    if (store->batches_sent > 0 && (store->trouble || waiting < store->options.second_batch_min)) {
+        return NULL;
+    }
+    if (store->trouble && !store->trouble_may_try) {
+        return NULL;
+    }
+    for (size_t i = 0; i < store->writer_count; i++) {
+        const struct conn *conn = &store->conns[i];
+
+        if (conn->up && conn->batch->phase == BATCH_IDLE) {
+            return conn->batch;
+        }
+    }
+    return NULL;
+}
+
+static void on_hook(struct loop_hook *hook)
+{
+    struct store *store = container_of(hook, struct store, hook);
+    struct batch *batch;
+
+    while ((batch = batch_due(store)) != NULL) {
+        store->trouble_may_try = false;
+        batch_send(batch);
+    }
+}
+
+/* --- life --- */
+
+void appends_conn_up(struct conn *conn)
+{
+    if (conn->batch && conn->batch->phase == BATCH_LOST) {
+        batch_resolve(conn->batch);
+    }
+}
+
+void appends_init(struct store *store)
+{
+    list_init(&store->waiting);
+    list_init(&store->suspects);
+    for (size_t i = 0; i < store->writer_count; i++) {
+        struct batch *batch = memory_alloc(sizeof(*batch));
+
+        batch->store = store;
+        batch->conn = &store->conns[i];
+        batch->capacity = 2 * store->options.batch_max;
+        batch->items = memory_alloc(batch->capacity * sizeof(struct append *));
+        batch->refused = memory_alloc(batch->capacity);
+        batch->found = memory_alloc(batch->capacity);
+        arena_init(&batch->arena, 512 * 1024);
+        store->conns[i].batch = batch;
+    }
+    loop_hook_add(store->loop, &store->hook, on_hook);
+}
+
+void appends_stop(struct store *store)
+{
+    struct list *lists[] = {&store->suspects, &store->waiting};
+    struct append *append;
+
+    for (size_t i = 0; i < store->writer_count; i++) {
+        struct batch *batch = store->conns[i].batch;
+
+        timer_stop(store->loop, &batch->again);
+        batch_stop(batch); /* of one whose answer was lost nobody waits for a connection any more */
+    }
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        while ((append = append_of(list_pop(lists[i]))) != NULL) {
+            err_set(&append->err, ERR_STOPPING, "the engine is stopping");
+            append_complete(store, append, ERR_STOPPING);
+        }
+    }
+}
+
+void appends_fini(struct store *store)
+{
+    loop_hook_remove(store->loop, &store->hook);
+    timer_stop(store->loop, &store->pause);
+    timer_stop(store->loop, &store->trouble_timer);
+    for (size_t i = 0; i < store->writer_count; i++) {
+        struct batch *batch = store->conns[i].batch;
+
+        arena_fini(&batch->arena);
+        free(batch->items);
+        free(batch->refused);
+        free(batch->found);
+        free(batch);
+    }
+}

@@ -1,0 +1,350 @@
+/*
+ * One batch as a pipeline of array statements. Each statement is left out when nothing is for it. Order:
+ *
+ *   fence     locks the lease rows at the epochs of the appends, or refuses the whole batch
+ *   start     saga rows; those with a business id may find it taken, and then nothing of their turn may be written: what
+ *             belongs to them is joined with the saga row that then is not there
+ *   log, key, status, escalation, inbox
+ *
+ * Everything is in one implicit transaction, ended by the Sync.
+ */
+#include "store/store_state.h"
+
+#define BUSINESS_DIGEST_BYTES 16
+
+typedef bool (*item_filter)(const struct append *append);
+
+static bool is_start(const struct append *append)
+{
+    return append->start && !append->start->business_id.ptr;
+}
+
+static bool is_unique_start(const struct append *append)
+{
+    return append->start && append->start->business_id.ptr;
+}
+
+static bool is_no_unique_start(const struct append *append)
+{
+    return !is_unique_start(append);
+}
+
+static bool is_status_change(const struct append *append)
+{
+    return !append->start && (append->status_changed || append->ended);
+}
+
+static bool is_from_inbox(const struct append *append)
+{
+    return append->from_inbox;
+}
+
+static size_t batch_count(const struct batch *batch, item_filter filter)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        count += filter(batch->items[i]);
+    }
+    return count;
+}
+
+static struct slice digest_slice(const struct digest *digest, size_t bytes)
+{
+    return (struct slice){(const char *)digest->bytes, bytes};
+}
+
+/* One array parameter over the appends that pass `filter`. */
+#define COLUMN(args, type, batch, n, filter, put)                                                                      \
+    do {                                                                                                               \
+        db_array_begin((args), (type), (n));                                                                           \
+        for (size_t column_i = 0; column_i < (batch)->count; column_i++) {                                             \
+            const struct append *a = (batch)->items[column_i];                                                         \
+            if (filter(a)) {                                                                                           \
+                put;                                                                                                   \
+            }                                                                                                          \
+        }                                                                                                              \
+        db_array_end(args);                                                                                            \
+    } while (0)
+
+void batch_clear_queries(struct batch *batch)
+{
+    arena_reset(&batch->arena);
+    batch->query_count = 0;
+}
+
+struct db_args *batch_query(struct batch *batch, const struct db_statement *statement,
+                            void (*on_rows)(struct db_query *, const struct db_rows *))
+{
+    struct db_query *query = &batch->queries[batch->query_count++];
+
+    CHECK(batch->query_count <= BATCH_QUERIES_MAX);
+    *query = (struct db_query){
+        .statement = statement, .args = db_args_new(&batch->arena), .on_rows = on_rows, .context = batch};
+    return query->args;
+}
+
+/* Each pair of shard and epoch once. Two epochs of one shard are both named: one of them is wrong, and the fence says so. */
+static void add_fence(struct batch *batch)
+{
+    uint64_t seen = 0;
+    int64_t epochs[SHARD_COUNT];
+    bool *named = arena_alloc(&batch->arena, batch->count);
+    size_t count = 0;
+    struct db_args *args = batch_query(batch, &sql_fence, NULL);
+
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct append *a = batch->items[i];
+        uint64_t bit = UINT64_C(1) << a->shard;
+
+        if (!(seen & bit) || epochs[a->shard] != a->epoch) {
+            seen |= bit;
+            epochs[a->shard] = a->epoch;
+            named[i] = true;
+            count++;
+        }
+    }
+    db_array_begin(args, DB_INT2, count);
+    for (size_t i = 0; i < batch->count; i++) {
+        if (named[i]) {
+            db_item_int(args, batch->items[i]->shard);
+        }
+    }
+    db_array_end(args);
+    db_array_begin(args, DB_INT8, count);
+    for (size_t i = 0; i < batch->count; i++) {
+        if (named[i]) {
+            db_item_int(args, batch->items[i]->epoch);
+        }
+    }
+    db_array_end(args);
+}
+
+static void saga_columns(struct batch *batch, struct db_args *args, size_t n, item_filter filter)
+{
+    COLUMN(args, DB_INT2, batch, n, filter, db_item_int(args, a->shard));
+    COLUMN(args, DB_UUID, batch, n, filter, db_item_uuid(args, &a->saga.uuid));
+    COLUMN(args, DB_TEXT, batch, n, filter, db_item_bytes(args, a->start->namespace));
+    COLUMN(args, DB_TEXT, batch, n, filter, db_item_bytes(args, a->start->saga_name));
+    COLUMN(args, DB_INT4, batch, n, filter, db_item_int(args, a->start->version));
+    COLUMN(args, DB_TEXT, batch, n, filter, db_item_bytes(args, slice_of(saga_status_name(a->status))));
+    COLUMN(args, DB_TEXT, batch, n, filter, db_item_bytes(args, a->start->tags));
+    COLUMN(args, DB_BYTEA, batch, n, filter, db_item_bytes(args, digest_slice(&a->start->input_digest, 32)));
+    COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, db_item_timestamptz(args, a->started_ms));
+    COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, db_item_timestamptz(args, a->at_ms));
+    COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, a->ended ? db_item_timestamptz(args, a->at_ms) : db_item_null(args));
+}
+
+/* The ids that were new come back in the order in which they were sent; the search begins behind the last one found. */
+static void on_unique_starts(struct db_query *query, const struct db_rows *rows)
+{
+    struct batch *batch = query->context;
+
+    for (size_t row = 0; row < db_row_count(rows); row++) {
+        struct uuid id = db_uuid(rows, row, 0);
+        size_t tried = 0;
+
+        while (tried < batch->count && !(batch->refused[batch->unique_cursor] &&
+                                         uuid_equal(&batch->items[batch->unique_cursor]->saga.uuid, &id))) {
+            batch->unique_cursor = (batch->unique_cursor + 1) % batch->count;
+            tried++;
+        }
+        if (tried < batch->count) {
+            batch->refused[batch->unique_cursor] = false;
+        }
+    }
+}
+
+static void add_starts(struct batch *batch)
+{
+    size_t plain = batch_count(batch, is_start), unique = batch_count(batch, is_unique_start);
+    struct db_args *args;
+
+    if (plain > 0) {
+        saga_columns(batch, batch_query(batch, &sql_start, NULL), plain, is_start);
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->refused[i] = is_unique_start(batch->items[i]); /* until its id comes back */
+    }
+    if (unique > 0) {
+        batch->unique_cursor = 0;
+        args = batch_query(batch, &sql_start_unique, on_unique_starts);
+        saga_columns(batch, args, unique, is_unique_start);
+        COLUMN(args, DB_TEXT, batch, unique, is_unique_start, db_item_bytes(args, a->start->business_id));
+        COLUMN(args, DB_BYTEA, batch, unique, is_unique_start,
+               db_item_bytes(args, digest_slice(&a->start->business_digest, BUSINESS_DIGEST_BYTES)));
+    }
+}
+
+/* A start with an id made long ago (from an inbox, or by a clock that is behind): recovery has to begin early enough. */
+static void add_low(struct batch *batch)
+{
+    int64_t low_ms[SHARD_COUNT];
+    uint64_t shards = 0;
+    struct db_args *args;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct append *a = batch->items[i];
+        int64_t id_ms = a->start ? uuid_v7_ms(&a->saga.uuid) : INT64_MAX;
+        uint64_t bit = UINT64_C(1) << a->shard;
+
+        if (id_ms <= batch->store->low_ms[a->shard] && (!(shards & bit) || id_ms < low_ms[a->shard])) {
+            shards |= bit;
+            low_ms[a->shard] = id_ms;
+        }
+    }
+    if (!shards) {
+        return;
+    }
+    args = batch_query(batch, &sql_lower_low, NULL);
+    db_array_begin(args, DB_INT2, (size_t)__builtin_popcountll(shards));
+    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+        if (shards >> shard & 1) {
+            db_item_int(args, shard);
+        }
+    }
+    db_array_end(args);
+    db_array_begin(args, DB_TIMESTAMPTZ, (size_t)__builtin_popcountll(shards));
+    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+        if (shards >> shard & 1) {
+            db_item_timestamptz(args, low_ms[shard]);
+        }
+    }
+    db_array_end(args);
+}
+
+static void add_log(struct batch *batch, const struct db_statement *statement, item_filter filter)
+{
+    size_t n = batch_count(batch, filter);
+    struct db_args *args;
+
+    if (n == 0) {
+        return;
+    }
+    args = batch_query(batch, statement, NULL);
+    COLUMN(args, DB_INT2, batch, n, filter, db_item_int(args, a->shard));
+    COLUMN(args, DB_UUID, batch, n, filter, db_item_uuid(args, &a->saga.uuid));
+    COLUMN(args, DB_INT4, batch, n, filter, db_item_int(args, (int64_t)a->first_seq));
+    COLUMN(args, DB_INT2, batch, n, filter, db_item_int(args, a->record_count));
+    COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, db_item_timestamptz(args, a->at_ms));
+    COLUMN(args, DB_INT8, batch, n, filter, db_item_int(args, a->epoch));
+    COLUMN(args, DB_BYTEA, batch, n, filter, db_item_bytes(args, a->payload));
+}
+
+uint32_t store_key_shard(const struct op_key *key)
+{
+    return key->uuid.bytes[15] % SHARD_COUNT;
+}
+
+#define KEY_COLUMN(args, type, batch, n, filter, put)                                                                  \
+    COLUMN(args, type, batch, n, filter, for (uint32_t key_i = 0; key_i < a->new_key_count; key_i++) { put; })
+
+static void add_keys(struct batch *batch, const struct db_statement *statement, item_filter filter)
+{
+    size_t n = 0;
+    struct db_args *args;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        n += filter(batch->items[i]) ? batch->items[i]->new_key_count : 0;
+    }
+    if (n == 0) {
+        return;
+    }
+    args = batch_query(batch, statement, NULL);
+    KEY_COLUMN(args, DB_INT2, batch, n, filter, db_item_int(args, store_key_shard(&a->new_keys[key_i])));
+    KEY_COLUMN(args, DB_UUID, batch, n, filter, db_item_uuid(args, &a->new_keys[key_i].uuid));
+    KEY_COLUMN(args, DB_UUID, batch, n, filter, db_item_uuid(args, &a->saga.uuid));
+    if (statement == &sql_key_unique) {
+        KEY_COLUMN(args, DB_INT2, batch, n, filter, db_item_int(args, a->shard));
+    }
+}
+
+static void add_status(struct batch *batch)
+{
+    size_t n = batch_count(batch, is_status_change);
+    struct db_args *args;
+
+    if (n == 0) {
+        return;
+    }
+    args = batch_query(batch, &sql_status, NULL);
+    COLUMN(args, DB_INT2, batch, n, is_status_change, db_item_int(args, a->shard));
+    COLUMN(args, DB_UUID, batch, n, is_status_change, db_item_uuid(args, &a->saga.uuid));
+    COLUMN(args, DB_TEXT, batch, n, is_status_change, db_item_bytes(args, slice_of(saga_status_name(a->status))));
+    COLUMN(args, DB_TIMESTAMPTZ, batch, n, is_status_change, db_item_timestamptz(args, a->at_ms));
+    COLUMN(args, DB_TIMESTAMPTZ, batch, n, is_status_change,
+           a->ended ? db_item_timestamptz(args, a->at_ms) : db_item_null(args));
+}
+
+static bool has_escalations(const struct append *append)
+{
+    return append->escalation_count > 0;
+}
+
+#define ESCALATION_COLUMN(args, type, batch, n, is_opened, put)                                                        \
+    COLUMN(args, type, batch, n, has_escalations, for (uint32_t e_i = 0; e_i < a->escalation_count; e_i++) {           \
+        const struct append_escalation *e = &a->escalations[e_i];                                                      \
+        if (e->opened == (is_opened)) {                                                                                \
+            put;                                                                                                       \
+        }                                                                                                              \
+    })
+
+static void add_escalations(struct batch *batch)
+{
+    size_t opened = 0, resolved = 0;
+    struct db_args *args;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        for (uint32_t e = 0; e < batch->items[i]->escalation_count; e++) {
+            opened += batch->items[i]->escalations[e].opened;
+            resolved += !batch->items[i]->escalations[e].opened;
+        }
+    }
+    if (opened > 0) {
+        args = batch_query(batch, &sql_escalation_open, NULL);
+        ESCALATION_COLUMN(args, DB_INT2, batch, opened, true, db_item_int(args, a->shard));
+        ESCALATION_COLUMN(args, DB_INT8, batch, opened, true, db_item_int(args, (int64_t)e->number));
+        ESCALATION_COLUMN(args, DB_UUID, batch, opened, true, db_item_uuid(args, &a->saga.uuid));
+        ESCALATION_COLUMN(args, DB_TEXT, batch, opened, true, db_item_bytes(args, a->namespace));
+        ESCALATION_COLUMN(args, DB_TIMESTAMPTZ, batch, opened, true, db_item_timestamptz(args, a->at_ms));
+        ESCALATION_COLUMN(args, DB_TEXT, batch, opened, true, db_item_bytes(args, e->step));
+        ESCALATION_COLUMN(args, DB_TEXT, batch, opened, true, db_item_bytes(args, e->reason));
+        ESCALATION_COLUMN(args, DB_BYTEA, batch, opened, true, db_item_bytes(args, e->body));
+    }
+    if (resolved > 0) {
+        args = batch_query(batch, &sql_escalation_resolve, NULL);
+        ESCALATION_COLUMN(args, DB_INT2, batch, resolved, false, db_item_int(args, a->shard));
+        ESCALATION_COLUMN(args, DB_INT8, batch, resolved, false, db_item_int(args, (int64_t)e->number));
+        ESCALATION_COLUMN(args, DB_TIMESTAMPTZ, batch, resolved, false, db_item_timestamptz(args, a->at_ms));
+        ESCALATION_COLUMN(args, DB_BYTEA, batch, resolved, false, db_item_bytes(args, e->body));
+    }
+}
+
+static void add_inbox(struct batch *batch)
+{
+    size_t n = batch_count(batch, is_from_inbox);
+    struct db_args *args;
+
+    if (n == 0) {
+        return;
+    }
+    args = batch_query(batch, &sql_inbox_consume, NULL);
+    COLUMN(args, DB_INT2, batch, n, is_from_inbox, db_item_int(args, a->shard));
+    COLUMN(args, DB_UUID, batch, n, is_from_inbox, db_item_uuid(args, &a->inbox_id));
+    COLUMN(args, DB_UUID, batch, n, is_from_inbox, db_item_uuid(args, &a->saga.uuid));
+}
+
+void batch_build(struct batch *batch)
+{
+    batch_clear_queries(batch);
+    add_fence(batch);
+    add_starts(batch);
+    add_low(batch);
+    add_log(batch, &sql_log, is_no_unique_start);
+    add_log(batch, &sql_log_unique, is_unique_start);
+    add_keys(batch, &sql_key, is_no_unique_start);
+    add_keys(batch, &sql_key_unique, is_unique_start);
+    add_status(batch);
+    add_escalations(batch);
+    add_inbox(batch);
+}

@@ -1,0 +1,174 @@
+/*
+ * The unfinished sagas of a shard with their logs, in order of id, some at a time so that memory stays bounded. A lost
+ * connection is no end: it goes on behind the last saga that was handed over.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store_state.h"
+
+enum { LOAD_SAGAS = 64 };
+
+struct loading {
+    struct list_link link;        /* in store->loads: waits for a connection */
+    struct store *store;
+    struct shard_load *load;
+    struct arena arena;
+    struct uuid after;            /* the last saga that was handed over */
+    size_t count;                 /* sagas of the answer at hand */
+    struct saga_id last;
+    bool asked_max;
+    struct stored_turn *turns;    /* of one saga */
+    size_t turn_capacity;
+    struct db_query queries[2];
+    struct db_transaction transaction;
+};
+
+static void loading_end(struct loading *loading, enum err_code code, const struct err *err)
+{
+    struct shard_load *load = loading->load;
+
+    load->code = code;
+    memset(&load->err, 0, sizeof(load->err));
+    if (err) {
+        load->err = *err;
+        load->err.code = code;
+    }
+    load->internal = NULL;
+    arena_fini(&loading->arena);
+    free(loading->turns);
+    free(loading);
+    load->done(load);
+}
+
+static struct stored_turn *next_turn(struct loading *loading, size_t count)
+{
+    if (count == loading->turn_capacity) {
+        loading->turn_capacity = loading->turn_capacity ? 2 * loading->turn_capacity : 16;
+        loading->turns = memory_grow(loading->turns, loading->turn_capacity * sizeof(*loading->turns));
+    }
+    return &loading->turns[count];
+}
+
+/* Rows of a saga lie side by side. Handing over before the Sync is fine: nothing is decided, and a read has no other half. */
+static void on_sagas(struct db_query *query, const struct db_rows *rows)
+{
+    struct loading *loading = query->context;
+    size_t row_count = db_row_count(rows), row = 0;
+
+    while (row < row_count) {
+        struct saga_id id = {db_uuid(rows, row, 0)};
+        struct slice namespace = db_bytes(rows, row, 1);
+        size_t count = 0;
+
+        for (; row < row_count; row++) {
+            struct uuid other = db_uuid(rows, row, 0);
+            struct stored_turn *turn;
+
+            if (!uuid_equal(&other, &id.uuid)) {
+                break;
+            }
+            turn = next_turn(loading, count);
+            turn->first_seq = (uint64_t)db_int(rows, row, 2);
+            turn->at_ms = db_timestamptz(rows, row, 3);
+            turn->payload = db_bytes(rows, row, 4);
+            count++;
+        }
+        loading->count++;
+        loading->after = id.uuid;
+        loading->load->on_saga(loading->load, id, namespace, loading->turns, count);
+    }
+}
+
+static void on_max(struct db_query *query, const struct db_rows *rows)
+{
+    struct loading *loading = query->context;
+
+    if (db_row_count(rows) == 1) {
+        loading->load->escalation_number_max = db_is_null(rows, 0, 0) ? 0 : (uint64_t)db_int(rows, 0, 0);
+        loading->asked_max = true;
+    }
+}
+
+static void loading_next(struct loading *loading);
+
+static void on_load_done(struct db_transaction *transaction)
+{
+    struct loading *loading = container_of(transaction, struct loading, transaction);
+
+    if (transaction->outcome == DB_COMMITTED) {
+        if (loading->count < LOAD_SAGAS) {
+            loading_end(loading, ERR_OK, NULL);
+        } else {
+            loading_next(loading);
+        }
+    } else if (loading->store->closing) {
+        loading_end(loading, ERR_STOPPING, &transaction->err);
+    } else if (transaction->sqlstate[0]) {
+        loading_end(loading, ERR_STORE, &transaction->err);
+    } else {
+        list_push(&loading->store->loads, &loading->link); /* until a connection is up */
+    }
+}
+
+static void loading_next(struct loading *loading)
+{
+    struct conn *conn = loading->store->closing ? NULL : store_reader(loading->store);
+    struct db_args *args;
+    size_t count = 0;
+
+    if (!conn) {
+        list_push(&loading->store->loads, &loading->link);
+        return;
+    }
+    arena_reset(&loading->arena);
+    loading->count = 0;
+    args = db_args_new(&loading->arena);
+    db_arg_int2(args, (int)loading->load->shard);
+    db_arg_uuid(args, &loading->after);
+    db_arg_int8(args, LOAD_SAGAS);
+    loading->queries[count++] = (struct db_query){.statement = &sql_load, .args = args, .on_rows = on_sagas, .context = loading};
+    if (!loading->asked_max) {
+        args = db_args_new(&loading->arena);
+        db_arg_int2(args, (int)loading->load->shard);
+        loading->queries[count++] =
+            (struct db_query){.statement = &sql_load_escalation_max, .args = args, .on_rows = on_max, .context = loading};
+    }
+    memset(&loading->transaction, 0, sizeof(loading->transaction));
+    loading->transaction.queries = loading->queries;
+    loading->transaction.count = count;
+    loading->transaction.read_only = true;
+    loading->transaction.done = on_load_done;
+    db_submit(conn->db, &loading->transaction);
+}
+
+void store_load_shard(struct store *store, struct shard_load *load)
+{
+    struct loading *loading = memory_alloc(sizeof(*loading));
+
+    CHECK(load->shard < SHARD_COUNT && load->on_saga && load->done);
+    loading->store = store;
+    loading->load = load;
+    arena_init(&loading->arena, 1024);
+    load->internal = loading;
+    load->escalation_number_max = 0;
+    loading_next(loading);
+}
+
+void loads_run(struct store *store)
+{
+    for (size_t count = store->loads.count; count > 0; count--) {
+        loading_next(LIST_ITEM(list_pop(&store->loads), struct loading, link));
+    }
+}
+
+void loads_stop(struct store *store)
+{
+    struct list_link *link;
+    struct err err = {.code = ERR_OK};
+
+    err_set(&err, ERR_STOPPING, "the engine is stopping");
+    while ((link = list_pop(&store->loads)) != NULL) {
+        loading_end(container_of(link, struct loading, link), ERR_STOPPING, &err);
+    }
+}

@@ -1,0 +1,174 @@
+/*
+ * `sagad migrate`: bring the schema up to date, in one transaction under an advisory lock. Either all of it happened or
+ * nothing; of two at once the second one waits and then finds nothing to do.
+ *
+ * Engines that run hold leases. A migration waits for nobody and breaks nobody: it is refused while a lease is held, and takes the lease
+ * table first, so that no engine can acquire one meanwhile.
+ */
+#include "store/migrate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/db.h"
+#include "store/store.h"
+#include "store/store_state.h"
+
+#define MIGRATE_LOCK "1397178691" /* any number that is only ours */
+
+static const char begin_sql[] = "begin;"
+                                " set local lock_timeout = '30s';"
+                                " set local client_min_messages = warning;"
+                                " set local search_path = pg_catalog, pg_temp;"
+                                " select pg_advisory_xact_lock(" MIGRATE_LOCK ");";
+
+static const char present_sql[] = "select (to_regclass('sagad.schema_version') is not null)::int, pg_is_in_recovery()::int";
+
+static const char version_sql[] = "select coalesce(max(version), 0) from sagad.schema_version";
+
+static const char hold_sql[] = "lock table sagad.shard in access exclusive mode;"
+                               " select count(*), min(owner) from sagad.shard where expires_at > clock_timestamp()";
+
+struct answer { /* the columns of the last row */
+    long number, second_number;
+    char text[80];
+};
+
+static void on_row(void *context, int columns, const char *const *values)
+{
+    struct answer *answer = context;
+
+    answer->number = columns > 0 && values[0] ? strtol(values[0], NULL, 10) : 0;
+    answer->second_number = columns > 1 && values[1] ? strtol(values[1], NULL, 10) : 0;
+    (void)snprintf(answer->text, sizeof(answer->text), "%s", columns > 1 && values[1] ? values[1] : ""); /* a long name is cut */
+}
+
+int migrate_newest(void)
+{
+    int version = 0;
+
+    for (const struct migration *m = migrations; m->version > 0; m++) {
+        version = m->version;
+    }
+    return version;
+}
+
+static enum err_code ask(struct db_session *session, const char *sql, struct answer *answer, struct err *err)
+{
+    memset(answer, 0, sizeof(*answer));
+    return db_session_run(session, sql, on_row, answer, err);
+}
+
+/* The version that the database has, 0 for none; refuses what is no place for a migration. */
+static enum err_code read_version(struct db_session *session, int *version, struct err *err)
+{
+    struct answer answer;
+    enum err_code code = ask(session, present_sql, &answer, err);
+
+    *version = 0;
+    if (code != ERR_OK) {
+        return code;
+    }
+    if (answer.second_number) {
+        err_set(err, ERR_CONFIG, "this PostgreSQL is a standby and takes no migration");
+        err_hint(err, "name the primary in --database, or all servers and target_session_attrs=read-write");
+        return ERR_CONFIG;
+    }
+    if (!answer.number) {
+        return ERR_OK;
+    }
+    code = ask(session, version_sql, &answer, err);
+    *version = (int)answer.number;
+    return code;
+}
+
+static enum err_code refuse_if_engines_run(struct db_session *session, struct err *err)
+{
+    struct answer answer;
+    enum err_code code = ask(session, hold_sql, &answer, err);
+
+    if (code == ERR_OK && answer.number > 0) {
+        err_set(err, ERR_BUSY, "engines are running on this database");
+        err_detail(err, "%ld shards are leased, one by %s", answer.number, answer.text);
+        err_hint(err, "stop them, or wait until their leases are over, and run `sagad migrate` again");
+        return ERR_BUSY;
+    }
+    return code;
+}
+
+static enum err_code apply(struct db_session *session, const struct migration *migration, struct err *err)
+{
+    struct answer answer;
+    char sql[240];
+    enum err_code code = db_session_run(session, migration->sql, NULL, NULL, err);
+
+    if (code == ERR_OK) {
+        (void)snprintf(sql, sizeof(sql), "insert into sagad.schema_version (version, name) values (%d, '%s')", migration->version,
+                       migration->name); /* names are ours: letters and underscores */
+        code = ask(session, sql, &answer, err);
+    }
+    return code == ERR_OK ? code : err_context(err, "migration %d (%s)", migration->version, migration->name);
+}
+
+static enum err_code migrate_within(struct db_session *session, void (*progress)(const char *line), struct err *err)
+{
+    char line[160];
+    int version, first;
+    enum err_code code = read_version(session, &version, err);
+
+    if (code != ERR_OK) {
+        return code;
+    }
+    first = version;
+    if (version > migrate_newest()) {
+        err_set(err, ERR_CONFIG, "the schema of the database is newer than this program");
+        err_detail(err, "schema version %d, and this program knows %d", version, migrate_newest());
+        err_hint(err, "run the sagad that is as new as the schema");
+        return ERR_CONFIG;
+    }
+    if (version > 0 && version < migrate_newest() && (code = refuse_if_engines_run(session, err)) != ERR_OK) {
+        return code;
+    }
+    for (const struct migration *m = migrations; m->version > 0; m++) {
+        if (m->version <= version) {
+            continue;
+        }
+        code = apply(session, m, err);
+        if (code != ERR_OK) {
+            return code;
+        }
+        if (progress) {
+            (void)snprintf(line, sizeof(line), "migration %d: %s", m->version, m->name);
+            progress(line);
+        }
+    }
+    code = db_session_run(session, "commit", NULL, NULL, err);
+    if (code == ERR_OK && progress) {
+        (void)snprintf(line, sizeof(line), first == migrate_newest() ? "the schema is up to date (version %d)" : "the schema is at version %d now",
+                       migrate_newest());
+        progress(line);
+    }
+    return code;
+}
+
+enum err_code migrate(const char *dsn, void (*progress)(const char *line), struct err *err)
+{
+    struct db_session *session = NULL;
+    enum err_code code = db_session_open(dsn, "sagad migrate", &session, err);
+
+    if (code != ERR_OK) {
+        return code;
+    }
+    if (db_session_server_version(session) < STORE_SERVER_LEAST) {
+        code = err_set(err, ERR_CONFIG, "PostgreSQL %d is too old", db_session_server_version(session) / 10000);
+        err_hint(err, "use PostgreSQL 15 or newer");
+    } else {
+        code = db_session_run(session, begin_sql, NULL, NULL, err);
+    }
+    if (code == ERR_OK) {
+        code = migrate_within(session, progress, err);
+    }
+    db_session_close(session); /* what was not committed never happened */
+    return code;
+}

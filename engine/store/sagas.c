@@ -1,0 +1,191 @@
+/* Sagas and operations: read one with its log, find one by business id or by the key of an operation, list, count. */
+#include <string.h>
+
+#include "store/store_state.h"
+
+/* --- one saga --- */
+
+static void on_saga_row(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct read_saga *read = job->request;
+
+    if (db_row_count(rows) == 1) {
+        job->found = true;
+        read_row(rows, 0, job->arena, &read->row);
+    }
+}
+
+static void on_turns(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct read_saga *read = job->request;
+
+    read->turn_count = job->found ? db_row_count(rows) : 0;
+    read->turns = arena_array(job->arena, read->turn_count + 1, sizeof(*read->turns));
+    for (size_t i = 0; i < read->turn_count; i++) {
+        read->turns[i].first_seq = (uint64_t)db_int(rows, i, 0);
+        read->turns[i].at_ms = db_timestamptz(rows, i, 1);
+        read->turns[i].payload = arena_slice(job->arena, db_bytes(rows, i, 2));
+    }
+}
+
+void store_read_saga(struct store *store, struct read_saga *read)
+{
+    struct job *job = read_job(store, &read->read, read);
+    uint32_t shard = saga_id_shard(read->id);
+    struct db_args *args;
+
+    job->wants_one = true;
+    args = job_query(job, &sql_saga_row, on_saga_row);
+    db_arg_int2(args, shard < SHARD_COUNT ? (int)shard : -1); /* an id that sagad did not make is not found */
+    db_arg_uuid(args, &read->id.uuid);
+    db_arg_text(args, read->namespace);
+    args = job_query(job, &sql_saga_turns, on_turns);
+    db_arg_int2(args, shard < SHARD_COUNT ? (int)shard : -1);
+    db_arg_uuid(args, &read->id.uuid);
+    db_arg_int8(args, (int64_t)read->after_seq);
+    if (read->turns_max > 0) {
+        db_arg_int8(args, (int64_t)read->turns_max);
+    } else {
+        db_arg_null(args, DB_INT8);
+    }
+    job_submit(job);
+}
+
+/* --- find --- */
+
+static void on_business_id(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct find_saga *find = job->request;
+    struct slice digest;
+
+    if (db_row_count(rows) == 1) {
+        job->found = true;
+        find->id.uuid = db_uuid(rows, 0, 0);
+        digest = db_bytes(rows, 0, 1);
+        if (digest.len == sizeof(find->input_digest.bytes)) {
+            memcpy(find->input_digest.bytes, digest.ptr, digest.len);
+        }
+    }
+}
+
+void store_find_saga(struct store *store, struct find_saga *find)
+{
+    struct job *job = read_job(store, &find->read, find);
+    struct db_args *args = job_query(job, &sql_saga_by_business_id, on_business_id);
+
+    job->wants_one = true;
+    db_arg_int2(args, (int)find->shard);
+    db_arg_bytea(args, (struct slice){(const char *)find->business_digest.bytes, 16});
+    job_submit(job);
+}
+
+static void on_key(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+
+    if (db_row_count(rows) == 1) {
+        job->found = true;
+        ((struct find_operation *)job->request)->id.uuid = db_uuid(rows, 0, 0);
+    }
+}
+
+void store_find_operation(struct store *store, struct find_operation *find)
+{
+    struct job *job = read_job(store, &find->read, find);
+    struct db_args *args = job_query(job, &sql_saga_by_key, on_key);
+
+    job->wants_one = true;
+    db_arg_int2(args, (int)store_key_shard(&find->key));
+    db_arg_uuid(args, &find->key.uuid);
+    db_arg_text(args, find->namespace);
+    job_submit(job);
+}
+
+/* --- list --- */
+
+static void on_list(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct list_sagas *list = job->request;
+
+    list->count = db_row_count(rows);
+    list->rows = arena_array(job->arena, list->count + 1, sizeof(*list->rows));
+    for (size_t i = 0; i < list->count; i++) {
+        read_row(rows, i, job->arena, &list->rows[i]);
+    }
+}
+
+/* The smallest id that a saga made at `ms` can have; sagad.id_floor() in SQL. */
+static struct uuid id_floor(int64_t ms)
+{
+    struct uuid id = {{0}};
+
+    for (int i = 0; i < 6; i++) {
+        id.bytes[i] = (uint8_t)((uint64_t)ms >> (40 - 8 * i));
+    }
+    return id;
+}
+
+static bool is_set(struct slice text)
+{
+    return text.ptr && text.len > 0;
+}
+
+static void arg_text_or_null(struct db_args *args, struct slice text)
+{
+    db_arg_text(args, is_set(text) ? text : SLICE_NONE);
+}
+
+void store_list_sagas(struct store *store, struct list_sagas *list)
+{
+    struct job *job = read_job(store, &list->read, list);
+    struct db_args *args = job_query(job, &sql_saga_list, on_list);
+    struct uuid before, from = id_floor(list->since_ms > 0 ? list->since_ms : 0);
+    bool unfinished = list->has_status && !saga_status_is_final(list->status);
+
+    memset(&before, 0xff, sizeof(before));
+    if (list->until_ms > 0) {
+        before = id_floor(list->until_ms);
+    }
+    if (!uuid_is_nil(&list->before) && uuid_compare(&list->before, &before) < 0) {
+        before = list->before;
+    }
+    db_arg_uuid(args, &before);
+    db_arg_uuid(args, &from);
+    db_arg_text(args, list->namespace);
+    db_arg_bool(args, unfinished);
+    db_arg_text(args, list->has_status ? slice_of(saga_status_name(list->status)) : SLICE_NONE);
+    arg_text_or_null(args, list->saga_name);
+    arg_text_or_null(args, list->business_id);
+    arg_text_or_null(args, list->tag_name);
+    db_arg_text(args, is_set(list->tag_name) && !list->tag_value.ptr ? SLICE("") : list->tag_value);
+    db_arg_int8(args, (int64_t)list->limit);
+    job_submit(job);
+}
+
+/* --- count --- */
+
+static void on_count(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct count_sagas *count = job->request;
+    enum saga_status status;
+
+    memset(count->counts, 0, sizeof(count->counts));
+    for (size_t row = 0; row < db_row_count(rows); row++) {
+        if (saga_status_parse(db_bytes(rows, row, 0), &status)) {
+            count->counts[status] = db_int(rows, row, 1);
+        }
+    }
+}
+
+void store_count_sagas(struct store *store, struct count_sagas *count)
+{
+    struct job *job = read_job(store, &count->read, count);
+
+    db_arg_text(job_query(job, &sql_saga_count, on_count), count->namespace);
+    job_submit(job);
+}

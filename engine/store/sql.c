@@ -1,0 +1,401 @@
+/*
+ * See sql.h. Array statements are planned once, for tables of any size: the connections switch plans off that read whole
+ * tables (store_setup in store.c), so that a plan made when a table was empty is not a trap later.
+ */
+#include "store/sql.h"
+
+/* --- append --- */
+
+const struct db_statement sql_fence = {
+    "fence",
+    "select sagad.fence($1::int2[], $2::int8[])",
+};
+
+#define SAGA_COLUMNS                                                                                                   \
+    "shard, id, namespace, name, version, status, tags, input_digest, created_at, updated_at, ended_at"
+#define SAGA_ARRAYS                                                                                                    \
+    "$1::int2[], $2::uuid[], $3::text[], $4::text[], $5::int4[], $6::text[], $7::text[], $8::bytea[], "                \
+    "$9::timestamptz[], $10::timestamptz[], $11::timestamptz[]"
+
+const struct db_statement sql_start = {
+    "start",
+    "insert into sagad.saga (" SAGA_COLUMNS ")"
+    " select u.shard, u.id, u.namespace, u.name, u.version, u.status, u.tags::jsonb, u.input_digest, u.created_at,"
+    " u.updated_at, u.ended_at from unnest(" SAGA_ARRAYS ") as u (" SAGA_COLUMNS ")",
+};
+
+const struct db_statement sql_start_unique = {
+    "start_unique",
+    "insert into sagad.saga (" SAGA_COLUMNS ", business_id, business_digest)"
+    " select u.shard, u.id, u.namespace, u.name, u.version, u.status, u.tags::jsonb, u.input_digest, u.created_at,"
+    " u.updated_at, u.ended_at, u.business_id, u.business_digest"
+    " from unnest(" SAGA_ARRAYS ", $12::text[], $13::bytea[]) as u (" SAGA_COLUMNS ", business_id, business_digest)"
+    " on conflict (shard, business_digest) where business_digest is not null do nothing returning id",
+};
+
+/* A saga whose id is older than what recovery would read: only moves back, and not where recovery reads everything. */
+const struct db_statement sql_lower_low = {
+    "lower_low",
+    "update sagad.shard s set low = u.low from unnest($1::int2[], $2::timestamptz[]) as u (shard, low)"
+    " where s.shard = u.shard and s.low > u.low",
+};
+
+#define LOG_COLUMNS "shard, saga, seq, records, at, epoch, payload"
+#define LOG_ARRAYS                                                                                                     \
+    "$1::int2[], $2::uuid[], $3::int4[], $4::int2[], $5::timestamptz[], $6::int8[], $7::bytea[]"
+
+const struct db_statement sql_log = {
+    "log",
+    "insert into sagad.log (" LOG_COLUMNS ")"
+    " select u.shard, u.saga, u.seq, u.records, u.at, u.epoch, u.payload"
+    " from unnest(" LOG_ARRAYS ") as u (" LOG_COLUMNS ")",
+};
+
+const struct db_statement sql_log_unique = {
+    "log_unique",
+    "insert into sagad.log (" LOG_COLUMNS ")"
+    " select u.shard, u.saga, u.seq, u.records, u.at, u.epoch, u.payload"
+    " from unnest(" LOG_ARRAYS ") as u (" LOG_COLUMNS ")"
+    " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
+};
+
+const struct db_statement sql_key = {
+    "key",
+    "insert into sagad.operation_key (shard, key, saga)"
+    " select u.shard, u.key, u.saga from unnest($1::int2[], $2::uuid[], $3::uuid[]) as u (shard, key, saga)"
+    " on conflict (shard, key) do nothing",
+};
+
+const struct db_statement sql_key_unique = {
+    "key_unique",
+    "insert into sagad.operation_key (shard, key, saga)"
+    " select u.shard, u.key, u.saga"
+    " from unnest($1::int2[], $2::uuid[], $3::uuid[], $4::int2[]) as u (shard, key, saga, saga_shard)"
+    " join sagad.saga s on s.shard = u.saga_shard and s.id = u.saga"
+    " on conflict (shard, key) do nothing",
+};
+
+const struct db_statement sql_status = {
+    "status",
+    "with changed as (update sagad.saga s"
+    " set status = u.status, updated_at = u.at, ended_at = u.ended_at"
+    " from unnest($1::int2[], $2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[])"
+    " as u (shard, id, status, at, ended_at)"
+    " where s.shard = u.shard and s.id = u.id returning 1)"
+    " select sagad.expect('saga', (select count(*) from changed), cardinality($1::int2[])::int8)",
+};
+
+/* The joins leave out what belongs to a start that was refused. */
+const struct db_statement sql_escalation_open = {
+    "escalation_open",
+    "insert into sagad.escalation (shard, number, saga, namespace, opened_at, step, reason, body)"
+    " select u.shard, u.number, u.saga, u.namespace, u.opened_at, u.step, u.reason, u.body"
+    " from unnest($1::int2[], $2::int8[], $3::uuid[], $4::text[], $5::timestamptz[], $6::text[], $7::text[],"
+    " $8::bytea[]) as u (shard, number, saga, namespace, opened_at, step, reason, body)"
+    " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
+};
+
+const struct db_statement sql_escalation_resolve = {
+    "escalation_resolve",
+    "with changed as (update sagad.escalation e set resolved_at = u.at, body = coalesce(u.body, e.body)"
+    " from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::bytea[]) as u (shard, number, at, body)"
+    " where e.shard = u.shard and e.number = u.number returning 1)"
+    " select sagad.expect('escalation', (select count(*) from changed), cardinality($1::int2[])::int8)",
+};
+
+const struct db_statement sql_inbox_consume = {
+    "inbox_consume",
+    "with input as materialized (select u.shard, u.id"
+    " from unnest($1::int2[], $2::uuid[], $3::uuid[]) as u (shard, id, saga)"
+    " join sagad.saga s on s.shard = u.shard and s.id = u.saga),"
+    " consumed as (delete from sagad.inbox i using input where i.shard = input.shard and i.id = input.id returning 1)"
+    " select sagad.expect('inbox', (select count(*) from consumed), (select count(*) from input))",
+};
+
+/* --- what is asked about an append --- */
+
+const struct db_statement sql_taken = {
+    "taken",
+    "select u.i::int4, s.id, s.input_digest"
+    " from unnest($1::int2[], $2::bytea[]) with ordinality as u (shard, digest, i)"
+    " join sagad.saga s on s.shard = u.shard and s.business_digest = u.digest and s.business_digest is not null",
+};
+
+const struct db_statement sql_epochs = {
+    "epochs",
+    "select s.shard, s.epoch from sagad.shard s where s.shard = any($1::int2[])",
+};
+
+/* The start time tells a process from another one that got its number later. */
+const struct db_statement sql_end_backend = {
+    "end_backend",
+    "select count(pg_terminate_backend(a.pid)) from pg_catalog.pg_stat_activity a"
+    " where a.pid = $1::int4 and (extract(epoch from a.backend_start) * 1000000)::int8 = $2::int8"
+    " and a.pid <> pg_backend_pid()",
+};
+
+/* Locking rows makes the transaction a writing one, so that its COMMIT waits until a synchronous standby has all that is seen below. */
+const struct db_statement sql_hold_shards = {
+    "hold_shards",
+    "select s.shard from sagad.shard s where s.shard = any($1::int2[]) order by s.shard for key share",
+};
+
+const struct db_statement sql_look = {
+    "look",
+    "select u.i::int4, sha256(l.payload)"
+    " from unnest($1::int2[], $2::uuid[], $3::int4[]) with ordinality as u (shard, saga, seq, i)"
+    " join sagad.log l on l.shard = u.shard and l.saga = u.saga and l.seq = u.seq",
+};
+
+/* --- start-up --- */
+
+const struct db_statement sql_check_server = {
+    "check_server",
+    "select pg_backend_pid(),"
+    " (select (extract(epoch from a.backend_start) * 1000000)::int8 from pg_stat_get_activity(pg_backend_pid()) a),"
+    " current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),"
+    " pg_is_in_recovery(),"
+    " case when pg_is_in_recovery() then 0"
+    " else ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int4 end,"
+    " current_setting('transaction_read_only'), current_user::text,"
+    " exists (select 1 from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'schema_version'),"
+    " coalesce(has_schema_privilege(n.oid, 'usage'), false),"
+    " (select string_agg(r.privilege || ' on ' || r.name, ', ' order by r.name, r.privilege)"
+    "    from (values ('schema_version', 'select'), ('shard', 'select'), ('shard', 'update'),"
+    "                 ('saga', 'select'), ('saga', 'insert'), ('saga', 'update'), ('log', 'select'), ('log', 'insert'),"
+    "                 ('operation_key', 'select'), ('operation_key', 'insert'), ('inbox', 'select'),"
+    "                 ('inbox', 'insert'), ('inbox', 'delete'), ('escalation', 'select'), ('escalation', 'insert'),"
+    "                 ('escalation', 'update'), ('tool', 'select'), ('tool', 'insert'), ('definition', 'select'),"
+    "                 ('definition', 'insert')) as r (name, privilege)"
+    "    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = r.name"
+    "   where not has_table_privilege(c.oid, r.privilege))"
+    " from (select 1) as one left join pg_catalog.pg_namespace n on n.nspname = 'sagad'",
+};
+
+const struct db_statement sql_check_schema = {
+    "check_schema",
+    "select max(v.version), pg_backend_pid() from sagad.schema_version v",
+};
+
+/* --- leases --- */
+
+const struct db_statement sql_lease_table = {
+    "lease_table",
+    "select s.shard, s.epoch, s.owner, s.owner_identity, s.expires_at, s.low,"
+    " coalesce((extract(epoch from s.expires_at - clock_timestamp()) * 1000)::int8, -1)"
+    " from sagad.shard s order by s.shard",
+};
+
+/* Connections carry the instance of their engine in their name: sagad/INSTANCE/what-for. */
+const struct db_statement sql_lease_end_backends = {
+    "lease_end_backends",
+    "select count(pg_terminate_backend(a.pid)) from pg_catalog.pg_stat_activity a"
+    " where a.application_name like 'sagad/%' and split_part(a.application_name, '/', 2) = any($1::text[])"
+    " and ($2::text is null or split_part(a.application_name, '/', 3) = $2::text)"
+    " and a.pid <> pg_backend_pid()",
+};
+
+const struct db_statement sql_lease_lock = {
+    "lease_lock",
+    "select u.shard, pg_try_advisory_lock($1::int4, u.shard::int4) from unnest($2::int2[]) as u (shard)",
+};
+
+const struct db_statement sql_lease_unlock = {
+    "lease_unlock",
+    "select pg_advisory_unlock($1::int4, u.shard::int4) from unnest($2::int2[]) as u (shard)",
+};
+
+/* FOR UPDATE waits for appends under way, and those behind it find another epoch: see fence() in the migrations. */
+const struct db_statement sql_lease_take = {
+    "lease_take",
+    "with mine as (select s.shard from sagad.shard s where s.shard = any($1::int2[])"
+    " and (s.expires_at is null or s.expires_at < clock_timestamp() or s.owner_identity = any($2::text[]))"
+    " order by s.shard for update)"
+    " update sagad.shard s set epoch = s.epoch + 1, owner = $3::text, owner_identity = $4::text,"
+    " expires_at = clock_timestamp() + $5::int8 * interval '1 millisecond'"
+    " from mine where s.shard = mine.shard returning s.shard, s.epoch, s.low",
+};
+
+/* `low` moves on only if nobody moved it back since we saw it (lower_low). */
+const struct db_statement sql_lease_renew = {
+    "lease_renew",
+    "update sagad.shard s set expires_at = clock_timestamp() + $5::int8 * interval '1 millisecond',"
+    " low = case when u.low is null then s.low"
+    " when s.low is not distinct from u.low_seen then u.low"
+    " when s.low is null then null else least(s.low, u.low) end"
+    " from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::timestamptz[]) as u (shard, epoch, low, low_seen)"
+    " where s.shard = u.shard and s.epoch = u.epoch and s.owner_identity = $6::text returning s.shard, s.low",
+};
+
+const struct db_statement sql_lease_release = {
+    "lease_release",
+    "with mine as (update sagad.shard s set owner = null, owner_identity = null, expires_at = null"
+    " from unnest($1::int2[], $2::int8[]) as u (shard, epoch)"
+    " where s.shard = u.shard and s.epoch = u.epoch and s.owner_identity = $3::text returning 1)"
+    " select count(*), pg_notify('" SQL_LEASES_CHANNEL "', '') from mine",
+};
+
+const struct db_statement sql_lease_unlock_all = {
+    "lease_unlock_all",
+    "select pg_advisory_unlock_all()",
+};
+
+/* --- loads and reads --- */
+
+const struct db_statement sql_load = {
+    "load",
+    "select s.id, s.namespace, l.seq, l.at, l.payload"
+    " from (select g.id, g.namespace from sagad.saga g"
+    " where g.shard = $1::int2 and g.id > $2::uuid"
+    " and g.id >= coalesce((select sagad.id_floor(h.low) from sagad.shard h where h.shard = $1::int2), $2::uuid)"
+    " and g.ended_at is null order by g.id limit $3::int8) as s"
+    " join sagad.log l on l.shard = $1::int2 and l.saga = s.id order by s.id, l.seq",
+};
+
+const struct db_statement sql_load_escalation_max = {
+    "load_escalation_max",
+    "select max(e.number) from sagad.escalation e where e.shard = $1::int2",
+};
+
+#define ROW_COLUMNS                                                                                                    \
+    "s.id, s.namespace, s.name, s.version, s.status, s.tags::text, s.business_id, s.input_digest, s.created_at, "      \
+    "s.updated_at, s.ended_at"
+
+const struct db_statement sql_saga_row = {
+    "saga_row",
+    "select " ROW_COLUMNS " from sagad.saga s where s.shard = $1::int2 and s.id = $2::uuid and s.namespace = $3::text",
+};
+
+const struct db_statement sql_saga_turns = {
+    "saga_turns",
+    "select l.seq, l.at, l.payload from sagad.log l where l.shard = $1::int2 and l.saga = $2::uuid"
+    " and l.seq + l.records - 1 > $3::int8 order by l.seq limit $4::int8",
+};
+
+const struct db_statement sql_saga_by_business_id = {
+    "saga_by_business_id",
+    "select s.id, s.input_digest from sagad.saga s"
+    " where s.shard = $1::int2 and s.business_digest = $2::bytea and s.business_digest is not null",
+};
+
+const struct db_statement sql_saga_by_key = {
+    "saga_by_key",
+    "select k.saga from sagad.operation_key k"
+    " join sagad.saga s on s.shard = sagad.shard_of(k.saga) and s.id = k.saga"
+    " where k.shard = $1::int2 and k.key = $2::uuid and s.namespace = $3::text",
+};
+
+/*
+ * The newest of each shard, merged: ids are in order of time within a shard, and no index has to span shards. $4: only
+ * unfinished ones are wanted, and those are all behind `low`.
+ */
+const struct db_statement sql_saga_list = {
+    "saga_list",
+    "select " ROW_COLUMNS " from sagad.shard h cross join lateral (select * from sagad.saga g"
+    " where g.shard = h.shard and g.id < $1::uuid and g.id >= $2::uuid and g.namespace = $3::text"
+    " and (not $4::bool or (g.ended_at is null"
+    " and g.id >= coalesce(sagad.id_floor(h.low), '00000000-0000-0000-0000-000000000000'::uuid)))"
+    " and ($5::text is null or g.status = $5::text)"
+    " and ($6::text is null or g.name = $6::text)"
+    " and ($7::text is null or g.business_id = $7::text)"
+    " and ($8::text is null or g.tags ->> $8::text = $9::text)"
+    " order by g.id desc limit $10::int8) as s order by s.id desc limit $10::int8",
+};
+
+/* Unfinished sagas lie behind `low`; the bound on the id is the earlier of that and a day ago. */
+const struct db_statement sql_saga_count = {
+    "saga_count",
+    "select s.status, count(*) from sagad.shard h join sagad.saga s on s.shard = h.shard"
+    " and s.id >= coalesce(sagad.id_floor(least(h.low, now() - interval '24 hours')),"
+    " '00000000-0000-0000-0000-000000000000'::uuid)"
+    " where s.namespace = $1::text and (s.ended_at is null or s.ended_at > now() - interval '24 hours')"
+    " group by s.status",
+};
+
+#define ESCALATION_COLUMNS "e.number, e.saga, e.body, e.resolved_at is null"
+
+const struct db_statement sql_escalation_list = {
+    "escalation_list",
+    "select " ESCALATION_COLUMNS " from sagad.shard h cross join lateral (select * from sagad.escalation g"
+    " where g.shard = h.shard and g.number < $1::int8 and g.namespace = $2::text"
+    " and (not $3::bool or g.resolved_at is null) order by g.number desc limit $4::int8) as e"
+    " order by e.number desc limit $4::int8",
+};
+
+const struct db_statement sql_escalation_one = {
+    "escalation_one",
+    "select " ESCALATION_COLUMNS " from sagad.escalation e"
+    " where e.shard = $1::int2 and e.number = $2::int8 and e.namespace = $3::text",
+};
+
+/* --- inbox --- */
+
+const struct db_statement sql_inbox_put = {
+    "inbox_put",
+    "with row as (insert into sagad.inbox (shard, id, saga, kind, payload)"
+    " values ($1::int2, $2::uuid, $3::uuid, $4::text, $5::bytea) on conflict (shard, id) do nothing returning shard)"
+    " select pg_notify('" SQL_INBOX_CHANNEL "', row.shard::text) from row",
+};
+
+const struct db_statement sql_inbox_read = {
+    "inbox_read",
+    "select i.shard, i.id, i.saga, i.kind, i.payload"
+    " from unnest($1::int2[]) as u (shard) cross join lateral (select * from sagad.inbox g"
+    " where g.shard = u.shard order by g.id limit $2::int8) as i order by i.id limit $2::int8",
+};
+
+const struct db_statement sql_inbox_drop = {
+    "inbox_drop",
+    "delete from sagad.inbox where shard = $1::int2 and id = $2::uuid",
+};
+
+/* --- definitions --- */
+
+/* A statement of its own, so that those behind it see what was registered while it waited. */
+const struct db_statement sql_definition_lock = {
+    "definition_lock",
+    "select pg_advisory_xact_lock($1::int4, $2::int4)",
+};
+
+#define PUT(table)                                                                                                     \
+    "with wanted as materialized (select * from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[])"              \
+    " with ordinality as u (namespace, name, identity, body, i)),"                                                     \
+    " newest as materialized (select w.*, n.version as old_version, n.identity as old_identity from wanted w"          \
+    " left join lateral (select t.version, t.identity from sagad." table " t"                                          \
+    " where t.namespace = w.namespace and t.name = w.name order by t.version desc limit 1) as n on true),"             \
+    " made as (insert into sagad." table " (namespace, name, version, identity, body)"                                 \
+    " select n.namespace, n.name, coalesce(n.old_version, 0) + 1, n.identity, n.body from newest n"                    \
+    " where n.old_identity is distinct from n.identity returning 1)"                                                   \
+    " select n.i::int4, case when n.old_identity is distinct from n.identity"                                          \
+    " then coalesce(n.old_version, 0) + 1 else n.old_version end,"                                                     \
+    " n.old_identity is distinct from n.identity from newest n order by n.i"
+
+const struct db_statement sql_definition_put = {"definition_put", PUT("definition")};
+const struct db_statement sql_tool_put = {"tool_put", PUT("tool")};
+
+const struct db_statement sql_definition_notify = {
+    "definition_notify",
+    "select pg_notify('" SQL_DEFINITIONS_CHANNEL "', '')",
+};
+
+const struct db_statement sql_definition_load = {
+    "definition_load",
+    "select 0::int4, namespace, name, version, identity, body, created_at from sagad.tool"
+    " union all select 1::int4, namespace, name, version, identity, body, created_at from sagad.definition"
+    " order by 1, 2, 3, 4",
+};
+
+const struct db_statement sql_definition_state = {
+    "definition_state",
+    "select (select count(*) from sagad.tool) + (select count(*) from sagad.definition)",
+};
+
+const struct db_statement *const sql_hot[] = {
+    &sql_start,      &sql_start_unique,    &sql_lower_low, &sql_log,
+    &sql_log_unique, &sql_key,             &sql_key_unique, &sql_status,
+    &sql_escalation_open, &sql_escalation_resolve, &sql_inbox_consume, &sql_taken,
+    &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
+    &sql_lease_renew, &sql_load,           &sql_load_escalation_max, &sql_saga_row,
+    &sql_saga_turns, &sql_saga_by_business_id, &sql_saga_by_key, &sql_saga_list,
+    &sql_saga_count, &sql_escalation_list, &sql_escalation_one, &sql_inbox_read, &sql_inbox_drop, NULL,
+};

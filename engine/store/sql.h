@@ -1,0 +1,77 @@
+/*
+ * Every statement that the store sends, named; prepared once for each connection. A statement says by its conditions what
+ * it relies on. Tables are described in schema/migrations.
+ */
+#ifndef SAGAD_STORE_SQL_H
+#define SAGAD_STORE_SQL_H
+
+#include "io/db.h"
+
+/* the append, in the order of the pipeline */
+extern const struct db_statement sql_fence;
+extern const struct db_statement sql_start;
+extern const struct db_statement sql_start_unique;      /* with a business id: returns the ids that were new */
+extern const struct db_statement sql_lower_low;
+extern const struct db_statement sql_log;
+extern const struct db_statement sql_log_unique;        /* the same, of starts with a business id: only if the start was new */
+extern const struct db_statement sql_key;
+extern const struct db_statement sql_key_unique;
+extern const struct db_statement sql_status;
+extern const struct db_statement sql_escalation_open;
+extern const struct db_statement sql_escalation_resolve;
+extern const struct db_statement sql_inbox_consume;
+
+/* what is asked about an append */
+extern const struct db_statement sql_taken;             /* who has the business ids */
+extern const struct db_statement sql_epochs;
+extern const struct db_statement sql_end_backend;
+extern const struct db_statement sql_hold_shards;
+extern const struct db_statement sql_look;
+
+/* start-up */
+extern const struct db_statement sql_check_server;
+extern const struct db_statement sql_check_schema;
+
+/* leases */
+extern const struct db_statement sql_lease_table;
+extern const struct db_statement sql_lease_end_backends;
+extern const struct db_statement sql_lease_lock;
+extern const struct db_statement sql_lease_unlock;
+extern const struct db_statement sql_lease_take;
+extern const struct db_statement sql_lease_renew;
+extern const struct db_statement sql_lease_release;
+extern const struct db_statement sql_lease_unlock_all;
+
+/* loads and reads */
+extern const struct db_statement sql_load;
+extern const struct db_statement sql_load_escalation_max;
+extern const struct db_statement sql_saga_row;
+extern const struct db_statement sql_saga_turns;
+extern const struct db_statement sql_saga_by_business_id;
+extern const struct db_statement sql_saga_by_key;
+extern const struct db_statement sql_saga_list;
+extern const struct db_statement sql_saga_count;
+extern const struct db_statement sql_escalation_list;
+extern const struct db_statement sql_escalation_one;
+
+/* inbox */
+extern const struct db_statement sql_inbox_put;
+extern const struct db_statement sql_inbox_read;
+extern const struct db_statement sql_inbox_drop;
+
+/* definitions */
+extern const struct db_statement sql_definition_lock;
+extern const struct db_statement sql_definition_put;    /* kind DEFINITION_SAGA */
+extern const struct db_statement sql_tool_put;          /* kind DEFINITION_TOOL */
+extern const struct db_statement sql_definition_notify;
+extern const struct db_statement sql_definition_load;
+extern const struct db_statement sql_definition_state;  /* changes whenever something was registered */
+
+/* Those that run for every turn or every input: tests hold their plans to the index, whatever the size of the tables. */
+extern const struct db_statement *const sql_hot[];
+
+#define SQL_INBOX_CHANNEL "sagad_inbox"
+#define SQL_DEFINITIONS_CHANNEL "sagad_definitions"
+#define SQL_LEASES_CHANNEL "sagad_leases"
+
+#endif

@@ -1,0 +1,517 @@
+/*
+ * The connections of the store, and whether sagad may run on what is behind them.
+ *
+ * Each connection is checked whenever it is made, in two transactions: what server is it and how durable, then which schema.
+ * The store is ready while a writer and a reader have passed. What cannot get better by waiting (too old, not durable, other schema,
+ * no rights, a pooler) is told once as refused, and nothing is sent any more; everything else is away and tried again.
+ */
+#include "store/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "store/migrate.h"
+#include "store/store_state.h"
+
+enum { RECHECK_MS = 1000, WRITERS_DEFAULT = 2, READERS_DEFAULT = 2, BATCH_MAX_DEFAULT = 500, SECOND_BATCH_MIN_DEFAULT = 200 };
+
+/*
+ * Plans are made once, and for tables of any size: what an empty table invites to (reading all of it, hashing) is switched off.
+ * transaction_timeout exists from PostgreSQL 17 on. The fence needs read committed: after waiting for a takeover it has to see it.
+ */
+const char *const store_setup[] = {
+    "set default_transaction_isolation = 'read committed'",
+    "set search_path = pg_catalog, pg_temp",
+    "set plan_cache_mode = force_generic_plan",
+    "set enable_seqscan = off",
+    "set enable_hashjoin = off",
+    "set enable_mergejoin = off",
+    "set enable_bitmapscan = off",
+    "set jit = off",
+    "set lock_timeout = '5s'",
+    "set idle_in_transaction_session_timeout = '10s'",
+    "select set_config(name, '120s', false) from pg_settings where name = 'transaction_timeout'",
+    NULL,
+};
+
+static const char *const listener_setup[] = {"listen " SQL_INBOX_CHANNEL, "listen " SQL_DEFINITIONS_CHANNEL};
+
+/* --- readiness --- */
+
+static size_t conns_up(const struct store *store, bool writer)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < store->conn_count; i++) {
+        count += store->conns[i].up && store->conns[i].writer == writer;
+    }
+    return count;
+}
+
+void store_tell(struct store *store)
+{
+    bool ready = !store->refused && !store->closing && !store->trouble && conns_up(store, true) > 0 && conns_up(store, false) > 0;
+
+    if (store->closing || store->refused) {
+        store->ready = false;
+        return;
+    }
+    if (ready && !store->ready) {
+        store->ready = true;
+        store->away_told = false;
+        store->away_err.code = ERR_OK;
+        if (store->leases) {
+            leases_store_ready(store->leases);
+        }
+        if (store->options.on_ready) {
+            store->options.on_ready(store, store->options.context);
+        }
+    } else if (!ready && (store->ready || (!store->away_told && store->away_err.code != ERR_OK))) {
+        store->ready = false;
+        store->away_told = true;
+        if (store->options.on_away) {
+            store->options.on_away(store, &store->away_err, store->options.context);
+        }
+    }
+}
+
+bool store_is_ready(const struct store *store)
+{
+    return store->ready;
+}
+
+static void store_refuse(struct store *store, const struct err *err)
+{
+    if (store->refused || store->closing) {
+        return;
+    }
+    store->refused = true;
+    store->ready = false;
+    if (store->options.on_refused) {
+        store->options.on_refused(store, err, store->options.context);
+    }
+}
+
+/* A connection that is no good now and may be later. */
+static void on_recheck(struct timer *timer);
+
+static void conn_later(struct conn *conn, const struct err *err)
+{
+    struct store *store = conn->store;
+
+    conn->up = false;
+    conn->checking = false;
+    store->away_err = *err;
+    timer_start(store->loop, &conn->recheck, RECHECK_MS, on_recheck);
+    store_tell(store);
+}
+
+/* --- the checks --- */
+
+static void copy_text(char *out, size_t out_bytes, struct slice text)
+{
+    size_t len = text.len < out_bytes ? text.len : out_bytes - 1;
+
+    if (text.ptr) {
+        memcpy(out, text.ptr, len);
+    }
+    out[text.ptr ? len : 0] = '\0';
+}
+
+static void on_server(struct db_query *query, const struct db_rows *rows)
+{
+    struct conn_facts *facts = &((struct conn *)query->context)->facts;
+
+    if (db_row_count(rows) != 1) {
+        return;
+    }
+    facts->have = true;
+    facts->backend_pid = (int)db_int(rows, 0, 0);
+    facts->backend_started_us = db_is_null(rows, 0, 1) ? 0 : db_int(rows, 0, 1);
+    copy_text(facts->fsync, sizeof(facts->fsync), db_bytes(rows, 0, 2));
+    copy_text(facts->full_page_writes, sizeof(facts->full_page_writes), db_bytes(rows, 0, 3));
+    copy_text(facts->synchronous_commit, sizeof(facts->synchronous_commit), db_bytes(rows, 0, 4));
+    facts->standby = db_int(rows, 0, 5);
+    facts->timeline = (int)db_int(rows, 0, 6);
+    copy_text(facts->read_only, sizeof(facts->read_only), db_bytes(rows, 0, 7));
+    copy_text(facts->user, sizeof(facts->user), db_bytes(rows, 0, 8));
+    facts->has_table = db_int(rows, 0, 9);
+    facts->has_usage = db_int(rows, 0, 10);
+    copy_text(facts->missing, sizeof(facts->missing), db_bytes(rows, 0, 11));
+}
+
+static void on_schema(struct db_query *query, const struct db_rows *rows)
+{
+    struct conn_facts *facts = &((struct conn *)query->context)->facts;
+
+    if (db_row_count(rows) == 1) {
+        facts->schema_version = db_is_null(rows, 0, 0) ? 0 : (int)db_int(rows, 0, 0);
+        facts->second_pid = (int)db_int(rows, 0, 1);
+    }
+}
+
+static bool check_durable(const struct conn_facts *facts, struct err *err)
+{
+    const struct {
+        const char *name, *value;
+    } settings[] = {{"fsync", facts->fsync}, {"full_page_writes", facts->full_page_writes}, {"synchronous_commit", facts->synchronous_commit}};
+
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        if (strcmp(settings[i].value, "off") == 0) {
+            err_set(err, ERR_CONFIG, "the database runs with %s = off and would lose acknowledged work", settings[i].name);
+            err_detail(err, "a commit that the server confirmed is gone after a crash of it");
+            err_hint(err, "set %s = on, or start with --risk-losing-acknowledged-work", settings[i].name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Two of our connections, or two transactions of one, that are served by one backend and another: sessions do not hold. */
+static bool check_sessions(const struct conn *conn, struct err *err)
+{
+    const struct store *store = conn->store;
+    bool broken = conn->facts.second_pid != 0 && conn->facts.second_pid != conn->facts.backend_pid;
+
+    for (size_t i = 0; i < store->conn_count && !broken; i++) {
+        const struct conn *other = &store->conns[i];
+
+        broken = other != conn && other->up && other->backend_pid == conn->facts.backend_pid &&
+                 other->backend_started_us == conn->facts.backend_started_us;
+    }
+    if (broken) {
+        err_set(err, ERR_CONFIG, "a pooler stands between sagad and PostgreSQL and breaks sessions");
+        err_detail(err, "session locks and notifications do not hold on such connections");
+        err_hint(err, "connect to PostgreSQL directly, or set the pooler to pool_mode = session");
+    }
+    return !broken;
+}
+
+static bool check_schema_there(const struct conn_facts *facts, struct err *err)
+{
+    if (!facts->has_table) {
+        err_set(err, ERR_CONFIG, "the database has no sagad schema yet");
+        err_hint(err, "run `sagad migrate` with the same --database");
+    } else if (!facts->has_usage) {
+        err_set(err, ERR_CONFIG, "the database role %s may not use the schema sagad", facts->user);
+        err_hint(err, "grant usage on schema sagad to %s, or connect as the role that ran `sagad migrate`", facts->user);
+    } else if (facts->missing[0]) {
+        err_set(err, ERR_CONFIG, "the database role %s lacks rights in the schema sagad", facts->user);
+        err_detail(err, "%s", facts->missing);
+        err_hint(err, "grant them, or connect as the role that ran `sagad migrate`");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static bool check_version(const struct conn_facts *facts, struct err *err)
+{
+    if (facts->schema_version > migrate_newest()) {
+        err_set(err, ERR_CONFIG, "the schema of the database is newer than this program");
+        err_hint(err, "run the sagad that is as new as the schema");
+    } else if (facts->schema_version < migrate_newest()) {
+        err_set(err, ERR_CONFIG, "the schema of the database is older than this program");
+        err_hint(err, "run `sagad migrate` with the same --database");
+    } else {
+        return true;
+    }
+    err_detail(err, "schema version %d, and this program knows %d", facts->schema_version, migrate_newest());
+    return false;
+}
+
+static void conn_submit(struct conn *conn, const struct db_statement *statement,
+                        void (*on_rows)(struct db_query *, const struct db_rows *), void (*done)(struct db_transaction *))
+{
+    arena_reset(&conn->arena);
+    conn->check_query = (struct db_query){.statement = statement, .on_rows = on_rows, .context = conn};
+    memset(&conn->check, 0, sizeof(conn->check));
+    conn->check.queries = &conn->check_query;
+    conn->check.count = 1;
+    conn->check.read_only = true;
+    conn->check.done = done;
+    db_submit(conn->db, &conn->check);
+}
+
+/* The check itself was refused. */
+static void conn_check_failed(struct conn *conn)
+{
+    struct err err = conn->check.err;
+
+    conn->checking = false;
+    if (!conn->check.sqlstate[0] || conn->store->closing) {
+        return; /* the connection is gone, and comes again */
+    }
+    if (strcmp(conn->check.sqlstate, "42P05") == 0 || strcmp(conn->check.sqlstate, "26000") == 0) {
+        err_set(&err, ERR_CONFIG, "a pooler stands between sagad and PostgreSQL and breaks sessions");
+        err_hint(&err, "connect to PostgreSQL directly, or set the pooler to pool_mode = session");
+        store_refuse(conn->store, &err);
+        return;
+    }
+    (void)err_context(&err, "checking the database");
+    conn_later(conn, &err);
+}
+
+static void on_schema_checked(struct db_transaction *transaction)
+{
+    struct conn *conn = container_of(transaction, struct conn, check);
+    struct store *store = conn->store;
+    struct err err = {.code = ERR_OK};
+
+    if (transaction->outcome != DB_COMMITTED || store->closing) {
+        conn_check_failed(conn);
+        return;
+    }
+    conn->checking = false;
+    if (!check_version(&conn->facts, &err) || !check_sessions(conn, &err)) {
+        store_refuse(store, &err);
+        return;
+    }
+    conn->backend_pid = conn->facts.backend_pid;
+    conn->backend_started_us = conn->facts.backend_started_us;
+    conn->up = true;
+    store_tell(store);
+    if (conn->writer) {
+        appends_conn_up(conn);
+        return;
+    }
+    loads_run(store);
+    jobs_run(store);
+    if (conn == &store->conns[store->writer_count]) { /* notifications may have been missed while it was away */
+        inbox_conn_up(store);
+        definitions_conn_up(store);
+    }
+}
+
+static void on_server_checked(struct db_transaction *transaction)
+{
+    struct conn *conn = container_of(transaction, struct conn, check);
+    struct store *store = conn->store;
+    struct conn_facts *facts = &conn->facts;
+    struct err err = {.code = ERR_OK};
+    int version;
+
+    if (transaction->outcome != DB_COMMITTED || store->closing || !facts->have) {
+        conn_check_failed(conn);
+        return;
+    }
+    version = db_server_version(conn->db);
+    if (version < STORE_SERVER_LEAST) {
+        err_set(&err, ERR_CONFIG, "PostgreSQL %d is too old", version / 10000);
+        err_hint(&err, "use PostgreSQL 15 or newer");
+        store_refuse(store, &err);
+    } else if (!store->options.risk_losing_acknowledged_work && !check_durable(facts, &err)) {
+        store_refuse(store, &err);
+    } else if (facts->standby || strcmp(facts->read_only, "on") == 0) {
+        err_set(&err, ERR_STORE, facts->standby ? "this PostgreSQL is a standby" : "this PostgreSQL takes no writes");
+        err_hint(&err, "name all servers in --database, and target_session_attrs=read-write");
+        conn_later(conn, &err);
+    } else if (facts->timeline < store->timeline) {
+        err_set(&err, ERR_STORE, "this PostgreSQL is an old primary");
+        err_detail(&err, "its timeline is %d, and sagad has seen %d", facts->timeline, store->timeline);
+        err_hint(&err, "stop that server");
+        conn_later(conn, &err);
+    } else if (!check_schema_there(facts, &err)) {
+        store_refuse(store, &err);
+    } else {
+        store->timeline = facts->timeline;
+        conn_submit(conn, &sql_check_schema, on_schema, on_schema_checked);
+    }
+}
+
+static void conn_check(struct conn *conn)
+{
+    if (conn->checking || conn->store->closing || conn->store->refused) {
+        return;
+    }
+    conn->checking = true;
+    memset(&conn->facts, 0, sizeof(conn->facts));
+    conn_submit(conn, &sql_check_server, on_server, on_server_checked);
+}
+
+static void on_recheck(struct timer *timer)
+{
+    struct conn *conn = container_of(timer, struct conn, recheck);
+
+    if (db_state(conn->db) == DB_READY) {
+        conn_check(conn);
+    }
+}
+
+/* --- connections --- */
+
+static void on_state(struct db *db, enum db_state state, const struct err *err, void *context)
+{
+    struct conn *conn = context;
+    struct store *store = conn->store;
+
+    (void)db;
+    switch (state) {
+    case DB_READY:
+        conn_check(conn);
+        break;
+    case DB_LOST:
+        conn->up = false;
+        conn->checking = false;
+        timer_stop(store->loop, &conn->recheck);
+        if (err) {
+            store->away_err = *err;
+            store->away_err.code = ERR_STORE;
+        }
+        store_tell(store);
+        break;
+    case DB_CONNECTING:
+    case DB_CLOSED:
+        break;
+    }
+}
+
+static void on_notify(struct db *db, struct slice channel, struct slice payload, void *context)
+{
+    struct store *store = ((struct conn *)context)->store;
+
+    (void)db;
+    if (slice_is(channel, SQL_INBOX_CHANNEL)) {
+        inbox_notified(store, payload);
+    } else if (slice_is(channel, SQL_DEFINITIONS_CHANNEL)) {
+        definitions_notified(store);
+    }
+}
+
+void store_name_connection(const struct store *store, const char *what, char out[64])
+{
+    (void)snprintf(out, 64, "sagad/%s/%s", store->instance, what);
+}
+
+static void conn_open(struct store *store, size_t i)
+{
+    struct conn *conn = &store->conns[i];
+    const char *setup[COUNT_OF(store_setup) + COUNT_OF(listener_setup)];
+    size_t count = 0;
+
+    conn->store = store;
+    conn->writer = i < store->writer_count;
+    arena_init(&conn->arena, 256);
+    store_name_connection(store, conn->writer ? "writer" : "reader", conn->name);
+    for (size_t s = 0; store_setup[s]; s++) {
+        setup[count++] = store_setup[s];
+    }
+    for (size_t s = 0; i == store->writer_count && s < COUNT_OF(listener_setup); s++) {
+        setup[count++] = listener_setup[s];
+    }
+    setup[count] = NULL;
+    conn->db = db_open(store->loop, &(struct db_options){
+                                        .dsn = store->options.dsn,
+                                        .application_name = conn->name,
+                                        .setup = setup,
+                                        .reconnect = true,
+                                        .on_state = on_state,
+                                        .on_notify = on_notify,
+                                        .context = conn,
+                                    });
+    store->dbs_open++;
+}
+
+struct conn *store_reader(struct store *store)
+{
+    struct conn *best = NULL;
+
+    for (size_t i = store->writer_count; i < store->conn_count; i++) {
+        struct conn *conn = &store->conns[i];
+
+        if (conn->up && db_state(conn->db) == DB_READY && (!best || db_pending(conn->db) < db_pending(best->db))) {
+            best = conn;
+        }
+    }
+    return store->refused ? NULL : best;
+}
+
+/* --- life --- */
+
+static int within(int value, int otherwise, int max)
+{
+    return value <= 0 ? otherwise : value > max ? max : value;
+}
+
+struct store *store_open(struct loop *loop, const struct store_options *options)
+{
+    struct store *store = memory_alloc(sizeof(*store));
+    uint8_t random[8];
+
+    store->loop = loop;
+    store->options = *options;
+    arena_init(&store->arena, 1024);
+    store->options.dsn = arena_text(&store->arena, slice_of(options->dsn ? options->dsn : ""));
+    if (store->options.batch_max == 0) {
+        store->options.batch_max = BATCH_MAX_DEFAULT;
+    }
+    if (store->options.second_batch_min == 0) {
+        store->options.second_batch_min = SECOND_BATCH_MIN_DEFAULT;
+    }
+    store->writer_count = (size_t)within(options->writers, WRITERS_DEFAULT, STORE_WRITERS_MAX);
+    store->conn_count = store->writer_count + (size_t)within(options->readers, READERS_DEFAULT, STORE_READERS_MAX);
+    CHECK(random_bytes(random, sizeof(random)));
+    for (size_t i = 0; i < sizeof(random); i++) {
+        (void)snprintf(store->instance + 2 * i, 3, "%02x", random[i]);
+    }
+    list_init(&store->loads);
+    list_init(&store->jobs);
+    appends_init(store);
+    for (size_t i = 0; i < store->conn_count; i++) {
+        conn_open(store, i);
+    }
+    return store;
+}
+
+static void on_all_closed(struct deferred *deferred)
+{
+    struct store *store = container_of(deferred, struct store, closer);
+    void (*on_closed)(void *context) = store->on_closed;
+    void *context = store->closed_context;
+
+    loads_stop(store);
+    jobs_stop(store);
+    appends_stop(store);
+    appends_fini(store);
+    for (size_t i = 0; i < store->conn_count; i++) {
+        arena_fini(&store->conns[i].arena);
+    }
+    leases_free(store->leases);
+    arena_fini(&store->inbox.arena);
+    arena_fini(&store->arena);
+    free(store);
+    if (on_closed) {
+        on_closed(context);
+    }
+}
+
+static void on_db_closed(void *context)
+{
+    struct store *store = context;
+
+    store->dbs_open--;
+    if (store->dbs_open == 0) {
+        loop_defer(store->loop, &store->closer, on_all_closed);
+    }
+}
+
+void store_close(struct store *store, void (*on_closed)(void *context), void *context)
+{
+    CHECK(!store->closing);
+    store->closing = true;
+    store->ready = false;
+    store->on_closed = on_closed;
+    store->closed_context = context;
+    inbox_stop(store);
+    definitions_stop(store);
+    if (store->leases) {
+        leases_close(store->leases);
+    }
+    for (size_t i = 0; i < store->conn_count; i++) {
+        timer_stop(store->loop, &store->conns[i].recheck);
+        db_close(store->conns[i].db, on_db_closed, store);
+    }
+}

@@ -1,0 +1,275 @@
+/*
+ * What the engine asks of PostgreSQL, in words of the domain: appends, leases, loads, reads.
+ *
+ * Each request lies in its owner and stays there until its `done` was called, exactly once, on the loop's thread and never inside
+ * the call that made it. The store hides lost connections: an append whose COMMIT lost its answer is looked for and, when it is
+ * certainly not there, appended again; `done` comes when the truth is known. While the database is away appends wait.
+ */
+#ifndef SAGAD_STORE_STORE_H
+#define SAGAD_STORE_STORE_H
+
+#include "base/arena.h"
+#include "base/errors.h"
+#include "base/id.h"
+#include "core/record.h"
+#include "core/saga.h"
+#include "io/loop.h"
+
+#define SHARD_COUNT 64
+
+struct store;
+
+struct store_options {
+    const char *dsn;
+    int writers;               /* connections for appends; default 2, about the cores of the database */
+    int readers;               /* default 2 */
+    size_t batch_max;          /* turns in one transaction; default 500 */
+    size_t second_batch_min;   /* another batch leaves while one is under way only when so many wait; default 200 */
+    bool risk_losing_acknowledged_work; /* accept fsync=off and its like */
+    void (*on_ready)(struct store *store, void *context);                       /* connected, checked, schema in order; again after each loss */
+    void (*on_away)(struct store *store, const struct err *err, void *context); /* the database does not answer; it is tried again */
+    void (*on_refused)(struct store *store, const struct err *err, void *context); /* it answers, and sagad must not run on it: too old, not durable, other schema */
+    void *context;
+};
+
+struct store *store_open(struct loop *loop, const struct store_options *options);
+void store_close(struct store *store, void (*on_closed)(void *context), void *context);
+bool store_is_ready(const struct store *store);
+size_t store_appends_waiting(const struct store *store); /* and under way */
+
+/* --- append: one turn of one saga --- */
+
+struct append_start { /* with the first turn */
+    struct slice namespace, saga_name, tags /* JSON or none */;
+    uint32_t version;
+    struct slice business_id;       /* SLICE_NONE: none */
+    struct digest business_digest;  /* of namespace, saga name and business id */
+    struct digest input_digest;     /* canonical input */
+};
+
+struct append_escalation { /* a record escalation.opened or .resolved of this turn */
+    uint64_t number;
+    bool opened;                    /* else resolved */
+    struct slice step, reason, body /* JSON of the escalation as the API shows it */;
+};
+
+struct append {
+    struct saga_id saga;
+    struct slice namespace;
+    uint32_t shard;
+    int64_t epoch;                  /* of the lease under which the turn was decided */
+    int64_t at_ms;
+    uint64_t first_seq;
+    uint32_t record_count;
+    struct slice payload;           /* JSON array of the records' text forms; borrowed until done */
+    const struct op_key *new_keys;  /* operations that this turn makes known for the first time */
+    uint32_t new_key_count;
+    const struct append_start *start; /* NULL but for the first turn */
+    bool status_changed;            /* status below is not what it was before the turn */
+    enum saga_status status;
+    bool ended;
+    int64_t started_ms;             /* of the saga */
+    const struct append_escalation *escalations;
+    uint32_t escalation_count;
+    bool from_inbox;                /* removes this inbox row in the same transaction */
+    struct uuid inbox_id;
+
+    enum err_code code;             /* out: ERR_OK, ERR_FENCED, ERR_CONFLICT (start: the business id is taken), ERR_CORRUPT (refused as data; nothing happened) */
+    struct err err;                 /* out */
+    struct saga_id existing;        /* out, with ERR_CONFLICT */
+    struct digest existing_input;   /* out, with ERR_CONFLICT */
+    void (*done)(struct append *append);
+
+    struct list_link link;          /* the store's */
+    int tries;                      /* the store's */
+};
+
+/* At most one append of a saga may be under way. Appends ready in the same turn of the loop share a commit. */
+void store_append(struct store *store, struct append *append);
+
+/* --- leases --- */
+
+struct leases;
+
+struct lease_options {
+    int64_t ttl_ms;                 /* default 10 s; renewed each third of it */
+    int64_t margin_ms;              /* sends stop so long before the end; default a fifth */
+    const char *engine_name;        /* shown to people */
+    void (*on_gained)(uint32_t shard, int64_t epoch, void *context); /* load its sagas */
+    void (*on_lost)(uint32_t shard, int64_t epoch, void *context);   /* drop its sagas at once, write nothing */
+    /* Asked at each renewal: no unfinished saga of this shard has an id made before this instant, but those in open_saga. */
+    int64_t (*oldest_unfinished_ms)(uint32_t shard, void *context);
+    void *context;
+};
+
+struct leases *leases_start(struct store *store, const struct lease_options *options);
+void leases_release(struct leases *leases, void (*done)(void *context), void *context); /* gives all up: another engine can take over at once */
+bool lease_is_held(const struct leases *leases, uint32_t shard, int64_t *epoch);
+bool lease_allows_send(const struct leases *leases, uint32_t shard); /* reads CLOCK_BOOTTIME now; ask right before a call leaves */
+void leases_report_fenced(struct leases *leases, uint32_t shard, int64_t epoch); /* an append was refused: on_lost follows */
+void leases_write_json(struct leases *leases, struct buffer *out); /* array of {engine, shards, epoch range, expires_at} from the table as last read */
+
+/* --- loading the unfinished sagas of a shard --- */
+
+struct stored_turn {
+    uint64_t first_seq;
+    int64_t at_ms;
+    struct slice payload;           /* borrowed during the callback, or in the request's arena */
+};
+
+struct shard_load {
+    uint32_t shard;
+    void (*on_saga)(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count);
+    void (*done)(struct shard_load *load);
+    enum err_code code;             /* out */
+    struct err err;                 /* out */
+    uint64_t escalation_number_max; /* out: the highest number this shard has given */
+    void *context;
+    void *internal;
+};
+void store_load_shard(struct store *store, struct shard_load *load);
+
+/* --- inbox: inputs from outside that reached an engine which does not own the shard --- */
+
+struct inbox_row {
+    struct uuid id;
+    uint32_t shard;
+    struct saga_id saga;
+    struct slice kind;              /* "start", "abort", "resolve" */
+    struct slice payload;           /* JSON */
+};
+
+struct inbox_put {
+    struct inbox_row row;           /* in; id may be nil, then it is made */
+    enum err_code code;
+    struct err err;
+    void (*done)(struct inbox_put *put);
+    void *internal;
+};
+void store_inbox_put(struct store *store, struct inbox_put *put); /* durable when done; the owner is notified */
+
+/* `on_rows` is called with rows of shards in `shards` (a bit set) when there are some: after a notification, and by a slow poll. Rows come again until consumed by an append or store_inbox_drop(). */
+void store_inbox_watch(struct store *store, uint64_t shards, void (*on_rows)(const struct inbox_row *rows, size_t count, void *context), void *context);
+void store_inbox_drop(struct store *store, uint32_t shard, const struct uuid *id); /* its input was refused or came too late */
+
+/* --- reads; each answers in the arena of its request --- */
+
+struct store_read {
+    struct arena *arena;
+    enum err_code code;             /* out: ERR_OK, ERR_NOT_FOUND, ERR_STORE */
+    struct err err;                 /* out */
+    void (*done)(struct store_read *read);
+    void *context;
+    void *internal;
+};
+
+struct saga_row { /* of the table saga */
+    struct saga_id id;
+    struct slice namespace, saga_name, business_id, tags;
+    uint32_t version;
+    enum saga_status status;
+    int64_t created_ms, updated_ms, ended_ms /* 0: not ended */;
+    struct digest input_digest;
+};
+
+struct read_saga { /* the row and the whole log of a saga; ERR_NOT_FOUND also for another namespace */
+    struct store_read read;
+    struct saga_id id;              /* in */
+    struct slice namespace;         /* in */
+    uint64_t after_seq;             /* in: turns that hold a record beyond this */
+    size_t turns_max;               /* in; 0: all */
+    struct saga_row row;            /* out */
+    struct stored_turn *turns;      /* out */
+    size_t turn_count;              /* out */
+};
+void store_read_saga(struct store *store, struct read_saga *read);
+
+struct find_saga { /* by business id */
+    struct store_read read;
+    struct digest business_digest;  /* in */
+    uint32_t shard;                 /* in */
+    struct saga_id id;              /* out */
+    struct digest input_digest;     /* out */
+};
+void store_find_saga(struct store *store, struct find_saga *find);
+
+struct find_operation { /* which saga has this key */
+    struct store_read read;
+    struct op_key key;              /* in */
+    struct slice namespace;         /* in */
+    struct saga_id id;              /* out */
+};
+void store_find_operation(struct store *store, struct find_operation *find);
+
+struct list_sagas { /* newest first */
+    struct store_read read;
+    struct slice namespace;                             /* in */
+    bool has_status;                                    /* in */
+    enum saga_status status;                            /* in */
+    struct slice saga_name, business_id;                /* in; SLICE_NONE: any */
+    struct slice tag_name, tag_value;                   /* in */
+    int64_t since_ms, until_ms;                         /* in; 0: any */
+    struct uuid before;                                 /* in; nil: from the newest */
+    size_t limit;                                       /* in */
+    struct saga_row *rows;                              /* out */
+    size_t count;                                       /* out */
+};
+void store_list_sagas(struct store *store, struct list_sagas *list);
+
+struct escalation_row {
+    uint64_t number;
+    struct saga_id saga;
+    struct slice body;              /* JSON as the API shows it */
+    bool open;
+};
+struct list_escalations { /* newest first; or one by number */
+    struct store_read read;
+    struct slice namespace;         /* in */
+    bool open_only;                 /* in */
+    uint64_t number;                /* in; 0: many */
+    uint64_t before;                /* in; 0: from the newest */
+    size_t limit;                   /* in */
+    struct escalation_row *rows;    /* out */
+    size_t count;                   /* out */
+};
+void store_list_escalations(struct store *store, struct list_escalations *list);
+
+struct count_sagas { /* by status, over a namespace */
+    struct store_read read;
+    struct slice namespace;
+    int64_t counts[SAGA_STATUS_COUNT]; /* out; ended ones over the last 24 h */
+};
+void store_count_sagas(struct store *store, struct count_sagas *count);
+
+/* --- definitions --- */
+
+struct definition_row {
+    struct slice namespace;
+    enum definition_kind kind;
+    struct slice name, body;
+    uint32_t version;
+    struct digest identity;
+    int64_t created_ms;
+};
+struct load_definitions { /* all of them, or those of one name: the engine keeps them in memory */
+    struct store_read read;
+    struct definition_row *rows;    /* out */
+    size_t count;                   /* out */
+};
+void store_load_definitions(struct store *store, struct load_definitions *load);
+
+struct put_definitions { /* all or nothing; a new version where the identity differs from the newest one's */
+    struct store_read read;
+    struct definition_row *rows;    /* in; out: version */
+    bool *created;                  /* out: one a row */
+    size_t count;
+};
+void store_put_definitions(struct store *store, struct put_definitions *put);
+void store_watch_definitions(struct store *store, void (*changed)(void *context), void *context); /* another engine registered some */
+
+/* --- blocking: `sagad migrate` and start-up --- */
+
+/* Bring the schema up to date: forward only, under an advisory lock, safe to run twice and by two at once. Reports each step to `progress`, may be NULL. */
+MUST_USE enum err_code migrate(const char *dsn, void (*progress)(const char *line), struct err *err);
+
+#endif

@@ -1,0 +1,246 @@
+/*
+ * What the files of store/ share: the connections, the appends that wait, the batches.
+ *
+ * store.c keeps the connections and says whether the store is ready; append.c makes batches of appends; append_resolve.c
+ * finds out what came of a batch whose answer was lost; read.c carries the transactions of all other requests.
+ */
+#ifndef SAGAD_STORE_STORE_STATE_H
+#define SAGAD_STORE_STORE_STATE_H
+
+#include "base/list.h"
+#include "io/db.h"
+#include "store/sql.h"
+#include "store/store.h"
+
+#define STORE_WRITERS_MAX 8
+#define STORE_READERS_MAX 8
+#define STORE_CONNS_MAX (STORE_WRITERS_MAX + STORE_READERS_MAX)
+#define STORE_SERVER_LEAST 150000
+#define STORE_ADVISORY_SHARDS 0x53474144      /* class of the advisory locks of shards: "SGAD" */
+#define STORE_ADVISORY_DEFINITIONS 0x53474145 /* and of registering definitions */
+#define STORE_INSTANCE_BYTES 17
+
+struct conn;
+struct batch;
+
+/* --- connections (store.c) --- */
+
+struct conn_facts { /* what a connection's checks found */
+    bool have;
+    int backend_pid, timeline;
+    int64_t backend_started_us;
+    char fsync[8], full_page_writes[8], synchronous_commit[16], read_only[8], user[80], missing[240];
+    bool standby, has_table, has_usage;
+    int schema_version, second_pid;
+};
+
+struct conn {
+    struct store *store;
+    struct db *db;
+    bool writer;
+    bool up;                  /* connected and all checks passed */
+    bool checking;
+    int backend_pid;          /* of this connection, while up */
+    int64_t backend_started_us;
+    char name[64];
+    struct arena arena;       /* of the check */
+    struct db_transaction check;
+    struct db_query check_query;
+    struct conn_facts facts;
+    struct timer recheck;
+    struct batch *batch;      /* of a writer */
+};
+
+/* --- appends (append.c, append_batch.c, append_resolve.c) --- */
+
+enum batch_phase {
+    BATCH_IDLE,
+    BATCH_SENT,      /* the append itself */
+    BATCH_TAKEN,     /* asking whose the business ids are */
+    BATCH_EPOCHS,    /* it was fenced: asking which shards are lost */
+    BATCH_LOST,      /* nobody knows what came of it: waiting for a connection, or for the time of the next try */
+    BATCH_ENDING,    /* making sure that the old backend is gone */
+    BATCH_LOOKING    /* reading the log */
+};
+
+#define BATCH_QUERIES_MAX 12
+#define BATCH_BYTES_MAX (4u << 20)    /* of payloads in one transaction, if it has more than one append */
+
+struct batch { /* a writer has one, again and again */
+    struct store *store;
+    struct conn *conn;
+    enum batch_phase phase;
+    struct arena arena;
+    struct append **items;
+    bool *refused;            /* of items: starts whose business id was taken */
+    size_t count, capacity;
+    struct db_query queries[BATCH_QUERIES_MAX];
+    size_t query_count;
+    struct db_transaction transaction;
+    size_t unique_cursor;     /* where the last id that came back was found */
+    int64_t sent_us;
+    int backend_pid;          /* who has it, should the answer be lost */
+    int64_t backend_started_us;
+    bool backend_gone;
+    int64_t backends_left;    /* answer of sql_end_backend */
+    struct timer again;
+    bool *found;              /* answers of sql_look and sql_epochs, one an item */
+    int64_t epochs[SHARD_COUNT];
+};
+
+/* --- the inbox (inbox.c) --- */
+
+#define CONSUMED_MAX 1024
+
+struct inbox_watch {
+    void (*on_rows)(const struct inbox_row *rows, size_t count, void *context);
+    void *context;
+    uint64_t shards;
+    struct timer poll;
+    bool polling, again, stale; /* stale: too much was consumed meanwhile to tell rows from ghosts */
+    struct arena arena;
+    struct db_transaction transaction;
+    struct db_query query;
+    struct inbox_row *rows;
+    size_t row_count;
+    struct uuid consumed[CONSUMED_MAX]; /* since the poll under way was sent */
+    size_t consumed_count;
+};
+
+/* --- definitions (definitions.c) --- */
+
+struct definition_watch {
+    void (*changed)(void *context);
+    void *context;
+    struct timer poll;
+    bool polling, primed;
+    int64_t state, state_read;
+    struct db_transaction transaction;
+    struct db_query query;
+};
+
+struct store {
+    struct loop *loop;
+    struct store_options options;
+    struct arena arena;                 /* texts of the options */
+    char instance[STORE_INSTANCE_BYTES]; /* random; in the name of each connection */
+    struct conn conns[STORE_CONNS_MAX]; /* writers, then readers; the first reader listens */
+    size_t conn_count, writer_count;
+    int timeline;                       /* the highest seen */
+
+    bool ready, refused, closing;
+    bool away_told;
+    struct err away_err;
+
+    struct list waiting;                /* appends */
+    struct list suspects;               /* of batches refused as data: groups that are tried apart; `tries` is the size of the group */
+    size_t append_count;
+    size_t batches_sent;                /* under way */
+    struct loop_hook hook;
+    struct timer pause;                 /* nothing is sent while it runs: after a deadlock and the like */
+    bool trouble;                       /* the database answers and takes no appends: one batch at a time is tried */
+    bool trouble_may_try;
+    int trouble_count;
+    struct timer trouble_timer;
+    int64_t low_ms[SHARD_COUNT];        /* the highest low that a renewal may have set; 0: none */
+
+    struct list loads;                  /* shard loads that wait for a connection */
+    struct list jobs;                   /* and writing requests whose answer was lost */
+    struct inbox_watch inbox;
+    struct definition_watch definitions;
+    struct leases *leases;
+
+    size_t dbs_open;
+    void (*on_closed)(void *context);
+    void *closed_context;
+    struct deferred closer;
+};
+
+/* store.c */
+extern const char *const store_setup[];       /* of writers, readers and the lease connection */
+void store_name_connection(const struct store *store, const char *what, char out[64]);
+void store_tell(struct store *store);         /* readiness may have changed: tell the owner */
+struct conn *store_reader(struct store *store); /* the least busy one that is up, or NULL */
+
+/* append.c */
+void appends_init(struct store *store);
+void appends_stop(struct store *store);       /* ends what waits with ERR_STOPPING */
+void appends_fini(struct store *store);
+void appends_conn_up(struct conn *conn);
+int64_t appends_oldest_start_ms(const struct store *store, uint32_t shard); /* of starts not yet durable; INT64_MAX: none */
+void append_complete(struct store *store, struct append *append, enum err_code code);
+void append_again(struct store *store, struct append *append); /* it certainly did not happen */
+void batch_finish(struct batch *batch);       /* it holds no append any more */
+void batch_submit(struct batch *batch, enum batch_phase phase, bool read_only);
+void store_pause(struct store *store, int64_t ms);
+void store_trouble(struct store *store, const struct err *err); /* the database refuses appends */
+
+/* append_batch.c */
+uint32_t store_key_shard(const struct op_key *key); /* where operation_key has it */
+void batch_build(struct batch *batch);
+struct db_args *batch_query(struct batch *batch, const struct db_statement *statement, void (*on_rows)(struct db_query *, const struct db_rows *));
+void batch_clear_queries(struct batch *batch);
+
+/* append_resolve.c */
+void batch_ask_taken(struct batch *batch);
+void batch_taken_done(struct batch *batch);
+void batch_ask_epochs(struct batch *batch);
+void batch_epochs_done(struct batch *batch);
+void batch_lost(struct batch *batch);         /* its answer was lost */
+void batch_resolve(struct batch *batch);      /* the next step, if there is a connection */
+void batch_ending_done(struct batch *batch);
+void batch_looking_done(struct batch *batch);
+
+/* lease.c */
+void leases_store_ready(struct leases *leases);
+void leases_close(struct leases *leases);     /* store_close() */
+void leases_free(struct leases *leases);      /* accepts NULL */
+
+/* load.c */
+void loads_run(struct store *store);
+void loads_stop(struct store *store);
+
+/* inbox.c */
+void inbox_conn_up(struct store *store);
+void inbox_notified(struct store *store, struct slice payload);
+void inbox_consumed(struct store *store, const struct uuid *id);
+void inbox_stop(struct store *store);
+
+/* definitions.c */
+void definitions_conn_up(struct store *store);
+void definitions_notified(struct store *store);
+void definitions_stop(struct store *store);
+
+/* --- carrying a request over a reader (read.c) --- */
+
+#define JOB_QUERIES_MAX 5
+
+struct job { /* lies in the request's arena */
+    struct store *store;
+    struct arena *arena;
+    void *request;
+    struct db_query queries[JOB_QUERIES_MAX];
+    size_t query_count;
+    struct db_transaction transaction;
+    struct deferred deferred;
+    struct list_link link;             /* in store->jobs: its answer was lost, and it waits for a connection */
+    bool writes;                       /* done again when its answer was lost: it is made so that a repeat does no harm */
+    int tries;
+    bool found;                        /* set by on_rows; a request for one thing ends with ERR_NOT_FOUND without it */
+    bool wants_one;
+    enum err_code code;                /* out */
+    struct err err;                    /* out */
+    void (*finish)(struct job *job);   /* always; tells the request's owner */
+};
+
+struct job *job_new(struct store *store, struct arena *arena, void *request, void (*finish)(struct job *job));
+struct db_args *job_query(struct job *job, const struct db_statement *statement, void (*on_rows)(struct db_query *, const struct db_rows *));
+void job_submit(struct job *job);
+void jobs_run(struct store *store);
+void jobs_stop(struct store *store);
+
+/* The common end of requests that are a struct store_read. */
+struct job *read_job(struct store *store, struct store_read *read, void *request);
+void read_row(const struct db_rows *rows, size_t row, struct arena *arena, struct saga_row *out); /* columns of sql_saga_row */
+
+#endif

@@ -1,0 +1,106 @@
+/* The child process that tests of the API speak to; see api_host.h. */
+#include "tests/api/api_host.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "tests/lib/fake_engine.h"
+
+struct serving {
+    struct loop *loop;
+    struct engine *engine;
+    struct api *api;
+    bool away;
+};
+
+static void on_usr1(void *context)
+{
+    fake_engine_end_all(((struct serving *)context)->engine);
+}
+
+static void on_usr2(void *context)
+{
+    struct serving *serving = context;
+
+    serving->away = !serving->away;
+    fake_engine_set_away(serving->engine, serving->away);
+}
+
+static void on_stopped(void *context)
+{
+    loop_stop(((struct serving *)context)->loop);
+}
+
+static void on_term(void *context)
+{
+    struct serving *serving = context;
+
+    api_stop(serving->api, on_stopped, serving);
+}
+
+void api_host_serve(const struct api_options *options, int port_fd)
+{
+    struct serving serving = {.loop = loop_new()};
+    struct api_options own = *options;
+    struct err err = {0};
+
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
+    own.listen = own.listen ? own.listen : "127.0.0.1:0";
+    serving.engine = fake_engine_new(serving.loop);
+    serving.api = api_start(serving.loop, serving.engine, &own, &err);
+    if (!serving.api) {
+        err_print(&err, "api_host");
+        fake_engine_free(serving.engine);
+        loop_free(serving.loop);
+        exit(2);
+    }
+    loop_on_signal(serving.loop, SIGUSR1, on_usr1, &serving);
+    loop_on_signal(serving.loop, SIGUSR2, on_usr2, &serving);
+    loop_on_signal(serving.loop, SIGTERM, on_term, &serving);
+    if (dprintf(port_fd, "%u\n", api_port(serving.api)) < 0) {
+        exit(3);
+    }
+    loop_run(serving.loop);
+    fake_engine_free(serving.engine);
+    loop_free(serving.loop);
+    exit(0);
+}
+
+struct api_host api_host_start(const struct api_options *options)
+{
+    struct api_host host = {0};
+    int ends[2];
+    char text[16] = "";
+
+    CHECK(pipe(ends) == 0);
+    host.pid = fork();
+    CHECK(host.pid >= 0);
+    if (host.pid == 0) {
+        const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+
+        for (size_t i = 0; i < COUNT_OF(signals); i++) {
+            (void)signal(signals[i], SIG_DFL); /* the test runner's would go on with the parent's tests in here */
+        }
+        (void)close(ends[0]);
+        api_host_serve(options, ends[1]);
+    }
+    (void)close(ends[1]);
+    if (read(ends[0], text, sizeof(text) - 1) > 0) {
+        host.port = (uint16_t)strtoul(text, NULL, 10);
+    }
+    (void)close(ends[0]);
+    return host;
+}
+
+int api_host_stop(struct api_host *host)
+{
+    int status = 0;
+
+    (void)kill(host->pid, SIGTERM); /* gone already: waitpid tells */
+    CHECK(waitpid(host->pid, &status, 0) == host->pid);
+    return status;
+}

@@ -1,0 +1,181 @@
+// Holds every answer of a walk over the API against schema/openapi.json.
+//
+//   node check_openapi.mjs OPENAPI_JSON PROGRAM|URL [TOKEN]
+//
+// PROGRAM serves the API and prints its port; a URL is a service that runs already (the real one, in the integration tests).
+// ajv comes from npm; tools/test installs it, NODE_MODULES says where.
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+
+const [openapiPath, target, token] = process.argv.slice(2)
+let Ajv
+try {
+  Ajv = createRequire((process.env.NODE_MODULES ?? process.cwd()) + '/here.js')('ajv/dist/2020').default
+} catch {
+  console.log('skipped: ajv is not installed (tools/test does it)')
+  process.exit(77)
+}
+
+const openapi = JSON.parse(readFileSync(openapiPath, 'utf8'))
+const ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false })
+ajv.addSchema(openapi, 'openapi')
+const validators = new Map()
+const validator = (pointer) => {
+  if (!validators.has(pointer)) validators.set(pointer, ajv.compile({ $ref: 'openapi#' + pointer }))
+  return validators.get(pointer)
+}
+const escape = (part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')).replaceAll('%7E', '~')
+
+const patterns = Object.keys(openapi.paths).map((path) => ({ path, regexp: new RegExp('^' + path.replace(/\{[^}]+\}/g, '[^/]+') + '$') }))
+const described = new Set()
+let base, child, count = 0
+const faults = []
+
+function hold(pointer, value, what) {
+  const check = validator(pointer)
+  if (!check(value)) faults.push(`${what}: ${ajv.errorsText(check.errors, { separator: '; ' })}\n    ${JSON.stringify(value).slice(0, 600)}`)
+}
+
+async function ask(method, path, { body, headers = {}, status, raw } = {}) {
+  const text = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+  if (text !== undefined) headers['content-type'] = 'application/json'
+  if (token && !('authorization' in headers)) headers.authorization = `Bearer ${token}`
+  const answer = await fetch(base + path, { method, headers, body: text, redirect: 'manual' })
+  const answered = await answer.text()
+  const what = `${method} ${path} -> ${answer.status}`
+  const found = patterns.find((p) => p.regexp.test(path.split('?')[0]))
+  const operation = found && openapi.paths[found.path][method.toLowerCase()]
+  const type = (answer.headers.get('content-type') ?? '').split(';')[0]
+  count++
+  if (status !== undefined && answer.status !== status) faults.push(`${what}, expected ${status}: ${answered.slice(0, 400)}`)
+  if (type === 'application/problem+json') hold('/components/schemas/Problem', JSON.parse(answered), what)
+  if (type === 'application/problem+json' && JSON.parse(answered).status !== answer.status) faults.push(`${what}: the problem says another status`)
+  if (!operation) return { answer, json: type.endsWith('json') && answered ? JSON.parse(answered) : undefined }
+  const response = operation.responses[answer.status]
+  if (!response) {
+    faults.push(`${what}: this status is not described: ${answered.slice(0, 300)}`)
+  } else if (response.content) {
+    if (!response.content[type]) faults.push(`${what}: the type ${type} is not described`)
+    else if (type === 'application/json') {
+      hold(`/paths/${escape(found.path)}/${method.toLowerCase()}/responses/${answer.status}/content/${escape(type)}/schema`, JSON.parse(answered), what)
+    }
+  }
+  if (operation.requestBody && body !== undefined && answer.ok) {
+    hold(`/paths/${escape(found.path)}/${method.toLowerCase()}/requestBody/content/${escape('application/json')}/schema`, body, what + ' (its request)')
+  }
+  if (answer.ok) described.add(operation.operationId)
+  return { answer, json: type.endsWith('json') && answered ? JSON.parse(answered) : undefined, text: answered }
+}
+
+const definitions = {
+  tools: [
+    { name: 't.one', builtin: { do: 'echo' }, effect: 'read' },
+    { name: 't.stuck', builtin: { do: 'fail', outcome: 'unknown' }, effect: 'once', terminal: true }
+  ],
+  sagas: [
+    { name: 'quick', steps: [{ id: 'one', call: 't.one', with: { n: 1 } }] },
+    { name: 'stuck', steps: [{ id: 'one', call: 't.stuck' }] }
+  ]
+}
+
+async function walk() {
+  await ask('GET', '/livez', { status: 200 })
+  await ask('GET', '/readyz', { status: 200 })
+  await ask('GET', '/healthz', { status: 200 })
+  await ask('GET', '/', { status: 200 })
+  await ask('GET', '/metrics', { status: 200 })
+  const served = await ask('GET', '/v1/openapi.json', { status: 200 })
+  if (served.text !== readFileSync(openapiPath, 'utf8')) faults.push('the served description is not the file')
+
+  await ask('POST', '/v1/definitions', { body: definitions, status: 200 })
+  await ask('POST', '/v1/definitions', { body: { tools: {} }, status: 422 })
+  await ask('POST', '/v1/definitions', { raw: '{"a":1,"a":2}', status: 400 })
+  await ask('GET', '/v1/definitions?limit=1', { status: 200 })
+  await ask('GET', '/v1/definitions?limit=none', { status: 400 })
+  await ask('GET', '/v1/definitions/quick', { status: 200 })
+  await ask('GET', '/v1/definitions/quick?version=1', { status: 200 })
+  await ask('GET', '/v1/definitions/nothing', { status: 404 })
+  await ask('GET', '/v1/tools', { status: 200 })
+  await ask('GET', '/v1/tools/nothing', { status: 404 })
+
+  const business = 'walk-' + Date.now()
+  const started = await ask('POST', '/v1/sagas?wait=5s', { body: { saga: 'quick', input: { n: 1 }, id: business, tags: { walk: 'yes' } }, status: 201 })
+  const id = started.json?.id
+  if (started.answer.headers.get('location') !== `/v1/sagas/${id}`) faults.push('the Location is not that of the saga')
+  await ask('POST', '/v1/sagas', { body: { saga: 'quick', input: { n: 1.0 }, id: business }, status: 200 })
+  await ask('POST', '/v1/sagas', { body: { saga: 'quick', input: { n: 2 }, id: business }, status: 422 })
+  await ask('POST', '/v1/sagas', { body: { saga: 'nothing' }, status: 404 })
+  await ask('POST', '/v1/sagas', { body: { saga: 'quick', colour: 1 }, status: 422 })
+  await ask('POST', '/v1/sagas', { body: { open: true }, status: 422 })
+  await ask('POST', '/v1/sagas', { raw: '{', status: 400 })
+  await ask('POST', '/v1/sagas', { raw: '{"saga":"quick","input":"' + 'x'.repeat(1100000) + '"}', status: 413 })
+  await ask('GET', '/v1/sagas', { status: 200 })
+  await ask('GET', '/v1/sagas?limit=1', { status: 200 })
+  await ask('GET', `/v1/sagas?saga=quick&status=completed&tag.walk=yes&since=2020-01-01T00:00:00Z&business_id=${business}`, { status: 200 })
+  await ask('GET', '/v1/sagas?nonsense=1', { status: 400 })
+  await ask('GET', `/v1/sagas/${id}`, { status: 200 })
+  await ask('GET', `/v1/sagas/${id}?wait=100ms`, { status: 200 })
+  await ask('GET', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff', { status: 404 })
+  await ask('GET', `/v1/sagas/${id}/log`, { status: 200 })
+  await ask('GET', `/v1/sagas/${id}/log?limit=1`, { status: 200 })
+  await ask('GET', `/v1/sagas/${id}/log?follow=true`, { status: 200 })
+  await ask('GET', `/v1/sagas/${id}/log`, { headers: { accept: 'text/event-stream', 'last-event-id': '1000' }, status: 204 })
+  await ask('POST', `/v1/sagas/${id}/abort`, { body: { note: 'too late' }, status: 409 })
+  await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/abort', { body: {}, status: 404 })
+
+  const stuck = await ask('POST', '/v1/sagas?wait=1s', { body: { saga: 'stuck' }, status: 201 })
+  let open
+  for (let i = 0; i < 50 && !open?.json?.items?.length; i++) {
+    open = await ask('GET', '/v1/escalations?status=open', { status: 200 })
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  const n = open.json.items[0]?.n
+  await ask('GET', `/v1/sagas/${stuck.json?.id}`, { status: 200 })
+  await ask('GET', '/v1/escalations', { status: 200 })
+  await ask('GET', `/v1/escalations/${n}`, { status: 200 })
+  await ask('GET', '/v1/escalations/999999999', { status: 404 })
+  await ask('GET', '/v1/escalations?status=closed', { status: 400 })
+  await ask('POST', `/v1/escalations/${n}/resolve`, { body: { action: 'forget', note: 'x' }, status: 422 })
+  await ask('POST', `/v1/escalations/${n}/resolve`, { body: { action: 'resolve', as: 'happened', result: { a: 1 }, note: 'seen it' }, status: 200 })
+  await ask('POST', `/v1/escalations/${n}/resolve`, { body: { action: 'resolve', as: 'not_happened', note: 'again' }, status: 409 })
+  const aborting = await ask('POST', '/v1/sagas', { body: { saga: 'stuck' }, status: 201 })
+  await ask('POST', `/v1/sagas/${aborting.json?.id}/abort`, { body: { note: 'walk' }, status: 200 })
+
+  const operations = await ask('GET', '/v1/operations', { status: 200 })
+  await ask('GET', '/v1/operations?limit=1&tool=t.one', { status: 200 })
+  await ask('GET', `/v1/operations/${operations.json?.items?.[0]?.key}`, { status: 200 })
+  await ask('GET', '/v1/operations/00000000-0000-8000-8000-000000000000', { status: 404 })
+  await ask('GET', '/v1/stats', { status: 200 })
+  await ask('POST', '/v1/bulk', { body: {}, status: 404 })
+  await ask('DELETE', '/v1/sagas', { status: 405 })
+  await ask('GET', '/nothing', { status: 404 })
+  if (token) await ask('GET', '/v1/stats', { headers: { authorization: 'Bearer nobody' }, status: 401 })
+}
+
+async function begin() {
+  if (/^https?:/.test(target)) return target.replace(/\/$/, '')
+  child = spawn(target, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const port = await new Promise((resolve, reject) => {
+    child.stdout.once('data', (data) => resolve(String(data).trim()))
+    child.once('exit', (code) => reject(new Error(`${target} ended with ${code}`)))
+  })
+  return `http://127.0.0.1:${port}`
+}
+
+base = await begin()
+await walk()
+if (child) {
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.kill('SIGTERM')
+  const code = await ended
+  if (code !== 0) faults.push(`the service ended with ${code}`)
+}
+for (const path of Object.values(openapi.paths)) {
+  for (const operation of Object.values(path)) {
+    if (!described.has(operation.operationId) && operation.operationId !== 'getTool') faults.push(`${operation.operationId} was never answered well`)
+  }
+}
+for (const fault of faults) console.log('- ' + fault)
+console.log(`${count} answers held against the description, ${faults.length} faults`)
+process.exit(faults.length ? 1 : 0)

@@ -1,0 +1,9 @@
+/* The API over a fake engine as a program: for tests written in other languages. Prints its port. */
+#include <unistd.h>
+
+#include "tests/api/api_host.h"
+
+int main(void)
+{
+    api_host_serve(&(struct api_options){.heartbeat_ms = 500}, STDOUT_FILENO);
+}

@@ -1,0 +1,510 @@
+/* What the API promises, over a fake engine and real sockets. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/digest.h"
+#include "tests/api/api_host.h"
+#include "tests/api/raw_client.h"
+
+static struct api_host host;        /* without tokens */
+static struct api_host with_tokens; /* with a tokens file */
+static char tokens_path[] = "/tmp/sagad-test-tokens-XXXXXX";
+static struct raw_answer answer;
+
+static void put_token(FILE *file, const char *text, const char *namespace, const char *role, const char *more)
+{
+    struct digest digest = digest_sha256(slice_of(text));
+    char hex[65];
+
+    digest_hex(&digest, hex);
+    assert_true(fprintf(file, "{\"name\":\"%s\",\"sha256\":\"%s\",\"namespace\":\"%s\",\"role\":\"%s\"%s}", text, hex, namespace, role, more) > 0);
+}
+
+static void write_tokens(bool with_late)
+{
+    FILE *file = fopen(tokens_path, "we");
+
+    assert_non_null(file);
+    assert_true(fputs("{\"tokens\":[", file) >= 0);
+    put_token(file, "a-reader", "default", "reader", "");
+    assert_true(fputc(',', file) == ',');
+    put_token(file, "an-agent", "default", "agent", "");
+    assert_true(fputc(',', file) == ',');
+    put_token(file, "an-operator", "default", "operator", "");
+    assert_true(fputc(',', file) == ',');
+    put_token(file, "an-admin", "default", "admin", "");
+    assert_true(fputc(',', file) == ',');
+    put_token(file, "other-admin", "other", "admin", "");
+    assert_true(fputc(',', file) == ',');
+    put_token(file, "expired", "default", "admin", ",\"expires_at\":\"2020-01-01T00:00:00Z\"");
+    if (with_late) {
+        assert_true(fputc(',', file) == ',');
+        put_token(file, "late", "default", "admin", "");
+    }
+    assert_true(fputs("]}", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int setup(void **state)
+{
+    int fd = mkstemp(tokens_path);
+
+    (void)state;
+    if (fd < 0) {
+        return -1;
+    }
+    (void)close(fd);
+    write_tokens(false);
+    host = api_host_start(&(struct api_options){.heartbeat_ms = 300});
+    with_tokens = api_host_start(&(struct api_options){.tokens_file = tokens_path});
+    return host.port && with_tokens.port ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    int a = api_host_stop(&host), b = api_host_stop(&with_tokens);
+
+    (void)state;
+    (void)unlink(tokens_path);
+    return a || b;
+}
+
+static void ask(const char *method, const char *target, const char *body)
+{
+    raw_ask(host.port, method, target, "", body, &answer);
+}
+
+static void ask_as(const char *token, const char *method, const char *target, const char *body)
+{
+    char head[256];
+
+    (void)snprintf(head, sizeof(head), "Authorization: Bearer %s\r\n", token);
+    raw_ask(with_tokens.port, method, target, head, body, &answer);
+}
+
+static bool body_has(const char *text)
+{
+    return strstr(answer.body, text) != NULL;
+}
+
+static void start(const char *body, char id[37])
+{
+    ask("POST", "/v1/sagas", body);
+    assert_int_equal(answer.status, 201);
+    assert_memory_equal(answer.body, "{\"id\":\"", 7);
+    (void)snprintf(id, 37, "%s", answer.body + 7);
+}
+
+/* --- starting --- */
+
+static void a_start_is_201_with_a_location(void **state)
+{
+    (void)state;
+    ask("POST", "/v1/sagas", "{\"saga\":\"quick\",\"input\":{\"n\":1.50}}");
+    assert_int_equal(answer.status, 201);
+    assert_true(raw_head_has(&answer, "\r\nLocation: /v1/sagas/0"));
+    assert_true(body_has("\"input\":{\"n\":1.50}"));
+}
+
+static void the_same_business_id_is_the_same_saga(void **state)
+{
+    char id[37];
+
+    (void)state;
+    start("{\"saga\":\"slow\",\"id\":\"o-1\",\"input\":{}}", id);
+    ask("POST", "/v1/sagas", "{\"saga\":\"slow\",\"id\":\"o-1\",\"input\":{}}");
+    assert_int_equal(answer.status, 200);
+    assert_true(body_has(id));
+    ask("POST", "/v1/sagas", "{\"saga\":\"slow\",\"id\":\"o-1\",\"input\":{\"a\":1}}");
+    assert_int_equal(answer.status, 422);
+    assert_true(body_has("urn:sagad:problem:other-input"));
+}
+
+static void an_idempotency_key_serves_as_business_id(void **state)
+{
+    (void)state;
+    raw_ask(host.port, "POST", "/v1/sagas", "Idempotency-Key: k-1\r\n", "{\"saga\":\"quick\"}", &answer);
+    assert_int_equal(answer.status, 201);
+    assert_true(body_has("\"business_id\":\"k-1\""));
+    raw_ask(host.port, "POST", "/v1/sagas", "Idempotency-Key: k-1\r\n", "{\"saga\":\"quick\"}", &answer);
+    assert_int_equal(answer.status, 200);
+}
+
+static void a_wait_holds_until_the_saga_has_ended(void **state)
+{
+    (void)state;
+    ask("POST", "/v1/sagas?wait=5s", "{\"saga\":\"quick\"}");
+    assert_int_equal(answer.status, 201);
+    assert_true(body_has("\"status\":\"completed\""));
+}
+
+static void a_wait_that_is_over_answers_with_the_saga_as_it_is(void **state)
+{
+    (void)state;
+    ask("POST", "/v1/sagas?wait=100ms", "{\"saga\":\"slow\"}");
+    assert_int_equal(answer.status, 201);
+    assert_true(body_has("\"status\":\"running\""));
+}
+
+static void many_wait_and_all_are_woken(void **state)
+{
+    static const char request[] = "POST /v1/sagas?wait=30s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n{\"saga\":\"slow\"}";
+    int fds[100];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        fds[i] = raw_connect(host.port);
+        raw_send(fds[i], request, sizeof(request) - 1);
+    }
+    (void)usleep(1200000); /* long enough that the server watches the sockets itself */
+    assert_int_equal(kill(host.pid, SIGUSR1), 0);
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        raw_read(fds[i], 5000, &answer);
+        assert_int_equal(answer.status, 201);
+        assert_true(body_has("\"status\":\"completed\""));
+        (void)close(fds[i]);
+    }
+}
+
+static void a_client_that_leaves_ends_its_wait(void **state)
+{
+    static const char request[] = "POST /v1/sagas?wait=200s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n{\"saga\":\"slow\"}";
+    int fd = raw_connect(host.port), tries = 0;
+
+    (void)state;
+    raw_send(fd, request, sizeof(request) - 1);
+    (void)usleep(100000);
+    (void)close(fd);
+    do { /* the gauge counts connections: ours alone is left */
+        (void)usleep(100000);
+        ask("GET", "/metrics", NULL);
+        assert_int_equal(answer.status, 200);
+    } while (!body_has("sagad_http_connections 1\n") && ++tries < 50);
+    assert_true(tries < 50);
+}
+
+/* --- what is wrong is named --- */
+
+static const struct {
+    const char *name, *method, *target, *body;
+    int status;
+    const char *says;
+} wrongs[] = {
+    {"not JSON", "POST", "/v1/sagas", "{\"saga\":", 400, "malformed"},
+    {"the same member twice", "POST", "/v1/sagas", "{\"saga\":\"quick\",\"saga\":\"slow\"}", 400, "malformed"},
+    {"an array", "POST", "/v1/sagas", "[]", 422, "expected an object"},
+    {"no saga", "POST", "/v1/sagas", "{}", 422, "\\\"saga\\\" is missing"},
+    {"an empty body", "POST", "/v1/sagas", "", 422, "\\\"saga\\\" is missing"},
+    {"an unknown member", "POST", "/v1/sagas", "{\"saga\":\"quick\",\"inptu\":{}}", 422, "\"pointer\":\"/inptu\""},
+    {"a saga that is a number", "POST", "/v1/sagas", "{\"saga\":7}", 422, "expected string"},
+    {"a tag that is a number", "POST", "/v1/sagas", "{\"saga\":\"quick\",\"tags\":{\"a\":1}}", 422, "\"pointer\":\"/tags/a\""},
+    {"version 0", "POST", "/v1/sagas", "{\"saga\":\"quick\",\"version\":0}", 422, "\"pointer\":\"/version\""},
+    {"an empty business id", "POST", "/v1/sagas", "{\"saga\":\"quick\",\"id\":\"\"}", 422, "\"pointer\":\"/id\""},
+    {"an open saga", "POST", "/v1/sagas", "{\"open\":true}", 422, "not-supported-yet"},
+    {"an unknown saga", "POST", "/v1/sagas", "{\"saga\":\"nothing\"}", 404, "not-found"},
+    {"a wait that is no duration", "POST", "/v1/sagas?wait=5", "{\"saga\":\"quick\"}", 400, "duration"},
+    {"a wait of a day", "POST", "/v1/sagas?wait=24h", "{\"saga\":\"quick\"}", 400, "at most 5m"},
+    {"an unknown parameter", "GET", "/v1/sagas?limt=5", NULL, 400, "\\\"limt\\\""},
+    {"a parameter twice", "GET", "/v1/sagas?limit=5&limit=6", NULL, 400, "twice"},
+    {"limit 0", "GET", "/v1/sagas?limit=0", NULL, 400, "limit"},
+    {"limit 501", "GET", "/v1/sagas?limit=501", NULL, 400, "500"},
+    {"an unknown status", "GET", "/v1/sagas?status=done", NULL, 400, "compensated"},
+    {"a time that is none", "GET", "/v1/sagas?since=yesterday", NULL, 400, "RFC 3339"},
+    {"an id that is none", "GET", "/v1/sagas/17", NULL, 404, "not-found"},
+    {"an unknown id", "GET", "/v1/sagas/019b3c52-0000-7000-8000-00000000ffff", NULL, 404, "not-found"},
+    {"an unknown path", "GET", "/v2/sagas", NULL, 404, "openapi.json"},
+    {"a slash too many", "GET", "/v1/sagas/", NULL, 404, "not-found"},
+    {"a method that is not there", "DELETE", "/v1/sagas", NULL, 405, "method-not-allowed"},
+    {"a route of a later version", "POST", "/v1/bulk", "{}", 404, "not supported yet"},
+    {"resolve without a note", "POST", "/v1/escalations/1/resolve", "{\"action\":\"retry\"}", 422, "\\\"note\\\" is missing"},
+    {"an unknown action", "POST", "/v1/escalations/1/resolve", "{\"action\":\"forget\",\"note\":\"x\"}", 422, "\"pointer\":\"/action\""},
+    {"resolve without a verdict", "POST", "/v1/escalations/1/resolve", "{\"action\":\"resolve\",\"note\":\"x\"}", 422, "\"pointer\":\"/as\""},
+    {"a definition with a fault", "POST", "/v1/definitions", "{\"tools\":{}}", 422, "\"pointer\":\"/tools\""},
+};
+
+static void wrong_requests_are_told_what_is_wrong(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(wrongs); i++) {
+        ask(wrongs[i].method, wrongs[i].target, wrongs[i].body);
+        if (answer.status != wrongs[i].status || !body_has(wrongs[i].says)) {
+            fail_msg("%s: got %d %s", wrongs[i].name, answer.status, answer.body);
+        }
+        assert_true(raw_head_has(&answer, "application/problem+json"));
+    }
+}
+
+static void a_wrong_method_is_told_the_right_ones(void **state)
+{
+    (void)state;
+    ask("DELETE", "/v1/sagas", NULL);
+    assert_true(raw_head_has(&answer, "\r\nAllow: POST, GET, HEAD\r\n"));
+}
+
+static void deep_nesting_is_refused(void **state)
+{
+    char body[400];
+
+    (void)state;
+    (void)snprintf(body, sizeof(body), "{\"saga\":\"quick\",\"input\":%.*s%.*s}", 70, "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", 70,
+                   "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]");
+    ask("POST", "/v1/sagas", body);
+    assert_int_equal(answer.status, 400);
+}
+
+static void a_database_that_is_away_is_503_with_a_time_to_come_back(void **state)
+{
+    (void)state;
+    assert_int_equal(kill(host.pid, SIGUSR2), 0);
+    (void)usleep(200000);
+    ask("POST", "/v1/sagas", "{\"saga\":\"quick\"}");
+    assert_int_equal(answer.status, 503);
+    assert_true(raw_head_has(&answer, "\r\nRetry-After: "));
+    assert_true(body_has("\"retryable\":true"));
+    ask("GET", "/readyz", NULL);
+    assert_int_equal(answer.status, 503);
+    ask("GET", "/livez", NULL);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(kill(host.pid, SIGUSR2), 0);
+    (void)usleep(200000);
+    ask("GET", "/readyz", NULL);
+    assert_int_equal(answer.status, 200);
+}
+
+/* --- lists and pages --- */
+
+static void lists_are_paged(void **state)
+{
+    (void)state;
+    ask("GET", "/v1/definitions?limit=2", NULL);
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(answer.body, "{\"items\":[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1},{\"kind\":\"saga\",\"name\":\"b\",\"version\":2}],\"next_cursor\":\"2\"}");
+    ask("GET", "/v1/definitions?limit=2&cursor=2", NULL);
+    assert_string_equal(answer.body, "{\"items\":[{\"kind\":\"saga\",\"name\":\"c\",\"version\":1}],\"next_cursor\":null}");
+}
+
+static void head_is_answered_where_get_is(void **state)
+{
+    (void)state;
+    raw_ask(host.port, "HEAD", "/v1/definitions", "Connection: close\r\n", NULL, &answer);
+    assert_int_equal(answer.status, 200);
+}
+
+static void an_abort_may_have_no_body(void **state)
+{
+    char id[37], path[80];
+
+    (void)state;
+    start("{\"saga\":\"slow\"}", id);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/abort", id);
+    ask("POST", path, NULL);
+    assert_int_equal(answer.status, 200);
+    assert_true(body_has("\"status\":\"compensating\""));
+}
+
+/* --- the log --- */
+
+static void the_log_is_paged_by_entries(void **state)
+{
+    char id[37], path[80];
+
+    (void)state;
+    start("{\"saga\":\"slow\"}", id);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/log?limit=1", id);
+    ask("GET", path, NULL);
+    assert_true(body_has("\"seq\":1") && !body_has("\"seq\":2") && body_has("\"next_cursor\":\"1\""));
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/log?cursor=1", id);
+    ask("GET", path, NULL);
+    assert_true(body_has("\"seq\":2") && !body_has("\"seq\":1,") && body_has("\"next_cursor\":null"));
+}
+
+static void following_streams_until_the_saga_has_ended(void **state)
+{
+    char id[37], request[200];
+
+    (void)state;
+    start("{\"saga\":\"slow\"}", id);
+    (void)snprintf(request, sizeof(request), "GET /v1/sagas/%s/log?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n", id);
+    int fd = raw_connect(host.port);
+
+    raw_send(fd, request, strlen(request));
+    (void)usleep(800000);
+    assert_int_equal(kill(host.pid, SIGUSR1), 0);
+    raw_read(fd, 3000, &answer);
+    (void)close(fd);
+    assert_int_equal(answer.status, 200);
+    assert_true(raw_head_has(&answer, "text/event-stream"));
+    assert_true(body_has("id: 1\nevent: saga.started\ndata: {\"seq\":1,"));
+    assert_true(body_has("\ndata:  \"data\":")); /* the line end within the entry became a second data line */
+    assert_true(body_has(": still here\n\n"));
+    assert_true(body_has("id: 3\nevent: saga.completed\n"));
+    assert_true(body_has("\r\n0\r\n\r\n")); /* the last chunk: the stream has ended */
+}
+
+static void following_goes_on_behind_the_last_event_id(void **state)
+{
+    char id[37], path[80];
+
+    (void)state;
+    start("{\"saga\":\"quick\"}", id);
+    (void)usleep(50000);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/log", id);
+    raw_ask(host.port, "GET", path, "Accept: text/event-stream\r\nLast-Event-ID: 2\r\nConnection: close\r\n", NULL, &answer);
+    assert_true(body_has("id: 3\n") && !body_has("id: 2\n"));
+    raw_ask(host.port, "GET", path, "Accept: text/event-stream\r\nLast-Event-ID: 3\r\n", NULL, &answer);
+    assert_int_equal(answer.status, 204);
+    raw_ask(host.port, "GET", "/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/log?follow=true", "", NULL, &answer);
+    assert_int_equal(answer.status, 404);
+}
+
+static void a_follower_that_leaves_is_noticed(void **state)
+{
+    char id[37], request[200];
+    int tries = 0;
+
+    (void)state;
+    start("{\"saga\":\"slow\"}", id);
+    (void)snprintf(request, sizeof(request), "GET /v1/sagas/%s/log?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n", id);
+    int fd = raw_connect(host.port);
+
+    raw_send(fd, request, strlen(request));
+    (void)usleep(200000);
+    (void)close(fd);
+    do {
+        (void)usleep(100000);
+        ask("GET", "/metrics", NULL);
+    } while (!body_has("sagad_http_connections 1\n") && ++tries < 50);
+    assert_true(tries < 50);
+}
+
+/* --- who may --- */
+
+static void web_pages_of_other_origins_are_refused_without_tokens(void **state)
+{
+    (void)state;
+    raw_ask(host.port, "GET", "/v1/stats", "Host: evil.example\r\n", NULL, &answer);
+    assert_int_equal(answer.status, 403);
+    raw_ask(host.port, "POST", "/v1/sagas", "Host: localhost:1\r\nOrigin: http://evil.example\r\n", "{\"saga\":\"quick\"}", &answer);
+    assert_int_equal(answer.status, 403);
+    raw_ask(host.port, "GET", "/v1/stats", "Host: localhost:1\r\nOrigin: null\r\n", NULL, &answer);
+    assert_int_equal(answer.status, 403);
+    raw_ask(host.port, "GET", "/v1/stats", "Host: 127.0.0.1:8077\r\nOrigin: http://127.0.0.1:8077\r\n", NULL, &answer);
+    assert_int_equal(answer.status, 200);
+    raw_ask(host.port, "GET", "/v1/stats", "Host: [::1]:8077\r\n", NULL, &answer);
+    assert_int_equal(answer.status, 200);
+}
+
+static const struct {
+    const char *method, *target, *body;
+    int reader, agent, operator, admin;
+} rights[] = {
+    {"GET", "/v1/sagas", NULL, 200, 200, 200, 200},
+    {"GET", "/v1/stats", NULL, 200, 200, 200, 200},
+    {"GET", "/metrics", NULL, 200, 200, 200, 200},
+    {"GET", "/v1/escalations", NULL, 200, 200, 200, 200},
+    {"POST", "/v1/sagas", "{\"saga\":\"quick\"}", 403, 201, 201, 201},
+    {"POST", "/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/abort", "{}", 403, 404, 404, 404},
+    {"POST", "/v1/escalations/9/resolve", "{\"action\":\"probe\",\"note\":\"x\"}", 403, 403, 404, 404},
+    {"POST", "/v1/definitions", "{\"tools\":[]}", 403, 403, 403, 200},
+    {"POST", "/v1/bulk", "{}", 403, 403, 404, 404},
+};
+
+static void each_role_may_what_it_may(void **state)
+{
+    static const char *const names[] = {"a-reader", "an-agent", "an-operator", "an-admin"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rights); i++) {
+        const int wanted[] = {rights[i].reader, rights[i].agent, rights[i].operator, rights[i].admin};
+
+        for (size_t k = 0; k < COUNT_OF(names); k++) {
+            ask_as(names[k], rights[i].method, rights[i].target, rights[i].body);
+            if (answer.status != wanted[k]) {
+                fail_msg("%s %s as %s: got %d", rights[i].method, rights[i].target, names[k], answer.status);
+            }
+        }
+    }
+}
+
+static void without_a_good_token_it_is_401(void **state)
+{
+    (void)state;
+    raw_ask(with_tokens.port, "GET", "/v1/stats", "", NULL, &answer);
+    assert_int_equal(answer.status, 401);
+    assert_true(raw_head_has(&answer, "\r\nWWW-Authenticate: Bearer"));
+    ask_as("nobody", "GET", "/v1/stats", NULL);
+    assert_int_equal(answer.status, 401);
+    ask_as("expired", "GET", "/v1/stats", NULL);
+    assert_int_equal(answer.status, 401);
+    raw_ask(with_tokens.port, "GET", "/readyz", "", NULL, &answer);
+    assert_int_equal(answer.status, 200);
+}
+
+static void another_namespace_sees_nothing(void **state)
+{
+    char path[80];
+
+    (void)state;
+    ask_as("an-admin", "POST", "/v1/sagas", "{\"saga\":\"slow\"}");
+    assert_int_equal(answer.status, 201);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%.36s", answer.body + 7);
+    ask_as("an-admin", "GET", path, NULL);
+    assert_int_equal(answer.status, 200);
+    ask_as("other-admin", "GET", path, NULL);
+    assert_int_equal(answer.status, 404);
+}
+
+static void a_changed_tokens_file_is_read_again(void **state)
+{
+    int tries = 0;
+
+    (void)state;
+    ask_as("late", "GET", "/v1/stats", NULL);
+    assert_int_equal(answer.status, 401);
+    write_tokens(true);
+    do {
+        (void)usleep(200000);
+        ask_as("late", "GET", "/v1/stats", NULL);
+    } while (answer.status == 401 && ++tries < 30);
+    assert_int_equal(answer.status, 200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_start_is_201_with_a_location),
+        cmocka_unit_test(the_same_business_id_is_the_same_saga),
+        cmocka_unit_test(an_idempotency_key_serves_as_business_id),
+        cmocka_unit_test(a_wait_holds_until_the_saga_has_ended),
+        cmocka_unit_test(a_wait_that_is_over_answers_with_the_saga_as_it_is),
+        cmocka_unit_test(many_wait_and_all_are_woken),
+        cmocka_unit_test(a_client_that_leaves_ends_its_wait),
+        cmocka_unit_test(wrong_requests_are_told_what_is_wrong),
+        cmocka_unit_test(a_wrong_method_is_told_the_right_ones),
+        cmocka_unit_test(deep_nesting_is_refused),
+        cmocka_unit_test(a_database_that_is_away_is_503_with_a_time_to_come_back),
+        cmocka_unit_test(lists_are_paged),
+        cmocka_unit_test(head_is_answered_where_get_is),
+        cmocka_unit_test(an_abort_may_have_no_body),
+        cmocka_unit_test(the_log_is_paged_by_entries),
+        cmocka_unit_test(following_streams_until_the_saga_has_ended),
+        cmocka_unit_test(following_goes_on_behind_the_last_event_id),
+        cmocka_unit_test(a_follower_that_leaves_is_noticed),
+        cmocka_unit_test(web_pages_of_other_origins_are_refused_without_tokens),
+        cmocka_unit_test(each_role_may_what_it_may),
+        cmocka_unit_test(without_a_good_token_it_is_401),
+        cmocka_unit_test(another_namespace_sees_nothing),
+        cmocka_unit_test(a_changed_tokens_file_is_read_again),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,228 @@
+/* sagactl against the API over a fake engine: usage, output, exit codes. The program's path is the first argument. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/api/api_host.h"
+
+static const char *program;
+static struct api_host host;
+static char out[65536], talk[65536];
+
+static void read_all(int fd, char *to, size_t room)
+{
+    size_t len = 0;
+    ssize_t n;
+
+    while (len + 1 < room && (n = read(fd, to + len, room - 1 - len)) > 0) {
+        len += (size_t)n;
+    }
+    to[len] = '\0';
+    (void)close(fd);
+}
+
+/* Runs sagactl with the arguments, split at spaces but within quotes '...'; gives its exit code. */
+static int run(const char *arguments)
+{
+    char name[] = "sagactl", text[1024], *argv[40] = {name}, *at = text;
+    int argc = 1, outs[2], talks[2], status = 0;
+
+    (void)snprintf(text, sizeof(text), "%s", arguments);
+    while (*at && argc < 39) {
+        char stop = *at == '\'' ? '\'' : ' ';
+
+        at += stop == '\'';
+        argv[argc++] = at;
+        at += strcspn(at, stop == '\'' ? "'" : " ");
+        while (*at && (*at == stop || *at == ' ')) {
+            *at++ = '\0';
+        }
+    }
+    assert_int_equal(pipe(outs), 0);
+    assert_int_equal(pipe(talks), 0);
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)dup2(outs[1], STDOUT_FILENO);
+        (void)dup2(talks[1], STDERR_FILENO);
+        (void)close(outs[0]);
+        (void)close(talks[0]);
+        execv(program, argv);
+        _exit(99);
+    }
+    (void)close(outs[1]);
+    (void)close(talks[1]);
+    read_all(outs[0], out, sizeof(out));
+    read_all(talks[0], talk, sizeof(talk));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+static int setup(void **state)
+{
+    char server[64];
+
+    (void)state;
+    host = api_host_start(&(struct api_options){.heartbeat_ms = 500});
+    (void)snprintf(server, sizeof(server), "http://127.0.0.1:%u", host.port);
+    (void)setenv("SAGACTL_SERVER", server, 1);
+    (void)unsetenv("SAGACTL_TOKEN");
+    (void)unsetenv("SAGACTL_TOKEN_FILE");
+    return host.port ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return api_host_stop(&host);
+}
+
+static const struct {
+    const char *arguments;
+    int code;
+    const char *says; /* on either stream */
+} cases[] = {
+    {"", 2, "which command"},
+    {"--help", 0, "Exit codes"},
+    {"help", 0, "Exit codes"},
+    {"--version", 0, "sagactl "},
+    {"frobnicate", 2, "no command \"frobnicate\""},
+    {"--frob list", 2, "unknown option --frob"},
+    {"list --frob", 2, "unknown option --frob"},
+    {"list --limit", 2, "needs a value"},
+    {"list -o yaml", 2, "table, json or name"},
+    {"list --server localhost", 2, "is a URL"},
+    {"help start", 0, "--wait"},
+    {"start --help", 0, "--wait"},
+    {"start", 2, "which saga"},
+    {"start quick --input {", 2, "is not JSON"},
+    {"start quick --wait soon", 2, "30s"},
+    {"start quick --tag a", 2, "NAME=VALUE"},
+    {"start quick --version x", 2, "whole number"},
+    {"check", 2, "which files"},
+    {"check /nonexistent.json", 1, "cannot be read"},
+    {"apply", 2, "which files"},
+    {"show", 2, "which saga"},
+    {"resolve 1", 2, "which action"},
+    {"resolve 1 forget --note x", 2, "no action"},
+    {"resolve 1 retry", 2, "--note"},
+    {"resolve 1 resolve --note x", 2, "--as happened"},
+    {"replay", 2, "--all"},
+    {"token", 2, "token new"},
+    {"token new --name a --role king", 2, "reader, agent, operator or admin"},
+    {"bench", 2, "--saga"},
+    {"bench --saga quick --sagas 1 --seconds 1", 2, "not both"},
+    {"signal", 2, "not supported yet"},
+    {"pause x", 2, "not supported yet"},
+    {"prove x", 2, "not supported yet"},
+    {"top", 2, "not supported yet"},
+    {"list --server http://127.0.0.1:1", 6, "cannot be reached"},
+    {"show 019b3c52-0000-7000-8000-00000000ffff", 3, "no such thing"},
+    {"start nothing", 3, "no such thing"},
+    {"start quick --input {\"a\":1}", 0, "  "},
+    {"start quick --wait 5s", 0, "completed"},
+    {"start stuck --wait 5s", 9, "needs a person"},
+    {"start slow --wait 200ms", 7, "running"},
+    {"start quick --id same-1 --input {\"a\":1}", 0, "  "},
+    {"start quick --id same-1 --input {\"a\":1}", 0, "started before"},
+    {"start quick --id same-1 --input {\"a\":2}", 4, "other input"},
+    {"list", 0, "BUSINESS ID"},
+    {"list --status nonsense", 1, "is not a status"},
+    {"list --since 1h --tag 'a=b c'", 0, "ID"},
+    {"list --since yesterday", 2, "an age such as 2h"},
+    {"tools", 0, "NAME"},
+    {"definitions", 0, "NAME"},
+    {"definitions quick", 0, "\"steps\""},
+    {"definitions nothing", 3, "no such thing"},
+    {"operations", 0, "t.one"},
+    {"operations 7c0f1a44-0000-8000-8000-000000000001", 0, "took_effect"},
+    {"operations 8c0f1a44-0000-8000-8000-000000000001", 3, "no such thing"},
+    {"escalations", 0, "unknown"},
+    {"escalations 1", 0, "tries again"},
+    {"resolve 1 retry --note back", 0, "resolved"},
+    {"resolve 1 retry --note back", 4, "resolved before"},
+    {"stats", 0, "running"},
+    {"stats -o json", 0, "{\"sagas\""},
+    {"token new --name ci --role agent", 0, "sha256"},
+    {"bench --saga quick --sagas 500 --concurrency 8", 0, "transitions"},
+    {"bench --saga quick --sagas 200 --rate 1000 -o json", 0, "\"sagas\":200"},
+    {"bench --saga nothing --sagas 5", 3, "no such thing"},
+};
+
+static void every_command_has_its_exit_code(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        int code = run(cases[i].arguments);
+
+        if (code != cases[i].code || !(strstr(out, cases[i].says) || strstr(talk, cases[i].says))) {
+            fail_msg("sagactl %s: exit %d\n--- stdout\n%s\n--- stderr\n%s", cases[i].arguments, code, out, talk);
+        }
+    }
+}
+
+static void names_are_for_pipes(void **state)
+{
+    char id[64], arguments[128];
+
+    (void)state;
+    assert_int_equal(run("start slow -o name"), 0);
+    assert_int_equal(strlen(out), 37); /* the id and a line end, nothing else */
+    (void)snprintf(id, sizeof(id), "%.36s", out);
+    (void)snprintf(arguments, sizeof(arguments), "show %s", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "t.one"));
+    assert_null(strchr(out, '\033')); /* no colours but on a terminal */
+    (void)snprintf(arguments, sizeof(arguments), "log %s", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "saga.started"));
+    (void)snprintf(arguments, sizeof(arguments), "abort %s --note 'no longer wanted'", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "compensating"));
+    assert_int_equal(kill(host.pid, SIGUSR1), 0);
+    (void)snprintf(arguments, sizeof(arguments), "log --follow %s -o json", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "\"type\":\"saga.completed\""));
+    (void)snprintf(arguments, sizeof(arguments), "abort %s", id);
+    assert_int_equal(run(arguments), 4);
+}
+
+static void a_definition_with_faults_is_told_all_of_them(void **state)
+{
+    char path[] = "/tmp/sagactl-test-XXXXXX", arguments[128];
+    static const char text[] = "{\"tools\":[{\"name\":\"Bad Name\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"maybe\",\"colour\":1}],\"sagas\":7}";
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+    (void)close(fd);
+    (void)snprintf(arguments, sizeof(arguments), "check %s", path);
+    assert_int_equal(run(arguments), 1);
+    assert_non_null(strstr(talk, "/tools/0/name: "));
+    assert_non_null(strstr(talk, "/tools/0/effect: "));
+    assert_non_null(strstr(talk, "/tools/0/colour: "));
+    assert_non_null(strstr(talk, "/sagas: "));
+    (void)unlink(path);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_command_has_its_exit_code),
+        cmocka_unit_test(names_are_for_pipes),
+        cmocka_unit_test(a_definition_with_faults_is_told_all_of_them),
+    };
+
+    program = argc > 1 ? argv[1] : "sagactl";
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,434 @@
+/*
+ * Every adapter, against real programs and a server that does as told: a call completes, fails, hangs or is
+ * cancelled, and is settled exactly once, never inside begin(), with an outcome that keeps its promise.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adapters/adapter.h"
+#include "base/json.h"
+#include "io/http_client.h"
+#include "io/loop.h"
+#include "tests/lib/stub_server.h"
+
+#define KEY "0190f5e4-7f2c-8a51-9b7d-3f1c2a4b5d6e"
+
+struct trial {
+    struct adapter_host host;
+    struct arena arena;
+    struct call *call;
+    struct timer cancel, after;
+    int settled_count;
+};
+
+static struct trial *running; /* call->settled has no context */
+
+static void on_after(struct timer *timer)
+{
+    loop_stop(container_of(timer, struct trial, after)->host.loop);
+}
+
+/* The loop runs on for a moment, so that settling twice would be seen. */
+static void on_settled(struct call *call)
+{
+    assert_ptr_equal(call, running->call);
+    running->settled_count++;
+    timer_start(running->host.loop, &running->after, 20, on_after);
+}
+
+static void on_cancel(struct timer *timer)
+{
+    struct trial *t = container_of(timer, struct trial, cancel);
+
+    if (t->settled_count == 0 && t->call->adapter->cancel) {
+        t->call->adapter->cancel(t->call);
+        t->call->adapter->cancel(t->call);
+    }
+}
+
+static void trial_init(struct trial *t)
+{
+    memset(t, 0, sizeof(*t));
+    arena_init(&t->arena, 4096);
+    t->host.loop = loop_new();
+    t->host.http = http_client_new(t->host.loop, 8, 8);
+    t->host.response_bytes_max = 10000;
+    running = t;
+}
+
+static void trial_fini(struct trial *t)
+{
+    http_client_free(t->host.http);
+    loop_free(t->host.loop);
+    arena_fini(&t->arena);
+}
+
+static struct call *trial_call(struct trial *t, const char *adapter, const char *settings)
+{
+    const struct adapter *found = adapter_find(slice_of(adapter));
+
+    t->settled_count = 0;
+    t->call = arena_alloc(&t->arena, found->call_size);
+    t->call->adapter = found;
+    t->call->host = &t->host;
+    t->call->arena = &t->arena;
+    t->call->settings = arena_slice(&t->arena, slice_of(settings));
+    t->call->args = SLICE("{\"amount\":5}");
+    t->call->key = SLICE(KEY);
+    t->call->send_key = true;
+    t->call->timeout_ms = 5000;
+    t->call->attempt = 1;
+    t->call->settled = on_settled;
+    return t->call;
+}
+
+static void trial_run(struct trial *t, int64_t cancel_after_ms)
+{
+    if (cancel_after_ms > 0) {
+        timer_start(t->host.loop, &t->cancel, cancel_after_ms, on_cancel);
+    }
+    t->call->adapter->begin(t->call);
+    assert_int_equal(t->settled_count, 0);
+    loop_run(t->host.loop);
+    timer_stop(t->host.loop, &t->cancel);
+    assert_int_equal(t->settled_count, 1);
+}
+
+static void expect(const struct trial *t, const char *what, enum outcome_kind kind, const char *error, const char *result)
+{
+    const struct outcome *outcome = &t->call->outcome;
+
+    if (outcome->kind != kind || (error && !slice_is(outcome->error, error)) || (result && !slice_is(outcome->result, result))) {
+        fail_msg("%s: %s, error %.*s (%.*s), result %.*s", what, outcome_name(outcome->kind), SLICE_ARG(outcome->error),
+                 SLICE_ARG(outcome->detail), SLICE_ARG(outcome->result));
+    }
+}
+
+/* --- builtin ------------------------------------------------------------------------------------------------- */
+
+static void builtin_keeps_its_promises(void **state)
+{
+    static const struct {
+        const char *settings;
+        int64_t timeout_ms, cancel_ms;
+        enum outcome_kind kind;
+        const char *error, *result;
+    } table[] = {
+        {"{\"do\":\"echo\"}", 5000, 0, OUTCOME_COMPLETED, NULL, "{\"amount\":5}"},
+        {"{\"do\":\"fail\"}", 5000, 0, OUTCOME_FAILED, "told-so", NULL},
+        {"{\"do\":\"fail\",\"outcome\":\"retry\"}", 5000, 0, OUTCOME_RETRY, "told-so", NULL},
+        {"{\"do\":\"fail\",\"outcome\":\"unknown\"}", 5000, 0, OUTCOME_UNKNOWN, "told-so", NULL},
+        {"{\"do\":\"fail\",\"outcome\":\"running\"}", 5000, 0, OUTCOME_RUNNING, "told-so", NULL},
+        {"{\"do\":\"fail\",\"outcome\":\"dance\"}", 5000, 0, OUTCOME_FAILED, "bad-settings", NULL},
+        {"{\"do\":\"sleep\",\"for\":\"30ms\"}", 5000, 0, OUTCOME_COMPLETED, NULL, "null"},
+        {"{\"do\":\"sleep\",\"for\":\"1h\"}", 50, 0, OUTCOME_UNKNOWN, "timeout", NULL},
+        {"{\"do\":\"sleep\",\"for\":\"1h\"}", 9000000, 50, OUTCOME_RETRY, "cancelled", NULL},
+        {"{\"do\":\"sleep\",\"for\":7}", 5000, 0, OUTCOME_FAILED, "bad-settings", NULL},
+        {"{\"do\":\"dance\"}", 5000, 0, OUTCOME_FAILED, "bad-settings", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct trial t;
+
+        trial_init(&t);
+        trial_call(&t, "builtin", table[i].settings)->timeout_ms = table[i].timeout_ms;
+        trial_run(&t, table[i].cancel_ms);
+        expect(&t, table[i].settings, table[i].kind, table[i].error, table[i].result);
+        trial_fini(&t);
+    }
+}
+
+/* --- exec ---------------------------------------------------------------------------------------------------- */
+
+static void exec_keeps_its_promises(void **state)
+{
+    static const struct {
+        const char *script;
+        int64_t timeout_ms, cancel_ms;
+        enum outcome_kind kind;
+        const char *error, *result;
+    } table[] = {
+        {"cat", 5000, 0, OUTCOME_COMPLETED, NULL, "{\"amount\":5}"},
+        {"true", 5000, 0, OUTCOME_COMPLETED, NULL, "null"},
+        {"echo hello", 5000, 0, OUTCOME_COMPLETED, NULL, "\"hello\\n\""},
+        {"printf '\\377'", 5000, 0, OUTCOME_UNKNOWN, "unreadable", NULL},
+        {"echo \\\"$IDEMPOTENCY_KEY\\\"", 5000, 0, OUTCOME_COMPLETED, NULL, "\"" KEY "\""},
+        {"exit 64", 5000, 0, OUTCOME_FAILED, "exit-64", NULL},
+        {"exit 69", 5000, 0, OUTCOME_FAILED, "exit-69", NULL},
+        {"exit 70", 5000, 0, OUTCOME_UNKNOWN, "exit-70", NULL},
+        {"exit 75", 5000, 0, OUTCOME_RETRY, "exit-75", NULL},
+        {"exit 76", 5000, 0, OUTCOME_FAILED, "exit-76", NULL},
+        {"exit 78", 5000, 0, OUTCOME_FAILED, "exit-78", NULL},
+        {"exit 1", 5000, 0, OUTCOME_UNKNOWN, "exit-1", NULL},
+        {"kill -9 $$", 5000, 0, OUTCOME_UNKNOWN, "signal-9", NULL},
+        {"sleep 60", 100, 0, OUTCOME_UNKNOWN, "timeout", NULL},
+        {"sleep 60", 60000, 100, OUTCOME_UNKNOWN, "cancelled", NULL},
+        {"yes", 5000, 0, OUTCOME_UNKNOWN, "too-large", NULL},
+    };
+
+    (void)state;
+    setenv("SECRET_OF_OURS", "x", 1);
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct trial t;
+        struct buffer settings;
+
+        buffer_init(&settings, 1000);
+        buffer_put_text(&settings, "{\"argv\":[\"sh\",\"-c\",");
+        json_put_string(&settings, slice_of(table[i].script));
+        buffer_put_text(&settings, "]}");
+        trial_init(&t);
+        trial_call(&t, "exec", buffer_c(&settings))->timeout_ms = table[i].timeout_ms;
+        trial_run(&t, table[i].cancel_ms);
+        expect(&t, table[i].script, table[i].kind, table[i].error, table[i].result);
+        buffer_fini(&settings);
+        trial_fini(&t);
+    }
+}
+
+static void exec_tells_what_was_not_started_apart(void **state)
+{
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    trial_call(&t, "exec", "{\"argv\":[\"/nonexistent/program\"]}");
+    trial_run(&t, 0);
+    expect(&t, "no such program", OUTCOME_RETRY, "not-started", NULL);
+    assert_true(t.call->outcome.unsent);
+    assert_null(t.call->response.ptr);
+    trial_call(&t, "exec", "{\"argv\":[null]}");
+    trial_run(&t, 0);
+    expect(&t, "no program", OUTCOME_FAILED, "bad-settings", NULL);
+    assert_true(t.call->outcome.unsent);
+    trial_fini(&t);
+}
+
+static void exec_gives_the_program_its_environment_and_no_other(void **state)
+{
+    struct trial t;
+
+    (void)state;
+    setenv("SECRET_OF_OURS", "x", 1);
+    trial_init(&t);
+    trial_call(&t, "exec", "{\"argv\":[\"sh\",\"-c\",\"echo \\\"[\\\\\\\"$A\\\\\\\",\\\\\\\"$MY_KEY\\\\\\\",\\\\\\\"$SECRET_OF_OURS\\\\\\\"]\\\"; echo no >&2\"],"
+                           "\"env\":{\"A\":7,\"MY_KEY\":\"mine\"}}");
+    t.call->key_place = KEY_PLACE_ENV;
+    t.call->key_name = SLICE("MY_KEY");
+    trial_run(&t, 0);
+    expect(&t, "environment", OUTCOME_COMPLETED, NULL, "[\"7\",\"" KEY "\",\"\"]");
+    assert_true(slice_is(t.call->response, "{\"exit\":0,\"signal\":null,\"stdout\":[\"7\",\"" KEY "\",\"\"],\"stderr\":\"no\\n\"}"));
+    trial_fini(&t);
+}
+
+/* --- http ---------------------------------------------------------------------------------------------------- */
+
+static struct call *trial_http(struct trial *t, const struct stub_server *stub, const char *members)
+{
+    return trial_call(t, "http", arena_printf(&t->arena, "{\"url\":\"http://127.0.0.1:%d/x\"%s}", stub_server_port(stub), members).ptr);
+}
+
+static void http_keeps_its_promises(void **state)
+{
+    static const struct {
+        const char *answer;
+        enum outcome_kind kind;
+        const char *error, *result;
+    } table[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n{\"id\":7}", OUTCOME_COMPLETED, NULL, "{\"id\":7}"},
+        {"HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nplain", OUTCOME_COMPLETED, NULL, "\"plain\""},
+        {"HTTP/1.1 204 No Content\r\n\r\n", OUTCOME_COMPLETED, NULL, "null"},
+        {"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", OUTCOME_RUNNING, "http-202", NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{\"a\":", OUTCOME_UNKNOWN, "unreadable", NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Type: application/problem+json; x=y\r\nContent-Length: 2\r\n\r\n\xff\xfe", OUTCOME_UNKNOWN, "unreadable", NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 2\r\n\r\n\xff\xfe", OUTCOME_COMPLETED, NULL, "null"},
+        {"HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n", OUTCOME_UNKNOWN, "http-302", NULL},
+        {"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n", OUTCOME_FAILED, "http-400", NULL},
+        {"HTTP/1.1 404 Not\r\nContent-Length: 0\r\n\r\n", OUTCOME_FAILED, "http-404", NULL},
+        {"HTTP/1.1 408 Slow\r\nContent-Length: 0\r\n\r\n", OUTCOME_UNKNOWN, "http-408", NULL},
+        {"HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n", OUTCOME_UNKNOWN, "http-409", NULL},
+        {"HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n", OUTCOME_FAILED, "http-418", NULL},
+        {"HTTP/1.1 422 No\r\nContent-Length: 0\r\n\r\n", OUTCOME_FAILED, "http-422", NULL},
+        {"HTTP/1.1 425 Early\r\nContent-Length: 0\r\n\r\n", OUTCOME_RETRY, "http-425", NULL},
+        {"HTTP/1.1 429 Many\r\nContent-Length: 0\r\n\r\n", OUTCOME_RETRY, "http-429", NULL},
+        {"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", OUTCOME_UNKNOWN, "http-500", NULL},
+        {"HTTP/1.1 503 Away\r\nContent-Length: 0\r\n\r\n", OUTCOME_UNKNOWN, "http-503", NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{\"id\"", OUTCOME_UNKNOWN, "cut", NULL},
+        {"", OUTCOME_UNKNOWN, "reset", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct stub_act act = {table[i].answer, STUB_CLOSE};
+        struct stub_server *stub = stub_server_new(&act, 1);
+        struct trial t;
+
+        trial_init(&t);
+        trial_http(&t, stub, ",\"method\":\"POST\",\"body\":{\"amount\":5}");
+        trial_run(&t, 0);
+        expect(&t, table[i].answer, table[i].kind, table[i].error, table[i].result);
+        assert_false(t.call->outcome.unsent);
+        assert_int_equal(stub_server_requests(stub), 1);
+        trial_fini(&t);
+        stub_server_free(stub);
+    }
+}
+
+static void http_hangs_and_is_cancelled_into_doubt(void **state)
+{
+    struct stub_act act = {NULL, STUB_HANG};
+    struct stub_server *stub = stub_server_new(&act, 1);
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    trial_http(&t, stub, ",\"body\":{}")->timeout_ms = 100;
+    trial_run(&t, 0);
+    expect(&t, "hang", OUTCOME_UNKNOWN, "timeout", NULL);
+    assert_null(t.call->response.ptr);
+    trial_http(&t, stub, ",\"body\":{}");
+    trial_run(&t, 100);
+    expect(&t, "cancel", OUTCOME_UNKNOWN, "cancelled", NULL);
+    trial_fini(&t);
+    stub_server_free(stub);
+}
+
+static void http_that_never_left_may_be_repeated(void **state)
+{
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    trial_call(&t, "http", arena_printf(&t.arena, "{\"url\":\"http://127.0.0.1:%d/\"}", stub_port_refused()).ptr);
+    trial_run(&t, 0);
+    expect(&t, "refused", OUTCOME_RETRY, "refused", NULL);
+    assert_true(t.call->outcome.unsent);
+    trial_call(&t, "http", "{\"url\":\"http://127.0.0.1:1/a b\"}");
+    trial_run(&t, 0);
+    expect(&t, "bad url", OUTCOME_FAILED, "protocol", NULL);
+    trial_call(&t, "http", "{\"url\":\"gopher://127.0.0.1/\"}");
+    trial_run(&t, 0);
+    expect(&t, "bad scheme", OUTCOME_FAILED, "bad-settings", NULL);
+    trial_call(&t, "http", "{\"url\":\"http://127.0.0.1:1/\",\"headers\":{\"X-A\":\"b\\r\\nX-Evil: c\"}}");
+    trial_run(&t, 0);
+    expect(&t, "bad header", OUTCOME_FAILED, "protocol", NULL);
+    trial_fini(&t);
+}
+
+static void http_writes_key_body_headers_and_query_as_told(void **state)
+{
+    struct stub_act act = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: b\r\nx-a: c\r\n\r\n{}", STUB_KEEP};
+    struct stub_server *stub = stub_server_new(&act, 1);
+    char request[4000];
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    trial_http(&t, stub, ",\"body\":{\"amount\": 5.00},\"headers\":{\"X-N\":7,\"idempotency-key\":\"mine\",\"X-Null\":null},\"query\":{\"q\":\"a b\"}");
+    trial_run(&t, 0);
+    stub_server_last(stub, request, sizeof(request));
+    assert_ptr_equal(strstr(request, "POST /x?q=a%20b HTTP/1.1\r\n"), request);
+    assert_non_null(strstr(request, "\r\nIdempotency-Key: " KEY "\r\n"));
+    assert_null(strstr(request, "mine"));
+    assert_null(strstr(request, "X-Null"));
+    assert_non_null(strstr(request, "\r\nX-N: 7\r\n"));
+    assert_non_null(strstr(request, "\r\nContent-Type: application/json\r\n"));
+    assert_non_null(strstr(request, "\r\n\r\n{\"amount\": 5.00}"));
+    assert_true(slice_is(t.call->response, "{\"status\":200,\"headers\":{\"content-length\":\"2\",\"x-a\":\"b, c\"},\"body\":{}}"));
+
+    trial_http(&t, stub, ",\"body\":{\"a\":1}");
+    t.call->key_place = KEY_PLACE_BODY;
+    t.call->key_name = SLICE("/meta/key");
+    trial_run(&t, 0);
+    stub_server_last(stub, request, sizeof(request));
+    assert_non_null(strstr(request, "\r\n\r\n{\"a\":1,\"meta\":{\"key\":\"" KEY "\"}}"));
+    assert_null(strstr(request, "Idempotency-Key"));
+
+    trial_http(&t, stub, ",\"method\":\"PUT\",\"body\":\"a=b\",\"headers\":{\"content-type\":\"application/x-www-form-urlencoded\"}");
+    t.call->key_place = KEY_PLACE_QUERY;
+    t.call->key_name = SLICE("key");
+    trial_run(&t, 0);
+    stub_server_last(stub, request, sizeof(request));
+    assert_ptr_equal(strstr(request, "PUT /x?key=" KEY " HTTP/1.1\r\n"), request);
+    assert_non_null(strstr(request, "\r\n\r\na=b"));
+
+    trial_http(&t, stub, ",\"method\":\"GET\"")->send_key = false;
+    trial_run(&t, 0);
+    stub_server_last(stub, request, sizeof(request));
+    assert_ptr_equal(strstr(request, "GET /x HTTP/1.1\r\n"), request);
+    assert_null(strstr(request, KEY));
+    trial_fini(&t);
+    stub_server_free(stub);
+}
+
+static void http_honours_retry_after(void **state)
+{
+    static const struct {
+        const char *value;
+        int64_t least_ms, most_ms;
+    } table[] = {
+        {"7", 7000, 7000}, {"0", 0, 0}, {"-5", 0, 0}, {"soon", 0, 0}, {"99999999999999999", 7 * 24 * 3600 * 1000, 7 * 24 * 3600 * 1000},
+        {"Wed, 21 Oct 2015 07:28:00 GMT", 0, 0}, {"Fri, 31 Dec 2299 23:59:59 GMT", 7 * 24 * 3600 * 1000, 7 * 24 * 3600 * 1000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        char answer[200];
+        struct stub_act act = {answer, STUB_CLOSE};
+        struct stub_server *stub;
+        struct trial t;
+
+        snprintf(answer, sizeof(answer), "HTTP/1.1 429 Many\r\nRetry-After: %s\r\nContent-Length: 0\r\n\r\n", table[i].value);
+        stub = stub_server_new(&act, 1);
+        trial_init(&t);
+        trial_http(&t, stub, "");
+        trial_run(&t, 0);
+        assert_true(t.call->outcome.retry_after_ms >= table[i].least_ms && t.call->outcome.retry_after_ms <= table[i].most_ms);
+        trial_fini(&t);
+        stub_server_free(stub);
+    }
+}
+
+static void http_without_body_is_not_sent_twice_unless_that_is_harmless(void **state)
+{
+    static const struct stub_act acts[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE}, {NULL, STUB_CLOSE},
+                                           {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE}};
+    struct stub_server *stub = stub_server_new(acts, 3);
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    trial_http(&t, stub, ",\"method\":\"DELETE\"");
+    trial_run(&t, 0);
+    trial_http(&t, stub, ",\"method\":\"DELETE\"");
+    trial_run(&t, 0);
+    expect(&t, "second", OUTCOME_UNKNOWN, "reset", NULL);
+    assert_int_equal(stub_server_requests(stub), 2);
+    trial_fini(&t);
+    stub_server_free(stub);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(builtin_keeps_its_promises),
+        cmocka_unit_test(exec_keeps_its_promises),
+        cmocka_unit_test(exec_tells_what_was_not_started_apart),
+        cmocka_unit_test(exec_gives_the_program_its_environment_and_no_other),
+        cmocka_unit_test(http_keeps_its_promises),
+        cmocka_unit_test(http_hangs_and_is_cancelled_into_doubt),
+        cmocka_unit_test(http_that_never_left_may_be_repeated),
+        cmocka_unit_test(http_writes_key_body_headers_and_query_as_told),
+        cmocka_unit_test(http_honours_retry_after),
+        cmocka_unit_test(http_without_body_is_not_sent_twice_unless_that_is_harmless),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

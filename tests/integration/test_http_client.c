@@ -1,0 +1,411 @@
+/* What the HTTP client says about a request must be true: sent or not, whole or not, and never sent twice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "io/http_client.h"
+#include "tests/lib/stub_server.h"
+
+#define OK_KEEP "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Kind: Good\r\n\r\nok"
+
+struct exchange {
+    struct loop *loop;
+    struct http_client *client;
+    struct arena arena;
+    struct http_request request;
+    struct timer timer;
+    int done_count;
+    char streamed[256];
+    bool cancel_on_data;
+};
+
+static void on_done(struct http_request *request)
+{
+    struct exchange *x = container_of(request, struct exchange, request);
+
+    x->done_count++;
+    loop_stop(x->loop);
+}
+
+static void exchange_init(struct exchange *x)
+{
+    memset(x, 0, sizeof(*x));
+    x->loop = loop_new();
+    x->client = http_client_new(x->loop, 8, 8);
+    arena_init(&x->arena, 4096);
+}
+
+static void exchange_fini(struct exchange *x)
+{
+    http_client_free(x->client);
+    loop_free(x->loop);
+    arena_fini(&x->arena);
+}
+
+static void exchange_send(struct exchange *x, const char *method, const char *url, struct slice body)
+{
+    x->request.method = slice_of(method);
+    x->request.url = arena_slice(&x->arena, slice_of(url));
+    x->request.body = body;
+    x->request.timeout_ms = x->request.timeout_ms ? x->request.timeout_ms : 5000;
+    x->request.response_bytes_max = x->request.response_bytes_max ? x->request.response_bytes_max : 1000;
+    x->request.arena = &x->arena;
+    x->request.done = on_done;
+    x->done_count = 0;
+    http_send(x->client, &x->request);
+    assert_int_equal(x->done_count, 0); /* never inside http_send() */
+}
+
+static void exchange_run(struct exchange *x, const char *method, const char *url, struct slice body)
+{
+    exchange_send(x, method, url, body);
+    loop_run(x->loop);
+    assert_int_equal(x->done_count, 1);
+}
+
+static const char *stub_url(struct exchange *x, const struct stub_server *stub)
+{
+    return arena_printf(&x->arena, "http://127.0.0.1:%d/charges", stub_server_port(stub)).ptr;
+}
+
+/* --- what happened, and what the client must say ------------------------------------------------------------- */
+
+static void every_end_of_a_request_is_told_truly(void **state)
+{
+    static const struct {
+        const char *what;
+        struct stub_act act;
+        bool sent, complete;
+        const char *error;
+    } table[] = {
+        {"a whole answer", {OK_KEEP, STUB_KEEP}, true, true, NULL},
+        {"a chunked answer", {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", STUB_KEEP}, true, true, NULL},
+        {"an answer that ends with the connection", {"HTTP/1.1 200 OK\r\n\r\nok", STUB_CLOSE}, true, true, NULL},
+        {"an interim answer first", {"HTTP/1.1 100 Continue\r\n\r\n" OK_KEEP, STUB_KEEP}, true, true, NULL},
+        {"closed without an answer", {NULL, STUB_CLOSE}, true, false, "reset"},
+        {"reset after everything was read", {NULL, STUB_RESET}, true, false, "reset"},
+        {"cut in the middle of the headers", {"HTTP/1.1 200 OK\r\nContent-Le", STUB_CLOSE}, true, false, "cut"},
+        {"cut behind a header", {"HTTP/1.1 200 OK\r\nX-A: b\r\n", STUB_CLOSE}, true, false, "cut"},
+        {"cut in the middle of the body", {"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nhalf", STUB_CLOSE}, true, false, "cut"},
+        {"cut in the middle of a chunk", {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n20\r\nhalf", STUB_CLOSE}, true, false, "cut"},
+        {"garbage", {"this is no HTTP\r\n\r\n", STUB_CLOSE}, true, false, "protocol"},
+        {"more than allowed", {"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", STUB_FLOOD}, true, false, "too-large"},
+        {"silence", {NULL, STUB_HANG}, true, false, "timeout"},
+        {"half an answer, then silence", {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", STUB_HANG}, true, false, "timeout"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct stub_server *stub = stub_server_new(&table[i].act, 1);
+        struct exchange x;
+
+        exchange_init(&x);
+        x.request.timeout_ms = 300;
+        exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{\"amount\":5}"));
+        if (x.request.sent != table[i].sent || x.request.complete != table[i].complete ||
+            (x.request.error ? !table[i].error || strcmp(x.request.error, table[i].error) != 0 : table[i].error != NULL)) {
+            fail_msg("%s: sent %d, complete %d, error %s (%s)", table[i].what, x.request.sent, x.request.complete,
+                     x.request.error ? x.request.error : "none", x.request.detail);
+        }
+        if (table[i].complete) {
+            assert_int_equal(x.request.status, 200);
+            assert_true(slice_is(x.request.response_body, "ok"));
+        }
+        assert_int_equal(stub_server_requests(stub), 1);
+        exchange_fini(&x);
+        stub_server_free(stub);
+    }
+}
+
+static void what_never_left_is_told_as_unsent(void **state)
+{
+    char refused[64];
+    const struct {
+        const char *url, *error;
+    } table[] = {
+        {refused, "refused"},
+        {"http://no-such-host.invalid/", "dns"},
+        {"http://169.254.169.254/latest/meta-data/", "refused"},
+        {"http://[fe80::1]/", "refused"},
+        {"http://[::ffff:169.254.169.254]/", "refused"},
+        {"file:///etc/passwd", "protocol"},
+        {"ftp://127.0.0.1/", "protocol"},
+        {"http://127.0.0.1:1/a b", "protocol"},
+        {"http://127.0.0.1:1/a\r\nX: y", "protocol"},
+        {"", "protocol"},
+        {"http://", "protocol"},
+    };
+
+    (void)state;
+    snprintf(refused, sizeof(refused), "http://127.0.0.1:%d/", stub_port_refused());
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct exchange x;
+
+        exchange_init(&x);
+        exchange_run(&x, "POST", table[i].url, SLICE("{}"));
+        if (x.request.sent || x.request.complete || strcmp(x.request.error, table[i].error) != 0) {
+            fail_msg("%s: sent %d, complete %d, error %s (%s)", table[i].url, x.request.sent, x.request.complete, x.request.error,
+                     x.request.detail);
+        }
+        exchange_fini(&x);
+    }
+}
+
+static void a_hanging_tls_handshake_is_unsent(void **state)
+{
+    struct stub_act act = {NULL, STUB_HANG};
+    struct stub_server *stub = stub_server_new(&act, 1);
+    struct exchange x;
+
+    (void)state;
+    exchange_init(&x);
+    x.request.timeout_ms = 200;
+    exchange_run(&x, "POST", arena_printf(&x.arena, "https://127.0.0.1:%d/", stub_server_port(stub)).ptr, SLICE("{}"));
+    assert_false(x.request.sent);
+    assert_true(x.request.timed_out);
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
+/* libcurl would send it again on a new connection, and call that a success. */
+static void a_post_is_not_sent_twice_when_a_kept_connection_dies(void **state)
+{
+    static const struct stub_act acts[] = {{OK_KEEP, STUB_KEEP}, {NULL, STUB_CLOSE}, {OK_KEEP, STUB_KEEP}};
+    struct stub_server *stub = stub_server_new(acts, 3);
+    struct exchange x;
+
+    (void)state;
+    exchange_init(&x);
+    exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{\"n\":1}"));
+    assert_true(x.request.complete);
+    exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{\"n\":2}"));
+    assert_false(x.request.complete);
+    assert_true(x.request.sent);
+    assert_int_equal(stub_server_requests(stub), 2);
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
+static void an_empty_post_is_not_sent_twice_either(void **state)
+{
+    static const struct stub_act acts[] = {{OK_KEEP, STUB_CLOSE}, {NULL, STUB_CLOSE}, {OK_KEEP, STUB_KEEP}};
+    struct stub_server *stub = stub_server_new(acts, 3);
+    struct exchange x;
+    char request[1000];
+
+    (void)state;
+    exchange_init(&x);
+    exchange_run(&x, "POST", stub_url(&x, stub), SLICE_NONE);
+    assert_true(x.request.complete);
+    stub_server_last(stub, request, sizeof(request));
+    assert_non_null(strstr(request, "Content-Length: 0\r\n"));
+    exchange_run(&x, "POST", stub_url(&x, stub), SLICE(""));
+    assert_false(x.request.complete);
+    assert_true(x.request.sent);
+    assert_int_equal(stub_server_requests(stub), 2);
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
+static void a_request_without_body_on_a_fresh_connection_is_not_sent_twice(void **state)
+{
+    static const struct stub_act acts[] = {{OK_KEEP, STUB_CLOSE}, {NULL, STUB_CLOSE}, {OK_KEEP, STUB_KEEP}};
+    struct stub_server *stub = stub_server_new(acts, 3);
+    struct exchange x;
+
+    (void)state;
+    exchange_init(&x);
+    x.request.fresh_connection = true;
+    exchange_run(&x, "DELETE", stub_url(&x, stub), SLICE_NONE);
+    assert_true(x.request.complete);
+    exchange_run(&x, "DELETE", stub_url(&x, stub), SLICE_NONE);
+    assert_false(x.request.complete);
+    assert_int_equal(stub_server_requests(stub), 2);
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
+static void a_redirect_is_an_answer(void **state)
+{
+    struct stub_act act = {"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n", STUB_KEEP};
+    struct stub_server *stub = stub_server_new(&act, 1);
+    struct exchange x;
+
+    (void)state;
+    exchange_init(&x);
+    exchange_run(&x, "GET", stub_url(&x, stub), SLICE_NONE);
+    assert_true(x.request.complete);
+    assert_int_equal(x.request.status, 302);
+    assert_int_equal(stub_server_requests(stub), 1);
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
+static void a_request_arrives_as_it_was_written(void **state)
+{
+    static const struct http_header headers[] = {{SLICE("X-Empty"), SLICE("")}, {SLICE("X-Key"), SLICE("abc")},
+                                                 {SLICE("Content-Type"), SLICE("application/json")}};
+    struct stub_act act = {OK_KEEP, STUB_KEEP};
+    struct stub_server *stub = stub_server_new(&act, 1);
+    struct exchange x;
+    char request[2000];
+
+    (void)state;
+    setenv("http_proxy", "http://127.0.0.1:1", 1); /* must not be honoured */
+    exchange_init(&x);
+    x.request.headers = headers;
+    x.request.header_count = 3;
+    exchange_run(&x, "PUT", stub_url(&x, stub), SLICE("{\"n\": 1.50}"));
+    assert_true(x.request.complete);
+    stub_server_last(stub, request, sizeof(request));
+    assert_ptr_equal(strstr(request, "PUT /charges HTTP/1.1\r\n"), request);
+    assert_non_null(strstr(request, "\r\nX-Empty:\r\n"));
+    assert_non_null(strstr(request, "\r\nX-Key: abc\r\n"));
+    assert_non_null(strstr(request, "\r\nContent-Type: application/json\r\n"));
+    assert_non_null(strstr(request, "\r\nContent-Length: 11\r\n"));
+    assert_null(strstr(request, "Expect:"));
+    assert_non_null(strstr(request, "\r\n\r\n{\"n\": 1.50}"));
+    assert_int_equal(x.request.response_header_count, 2);
+    assert_true(slice_is(x.request.response_headers[1].name, "x-kind"));
+    assert_true(slice_is(x.request.response_headers[1].value, "Good"));
+    exchange_fini(&x);
+    stub_server_free(stub);
+    unsetenv("http_proxy");
+}
+
+static void a_header_with_a_line_end_never_leaves(void **state)
+{
+    static const struct http_header bad[] = {{SLICE("X-A"), SLICE("b\r\nX-Evil: 1")}, {SLICE("X-A"), SLICE("b\0c")},
+                                             {SLICE("X A"), SLICE("b")}, {SLICE(""), SLICE("b")}, {SLICE("X:A"), SLICE("b")}};
+    struct stub_act act = {OK_KEEP, STUB_KEEP};
+    struct stub_server *stub = stub_server_new(&act, 1);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        struct exchange x;
+
+        exchange_init(&x);
+        x.request.headers = &bad[i];
+        x.request.header_count = 1;
+        exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+        assert_false(x.request.sent);
+        assert_string_equal(x.request.error, "protocol");
+        exchange_fini(&x);
+    }
+    assert_int_equal(stub_server_requests(stub), 0);
+    stub_server_free(stub);
+}
+
+/* --- cancelling and streaming -------------------------------------------------------------------------------- */
+
+static void on_cancel_time(struct timer *timer)
+{
+    http_cancel(&container_of(timer, struct exchange, timer)->request);
+}
+
+static void a_cancelled_request_ends_at_once_with_what_is_known(void **state)
+{
+    struct stub_act act = {NULL, STUB_HANG};
+    struct stub_server *stub = stub_server_new(&act, 1);
+    struct exchange x;
+
+    (void)state;
+    exchange_init(&x);
+    exchange_send(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+    timer_start(x.loop, &x.timer, 100, on_cancel_time);
+    loop_run(x.loop);
+    assert_int_equal(x.done_count, 1);
+    assert_true(x.request.sent);
+    assert_string_equal(x.request.error, "cancelled");
+    exchange_send(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+    http_cancel(&x.request);
+    http_cancel(&x.request);
+    loop_run(x.loop);
+    assert_int_equal(x.done_count, 1);
+    assert_false(x.request.complete);
+    http_cancel(&x.request); /* too late, and harmless */
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
+static void on_data(struct http_request *request, struct slice data)
+{
+    struct exchange *x = container_of(request, struct exchange, request);
+    size_t used = strlen(x->streamed);
+
+    assert_int_equal(request->status, 200);
+    assert_true(used + data.len < sizeof(x->streamed));
+    memcpy(x->streamed + used, data.ptr, data.len);
+    if (x->cancel_on_data) {
+        http_cancel(request);
+    }
+}
+
+static void a_stream_is_given_as_it_comes_and_may_be_left(void **state)
+{
+    static const struct stub_act acts[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\ndata: 2\n\n", STUB_CLOSE},
+        {"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n", STUB_HANG},
+    };
+    struct stub_server *stub = stub_server_new(acts, 2);
+    struct exchange x;
+
+    (void)state;
+    exchange_init(&x);
+    x.request.streaming = true;
+    x.request.on_data = on_data;
+    exchange_run(&x, "GET", stub_url(&x, stub), SLICE_NONE);
+    assert_true(x.request.complete);
+    assert_string_equal(x.streamed, "data: 1\n\ndata: 2\n\n");
+    x.cancel_on_data = true;
+    x.streamed[0] = '\0';
+    memset(x.streamed, 0, sizeof(x.streamed));
+    exchange_run(&x, "GET", stub_url(&x, stub), SLICE_NONE);
+    assert_string_equal(x.streamed, "data: 1\n\n");
+    assert_string_equal(x.request.error, "cancelled");
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
+static void connections_are_used_again(void **state)
+{
+    struct stub_act act = {OK_KEEP, STUB_KEEP};
+    struct stub_server *stub = stub_server_new(&act, 1);
+    struct exchange x;
+
+    (void)state;
+    exchange_init(&x);
+    for (int i = 0; i < 200; i++) { /* the stub serves one connection at a time: a second one would hang */
+        exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+        assert_true(x.request.complete);
+    }
+    assert_int_equal(stub_server_requests(stub), 200);
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_end_of_a_request_is_told_truly),
+        cmocka_unit_test(what_never_left_is_told_as_unsent),
+        cmocka_unit_test(a_hanging_tls_handshake_is_unsent),
+        cmocka_unit_test(a_post_is_not_sent_twice_when_a_kept_connection_dies),
+        cmocka_unit_test(an_empty_post_is_not_sent_twice_either),
+        cmocka_unit_test(a_request_without_body_on_a_fresh_connection_is_not_sent_twice),
+        cmocka_unit_test(a_redirect_is_an_answer),
+        cmocka_unit_test(a_request_arrives_as_it_was_written),
+        cmocka_unit_test(a_header_with_a_line_end_never_leaves),
+        cmocka_unit_test(a_cancelled_request_ends_at_once_with_what_is_known),
+        cmocka_unit_test(a_stream_is_given_as_it_comes_and_may_be_left),
+        cmocka_unit_test(connections_are_used_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

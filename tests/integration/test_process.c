@@ -1,0 +1,251 @@
+/* Child processes: what ran is told truly, and nothing of them is left behind. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "io/process.h"
+
+struct trial {
+    struct loop *loop;
+    struct arena arena;
+    struct process_run run;
+    struct timer timer;
+    int done_count;
+    int64_t took_ms;
+};
+
+static void on_done(struct process_run *run)
+{
+    struct trial *t = container_of(run, struct trial, run);
+
+    t->done_count++;
+    loop_stop(t->loop);
+}
+
+static void trial_init(struct trial *t)
+{
+    memset(t, 0, sizeof(*t));
+    t->loop = loop_new();
+    arena_init(&t->arena, 4096);
+    t->run.timeout_ms = 10000;
+    t->run.output_bytes_max = 100000;
+}
+
+static void trial_fini(struct trial *t)
+{
+    loop_free(t->loop);
+    arena_fini(&t->arena);
+}
+
+static void trial_run(struct trial *t, const char *const *argv)
+{
+    static const char *const env[] = {"PATH=/usr/bin:/bin", "COLOUR=blue", NULL};
+    int64_t begin = loop_boot_ms_now();
+
+    t->run.argv = (char *const *)argv;
+    t->run.env = (char *const *)env;
+    t->run.arena = &t->arena;
+    t->run.done = on_done;
+    process_start(t->loop, &t->run);
+    assert_int_equal(t->done_count, 0); /* never inside process_start() */
+    loop_run(t->loop);
+    assert_int_equal(t->done_count, 1);
+    t->took_ms = loop_boot_ms_now() - begin;
+}
+
+static void trial_shell(struct trial *t, const char *script)
+{
+    const char *const argv[] = {"sh", "-c", script, NULL};
+
+    trial_run(t, argv);
+}
+
+static void input_output_and_exit_code_come_through(void **state)
+{
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    t.run.input = SLICE("{\"a\":1}");
+    trial_shell(&t, "cat; echo $COLOUR >&2; exit 7");
+    assert_true(t.run.started);
+    assert_int_equal(t.run.exit_code, 7);
+    assert_int_equal(t.run.signal_number, 0);
+    assert_true(slice_is(t.run.stdout_text, "{\"a\":1}"));
+    assert_true(slice_is(t.run.stderr_text, "blue\n"));
+    trial_fini(&t);
+}
+
+static void a_program_that_is_not_there_was_not_started(void **state)
+{
+    static const char *const argv[] = {"/nonexistent/program", NULL};
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    trial_run(&t, argv);
+    assert_false(t.run.started);
+    assert_non_null(t.run.error);
+    trial_fini(&t);
+}
+
+static void a_directory_that_is_not_there_means_not_started(void **state)
+{
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    t.run.cwd = "/nonexistent";
+    trial_shell(&t, "true");
+    assert_false(t.run.started);
+    trial_fini(&t);
+}
+
+static void a_signal_is_told_as_a_signal(void **state)
+{
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    trial_shell(&t, "kill -9 $$");
+    assert_int_equal(t.run.exit_code, -1);
+    assert_int_equal(t.run.signal_number, SIGKILL);
+    trial_fini(&t);
+}
+
+static void a_timeout_ends_the_whole_group(void **state)
+{
+    struct trial t;
+    int64_t grandchild;
+
+    (void)state;
+    trial_init(&t);
+    t.run.timeout_ms = 300;
+    trial_shell(&t, "sleep 60 & echo $!; wait");
+    assert_true(t.run.timed_out);
+    assert_true(t.took_ms < 3000);
+    assert_true(slice_to_i64(slice_trim(t.run.stdout_text), &grandchild));
+    /* It was killed; who reaps it does so in its own time, so a zombie may still answer. */
+    for (int i = 0; i < 100 && kill((pid_t)grandchild, 0) == 0; i++) {
+        char path[64], status[256] = "";
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)grandchild);
+        file = fopen(path, "r");
+        if (!file || !fgets(status, sizeof(status), file) || strstr(status, ") Z ")) {
+            if (file) {
+                fclose(file);
+            }
+            break;
+        }
+        fclose(file);
+        assert_true(i < 99);
+    }
+    trial_fini(&t);
+}
+
+static void a_program_that_ignores_sigterm_is_killed(void **state)
+{
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    t.run.timeout_ms = 200;
+    trial_shell(&t, "trap '' TERM; while :; do sleep 1; done");
+    assert_true(t.run.timed_out);
+    assert_int_equal(t.run.signal_number, SIGKILL);
+    assert_true(t.took_ms >= 2000 && t.took_ms < 8000);
+    trial_fini(&t);
+}
+
+static void a_grandchild_that_holds_the_pipe_does_not_hold_us(void **state)
+{
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    trial_shell(&t, "echo early; setsid sleep 5 & exit 0");
+    assert_int_equal(t.run.exit_code, 0);
+    assert_true(slice_is(t.run.stdout_text, "early\n"));
+    assert_true(t.took_ms < 4000);
+    trial_fini(&t);
+}
+
+static void too_much_output_ends_the_group(void **state)
+{
+    static const char *const argv[] = {"yes", NULL};
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    trial_run(&t, argv);
+    assert_true(t.run.too_large);
+    assert_true(t.run.stdout_text.len <= t.run.output_bytes_max);
+    assert_true(t.took_ms < 5000);
+    trial_fini(&t);
+}
+
+static void a_program_that_does_not_read_its_input_is_no_problem(void **state)
+{
+    struct trial t;
+    char *large = memory_alloc(1000000);
+
+    (void)state;
+    memset(large, 'x', 1000000);
+    trial_init(&t);
+    t.run.input = (struct slice){large, 1000000};
+    trial_shell(&t, "exec <&-; echo done");
+    assert_int_equal(t.run.exit_code, 0);
+    assert_true(slice_is(t.run.stdout_text, "done\n"));
+    trial_fini(&t);
+    free(large);
+}
+
+static void on_cancel_time(struct timer *timer)
+{
+    struct trial *t = container_of(timer, struct trial, timer);
+
+    process_cancel(&t->run);
+    process_cancel(&t->run);
+}
+
+static void a_cancelled_program_ends_soon(void **state)
+{
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    timer_start(t.loop, &t.timer, 100, on_cancel_time);
+    trial_shell(&t, "sleep 60");
+    assert_true(t.run.cancelled);
+    assert_false(t.run.timed_out);
+    assert_true(t.took_ms < 3000);
+    process_cancel(&t.run); /* too late, and harmless */
+    trial_fini(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(input_output_and_exit_code_come_through),
+        cmocka_unit_test(a_program_that_is_not_there_was_not_started),
+        cmocka_unit_test(a_directory_that_is_not_there_means_not_started),
+        cmocka_unit_test(a_signal_is_told_as_a_signal),
+        cmocka_unit_test(a_timeout_ends_the_whole_group),
+        cmocka_unit_test(a_program_that_ignores_sigterm_is_killed),
+        cmocka_unit_test(a_grandchild_that_holds_the_pipe_does_not_hold_us),
+        cmocka_unit_test(too_much_output_ends_the_group),
+        cmocka_unit_test(a_program_that_does_not_read_its_input_is_no_problem),
+        cmocka_unit_test(a_cancelled_program_ends_soon),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

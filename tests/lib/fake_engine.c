@@ -1,0 +1,487 @@
+/* See fake_engine.h. It answers with what schema/openapi.json describes, so that the API can be held against that. */
+#include "fake_engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/instant.h"
+#include "base/json.h"
+
+struct fake_saga {
+    struct list_link link;
+    struct arena arena;
+    struct saga_id id;
+    struct slice namespace, name, business_id, input, tags;
+    const char *status;
+    int64_t created_ms, ended_ms;
+    uint64_t seq;
+    bool aborted;
+};
+
+struct fake_wait { /* a request that holds its answer */
+    struct list_link link;
+    struct engine *engine;
+    struct engine_request *request;
+    struct fake_saga *saga;
+    struct timer timer;
+};
+
+struct fake_done { /* a request whose answer is on its way */
+    struct deferred deferred;
+    struct engine_request *request;
+    struct engine *engine;
+    struct fake_saga *ends;
+};
+
+struct engine {
+    struct loop *loop;
+    struct list sagas, waits, watches;
+    size_t cancelled, pending;
+    bool away, resolved;
+};
+
+struct engine *fake_engine_new(struct loop *loop)
+{
+    struct engine *engine = memory_alloc(sizeof(*engine));
+
+    engine->loop = loop;
+    list_init(&engine->sagas);
+    list_init(&engine->waits);
+    list_init(&engine->watches);
+    return engine;
+}
+
+void fake_engine_free(struct engine *engine)
+{
+    struct list_link *link;
+
+    CHECK(list_empty(&engine->waits) && list_empty(&engine->watches) && engine->pending == 0);
+    while ((link = list_pop(&engine->sagas))) {
+        struct fake_saga *saga = container_of(link, struct fake_saga, link);
+
+        arena_fini(&saga->arena);
+        free(saga);
+    }
+    free(engine);
+}
+
+size_t fake_engine_waiting(const struct engine *engine)
+{
+    return engine->waits.count;
+}
+
+size_t fake_engine_cancelled(const struct engine *engine)
+{
+    return engine->cancelled;
+}
+
+size_t fake_engine_watches(const struct engine *engine)
+{
+    return engine->watches.count;
+}
+
+void fake_engine_set_away(struct engine *engine, bool away)
+{
+    engine->away = away;
+}
+
+/* --- answering --- */
+
+static void on_done(struct deferred *deferred)
+{
+    struct fake_done *done = container_of(deferred, struct fake_done, deferred);
+    struct fake_saga *ends = done->ends;
+    struct engine *engine = done->engine;
+
+    engine->pending--;
+    done->request->done(done->request);
+    if (ends) {
+        fake_engine_end(engine, ends->id);
+    }
+}
+
+static void finish_and_end(struct engine *engine, struct engine_request *request, enum err_code code, struct fake_saga *ends)
+{
+    struct fake_done *done = arena_alloc(request->arena, sizeof(*done));
+
+    if (engine->away) {
+        code = err_set(&request->err, ERR_STORE, "the database does not answer");
+    }
+    request->code = code;
+    done->request = request;
+    done->engine = engine;
+    done->ends = ends;
+    engine->pending++;
+    loop_defer(engine->loop, &done->deferred, on_done);
+}
+
+static void finish(struct engine *engine, struct engine_request *request, enum err_code code)
+{
+    finish_and_end(engine, request, code, NULL);
+}
+
+static void finish_text(struct engine *engine, struct engine_request *request, struct slice text)
+{
+    request->answer = text;
+    finish(engine, request, ERR_OK);
+}
+
+static struct fake_saga *saga_find(const struct engine *engine, struct slice namespace, struct saga_id id)
+{
+    struct list_link *link = list_first(&engine->sagas);
+
+    for (; link; link = list_after(&engine->sagas, link)) {
+        struct fake_saga *saga = container_of(link, struct fake_saga, link);
+
+        if (uuid_equal(&saga->id.uuid, &id.uuid) && slice_equal(saga->namespace, namespace)) {
+            return saga;
+        }
+    }
+    return NULL;
+}
+
+static struct slice instant(struct arena *arena, int64_t ms)
+{
+    char text[INSTANT_TEXT_BYTES];
+
+    if (ms == 0) {
+        return SLICE("null");
+    }
+    instant_text(ms, text);
+    return arena_printf(arena, "\"%s\"", text);
+}
+
+static struct slice quoted(struct arena *arena, struct slice text)
+{
+    struct buffer out;
+
+    if (!text.ptr) {
+        return SLICE("null");
+    }
+    buffer_init(&out, 4096);
+    json_put_string(&out, text);
+    struct slice json = arena_slice(arena, buffer_slice(&out));
+
+    buffer_fini(&out);
+    return json;
+}
+
+static struct slice saga_json(const struct fake_saga *saga, struct arena *arena)
+{
+    char id[UUID_TEXT_BYTES];
+
+    uuid_text(&saga->id.uuid, id);
+    return arena_printf(arena,
+                        "{\"id\":\"%s\",\"saga\":\"%.*s\",\"version\":1,\"business_id\":%.*s,\"status\":\"%s\",\"input\":%.*s,\"output\":null,"
+                        "\"steps\":[{\"id\":\"one\",\"tool\":\"t.one\",\"status\":\"running\",\"took_effect\":\"maybe\",\"key\":null,\"attempts\":1,"
+                        "\"result\":null,\"error\":null,\"started_at\":null,\"ended_at\":null,\"compensation\":null}],\"escalation\":null,\"cost\":null,"
+                        "\"tags\":%.*s,\"created_at\":%.*s,\"updated_at\":%.*s,\"ended_at\":%.*s}",
+                        id, SLICE_ARG(saga->name), SLICE_ARG(quoted(arena, saga->business_id)), saga->status, SLICE_ARG(saga->input),
+                        SLICE_ARG(saga->tags), SLICE_ARG(instant(arena, saga->created_ms)), SLICE_ARG(instant(arena, saga->created_ms)),
+                        SLICE_ARG(instant(arena, saga->ended_ms)));
+}
+
+static enum err_code not_found(struct engine_request *request)
+{
+    return err_set(&request->err, ERR_NOT_FOUND, "there is no such thing in this namespace");
+}
+
+/* --- sagas --- */
+
+static struct fake_saga *saga_of_business_id(const struct engine *engine, struct slice namespace, struct slice name, struct slice business_id)
+{
+    struct list_link *link = list_first(&engine->sagas);
+
+    for (; business_id.ptr && link; link = list_after(&engine->sagas, link)) {
+        struct fake_saga *saga = container_of(link, struct fake_saga, link);
+
+        if (slice_equal(saga->business_id, business_id) && slice_equal(saga->namespace, namespace) && slice_equal(saga->name, name)) {
+            return saga;
+        }
+    }
+    return NULL;
+}
+
+static struct fake_saga *saga_new(struct engine *engine, const struct engine_request *request)
+{
+    struct fake_saga *saga = memory_alloc(sizeof(*saga));
+
+    arena_init(&saga->arena, 1024);
+    saga->id = saga_id_new(loop_wall_ms(engine->loop), 1);
+    saga->namespace = arena_slice(&saga->arena, request->namespace);
+    saga->name = arena_slice(&saga->arena, request->in.start.saga);
+    saga->business_id = arena_slice(&saga->arena, request->in.start.business_id);
+    saga->input = arena_slice(&saga->arena, request->in.start.input.ptr ? request->in.start.input : SLICE("{}"));
+    saga->tags = arena_slice(&saga->arena, request->in.start.tags.ptr ? request->in.start.tags : SLICE("null"));
+    saga->status = slice_is(saga->name, "stuck") ? "escalated" : "running";
+    saga->created_ms = loop_wall_ms(engine->loop);
+    saga->seq = 2;
+    list_push(&engine->sagas, &saga->link);
+    return saga;
+}
+
+void engine_start_saga(struct engine *engine, struct engine_request *request)
+{
+    struct slice name = request->in.start.saga;
+    struct fake_saga *saga;
+
+    if (!slice_is(name, "quick") && !slice_is(name, "slow") && !slice_is(name, "stuck")) {
+        finish(engine, request, not_found(request));
+        return;
+    }
+    saga = saga_of_business_id(engine, request->namespace, name, request->in.start.business_id);
+    request->created = saga == NULL;
+    if (saga && !slice_equal(saga->input, request->in.start.input.ptr ? request->in.start.input : SLICE("{}"))) {
+        finish(engine, request, err_set(&request->err, ERR_OTHER_INPUT, "this id was started with other input"));
+        return;
+    }
+    saga = saga ? saga : saga_new(engine, request);
+    request->saga = saga->id;
+    finish_and_end(engine, request, ERR_OK, request->created && slice_is(name, "quick") ? saga : NULL);
+}
+
+static void wait_end(struct fake_wait *wait, enum err_code code)
+{
+    struct engine_request *request = wait->request;
+
+    list_remove(&wait->engine->waits, &wait->link);
+    timer_stop(wait->engine->loop, &wait->timer);
+    request->internal = NULL;
+    request->answer = saga_json(wait->saga, request->arena);
+    finish(wait->engine, request, code);
+}
+
+static void on_wait_over(struct timer *timer)
+{
+    wait_end(container_of(timer, struct fake_wait, timer), ERR_OK);
+}
+
+void engine_get_saga(struct engine *engine, struct engine_request *request)
+{
+    struct fake_saga *saga = saga_find(engine, request->namespace, request->in.get.id);
+
+    if (!saga) {
+        finish(engine, request, not_found(request));
+    } else if (request->in.get.wait_ms > 0 && saga->ended_ms == 0 && !engine->away) {
+        struct fake_wait *wait = arena_alloc(request->arena, sizeof(*wait));
+
+        wait->engine = engine;
+        wait->request = request;
+        wait->saga = saga;
+        request->internal = wait;
+        list_push(&engine->waits, &wait->link);
+        timer_start(engine->loop, &wait->timer, request->in.get.wait_ms, on_wait_over);
+    } else {
+        finish_text(engine, request, saga_json(saga, request->arena));
+    }
+}
+
+void engine_cancel(struct engine *engine, struct engine_request *request)
+{
+    engine->cancelled++;
+    if (request->internal) {
+        (void)err_set(&request->err, ERR_TIMEOUT, "the wait was broken off");
+        wait_end(request->internal, ERR_TIMEOUT);
+    }
+}
+
+void fake_engine_end(struct engine *engine, struct saga_id id)
+{
+    struct list_link *link = list_first(&engine->sagas), *next;
+    struct fake_saga *saga = NULL;
+
+    for (; link; link = list_after(&engine->sagas, link)) {
+        saga = container_of(link, struct fake_saga, link);
+        if (uuid_equal(&saga->id.uuid, &id.uuid)) {
+            break;
+        }
+    }
+    if (!link || saga->ended_ms) {
+        return;
+    }
+    saga->status = saga->aborted ? "compensated" : "completed";
+    saga->ended_ms = loop_wall_ms(engine->loop);
+    saga->seq = 3;
+    for (link = list_first(&engine->waits); link; link = next) {
+        struct fake_wait *wait = container_of(link, struct fake_wait, link);
+
+        next = list_after(&engine->waits, link);
+        if (wait->saga == saga) {
+            wait_end(wait, ERR_OK);
+        }
+    }
+    for (link = list_first(&engine->watches); link; link = next) {
+        struct engine_watch *watch = container_of(link, struct engine_watch, link);
+
+        next = list_after(&engine->watches, link);
+        if (uuid_equal(&watch->id.uuid, &id.uuid)) {
+            watch->changed(watch, saga->seq, true);
+        }
+    }
+}
+
+void fake_engine_end_all(struct engine *engine)
+{
+    struct list_link *link = list_first(&engine->sagas);
+
+    for (; link; link = list_after(&engine->sagas, link)) {
+        fake_engine_end(engine, container_of(link, struct fake_saga, link)->id);
+    }
+}
+
+void engine_abort_saga(struct engine *engine, struct engine_request *request)
+{
+    struct fake_saga *saga = saga_find(engine, request->namespace, request->in.abort.id);
+
+    if (!saga) {
+        finish(engine, request, not_found(request));
+    } else if (saga->ended_ms) {
+        finish(engine, request, err_set(&request->err, ERR_ENDED, "the saga has ended %s", saga->status));
+    } else {
+        saga->aborted = true;
+        saga->status = "compensating";
+        finish_text(engine, request, saga_json(saga, request->arena));
+    }
+}
+
+void engine_get_log(struct engine *engine, struct engine_request *request)
+{
+    static const char *const types[] = {"saga.started", "step.intent", "saga.completed"};
+    struct fake_saga *saga = saga_find(engine, request->namespace, request->in.log.id);
+    struct buffer out;
+    size_t count = 0;
+
+    if (!saga) {
+        finish(engine, request, not_found(request));
+        return;
+    }
+    buffer_init(&out, 65536);
+    buffer_put_char(&out, '[');
+    for (uint64_t seq = request->in.log.after_seq + 1; seq <= saga->seq && count < request->in.log.limit; seq++) {
+        buffer_printf(&out, "%s{\"seq\":%llu,\"at\":%.*s,\"type\":\"%s\",\n \"data\":{\"input\":%.*s}}", count++ ? "," : "", (unsigned long long)seq,
+                      SLICE_ARG(instant(request->arena, saga->created_ms)), types[seq - 1], SLICE_ARG(saga->input));
+    }
+    buffer_put_char(&out, ']');
+    request->answer = arena_slice(request->arena, buffer_slice(&out));
+    buffer_fini(&out);
+    finish(engine, request, ERR_OK);
+}
+
+void engine_list_sagas(struct engine *engine, struct engine_request *request)
+{
+    struct list_link *link = list_first(&engine->sagas);
+    struct buffer out;
+    size_t count = 0;
+
+    buffer_init(&out, 1 << 20);
+    buffer_put_char(&out, '[');
+    for (; link && count < request->in.sagas.limit; link = list_after(&engine->sagas, link)) {
+        struct fake_saga *saga = container_of(link, struct fake_saga, link);
+
+        if (slice_equal(saga->namespace, request->namespace)) {
+            buffer_put_text(&out, count++ ? "," : "");
+            buffer_put_slice(&out, saga_json(saga, request->arena));
+        }
+    }
+    buffer_put_char(&out, ']');
+    request->next_cursor = link ? SLICE("more") : SLICE_NONE;
+    request->answer = arena_slice(request->arena, buffer_slice(&out));
+    buffer_fini(&out);
+    finish(engine, request, ERR_OK);
+}
+
+/* --- the rest: fixed answers of the right shape --- */
+
+#define OPERATION \
+    "{\"key\":\"7c0f1a44-0000-8000-8000-000000000001\",\"state\":\"completed\",\"took_effect\":\"yes\",\"run\":\"r\",\"saga\":\"quick\",\"step\":\"one\"," \
+    "\"tool\":\"t.one\",\"tool_version\":1,\"scope\":null,\"generation\":0,\"class\":\"keyed\",\"attempts\":1,\"args\":{\"n\":1.0},\"result\":null," \
+    "\"error\":null,\"cost\":null,\"duplicate\":false,\"duplicates_seen\":0,\"first_sent_at\":null,\"last_sent_at\":null,\"created_at\":null,\"ended_at\":null}"
+#define ESCALATION(status)                                                                                                                       \
+    "{\"n\":1,\"saga\":\"019b3c52-0000-7000-8000-000000000001\",\"step\":\"one\",\"operation\":null,\"reason\":\"unknown\",\"status\":\"" status "\"," \
+    "\"opened_at\":\"2026-01-31T09:05:00.250Z\",\"evidence\":{},\"actions\":[{\"action\":\"retry\",\"does\":\"tries again\"}],\"resolved_at\":null,"  \
+    "\"action\":null,\"actor\":null,\"note\":null}"
+
+void engine_define(struct engine *engine, struct engine_request *request)
+{
+    struct slice tools = json_member(request->in.define.document, "tools");
+
+    if (json_type(tools) != JSON_ARRAY) {
+        faults_init(&request->faults, request->arena);
+        faults_add(&request->faults, SLICE("/tools"), "expected an array");
+        finish(engine, request, err_set(&request->err, ERR_INVALID, "the document has 1 fault"));
+        return;
+    }
+    finish_text(engine, request, SLICE("[{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1,\"change\":\"created\"}]"));
+}
+
+void engine_get_definitions(struct engine *engine, struct engine_request *request)
+{
+    if (!request->in.definitions.name.ptr) {
+        finish_text(engine, request, SLICE("[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1},{\"kind\":\"saga\",\"name\":\"b\",\"version\":2},"
+                                           "{\"kind\":\"saga\",\"name\":\"c\",\"version\":1}]"));
+    } else if (slice_is(request->in.definitions.name, "quick")) {
+        finish_text(engine, request, SLICE("{\"kind\":\"saga\",\"name\":\"quick\",\"version\":1,\"body\":{\"name\":\"quick\",\"steps\":[{},{},{}]}}"));
+    } else {
+        finish(engine, request, not_found(request));
+    }
+}
+
+void engine_list_operations(struct engine *engine, struct engine_request *request)
+{
+    finish_text(engine, request, SLICE("[" OPERATION "]"));
+}
+
+void engine_get_operation(struct engine *engine, struct engine_request *request)
+{
+    if (request->in.operation.key.uuid.bytes[0] == 0x7c) {
+        finish_text(engine, request, SLICE(OPERATION));
+    } else {
+        finish(engine, request, not_found(request));
+    }
+}
+
+void engine_get_escalations(struct engine *engine, struct engine_request *request)
+{
+    if (request->in.escalations.number == 0) {
+        finish_text(engine, request, SLICE("[" ESCALATION("open") "]"));
+    } else if (request->in.escalations.number == 1) {
+        finish_text(engine, request, engine->resolved ? SLICE(ESCALATION("resolved")) : SLICE(ESCALATION("open")));
+    } else {
+        finish(engine, request, not_found(request));
+    }
+}
+
+void engine_resolve(struct engine *engine, struct engine_request *request)
+{
+    if (request->in.resolve.number != 1) {
+        finish(engine, request, not_found(request));
+    } else if (engine->resolved) {
+        finish(engine, request, err_set(&request->err, ERR_DECIDED, "escalation 1 was resolved before"));
+    } else {
+        engine->resolved = true;
+        finish_text(engine, request, SLICE(ESCALATION("resolved")));
+    }
+}
+
+void engine_get_stats(struct engine *engine, struct engine_request *request)
+{
+    finish_text(engine, request, SLICE("{\"sagas\":{\"running\":1},\"engines\":[]}"));
+}
+
+void engine_health(const struct engine *engine, struct engine_health *out)
+{
+    *out = (struct engine_health){.alive = true, .database = !engine->away, .schema = true, .leases = true, .loaded = true};
+    if (engine->away) {
+        (void)err_set(&out->err, ERR_STORE, "the database does not answer");
+    }
+}
+
+void engine_watch_add(struct engine *engine, struct engine_watch *watch)
+{
+    list_push(&engine->watches, &watch->link);
+}
+
+void engine_watch_remove(struct engine *engine, struct engine_watch *watch)
+{
+    list_remove(&engine->watches, &watch->link);
+}

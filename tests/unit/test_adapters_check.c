@@ -1,0 +1,197 @@
+/* The settings of a tool are judged at registration: every fault, each with its place, and nothing that is right. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adapters/adapter.h"
+#include "adapters/answer.h"
+#include "adapters/http_parts.h"
+#include "base/json.h"
+
+struct expectation {
+    const char *adapter, *settings;
+    enum key_place place;
+    const char *pointers; /* of the faults, in order, each followed by a space; "" is none */
+};
+
+static const struct expectation table[] = {
+    {"http", "{\"url\":\"http://a/b\"}", KEY_PLACE_DEFAULT, ""},
+    {"http", "{\"method\":\"POST\",\"url\":\"https://a/b\",\"headers\":{\"X-A\":\"b\",\"X-B\":1,\"X-C\":\"${ .args.c }\"},\"query\":{\"q\":[1,\"a\"],\"r\":true},"
+             "\"body\":{\"any\":[1,2]},\"ca_file\":\"/a\",\"client_cert\":\"/b\"}", KEY_PLACE_HEADER, ""},
+    {"http", "{\"method\":\"${ .args.m }\",\"url\":\"${ .args.url }\",\"headers\":\"${ .args.h }\",\"query\":\"${ .args.q }\"}", KEY_PLACE_BODY, ""},
+    {"http", "{\"url\":\"${ .args.base }/x\"}", KEY_PLACE_QUERY, ""},
+    {"http", "{}", KEY_PLACE_DEFAULT, "/t "},
+    {"http", "[]", KEY_PLACE_DEFAULT, "/t "},
+    {"http", "{\"url\":\"ftp://a\"}", KEY_PLACE_DEFAULT, "/t/url "},
+    {"http", "{\"url\":\"http://a b\"}", KEY_PLACE_DEFAULT, "/t/url "},
+    {"http", "{\"url\":\"http://\"}", KEY_PLACE_DEFAULT, "/t/url "},
+    {"http", "{\"url\":7,\"methd\":\"GET\",\"method\":\"get\"}", KEY_PLACE_DEFAULT, "/t/url /t/methd /t/method "},
+    {"http", "{\"url\":\"http://a\",\"headers\":[1]}", KEY_PLACE_DEFAULT, "/t/headers "},
+    {"http", "{\"url\":\"http://a\",\"headers\":{\"a b\":\"c\",\"d\":{},\"e\":\"f\\r\\ng\"}}", KEY_PLACE_DEFAULT,
+     "/t/headers/a b /t/headers/d /t/headers/e "},
+    {"http", "{\"url\":\"http://a\",\"query\":{\"a\":{},\"b\":[{}]}}", KEY_PLACE_DEFAULT, "/t/query/a /t/query/b "},
+    {"http", "{\"url\":\"http://a\"}", KEY_PLACE_ENV, "/t "},
+    {"http", "{\"url\":\"http://a\"}", KEY_PLACE_META, "/t "},
+    {"exec", "{\"argv\":[\"/bin/true\",\"${ .args.a }\"],\"env\":{\"A_1\":\"b\",\"C\":2},\"cwd\":\"/\"}", KEY_PLACE_ENV, ""},
+    {"exec", "{\"argv\":\"${ .args.argv }\"}", KEY_PLACE_DEFAULT, ""},
+    {"exec", "{}", KEY_PLACE_DEFAULT, "/t "},
+    {"exec", "{\"argv\":[]}", KEY_PLACE_DEFAULT, "/t/argv "},
+    {"exec", "{\"argv\":[\"\",1]}", KEY_PLACE_DEFAULT, "/t/argv/0 /t/argv/1 "},
+    {"exec", "{\"argv\":\"ls -l\"}", KEY_PLACE_DEFAULT, "/t/argv "},
+    {"exec", "{\"argv\":[\"a\"],\"env\":{\"A=B\":\"c\",\"1\":\"d\",\"E\":[]},\"cwd\":1,\"shell\":true}", KEY_PLACE_DEFAULT,
+     "/t/env/A=B /t/env/1 /t/env/E /t/cwd /t/shell "},
+    {"exec", "{\"argv\":[\"a\"]}", KEY_PLACE_HEADER, "/t "},
+    {"builtin", "{\"do\":\"echo\"}", KEY_PLACE_DEFAULT, ""},
+    {"builtin", "{\"do\":\"fail\",\"outcome\":\"unknown\"}", KEY_PLACE_DEFAULT, ""},
+    {"builtin", "{\"do\":\"sleep\",\"for\":\"200ms\"}", KEY_PLACE_DEFAULT, ""},
+    {"builtin", "{\"do\":\"sleep\",\"for\":\"${ .args.time }\"}", KEY_PLACE_DEFAULT, ""},
+    {"builtin", "{\"do\":\"${ .args.what }\",\"for\":\"1s\",\"outcome\":\"retry\"}", KEY_PLACE_DEFAULT, ""},
+    {"builtin", "{}", KEY_PLACE_DEFAULT, "/t "},
+    {"builtin", "{\"do\":\"dance\"}", KEY_PLACE_DEFAULT, "/t/do "},
+    {"builtin", "{\"do\":\"echo\",\"outcome\":\"retry\",\"for\":\"1s\"}", KEY_PLACE_DEFAULT, "/t/outcome /t/for "},
+    {"builtin", "{\"do\":\"fail\",\"outcome\":\"absent\"}", KEY_PLACE_DEFAULT, "/t/outcome "},
+    {"builtin", "{\"do\":\"sleep\"}", KEY_PLACE_DEFAULT, "/t "},
+    {"builtin", "{\"do\":\"sleep\",\"for\":\"soon\"}", KEY_PLACE_DEFAULT, "/t/for "},
+    {"builtin", "{\"do\":\"echo\"}", KEY_PLACE_HEADER, "/t "},
+};
+
+static void every_fault_of_the_settings_is_found_at_its_place(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        const struct adapter *adapter = adapter_find(slice_of(table[i].adapter));
+        struct arena arena;
+        struct faults faults;
+        struct buffer found;
+
+        arena_init(&arena, 4096);
+        buffer_init(&found, 4096);
+        faults_init(&faults, &arena);
+        adapter->check(slice_of(table[i].settings), SLICE("/t"), table[i].place, &faults);
+        for (size_t j = 0; j < faults.count; j++) {
+            buffer_printf(&found, "%.*s ", SLICE_ARG(faults.items[j].pointer));
+            assert_true(faults.items[j].detail.len > 10);
+        }
+        if (strcmp(buffer_c(&found), table[i].pointers) != 0) {
+            fail_msg("%s %s: faults at \"%s\", not at \"%s\"", table[i].adapter, table[i].settings, buffer_c(&found), table[i].pointers);
+        }
+        buffer_fini(&found);
+        arena_fini(&arena);
+    }
+}
+
+static void adapters_are_found_by_name_and_no_other_is(void **state)
+{
+    (void)state;
+    for (size_t i = 0; adapter_at(i); i++) {
+        assert_ptr_equal(adapter_find(slice_of(adapter_at(i)->name)), adapter_at(i));
+        assert_true(adapter_at(i)->call_size >= sizeof(struct call));
+    }
+    assert_null(adapter_find(SLICE("htt")));
+    assert_null(adapter_find(SLICE("httpx")));
+    assert_null(adapter_find(SLICE("")));
+}
+
+static void a_key_is_set_in_a_body_and_the_rest_stays_byte_for_byte(void **state)
+{
+    static const char *const bodies[][3] = { /* body, pointer, what comes out (NULL: refused) */
+        {"{\"a\":1.50}", "/key", "{\"a\":1.50,\"key\":\"K\"}"},
+        {"{}", "/key", "{\"key\":\"K\"}"},
+        {"{\"key\":\"old\",\"b\":[1, 2]}", "/key", "{\"key\":\"K\",\"b\":[1, 2]}"},
+        {"{\"m\":{\"x\":1}}", "/m/key", "{\"m\":{\"x\":1,\"key\":\"K\"}}"},
+        {"{}", "/m/key", "{\"m\":{\"key\":\"K\"}}"},
+        {"{\"l\":[{\"a\":1},{}]}", "/l/1/key", "{\"l\":[{\"a\":1},{\"key\":\"K\"}]}"},
+        {"[1]", "/-", "[1,\"K\"]"},
+        {"[1]", "/5", NULL},
+        {"{\"a/b\":{},\"~\":1}", "/a~1b/key", "{\"a/b\":{\"key\":\"K\"},\"~\":1}"},
+        {"{\"m\":7}", "/m/key", NULL},
+        {"7", "/key", NULL},
+        {"{}", "key", NULL},
+    };
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    for (size_t i = 0; i < COUNT_OF(bodies); i++) {
+        struct slice got = body_set(slice_of(bodies[i][0]), slice_of(bodies[i][1]), SLICE("\"K\""), &arena);
+
+        if (bodies[i][2] ? !slice_is(got, bodies[i][2]) : got.ptr != NULL) {
+            fail_msg("%s at %s gave %.*s", bodies[i][0], bodies[i][1], SLICE_ARG(got));
+        }
+    }
+    arena_fini(&arena);
+}
+
+static void a_query_is_escaped_and_joined(void **state)
+{
+    static const char *const queries[][3] = {
+        {"http://a/b", "{\"q\":\"x y&z\",\"n\":1.50,\"t\":true,\"none\":null}", "http://a/b?q=x%20y%26z&n=1.50&t=true"},
+        {"http://a/b?c=d#frag", "{\"q\":[\"1\",2]}", "http://a/b?c=d&q=1&q=2"},
+        {"http://a/b?", "{\"\\u00e4\":\"\\u20ac\"}", "http://a/b?%C3%A4=%E2%82%AC"},
+        {"http://a/b", "{}", "http://a/b"},
+        {"http://a/b", "{\"q\":{}}", NULL},
+        {"http://a/b", "{\"q\":[[]]}", NULL},
+    };
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    for (size_t i = 0; i < COUNT_OF(queries); i++) {
+        struct slice got = url_add_query(slice_of(queries[i][0]), slice_of(queries[i][1]), &arena);
+
+        if (queries[i][2] ? !slice_is(got, queries[i][2]) : got.ptr != NULL) {
+            fail_msg("%s with %s gave %.*s", queries[i][0], queries[i][1], SLICE_ARG(got));
+        }
+    }
+    arena_fini(&arena);
+}
+
+static void bytes_of_an_answer_become_json(void **state)
+{
+    static const struct {
+        struct slice bytes;
+        enum answer_kind kind;
+        const char *json;
+    } answers[] = {
+        {SLICE(""), ANSWER_EMPTY, "null"},
+        {SLICE(" \r\n"), ANSWER_EMPTY, "null"},
+        {SLICE(" {\"a\": 1.50}\n"), ANSWER_JSON, "{\"a\": 1.50}"},
+        {SLICE("12345678901234567890"), ANSWER_JSON, "12345678901234567890"},
+        {SLICE("hello \"you\"\n"), ANSWER_TEXT, "\"hello \\\"you\\\"\\n\""},
+        {SLICE("{\"a\":1,}"), ANSWER_TEXT, "\"{\\\"a\\\":1,}\""},
+        {SLICE("a\0b"), ANSWER_BINARY, "null"},
+        {SLICE("\xff\xfe"), ANSWER_BINARY, "null"},
+        {SLICE("\xed\xa0\x80"), ANSWER_BINARY, "null"},
+        {SLICE("\xc0\xaf"), ANSWER_BINARY, "null"},
+        {SLICE("\xe2\x82"), ANSWER_BINARY, "null"},
+        {SLICE("\xe2\x82\xac"), ANSWER_TEXT, "\"\xe2\x82\xac\""},
+    };
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    for (size_t i = 0; i < COUNT_OF(answers); i++) {
+        struct slice json;
+
+        assert_int_equal(answer_json(answers[i].bytes, 1000, &arena, &json), answers[i].kind);
+        assert_true(slice_is(json, answers[i].json));
+    }
+    arena_fini(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_fault_of_the_settings_is_found_at_its_place),
+        cmocka_unit_test(adapters_are_found_by_name_and_no_other_is),
+        cmocka_unit_test(a_key_is_set_in_a_body_and_the_rest_stays_byte_for_byte),
+        cmocka_unit_test(a_query_is_escaped_and_joined),
+        cmocka_unit_test(bytes_of_an_answer_become_json),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

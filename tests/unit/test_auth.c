@@ -1,0 +1,83 @@
+/* A tokens file is read strictly, and a token is what it says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/auth.h"
+
+#define SHA_OF_ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+#define ROW(more) "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\",\"role\":\"agent\"" more "}]}"
+
+static const struct {
+    const char *name, *text, *says; /* says NULL: good */
+} cases[] = {
+    {"a good one", ROW(""), NULL},
+    {"with an expiry", ROW(",\"expires_at\":\"2099-01-01T00:00:00Z\""), NULL},
+    {"no tokens at all", "{\"tokens\":[]}", NULL},
+    {"not JSON", "{", ""},
+    {"an array", "[]", "must be an object"},
+    {"another member", "{\"tokens\":[],\"more\":1}", "must be an object"},
+    {"an unknown member of a token", ROW(",\"colour\":1"), "/tokens/0/colour: unknown member"},
+    {"an expiry that is none", ROW(",\"expires_at\":\"soon\""), "/tokens/0/expires_at"},
+    {"an unknown role", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\",\"role\":\"king\"}]}", "/tokens/0/role"},
+    {"the role none", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\",\"role\":\"none\"}]}", "/tokens/0/role"},
+    {"no role", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\"}]}", "role is missing"},
+    {"no namespace", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"role\":\"agent\"}]}", "namespace is missing"},
+    {"a digest too short", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"ba78\",\"namespace\":\"n\",\"role\":\"agent\"}]}", "sha256 is missing"},
+};
+
+static void a_tokens_file_is_read_strictly(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct tokens tokens = {0};
+        struct err err = {0};
+        enum err_code code = tokens_parse(slice_of(cases[i].text), &tokens, &err);
+
+        if (cases[i].says ? code != ERR_CONFIG || !strstr(err.detail, cases[i].says) : code != ERR_OK) {
+            fail_msg("%s: %d %s: %s", cases[i].name, (int)code, err.message, err.detail);
+        }
+        tokens_fini(&tokens);
+    }
+}
+
+static void a_token_is_found_by_its_text(void **state)
+{
+    struct tokens tokens = {0};
+    const struct token *token;
+
+    (void)state;
+    assert_int_equal(tokens_parse(slice_of(ROW(",\"expires_at\":\"2030-01-01T00:00:00Z\"")), &tokens, NULL), ERR_OK);
+    token = tokens_find(&tokens, SLICE("abc"), 0);
+    assert_non_null(token);
+    assert_true(slice_is(token->namespace, "n") && token->role == ROLE_AGENT);
+    assert_null(tokens_find(&tokens, SLICE("abcd"), 0));
+    assert_null(tokens_find(&tokens, SLICE(""), 0));
+    assert_null(tokens_find(&tokens, SLICE("abc"), INT64_C(4000000000000))); /* expired by then */
+    tokens_fini(&tokens);
+}
+
+static void a_wrong_file_leaves_the_tokens_as_they_were(void **state)
+{
+    struct tokens tokens = {0};
+
+    (void)state;
+    assert_int_equal(tokens_parse(slice_of(ROW("")), &tokens, NULL), ERR_OK);
+    assert_int_equal(tokens_parse(SLICE("[]"), &tokens, NULL), ERR_CONFIG);
+    assert_non_null(tokens_find(&tokens, SLICE("abc"), 0));
+    tokens_fini(&tokens);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_tokens_file_is_read_strictly),
+        cmocka_unit_test(a_token_is_found_by_its_text),
+        cmocka_unit_test(a_wrong_file_leaves_the_tokens_as_they_were),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+/* The private PostgreSQL of `sagad dev`, with the real PostgreSQL: it has to start from whatever it finds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "run/dev_cluster.h"
+
+static char home[] = "/tmp/sagad-test-dev-XXXXXX";
+
+static void path_in(char out[256], const char *name)
+{
+    CHECK(snprintf(out, 256, "%s/%s", home, name) < 256);
+}
+
+static void file_write(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void own_by_server(const char *path)
+{
+    struct dev_user user;
+    struct err err;
+
+    CHECK(dev_user_find(&user, &err) == ERR_OK);
+    CHECK(chown(path, user.uid, user.gid) == 0);
+}
+
+/* What a SIGKILL of sagad leaves: the server runs, the lock is free, nobody was told. */
+static void abandon(struct dev_cluster *cluster)
+{
+    close(cluster->lock_fd);
+    cluster->lock_fd = -1;
+}
+
+static bool server_answers(const struct dev_cluster *cluster)
+{
+    char path[128];
+
+    CHECK(snprintf(path, sizeof(path), "%s/.s.PGSQL.5432", cluster->socket_directory) < (int)sizeof(path));
+    return access(path, R_OK) == 0 && kill(cluster->postmaster, 0) == 0;
+}
+
+static int make_home(void **state)
+{
+    (void)state;
+    return mkdtemp(home) && chmod(home, 0755) == 0 ? 0 : -1;
+}
+
+static int remove_home(void **state)
+{
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0) {
+        execlp("rm", "rm", "-rf", home, (char *)NULL);
+        _exit(1);
+    }
+    return waitpid(pid, NULL, 0) == pid ? 0 : -1;
+}
+
+static void a_server_that_survived_is_used_again(void **state)
+{
+    struct dev_cluster first, second;
+    struct err err;
+    char dir[256];
+
+    (void)state;
+    path_in(dir, "one");
+    assert_int_equal(dev_cluster_start(&first, dir, NULL, &err), ERR_OK);
+    assert_false(first.reused);
+    assert_true(server_answers(&first));
+    abandon(&first);
+    assert_int_equal(dev_cluster_start(&second, dir, NULL, &err), ERR_OK);
+    assert_true(second.reused);
+    assert_int_equal(second.postmaster, first.postmaster);
+    assert_string_equal(second.dsn, first.dsn);
+    dev_cluster_stop(&second);
+    assert_false(server_answers(&first));
+}
+
+static void two_sagads_do_not_share_a_folder(void **state)
+{
+    struct dev_cluster first, second;
+    struct err err;
+    char dir[256];
+
+    (void)state;
+    path_in(dir, "one");
+    assert_int_equal(dev_cluster_start(&first, dir, NULL, &err), ERR_OK);
+    assert_int_equal(dev_cluster_start(&second, dir, NULL, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "another `sagad dev`"));
+    assert_true(server_answers(&first));
+    dev_cluster_stop(&first);
+}
+
+static void a_killed_server_is_started_again_over_its_stale_pid_file(void **state)
+{
+    struct dev_cluster first, second;
+    struct err err;
+    char dir[256];
+
+    (void)state;
+    path_in(dir, "one");
+    assert_int_equal(dev_cluster_start(&first, dir, NULL, &err), ERR_OK);
+    kill(first.postmaster, SIGKILL);
+    assert_int_equal(waitpid(first.postmaster, NULL, 0), first.postmaster);
+    abandon(&first);
+    assert_int_equal(dev_cluster_start(&second, dir, NULL, &err), ERR_OK);
+    assert_false(second.reused);
+    assert_true(server_answers(&second));
+    dev_cluster_stop(&second);
+}
+
+static void a_pid_file_that_names_a_stranger_is_stale(void **state)
+{
+    struct dev_cluster cluster;
+    struct err err;
+    char dir[256], path[256], text[32];
+
+    (void)state;
+    path_in(dir, "one");
+    path_in(path, "one/postgres/postmaster.pid");
+    (void)snprintf(text, sizeof(text), "%d\n", (int)getpid());
+    file_write(path, text);
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
+    assert_int_not_equal(cluster.postmaster, getpid());
+    dev_cluster_stop(&cluster);
+}
+
+static void an_interrupted_initdb_is_done_over(void **state)
+{
+    struct dev_cluster cluster;
+    struct err err;
+    char dir[256], path[256];
+
+    (void)state;
+    path_in(dir, "half");
+    assert_int_equal(mkdir(dir, 0755), 0);
+    path_in(path, "half/postgres.new");
+    assert_int_equal(mkdir(path, 0700), 0);
+    path_in(path, "half/postgres.new/PG_VERSION");
+    file_write(path, "15\n");
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
+    assert_true(server_answers(&cluster));
+    dev_cluster_stop(&cluster);
+}
+
+static void a_path_too_long_for_a_socket_is_no_trouble(void **state)
+{
+    struct dev_cluster cluster;
+    struct err err;
+    char dir[256], name[160];
+
+    (void)state;
+    memset(name, 'x', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    path_in(dir, name);
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
+    assert_true(server_answers(&cluster));
+    dev_cluster_stop(&cluster);
+}
+
+static void what_cannot_be_used_gets_a_sentence_and_a_hint(void **state)
+{
+    static const struct {
+        const char *dir, *version, *sentence;
+    } cases[] = {
+        {"old", "9\n", "were made by PostgreSQL 9"},
+        {"strange", "", "is no PostgreSQL data directory"},
+    };
+    struct dev_cluster cluster;
+    struct err err;
+    char dir[256], data[256], path[256];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        path_in(dir, cases[i].dir);
+        assert_int_equal(mkdir(dir, 0755), 0);
+        CHECK(snprintf(data, sizeof(data), "%.200s/postgres", dir) < (int)sizeof(data));
+        assert_int_equal(mkdir(data, 0700), 0);
+        CHECK(snprintf(path, sizeof(path), "%.200s/PG_VERSION", data) < (int)sizeof(path));
+        file_write(path, cases[i].version);
+        own_by_server(data);
+        assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
+        assert_non_null(strstr(err.message, cases[i].sentence));
+        assert_true(err.hint[0] != '\0');
+    }
+    path_in(path, "a-file");
+    file_write(path, "");
+    assert_int_equal(dev_cluster_start(&cluster, path, NULL, &err), ERR_IO);
+    assert_non_null(strstr(err.message, "Not a directory"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_that_survived_is_used_again),
+        cmocka_unit_test(two_sagads_do_not_share_a_folder),
+        cmocka_unit_test(a_killed_server_is_started_again_over_its_stale_pid_file),
+        cmocka_unit_test(a_pid_file_that_names_a_stranger_is_stale),
+        cmocka_unit_test(an_interrupted_initdb_is_done_over),
+        cmocka_unit_test(a_path_too_long_for_a_socket_is_no_trouble),
+        cmocka_unit_test(what_cannot_be_used_gets_a_sentence_and_a_hint),
+    };
+
+    return cmocka_run_group_tests(tests, make_home, remove_home);
+}

@@ -1,0 +1,262 @@
+/* Expressions: honest ones give what jq gives, hostile ones are refused or halted in time and cost nothing else. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "io/jq.h"
+
+#define INPUT "{\"input\":{\"amount\":5,\"name\":\"Ann\",\"items\":[3,1,2]},\"steps\":{\"a\":{\"result\":{\"id\":\"x-1\"}}}}"
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static enum err_code evaluate(const char *program, const char *input, struct arena *arena, struct slice *output, struct err *err)
+{
+    struct slice text = slice_of(program);
+    size_t failed;
+
+    memset(err, 0, sizeof(*err));
+    return jq_evaluate(&text, 1, slice_of(input), NULL, arena, output, &failed, err);
+}
+
+static void honest_programs_give_what_jq_gives(void **state)
+{
+    static const char *const table[][2] = {
+        {".", INPUT},
+        {".input.amount", "5"},
+        {".steps.a.result.id", "\"x-1\""},
+        {".steps.b.result", "null"},
+        {".input.amount * 2 + 1", "11"},
+        {"(1, 2) as $x | $x | select(. == 2)", "2"},
+        {"[(1, 2) * (3, 4)]", "[3,6,4,8]"},
+        {"{a: 1} * {b: {c: 2}}", "{\"a\":1,\"b\":{\"c\":2}}"},
+        {"{ id: .steps.a.result.id, total: (.input.items | add) }", "{\"id\":\"x-1\",\"total\":6}"},
+        {".input.items | sort | map(. + 1)", "[2,3,4]"},
+        {".input.items |= sort | .input.items", "[1,2,3]"},
+        {".input.name # the customer", "\"Ann\""},
+        {".input.name | ascii_downcase", "\"ann\""},
+        {".input.name | explode | implode", "\"Ann\""},
+        {"\"Hello \\(.input.name)!\"", "\"Hello Ann!\""},
+        {".input | to_entries | map(.key) | join(\",\")", "\"amount,name,items\""},
+        {"\"a,b\" | split(\",\")", "[\"a\",\"b\"]"},
+        {"if .input.amount > 3 then \"much\" else \"little\" end", "\"much\""},
+        {"try error(\"no\") catch .", "\"no\""},
+        {".input | has(\"amount\") and (.name | length == 3)", "true"},
+        {"[limit(3; range(10))]", "[0,1,2]"},
+        {"@base64 \"\\(.input.name)\"", "\"QW5u\""},
+        {"[.input.name] | @sh", "\"'Ann'\""},
+        {"1700000000 | todate", "\"2023-11-14T22:13:20Z\""},
+        {".input | tojson | fromjson | .amount", "5"},
+        {"$ENV", "{}"},
+        {"$__prog_args", "{}"},
+        {"reduce .input.items[] as $i (0; . + $i)", "6"},
+        {"def f(x): x * 2; f(.input.amount)", "10"},
+        {".input.missing // \"none\"", "\"none\""},
+        {"[paths] | length", "11"},
+        {"[.[]?] | length", "2"},
+        {".input.items[1:] | first", "1"},
+        {"1e1000", "1.7976931348623157e+308"},
+        {"nan", "null"},
+        {"\"\\u20ac\"", "\"\xe2\x82\xac\""},
+    };
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct slice output = SLICE_NONE;
+        struct err err;
+        enum err_code code = evaluate(table[i][0], INPUT, &arena, &output, &err);
+
+        if (code != ERR_OK || !slice_is(output, table[i][1])) {
+            fail_msg("%s gave %.*s (%s: %s), not %s", table[i][0], SLICE_ARG(output), err.message, err.detail, table[i][1]);
+        }
+    }
+    arena_fini(&arena);
+}
+
+/* Whatever it is, it ends as an error, soon, and the next program runs as if nothing had happened. */
+static void hostile_programs_are_refused_or_halted_in_time(void **state)
+{
+    static const char *const table[] = {
+        /* what must not be reached */
+        "env", "env.HOME", "[env]", "$ENV.HOME | error", "input", "[inputs] | error", "first(inputs)", "_input", "debug", "stderr", "halt",
+        "halt_error", "\"x\" | halt_error(1)", "now", "localtime", "0 | localtime", "0 | strflocaltime(\"%Z\")", "input_filename",
+        "input_line_number", "\"a\" | modulemeta", "get_search_list", "get_jq_origin", "get_prog_origin", "def f: env; f", "\"\\(env)\"",
+        "try env catch error", "import \"a\" as a; .", "include \"a\"; .", "import \"a\" as $a; $a",
+        "include \"a\" {search: \"/etc\"}; .", "module {}; .", "\"a\" | test(\"a\")", "\"a\" | match(\"a\"; \"g\") | .string",
+        "\"a\" | capture(\"a\")", "\"a\" | scan(\"a\")", "\"a\" | split(\"a\"; null)", "\"a\" | [splits(\"a\")]", "\"a\" | sub(\"a\"; \"b\")",
+        "\"a\" | gsub(\"a\"; \"b\"; \"x\")", "\"a\" | _match_impl(\"(a*)*b\"; null; false)", "_implode", "_times(1; 2)",
+        /* what does not end */
+        "repeat(.)", "[repeat(1)]", "def f: f; f", "def f: 1 + f; f", "def f: [f]; f", "range(1e12)", "[range(1e12)]", "last(range(1e12))",
+        "until(false; .)", "[while(true; .)]", "reduce range(1e12) as $i (0; . + $i)", "first(repeat(empty))", "[recurse(.)]",
+        "reduce repeat(1) as $i (\"x\"; . + .)", "reduce repeat(1) as $i ([1]; . + .)", "\"x\" * 2000000000",
+        "reduce range(60) as $i (\"x\"; [., .] | add)", "[limit(1e12; repeat(1))] | length", "label $out | repeat(1) | select(. == 2)",
+        /* one operation of libjq that takes all time or memory */
+        "reduce range(60) as $i (0; [., .])", "reduce range(60) as $i (0; [., .]) | tojson", "reduce range(60) as $i (0; [., .]) | tostring",
+        "(reduce range(60) as $i (0; [., .])) == (reduce range(60) as $i (0; [., .]))",
+        "[reduce range(60) as $i (0; [., .]), (reduce range(60) as $i (0; [., .]))] | sort",
+        "reduce range(60) as $i ({}; {a: ., b: .}) | . * .", "(reduce range(60) as $i (1; [., .])) | contains(reduce range(59) as $i (2; [., .]))",
+        "null | setpath([1000000000]; 1)", "[1] | .[1000000000] = 1", "[1] | .[900000000] |= 1", "[1] | .[100000000] += 1",
+        "[range(100000) | 0] as $a | [range(100000) | 0] | indices($a)",
+        /* what libjq asserts on */
+        "[null] | implode", "[\"a\"] | implode", "[55296] | implode", "[1e9] | implode", "[-1] | implode", "{} | implode",
+        /* depth */
+        "reduce range(1e7) as $i (0; [.])", "reduce range(1e5) as $i (0; [.])", "reduce range(1000) as $i (0; {a: .})",
+        "null | setpath([range(300000) | 0]; 1)", "[range(300000) | 0] as $p | null | getpath($p) | setpath($p; 1)",
+        "reduce range(300000) as $i (0; [.]) | . as $a | (reduce range(300000) as $i (0; [.])) == $a | [., error]",
+        /* not one value */
+        "empty", "1, 2", "1, repeat(1)", ".input.items[]", "error", "error(\"x\")", "error(null)", "{} | error", ".a.b.c[0].d | keys", "1 + {}",
+        ".input.name.x", "\"\\u0000\"", "[0] | implode",
+        /* not a program */
+        "", "   ", "# nothing", "(", ")", ".)", "(.", ".) | env | (.", "1) + (2", ". | env | (", "\"", "\"\\(\"", "[", "}", "break $x", "$undefined",
+        "nosuch", ".a |", "if . then", "def f: 1;", "@nosuch \"\\(.)\"", "reduce", "\xff\xfe(", ". # )\n(",
+    };
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct slice output = SLICE_NONE;
+        struct err err, check_err;
+        int64_t begin = now_ms(), ms;
+        enum err_code code = evaluate(table[i], INPUT, &arena, &output, &err);
+
+        ms = now_ms() - begin;
+        if (code == ERR_OK) {
+            code = jq_check(slice_of(table[i]), &check_err);
+        }
+        if (code == ERR_OK) {
+            fail_msg("%s was let through and gave %.*s", table[i], SLICE_ARG(output));
+        }
+        if (ms > 3000) { /* 100 ms of processor time; the machine may be busy */
+            fail_msg("%s took %d ms", table[i], (int)ms);
+        }
+        if (getenv("JQ_TEST_TIMES")) {
+            fprintf(stderr, "%5d ms %-60.60s %s: %s\n", (int)ms, table[i], err.message, err.detail);
+        }
+        assert_int_equal(evaluate(".input.amount", INPUT, &arena, &output, &err), ERR_OK);
+        assert_true(slice_is(output, "5"));
+    }
+    arena_fini(&arena);
+}
+
+static void text_that_closes_our_parenthesis_is_refused_at_registration(void **state)
+{
+    struct err err;
+
+    (void)state;
+    assert_int_equal(jq_check(SLICE("1) + (2"), &err), ERR_INVALID);
+    assert_int_equal(jq_check(SLICE(".) | env | (."), &err), ERR_INVALID);
+    assert_int_equal(jq_check(SLICE(". # fine"), &err), ERR_OK);
+    assert_int_equal(jq_check(SLICE(".a as [$x] | $x"), &err), ERR_OK);
+}
+
+static void what_does_not_compile_is_said_in_the_words_of_jq(void **state)
+{
+    struct err err;
+
+    (void)state;
+    assert_int_equal(jq_check(SLICE(".input | nosuch(1)"), &err), ERR_INVALID);
+    assert_non_null(strstr(err.detail, "nosuch/1 is not defined"));
+    assert_int_equal(jq_check(SLICE(".input |"), &err), ERR_INVALID);
+    assert_non_null(strstr(err.detail, "syntax error"));
+}
+
+static void a_halted_program_can_run_again(void **state)
+{
+    static const char program[] = "if . then repeat(.) else 7 end";
+    struct arena arena;
+    struct slice output;
+    struct err err;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    assert_int_equal(evaluate(program, "false", &arena, &output, &err), ERR_OK);
+    assert_int_equal(evaluate("last(repeat(1))", "true", &arena, &output, &err), ERR_TIMEOUT);
+    assert_int_equal(evaluate("last(if . then repeat(1) else 7 end)", "true", &arena, &output, &err), ERR_TIMEOUT);
+    assert_int_equal(evaluate("last(if . then repeat(1) else 7 end)", "false", &arena, &output, &err), ERR_OK);
+    assert_true(slice_is(output, "7"));
+    arena_fini(&arena);
+}
+
+static void the_program_that_failed_is_named(void **state)
+{
+    struct slice programs[] = {SLICE("1"), SLICE("2"), SLICE("error(\"no\")"), SLICE("3")}, outputs[4];
+    struct arena arena;
+    size_t failed = 99;
+    struct err err;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    assert_int_equal(jq_evaluate(programs, 4, SLICE("null"), NULL, &arena, outputs, &failed, &err), ERR_INVALID);
+    assert_int_equal(failed, 2);
+    assert_non_null(strstr(err.detail, "no"));
+    programs[2] = SLICE("4");
+    assert_int_equal(jq_evaluate(programs, 4, SLICE("null"), NULL, &arena, outputs, &failed, &err), ERR_OK);
+    assert_true(slice_is(outputs[2], "4") && slice_is(outputs[3], "3"));
+    arena_fini(&arena);
+}
+
+static void a_value_over_the_limit_is_refused(void **state)
+{
+    struct jq_limits limits = {.time_ms = 100, .output_bytes_max = 100};
+    struct slice program = SLICE("[range(1000)]"), output;
+    struct arena arena;
+    size_t failed;
+    struct err err;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    assert_int_equal(jq_evaluate(&program, 1, SLICE("null"), &limits, &arena, &output, &failed, &err), ERR_TOO_LARGE);
+    program = SLICE("[range(10)]");
+    assert_int_equal(jq_evaluate(&program, 1, SLICE("null"), &limits, &arena, &output, &failed, &err), ERR_OK);
+    arena_fini(&arena);
+}
+
+static void a_compiled_program_is_not_compiled_again(void **state)
+{
+    struct arena arena;
+    struct slice output;
+    struct err err;
+    int64_t begin;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    assert_int_equal(evaluate(".input.amount + 1", INPUT, &arena, &output, &err), ERR_OK);
+    begin = now_ms();
+    for (int i = 0; i < 500; i++) {
+        assert_int_equal(evaluate(".input.amount + 1", INPUT, &arena, &output, &err), ERR_OK);
+    }
+    assert_true(now_ms() - begin < 2500); /* compiling alone would take 7500 */
+    arena_fini(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(honest_programs_give_what_jq_gives),
+        cmocka_unit_test(hostile_programs_are_refused_or_halted_in_time),
+        cmocka_unit_test(text_that_closes_our_parenthesis_is_refused_at_registration),
+        cmocka_unit_test(what_does_not_compile_is_said_in_the_words_of_jq),
+        cmocka_unit_test(a_halted_program_can_run_again),
+        cmocka_unit_test(the_program_that_failed_is_named),
+        cmocka_unit_test(a_value_over_the_limit_is_refused),
+        cmocka_unit_test(a_compiled_program_is_not_compiled_again),
+    };
+
+    setenv("HOME", "/nonexistent", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

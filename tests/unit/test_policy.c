@@ -1,0 +1,138 @@
+/* Effect classes and the arithmetic of retries. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/policy.h"
+
+static struct op_key key_of(uint8_t n)
+{
+    struct op_key key = {0};
+
+    for (size_t i = 0; i < sizeof(key.uuid.bytes); i++) {
+        key.uuid.bytes[i] = (uint8_t)(n * 31 + i * 7);
+    }
+    return key;
+}
+
+static void each_class_has_the_attempts_of_the_contract(void **state)
+{
+    static const struct {
+        const char *name;
+        uint32_t attempts;
+        int64_t initial_ms;
+    } cases[] = {{"read", 3, 1000}, {"idempotent", 3, 1000}, {"keyed", 3, 2000}, {"checked", 5, 5000}, {"once", 1, 1000}};
+
+    (void)state;
+    assert_int_equal(COUNT_OF(cases), EFFECT_COUNT);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        enum effect effect;
+
+        assert_true(effect_parse(slice_of(cases[i].name), &effect));
+        assert_string_equal(effect_name(effect), cases[i].name);
+        struct retry_policy policy = retry_policy_default(effect);
+
+        assert_int_equal(policy.max_attempts, cases[i].attempts);
+        assert_int_equal(policy.initial_ms, cases[i].initial_ms);
+        assert_int_equal(policy.max_ms, 5 * 60 * 1000);
+        assert_int_equal(policy.factor_milli, 2000);
+        assert_int_equal(policy.max_unsent, 10);
+    }
+}
+
+static void an_unknown_class_is_no_class(void **state)
+{
+    enum effect effect;
+
+    (void)state;
+    assert_false(effect_parse(SLICE("Keyed"), &effect));
+    assert_false(effect_parse(SLICE(""), &effect));
+    assert_false(effect_parse(SLICE_NONE, &effect));
+}
+
+static void a_delay_lies_above_zero_and_within_the_backoff(void **state)
+{
+    struct retry_policy policy = retry_policy_default(EFFECT_READ);
+
+    (void)state;
+    for (uint8_t k = 0; k < 50; k++) {
+        struct op_key key = key_of(k);
+        int64_t backoff = 1000;
+
+        for (uint32_t number = 1; number < 40; number++) {
+            int64_t due = retry_due_ms(&policy, number, 1000000, 0, &key);
+
+            assert_true(due > 1000000);
+            assert_true(due <= 1000000 + backoff);
+            backoff = backoff * 2 < policy.max_ms ? backoff * 2 : policy.max_ms;
+        }
+    }
+}
+
+static void jitter_is_the_same_in_a_replay_and_differs_between_keys_and_attempts(void **state)
+{
+    struct retry_policy policy = retry_policy_default(EFFECT_KEYED);
+    struct op_key a = key_of(1), b = key_of(2);
+
+    (void)state;
+    assert_int_equal(retry_due_ms(&policy, 3, 5, 0, &a), retry_due_ms(&policy, 3, 5, 0, &a));
+    assert_int_not_equal(retry_due_ms(&policy, 3, 5, 0, &a), retry_due_ms(&policy, 3, 5, 0, &b));
+    assert_int_not_equal(retry_due_ms(&policy, 9, 5, 0, &a), retry_due_ms(&policy, 10, 5, 0, &a));
+}
+
+static void jitter_is_spread_over_the_whole_backoff(void **state)
+{
+    struct retry_policy policy = {.max_attempts = 3, .initial_ms = 1000, .max_ms = 1000, .factor_milli = 2000};
+    int quarters[4] = {0};
+
+    (void)state;
+    for (int k = 0; k < 200; k++) {
+        struct op_key key = key_of((uint8_t)k);
+
+        quarters[(retry_due_ms(&policy, 1, 0, 0, &key) - 1) / 250]++;
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_true(quarters[i] > 20);
+    }
+}
+
+static void a_receivers_wish_is_honoured_even_beyond_the_longest_delay(void **state)
+{
+    struct retry_policy policy = retry_policy_default(EFFECT_READ);
+    struct op_key key = key_of(3);
+
+    (void)state;
+    assert_int_equal(retry_due_ms(&policy, 1, 1000, 3600000, &key), 3601000);
+    assert_true(retry_due_ms(&policy, 1, INT64_MAX - 5, 3600000, &key) == INT64_MAX);
+}
+
+static void a_huge_number_of_tries_or_a_factor_of_one_does_not_overflow(void **state)
+{
+    struct retry_policy flat = {.max_attempts = 1000, .initial_ms = 100, .max_ms = 300000, .factor_milli = 1000};
+    struct retry_policy steep = {
+        .max_attempts = 1000, .initial_ms = INT64_MAX / 4000, .max_ms = INT64_MAX / 2, .factor_milli = 10000};
+    struct op_key key = key_of(4);
+
+    (void)state;
+    assert_true(retry_due_ms(&flat, UINT32_MAX, 0, 0, &key) <= 100);
+    assert_true(retry_due_ms(&steep, UINT32_MAX, 0, 0, &key) > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_class_has_the_attempts_of_the_contract),
+        cmocka_unit_test(an_unknown_class_is_no_class),
+        cmocka_unit_test(a_delay_lies_above_zero_and_within_the_backoff),
+        cmocka_unit_test(jitter_is_the_same_in_a_replay_and_differs_between_keys_and_attempts),
+        cmocka_unit_test(jitter_is_spread_over_the_whole_backoff),
+        cmocka_unit_test(a_receivers_wish_is_honoured_even_beyond_the_longest_delay),
+        cmocka_unit_test(a_huge_number_of_tries_or_a_factor_of_one_does_not_overflow),
+    };
+
+    return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+/* Paths find their routes, roles are as the contract has them, and schema/openapi.json describes the same. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/routes.h"
+#include "base/json.h"
+
+static const struct {
+    const char *method, *path, *pattern; /* pattern NULL: none */
+    const char *param, *allow;
+} cases[] = {
+    {"POST", "/v1/sagas", "/v1/sagas", NULL, NULL},
+    {"GET", "/v1/sagas", "/v1/sagas", NULL, NULL},
+    {"HEAD", "/v1/sagas", "/v1/sagas", NULL, NULL},
+    {"GET", "/v1/sagas/x", "/v1/sagas/{id}", "x", NULL},
+    {"GET", "/v1/sagas/x/log", "/v1/sagas/{id}/log", "x", NULL},
+    {"POST", "/v1/sagas/x/signals/paid", "/v1/sagas/{id}/signals/{name}", "x", NULL},
+    {"GET", "/", "/", NULL, NULL},
+    {"GET", "/v1/openapi.json", "/v1/openapi.json", NULL, NULL},
+    {"GET", "/v1/sagas/", NULL, NULL, ""},
+    {"GET", "/v1/sagas//log", NULL, NULL, ""},
+    {"GET", "/v1", NULL, NULL, ""},
+    {"GET", "", NULL, NULL, ""},
+    {"GET", "v1/sagas", NULL, NULL, ""},
+    {"GET", "//", NULL, NULL, ""},
+    {"GET", "/V1/sagas", NULL, NULL, ""},
+    {"DELETE", "/v1/sagas", NULL, NULL, "POST, GET, HEAD"},
+    {"GET", "/v1/sagas/x/abort", NULL, NULL, "POST"},
+    {"get", "/v1/sagas", NULL, NULL, "POST, GET, HEAD"},
+};
+
+static void paths_find_their_routes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct route_match match;
+
+        route_find(slice_of(cases[i].method), slice_of(cases[i].path), &match);
+        if (cases[i].pattern) {
+            assert_non_null(match.route);
+            assert_string_equal(match.route->pattern, cases[i].pattern);
+            assert_true(!cases[i].param || slice_is(match.params[0], cases[i].param));
+        } else {
+            assert_null(match.route);
+            assert_string_equal(match.allow, cases[i].allow);
+            assert_int_equal(match.path_known, cases[i].allow[0] != '\0');
+        }
+    }
+}
+
+static void a_route_knows_its_query_parameters(void **state)
+{
+    struct route_match match;
+
+    (void)state;
+    route_find(SLICE("GET"), SLICE("/v1/sagas"), &match);
+    assert_true(route_allows_query(match.route, SLICE("limit")));
+    assert_true(route_allows_query(match.route, SLICE("tag.city")));
+    assert_false(route_allows_query(match.route, SLICE("tag.")));
+    assert_false(route_allows_query(match.route, SLICE("tag")));
+    assert_false(route_allows_query(match.route, SLICE("lim")));
+    assert_false(route_allows_query(match.route, SLICE("")));
+    route_find(SLICE("GET"), SLICE("/livez"), &match);
+    assert_false(route_allows_query(match.route, SLICE("limit")));
+}
+
+static void changes_need_more_than_a_reader(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < route_count; i++) {
+        if (strcmp(routes[i].method, "GET") != 0) {
+            assert_true(routes[i].least >= ROLE_AGENT);
+        } else {
+            assert_true(routes[i].least <= ROLE_READER);
+        }
+    }
+}
+
+static struct slice read_openapi(struct arena *arena)
+{
+    char path[512];
+    const char *folder = getenv("SCHEMA_DIR");
+    char *text = arena_alloc(arena, 1 << 20);
+
+    (void)snprintf(path, sizeof(path), "%s/openapi.json", folder ? folder : "schema");
+    FILE *file = fopen(path, "re");
+
+    assert_non_null(file);
+    size_t len = fread(text, 1, 1 << 20, file);
+
+    assert_int_equal(fclose(file), 0);
+    return (struct slice){text, len};
+}
+
+static struct slice lower(struct arena *arena, const char *text)
+{
+    char *copy = arena_text(arena, slice_of(text));
+
+    for (char *c = copy; *c; c++) {
+        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c + 'a' - 'A') : *c;
+    }
+    return slice_of(copy);
+}
+
+static void openapi_describes_the_same_routes(void **state)
+{
+    struct arena arena;
+    struct slice paths, path, methods, method, operation;
+    struct err err = {0};
+    size_t described = 0, served = 0;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    struct slice text = read_openapi(&arena);
+
+    assert_int_equal(json_check(text, &json_limits_default, &err), ERR_OK);
+    paths = json_member(text, "paths");
+    for (size_t i = 0; i < route_count; i++) {
+        if (!routes[i].handle) {
+            continue;
+        }
+        served++;
+        operation = json_member(json_member(paths, routes[i].pattern), arena_text(&arena, lower(&arena, routes[i].method)));
+        if (!json_string_is(json_member(operation, "x-role"), role_name(routes[i].least))) {
+            fail_msg("%s %s is not described, or with another role", routes[i].method, routes[i].pattern);
+        }
+    }
+    struct json_walk walk = json_walk(paths);
+
+    while (json_next_member(&walk, &path, &methods)) {
+        struct json_walk inner = json_walk(methods);
+
+        while (json_next_member(&inner, &method, &operation)) {
+            described++;
+        }
+    }
+    assert_int_equal(described, served);
+    arena_fini(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(paths_find_their_routes),
+        cmocka_unit_test(a_route_knows_its_query_parameters),
+        cmocka_unit_test(changes_need_more_than_a_reader),
+        cmocka_unit_test(openapi_describes_the_same_routes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

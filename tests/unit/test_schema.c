@@ -1,0 +1,206 @@
+/* The subset of JSON Schema: what passes, what does not and where, and that nothing unknown is ignored. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "core/schema.h"
+
+/* JSON with ' for ", to be readable in C. */
+static struct slice json_of(const char *text, struct arena *arena)
+{
+    char *copy = arena_text(arena, slice_of(text));
+    struct err err;
+
+    for (char *c = copy; *c; c++) {
+        *c = *c == '\'' ? '"' : *c;
+    }
+    if (json_check(slice_of(copy), &json_limits_default, &err) != ERR_OK) {
+        fail_msg("the test is no JSON: %s: %s", copy, err.message);
+    }
+    return slice_of(copy);
+}
+
+static const struct {
+    const char *schema, *value;
+    const char *pointer, *part; /* of the one fault; NULL: it passes */
+} cases[] = {
+    {"true", "[1]", NULL, NULL},
+    {"false", "1", "", "nothing is allowed"},
+    {"{}", "{'a':null}", NULL, NULL},
+    {"{'type':'string'}", "'x'", NULL, NULL},
+    {"{'type':'string'}", "1", "", "of type string"},
+    {"{'type':['string','null']}", "null", NULL, NULL},
+    {"{'type':['string','null']}", "true", "", "string or null"},
+    {"{'type':'integer'}", "1", NULL, NULL},
+    {"{'type':'integer'}", "1.0", NULL, NULL},
+    {"{'type':'integer'}", "150e-1", NULL, NULL},
+    {"{'type':'integer'}", "15e-1", "", "integer"},
+    {"{'type':'integer'}", "10e-1", NULL, NULL},
+    {"{'type':'integer'}", "-0.0", NULL, NULL},
+    {"{'type':'integer'}", "1e300", NULL, NULL},
+    {"{'type':'number'}", "0.5", NULL, NULL},
+    {"{'type':'boolean'}", "false", NULL, NULL},
+    {"{'type':'array'}", "{}", "", "array"},
+    {"{'enum':['a',1,{'x':[1,2]}]}", "{ 'x': [1.0, 2] }", NULL, NULL},
+    {"{'enum':['a',1]}", "'b'", "", "one of [\"a\",1]"},
+    {"{'const':9007199254740993}", "9007199254740992", "", "must be 9007199254740993"},
+    {"{'const':9007199254740993}", "9007199254740993.0", NULL, NULL},
+    {"{'const':null}", "null", NULL, NULL},
+    {"{'required':['a']}", "{'a':null}", NULL, NULL},
+    {"{'required':['a','b']}", "{'a':1}", "", "`b` is missing"},
+    {"{'required':['a']}", "[]", NULL, NULL},
+    {"{'properties':{'a':{'type':'string'}}}", "{'b':1}", NULL, NULL},
+    {"{'properties':{'a':{'type':'string'}}}", "{'a':1}", "/a", "of type string"},
+    {"{'properties':{'\\u0061':{'type':'string'}}}", "{'a':1}", "/a", "of type string"},
+    {"{'properties':{'a':true},'additionalProperties':false}", "{'a':1}", NULL, NULL},
+    {"{'properties':{'a':true},'additionalProperties':false}", "{'b/c':1}", "/b~1c", "not allowed"},
+    {"{'properties':{'a':false}}", "{'a':1}", "/a", "nothing is allowed"},
+    {"{'additionalProperties':{'type':'number'}}", "{'b':'x'}", "/b", "number"},
+    {"{'items':{'type':'string'}}", "['a',2]", "/1", "string"},
+    {"{'items':{'items':{'maximum':3}}}", "[[1],[2,4]]", "/1/1", "at most 3"},
+    {"{'minItems':2}", "[1]", "", "at least 2"},
+    {"{'maxItems':1}", "[1,2]", "", "at most 1"},
+    {"{'minLength':2}", "'\xc3\xa4'", "", "1 characters"},
+    {"{'maxLength':1}", "'\xf0\x9f\x99\x82'", NULL, NULL},
+    {"{'maxLength':1}", "'ab'", "", "at most 1"},
+    {"{'minProperties':1}", "{}", "", "at least 1"},
+    {"{'maxProperties':1}", "{'a':1,'b':2}", "", "at most 1"},
+    {"{'minItems':2}", "'x'", NULL, NULL},
+    {"{'minimum':1}", "1", NULL, NULL},
+    {"{'minimum':1}", "0.999", "", "at least 1"},
+    {"{'minimum':-1}", "-2", "", "at least -1"},
+    {"{'maximum':9007199254740992}", "9007199254740993", "", "at most"},
+    {"{'maximum':1e2}", "100", NULL, NULL},
+    {"{'exclusiveMinimum':0}", "0", "", "greater than 0"},
+    {"{'exclusiveMinimum':0}", "1e-300", NULL, NULL},
+    {"{'exclusiveMaximum':0.1}", "0.10", "", "less than 0.1"},
+    {"{'exclusiveMaximum':0.1}", "0.09999999999999999999999999999", NULL, NULL},
+    {"{'maximum':-5}", "-4.9", "", "at most -5"},
+    {"{'title':'t','description':'d','default':1,'examples':[1],'$comment':'c',"
+     "'$schema':'https://json-schema.org/draft/2020-12/schema'}", "1", NULL, NULL},
+};
+
+static void values_pass_or_fail_where_the_schema_says(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena;
+        struct faults faults;
+
+        arena_init(&arena, 4096);
+        faults_init(&faults, &arena);
+        const struct schema *schema = schema_compile(json_of(cases[i].schema, &arena), SLICE(""), &arena, &faults);
+
+        if (!schema) {
+            fail_msg("case %zu does not compile: %.*s", i, SLICE_ARG(faults.items[0].detail));
+        }
+        schema_check(schema, json_of(cases[i].value, &arena), SLICE(""), &arena, &faults);
+        if (faults.count != (cases[i].pointer ? 1 : 0)) {
+            fail_msg("case %zu, %s of %s: %zu faults", i, cases[i].schema, cases[i].value, faults.count);
+        }
+        if (cases[i].pointer) {
+            assert_string_equal(arena_text(&arena, faults.items[0].pointer), cases[i].pointer);
+            if (!strstr(arena_text(&arena, faults.items[0].detail), cases[i].part)) {
+                fail_msg("case %zu: \"%.*s\" has no \"%s\"", i, SLICE_ARG(faults.items[0].detail), cases[i].part);
+            }
+        }
+        arena_fini(&arena);
+    }
+}
+
+static const struct {
+    const char *schema, *pointer, *part;
+    bool not_supported;
+} refused[] = {
+    {"1", "/s", "a schema must be an object", false},
+    {"{'typ':'string'}", "/s/typ", "did you mean `type`?", false},
+    {"{'pattern':'x'}", "/s/pattern", "pattern", true},
+    {"{'$ref':'#'}", "/s/$ref", "$ref", true},
+    {"{'allOf':[]}", "/s/allOf", "allOf", true},
+    {"{'properties':{'a':{'format':'email'}}}", "/s/properties/a/format", "format", true},
+    {"{'type':'strin'}", "/s/type", "did you mean `string`?", false},
+    {"{'type':['string',1]}", "/s/type/1", "not a type", false},
+    {"{'type':[]}", "/s/type", "empty", false},
+    {"{'enum':[]}", "/s/enum", "array of the values", false},
+    {"{'enum':'a'}", "/s/enum", "array of the values", false},
+    {"{'enum':[1],'const':1}", "/s/const", "keep one", false},
+    {"{'required':'a'}", "/s/required", "array of names", false},
+    {"{'required':['a',1]}", "/s/required/1", "not the name", false},
+    {"{'properties':[]}", "/s/properties", "object of schemas", false},
+    {"{'minItems':-1}", "/s/minItems", "whole number", false},
+    {"{'minLength':1.5}", "/s/minLength", "whole number", false},
+    {"{'minimum':'1'}", "/s/minimum", "must be a number", false},
+    {"{'items':[{}]}", "/s/items", "must be an object", false},
+    {"{'$schema':'http://json-schema.org/draft-07/schema#'}", "/s/$schema", "2020-12", false},
+    {"{'title':1}", "/s/title", "string", false},
+    {"{'examples':1}", "/s/examples", "array", false},
+};
+
+static void what_is_not_in_the_subset_is_refused_and_never_ignored(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(refused); i++) {
+        struct arena arena;
+        struct faults faults;
+
+        arena_init(&arena, 4096);
+        faults_init(&faults, &arena);
+        assert_null(schema_compile(json_of(refused[i].schema, &arena), SLICE("/s"), &arena, &faults));
+        assert_int_equal(faults.count, 1);
+        assert_string_equal(arena_text(&arena, faults.items[0].pointer), refused[i].pointer);
+        assert_int_equal(faults.items[0].not_supported, refused[i].not_supported);
+        if (!strstr(arena_text(&arena, faults.items[0].detail), refused[i].part)) {
+            fail_msg("%s: \"%.*s\" has no \"%s\"", refused[i].schema, SLICE_ARG(faults.items[0].detail), refused[i].part);
+        }
+        arena_fini(&arena);
+    }
+}
+
+static void all_violations_are_reported_at_once(void **state)
+{
+    struct arena arena;
+    struct faults faults;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    faults_init(&faults, &arena);
+    const struct schema *schema = schema_compile(
+        json_of("{'required':['a','b'],'properties':{'c':{'type':'string','minLength':3},'d':{'items':{'type':'null'}}}}", &arena),
+        SLICE(""), &arena, &faults);
+
+    schema_check(schema, json_of("{'c':'x','d':[null,1,2]}", &arena), SLICE("/input"), &arena, &faults);
+    assert_int_equal(faults.count, 5);
+    assert_string_equal(arena_text(&arena, faults.items[4].pointer), "/input/d/2");
+    arena_fini(&arena);
+}
+
+static void without_a_schema_everything_passes(void **state)
+{
+    struct arena arena;
+    struct faults faults;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    faults_init(&faults, &arena);
+    schema_check(NULL, SLICE("1"), SLICE(""), &arena, &faults);
+    assert_int_equal(faults.count, 0);
+    arena_fini(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_pass_or_fail_where_the_schema_says),
+        cmocka_unit_test(what_is_not_in_the_subset_is_refused_and_never_ignored),
+        cmocka_unit_test(all_violations_are_reported_at_once),
+        cmocka_unit_test(without_a_schema_everything_passes),
+    };
+
+    return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
+}

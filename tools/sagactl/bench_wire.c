@@ -1,0 +1,266 @@
+/* See bench_wire.h for why this is not the HTTP client of io/. */
+#include "tools/sagactl/bench_wire.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+
+#define ANSWER_BYTES_MAX (8 << 20)
+#define READ_BYTES 65536
+#define EVENTS_MAX 256
+
+struct wire {
+    struct wire_options options;
+    int epoll;
+    struct wire_connection *connections;
+    struct sockaddr_storage address;
+    socklen_t address_len;
+};
+
+int64_t wire_now_us(void)
+{
+    struct timespec now;
+
+    return clock_gettime(CLOCK_MONOTONIC, &now) == 0 ? (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 : 0;
+}
+
+static void connection_watch(struct wire_connection *c, int operation)
+{
+    struct epoll_event event = {.events = EPOLLIN | (c->writable_wanted ? (uint32_t)EPOLLOUT : 0), .data = {.ptr = c}};
+
+    (void)epoll_ctl(c->wire->epoll, operation, c->fd, &event); /* fails without memory only; then the run stands still and says so */
+}
+
+static bool connection_open(struct wire_connection *c)
+{
+    struct wire *wire = c->wire;
+    int yes = 1;
+
+    c->fd = socket(wire->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (c->fd < 0) {
+        return false;
+    }
+    if (connect(c->fd, (const struct sockaddr *)&wire->address, wire->address_len) != 0) {
+        int error = errno;
+
+        (void)close(c->fd); /* nothing was written */
+        c->fd = -1;
+        errno = error;
+        return false;
+    }
+    (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* slower without, not wrong */
+    c->busy = c->writable_wanted = false;
+    c->out_sent = 0;
+    buffer_reset(&c->out);
+    buffer_reset(&c->in);
+    connection_watch(c, EPOLL_CTL_ADD);
+    return true;
+}
+
+static void connection_lost(struct wire_connection *c)
+{
+    bool busy = c->busy;
+
+    (void)close(c->fd); /* what was on its way is lost anyhow */
+    c->fd = -1;
+    (void)connection_open(c); /* when it fails, sending fails and counts as an error */
+    if (busy) {
+        c->busy = false;
+        c->wire->options.on_answer(c, 0, SLICE_NONE, c->wire->options.context);
+    }
+}
+
+static void connection_write(struct wire_connection *c)
+{
+    while (c->out_sent < c->out.len) {
+        ssize_t n = send(c->fd, c->out.ptr + c->out_sent, c->out.len - c->out_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n > 0) {
+            c->out_sent += (size_t)n;
+        } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            if (!c->writable_wanted) {
+                c->writable_wanted = true;
+                connection_watch(c, EPOLL_CTL_MOD);
+            }
+            return;
+        } else if (n < 0 && errno == EINTR) {
+            continue;
+        } else {
+            return; /* reading finds out that it is lost */
+        }
+    }
+    if (c->writable_wanted) {
+        c->writable_wanted = false;
+        connection_watch(c, EPOLL_CTL_MOD);
+    }
+}
+
+void wire_send(struct wire_connection *c, struct slice head, struct slice body)
+{
+    CHECK(!c->busy);
+    buffer_reset(&c->out);
+    buffer_reset(&c->in);
+    buffer_put_slice(&c->out, head);
+    buffer_put_slice(&c->out, body);
+    c->out_sent = 0;
+    c->busy = true;
+    if (c->fd >= 0) {
+        connection_write(c);
+    }
+}
+
+/* The status and the length of a whole answer in the buffer, or 0: more must come. -1: not as sagad answers. */
+static int answer_parse(const struct buffer *in, struct slice *body)
+{
+    const char *end = in->len > 4 ? memmem(in->ptr, in->len, "\r\n\r\n", 4) : NULL;
+    int64_t status = 0, length = -1;
+
+    if (!end) {
+        return 0;
+    }
+    if (in->len < 12 || memcmp(in->ptr, "HTTP/1.1 ", 9) != 0 || !slice_to_i64((struct slice){in->ptr + 9, 3}, &status)) {
+        return -1;
+    }
+    for (const char *line = memchr(in->ptr, '\n', in->len); line && line < end; line = memchr(line, '\n', (size_t)(end + 2 - line))) {
+        line++;
+        if ((size_t)(end - line) > 15 && strncasecmp(line, "Content-Length:", 15) == 0) {
+            const char *stop = memchr(line, '\r', (size_t)(end + 2 - line));
+
+            if (!stop || !slice_to_i64(slice_trim((struct slice){line + 15, (size_t)(stop - line - 15)}), &length)) {
+                return -1;
+            }
+        }
+    }
+    if (length < 0) {
+        return -1;
+    }
+    if (in->len - (size_t)(end + 4 - in->ptr) < (size_t)length) {
+        return 0;
+    }
+    *body = (struct slice){end + 4, (size_t)length};
+    return (int)status;
+}
+
+static void connection_read(struct wire_connection *c)
+{
+    static char block[READ_BYTES];
+    ssize_t n = recv(c->fd, block, sizeof(block), MSG_DONTWAIT);
+    struct slice body;
+
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+        return;
+    }
+    if (n <= 0) {
+        connection_lost(c);
+        return;
+    }
+    if (!c->busy) {
+        return; /* nothing was asked: what comes is the end of it */
+    }
+    buffer_put(&c->in, block, (size_t)n);
+    int status = answer_parse(&c->in, &body);
+
+    if (status < 0 || c->in.overflow) {
+        connection_lost(c);
+    } else if (status > 0) {
+        c->busy = false;
+        c->wire->options.on_answer(c, status, body, c->wire->options.context);
+    }
+}
+
+void wire_poll(struct wire *wire, int64_t timeout_us)
+{
+    struct epoll_event events[EVENTS_MAX];
+    int count = epoll_wait(wire->epoll, events, EVENTS_MAX, timeout_us <= 0 ? 0 : (int)((timeout_us + 999) / 1000));
+
+    for (int i = 0; i < count; i++) {
+        struct wire_connection *c = events[i].data.ptr;
+
+        if (c->fd >= 0 && (events[i].events & EPOLLOUT)) {
+            connection_write(c);
+        }
+        if (c->fd >= 0 && (events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP))) {
+            connection_read(c);
+        }
+    }
+    for (size_t i = 0; count == 0 && i < wire->options.connections; i++) { /* nothing moves: those that could not be opened again */
+        struct wire_connection *c = &wire->connections[i];
+
+        if (c->fd < 0 && !connection_open(c) && c->busy) {
+            c->busy = false;
+            wire->options.on_answer(c, 0, SLICE_NONE, wire->options.context);
+        } else if (c->fd >= 0 && c->busy && c->out_sent == 0) {
+            connection_write(c);
+        }
+    }
+}
+
+struct wire_connection *wire_connection_at(struct wire *wire, size_t index)
+{
+    return &wire->connections[index];
+}
+
+enum err_code wire_open(const struct wire_options *options, struct wire **out, struct err *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    int failure = getaddrinfo(options->host, options->port, &hints, &found);
+
+    if (failure != 0) {
+        (void)err_set(err, ERR_UNREACHABLE, "%s cannot be found", options->host);
+        err_detail(err, "%s", gai_strerror(failure));
+        return ERR_UNREACHABLE;
+    }
+    struct wire *wire = memory_alloc(sizeof(*wire));
+
+    wire->options = *options;
+    wire->epoll = epoll_create1(EPOLL_CLOEXEC);
+    wire->connections = memory_alloc(options->connections * sizeof(*wire->connections));
+    memcpy(&wire->address, found->ai_addr, found->ai_addrlen);
+    wire->address_len = found->ai_addrlen;
+    freeaddrinfo(found);
+    for (size_t i = 0; i < options->connections; i++) {
+        struct wire_connection *c = &wire->connections[i];
+
+        c->wire = wire;
+        c->index = i;
+        c->fd = -1;
+        buffer_init(&c->out, ANSWER_BYTES_MAX);
+        buffer_init(&c->in, ANSWER_BYTES_MAX);
+    }
+    for (size_t i = 0; i < options->connections; i++) {
+        if (!connection_open(&wire->connections[i])) {
+            (void)err_set(err, ERR_UNREACHABLE, "connection %zu to %s:%s cannot be opened", i + 1, options->host, options->port);
+            err_detail(err, "%s", strerror(errno));
+            wire_close(wire);
+            return ERR_UNREACHABLE;
+        }
+    }
+    *out = wire;
+    return ERR_OK;
+}
+
+void wire_close(struct wire *wire)
+{
+    for (size_t i = 0; i < wire->options.connections; i++) {
+        struct wire_connection *c = &wire->connections[i];
+
+        if (c->fd >= 0) {
+            (void)close(c->fd); /* nothing is on its way that anybody wants */
+        }
+        buffer_fini(&c->out);
+        buffer_fini(&c->in);
+    }
+    (void)close(wire->epoll); /* holds no data */
+    free(wire->connections);
+    free(wire);
+}

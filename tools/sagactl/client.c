@@ -1,0 +1,275 @@
+/* HTTP by the same client that the engine's http adapter uses: no proxies of the environment, no redirects. */
+#include "tools/sagactl/client.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RESPONSE_BYTES_MAX (64 << 20)
+#define PROBLEM_PREFIX "urn:sagad:problem:"
+
+struct call_wait {
+    struct http_request request;
+    struct loop *loop;
+};
+
+static void client_open(struct ctl *ctl)
+{
+    if (!ctl->loop) {
+        ctl->loop = loop_new();
+        ctl->http = http_client_new(ctl->loop, 4, 4);
+    }
+}
+
+void client_close(struct ctl *ctl)
+{
+    if (ctl->loop) {
+        http_client_free(ctl->http);
+        loop_free(ctl->loop);
+        ctl->loop = NULL;
+    }
+}
+
+static void on_done(struct http_request *request)
+{
+    loop_stop(container_of(request, struct call_wait, request)->loop);
+}
+
+static int unreachable(const struct ctl *ctl, const struct http_request *request)
+{
+    if (request->timed_out) {
+        (void)fprintf(stderr, "sagactl: %s did not answer in time\n", ctl->server);
+        return EXIT_WAIT_OVER;
+    }
+    (void)fprintf(stderr, "sagactl: %s cannot be reached: %s\n  Is sagad running there? Another address goes with --server or SAGACTL_SERVER.\n",
+                  ctl->server, request->detail[0] ? request->detail : request->error ? request->error : "no answer");
+    return EXIT_UNREACHABLE;
+}
+
+static int exit_code_of(struct slice type, int status)
+{
+    if (type.len > sizeof(PROBLEM_PREFIX) - 1) {
+        struct slice name = {type.ptr + sizeof(PROBLEM_PREFIX) - 1, type.len - sizeof(PROBLEM_PREFIX) + 1};
+
+        for (int code = ERR_OK + 1; code < ERR_COUNT; code++) {
+            if (slice_is(name, err_name((enum err_code)code))) {
+                return err_exit_code((enum err_code)code);
+            }
+        }
+    }
+    switch (status) {
+    case 401:
+    case 403:
+        return EXIT_NOT_PERMITTED;
+    case 404:
+        return EXIT_NOT_FOUND;
+    case 409:
+        return EXIT_CONFLICT;
+    case 502:
+    case 503:
+        return EXIT_UNREACHABLE;
+    case 504:
+        return EXIT_WAIT_OVER;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+int print_problem(const struct ctl *ctl, int status, struct slice body)
+{
+    struct arena arena;
+    struct slice detail, type, pointer, error;
+
+    arena_init(&arena, 4096);
+    type = json_string(json_member(body, "type"), &arena);
+    detail = json_string(json_member(body, "detail"), &arena);
+    if (!detail.ptr) {
+        (void)fprintf(stderr, "sagactl: %s answered %d, and not as sagad does\n", ctl->server, status);
+    } else {
+        struct json_walk walk = json_walk(json_member(body, "errors"));
+
+        (void)fprintf(stderr, "sagactl: %.*s\n", SLICE_ARG(detail));
+        while (json_type(json_member(body, "errors")) == JSON_ARRAY && json_next_element(&walk, &error)) {
+            pointer = json_string(json_member(error, "pointer"), &arena);
+            detail = json_string(json_member(error, "detail"), &arena);
+            (void)fprintf(stderr, "  %.*s: %.*s\n", pointer.len ? (int)pointer.len : 10, pointer.len ? pointer.ptr : "(document)", SLICE_ARG(detail));
+        }
+        if (status == 401 && !ctl->token) {
+            (void)fputs("  A token goes with --token, --token-file, SAGACTL_TOKEN or SAGACTL_TOKEN_FILE.\n", stderr);
+        }
+    }
+    int code = exit_code_of(type.ptr ? type : SLICE(""), status);
+
+    arena_fini(&arena);
+    return code;
+}
+
+static size_t put_headers(const struct ctl *ctl, struct arena *arena, struct http_header *headers, bool has_body, struct slice accept)
+{
+    size_t count = 0;
+
+    headers[count++] = (struct http_header){SLICE("Accept"), accept};
+    if (has_body) {
+        headers[count++] = (struct http_header){SLICE("Content-Type"), SLICE("application/json")};
+    }
+    if (ctl->token) {
+        headers[count++] = (struct http_header){SLICE("Authorization"), arena_printf(arena, "Bearer %s", ctl->token)};
+    }
+    return count;
+}
+
+int client_call(struct ctl *ctl, const char *method, struct slice path, struct slice body, int64_t timeout_ms, struct arena *arena, struct answer *out)
+{
+    struct http_header headers[4];
+    struct err err = {0};
+
+    client_open(ctl);
+    struct call_wait wait = {.loop = ctl->loop};
+    struct http_request *request = &wait.request;
+
+    request->method = slice_of(method);
+    request->url = arena_printf(arena, "%s%.*s", ctl->server, SLICE_ARG(path));
+    request->body = body;
+    request->headers = headers;
+    request->header_count = put_headers(ctl, arena, headers, body.ptr != NULL, SLICE("application/json"));
+    request->timeout_ms = timeout_ms;
+    request->connect_timeout_ms = 5000;
+    request->response_bytes_max = RESPONSE_BYTES_MAX;
+    request->arena = arena;
+    request->done = on_done;
+    http_send(ctl->http, request);
+    loop_run(ctl->loop);
+    *out = (struct answer){0};
+    if (!request->complete) {
+        return unreachable(ctl, request);
+    }
+    out->status = request->status;
+    for (size_t i = 0; i < request->response_header_count; i++) {
+        if (slice_is(request->response_headers[i].name, "location")) {
+            out->location = request->response_headers[i].value;
+        }
+    }
+    struct json_limits limits = {RESPONSE_BYTES_MAX, 1000, 65536, 100000};
+    bool is_json = request->response_body.len > 0 && json_check(request->response_body, &limits, &err) == ERR_OK;
+
+    out->body = is_json ? json_trim(request->response_body) : SLICE_NONE;
+    if (request->status < 200 || request->status > 299) {
+        return print_problem(ctl, request->status, out->body);
+    }
+    if (!is_json && request->response_body.len > 0) {
+        (void)fprintf(stderr, "sagactl: %s did not answer as sagad does: no JSON\n", ctl->server);
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
+
+int client_get(struct ctl *ctl, struct slice path, struct arena *arena, struct answer *out)
+{
+    return client_call(ctl, "GET", path, SLICE_NONE, 30000, arena, out);
+}
+
+/* --- streams --- */
+
+static void stream_event(struct client_stream *stream)
+{
+    if (stream->data.len > 0 && !stream->finished) {
+        struct err err = {0};
+        struct slice data = buffer_slice(&stream->data);
+
+        if (json_check(data, &json_limits_default, &err) == ERR_OK && !stream->on_event(stream, data)) {
+            stream->finished = true;
+            http_cancel(stream->request);
+        }
+    }
+    buffer_reset(&stream->data);
+}
+
+static void stream_line(struct client_stream *stream)
+{
+    struct slice line = buffer_slice(&stream->line);
+    int64_t id = 0;
+
+    if (line.len == 0) {
+        stream_event(stream);
+    } else if (slice_starts_with(line, "data: ")) {
+        if (stream->data.len > 0) {
+            buffer_put_char(&stream->data, '\n');
+        }
+        buffer_put(&stream->data, line.ptr + 6, line.len - 6);
+    } else if (slice_starts_with(line, "id: ") && slice_to_i64((struct slice){line.ptr + 4, line.len - 4}, &id)) {
+        stream->last_id = (uint64_t)id;
+    }
+    buffer_reset(&stream->line);
+}
+
+struct stream_wait {
+    struct call_wait wait;
+    struct client_stream *stream;
+};
+
+static void on_data(struct http_request *request, struct slice data)
+{
+    struct client_stream *stream = container_of(container_of(request, struct call_wait, request), struct stream_wait, wait)->stream;
+
+    for (size_t i = 0; i < data.len && !stream->finished; i++) {
+        if (data.ptr[i] == '\n') {
+            stream_line(stream);
+        } else {
+            buffer_put_char(&stream->line, data.ptr[i]);
+        }
+    }
+}
+
+int client_follow(struct client_stream *stream)
+{
+    struct ctl *ctl = stream->ctl;
+    struct http_header headers[5];
+    struct arena arena;
+    struct answer answer;
+
+    client_open(ctl);
+    arena_init(&arena, 4096);
+    struct stream_wait wait = {.wait = {.loop = ctl->loop}, .stream = stream};
+    struct http_request *request = &wait.wait.request;
+    size_t count = put_headers(ctl, &arena, headers, false, SLICE("text/event-stream"));
+
+    headers[count++] = (struct http_header){SLICE("Last-Event-ID"), arena_printf(&arena, "%llu", (unsigned long long)stream->last_id)};
+    buffer_init(&stream->line, 4 << 20);
+    buffer_init(&stream->data, 4 << 20);
+    stream->request = request;
+    *request = (struct http_request){.method = SLICE("GET"), .url = arena_printf(&arena, "%s%.*s", ctl->server, SLICE_ARG(stream->path)),
+                                     .headers = headers, .header_count = count, .timeout_ms = INT64_C(24) * 3600 * 1000, .connect_timeout_ms = 5000,
+                                     .response_bytes_max = SIZE_MAX, .streaming = true, .on_data = on_data, .arena = &arena, .done = on_done};
+    http_send(ctl->http, request);
+    loop_run(ctl->loop);
+    int code = EXIT_OK;
+
+    if (request->status == 204) {
+        stream->finished = true;
+    } else if (request->status == 0 && !stream->finished) {
+        code = unreachable(ctl, request);
+    } else if (request->status >= 300) { /* the body of a stream is not collected: ask again for the problem */
+        code = client_get(ctl, stream->path, &arena, &answer);
+        code = code ? code : EXIT_FAILED;
+    }
+    buffer_fini(&stream->line);
+    buffer_fini(&stream->data);
+    arena_fini(&arena);
+    return code;
+}
+
+struct slice url_escape(struct slice text, struct arena *arena)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+    char *out = arena_alloc(arena, text.len * 3 + 1);
+    size_t len = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] && strchr(plain, text.ptr[i])) {
+            out[len++] = text.ptr[i];
+        } else {
+            (void)snprintf(out + len, 4, "%%%02X", (unsigned char)text.ptr[i]);
+            len += 3;
+        }
+    }
+    return (struct slice){out, len};
+}

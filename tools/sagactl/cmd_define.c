@@ -1,0 +1,263 @@
+/* check, apply, tools, definitions. */
+#include <stdio.h>
+#include <string.h>
+
+#include "run/review.h"
+#include "tools/sagactl/client.h"
+#include "tools/sagactl/cmds.h"
+#include "tools/sagactl/output.h"
+
+const char help_check[] =
+    "sagactl check FILE...\n\n"
+    "Checks definition documents offline: syntax, members, names, the terminal rule, settings of adapters, jq programs.\n"
+    "Tools of one file may be used by sagas of another. Prints every fault as FILE: POINTER: what is wrong.\n"
+    "Exits 0 when all is well, 1 when there are faults. \"-\" reads standard input.\n\n"
+    "  sagactl check order.json\n"
+    "  sagactl check tools.json sagas/*.json\n"
+    "  sagactl check -o json order.json      {\"items\": [{\"file\", \"pointer\", \"detail\"}]}\n";
+
+const char help_apply[] =
+    "sagactl apply FILE...\n\n"
+    "Checks definition documents as `sagactl check` does and registers them, each file all or nothing. A changed body under the\n"
+    "same name makes the next version; the same body again changes nothing. Running sagas keep the versions they started with.\n\n"
+    "  sagactl apply order.json\n"
+    "  sagactl apply tools.json sagas.json   in this order, so that sagas find their tools\n";
+
+const char help_tools[] =
+    "sagactl tools [NAME] [--version N] [--limit N] [--cursor C]\n\n"
+    "Lists the registered tools, newest version of each, or prints one as it was registered.\n\n"
+    "  sagactl tools\n"
+    "  sagactl tools payments.charge --version 2\n";
+
+const char help_definitions[] =
+    "sagactl definitions [NAME] [--version N] [--limit N] [--cursor C]\n\n"
+    "Lists the registered sagas, newest version of each, or prints one as it was registered.\n\n"
+    "  sagactl definitions\n"
+    "  sagactl definitions order\n";
+
+/* --- check --- */
+
+struct checked_file {
+    const char *path;
+    struct document document;
+};
+
+struct known_tools { /* of the files before this one */
+    struct checked_file *files;
+    size_t count;
+};
+
+static bool find_tool(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+{
+    const struct known_tools *known = context;
+
+    (void)version; /* files have no versions */
+    for (size_t f = 0; f < known->count; f++) {
+        for (size_t i = 0; i < known->files[f].document.item_count; i++) {
+            const struct document_item *item = &known->files[f].document.items[i];
+
+            if (item->kind == DEFINITION_TOOL && slice_equal(item->name, name)) {
+                *body = item->body;
+                *version_found = 1;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void print_fault(struct json_writer *w, const char *path, const struct fault *fault, bool as_json)
+{
+    if (as_json) {
+        json_object_begin(w, NULL);
+        json_write_text(w, "file", path);
+        json_write_slice(w, "pointer", fault->pointer.ptr ? fault->pointer : SLICE(""));
+        json_write_slice(w, "detail", fault->detail);
+        json_object_end(w);
+        return;
+    }
+    (void)fprintf(stderr, "%s: %.*s: %.*s\n", path, fault->pointer.len ? (int)fault->pointer.len : 10, fault->pointer.len ? fault->pointer.ptr : "(document)",
+                  SLICE_ARG(fault->detail));
+}
+
+/*
+ * The files are checked in the order given, but a saga may stand before its tools: so the tools of all are collected first, by
+ * a pass whose faults are not shown.
+ */
+static void collect_tools(struct ctl *ctl, const struct slice *texts, struct known_tools *known)
+{
+    for (size_t i = 0; i < known->count; i++) {
+        struct faults faults;
+
+        faults_init(&faults, &ctl->arena);
+        document_check(texts[i], NULL, &ctl->arena, &faults, &known->files[i].document);
+    }
+}
+
+int cmd_check(struct ctl *ctl, int argc, char **argv)
+{
+    struct arguments files;
+    struct buffer out;
+    struct json_writer w;
+    bool helped = false;
+    size_t fault_count = 0;
+
+    if (!options_read(ctl, argc, argv, NULL, &files, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (files.count == 0) {
+        return usage_error(ctl, "which files?");
+    }
+    struct slice *texts = arena_array(&ctl->arena, files.count, sizeof(*texts));
+    struct known_tools known = {arena_array(&ctl->arena, files.count, sizeof(struct checked_file)), files.count};
+    struct tool_source source = {find_tool, &known};
+
+    for (size_t i = 0; i < files.count; i++) {
+        if (!read_file(ctl, files.items[i], &texts[i])) {
+            return EXIT_FAILED;
+        }
+    }
+    collect_tools(ctl, texts, &known);
+    buffer_init(&out, 64 << 20);
+    json_writer_init(&w, &out);
+    json_object_begin(&w, NULL);
+    json_array_begin(&w, "items");
+    for (size_t i = 0; i < files.count; i++) {
+        struct document document = {0};
+        struct faults faults;
+
+        faults_init(&faults, &ctl->arena);
+        review_document(texts[i], &source, &ctl->arena, &faults, &document);
+        for (size_t k = 0; k < faults.count; k++) {
+            print_fault(&w, files.items[i], &faults.items[k], ctl->output == OUTPUT_JSON);
+        }
+        if (faults.dropped > 0) {
+            (void)fprintf(stderr, "%s: and %zu more\n", files.items[i], faults.dropped);
+        }
+        fault_count += faults.count;
+        if (faults.count == 0 && ctl->output != OUTPUT_JSON) {
+            (void)printf("%s: good, %zu definition%s\n", files.items[i], document.item_count, document.item_count == 1 ? "" : "s");
+        }
+    }
+    json_array_end(&w);
+    json_object_end(&w);
+    if (ctl->output == OUTPUT_JSON) {
+        print_json(buffer_slice(&out));
+    }
+    buffer_fini(&out);
+    return fault_count ? EXIT_FAILED : EXIT_OK;
+}
+
+/* --- apply --- */
+
+static void print_applied(struct ctl *ctl, struct slice answer)
+{
+    static const char *const titles[] = {"KIND", "NAME", "VERSION", "CHANGE", NULL};
+    struct json_walk walk = json_walk(json_member(answer, "items"));
+    struct table table;
+    struct slice item;
+
+    if (print_items(ctl, answer, "name")) {
+        return;
+    }
+    table_init(&table, ctl, titles);
+    while (json_next_element(&walk, &item)) {
+        struct cell *row = table_row(&table);
+
+        row[0].text = show_member(ctl, item, "kind");
+        row[1].text = show_member(ctl, item, "name");
+        row[2].text = show_member(ctl, item, "version");
+        row[3].text = show_member(ctl, item, "change");
+        row[3].colour = slice_is(row[3].text, "created") ? COLOUR_GREEN : COLOUR_DIM;
+    }
+    table_print(&table, 0);
+}
+
+int cmd_apply(struct ctl *ctl, int argc, char **argv)
+{
+    struct arguments files;
+    bool helped = false;
+
+    if (!options_read(ctl, argc, argv, NULL, &files, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (files.count == 0) {
+        return usage_error(ctl, "which files?");
+    }
+    for (size_t i = 0; i < files.count; i++) {
+        struct slice text;
+        struct answer answer;
+        int code;
+
+        if (!read_file(ctl, files.items[i], &text)) {
+            return EXIT_FAILED;
+        }
+        code = client_call(ctl, "POST", SLICE("/v1/definitions"), text, 60000, &ctl->arena, &answer);
+        if (code != EXIT_OK) {
+            (void)fprintf(stderr, "%s was not registered%s\n", files.items[i], i ? "; the files before it were" : "");
+            return code;
+        }
+        print_applied(ctl, answer.body);
+    }
+    return EXIT_OK;
+}
+
+/* --- tools, definitions --- */
+
+static int get(struct ctl *ctl, int argc, char **argv, const char *path)
+{
+    static const char *const titles[] = {"NAME", "VERSION", "REGISTERED", NULL};
+    const char *version = NULL, *limit = "500", *cursor = NULL;
+    const struct option options[] = {{"--version", &version, NULL, NULL}, {"--limit", &limit, NULL, NULL}, {"--cursor", &cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    struct arguments names;
+    struct answer answer;
+    struct table table;
+    struct slice item;
+    bool helped = false;
+    int code;
+
+    if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (names.count > 1) {
+        return usage_error(ctl, "one name at most");
+    }
+    if (names.count == 1) {
+        struct slice name = url_escape(slice_of(names.items[0]), &ctl->arena);
+
+        code = client_get(ctl, arena_printf(&ctl->arena, "%s/%.*s%s%s", path, SLICE_ARG(name), version ? "?version=" : "", version ? version : ""), &ctl->arena, &answer);
+        if (code == EXIT_OK) {
+            struct slice body = json_member(answer.body, "body");
+
+            print_json(ctl->output != OUTPUT_JSON && body.ptr ? body : answer.body);
+        }
+        return code;
+    }
+    code = client_get(ctl, arena_printf(&ctl->arena, "%s?limit=%s%s%s", path, limit, cursor ? "&cursor=" : "", cursor ? cursor : ""), &ctl->arena, &answer);
+    if (code != EXIT_OK || print_items(ctl, answer.body, "name")) {
+        return code;
+    }
+    struct json_walk walk = json_walk(json_member(answer.body, "items"));
+
+    table_init(&table, ctl, titles);
+    while (json_next_element(&walk, &item)) {
+        struct cell *row = table_row(&table);
+
+        row[0].text = show_member(ctl, item, "name");
+        row[1].text = show_member(ctl, item, "version");
+        row[2].text = show_age(ctl, item, "created_at");
+    }
+    table_print(&table, 0);
+    print_more(ctl, answer.body);
+    return EXIT_OK;
+}
+
+int cmd_tools(struct ctl *ctl, int argc, char **argv)
+{
+    return get(ctl, argc, argv, "/v1/tools");
+}
+
+int cmd_definitions(struct ctl *ctl, int argc, char **argv)
+{
+    return get(ctl, argc, argv, "/v1/definitions");
+}

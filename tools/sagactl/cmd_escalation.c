@@ -1,0 +1,177 @@
+/* escalations, resolve. */
+#include <stdio.h>
+
+#include "core/saga.h"
+#include "tools/sagactl/client.h"
+#include "tools/sagactl/cmds.h"
+#include "tools/sagactl/output.h"
+
+const char help_escalations[] =
+    "sagactl escalations [N] [--all] [--limit N] [--cursor C]\n\n"
+    "Lists what waits for a person (--all: also what was resolved), or shows one with its evidence and what each verb would do.\n\n"
+    "  sagactl escalations\n"
+    "  sagactl escalations 7\n";
+
+const char help_resolve[] =
+    "sagactl resolve N ACTION --note TEXT [--as happened|not_happened] [--result JSON] [--args JSON] [--accept-double]\n\n"
+    "Answers escalation N. You say what happened to one effect; the engine decides what follows for the saga. The first answer holds.\n\n"
+    "  retry        one more round of attempts under the same key; --args changes the arguments where it certainly had no effect;\n"
+    "               a tool of class once with an unknown outcome also needs --accept-double\n"
+    "  probe        ask the receiver again now\n"
+    "  resolve      --as happened (with its --result) or --as not_happened\n"
+    "  waive        leave this effect standing, as a debt; the rest is undone\n"
+    "  skip         a step without effect counts as skipped; the saga goes on\n"
+    "  compensate   undo now\n"
+    "  abandon      end at once; every standing effect is listed as a debt\n\n"
+    "`sagactl escalations N` says which of them are allowed and what each would do.\n\n"
+    "  sagactl resolve 7 resolve --as happened --result '{\"charge_id\": \"ch_1\"}' --note \"seen in the bank's log\"\n"
+    "  sagactl resolve 7 retry --note \"the mail server is back\"\n";
+
+static void print_one(struct ctl *ctl, struct slice e)
+{
+    static const char *const members[] = {"saga", "step", "operation", "reason", "status", "opened_at", "resolved_at", "action", "actor", "note"};
+    struct json_walk walk = json_walk(json_member(e, "actions"));
+    struct slice action;
+
+    (void)printf("%sescalation %.*s%s\n", colour_on(ctl, COLOUR_BOLD), SLICE_ARG(show_member(ctl, e, "n")), colour_off(ctl, COLOUR_BOLD));
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        struct slice text = show_member(ctl, e, members[i]);
+
+        if (text.len > 0) {
+            (void)printf("  %-12s %.*s\n", members[i], SLICE_ARG(text));
+        }
+    }
+    (void)printf("  %-12s %.*s\n", "evidence", SLICE_ARG(show_member(ctl, e, "evidence")));
+    while (json_type(json_member(e, "actions")) == JSON_ARRAY && json_next_element(&walk, &action)) {
+        (void)printf("    %s%-11.*s%s %.*s\n", colour_on(ctl, COLOUR_BLUE), SLICE_ARG(show_member(ctl, action, "action")), colour_off(ctl, COLOUR_BLUE),
+                     SLICE_ARG(show_member(ctl, action, "does")));
+    }
+}
+
+static void print_many(struct ctl *ctl, struct slice answer)
+{
+    static const char *const titles[] = {"N", "STATUS", "REASON", "STEP", "SAGA", "OPENED", NULL};
+    struct json_walk walk = json_walk(json_member(answer, "items"));
+    struct table table;
+    struct slice item;
+
+    table_init(&table, ctl, titles);
+    while (json_next_element(&walk, &item)) {
+        struct cell *row = table_row(&table);
+
+        row[0].text = show_member(ctl, item, "n");
+        row[1].text = show_member(ctl, item, "status");
+        row[1].colour = status_colour(row[1].text);
+        row[2].text = show_member(ctl, item, "reason");
+        row[3].text = show_member(ctl, item, "step");
+        row[4].text = show_member(ctl, item, "saga");
+        row[5].text = show_age(ctl, item, "opened_at");
+    }
+    table_print(&table, 0);
+}
+
+int cmd_escalations(struct ctl *ctl, int argc, char **argv)
+{
+    const char *limit = "50", *cursor = NULL;
+    bool all = false, helped = false;
+    const struct option options[] = {{"--all", NULL, NULL, &all}, {"--limit", &limit, NULL, NULL}, {"--cursor", &cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    struct arguments numbers;
+    struct answer answer;
+    int code;
+
+    if (!options_read(ctl, argc, argv, options, &numbers, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (numbers.count > 1) {
+        return usage_error(ctl, "one number at most");
+    }
+    if (numbers.count == 1) {
+        code = client_get(ctl, arena_printf(&ctl->arena, "/v1/escalations/%.*s", SLICE_ARG(url_escape(slice_of(numbers.items[0]), &ctl->arena))), &ctl->arena, &answer);
+        if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
+            print_json(answer.body);
+        } else if (code == EXIT_OK) {
+            print_one(ctl, answer.body);
+        }
+        return code;
+    }
+    code = client_get(ctl, arena_printf(&ctl->arena, "/v1/escalations?limit=%s%s%s%s", limit, all ? "" : "&status=open", cursor ? "&cursor=" : "", cursor ? cursor : ""),
+                      &ctl->arena, &answer);
+    if (code == EXIT_OK && !print_items(ctl, answer.body, "n")) {
+        print_many(ctl, answer.body);
+        print_more(ctl, answer.body);
+    }
+    return code;
+}
+
+struct resolve_options {
+    const char *as, *result, *args, *note;
+    bool accept_double;
+    struct slice result_json, args_json;
+};
+
+static int resolve(struct ctl *ctl, const struct arguments *names, const struct resolve_options *o)
+{
+    struct buffer body;
+    struct json_writer w;
+    struct answer answer;
+
+    buffer_init(&body, 4 << 20);
+    json_writer_init(&w, &body);
+    json_object_begin(&w, NULL);
+    json_write_text(&w, "action", names->items[1]);
+    json_write_text(&w, "note", o->note);
+    if (o->as) {
+        json_write_text(&w, "as", o->as);
+    }
+    if (o->result) {
+        json_write_raw(&w, "result", o->result_json);
+    }
+    if (o->args) {
+        json_write_raw(&w, "args", o->args_json);
+    }
+    if (o->accept_double) {
+        json_write_bool(&w, "accept_double", true);
+    }
+    json_object_end(&w);
+    int code = client_call(ctl, "POST", arena_printf(&ctl->arena, "/v1/escalations/%.*s/resolve", SLICE_ARG(url_escape(slice_of(names->items[0]), &ctl->arena))),
+                           buffer_slice(&body), 30000, &ctl->arena, &answer);
+
+    buffer_fini(&body);
+    if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
+        print_json(answer.body);
+    } else if (code == EXIT_OK) {
+        (void)printf("escalation %s %.*s; saga %.*s goes on\n", names->items[0], SLICE_ARG(show_member(ctl, answer.body, "status")),
+                     SLICE_ARG(show_member(ctl, answer.body, "saga")));
+    }
+    return code;
+}
+
+int cmd_resolve(struct ctl *ctl, int argc, char **argv)
+{
+    struct resolve_options o = {0};
+    const struct option options[] = {{"--as", &o.as, NULL, NULL},     {"--result", &o.result, NULL, NULL}, {"--args", &o.args, NULL, NULL},
+                                     {"--note", &o.note, NULL, NULL}, {"--accept-double", NULL, NULL, &o.accept_double}, {NULL, NULL, NULL, NULL}};
+    struct arguments names;
+    enum operator_action action;
+    bool helped = false;
+
+    if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (names.count != 2) {
+        return usage_error(ctl, "which escalation, and which action?");
+    }
+    if (!operator_action_parse(slice_of(names.items[1]), &action)) {
+        return usage_error(ctl, "\"%s\" is no action: retry, probe, resolve, waive, skip, compensate, abandon", names.items[1]);
+    }
+    if (!o.note || slice_trim(slice_of(o.note)).len == 0) {
+        return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
+    }
+    if (action == OPERATOR_RESOLVE && !o.as) {
+        return usage_error(ctl, "resolve says what happened: --as happened or --as not_happened");
+    }
+    if ((o.result && !read_json_argument(ctl, "--result", o.result, &o.result_json)) || (o.args && !read_json_argument(ctl, "--args", o.args, &o.args_json))) {
+        return EXIT_USAGE;
+    }
+    return resolve(ctl, &names, &o);
+}

@@ -1,0 +1,143 @@
+/* operations, stats. */
+#include <stdio.h>
+
+#include "tools/sagactl/client.h"
+#include "tools/sagactl/cmds.h"
+#include "tools/sagactl/output.h"
+
+const char help_operations[] =
+    "sagactl operations [KEY] [--tool NAME] [--state S] [--run SAGA_ID] [--limit N] [--cursor C]\n\n"
+    "Lists operations (one intended effect each, known by its idempotency key), or shows one by its key: the key that the receiver\n"
+    "saw tells here which saga and step it belongs to.\n\n"
+    "  sagactl operations --run 019b3c52-...\n"
+    "  sagactl operations --state unknown\n"
+    "  sagactl operations 7c0f1a44-....\n";
+
+const char help_stats[] =
+    "sagactl stats\n\n"
+    "Counts sagas by status (ended ones of the last 24 hours) and shows the engines with their shards.\n\n"
+    "  sagactl stats\n"
+    "  sagactl stats -o json | jq .sagas.escalated\n";
+
+static void print_members(struct ctl *ctl, struct slice object)
+{
+    struct json_walk walk = json_walk(object);
+    struct slice name, value;
+
+    while (json_next_member(&walk, &name, &value)) {
+        (void)printf("  %-16.*s %.*s\n", SLICE_ARG(name), SLICE_ARG(show_value(ctl, value)));
+    }
+}
+
+static void print_operations(struct ctl *ctl, struct slice answer)
+{
+    static const char *const titles[] = {"KEY", "STATE", "EFFECT", "TOOL", "STEP", "RUN", "ATTEMPTS", NULL};
+    static const char *const members[] = {"key", "state", "took_effect", "tool", "step", "run", "attempts"};
+    struct json_walk walk = json_walk(json_member(answer, "items"));
+    struct table table;
+    struct slice item;
+
+    table_init(&table, ctl, titles);
+    while (json_next_element(&walk, &item)) {
+        struct cell *row = table_row(&table);
+
+        for (size_t i = 0; i < COUNT_OF(members); i++) {
+            row[i].text = show_member(ctl, item, members[i]);
+        }
+        row[1].colour = status_colour(row[1].text);
+    }
+    table_print(&table, 0);
+}
+
+static void put_query(struct ctl *ctl, struct buffer *path, const char *name, const char *value)
+{
+    if (value) {
+        buffer_printf(path, "&%s=%.*s", name, SLICE_ARG(url_escape(slice_of(value), &ctl->arena)));
+    }
+}
+
+int cmd_operations(struct ctl *ctl, int argc, char **argv)
+{
+    const char *tool = NULL, *state = NULL, *run = NULL, *limit = "50", *cursor = NULL;
+    const struct option options[] = {{"--tool", &tool, NULL, NULL}, {"--state", &state, NULL, NULL}, {"--run", &run, NULL, NULL},
+                                     {"--limit", &limit, NULL, NULL}, {"--cursor", &cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    struct arguments keys;
+    struct answer answer;
+    struct buffer path;
+    bool helped = false;
+
+    if (!options_read(ctl, argc, argv, options, &keys, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (keys.count > 1) {
+        return usage_error(ctl, "one key at most");
+    }
+    buffer_init(&path, 16384);
+    if (keys.count == 1) {
+        buffer_printf(&path, "/v1/operations/%.*s", SLICE_ARG(url_escape(slice_of(keys.items[0]), &ctl->arena)));
+    } else {
+        buffer_printf(&path, "/v1/operations?limit=%s", limit);
+        put_query(ctl, &path, "tool", tool);
+        put_query(ctl, &path, "state", state);
+        put_query(ctl, &path, "run", run);
+        put_query(ctl, &path, "cursor", cursor);
+    }
+    int code = client_get(ctl, buffer_slice(&path), &ctl->arena, &answer);
+
+    buffer_fini(&path);
+    if (code != EXIT_OK) {
+        return code;
+    }
+    if (keys.count == 1 && ctl->output != OUTPUT_JSON) {
+        print_members(ctl, answer.body);
+    } else if (keys.count == 1) {
+        print_json(answer.body);
+    } else if (!print_items(ctl, answer.body, "key")) {
+        print_operations(ctl, answer.body);
+        print_more(ctl, answer.body);
+    }
+    return EXIT_OK;
+}
+
+int cmd_stats(struct ctl *ctl, int argc, char **argv)
+{
+    struct arguments none;
+    struct answer answer;
+    struct slice name, value, element;
+    bool helped = false;
+
+    if (!options_read(ctl, argc, argv, NULL, &none, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (none.count > 0) {
+        return usage_error(ctl, "stats takes no arguments");
+    }
+    int code = client_get(ctl, SLICE("/v1/stats"), &ctl->arena, &answer);
+
+    if (code != EXIT_OK) {
+        return code;
+    }
+    if (ctl->output == OUTPUT_JSON) {
+        print_json(answer.body);
+        return EXIT_OK;
+    }
+    struct json_walk walk = json_walk(answer.body);
+
+    while (json_next_member(&walk, &name, &value)) {
+        (void)printf("%s%.*s%s", colour_on(ctl, COLOUR_BOLD), SLICE_ARG(name), colour_off(ctl, COLOUR_BOLD));
+        if (json_type(value) == JSON_OBJECT) {
+            (void)putchar('\n');
+            print_members(ctl, value);
+        } else if (json_type(value) == JSON_ARRAY) {
+            struct json_walk elements = json_walk(value);
+
+            (void)putchar('\n');
+            while (json_next_element(&elements, &element)) {
+                (void)printf("  %.*s\n", SLICE_ARG(show_value(ctl, element)));
+            }
+        } else {
+            (void)printf("  %.*s\n", SLICE_ARG(show_value(ctl, value)));
+        }
+    }
+    return EXIT_OK;
+}

@@ -1,0 +1,336 @@
+/*
+ * replay: the durable log folded again, here, through the same state machine, and compared with what the service says.
+ *
+ * Definitions and tools are fetched in the versions that saga.started pinned. A saga that moves while it is read is read again.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/canon.h"
+#include "base/map.h"
+#include "core/saga.h"
+#include "tools/sagactl/client.h"
+#include "tools/sagactl/cmds.h"
+#include "tools/sagactl/output.h"
+
+#define TRIES_MAX 10
+
+const char help_replay[] =
+    "sagactl replay SAGA_ID | --all [--since T]\n\n"
+    "Fetches the durable log of a saga, folds it through the engine's own state machine and compares the state with the one the\n"
+    "service shows, member by member. --all does so for every saga. Exits 0 when all are the same, 1 when one differs; each difference\n"
+    "is named.\n\n"
+    "  sagactl replay 019b3c52-...\n"
+    "  sagactl replay --all\n";
+
+struct replay {
+    struct ctl *ctl;
+    struct map definitions; /* by "name@version{tools}" */
+    struct map bodies;      /* by path: struct slice in ctl's arena */
+    struct slice tools;     /* pinned by the saga that is being compiled */
+    size_t checked, differing;
+};
+
+/* A registered body by its path, fetched once. */
+static bool body_of(struct replay *replay, struct slice path, struct slice *out)
+{
+    struct ctl *ctl = replay->ctl;
+    struct slice *known = map_find(&replay->bodies, path.ptr, path.len);
+    struct answer answer;
+
+    if (!known) {
+        if (client_get(ctl, path, &ctl->arena, &answer) != EXIT_OK) {
+            return false;
+        }
+        known = arena_alloc(&ctl->arena, sizeof(*known));
+        *known = json_member(answer.body, "body");
+        map_put(&replay->bodies, path.ptr, path.len, known);
+    }
+    *out = *known;
+    return known->ptr != NULL;
+}
+
+static bool find_tool(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+{
+    struct replay *replay = context;
+    struct arena *arena = &replay->ctl->arena;
+    int64_t pinned = 0;
+
+    (void)version; /* the saga pinned its own */
+    if (!json_i64(json_member(replay->tools, arena_text(arena, name)), &pinned)) {
+        return false;
+    }
+    *version_found = (uint32_t)pinned;
+    return body_of(replay, arena_printf(arena, "/v1/tools/%.*s?version=%lld", SLICE_ARG(url_escape(name, arena)), (long long)pinned), body);
+}
+
+static const struct definition *definition_of(struct replay *replay, const struct record *start)
+{
+    struct arena *arena = &replay->ctl->arena;
+    struct slice key = arena_printf(arena, "%.*s@%u%.*s", SLICE_ARG(start->saga_name), start->version, SLICE_ARG(start->tools)), body;
+    const struct definition *definition = map_find(&replay->definitions, key.ptr, key.len);
+    struct tool_source source = {find_tool, replay};
+    struct faults faults;
+
+    if (definition) {
+        return definition;
+    }
+    if (!body_of(replay, arena_printf(arena, "/v1/definitions/%.*s?version=%u", SLICE_ARG(url_escape(start->saga_name, arena)), start->version), &body)) {
+        return NULL;
+    }
+    faults_init(&faults, arena);
+    replay->tools = arena_slice(arena, start->tools);
+    definition = definition_compile(body, start->version, &source, SLICE(""), arena, &faults);
+    if (!definition) {
+        (void)fprintf(stderr, "sagactl: the definition %.*s version %u does not compile: %.*s\n", SLICE_ARG(start->saga_name), start->version,
+                      SLICE_ARG(faults.count ? faults.items[0].detail : SLICE("")));
+        return NULL;
+    }
+    map_put(&replay->definitions, key.ptr, key.len, (void *)(uintptr_t)definition);
+    return definition;
+}
+
+/* --- one saga --- */
+
+struct fetched {
+    struct slice saga;      /* as the service shows it */
+    struct slice *entries;
+    size_t count, capacity;
+};
+
+static void entries_add(struct fetched *fetched, struct slice entry, struct arena *arena)
+{
+    if (fetched->count == fetched->capacity) {
+        size_t capacity = fetched->capacity ? fetched->capacity * 2 : 64;
+        struct slice *entries = arena_array(arena, capacity, sizeof(*entries));
+
+        if (fetched->count > 0) {
+            memcpy(entries, fetched->entries, fetched->count * sizeof(*entries));
+        }
+        fetched->entries = entries;
+        fetched->capacity = capacity;
+    }
+    fetched->entries[fetched->count++] = entry;
+}
+
+static int fetch_log(struct replay *replay, struct slice id, struct arena *arena, struct fetched *fetched)
+{
+    struct slice cursor = SLICE("0"), entry;
+
+    fetched->count = 0;
+    while (cursor.len > 0) {
+        struct answer answer;
+        int code = client_get(replay->ctl, arena_printf(arena, "/v1/sagas/%.*s/log?limit=500&cursor=%.*s", SLICE_ARG(id), SLICE_ARG(cursor)), arena, &answer);
+
+        if (code != EXIT_OK) {
+            return code;
+        }
+        struct json_walk walk = json_walk(json_member(answer.body, "items"));
+
+        while (json_next_element(&walk, &entry)) {
+            entries_add(fetched, entry, arena);
+        }
+        struct slice next = json_member(answer.body, "next_cursor");
+
+        cursor = json_type(next) == JSON_STRING ? json_string(next, arena) : SLICE("");
+    }
+    return EXIT_OK;
+}
+
+/* The saga before and after its log, until both are the same: then the log belongs to that state. */
+static int fetch(struct replay *replay, struct slice id, struct arena *arena, struct fetched *fetched)
+{
+    struct slice path = arena_printf(arena, "/v1/sagas/%.*s", SLICE_ARG(id));
+    struct answer before, after;
+    int code = client_get(replay->ctl, path, arena, &before);
+
+    for (int i = 0; code == EXIT_OK && i < TRIES_MAX; i++) {
+        code = fetch_log(replay, id, arena, fetched);
+        if (code == EXIT_OK) {
+            code = client_get(replay->ctl, path, arena, &after);
+        }
+        if (code == EXIT_OK && slice_equal(before.body, after.body)) {
+            fetched->saga = after.body;
+            return EXIT_OK;
+        }
+        before = after;
+    }
+    if (code == EXIT_OK) {
+        (void)fprintf(stderr, "sagactl: %.*s does not hold still: try again when it is quieter\n", SLICE_ARG(id));
+        code = EXIT_CONFLICT;
+    }
+    return code;
+}
+
+static bool refuse(struct slice id, size_t i, const struct err *err)
+{
+    (void)fprintf(stderr, "%.*s: entry %zu cannot be folded: %s%s%s\n", SLICE_ARG(id), i + 1, err->message, err->detail[0] ? ": " : "", err->detail);
+    return false;
+}
+
+static bool fold(struct replay *replay, struct slice id, const struct fetched *fetched, struct arena *arena, struct buffer *out)
+{
+    struct record start, record;
+    struct saga_id saga_id;
+    struct saga saga;
+    struct err err = {0};
+    const struct definition *definition;
+
+    if (fetched->count == 0 || !uuid_parse(id, &saga_id.uuid)) {
+        (void)fprintf(stderr, "%.*s: its log is empty\n", SLICE_ARG(id));
+        return false;
+    }
+    if (record_read_start(fetched->entries[0], arena, &start, &err) != ERR_OK) {
+        return refuse(id, 0, &err);
+    }
+    definition = definition_of(replay, &start);
+    if (!definition) {
+        return false;
+    }
+    saga_init(&saga, arena, saga_id, definition);
+    for (size_t i = 0; i < fetched->count; i++) {
+        if (record_read(fetched->entries[i], definition, arena, &record, &err) != ERR_OK || !record_check(&saga, &record, &err)) {
+            return refuse(id, i, &err);
+        }
+        saga_apply(&saga, &record);
+    }
+    saga_write_json(&saga, out);
+    return true;
+}
+
+/* Where two JSON texts differ first; both canonical, so that members stand in the same order. */
+static bool differ(struct slice a, struct slice b, struct slice at, struct arena *arena, struct slice *where)
+{
+    if (slice_equal(a, b)) {
+        return false;
+    }
+    *where = at;
+    if (json_type(a) == JSON_OBJECT && json_type(b) == JSON_OBJECT) {
+        struct json_walk walk = json_walk(a);
+        struct slice name, value;
+
+        while (json_next_member(&walk, &name, &value)) {
+            if (differ(value, json_member(b, arena_text(arena, name)), json_pointer_join(arena, at, name), arena, where)) {
+                return true;
+            }
+        }
+    } else if (json_type(a) == JSON_ARRAY && json_type(b) == JSON_ARRAY) {
+        struct json_walk walk = json_walk(a);
+        struct slice value;
+
+        for (size_t i = 0; json_next_element(&walk, &value); i++) {
+            if (differ(value, json_element(b, i), arena_printf(arena, "%.*s/%zu", SLICE_ARG(at), i), arena, where)) {
+                return true;
+            }
+        }
+    }
+    *where = at;
+    return true;
+}
+
+static int replay_one(struct replay *replay, struct slice id)
+{
+    struct arena arena;
+    struct buffer folded;
+    struct fetched fetched = {0};
+    struct slice where = SLICE_NONE;
+
+    arena_init(&arena, 65536);
+    buffer_init(&folded, 64 << 20);
+    int code = fetch(replay, id, &arena, &fetched);
+
+    if (code == EXIT_OK) {
+        replay->checked++;
+        code = EXIT_FAILED;
+        if (fold(replay, id, &fetched, &arena, &folded)) {
+            struct slice mine = canon(buffer_slice(&folded), NULL, 0, &arena), theirs = canon(fetched.saga, NULL, 0, &arena);
+
+            if (!differ(theirs, mine, SLICE(""), &arena, &where)) {
+                code = EXIT_OK;
+            } else {
+                struct slice stored = json_at(theirs, where), made = json_at(mine, where);
+
+                progress_clear(replay->ctl);
+                (void)printf("%.*s differs at %.*s\n  stored  %.*s\n  folded  %.*s\n", SLICE_ARG(id), SLICE_ARG(where),
+                             SLICE_ARG(stored.ptr ? stored : SLICE("(absent)")), SLICE_ARG(made.ptr ? made : SLICE("(absent)")));
+            }
+        }
+        replay->differing += code != EXIT_OK;
+    }
+    buffer_fini(&folded);
+    arena_fini(&arena);
+    return code;
+}
+
+static int replay_all(struct replay *replay, const char *since)
+{
+    struct ctl *ctl = replay->ctl;
+    struct slice cursor = SLICE_NONE, item;
+
+    do {
+        struct answer answer;
+        struct arena arena;
+
+        arena_init(&arena, 65536);
+        int code = client_get(ctl, arena_printf(&arena, "/v1/sagas?limit=500%s%s%s%.*s", since ? "&since=" : "", since ? since : "",
+                                                cursor.ptr ? "&cursor=" : "", SLICE_ARG(cursor.ptr ? cursor : SLICE(""))), &arena, &answer);
+
+        if (code != EXIT_OK) {
+            arena_fini(&arena);
+            return code;
+        }
+        struct json_walk walk = json_walk(json_member(answer.body, "items"));
+
+        while (json_next_element(&walk, &item)) {
+            code = replay_one(replay, json_string(json_member(item, "id"), &arena));
+            if (code != EXIT_OK && code != EXIT_FAILED && code != EXIT_CONFLICT) {
+                arena_fini(&arena);
+                return code;
+            }
+            progress_show(ctl, "%zu sagas folded, %zu differ", replay->checked, replay->differing);
+        }
+        struct slice next = json_member(answer.body, "next_cursor");
+
+        cursor = json_type(next) == JSON_STRING ? arena_slice(&ctl->arena, json_string(next, &arena)) : SLICE_NONE;
+        arena_fini(&arena);
+    } while (cursor.ptr);
+    progress_clear(ctl);
+    if (ctl->output == OUTPUT_JSON) {
+        (void)printf("{\"checked\":%zu,\"differing\":%zu}\n", replay->checked, replay->differing);
+    } else {
+        (void)printf("%zu sagas folded from their logs, %zu differ\n", replay->checked, replay->differing);
+    }
+    return replay->differing ? EXIT_FAILED : EXIT_OK;
+}
+
+int cmd_replay(struct ctl *ctl, int argc, char **argv)
+{
+    bool all = false, helped = false;
+    const char *since = NULL;
+    const struct option options[] = {{"--all", NULL, NULL, &all}, {"--since", &since, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    struct replay replay = {.ctl = ctl};
+    struct arguments ids;
+    int code;
+
+    if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (all ? ids.count != 0 : ids.count != 1) {
+        return usage_error(ctl, "which saga? one id, or --all");
+    }
+    map_init(&replay.definitions);
+    map_init(&replay.bodies);
+    if (all) {
+        code = replay_all(&replay, since);
+    } else {
+        code = replay_one(&replay, slice_of(ids.items[0]));
+        if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
+            (void)printf("{\"checked\":1,\"differing\":0}\n");
+        } else if (code == EXIT_OK) {
+            (void)printf("%s: the log folds to the stored state\n", ids.items[0]);
+        }
+    }
+    map_fini(&replay.definitions);
+    map_fini(&replay.bodies);
+    return code;
+}

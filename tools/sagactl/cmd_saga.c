@@ -1,0 +1,356 @@
+/* start, list, abort. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/instant.h"
+#include "tools/sagactl/cmds.h"
+#include "tools/sagactl/output.h"
+#include "tools/sagactl/saga_end.h"
+
+#define WAIT_AT_ONCE_MS 60000 /* of one request; longer waits are several */
+
+const char help_start[] =
+    "sagactl start SAGA [--input JSON|@FILE|-] [--id BUSINESS_ID] [--tag NAME=VALUE]... [--version N] [--wait 30s]\n\n"
+    "Starts a saga. With --id the same start again gives the saga that is there, also from another client or after a crash: use it\n"
+    "whenever a start may be repeated. With --wait it holds until the saga has ended or needs a person, and the exit code tells:\n"
+    "0 completed, 8 compensated, 9 needs a person, 1 abandoned, 7 the wait is over.\n\n"
+    "  sagactl start order --input '{\"order_id\": \"o-1\", \"amount\": 1200}'\n"
+    "  sagactl start order --input @order.json --id o-1 --tag customer=42 --wait 30s\n"
+    "  id=$(sagactl start order --input - -o name < order.json)\n";
+
+const char help_list[] =
+    "sagactl list [--status S] [--saga NAME] [--id BUSINESS_ID] [--tag NAME=VALUE] [--since T] [--until T]\n"
+    "             [--step ID] [--error CODE] [--limit N] [--cursor C]\n\n"
+    "Lists sagas, newest first. Times are RFC 3339 (2026-01-31T09:00:00Z) or an age such as 2h.\n\n"
+    "  sagactl list --status escalated\n"
+    "  sagactl list --saga order --since 2h\n"
+    "  sagactl list --status running -o name | xargs -n 1 sagactl show\n";
+
+const char help_abort[] =
+    "sagactl abort SAGA_ID [--note TEXT]\n\n"
+    "Cancels a saga: no further step starts, what is under way is settled, what took effect is undone in reverse. A saga whose\n"
+    "terminal step has completed cannot be aborted any more (exit 4).\n\n"
+    "  sagactl abort 019b3c52-... --note \"customer called\"\n";
+
+int64_t now_ms(void)
+{
+    struct timespec now;
+
+    return clock_gettime(CLOCK_REALTIME, &now) == 0 ? (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 : 0;
+}
+
+int saga_exit_code(struct slice saga)
+{
+    struct slice status = json_member(saga, "status");
+
+    if (json_string_is(status, "completed")) {
+        return EXIT_OK;
+    }
+    if (json_string_is(status, "compensated")) {
+        return EXIT_COMPENSATED;
+    }
+    if (json_string_is(status, "escalated")) {
+        return EXIT_NEEDS_PERSON;
+    }
+    return json_string_is(status, "abandoned") ? EXIT_FAILED : EXIT_WAIT_OVER;
+}
+
+bool saga_has_ended(struct slice saga)
+{
+    return saga_exit_code(saga) != EXIT_WAIT_OVER;
+}
+
+int saga_await(struct ctl *ctl, struct slice id, int64_t wait_ms, struct slice *saga)
+{
+    int64_t until_ms = now_ms() + wait_ms;
+
+    while (!saga_has_ended(*saga)) {
+        int64_t left_ms = until_ms - now_ms();
+        struct answer answer;
+        int code;
+
+        if (left_ms <= 0) {
+            break;
+        }
+        /* An escalation does not end the server's wait: ask in short turns, so that it is seen. */
+        left_ms = left_ms < 2000 ? left_ms : 2000;
+        progress_show(ctl, "%.*s: %.*s", SLICE_ARG(id), SLICE_ARG(show_member(ctl, *saga, "status")));
+        code = client_call(ctl, "GET", arena_printf(&ctl->arena, "/v1/sagas/%.*s?wait=%lldms", SLICE_ARG(id), (long long)left_ms), SLICE_NONE,
+                           left_ms + 30000, &ctl->arena, &answer);
+        if (code != EXIT_OK) {
+            progress_clear(ctl);
+            return code;
+        }
+        *saga = answer.body;
+    }
+    progress_clear(ctl);
+    return EXIT_OK;
+}
+
+/* --- start --- */
+
+static bool put_tags(struct ctl *ctl, const struct option_values *tags, struct json_writer *w)
+{
+    if (tags->count == 0) {
+        return true;
+    }
+    json_object_begin(w, "tags");
+    for (size_t i = 0; i < tags->count; i++) {
+        const char *equals = strchr(tags->items[i], '=');
+
+        if (!equals || equals == tags->items[i]) {
+            (void)usage_error(ctl, "--tag is NAME=VALUE, not \"%s\"", tags->items[i]);
+            return false;
+        }
+        json_write_text(w, arena_text(&ctl->arena, (struct slice){tags->items[i], (size_t)(equals - tags->items[i])}), equals + 1);
+    }
+    json_object_end(w);
+    return true;
+}
+
+struct start_options {
+    const char *input, *id, *version, *wait;
+    struct option_values tags;
+    struct slice input_json;
+    int64_t version_number, wait_ms;
+};
+
+static bool put_start(struct ctl *ctl, const char *saga, const struct start_options *o, struct buffer *out)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, out);
+    json_object_begin(&w, NULL);
+    json_write_text(&w, "saga", saga);
+    if (o->input_json.ptr) {
+        json_write_raw(&w, "input", o->input_json);
+    }
+    if (o->id) {
+        json_write_text(&w, "id", o->id);
+    }
+    if (o->version) {
+        json_write_i64(&w, "version", o->version_number);
+    }
+    bool ok = put_tags(ctl, &o->tags, &w);
+
+    json_object_end(&w);
+    return ok;
+}
+
+static int start(struct ctl *ctl, const char *name, const struct start_options *o)
+{
+    struct buffer body;
+    struct answer answer;
+    int64_t first_ms = o->wait_ms < 2000 ? o->wait_ms : 2000;
+
+    buffer_init(&body, 32 << 20);
+    if (!put_start(ctl, name, o, &body)) {
+        buffer_fini(&body);
+        return EXIT_USAGE;
+    }
+    int code = client_call(ctl, "POST", arena_printf(&ctl->arena, "/v1/sagas?wait=%lldms", (long long)first_ms), buffer_slice(&body),
+                           WAIT_AT_ONCE_MS, &ctl->arena, &answer);
+
+    buffer_fini(&body);
+    if (code != EXIT_OK) {
+        return code;
+    }
+    struct slice saga = answer.body, id = show_member(ctl, saga, "id");
+
+    if (answer.status == 200) {
+        (void)fprintf(stderr, "This id was started before: that saga it is.\n");
+    }
+    if (o->wait) {
+        code = saga_await(ctl, id, o->wait_ms - first_ms, &saga);
+        if (code != EXIT_OK) {
+            return code;
+        }
+    }
+    if (ctl->output == OUTPUT_JSON) {
+        print_json(saga);
+    } else if (ctl->output == OUTPUT_NAME) {
+        (void)printf("%.*s\n", SLICE_ARG(id));
+    } else {
+        struct slice status = show_member(ctl, saga, "status");
+        enum colour colour = status_colour(status);
+
+        (void)printf("%.*s  %s%.*s%s\n", SLICE_ARG(id), colour_on(ctl, colour), SLICE_ARG(status), colour_off(ctl, colour));
+        if (o->wait && json_type(json_member(saga, "output")) != JSON_NULL && json_member(saga, "output").ptr) {
+            print_json(json_member(saga, "output"));
+        }
+        if (saga_exit_code(saga) == EXIT_NEEDS_PERSON) {
+            (void)fprintf(stderr, "It needs a person: sagactl show %.*s\n", SLICE_ARG(id));
+        }
+    }
+    return o->wait ? saga_exit_code(saga) : EXIT_OK;
+}
+
+int cmd_start(struct ctl *ctl, int argc, char **argv)
+{
+    struct start_options o = {0};
+    const struct option options[] = {{"--input", &o.input, NULL, NULL}, {"--id", &o.id, NULL, NULL}, {"--tag", NULL, &o.tags, NULL},
+                                     {"--version", &o.version, NULL, NULL}, {"--wait", &o.wait, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    struct arguments names;
+    bool helped = false;
+
+    if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (names.count != 1) {
+        return usage_error(ctl, "%s", names.count ? "one saga at a time" : "which saga?");
+    }
+    if (o.version && (!slice_to_i64(slice_of(o.version), &o.version_number) || o.version_number < 1)) {
+        return usage_error(ctl, "--version is a whole number from 1 on, not \"%s\"", o.version);
+    }
+    if (o.wait && !duration_parse(slice_of(o.wait), &o.wait_ms)) {
+        return usage_error(ctl, "--wait is a duration such as 30s, not \"%s\"", o.wait);
+    }
+    if (o.input && !read_json_argument(ctl, "--input", o.input, &o.input_json)) {
+        return EXIT_USAGE;
+    }
+    return start(ctl, names.items[0], &o);
+}
+
+/* --- list --- */
+
+static bool put_query(struct ctl *ctl, struct buffer *path, const char *name, const char *value)
+{
+    if (value) {
+        buffer_printf(path, "&%s=%.*s", name, SLICE_ARG(url_escape(slice_of(value), &ctl->arena)));
+    }
+    return true;
+}
+
+static bool put_time(struct ctl *ctl, struct buffer *path, const char *name, const char *value)
+{
+    char instant[INSTANT_TEXT_BYTES];
+    int64_t ms = 0;
+
+    if (!value) {
+        return true;
+    }
+    if (duration_parse(slice_of(value), &ms)) {
+        ms = now_ms() - ms;
+    } else if (!instant_parse(slice_of(value), &ms)) {
+        (void)usage_error(ctl, "--%s is an instant such as 2026-01-31T09:00:00Z or an age such as 2h, not \"%s\"", name, value);
+        return false;
+    }
+    instant_text(ms, instant);
+    return put_query(ctl, path, name, instant);
+}
+
+static void print_sagas(struct ctl *ctl, struct slice answer)
+{
+    static const char *const titles[] = {"ID", "SAGA", "STATUS", "BUSINESS ID", "STARTED", "TOOK", NULL};
+    struct json_walk walk = json_walk(json_member(answer, "items"));
+    struct table table;
+    struct slice item;
+
+    table_init(&table, ctl, titles);
+    while (json_next_element(&walk, &item)) {
+        struct cell *row = table_row(&table);
+        int64_t from_ms = 0, to_ms = 0;
+
+        row[0].text = show_member(ctl, item, "id");
+        row[1].text = show_member(ctl, item, "saga");
+        row[2].text = show_member(ctl, item, "status");
+        row[2].colour = status_colour(row[2].text);
+        row[3].text = show_member(ctl, item, "business_id");
+        row[4].text = show_age(ctl, item, "created_at");
+        if (member_instant(item, "created_at", &from_ms) && member_instant(item, "ended_at", &to_ms)) {
+            row[5].text = show_duration(ctl, to_ms - from_ms);
+        }
+    }
+    table_print(&table, 0);
+}
+
+struct list_options {
+    const char *status, *saga, *id, *tag, *since, *until, *step, *error, *limit, *cursor;
+};
+
+static bool put_list(struct ctl *ctl, const struct list_options *o, struct buffer *path)
+{
+    buffer_printf(path, "/v1/sagas?limit=%s", o->limit);
+    if (o->tag) {
+        const char *equals = strchr(o->tag, '=');
+
+        if (!equals || equals == o->tag) {
+            (void)usage_error(ctl, "--tag is NAME=VALUE, not \"%s\"", o->tag);
+            return false;
+        }
+        buffer_printf(path, "&tag.%.*s=%.*s", SLICE_ARG(url_escape((struct slice){o->tag, (size_t)(equals - o->tag)}, &ctl->arena)),
+                      SLICE_ARG(url_escape(slice_of(equals + 1), &ctl->arena)));
+    }
+    return put_query(ctl, path, "status", o->status) && put_query(ctl, path, "saga", o->saga) && put_query(ctl, path, "business_id", o->id) &&
+           put_query(ctl, path, "step", o->step) && put_query(ctl, path, "error", o->error) && put_query(ctl, path, "cursor", o->cursor) &&
+           put_time(ctl, path, "since", o->since) && put_time(ctl, path, "until", o->until);
+}
+
+int cmd_list(struct ctl *ctl, int argc, char **argv)
+{
+    struct list_options o = {.limit = "50"};
+    const struct option options[] = {
+        {"--status", &o.status, NULL, NULL}, {"--saga", &o.saga, NULL, NULL},   {"--id", &o.id, NULL, NULL},       {"--tag", &o.tag, NULL, NULL},
+        {"--since", &o.since, NULL, NULL},   {"--until", &o.until, NULL, NULL}, {"--step", &o.step, NULL, NULL},   {"--error", &o.error, NULL, NULL},
+        {"--limit", &o.limit, NULL, NULL},   {"--cursor", &o.cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    struct arguments names;
+    struct answer answer;
+    struct buffer path;
+    bool helped = false;
+    int code = EXIT_USAGE;
+
+    if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (names.count != 0) {
+        return usage_error(ctl, "list takes options only; `sagactl show %s`?", names.items[0]);
+    }
+    buffer_init(&path, 16384);
+    if (put_list(ctl, &o, &path)) {
+        code = client_get(ctl, buffer_slice(&path), &ctl->arena, &answer);
+        if (code == EXIT_OK && !print_items(ctl, answer.body, "id")) {
+            print_sagas(ctl, answer.body);
+            print_more(ctl, answer.body);
+        }
+    }
+    buffer_fini(&path);
+    return code;
+}
+
+/* --- abort --- */
+
+int cmd_abort(struct ctl *ctl, int argc, char **argv)
+{
+    const char *note = NULL;
+    const struct option options[] = {{"--note", &note, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    struct arguments ids;
+    struct answer answer;
+    struct buffer body;
+    struct json_writer w;
+    bool helped = false;
+
+    if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (ids.count != 1) {
+        return usage_error(ctl, "which saga? one id");
+    }
+    buffer_init(&body, 65536);
+    json_writer_init(&w, &body);
+    json_object_begin(&w, NULL);
+    if (note) {
+        json_write_text(&w, "note", note);
+    }
+    json_object_end(&w);
+    int code = client_call(ctl, "POST", arena_printf(&ctl->arena, "/v1/sagas/%.*s/abort", SLICE_ARG(url_escape(slice_of(ids.items[0]), &ctl->arena))),
+                           buffer_slice(&body), 30000, &ctl->arena, &answer);
+
+    buffer_fini(&body);
+    if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
+        print_json(answer.body);
+    } else if (code == EXIT_OK) {
+        (void)printf("%s  %.*s\n", ids.items[0], SLICE_ARG(show_member(ctl, answer.body, "status")));
+    }
+    return code;
+}

@@ -1,0 +1,124 @@
+/* The command line of sagad: the table of commands, global options, help. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "tools/sagactl/client.h"
+#include "tools/sagactl/cmds.h"
+
+#ifndef SAGAD_VERSION
+#define SAGAD_VERSION "0.1.0"
+#endif
+
+const struct command commands[] = {
+    {"check", "check definition files, offline; every fault with its place", help_check, cmd_check},
+    {"apply", "check definition files and register them, all or nothing", help_apply, cmd_apply},
+    {"start", "start a saga", help_start, cmd_start},
+    {"list", "list sagas, newest first", help_list, cmd_list},
+    {"show", "show one saga as a timeline: steps, undo, what to do", help_show, cmd_show},
+    {"log", "show the durable log of a saga, or follow it", help_log, cmd_log},
+    {"abort", "cancel a saga and undo what was done", help_abort, cmd_abort},
+    {"escalations", "list what waits for a person, or show one", help_escalations, cmd_escalations},
+    {"resolve", "answer an escalation", help_resolve, cmd_resolve},
+    {"operations", "list operations, or show one by its key", help_operations, cmd_operations},
+    {"tools", "list registered tools, or show one", help_tools, cmd_tools},
+    {"definitions", "list registered sagas, or show one", help_definitions, cmd_definitions},
+    {"stats", "counts by status, engines and their shards", help_stats, cmd_stats},
+    {"replay", "fold the durable log again and compare with the stored state", help_replay, cmd_replay},
+    {"token", "make an access token", help_token, cmd_token},
+    {"bench", "drive load and measure", help_bench, cmd_bench},
+    {"signal", NULL, NULL, NULL},
+    {"pause", NULL, NULL, NULL},
+    {"resume", NULL, NULL, NULL},
+    {"approve", NULL, NULL, NULL},
+    {"bypass", NULL, NULL, NULL},
+    {"top", NULL, NULL, NULL},
+    {"prove", NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
+static void print_help(void)
+{
+    (void)fputs("sagactl speaks to sagad, the engine that runs sagas.\n\n"
+                "  sagactl COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands\n", stdout);
+    for (const struct command *c = commands; c->name; c++) {
+        if (c->summary) {
+            (void)printf("  %-12s %s\n", c->name, c->summary);
+        }
+    }
+    (void)fputs("\nOptions everywhere\n"
+                "  --server URL        where sagad is (SAGACTL_SERVER; default " SERVER_DEFAULT ")\n"
+                "  --token TEXT        access token (SAGACTL_TOKEN); better in a file:\n"
+                "  --token-file FILE   file that holds it (SAGACTL_TOKEN_FILE)\n"
+                "  -o table|json|name  how to print; data goes to stdout, talk to stderr\n"
+                "  --no-color          no colours, also by NO_COLOR\n"
+                "  --help, --version\n"
+                "\nExit codes\n"
+                "  0 ok   1 failed   2 usage   3 not found   4 conflict   5 not permitted   6 server unreachable\n"
+                "  7 the wait is over   8 the saga ended compensated   9 the saga needs a person\n"
+                "\nA first saga\n"
+                "  sagactl check order.json\n"
+                "  sagactl apply order.json\n"
+                "  sagactl start order --input '{\"order_id\": \"o-1\"}' --wait 30s\n"
+                "  sagactl show SAGA_ID\n"
+                "\n`sagactl COMMAND --help` tells more about each.\n", stdout);
+}
+
+static int run(struct ctl *ctl, int argc, char **argv)
+{
+    bool help = false, version = false;
+    int at = options_read_globals(ctl, argc, argv, &help, &version);
+
+    if (at < 0) {
+        return EXIT_USAGE;
+    }
+    if (version) {
+        (void)puts("sagactl " SAGAD_VERSION);
+        return EXIT_OK;
+    }
+    if (at < argc && strcmp(argv[at], "help") == 0) {
+        help = true;
+        at++;
+    }
+    if (at == argc) {
+        if (help) {
+            print_help();
+            return EXIT_OK;
+        }
+        return usage_error(ctl, "which command?");
+    }
+    for (const struct command *c = commands; c->name; c++) {
+        if (strcmp(argv[at], c->name) != 0) {
+            continue;
+        }
+        if (!c->run) {
+            (void)fprintf(stderr, "sagactl: %s is not supported yet\n", c->name);
+            return EXIT_USAGE;
+        }
+        if (help) {
+            (void)fputs(c->help, stdout);
+            return EXIT_OK;
+        }
+        ctl->command = c;
+        return c->run(ctl, argc - at - 1, argv + at + 1);
+    }
+    return usage_error(ctl, "there is no command \"%s\"", argv[at]);
+}
+
+int main(int argc, char **argv)
+{
+    struct ctl ctl = {0};
+    int code;
+
+    (void)signal(SIGPIPE, SIG_IGN); /* a reader of ours that leaves is seen by fflush() below */
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
+    arena_init(&ctl.arena, 64 * 1024);
+    code = run(&ctl, argc, argv);
+    client_close(&ctl);
+    arena_fini(&ctl.arena);
+    if (fflush(stdout) != 0 && code == EXIT_OK) {
+        code = EXIT_FAILED;
+    }
+    return code;
+}

@@ -1,0 +1,249 @@
+/* Options the way people write them: anywhere, "--name value" or "--name=value"; an unknown one says where to look. */
+#include "tools/sagactl/command.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define INPUT_BYTES_MAX (16 << 20)
+
+struct globals {
+    const char *server, *token, *token_file, *output;
+    bool help, version, no_color;
+};
+
+static struct globals globals;
+
+static const struct option global_options[] = {
+    {"--server", &globals.server, NULL, NULL},         {"--token", &globals.token, NULL, NULL},
+    {"--token-file", &globals.token_file, NULL, NULL}, {"--output", &globals.output, NULL, NULL},
+    {"-o", &globals.output, NULL, NULL},               {"--help", NULL, NULL, &globals.help},
+    {"-h", NULL, NULL, &globals.help},                 {"--version", NULL, NULL, &globals.version},
+    {"--no-color", NULL, NULL, &globals.no_color},     {NULL, NULL, NULL, NULL},
+};
+
+int usage_error(const struct ctl *ctl, const char *format, ...)
+{
+    va_list arguments;
+
+    (void)fputs("sagactl: ", stderr);
+    va_start(arguments, format);
+    (void)vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    if (ctl->command) {
+        (void)fprintf(stderr, "\n`sagactl %s --help` tells more.\n", ctl->command->name);
+    } else {
+        (void)fputs("\n`sagactl --help` tells more.\n", stderr);
+    }
+    return EXIT_USAGE;
+}
+
+static const struct option *find(const struct option *options, const char *text, size_t len)
+{
+    for (const struct option *o = options; o && o->name; o++) {
+        if (strlen(o->name) == len && memcmp(o->name, text, len) == 0) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+/* One option at argv[*i]; moves *i over its value. */
+static bool take(struct ctl *ctl, const struct option *options, int argc, char **argv, int *i)
+{
+    const char *text = argv[*i], *equals = text[1] == '-' ? strchr(text, '=') : NULL;
+    size_t len = equals ? (size_t)(equals - text) : strlen(text);
+    const struct option *o = find(options, text, len);
+    const char *value = equals ? equals + 1 : NULL;
+
+    o = o ? o : find(global_options, text, len);
+    if (!o) {
+        (void)usage_error(ctl, "unknown option %.*s", (int)len, text);
+        return false;
+    }
+    if (o->flag) {
+        if (equals) {
+            (void)usage_error(ctl, "%s takes no value", o->name);
+            return false;
+        }
+        *o->flag = true;
+        return true;
+    }
+    if (!value) {
+        if (*i + 1 >= argc) {
+            (void)usage_error(ctl, "%s needs a value", o->name);
+            return false;
+        }
+        value = argv[++*i];
+    }
+    if (o->values) {
+        if (o->values->count == OPTION_REPEATS_MAX) {
+            (void)usage_error(ctl, "%s stands there more than %d times", o->name, OPTION_REPEATS_MAX);
+            return false;
+        }
+        o->values->items[o->values->count++] = value;
+    } else {
+        *o->value = value;
+    }
+    return true;
+}
+
+static bool is_option(const char *text)
+{
+    return text[0] == '-' && text[1] != '\0';
+}
+
+int options_read_globals(struct ctl *ctl, int argc, char **argv, bool *help, bool *version)
+{
+    int i = 1;
+
+    for (; i < argc && is_option(argv[i]); i++) {
+        if (!take(ctl, NULL, argc, argv, &i)) {
+            return -1;
+        }
+    }
+    *help = globals.help;
+    *version = globals.version;
+    return i;
+}
+
+bool options_read(struct ctl *ctl, int argc, char **argv, const struct option *options, struct arguments *out, bool *helped)
+{
+    bool ended = false;
+
+    out->items = arena_array(&ctl->arena, (size_t)argc + 1, sizeof(*out->items));
+    out->count = 0;
+    *helped = false;
+    for (int i = 0; i < argc; i++) {
+        if (!ended && strcmp(argv[i], "--") == 0) {
+            ended = true;
+        } else if (ended || !is_option(argv[i])) {
+            out->items[out->count++] = argv[i];
+        } else if (!take(ctl, options, argc, argv, &i)) {
+            return false;
+        }
+    }
+    if (globals.help) {
+        (void)fputs(ctl->command->help, stdout);
+        *helped = true;
+        return true;
+    }
+    return options_finish(ctl);
+}
+
+static bool finish_output(struct ctl *ctl)
+{
+    static const struct {
+        const char *name;
+        enum output output;
+    } outputs[] = {{"table", OUTPUT_TABLE}, {"json", OUTPUT_JSON}, {"name", OUTPUT_NAME}};
+
+    ctl->output = OUTPUT_TABLE;
+    if (!globals.output) {
+        return true;
+    }
+    for (size_t i = 0; i < COUNT_OF(outputs); i++) {
+        if (strcmp(globals.output, outputs[i].name) == 0) {
+            ctl->output = outputs[i].output;
+            return true;
+        }
+    }
+    (void)usage_error(ctl, "-o is table, json or name, not \"%s\"", globals.output);
+    return false;
+}
+
+static const char *first_of(const char *a, const char *b)
+{
+    return a && *a ? a : b && *b ? b : NULL;
+}
+
+bool options_finish(struct ctl *ctl)
+{
+    const char *server = first_of(globals.server, getenv("SAGACTL_SERVER")), *token_file;
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    if (!finish_output(ctl)) {
+        return false;
+    }
+    server = server ? server : SERVER_DEFAULT;
+    if (strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0) {
+        (void)usage_error(ctl, "--server (or SAGACTL_SERVER) is a URL such as %s, not \"%s\"", SERVER_DEFAULT, server);
+        return false;
+    }
+    size_t len = strlen(server);
+
+    while (len > 8 && server[len - 1] == '/') {
+        len--;
+    }
+    ctl->server = arena_text(&ctl->arena, (struct slice){server, len});
+    ctl->token = first_of(globals.token, getenv("SAGACTL_TOKEN"));
+    token_file = ctl->token ? NULL : first_of(globals.token_file, getenv("SAGACTL_TOKEN_FILE"));
+    if (globals.token_file && !globals.token) { /* a flag goes before the environment */
+        token_file = globals.token_file;
+    }
+    if (token_file) {
+        struct slice text;
+
+        if (!read_file(ctl, token_file, &text)) {
+            return false;
+        }
+        ctl->token = arena_text(&ctl->arena, slice_trim(text));
+    }
+    ctl->colour = isatty(STDOUT_FILENO) && !globals.no_color && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+    ctl->progress = isatty(STDERR_FILENO);
+    return true;
+}
+
+bool read_file(struct ctl *ctl, const char *path, struct slice *out)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    FILE *file = is_stdin ? stdin : fopen(path, "re");
+    struct buffer text;
+    char block[16384];
+    size_t n;
+
+    if (!file) {
+        (void)fprintf(stderr, "sagactl: %s cannot be read: %s\n", path, strerror(errno));
+        return false;
+    }
+    buffer_init(&text, INPUT_BYTES_MAX);
+    while ((n = fread(block, 1, sizeof(block), file)) > 0) {
+        buffer_put(&text, block, n);
+    }
+    bool failed = ferror(file) != 0;
+    int error = errno;
+
+    if (!is_stdin) {
+        (void)fclose(file); /* only read from */
+    }
+    if (failed || text.overflow) {
+        (void)fprintf(stderr, "sagactl: %s cannot be read: %s\n", path, failed ? strerror(error) : "it is larger than 16 MiB");
+        buffer_fini(&text);
+        return false;
+    }
+    *out = arena_slice(&ctl->arena, text.len ? buffer_slice(&text) : SLICE(""));
+    buffer_fini(&text);
+    return true;
+}
+
+bool read_json_argument(struct ctl *ctl, const char *option, const char *value, struct slice *out)
+{
+    struct err err = {0};
+
+    if (value[0] == '@' || strcmp(value, "-") == 0) {
+        if (!read_file(ctl, value[0] == '@' ? value + 1 : value, out)) {
+            return false;
+        }
+    } else {
+        *out = slice_of(value);
+    }
+    if (json_check(*out, &json_limits_default, &err) != ERR_OK) {
+        (void)fprintf(stderr, "sagactl: %s is not JSON: %s%s%s\n", option, err.message, err.detail[0] ? ": " : "", err.detail);
+        return false;
+    }
+    *out = json_trim(*out);
+    return true;
+}

@@ -1,0 +1,221 @@
+/* Data on stdout, talk on stderr. What came from outside never reaches a terminal with its control characters. */
+#include "tools/sagactl/output.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/instant.h"
+
+const char *colour_on(const struct ctl *ctl, enum colour colour)
+{
+    static const char *const codes[] = {[COLOUR_NONE] = "", [COLOUR_BOLD] = "\033[1m", [COLOUR_DIM] = "\033[2m", [COLOUR_RED] = "\033[31m",
+                                        [COLOUR_GREEN] = "\033[32m", [COLOUR_YELLOW] = "\033[33m", [COLOUR_BLUE] = "\033[34m"};
+
+    return ctl->colour ? codes[colour] : "";
+}
+
+const char *colour_off(const struct ctl *ctl, enum colour colour)
+{
+    return ctl->colour && colour != COLOUR_NONE ? "\033[0m" : "";
+}
+
+enum colour status_colour(struct slice status)
+{
+    static const struct {
+        const char *status;
+        enum colour colour;
+    } colours[] = {
+        {"completed", COLOUR_GREEN},   {"compensated", COLOUR_YELLOW}, {"compensating", COLOUR_YELLOW}, {"retrying", COLOUR_YELLOW},
+        {"running", COLOUR_BLUE},      {"waiting", COLOUR_BLUE},       {"in_flight", COLOUR_BLUE},      {"failed", COLOUR_RED},
+        {"unknown", COLOUR_RED},       {"escalated", COLOUR_RED},      {"abandoned", COLOUR_RED},       {"compensation_failed", COLOUR_RED},
+        {"open", COLOUR_RED},          {"skipped", COLOUR_DIM},        {"pending", COLOUR_DIM},         {"resolved", COLOUR_DIM},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(colours); i++) {
+        if (slice_is(status, colours[i].status)) {
+            return colours[i].colour;
+        }
+    }
+    return COLOUR_NONE;
+}
+
+/* --- tables --- */
+
+void table_init(struct table *table, struct ctl *ctl, const char *const *titles)
+{
+    *table = (struct table){.ctl = ctl, .titles = titles};
+    while (titles[table->columns]) {
+        table->columns++;
+    }
+    CHECK(table->columns <= TABLE_COLUMNS_MAX);
+}
+
+struct cell *table_row(struct table *table)
+{
+    if (table->rows == table->capacity) {
+        size_t capacity = table->capacity ? table->capacity * 2 : 64;
+        struct cell *cells = arena_array(&table->ctl->arena, capacity * table->columns, sizeof(*cells));
+
+        if (table->rows > 0) {
+            memcpy(cells, table->cells, table->rows * table->columns * sizeof(*cells));
+        }
+        table->cells = cells;
+        table->capacity = capacity;
+    }
+    return &table->cells[table->rows++ * table->columns];
+}
+
+static size_t width_of(struct slice text) /* in code points, which is good enough for what we print */
+{
+    size_t width = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        width += ((unsigned char)text.ptr[i] & 0xc0) != 0x80;
+    }
+    return width;
+}
+
+static void print_cell(const struct ctl *ctl, struct slice text, enum colour colour, size_t width, bool last)
+{
+    (void)printf("%s%.*s%s", colour_on(ctl, colour), SLICE_ARG(text), colour_off(ctl, colour));
+    if (!last) {
+        (void)printf("%*s", (int)(width - width_of(text) + 2), "");
+    }
+}
+
+void table_print(const struct table *table, int indent)
+{
+    size_t widths[TABLE_COLUMNS_MAX] = {0};
+    bool has_titles = table->titles[0][0] != '\0';
+
+    for (size_t c = 0; c < table->columns; c++) {
+        widths[c] = width_of(slice_of(table->titles[c]));
+        for (size_t r = 0; r < table->rows; r++) {
+            size_t width = width_of(table->cells[r * table->columns + c].text);
+
+            widths[c] = width > widths[c] ? width : widths[c];
+        }
+    }
+    for (size_t r = has_titles ? 0 : 1; r <= table->rows; r++) {
+        (void)printf("%*s", indent, "");
+        for (size_t c = 0; c < table->columns; c++) {
+            struct cell cell = r == 0 ? (struct cell){slice_of(table->titles[c]), COLOUR_DIM} : table->cells[(r - 1) * table->columns + c];
+
+            print_cell(table->ctl, cell.text.ptr ? cell.text : SLICE(""), cell.colour, widths[c], c + 1 == table->columns);
+        }
+        (void)putchar('\n');
+    }
+}
+
+/* --- values --- */
+
+struct slice show_value(struct ctl *ctl, struct slice value)
+{
+    struct slice text = json_type(value) == JSON_STRING ? json_string(value, &ctl->arena) : value;
+    char *clean;
+
+    if (json_type(value) == JSON_NULL || json_type(value) == JSON_NONE) {
+        return SLICE("");
+    }
+    clean = arena_text(&ctl->arena, text);
+    for (size_t i = 0; i < text.len; i++) {
+        if ((unsigned char)clean[i] < 0x20 || clean[i] == 0x7f) {
+            clean[i] = ' ';
+        }
+    }
+    return (struct slice){clean, text.len};
+}
+
+struct slice show_member(struct ctl *ctl, struct slice object, const char *name)
+{
+    return show_value(ctl, json_member(object, name));
+}
+
+bool member_instant(struct slice object, const char *name, int64_t *ms)
+{
+    struct slice value = json_member(object, name);
+
+    return json_type(value) == JSON_STRING && value.len > 2 && instant_parse((struct slice){value.ptr + 1, value.len - 2}, ms);
+}
+
+struct slice show_duration(struct ctl *ctl, int64_t ms)
+{
+    char text[INSTANT_TEXT_BYTES];
+
+    if (ms < 1000) {
+        return arena_printf(&ctl->arena, "%lld ms", (long long)(ms < 0 ? 0 : ms));
+    }
+    if (ms < 60000) {
+        return arena_printf(&ctl->arena, "%lld.%lld s", (long long)(ms / 1000), (long long)(ms % 1000 / 100));
+    }
+    duration_text(ms, text);
+    return arena_slice(&ctl->arena, slice_of(text));
+}
+
+struct slice show_age(struct ctl *ctl, struct slice object, const char *name)
+{
+    struct timespec now;
+    int64_t ms = 0;
+
+    if (!member_instant(object, name, &ms) || clock_gettime(CLOCK_REALTIME, &now) != 0) {
+        return SLICE("");
+    }
+    return arena_printf(&ctl->arena, "%.*s ago", SLICE_ARG(show_duration(ctl, (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - ms)));
+}
+
+/* --- whole answers --- */
+
+void print_json(struct slice json)
+{
+    (void)fwrite(json.ptr, 1, json.len, stdout);
+    (void)putchar('\n');
+}
+
+bool print_items(struct ctl *ctl, struct slice answer, const char *name)
+{
+    struct json_walk walk = json_walk(json_member(answer, "items"));
+    struct slice item;
+
+    if (ctl->output == OUTPUT_JSON) {
+        print_json(answer);
+        return true;
+    }
+    if (ctl->output == OUTPUT_TABLE) {
+        return false;
+    }
+    while (json_next_element(&walk, &item)) {
+        (void)printf("%.*s\n", SLICE_ARG(show_member(ctl, item, name)));
+    }
+    return true;
+}
+
+void print_more(struct ctl *ctl, struct slice answer)
+{
+    struct slice cursor = show_member(ctl, answer, "next_cursor");
+
+    if (cursor.len > 0) {
+        (void)fprintf(stderr, "There are more: add --cursor %.*s\n", SLICE_ARG(cursor));
+    }
+}
+
+void progress_show(const struct ctl *ctl, const char *format, ...)
+{
+    va_list arguments;
+
+    if (ctl->progress) {
+        (void)fputs("\r\033[K", stderr);
+        va_start(arguments, format);
+        (void)vfprintf(stderr, format, arguments);
+        va_end(arguments);
+        (void)fflush(stderr);
+    }
+}
+
+void progress_clear(const struct ctl *ctl)
+{
+    if (ctl->progress) {
+        (void)fputs("\r\033[K", stderr);
+    }
+}

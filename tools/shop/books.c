@@ -1,0 +1,366 @@
+/* See books.h. The rules of the shop: what is refused, what a repeated key is answered, what undoes what. */
+#include "books.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/json.h"
+
+static const struct {
+    const char *name, *prefix;
+} entry_texts[ENTRY_KIND_COUNT] = {
+#define X(id, name, prefix) [id] = {name, prefix},
+    ENTRY_MAP(X)
+#undef X
+};
+
+static const char *const route_names[ROUTE_COUNT] = {
+#define X(id, name) [id] = name,
+    ROUTE_MAP(X)
+#undef X
+};
+
+struct thing {
+    enum entry_kind kind;
+    struct slice id, key;
+    int64_t units;       /* quantity or amount */
+    bool undone;         /* released, refunded */
+    uint32_t times;      /* entries made under this key: over 1 only with --ignore-keys */
+    struct digest body;
+};
+
+const char *entry_kind_name(enum entry_kind kind)
+{
+    CHECK(kind < ENTRY_KIND_COUNT);
+    return entry_texts[kind].name;
+}
+
+bool entry_kind_parse(struct slice name, enum entry_kind *out)
+{
+    for (int i = 0; i < ENTRY_KIND_COUNT; i++) {
+        if (slice_is(name, entry_texts[i].name)) {
+            *out = (enum entry_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *route_name(enum route route)
+{
+    CHECK(route < ROUTE_COUNT);
+    return route_names[route];
+}
+
+void books_init(struct books *books, bool ignore_keys)
+{
+    *books = (struct books){.ignore_keys = ignore_keys};
+    arena_init(&books->arena, 64 * 1024);
+    map_init(&books->by_id);
+    map_init(&books->by_key);
+}
+
+void books_fini(struct books *books)
+{
+    map_fini(&books->by_id);
+    map_fini(&books->by_key);
+    arena_fini(&books->arena);
+}
+
+static void answer_problem(struct books_answer *answer, struct arena *arena, unsigned status, const char *error,
+                           const char *detail)
+{
+    answer->status = status;
+    answer->effect = false;
+    answer->body = arena_printf(arena, "{\"error\":\"%s\",\"detail\":\"%s\"}", error, detail);
+}
+
+static void answer_thing(struct books_answer *answer, struct arena *arena, unsigned status, const struct thing *thing)
+{
+    answer->status = status;
+    answer->effect = false;
+    answer->kind = thing->kind;
+    (void)snprintf(answer->id, sizeof(answer->id), "%.*s", SLICE_ARG(thing->id)); /* ids are ours and short */
+    answer->body = arena_printf(arena, "{\"id\":\"%.*s\",\"status\":\"%s\",\"times\":%u}", SLICE_ARG(thing->id),
+                                thing->undone ? "undone" : "standing", thing->times);
+}
+
+static void answer_effect(const struct books *books, struct books_answer *answer, struct arena *arena, unsigned status,
+                          enum entry_kind kind)
+{
+    answer->status = status;
+    answer->effect = true;
+    answer->kind = kind;
+    (void)snprintf(answer->id, sizeof(answer->id), "%s-%llu", entry_texts[kind].prefix,
+                   (unsigned long long)books->entries + 1);
+    answer->body = arena_printf(arena, "{\"id\":\"%s\"}", answer->id);
+}
+
+static const struct thing *books_find(const struct books *books, const struct books_request *request)
+{
+    const struct map *map = request->target_is_key ? &books->by_key : &books->by_id;
+    const struct thing *thing = map_find(map, request->target.ptr, request->target.len);
+
+    return thing && thing->kind == request->kind ? thing : NULL;
+}
+
+/* A text member that must be there; "" is as good as none. */
+static struct slice text_member(struct slice body, const char *name, struct arena *arena)
+{
+    struct slice text = json_string(json_member(body, name), arena);
+
+    return text.len > 0 ? text : SLICE_NONE;
+}
+
+/* Is the body one that this shop can serve at all? False after the answer was filled. */
+static bool order_is_acceptable(const struct books *books, const struct books_request *request, struct arena *arena,
+                                struct books_answer *answer)
+{
+    struct slice text;
+    int64_t number;
+
+    switch (request->kind) {
+    case ENTRY_RESERVATION:
+        text = text_member(request->body, "sku", arena);
+        if (!text.ptr || !json_i64(json_member(request->body, "qty"), &number) || number <= 0) {
+            answer_problem(answer, arena, 422, "bad_reservation", "sku must be a text and qty a whole number over 0");
+            return false;
+        }
+        if (slice_is(text, "none")) {
+            answer_problem(answer, arena, 422, "out_of_stock", "none of these are left");
+            return false;
+        }
+        return true;
+    case ENTRY_CHARGE:
+        text = text_member(request->body, "customer", arena);
+        if (!text.ptr || !json_i64(json_member(request->body, "amount"), &number) || number <= 0) {
+            answer_problem(answer, arena, 422, "bad_charge",
+                           "customer must be a text and amount a whole number over 0");
+            return false;
+        }
+        if (slice_is(text, "declined")) {
+            answer_problem(answer, arena, 402, "declined", "the card was declined");
+            return false;
+        }
+        return true;
+    case ENTRY_REFUND: {
+        const struct thing *charge;
+
+        text = text_member(request->body, "charge_id", arena);
+        charge = text.ptr ? map_find(&books->by_id, text.ptr, text.len) : NULL;
+        if (!charge || charge->kind != ENTRY_CHARGE) {
+            answer_problem(answer, arena, 404, "no_such_charge", "charge_id names no charge of this shop");
+            return false;
+        }
+        if (charge->undone && !books->ignore_keys) {
+            answer_problem(answer, arena, 422, "already_refunded", "this charge was refunded under another key");
+            return false;
+        }
+        return true;
+    }
+    case ENTRY_MAIL:
+        text = text_member(request->body, "to", arena);
+        if (!text.ptr || !text_member(request->body, "subject", arena).ptr) {
+            answer_problem(answer, arena, 422, "bad_mail", "to and subject must be texts");
+            return false;
+        }
+        if (slice_starts_with(text, "bounce@")) {
+            answer_problem(answer, arena, 422, "bounced", "there is no such mailbox");
+            return false;
+        }
+        return true;
+    case ENTRY_NONE:
+    case ENTRY_RELEASE:
+    case ENTRY_VOID:
+    case ENTRY_KIND_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+static void decide_create(const struct books *books, const struct books_request *request, struct arena *arena,
+                          struct books_answer *answer)
+{
+    if (request->key.ptr && !books->ignore_keys) {
+        const struct thing *before = map_find(&books->by_key, request->key.ptr, request->key.len);
+        struct digest body = digest_sha256(request->body);
+
+        if (before && before->kind == ENTRY_VOID) {
+            answer_problem(answer, arena, 410, "called_off", "this key was called off before it came");
+            return;
+        }
+        if (before && (before->kind != request->kind || !digest_equal(&before->body, &body))) {
+            answer_problem(answer, arena, 422, "other_request_under_this_key",
+                           "this key came with another request before");
+            return;
+        }
+        if (before) {
+            answer_thing(answer, arena, 201, before);
+            answer->body =
+                arena_printf(arena, "{\"id\":\"%.*s\"}", SLICE_ARG(before->id)); /* the same bytes as the first time */
+            return;
+        }
+    }
+    if (order_is_acceptable(books, request, arena, answer)) {
+        answer_effect(books, answer, arena, 201, request->kind);
+    }
+}
+
+static void decide_release(const struct books *books, const struct books_request *request, struct arena *arena,
+                           struct books_answer *answer)
+{
+    const struct thing *thing = books_find(books, request);
+
+    if (thing && thing->undone) {
+        answer_thing(answer, arena, 200, thing);
+    } else if (thing) {
+        answer_effect(books, answer, arena, 200, ENTRY_RELEASE);
+    } else if (!request->target_is_key) {
+        answer_problem(answer, arena, 404, "no_such_reservation", "this shop never gave out that id");
+    } else if (map_find(&books->by_key, request->target.ptr, request->target.len)) {
+        answer->status = 200;
+        answer->body = SLICE("{\"status\":\"called off\"}");
+    } else {
+        answer_effect(books, answer, arena, 200, ENTRY_VOID);
+    }
+}
+
+void books_decide(const struct books *books, const struct books_request *request, struct arena *arena,
+                  struct books_answer *answer)
+{
+    const struct thing *thing;
+
+    *answer = (struct books_answer){.kind = ENTRY_NONE};
+    switch (request->route) {
+    case ROUTE_RESERVATIONS:
+    case ROUTE_CHARGES:
+    case ROUTE_REFUNDS:
+    case ROUTE_MAILS:
+        decide_create(books, request, arena, answer);
+        return;
+    case ROUTE_RELEASES:
+        decide_release(books, request, arena, answer);
+        return;
+    case ROUTE_PROBES:
+        thing = books_find(books, request);
+        if (thing) {
+            answer_thing(answer, arena, 200, thing);
+        } else {
+            answer_problem(answer, arena, 404, "absent", "nothing of this name is known");
+        }
+        return;
+    case ROUTE_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+/* Remember a new thing by its id and, when it came with one, by its key. */
+static void books_add(struct books *books, enum entry_kind kind, struct slice id, struct slice key, int64_t units,
+                      struct slice body)
+{
+    struct thing *first = key.len > 0 ? map_find(&books->by_key, key.ptr, key.len) : NULL;
+    struct thing *thing = arena_alloc(&books->arena, sizeof(*thing));
+
+    *thing = (struct thing){.kind = kind, .id = arena_slice(&books->arena, id), .units = units, .times = 1,
+                            .body = digest_sha256(body)};
+    map_put(&books->by_id, thing->id.ptr, thing->id.len, thing);
+    if (first) {
+        first->times++;
+    } else if (key.len > 0) {
+        thing->key = arena_slice(&books->arena, key);
+        map_put(&books->by_key, thing->key.ptr, thing->key.len, thing);
+    }
+}
+
+void books_apply(struct books *books, enum entry_kind kind, struct slice id, struct slice key, struct slice target,
+                 struct slice body)
+{
+    struct thing *thing;
+    int64_t units = 0;
+
+    books->entries++;
+    switch (kind) {
+    case ENTRY_RESERVATION:
+        (void)json_i64(json_member(body, "qty"), &units); /* decide_create() looked */
+        books->sum.reserved++;
+        books->sum.reserved_units += units;
+        books->sum.standing_units += units;
+        books_add(books, kind, id, key, units, body);
+        return;
+    case ENTRY_CHARGE:
+        (void)json_i64(json_member(body, "amount"), &units);
+        books->sum.charges++;
+        books->sum.charged += units;
+        books_add(books, kind, id, key, units, body);
+        return;
+    case ENTRY_REFUND: {
+        struct arena arena;
+        struct slice charge;
+
+        arena_init(&arena, 512);
+        charge = json_string(json_member(body, "charge_id"), &arena);
+        thing = charge.ptr ? map_find(&books->by_id, charge.ptr, charge.len) : NULL;
+        arena_fini(&arena);
+        if (thing) {
+            thing->undone = true;
+            units = thing->units;
+        }
+        books->sum.refunds++;
+        books->sum.refunded += units;
+        books_add(books, kind, id, key, units, body);
+        return;
+    }
+    case ENTRY_MAIL:
+        books->sum.mails++;
+        books_add(books, kind, id, key, 0, body);
+        return;
+    case ENTRY_RELEASE:
+        thing = map_find(&books->by_id, target.ptr, target.len);
+        if (!thing) {
+            thing = map_find(&books->by_key, target.ptr, target.len);
+        }
+        if (thing && !thing->undone) {
+            thing->undone = true;
+            books->sum.released++;
+            books->sum.standing_units -= thing->units;
+        }
+        return;
+    case ENTRY_VOID:
+        books->sum.voided++;
+        books_add(books, kind, id, target, 0, body);
+        return;
+    case ENTRY_NONE:
+    case ENTRY_KIND_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+void books_write_summary(const struct books *books, struct buffer *out)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, out);
+    json_object_begin(&w, NULL);
+    json_object_begin(&w, "reservations");
+    json_write_i64(&w, "made", books->sum.reserved);
+    json_write_i64(&w, "released", books->sum.released);
+    json_write_i64(&w, "standing", books->sum.reserved - books->sum.released);
+    json_write_i64(&w, "standing_units", books->sum.standing_units);
+    json_write_i64(&w, "called_off", books->sum.voided);
+    json_object_end(&w);
+    json_object_begin(&w, "charges");
+    json_write_i64(&w, "made", books->sum.charges);
+    json_write_i64(&w, "refunds", books->sum.refunds);
+    json_write_i64(&w, "charged", books->sum.charged);
+    json_write_i64(&w, "refunded", books->sum.refunded);
+    json_write_i64(&w, "net", books->sum.charged - books->sum.refunded);
+    json_object_end(&w);
+    json_object_begin(&w, "mails");
+    json_write_i64(&w, "sent", books->sum.mails);
+    json_object_end(&w);
+    json_write_i64(&w, "effects", (int64_t)books->entries);
+    json_object_end(&w);
+}

@@ -1,0 +1,121 @@
+/*
+ * sagad-shop: the example shop that the README, the examples and the tests talk to. Inventory, payments and mail behind
+ * one HTTP service with a ledger of its own, and with switches that make it misbehave in every way a service can.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shop.h"
+
+static const char help_text[] =
+    "usage: sagad-shop [--listen ADDRESS:PORT] [--ledger FILE] [options]\n"
+    "\n"
+    "  --listen ADDRESS:PORT  where to serve (127.0.0.1:9001); port 0 takes a free one and prints it\n"
+    "  --ledger FILE          the append-only ledger (shop-ledger.jsonl); the state is rebuilt from it\n"
+    "  --ignore-keys          do not honour Idempotency-Key: every request is a new effect\n"
+    "  --no-sync              do not wait for the disk before answering\n"
+    "  --chaos PERCENT        so many of a hundred requests go wrong\n"
+    "  --seed N               which ones (1)\n"
+    "\n"
+    "  POST /reservations {sku, qty}      DELETE /reservations/ID       GET /reservations/by-key/KEY\n"
+    "  POST /charges {amount, customer}   POST /refunds {charge_id}     GET /charges/by-key/KEY\n"
+    "  POST /mails {to, subject}          GET /mails/by-key/KEY\n"
+    "  DELETE /reservations/by-key/KEY    releases it, or calls the key off before it comes\n"
+    "  GET /ledger, GET /state            what happened, and what stands\n"
+    "  PUT /faults {route, mode, times, match, ms}, GET /faults, DELETE /faults\n"
+    "  sku \"none\" is out of stock, customer \"declined\" is declined, mail to bounce@... bounces\n";
+
+enum { OPTION_LISTEN = 256, OPTION_LEDGER, OPTION_IGNORE_KEYS, OPTION_NO_SYNC, OPTION_CHAOS, OPTION_SEED, OPTION_HELP };
+
+static const struct option long_options[] = {
+    {"listen", required_argument, NULL, OPTION_LISTEN},
+    {"ledger", required_argument, NULL, OPTION_LEDGER},
+    {"ignore-keys", no_argument, NULL, OPTION_IGNORE_KEYS},
+    {"no-sync", no_argument, NULL, OPTION_NO_SYNC},
+    {"chaos", required_argument, NULL, OPTION_CHAOS},
+    {"seed", required_argument, NULL, OPTION_SEED},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static void usage_error(const char *what)
+{
+    fprintf(stderr, "sagad-shop: %s; see sagad-shop --help\n", what);
+    exit(2);
+}
+
+static void options_read(int argc, char **argv, struct shop_options *options)
+{
+    int64_t number;
+    int option;
+
+    while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+        switch (option) {
+        case OPTION_LISTEN:
+            options->listen = optarg;
+            break;
+        case OPTION_LEDGER:
+            options->ledger_path = optarg;
+            break;
+        case OPTION_IGNORE_KEYS:
+            options->ignore_keys = true;
+            break;
+        case OPTION_NO_SYNC:
+            options->no_sync = true;
+            break;
+        case OPTION_CHAOS:
+            if (!slice_to_i64(slice_of(optarg), &number) || number < 0 || number > 100) {
+                usage_error("--chaos takes a number from 0 to 100");
+            }
+            options->chaos_percent = (unsigned)number;
+            break;
+        case OPTION_SEED:
+            if (!slice_to_i64(slice_of(optarg), &number) || number < 0) {
+                usage_error("--seed takes a whole number");
+            }
+            options->seed = (uint64_t)number;
+            break;
+        case OPTION_HELP:
+        case 'h':
+            (void)fputs(help_text, stdout); /* nobody to tell when this fails */
+            exit(0);
+        default:
+            usage_error("that option is not known or lacks its value");
+        }
+    }
+    if (optind < argc) {
+        usage_error("there are options only, no arguments");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct shop_options options = {.listen = "127.0.0.1:9001", .ledger_path = "shop-ledger.jsonl", .seed = 1};
+    struct shop shop;
+    struct err err;
+    sigset_t signals;
+    unsigned port;
+    int signal_number;
+
+    options_read(argc, argv, &options);
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals,
+                    NULL); /* before any thread is made: all inherit it, and sigwait() below takes them */
+    if (shop_start(&shop, &options, &port, &err) != ERR_OK) {
+        err_print(&err, "sagad-shop");
+        return err_exit_code(err.code);
+    }
+    printf("sagad-shop: listening on http://%.*s:%u, ledger %s, %llu lines\n",
+           (int)(strrchr(options.listen, ':') - options.listen), options.listen, port, options.ledger_path,
+           (unsigned long long)shop.ledger.lines);
+    fflush(stdout);
+    sigwait(&signals, &signal_number);
+    shop_stop(&shop);
+    return 0;
+}
