@@ -1,3 +1,4 @@
+/* Blocks in a list, newest first; what is handed out is only ever given back as a whole. */
 #include "base/arena.h"
 
 #include <stdint.h>
@@ -174,17 +175,23 @@ char *arena_text(struct arena *arena, struct slice text)
 
 struct slice arena_printf(struct arena *arena, const char *format, ...)
 {
+    char first[256];
     va_list args;
 
+    CHECK(format);
     va_start(args, format);
-    int len = vsnprintf(NULL, 0, format, args);
+    int len = vsnprintf(first, sizeof(first), format, args);
     va_end(args);
     CHECK(len >= 0);
     char *text = arena_take(arena, (size_t)len + 1);
 
-    va_start(args, format);
-    (void)vsnprintf(text, (size_t)len + 1, format, args); /* the length is known */
-    va_end(args);
+    if ((size_t)len < sizeof(first)) {
+        memcpy(text, first, (size_t)len + 1);
+    } else {
+        va_start(args, format);
+        (void)vsnprintf(text, (size_t)len + 1, format, args); /* the length is known */
+        va_end(args);
+    }
     return (struct slice){text, (size_t)len};
 }
 

@@ -1,3 +1,4 @@
+/* One recursive pass that sorts the members of each object; the depth is bounded by json_check(). */
 #include "base/canon.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ struct canon_state {
 
 /*
  * Numbers: value = digits * 10^exponent with no zeros at either end of the digits. Written as an integer or a decimal
- * fraction while that takes at most 40 characters, else as DIGITSeEXPONENT; zero, also the negative one, is 0.
+ * fraction while that stays short, else as DIGITSeEXPONENT; zero, also the negative one, is 0.
  */
 static void put_number(struct canon_state *state, struct slice number)
 {
@@ -84,21 +85,28 @@ static void put_text(struct canon_state *state, struct slice text)
 {
     static const char special[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
 
+    size_t from = 0;
+
     buffer_put_char(&state->out, '"');
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
+
+        if ((unsigned char)c >= 0x20 && c != '"' && c != '\\') {
+            continue;
+        }
         const char *at = c ? strchr(special, c) : NULL;
 
+        buffer_put(&state->out, text.ptr + from, i - from);
+        from = i + 1;
         if (at) {
             char pair[2] = {'\\', letter[at - special]};
 
             buffer_put(&state->out, pair, 2);
-        } else if ((unsigned char)c < 0x20) {
-            buffer_printf(&state->out, "\\u%04x", (unsigned)c);
         } else {
-            buffer_put_char(&state->out, c);
+            buffer_printf(&state->out, "\\u%04x", (unsigned)c);
         }
     }
+    buffer_put(&state->out, text.ptr + from, text.len - from);
     buffer_put_char(&state->out, '"');
 }
 

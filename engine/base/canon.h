@@ -1,8 +1,11 @@
 /*
  * The canonical form of a JSON text, for fingerprints and identities: members sorted and strings written as in RFC 8785,
  * numbers in exact decimal normal form (1.0 = 1 = 1e0; 9007199254740993 stays itself), no white space.
- * A number is its digits without zeros at either end times a power of ten: written as an integer or a decimal fraction
- * while that takes at most 40 digits, else as DIGITSeEXPONENT. Equal values have equal texts; -0 is 0.
+ *
+ * A number is sign * digits * 10^exponent, the digits without zeros at either end; zero is 0, also the negative one. With a
+ * positive or no exponent it is written as an integer if that has at most 40 digits. With a negative one it is written as a
+ * decimal fraction: 12.5 if it has at most 40 digits, 0.00125 if at most 40 stand behind the point. Anything else is DIGITSeEXPONENT.
+ * So equal values have equal texts, and different values different ones.
  */
 #ifndef SAGAD_BASE_CANON_H
 #define SAGAD_BASE_CANON_H
@@ -10,7 +13,7 @@
 #include "base/arena.h"
 #include "base/digest.h"
 
-/* `json` passed json_check(). `leave_out` are JSON Pointers of members to drop; may be NULL with count 0. */
+/* `json` passed json_check(). `leave_out` are JSON Pointers of members to drop (never of elements); may be NULL with count 0. */
 struct slice canon(struct slice json, const struct slice *leave_out, size_t leave_out_count, struct arena *arena);
 struct digest canon_digest(struct slice json, struct arena *scratch);
 

@@ -1,5 +1,7 @@
+/* The one place that sees libcrypto; a refusal by it is a broken installation, so it stops us. */
 #include "base/digest.h"
 
+#include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <string.h>
@@ -70,6 +72,9 @@ bool random_bytes(void *out, size_t len)
     while (len > 0) {
         ssize_t got = getrandom(at, len, 0);
 
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
         if (got <= 0) {
             return false;
         }

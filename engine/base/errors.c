@@ -1,3 +1,4 @@
+/* Sentences are cut to their place, never refused: an error about an error helps nobody. */
 #include "base/errors.h"
 
 #include <stdarg.h>
@@ -108,12 +109,18 @@ void faults_init(struct faults *faults, struct arena *arena)
     *faults = (struct faults){.arena = arena, .count_max = 200};
 }
 
+/* Asked before any text is made: a hostile document must not fill the arena with what nobody will read. */
+static bool faults_full(struct faults *faults)
+{
+    if (faults->count < faults->count_max) {
+        return false;
+    }
+    faults->dropped++;
+    return true;
+}
+
 static void faults_put(struct faults *faults, struct fault fault)
 {
-    if (faults->count >= faults->count_max) {
-        faults->dropped++;
-        return;
-    }
     if (faults->count == faults->capacity) {
         size_t capacity = faults->capacity ? faults->capacity * 2 : 8;
         struct fault *items = arena_array(faults->arena, capacity, sizeof(*items));
@@ -132,6 +139,9 @@ void faults_add(struct faults *faults, struct slice pointer, const char *format,
     char detail[1024];
     va_list args;
 
+    if (faults_full(faults)) {
+        return;
+    }
     va_start(args, format);
     (void)vsnprintf(detail, sizeof(detail), format, args); /* a long sentence is cut */
     va_end(args);
@@ -141,6 +151,9 @@ void faults_add(struct faults *faults, struct slice pointer, const char *format,
 
 void faults_add_not_supported(struct faults *faults, struct slice pointer, const char *member)
 {
+    if (faults_full(faults)) {
+        return;
+    }
     faults_put(faults, (struct fault){.pointer = arena_slice(faults->arena, pointer.ptr ? pointer : SLICE("")),
                                       .detail = arena_printf(faults->arena, "\"%s\" is not supported yet by this version of sagad", member),
                                       .not_supported = true});

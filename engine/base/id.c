@@ -1,3 +1,4 @@
+/* RFC 9562: versions 7 (ids of ours, in order of time) and 8 (keys, from a digest). */
 #include "base/id.h"
 
 #include <string.h>

@@ -1,9 +1,13 @@
+/* Calendar arithmetic of our own: the C library would ask for a time zone. */
 #include "base/instant.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
+
+#define YEAR_0_MS INT64_C(-62167219200000)
+#define YEAR_9999_END_MS INT64_C(253402300799999)
 
 /* Days since 1970-01-01 of a civil date and back: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms". */
 static int64_t days_from_civil(int64_t y, int m, int d)
@@ -41,9 +45,7 @@ void instant_text(int64_t ms, char out[INSTANT_TEXT_BYTES])
         days--;
     }
     civil_from_days(days, &year, &month, &day);
-    if (year < 0 || year > 9999) {
-        year = year < 0 ? 0 : 9999;
-    }
+    year = year < 0 ? 0 : year > 9999 ? 9999 : year; /* the earliest and the latest year are stretched */
     (void)snprintf(out, INSTANT_TEXT_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", (int)year, month, day, (int)(rest / 3600000),
                    (int)(rest / 60000 % 60), (int)(rest / 1000 % 60), (int)(rest % 1000));
 }
@@ -112,7 +114,13 @@ bool instant_parse(struct slice text, int64_t *ms)
     if (at != end) {
         return false;
     }
-    *ms = days_from_civil(y, mo, d) * INT64_C(86400000) + h * INT64_C(3600000) + (mi - offset) * INT64_C(60000) + s * INT64_C(1000) + millis;
+    int64_t instant = days_from_civil(y, mo, d) * INT64_C(86400000) + h * INT64_C(3600000) + (mi - offset) * INT64_C(60000) +
+                      s * INT64_C(1000) + millis;
+
+    if (instant < YEAR_0_MS || instant > YEAR_9999_END_MS) { /* an offset moved it out of what instant_text() can write */
+        return false;
+    }
+    *ms = instant;
     return true;
 }
 

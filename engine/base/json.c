@@ -303,38 +303,58 @@ size_t json_count(struct slice container)
     return count;
 }
 
+/* A part of a pointer that has a ~: unescaped into `part`. False when no character may be written so. */
+static bool unescape_part(struct slice raw, struct buffer *part)
+{
+    for (size_t i = 0; i < raw.len; i++) {
+        char c = raw.ptr[i];
+
+        if (c == '~') {
+            if (++i == raw.len || (raw.ptr[i] != '0' && raw.ptr[i] != '1')) {
+                return false;
+            }
+            c = raw.ptr[i] == '0' ? '~' : '/';
+        }
+        buffer_put_char(part, c);
+    }
+    return true;
+}
+
+static struct slice child(struct slice value, struct slice part)
+{
+    int64_t index;
+
+    if (json_type(value) != JSON_ARRAY) {
+        return member(value, part);
+    }
+    if (part.len == 0 || part.ptr[0] == '-' || (part.ptr[0] == '0' && part.len > 1) || !slice_to_i64(part, &index)) {
+        return SLICE_NONE;
+    }
+    return json_element(value, (size_t)index);
+}
+
 struct slice json_at(struct slice value, struct slice pointer)
 {
-    size_t at = 0;
     struct slice found = json_trim(value);
 
-    while (at < pointer.len && found.ptr) {
-        if (pointer.ptr[at] != '/') {
-            found = SLICE_NONE;
-            break;
+    while (pointer.len > 0 && found.ptr) {
+        if (pointer.ptr[0] != '/') {
+            return SLICE_NONE;
         }
-        size_t end = ++at;
-        struct buffer part;
+        const char *first = pointer.ptr + 1, *end = pointer.ptr + pointer.len;
+        const char *slash = memchr(first, '/', (size_t)(end - first));
+        struct slice part = {first, (size_t)((slash ? slash : end) - first)};
 
-        buffer_init(&part, pointer.len + 1);
-        while (end < pointer.len && pointer.ptr[end] != '/') {
-            char c = pointer.ptr[end++];
+        if (memchr(part.ptr, '~', part.len)) {
+            struct buffer plain;
 
-            if (c == '~' && end < pointer.len && (pointer.ptr[end] == '0' || pointer.ptr[end] == '1')) {
-                c = pointer.ptr[end++] == '0' ? '~' : '/';
-            }
-            buffer_put_char(&part, c);
-        }
-        at = end;
-        if (json_type(found) == JSON_ARRAY) {
-            int64_t index;
-
-            found = slice_to_i64(buffer_slice(&part), &index) && index >= 0 && (part.len == 1 || part.ptr[0] != '0')
-                        ? json_element(found, (size_t)index) : SLICE_NONE;
+            buffer_init(&plain, part.len);
+            found = unescape_part(part, &plain) ? child(found, buffer_slice(&plain)) : SLICE_NONE;
+            buffer_fini(&plain);
         } else {
-            found = member(found, buffer_slice(&part));
+            found = child(found, part);
         }
-        buffer_fini(&part);
+        pointer = (struct slice){first + part.len, (size_t)(end - first) - part.len};
     }
     return found;
 }

@@ -12,15 +12,17 @@
 const struct json_limits json_limits_default = {.bytes_max = 1 << 20, .depth_max = 64, .number_bytes_max = 1024, .exponent_max = 400};
 
 #define PAIRWISE_MAX 8
+#define LEVELS_MAX 64 /* the limits may ask for fewer; bounds the recursion */
 
 struct scan_name { /* of a member, unescaped */
     const char *ptr;
     size_t len;
-    const char *at; /* where it stands */
+    struct slice raw; /* where it stands, between its quotes */
 };
 
 struct scan_level { /* for the pointer in a message */
-    struct slice name; /* raw; SLICE_NONE inside an array */
+    enum { LEVEL_ARRAY, LEVEL_OBJECT /* between its members */, LEVEL_MEMBER } in;
+    struct slice name; /* raw */
     size_t index;
 };
 
@@ -28,7 +30,7 @@ struct scan {
     const char *start, *at, *end;
     const struct json_limits *limits;
     int depth;
-    struct scan_level *levels;  /* depth_max + 1 of them */
+    struct scan_level *levels;  /* one for each open array or object; [0] is not used */
     struct scan_name *names;    /* a stack: those of the open objects */
     size_t name_count, name_capacity;
     struct arena arena;         /* unescaped names */
@@ -133,12 +135,28 @@ static bool scan_escape(struct scan *scan) /* at the backslash */
     return true;
 }
 
+/* Do eight bytes hold no quote, no backslash, no control character and nothing beyond ASCII? All of them at once. */
+static bool is_plain8(const char *at)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
+    uint64_t bytes;
+
+    memcpy(&bytes, at, sizeof(bytes));
+    uint64_t quote = bytes ^ (ones * '"'), backslash = bytes ^ (ones * '\\');
+    uint64_t found = (bytes - ones * 0x20) | (quote - ones) | (backslash - ones); /* exact where no high bit is set */
+
+    return ((found | bytes) & highs) == 0;
+}
+
 static bool scan_string(struct scan *scan, struct slice *raw, bool *escaped) /* at the opening quote */
 {
     const char *first = ++scan->at;
 
     *escaped = false;
     for (;;) {
+        while (scan->end - scan->at >= 8 && is_plain8(scan->at)) {
+            scan->at += 8;
+        }
         while (scan->at < scan->end && (unsigned char)*scan->at >= 0x20 && (unsigned char)*scan->at < 0x80 && *scan->at != '"' && *scan->at != '\\') {
             scan->at++;
         }
@@ -227,19 +245,19 @@ static bool scan_number(struct scan *scan)
 
 static bool scan_value(struct scan *scan);
 
-static bool scan_open(struct scan *scan, const char *at)
+static bool scan_open(struct scan *scan, struct scan_level level)
 {
-    if (++scan->depth > scan->limits->depth_max) {
-        scan->depth--;
-        return scan_fault(scan, at, "arrays and objects are nested deeper than allowed");
+    if (scan->depth == scan->limits->depth_max) {
+        return scan_fault(scan, scan->at, "arrays and objects are nested deeper than allowed");
     }
-    scan->levels[scan->depth] = (struct scan_level){0};
+    scan->levels[++scan->depth] = level;
+    scan->at++;
     return true;
 }
 
 static bool scan_array(struct scan *scan)
 {
-    if (!scan_open(scan, scan->at++)) {
+    if (!scan_open(scan, (struct scan_level){.in = LEVEL_ARRAY})) {
         return false;
     }
     skip_space(scan);
@@ -276,39 +294,49 @@ static int compare_names(const void *a, const void *b)
     const struct scan_name *x = a, *y = b;
     int order = slice_compare((struct slice){x->ptr, x->len}, (struct slice){y->ptr, y->len});
 
-    return order != 0 ? order : (x->at > y->at) - (x->at < y->at);
+    return order != 0 ? order : (x->raw.ptr > y->raw.ptr) - (x->raw.ptr < y->raw.ptr);
 }
 
+static bool is_same_name(const struct scan_name *a, const struct scan_name *b)
+{
+    return slice_equal((struct slice){a->ptr, a->len}, (struct slice){b->ptr, b->len});
+}
+
+/* The repetition that stands first in the text is the fault, whichever way it was found. */
 static bool check_names(struct scan *scan, size_t first)
 {
     struct scan_name *names = scan->names + first;
     size_t count = scan->name_count - first;
+    struct slice twice = SLICE_NONE;
 
     if (count > PAIRWISE_MAX) {
         qsort(names, count, sizeof(*names), compare_names);
         for (size_t i = 1; i < count; i++) {
-            if (names[i].len == names[i - 1].len && memcmp(names[i].ptr, names[i - 1].ptr, names[i].len) == 0) {
-                return scan_fault(scan, names[i].at, "this member stands twice in its object");
+            if (is_same_name(&names[i], &names[i - 1]) && (!twice.ptr || names[i].raw.ptr < twice.ptr)) {
+                twice = names[i].raw;
             }
         }
+    } else {
+        for (size_t i = 1; i < count && !twice.ptr; i++) {
+            for (size_t k = 0; k < i && !twice.ptr; k++) {
+                twice = is_same_name(&names[i], &names[k]) ? names[i].raw : SLICE_NONE;
+            }
+        }
+    }
+    if (!twice.ptr) {
         return true;
     }
-    for (size_t i = 1; i < count; i++) {
-        for (size_t k = 0; k < i; k++) {
-            if (names[i].len == names[k].len && memcmp(names[i].ptr, names[k].ptr, names[i].len) == 0) {
-                return scan_fault(scan, names[i].at, "this member stands twice in its object");
-            }
-        }
-    }
-    return true;
+    scan->levels[scan->depth].in = LEVEL_MEMBER;
+    scan->levels[scan->depth].name = twice;
+    return scan_fault(scan, twice.ptr - 1, "this member stands twice in its object");
 }
 
 static bool scan_name(struct scan *scan)
 {
     struct slice raw, name;
     bool escaped;
-    const char *at = scan->at;
 
+    scan->levels[scan->depth].in = LEVEL_OBJECT;
     if (scan->at >= scan->end || *scan->at != '"') {
         return scan_fault(scan, scan->at, "the name of a member, in double quotes, must stand here");
     }
@@ -320,7 +348,8 @@ static bool scan_name(struct scan *scan)
         scan->name_capacity = scan->name_capacity ? scan->name_capacity * 2 : 32;
         scan->names = memory_grow(scan->names, scan->name_capacity * sizeof(*scan->names));
     }
-    scan->names[scan->name_count++] = (struct scan_name){name.ptr, name.len, at};
+    scan->names[scan->name_count++] = (struct scan_name){name.ptr, name.len, raw};
+    scan->levels[scan->depth].in = LEVEL_MEMBER;
     scan->levels[scan->depth].name = raw;
     return true;
 }
@@ -329,7 +358,7 @@ static bool scan_object(struct scan *scan)
 {
     size_t first = scan->name_count;
 
-    if (!scan_open(scan, scan->at++)) {
+    if (!scan_open(scan, (struct scan_level){.in = LEVEL_OBJECT})) {
         return false;
     }
     skip_space(scan);
@@ -411,24 +440,36 @@ static bool scan_value(struct scan *scan)
     }
 }
 
-static void put_pointer(const struct scan *scan, struct buffer *out)
+/* Whole characters; what could move the cursor of a terminal (C0, DEL, C1) becomes a question mark. */
+static void put_part(struct buffer *out, struct slice name)
+{
+    const unsigned char *at = (const unsigned char *)name.ptr, *end = at + name.len;
+
+    while (at < end) {
+        size_t len = utf8_length(at, end);
+
+        CHECK(len > 0); /* names were scanned */
+        if (*at == '~' || *at == '/') {
+            buffer_put_text(out, *at == '~' ? "~0" : "~1");
+        } else if (*at < 0x20 || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0)) {
+            buffer_put_char(out, '?');
+        } else {
+            buffer_put(out, at, len);
+        }
+        at += len;
+    }
+}
+
+static void put_pointer(struct scan *scan, struct buffer *out)
 {
     for (int i = 1; i <= scan->depth; i++) {
-        buffer_put_char(out, '/');
-        if (!scan->levels[i].name.ptr) {
-            buffer_printf(out, "%zu", scan->levels[i].index);
-            continue;
-        }
-        for (size_t k = 0; k < scan->levels[i].name.len; k++) {
-            char c = scan->levels[i].name.ptr[k];
+        const struct scan_level *level = &scan->levels[i];
 
-            if (c == '~' || c == '/') {
-                buffer_put_text(out, c == '~' ? "~0" : "~1");
-            } else if ((unsigned char)c >= 0x20 && (unsigned char)c < 0x7f) {
-                buffer_put_char(out, c);
-            } else {
-                buffer_put_char(out, '?');
-            }
+        if (level->in == LEVEL_ARRAY) {
+            buffer_printf(out, "/%zu", level->index);
+        } else if (level->in == LEVEL_MEMBER) {
+            buffer_put_char(out, '/');
+            put_part(out, unescape(level->name, &scan->arena));
         }
     }
 }
@@ -440,12 +481,13 @@ enum err_code json_check(struct slice text, const struct json_limits *limits, st
         err_detail(err, "%zu bytes, at most %zu are taken", text.len, limits->bytes_max);
         return ERR_TOO_LARGE;
     }
-    struct scan scan = {.start = text.ptr, .at = text.ptr, .end = text.ptr + text.len, .limits = limits};
+    if (!text.ptr) {
+        text = SLICE("");
+    }
+    struct scan_level levels[LEVELS_MAX + 1];
+    struct scan scan = {.start = text.ptr, .at = text.ptr, .end = text.ptr + text.len, .limits = limits, .levels = levels};
 
-    CHECK(limits->depth_max > 0 && limits->depth_max <= 64); /* the bit stack of struct json_writer has 64 levels too */
-    struct scan_level levels[66];
-
-    scan.levels = levels;
+    CHECK(limits->depth_max > 0 && limits->depth_max <= LEVELS_MAX);
     arena_init(&scan.arena, 1024);
     bool good = text.len > 0 ? scan_value(&scan) : scan_fault(&scan, scan.at, "there is no text");
 

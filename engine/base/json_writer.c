@@ -1,3 +1,4 @@
+/* Writing JSON: what comes out is always valid, whatever the text that goes in. */
 #include "base/json.h"
 
 #include <string.h>

@@ -71,6 +71,17 @@ static inline struct list_link *list_after(const struct list *list, const struct
     return link->next == &list->head ? NULL : link->next;
 }
 
-#define LIST_ITEM(link, type, member) ((link) ? container_of(link, type, member) : NULL)
+/* By a function, so that LIST_ITEM(list_pop(...), ...) pops once. */
+static inline void *list_item(struct list_link *link, size_t offset)
+{
+    return link ? (char *)link - offset : NULL;
+}
+
+/* The item around a link that may be NULL; the link is evaluated once. */
+#define LIST_ITEM(link_expression, type, member)                                  \
+    (__extension__({                                                              \
+        struct list_link *list_item_link_ = (link_expression);                    \
+        list_item_link_ ? container_of(list_item_link_, type, member) : NULL;     \
+    }))
 
 #endif

@@ -15,7 +15,7 @@
 #include "base/text.h"
 
 enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERROR, LOG_LEVEL_COUNT };
-enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON, LOG_FORMAT_AUTO /* text on a terminal, else JSON */ };
 
 struct log_field {
     enum { LOG_FIELD_END, LOG_FIELD_I64, LOG_FIELD_TEXT, LOG_FIELD_SLICE, LOG_FIELD_UUID, LOG_FIELD_MS, LOG_FIELD_ERR } type;
@@ -36,8 +36,14 @@ struct log_field {
 #define LOG_UUID(n, v) ((struct log_field){LOG_FIELD_UUID, (n), {.uuid = (v)}})
 #define LOG_ERR(v) ((struct log_field){LOG_FIELD_ERR, "error", {.err = (v)}})
 
-void log_setup(enum log_level least, enum log_format format);
-void log_write(enum log_level level, const char *event, const struct log_field *fields); /* ends with LOG_FIELD_END */
+void log_setup(enum log_level least, enum log_format format); /* before it is called: info, auto */
+
+/*
+ * One line by one write(2). What comes from outside cannot forge a line or move a cursor: control characters are escaped. Fields that
+ * do not fit into 16 KiB are left out whole, and the line says "cut". `fields` ends with LOG_FIELD_END.
+ */
+void log_write(enum log_level level, const char *event, const struct log_field *fields);
+void log_render(struct buffer *out, int64_t at_ms, enum log_level level, const char *event, const struct log_field *fields); /* that line */
 
 #define LOG_END ((struct log_field){LOG_FIELD_END, 0, {0}})
 #define log_debug(event, ...) log_write(LOG_LEVEL_DEBUG, event, (const struct log_field[]){__VA_ARGS__ __VA_OPT__(,) LOG_END})

@@ -1,3 +1,4 @@
+/* The names of outcomes, both ways, from the one table. */
 #include "base/outcome.h"
 
 static const char *const outcome_names[OUTCOME_KIND_COUNT] = {

@@ -1,3 +1,4 @@
+/* One function sets a value, whoever asked for it; the sources only differ in how they find names and texts. */
 #include "base/settings.h"
 
 #include <ctype.h>
@@ -24,8 +25,66 @@ static const char *type_name(enum setting_type type)
         return "DURATION";
     case SETTING_SWITCH:
         return "";
+    case SETTING_BYTES:
+        return "BYTES";
     }
     UNREACHABLE();
+}
+
+static bool bytes_parse(struct slice text, int64_t *bytes)
+{
+    static const struct {
+        const char *unit;
+        int64_t bytes;
+    } units[] = {{"", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
+    size_t len = 0;
+    int64_t number;
+
+    while (len < text.len && text.ptr[len] >= '0' && text.ptr[len] <= '9') {
+        len++;
+    }
+    if (!slice_to_i64((struct slice){text.ptr, len}, &number)) {
+        return false;
+    }
+    for (size_t i = 0; i < COUNT_OF(units); i++) {
+        if (slice_is((struct slice){text.ptr + len, text.len - len}, units[i].unit)) {
+            return !__builtin_mul_overflow(number, units[i].bytes, bytes);
+        }
+    }
+    return false;
+}
+
+static void say_what_is_right(const struct setting *row, struct err *err)
+{
+    char least[INSTANT_TEXT_BYTES], most[INSTANT_TEXT_BYTES];
+
+    switch (row->type) {
+    case SETTING_TEXT:
+        err_hint(err, "a text");
+        break;
+    case SETTING_NUMBER:
+        err_hint(err, "a whole number from %lld to %lld", (long long)row->min, (long long)row->max);
+        break;
+    case SETTING_DURATION:
+        duration_text(row->min, least);
+        duration_text(row->max, most);
+        err_hint(err, "a duration such as 200ms, 10s or 15m, from %s to %s", least, most);
+        break;
+    case SETTING_SWITCH:
+        err_hint(err, "true or false");
+        break;
+    case SETTING_BYTES:
+        err_hint(err, "a size such as 65536, 64KiB or 16MiB, from %lld to %lld bytes", (long long)row->min, (long long)row->max);
+        break;
+    }
+}
+
+static enum err_code refuse(const struct setting *row, struct slice text, enum setting_origin origin, struct err *err)
+{
+    (void)err_set(err, ERR_CONFIG, "the setting \"%s\" cannot be \"%.*s\"", row->name, SLICE_ARG(row->secret ? SLICE("***") : text));
+    err_detail(err, "it comes from the %s", origin_names[origin]);
+    say_what_is_right(row, err);
+    return ERR_CONFIG;
 }
 
 static enum err_code set(struct settings *settings, size_t index, struct slice text, enum setting_origin origin, struct err *err)
@@ -51,22 +110,12 @@ static enum err_code set(struct settings *settings, size_t index, struct slice t
         number = slice_is(text, "true") || slice_is(text, "1");
         good = number || slice_is(text, "false") || slice_is(text, "0");
         break;
+    case SETTING_BYTES:
+        good = bytes_parse(text, &number) && number >= row->min && number <= row->max;
+        break;
     }
     if (!good) {
-        (void)err_set(err, ERR_CONFIG, "the setting \"%s\" cannot be \"%.*s\"", row->name, SLICE_ARG(row->secret ? SLICE("***") : text));
-        err_detail(err, "it comes from the %s", origin_names[origin]);
-        if (row->type == SETTING_DURATION) {
-            char least[INSTANT_TEXT_BYTES], most[INSTANT_TEXT_BYTES];
-
-            duration_text(row->min, least);
-            duration_text(row->max, most);
-            err_hint(err, "a duration such as 200ms, 10s or 15m, from %s to %s", least, most);
-        } else if (row->type == SETTING_NUMBER) {
-            err_hint(err, "a whole number from %lld to %lld", (long long)row->min, (long long)row->max);
-        } else {
-            err_hint(err, "true or false");
-        }
-        return ERR_CONFIG;
+        return refuse(row, text, origin, err);
     }
     *value = (struct setting_value){.text = arena_slice(&settings->arena, text), .number = number, .origin = origin};
     return ERR_OK;
@@ -105,7 +154,11 @@ enum err_code settings_from_args(struct settings *settings, int argc, char **arg
 {
     int i = from;
 
-    for (; i < argc && strncmp(argv[i], "--", 2) == 0 && argv[i][2]; i++) {
+    for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
+        if (!argv[i][2]) {
+            i++; /* "--" ends the flags and is no word itself */
+            break;
+        }
         const char *equals = strchr(argv[i], '=');
         struct slice name = {argv[i] + 2, equals ? (size_t)(equals - argv[i]) - 2 : strlen(argv[i]) - 2};
         struct slice value;
@@ -156,47 +209,110 @@ enum err_code settings_from_environment(struct settings *settings, const char *p
     return ERR_OK;
 }
 
-enum err_code settings_from_file(struct settings *settings, const char *path, struct err *err)
+static enum err_code read_file(const char *path, struct arena *arena, struct slice *text, struct err *err)
 {
     FILE *file = fopen(path, "re");
+    char *bytes = arena_alloc(arena, FILE_BYTES_MAX + 1);
 
-    if (!file) {
+    if (file) {
+        *text = (struct slice){bytes, fread(bytes, 1, FILE_BYTES_MAX + 1, file)};
+    }
+    if (!file || ferror(file)) {
+        int cause = errno;
+
+        if (file) {
+            (void)fclose(file); /* only read from */
+        }
         (void)err_set(err, ERR_CONFIG, "the configuration file %s cannot be read", path);
-        err_detail(err, "%s", strerror(errno));
+        err_detail(err, "%s", strerror(cause));
         return ERR_CONFIG;
     }
-    char *bytes = arena_alloc(&settings->arena, FILE_BYTES_MAX + 1);
-    struct slice text = {bytes, fread(bytes, 1, FILE_BYTES_MAX + 1, file)};
-
     (void)fclose(file); /* only read from */
+    return ERR_OK;
+}
+
+/* In a file a value has the type of its row; a text is not taken for a number, nor the other way round. */
+static bool is_type_right(enum setting_type type, enum json_type is)
+{
+    switch (type) {
+    case SETTING_TEXT:
+    case SETTING_DURATION:
+        return is == JSON_STRING;
+    case SETTING_NUMBER:
+        return is == JSON_NUMBER;
+    case SETTING_SWITCH:
+        return is == JSON_BOOL;
+    case SETTING_BYTES:
+        return is == JSON_NUMBER || is == JSON_STRING;
+    }
+    UNREACHABLE();
+}
+
+static enum err_code set_from_json(struct settings *settings, struct slice name, struct slice value, struct arena *scratch, struct err *err)
+{
+    size_t index;
+
+    if (!find(settings, name, &index)) {
+        (void)err_set(err, ERR_CONFIG, "there is no setting \"%.*s\"", SLICE_ARG(name));
+        err_hint(err, "--help lists them");
+        return ERR_CONFIG;
+    }
+    if (!is_type_right(settings->table[index].type, json_type(value))) {
+        return refuse(&settings->table[index], value, ORIGIN_FILE, err);
+    }
+    int64_t number;
+    struct slice text = value;
+
+    if (json_type(value) == JSON_STRING) {
+        text = json_string(value, scratch);
+    } else if (json_i64(value, &number)) {
+        text = arena_printf(scratch, "%lld", (long long)number); /* 1e3 is 1000 */
+    }
+    return set(settings, index, text, ORIGIN_FILE, err);
+}
+
+static enum err_code set_from_text(struct settings *settings, struct slice text, struct arena *scratch, struct err *err)
+{
     struct json_limits limits = json_limits_default;
 
     limits.bytes_max = FILE_BYTES_MAX;
     if (json_check(text, &limits, err) != ERR_OK) {
-        (void)err_context(err, "%s", path);
-        err->code = ERR_CONFIG;
         return ERR_CONFIG;
     }
     if (json_type(text) != JSON_OBJECT) {
-        return err_set(err, ERR_CONFIG, "the configuration file %s is not a JSON object of settings", path);
+        return err_set(err, ERR_CONFIG, "a configuration is a JSON object of settings");
     }
     struct json_walk walk = json_walk(text);
-    struct slice name, value;
+    struct slice raw, value;
 
-    while (json_next_member(&walk, &name, &value)) {
-        size_t index;
-
-        if (!find(settings, name, &index)) {
-            return err_set(err, ERR_CONFIG, "in %s: there is no setting \"%.*s\"", path, SLICE_ARG(name));
-        }
-        struct slice plain = json_type(value) == JSON_STRING ? json_string(value, &settings->arena) : value;
-        enum err_code code = set(settings, index, plain, ORIGIN_FILE, err);
+    while (json_next_member(&walk, &raw, &value)) {
+        struct slice name = json_string((struct slice){raw.ptr - 1, raw.len + 2}, scratch);
+        enum err_code code = set_from_json(settings, name, value, scratch, err);
 
         if (code != ERR_OK) {
             return code;
         }
     }
     return ERR_OK;
+}
+
+enum err_code settings_from_file(struct settings *settings, const char *path, struct err *err)
+{
+    struct arena scratch;
+    struct slice text = SLICE_NONE;
+
+    arena_init(&scratch, 4096);
+    enum err_code code = read_file(path, &scratch, &text, err);
+
+    if (code == ERR_OK) {
+        code = set_from_text(settings, text, &scratch, err);
+        if (code != ERR_OK && err) {
+            (void)err_context(err, "%s", path);
+            err->code = code; /* of the file as a setting, whatever was wrong with its text */
+        }
+    }
+    arena_fini(&scratch);
+    return code;
 }
 
 static const struct setting_value *get(const struct settings *settings, const char *name)

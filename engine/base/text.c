@@ -1,3 +1,4 @@
+/* Slices compare and trim without copying; a buffer refuses what would take it over its bound. */
 #include "base/text.h"
 
 #include <stdio.h>
@@ -142,13 +143,17 @@ void buffer_put_char(struct buffer *buffer, char c)
 
 void buffer_printf(struct buffer *buffer, const char *format, ...)
 {
+    char first[256];
     va_list args;
 
+    CHECK(format);
     va_start(args, format);
-    int len = vsnprintf(NULL, 0, format, args);
+    int len = vsnprintf(first, sizeof(first), format, args);
     va_end(args);
     CHECK(len >= 0);
-    if (buffer_reserve(buffer, (size_t)len)) {
+    if ((size_t)len < sizeof(first)) {
+        buffer_put(buffer, first, (size_t)len);
+    } else if (buffer_reserve(buffer, (size_t)len)) {
         va_start(args, format);
         (void)vsnprintf(buffer->ptr + buffer->len, (size_t)len + 1, format, args); /* the length is known */
         va_end(args);

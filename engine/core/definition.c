@@ -100,7 +100,7 @@ static void settle_compensator(struct saga_reader *s, struct step_definition *st
     if (has_own) {
         reader_compensator(reader, members_at(m, "compensate"), members_pointer(m, "compensate"), &own);
         step->compensate = own;
-        undo = compensator_find(reader, &own, s->finder, json_pointer_join(reader->arena, own.pointer, SLICE("tool")));
+        undo = compensator_find(reader, &own, s->finder, place_join(reader->arena, own.pointer, SLICE("tool")));
         if (undo) {
             resolve_compensator(s, &step->compensate, undo);
         }
@@ -124,7 +124,7 @@ static void settle_compensator(struct saga_reader *s, struct step_definition *st
         struct faults unheard, *heard = reader->faults;
         bool is_checked = s->finder->is_checked && s->finder->is_checked(s->finder, tool);
         struct slice where = s->is_inline[step->index]
-                                 ? json_pointer_join(reader->arena, tool->compensate.pointer, SLICE("tool"))
+                                 ? place_join(reader->arena, tool->compensate.pointer, SLICE("tool"))
                                  : place;
 
         faults_init(&unheard, reader->arena);
@@ -150,7 +150,7 @@ static void read_id(struct saga_reader *s, uint32_t index)
     struct step_definition *step = &s->definition->steps[index];
     struct slice json = s->steps_json[index], place = reader_element_pointer(s->reader, s->steps_pointer, index);
     struct slice value = json_type(json) == JSON_OBJECT ? json_member(json, "id") : SLICE_NONE;
-    struct slice id_place = json_pointer_join(s->reader->arena, place, SLICE("id"));
+    struct slice id_place = place_join(s->reader->arena, place, SLICE("id"));
 
     step->index = index;
     step->id = SLICE("");

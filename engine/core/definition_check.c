@@ -130,7 +130,7 @@ void check_references(struct reader *reader, const struct definition *definition
         if (is_tools) { /* it stands in another place, maybe in another document: the call is what brings the two
                            together */
             r.tool = step->tool;
-            r.pointer = json_pointer_join(reader->arena, reader_element_pointer(reader, steps_pointer, i),
+            r.pointer = place_join(reader->arena, reader_element_pointer(reader, steps_pointer, i),
                                           SLICE("call"));
         }
         template_each_step(&step->compensate.with, on_reference, &r);

@@ -17,7 +17,7 @@ size_t reader_faults(const struct reader *reader)
 
 struct slice reader_element_pointer(struct reader *reader, struct slice pointer, size_t index)
 {
-    return arena_printf(reader->arena, "%.*s/%zu", SLICE_ARG(pointer), index);
+    return place_join_index(reader->arena, pointer, index);
 }
 
 static void add_check(struct reader *reader, struct document_check check)

@@ -77,7 +77,7 @@ static void check_unique(struct reader *reader, const struct document *document,
         const struct document_item *other = &document->items[i];
 
         if (other->kind == item->kind && item->name.len > 0 && slice_equal(other->name, item->name)) {
-            faults_add(reader->faults, json_pointer_join(reader->arena, item->pointer, SLICE("name")),
+            faults_add(reader->faults, place_join(reader->arena, item->pointer, SLICE("name")),
                        "the name `%.*s` is taken by %.*s "
                        "of this document; each %s needs a name of its own",
                        SLICE_ARG(item->name), SLICE_ARG(other->pointer),
@@ -118,7 +118,7 @@ static void read_tools(struct reader *reader, struct slice array, struct slice p
         if (compensate->is_set) {
             (void)compensator_find(reader, compensate,
                                    &finder->finder, /* sagas find it again; here only its faults matter */
-                                   json_pointer_join(reader->arena, compensate->pointer, SLICE("tool")));
+                                   place_join(reader->arena, compensate->pointer, SLICE("tool")));
         }
     }
 }

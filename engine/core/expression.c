@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "core/expression_scan.h"
+#include "core/place.h"
 
 #define EXPRESSIONS_MAX 1024
 #define SECRET_NAME_MAX 128
@@ -106,18 +107,18 @@ static bool parse_plain(struct slice source, struct arena *arena, struct express
     struct expression_part *parts = arena_array(arena, part_max, sizeof(*parts));
 
     while (at < source.len) {
+        if (source.ptr[at] != '.' && source.ptr[at] != '[') {
+            return false;
+        }
         CHECK(count < part_max);
         struct expression_part *part = &parts[count];
 
-        if (source.ptr[at] == '[' && at > 0) {
+        if (source.ptr[at] == '[') {
             if (!parse_bracket(source, &at, arena, part)) {
                 return false;
             }
             count++;
             continue;
-        }
-        if (source.ptr[at] != '.') {
-            return false;
         }
         size_t end = scan_name(source, at + 1);
 
@@ -127,7 +128,8 @@ static bool parse_plain(struct slice source, struct arena *arena, struct express
         } else if (source.len == 1) {
             break; /* `.` alone */
         } else if (at == 0 && source.ptr[1] == '[') {
-            if (++at, !parse_bracket(source, &at, arena, part)) {
+            at++;
+            if (!parse_bracket(source, &at, arena, part)) {
                 return false;
             }
         } else if (at + 1 < source.len && source.ptr[at + 1] == '"') {
@@ -349,7 +351,7 @@ static bool is_wholly_expression(struct slice text, struct slice *source)
     return true;
 }
 
-static void compile_string(struct compiler *c, struct slice value, struct slice pointer)
+static void compile_string(struct compiler *c, struct slice value, const struct place *place)
 {
     if (!memchr(value.ptr, '$', value.len) && !memchr(value.ptr, '\\', value.len)) {
         return;
@@ -360,6 +362,8 @@ static void compile_string(struct compiler *c, struct slice value, struct slice 
     if (!text.ptr || !memmem(text.ptr, text.len, "${", 2)) {
         return;
     }
+    struct slice pointer = place_pointer(place, c->arena);
+
     literal_put_until(c, value.ptr);
     c->copied += value.len;
     if (is_wholly_expression(text, &source)) {
@@ -390,32 +394,31 @@ static void compile_string(struct compiler *c, struct slice value, struct slice 
     literal_put(c, "\"", 1);
 }
 
-static void compile_value(struct compiler *c, struct slice value, struct slice pointer)
+static void compile_value(struct compiler *c, struct slice value, const struct place *place)
 {
+    struct place below = {.up = place};
     struct json_walk walk;
     struct slice name_raw, item;
-    size_t index = 0;
 
     switch (json_type(value)) {
     case JSON_STRING:
-        compile_string(c, json_trim(value), pointer);
+        compile_string(c, json_trim(value), place);
         break;
     case JSON_ARRAY:
         walk = json_walk(value);
-        while (json_next_element(&walk, &item)) {
-            compile_value(c, item, arena_printf(c->arena, "%.*s/%zu", SLICE_ARG(pointer), index++));
+        for (; json_next_element(&walk, &item); below.index++) {
+            compile_value(c, item, &below);
         }
         break;
     case JSON_OBJECT:
         walk = json_walk(value);
         while (json_next_member(&walk, &name_raw, &item)) {
-            struct slice name = json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, c->arena);
-            struct slice place = json_pointer_join(c->arena, pointer, name);
-
-            if (memmem(name.ptr, name.len, "${", 2)) {
-                faults_add(c->faults, place, "the name of a member cannot hold ${ }; only values can");
+            below.name = json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, c->arena);
+            if (memmem(below.name.ptr, below.name.len, "${", 2)) {
+                faults_add(c->faults, place_pointer(&below, c->arena),
+                           "the name of a member cannot hold ${ }; only values can");
             }
-            compile_value(c, item, place);
+            compile_value(c, item, &below);
         }
         break;
     case JSON_NONE:
@@ -430,9 +433,10 @@ void template_compile(struct slice json, struct slice pointer, unsigned roots, s
                       struct faults *faults, struct template *out)
 {
     struct compiler c = {.arena = arena, .faults = faults, .roots = roots};
+    struct place root = {.name = arena_slice(arena, pointer)};
 
     c.json = arena_slice(arena, json_trim(json));
-    compile_value(&c, c.json, arena_slice(arena, pointer));
+    compile_value(&c, c.json, &root);
     *out = (struct template){.json = c.json, .expressions = c.expressions, .count = c.count};
     if (!c.literal) {
         return;

@@ -80,6 +80,17 @@ static bool list_has(const char *list, struct slice word)
     return false;
 }
 
+/* Short words are close to each other by chance: there only one edit, or a word cut short, counts as a slip. */
+static bool is_near(struct slice word, struct slice item, unsigned distance)
+{
+    size_t shorter = word.len < item.len ? word.len : item.len;
+
+    return distance <= (shorter > 5   ? 2
+                        : shorter > 1 ? 1
+                                      : 0) ||
+           (distance < DISTANCE_FAR && shorter > 2 && memcmp(word.ptr, item.ptr, shorter) == 0);
+}
+
 struct slice word_near(struct slice word, const char *list)
 {
     struct slice item, best = SLICE_NONE;
@@ -88,7 +99,7 @@ struct slice word_near(struct slice word, const char *list)
     while (next_word(&list, &item)) {
         unsigned distance = word_distance(word, item);
 
-        if (distance < best_distance && distance < item.len && distance < word.len) {
+        if (distance < best_distance && is_near(word, item, distance)) {
             best = item;
             best_distance = distance;
         }
@@ -129,11 +140,11 @@ static struct slice listed(const char *list, struct arena *arena)
 static void check_name(const struct members *members, const char *what, struct slice name, const char *known,
                        const char *later)
 {
-    struct slice place = json_pointer_join(members->arena, members->pointer, name);
-
     if (list_has(known, name)) {
         return;
     }
+    struct slice place = place_join(members->arena, members->pointer, name);
+
     if (list_has(later, name)) {
         faults_add_not_supported(members->faults, place, arena_text(members->arena, name));
         return;
@@ -178,7 +189,7 @@ struct slice members_at(const struct members *members, const char *name)
 
 struct slice members_pointer(const struct members *members, const char *name)
 {
-    return json_pointer_join(members->arena, members->pointer, slice_of(name));
+    return place_join(members->arena, members->pointer, slice_of(name));
 }
 
 static void fault_wants(const struct members *members, const char *name, struct slice value, const char *wanted)

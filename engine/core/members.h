@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/errors.h"
+#include "core/place.h"
 
 struct members {
     struct slice object, pointer;

@@ -194,7 +194,7 @@ struct reader {
 };
 
 /* Stored text may hold what the API never takes, but not more than this: a record wraps payloads that were bounded. */
-static const struct json_limits record_limits = {.bytes_max = (size_t)64 << 20, .depth_max = 80, .number_bytes_max = 1024, .exponent_max = 400};
+static const struct json_limits record_limits = {.bytes_max = (size_t)64 << 20, .depth_max = 64, .number_bytes_max = 1024, .exponent_max = 400};
 
 static bool read_text(const struct reader *reader, struct slice value, struct slice *out)
 {

@@ -10,6 +10,8 @@ struct operation *operation_at(struct saga *saga, uint32_t step, enum direction 
 const struct operation *operation_of(const struct saga *saga, uint32_t step, enum direction direction);
 bool operation_is_open(const struct operation *operation); /* pending, in flight, retrying or probing: it will settle by itself */
 
+enum step_status operation_status(const struct operation *operation); /* in the words of a step's status */
+
 /* What governs an operation: the tool's class, its limits, its probe. */
 struct terms {
     enum effect effect;

@@ -16,7 +16,7 @@ static struct record person_record(const struct machine *m, enum record_type typ
     return record;
 }
 
-/* Close the escalation; `record` was made before, since it names what the escalation is about. */
+/* What follows it is made before, since it names what the escalation is about. */
 static void resolved(struct machine *m)
 {
     struct record record = person_record(m, RECORD_ESCALATION_RESOLVED);
@@ -38,7 +38,7 @@ static void resolved_and(struct machine *m, struct record record)
 
 static void stop_forward(struct machine *m, const char *detail)
 {
-    forward_stop(m, m->saga->failing_step, (struct why){SLICE("operator"), slice_of(detail)}, OPERATOR.actor, OPERATOR.note);
+    forward_stop(m, STEP_NONE, (struct why){SLICE("operator"), slice_of(detail)}, OPERATOR.actor, OPERATOR.note);
 }
 
 /* --- is the result of a step needed later? --- */

@@ -90,9 +90,9 @@ enum saga_status saga_status(const struct saga *saga)
     return saga->phase == PHASE_FORWARD ? SAGA_RUNNING : SAGA_COMPENSATING;
 }
 
-static enum step_status forward_status(const struct operation *forward)
+enum step_status operation_status(const struct operation *operation)
 {
-    switch (forward->state) {
+    switch (operation->state) {
     case OP_NONE:
     case OP_PENDING:
         return STEP_PENDING;
@@ -101,7 +101,7 @@ static enum step_status forward_status(const struct operation *forward)
     case OP_RETRYING:
         return STEP_RETRYING;
     case OP_PROBING:
-        return forward->accepted ? STEP_RUNNING : STEP_UNKNOWN;
+        return operation->accepted ? STEP_RUNNING : STEP_UNKNOWN;
     case OP_UNKNOWN:
         return STEP_UNKNOWN;
     case OP_COMPLETED:
@@ -128,12 +128,12 @@ enum step_status saga_step_status(const struct saga *saga, uint32_t step)
     case PLAN_FAILED:
         return STEP_COMPENSATION_FAILED;
     case PLAN_WAIVED:
-        return s->undo.state == OP_NONE ? forward_status(&s->forward) : STEP_COMPENSATION_FAILED;
+        return s->undo.state == OP_NONE ? operation_status(&s->forward) : STEP_COMPENSATION_FAILED;
     case PLAN_NONE:
     case PLAN_VERDICT:
     case PLAN_READY:
     case PLAN_DROPPED:
-        return forward_status(&s->forward);
+        return operation_status(&s->forward);
     }
     UNREACHABLE();
 }

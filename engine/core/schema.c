@@ -20,6 +20,8 @@
     "then else dependentSchemas dependentRequired prefixItems contains minContains maxContains uniqueItems "           \
     "patternProperties propertyNames unevaluatedItems unevaluatedProperties readOnly writeOnly deprecated "            \
     "contentEncoding contentMediaType contentSchema definitions"
+#define NAMES_MAX 256 /* in `required` and `properties`: every member of a value is compared with them */
+#define ENUM_MAX 1024
 #define DRAFT "https://json-schema.org/draft/2020-12/schema"
 
 enum { TYPE_INTEGER = JSON_OBJECT + 1 }; /* beside enum json_type: a number without a fraction */
@@ -209,7 +211,7 @@ static void compile_type(struct schema *schema, struct members *m)
     size_t index = 0;
 
     while (json_next_element(&walk, &item)) {
-        compile_one_type(schema, item, arena_printf(m->arena, "%.*s/%zu", SLICE_ARG(pointer), index++), m);
+        compile_one_type(schema, item, place_join_index(m->arena, pointer, index++), m);
     }
     if (index == 0) {
         faults_add(m->faults, pointer, "`type` is empty; it must name a type or be left out");
@@ -255,9 +257,10 @@ static void compile_required(struct schema *schema, struct members *m)
     if (!value.ptr) {
         return;
     }
-    if (json_type(value) != JSON_ARRAY) {
-        faults_add(m->faults, members_pointer(m, "required"), "`required` is %.*s; it must be an array of names",
-                   SLICE_ARG(value_excerpt(value, m->arena)));
+    if (json_type(value) != JSON_ARRAY || json_count(value) > NAMES_MAX) {
+        faults_add(m->faults, members_pointer(m, "required"),
+                   "`required` is %.*s; it must be an array of names, of %d at most",
+                   SLICE_ARG(value_excerpt(value, m->arena)), NAMES_MAX);
         return;
     }
     struct json_walk walk = json_walk(value);
@@ -265,7 +268,7 @@ static void compile_required(struct schema *schema, struct members *m)
     schema->required = arena_array(m->arena, json_count(value) + 1, sizeof(*schema->required));
     for (size_t i = 0; json_next_element(&walk, &item); i++) {
         if (json_type(item) != JSON_STRING) {
-            faults_add(m->faults, arena_printf(m->arena, "%.*s/%zu", SLICE_ARG(members_pointer(m, "required")), i),
+            faults_add(m->faults, place_join_index(m->arena, members_pointer(m, "required"), i),
                        "%.*s is not the name of a member", SLICE_ARG(value_excerpt(item, m->arena)));
             continue;
         }
@@ -293,7 +296,7 @@ static void compile_properties(struct schema *schema, struct members *m)
                                         json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, m->arena));
 
         schema->properties[schema->property_count++] = (struct property){
-            name, compile(item, json_pointer_join(m->arena, pointer, name), m->arena, m->faults)};
+            name, compile(item, place_join(m->arena, pointer, name), m->arena, m->faults)};
     }
 }
 
@@ -379,6 +382,19 @@ const struct schema *schema_compile(struct slice json, struct slice pointer, str
 
 /* --- checking --- */
 
+struct checker {
+    struct arena *scratch;
+    struct faults *faults;
+};
+
+static void check(struct checker *c, const struct schema *schema, struct slice value, const struct place *place);
+
+/* Nobody reads the places of faults that are only counted. */
+static struct slice where(struct checker *c, const struct place *place)
+{
+    return c->faults->count < c->faults->count_max ? place_pointer(place, c->scratch) : SLICE("");
+}
+
 static size_t code_points(struct slice text)
 {
     size_t count = 0;
@@ -389,71 +405,76 @@ static size_t code_points(struct slice text)
     return count;
 }
 
-static void check_bounds(const struct schema *schema, enum json_type type, struct slice value, struct slice pointer,
-                         struct arena *scratch, struct faults *faults)
+static void check_bounds(struct checker *c, const struct schema *schema, enum json_type type, struct slice value,
+                         const struct place *place)
 {
     for (size_t i = 0; i < BOUND_COUNT; i++) {
         if (!schema->has_bound[i] || bounds[i].type != type) {
             continue;
         }
-        int64_t count = (int64_t)(type == JSON_STRING ? code_points(json_string(value, scratch)) : json_count(value));
+        size_t found = type == JSON_STRING ? code_points(json_string(value, c->scratch)) : json_count(value);
+        int64_t count = (int64_t)found;
 
         if (bounds[i].is_max ? count > schema->bound[i] : count < schema->bound[i]) {
-            faults_add(faults, pointer, "has %lld %s; it must have %s %lld", (long long)count, bounds[i].unit,
+            faults_add(c->faults, where(c, place), "has %lld %s; it must have %s %lld", (long long)count, bounds[i].unit,
                        bounds[i].is_max ? "at most" : "at least", (long long)schema->bound[i]);
         }
     }
 }
 
-static void check_limits(const struct schema *schema, const struct decimal *number, struct slice value,
-                         struct slice pointer, struct arena *scratch, struct faults *faults)
+static void check_limits(struct checker *c, const struct schema *schema, struct slice value, const struct place *place)
 {
+    struct decimal number = {0};
+
     for (size_t i = 0; i < LIMIT_COUNT; i++) {
         if (!schema->limit[i].ptr) {
             continue;
         }
-        struct decimal limit = decimal_of(schema->limit[i], scratch);
-        int order = decimal_compare(number, &limit);
+        if (!number.digits.ptr) {
+            number = decimal_of(value, c->scratch);
+        }
+        struct decimal limit = decimal_of(schema->limit[i], c->scratch);
+        int order = decimal_compare(&number, &limit);
 
         if (order == limits[i].sign || (limits[i].exclusive && order == 0)) {
-            faults_add(faults, pointer, "is %.*s; it must be %s %.*s", SLICE_ARG(value_excerpt(value, scratch)),
-                       limits[i].wanted, SLICE_ARG(schema->limit[i]));
+            faults_add(c->faults, where(c, place), "is %.*s; it must be %s %.*s",
+                       SLICE_ARG(value_excerpt(value, c->scratch)), limits[i].wanted, SLICE_ARG(schema->limit[i]));
         }
     }
 }
 
-static void check_object(const struct schema *schema, struct slice value, struct slice pointer, struct arena *scratch,
-                         struct faults *faults)
+static void check_member(struct checker *c, const struct schema *schema, struct slice value, const struct place *place)
 {
+    for (size_t i = 0; i < schema->property_count; i++) {
+        if (slice_equal(schema->properties[i].name, place->name)) {
+            check(c, schema->properties[i].schema, value, place);
+            return;
+        }
+    }
+    if (schema->additional && schema->additional->refuses_all) {
+        faults_add(c->faults, where(c, place), "the member `%.*s` is not allowed here", SLICE_ARG(place->name));
+    } else {
+        check(c, schema->additional, value, place);
+    }
+}
+
+static void check_object(struct checker *c, const struct schema *schema, struct slice value, const struct place *place)
+{
+    bool is_there[NAMES_MAX] = {false};
+    struct place below = {.up = place};
     struct json_walk walk = json_walk(value);
     struct slice name_raw, item;
 
-    for (size_t i = 0; i < schema->required_count; i++) {
-        if (!json_member(value, schema->required[i].ptr).ptr) {
-            faults_add(faults, pointer, "the member `%.*s` is missing", SLICE_ARG(schema->required[i]));
-        }
-    }
-    if (schema->property_count == 0 && !schema->additional) {
-        return;
-    }
     while (json_next_member(&walk, &name_raw, &item)) {
-        struct slice name = json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, scratch);
-        const struct schema *member = schema->additional;
-        bool is_named = false;
-
-        for (size_t i = 0; i < schema->property_count && !is_named; i++) {
-            is_named = slice_equal(schema->properties[i].name, name);
-            member = is_named ? schema->properties[i].schema : member;
+        below.name = json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, c->scratch);
+        for (size_t i = 0; i < schema->required_count; i++) {
+            is_there[i] = is_there[i] || slice_equal(schema->required[i], below.name);
         }
-        if (!member) {
-            continue;
-        }
-        struct slice place = json_pointer_join(scratch, pointer, name);
-
-        if (member->refuses_all && !is_named) {
-            faults_add(faults, place, "the member `%.*s` is not allowed here", SLICE_ARG(name));
-        } else {
-            schema_check(member, item, place, scratch, faults);
+        check_member(c, schema, item, &below);
+    }
+    for (size_t i = 0; i < schema->required_count; i++) {
+        if (!is_there[i]) {
+            faults_add(c->faults, where(c, place), "the member `%.*s` is missing", SLICE_ARG(schema->required[i]));
         }
     }
 }
@@ -470,45 +491,60 @@ static bool is_listed(const struct schema *schema, struct slice value, struct ar
     return false;
 }
 
-void schema_check(const struct schema *schema, struct slice value, struct slice pointer, struct arena *scratch,
-                  struct faults *faults)
+static bool is_of_type(struct checker *c, const struct schema *schema, enum json_type type, struct slice value)
 {
+    if (!schema->types || (schema->types & BIT((unsigned)type))) {
+        return true;
+    }
+    if (type != JSON_NUMBER || !(schema->types & BIT(TYPE_INTEGER))) {
+        return false;
+    }
+    struct decimal number = decimal_of(value, c->scratch);
+
+    return decimal_is_integer(&number);
+}
+
+static void check(struct checker *c, const struct schema *schema, struct slice value, const struct place *place)
+{
+    enum json_type type = json_type(value);
+    struct slice text = json_trim(value), item;
+
     if (!schema) {
         return;
     }
-    enum json_type type = json_type(value);
-    struct decimal number = {0};
-    unsigned types = BIT((unsigned)type);
-    struct slice text = json_trim(value), item;
-
     if (schema->refuses_all) {
-        faults_add(faults, pointer, "nothing is allowed here");
+        faults_add(c->faults, where(c, place), "nothing is allowed here");
         return;
     }
-    if (type == JSON_NUMBER) {
-        number = decimal_of(text, scratch);
-        types |= decimal_is_integer(&number) ? BIT(TYPE_INTEGER) : 0;
-    }
-    if (schema->types && !(schema->types & types)) {
-        faults_add(faults, pointer, "is %.*s; it must be of type %.*s", SLICE_ARG(value_excerpt(text, scratch)),
-                   SLICE_ARG(schema->types_text));
+    if (!is_of_type(c, schema, type, text)) {
+        faults_add(c->faults, where(c, place), "is %.*s; it must be of type %.*s",
+                   SLICE_ARG(value_excerpt(text, c->scratch)), SLICE_ARG(schema->types_text));
         return; /* the other keywords would only say the same again */
     }
-    if (schema->enum_count > 0 && !is_listed(schema, text, scratch)) {
-        faults_add(faults, pointer, "is %.*s; it must be %.*s", SLICE_ARG(value_excerpt(text, scratch)),
+    if (schema->enum_count > 0 && !is_listed(schema, text, c->scratch)) {
+        faults_add(c->faults, where(c, place), "is %.*s; it must be %.*s", SLICE_ARG(value_excerpt(text, c->scratch)),
                    SLICE_ARG(schema->enum_text));
     }
-    check_bounds(schema, type, text, pointer, scratch, faults);
+    check_bounds(c, schema, type, text, place);
     if (type == JSON_NUMBER) {
-        check_limits(schema, &number, text, pointer, scratch, faults);
-    } else if (type == JSON_OBJECT) {
-        check_object(schema, text, pointer, scratch, faults);
+        check_limits(c, schema, text, place);
+    } else if (type == JSON_OBJECT && (schema->property_count > 0 || schema->required_count > 0 || schema->additional)) {
+        check_object(c, schema, text, place);
     } else if (type == JSON_ARRAY && schema->items) {
         struct json_walk walk = json_walk(text);
+        struct place below = {.up = place};
 
-        for (size_t i = 0; json_next_element(&walk, &item); i++) {
-            schema_check(schema->items, item, arena_printf(scratch, "%.*s/%zu", SLICE_ARG(pointer), i), scratch,
-                         faults);
+        for (; json_next_element(&walk, &item); below.index++) {
+            check(c, schema->items, item, &below);
         }
     }
+}
+
+void schema_check(const struct schema *schema, struct slice value, struct slice pointer, struct arena *scratch,
+                  struct faults *faults)
+{
+    struct checker c = {scratch, faults};
+    struct place root = {.name = pointer};
+
+    check(&c, schema, value, &root);
 }

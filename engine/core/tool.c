@@ -7,8 +7,6 @@
 
 #define KNOWN                                                                                                          \
     "name description http exec builtin input effect key outcome result probe compensate terminal retry timeout"
-#define KNOWN_INLINE                                                                                                   \
-    "description http exec builtin input effect key outcome result probe compensate terminal retry timeout"
 #define LATER ADAPTERS_LATER " precheck on_duplicate material volatile ttl on_expired rate concurrency breaker cost"
 
 static void read_name(struct reader *reader, const struct members *m, struct tool *tool)
@@ -35,7 +33,7 @@ static bool read_effect(struct reader *reader, const struct members *m, struct t
         return false;
     }
     if (json_type(value) == JSON_OBJECT) {
-        faults_add_not_supported(reader->faults, place, "effect {\"if\": ...}");
+        faults_add_not_supported(reader->faults, place, "effect.if");
         return false;
     }
     name = json_type(value) == JSON_STRING ? json_string(value, reader->arena) : SLICE_NONE;
@@ -154,7 +152,7 @@ static void check_key_place(struct reader *reader, const struct members *m, cons
     for (size_t i = 0; i < COUNT_OF(places); i++) {
         if (tool->key_place == places[i].place && tool->adapter.ptr && !slice_is(tool->adapter, places[i].adapter)) {
             faults_add(reader->faults,
-                       json_pointer_join(reader->arena, members_pointer(m, "key"), slice_of(places[i].member)),
+                       place_join(reader->arena, members_pointer(m, "key"), slice_of(places[i].member)),
                        "a key in `%s` needs the adapter `%s`, but this tool uses `%.*s`%s", places[i].member,
                        places[i].adapter, SLICE_ARG(tool->adapter),
                        slice_is(tool->adapter, "http")   ? ": use header, body or query"
@@ -270,11 +268,15 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     tool->name = arena_slice(reader->arena, name);
     tool->timeout_ms = TIMEOUT_DEFAULT_MS;
     pointer = arena_slice(reader->arena, pointer);
-    if (!members_open(&m, tool->body, pointer, is_inline ? "an inline tool" : "a tool",
-                      is_inline ? KNOWN_INLINE : KNOWN, LATER, reader->arena, reader->faults)) {
+    if (!members_open(&m, tool->body, pointer, is_inline ? "an inline tool" : "a tool", KNOWN, LATER, reader->arena,
+                      reader->faults)) {
         return tool;
     }
-    if (!is_inline) {
+    if (is_inline && members_at(&m, "name").ptr) {
+        faults_add(reader->faults, members_pointer(&m, "name"),
+                   "a tool written in place has no `name` of its own, it is called `%.*s`; leave `name` out",
+                   SLICE_ARG(name));
+    } else if (!is_inline) {
         read_name(reader, &m, tool);
     }
     bool has_effect = read_effect(reader, &m, tool);

@@ -1,29 +1,20 @@
 /*
- * libcurl's multi interface on the loop.
+ * libcurl's multi interface on the loop: sockets, time, and what a request came to.
  *
- * Why each option stands where it does: a POST of which a server has read everything must never leave a second time,
- * and after any failure we must know whether a byte may have left. libcurl resends by itself when a kept-alive
- * connection dies without an answer, unless it cannot rewind the body; therefore bodies come from a read function
- * without a seek function, and requests without a body that must not be repeated get a connection of their own.
+ * After any failure we must know whether a byte may have left, and libcurl's error codes do not say it: 28 and 1 occur on
+ * both sides. CURLINFO_REQUEST_SIZE does.
  */
 #include "io/http_client.h"
 
-#include <arpa/inet.h>
 #include <curl/curl.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <uv.h>
 
+#include "io/http_job.h"
+
 #define EASY_FREE_MAX 64
-#define HEADER_COUNT_MAX 256
-#define HEADER_BYTES_MAX ((size_t)128 * 1024)
-#define JOB_MAGIC UINT32_C(0x4a6f6231)
 
 struct http_client {
     struct loop *loop;
@@ -42,169 +33,6 @@ struct http_socket {
     curl_socket_t fd;
 };
 
-/* One request under way. */
-struct http_job {
-    uint32_t magic;
-    struct list_link link;
-    struct http_client *client;
-    struct http_request *request;
-    CURL *easy;                 /* NULL when it was refused before libcurl saw it */
-    struct curl_slist *headers;
-    struct deferred finish;     /* of what ends outside libcurl: refused or cancelled */
-    struct buffer body;
-    size_t body_sent;
-    size_t header_bytes, header_capacity;
-    bool headers_complete, too_large, denied, cancelled;
-    char error[CURL_ERROR_SIZE];
-};
-
-static struct http_job *job_of(void *pointer)
-{
-    struct http_job *job = pointer;
-
-    CHECK(job && job->magic == JOB_MAGIC);
-    return job;
-}
-
-/* --- the callbacks that libcurl makes while a request is under way ------------------------------------------- */
-
-static bool address_is_link_local(const struct sockaddr *address)
-{
-    if (address->sa_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
-
-        return (ntohl(in->sin_addr.s_addr) >> 16) == 0xa9fe;
-    }
-    if (address->sa_family == AF_INET6) {
-        const struct in6_addr *in6 = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
-
-        if (IN6_IS_ADDR_V4MAPPED(in6) || IN6_IS_ADDR_V4COMPAT(in6)) {
-            return in6->s6_addr[12] == 169 && in6->s6_addr[13] == 254;
-        }
-        return IN6_IS_ADDR_LINKLOCAL(in6);
-    }
-    return false;
-}
-
-/*
- * Every new connection comes through here with its resolved address, so a name that changes its address is covered.
- * Reused connections have passed before and the rule never changes. Link-local addresses are where clouds keep the
- * credentials of the machine; no tool lives there.
- */
-static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
-{
-    struct http_job *job = job_of(context);
-
-    (void)purpose; /* there is only one kind for HTTP */
-    if (address_is_link_local(&address->addr)) {
-        job->denied = true;
-        return CURL_SOCKET_BAD;
-    }
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-}
-
-static size_t on_read(char *out, size_t size, size_t count, void *context)
-{
-    struct http_job *job = job_of(context);
-    size_t left = job->request->body.len - job->body_sent;
-    size_t bytes = size * count < left ? size * count : left;
-
-    if (bytes) {
-        memcpy(out, job->request->body.ptr + job->body_sent, bytes);
-        job->body_sent += bytes;
-    }
-    return bytes;
-}
-
-static size_t on_body(char *bytes, size_t size, size_t count, void *context)
-{
-    struct http_job *job = job_of(context);
-    size_t len = size * count;
-
-    if (job->cancelled) {
-        return 0;
-    }
-    if (job->request->streaming) {
-        if (len) {
-            job->request->on_data(job->request, (struct slice){bytes, len});
-        }
-        return job->cancelled ? 0 : len;
-    }
-    buffer_put(&job->body, bytes, len);
-    if (job->body.overflow) {
-        job->too_large = true;
-        return 0;
-    }
-    return len;
-}
-
-static bool header_keep(struct http_job *job, struct slice line)
-{
-    struct http_request *request = job->request;
-    const char *colon = memchr(line.ptr, ':', line.len);
-    struct http_header *header;
-    char *name;
-
-    if (!colon) {
-        return true; /* not a header; nobody will miss it */
-    }
-    if (request->response_header_count == HEADER_COUNT_MAX) {
-        return false;
-    }
-    if (request->response_header_count == job->header_capacity) {
-        size_t capacity = job->header_capacity ? job->header_capacity * 2 : 16;
-        struct http_header *grown = arena_array(request->arena, capacity, sizeof(*grown));
-
-        if (job->header_capacity) {
-            memcpy(grown, request->response_headers, job->header_capacity * sizeof(*grown));
-        }
-        request->response_headers = grown;
-        job->header_capacity = capacity;
-    }
-    header = &request->response_headers[request->response_header_count++];
-    name = arena_text(request->arena, (struct slice){line.ptr, (size_t)(colon - line.ptr)});
-    for (char *c = name; *c; c++) {
-        if (*c >= 'A' && *c <= 'Z') {
-            *c = (char)(*c - 'A' + 'a');
-        }
-    }
-    header->name = slice_of(name);
-    header->value = arena_slice(request->arena, slice_trim((struct slice){colon + 1, (size_t)(line.ptr + line.len - colon - 1)}));
-    return true;
-}
-
-/* Headers count only once the empty line behind them was seen: libcurl reports success for a connection cut before it. */
-static size_t on_header(char *bytes, size_t size, size_t count, void *context)
-{
-    struct http_job *job = job_of(context);
-    size_t len = size * count;
-    struct slice line = slice_trim((struct slice){bytes, len});
-
-    if (job->cancelled) {
-        return 0;
-    }
-    job->header_bytes += len;
-    if (job->header_bytes > HEADER_BYTES_MAX) {
-        job->too_large = true;
-        return 0;
-    }
-    if (!job->headers_complete && slice_starts_with(line, "HTTP/")) {
-        job->request->response_header_count = 0; /* an interim answer (1xx) came before */
-    } else if (line.len == 0) {
-        long status = 0;
-
-        (void)curl_easy_getinfo(job->easy, CURLINFO_RESPONSE_CODE, &status); /* cannot fail for a known member */
-        if (status >= 200) {
-            job->request->status = (int)status;
-            job->headers_complete = true;
-        }
-    } else if (!job->headers_complete && !header_keep(job, line)) {
-        job->too_large = true;
-        return 0;
-    }
-    return len;
-}
-
 /* --- the end of a request ----------------------------------------------------------------------------------- */
 
 static void job_explain(struct http_job *job, const char *error, const char *detail)
@@ -212,7 +40,7 @@ static void job_explain(struct http_job *job, const char *error, const char *det
     struct http_request *request = job->request;
 
     request->error = error;
-    snprintf(request->detail, sizeof(request->detail), "%s", detail);
+    snprintf(request->detail, sizeof(request->detail), "%.*s", (int)sizeof(request->detail) - 1, detail);
 }
 
 static const char *error_name(CURLcode code, bool sent, bool headers_complete)
@@ -328,7 +156,7 @@ static void client_collect(struct http_client *client)
             continue;
         }
         (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &context); /* set by us */
-        job = job_of(context);
+        job = http_job_of(context);
         job_judge(job, code); /* before the handle leaves: `message` is gone then */
         job_end(job);
     }
@@ -471,180 +299,7 @@ void http_client_free(struct http_client *client)
     free(client);
 }
 
-/* --- sending ------------------------------------------------------------------------------------------------- */
-
-static bool text_is_token(struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-
-        if (c <= ' ' || c >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", c)) {
-            return false;
-        }
-    }
-    return text.len > 0;
-}
-
-static bool text_is_header_value(struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-
-        if ((c < ' ' && c != '\t') || c == 0x7f) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool text_is_url(struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-
-        if (c <= ' ' || c == 0x7f) {
-            return false;
-        }
-    }
-    return text.len > 0;
-}
-
-/* A value with a line end would be a second header, or a second request: such a request never leaves. */
-static const char *request_fault(const struct http_request *request)
-{
-    if (!text_is_token(request->method)) {
-        return "The method is no HTTP method.";
-    }
-    if (!text_is_url(request->url)) {
-        return "The URL is empty or holds a space or a control character.";
-    }
-    for (size_t i = 0; i < request->header_count; i++) {
-        if (!text_is_token(request->headers[i].name)) {
-            return "The name of a header is empty or holds a character that is not allowed.";
-        }
-        if (!text_is_header_value(request->headers[i].value)) {
-            return "The value of a header holds a control character.";
-        }
-    }
-    return NULL;
-}
-
-static void header_line_add(struct http_job *job, struct slice name, struct slice value)
-{
-    struct buffer line;
-    struct curl_slist *grown;
-
-    buffer_init(&line, name.len + value.len + 4);
-    buffer_put_slice(&line, name);
-    if (value.len) {
-        buffer_put_text(&line, ": ");
-        buffer_put_slice(&line, value);
-    } else {
-        buffer_put_char(&line, ';'); /* libcurl's way to write a header without a value */
-    }
-    grown = curl_slist_append(job->headers, buffer_c(&line));
-    CHECK(grown);
-    job->headers = grown;
-    buffer_fini(&line);
-}
-
-static void headers_build(struct http_job *job)
-{
-    const struct http_request *request = job->request;
-    bool has_type = false;
-
-    for (size_t i = 0; i < request->header_count; i++) {
-        struct slice name = request->headers[i].name;
-
-        has_type = has_type || (name.len == 12 && strncasecmp(name.ptr, "content-type", 12) == 0);
-        header_line_add(job, name, request->headers[i].value);
-    }
-    /* Without a value these keep libcurl from adding its own: waiting for "100 Continue" would cost a second. */
-    job->headers = curl_slist_append(job->headers, "Expect:");
-    CHECK(job->headers);
-    if (!has_type) {
-        job->headers = curl_slist_append(job->headers, "Content-Type:");
-        CHECK(job->headers);
-    }
-}
-
-#define EASY_SET(easy, option, value) CHECK(curl_easy_setopt((easy), (option), (value)) == CURLE_OK)
-
-static bool method_has_body(struct slice method)
-{
-    return slice_is(method, "POST") || slice_is(method, "PUT") || slice_is(method, "PATCH");
-}
-
-static void easy_set_method(struct http_job *job, char *method)
-{
-    const struct http_request *request = job->request;
-    bool with_body = request->body.ptr || method_has_body(request->method);
-
-    if (with_body) {
-        EASY_SET(job->easy, CURLOPT_POST, 1L);
-        EASY_SET(job->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
-        EASY_SET(job->easy, CURLOPT_READFUNCTION, on_read);
-        EASY_SET(job->easy, CURLOPT_READDATA, job);
-    } else if (slice_is(request->method, "HEAD")) {
-        EASY_SET(job->easy, CURLOPT_NOBODY, 1L);
-    } else {
-        EASY_SET(job->easy, CURLOPT_HTTPGET, 1L);
-    }
-    EASY_SET(job->easy, CURLOPT_CUSTOMREQUEST, method);
-    /* An empty body needs no rewinding, so libcurl would send it again. */
-    if (request->fresh_connection || (with_body && request->body.len == 0)) {
-        EASY_SET(job->easy, CURLOPT_FRESH_CONNECT, 1L);
-    }
-}
-
-static CURLcode easy_set_all(struct http_job *job)
-{
-    const struct http_request *request = job->request;
-    CURL *easy = job->easy;
-    char *method = arena_text(request->arena, request->method);
-    CURLcode code;
-
-    EASY_SET(easy, CURLOPT_PRIVATE, job);
-    EASY_SET(easy, CURLOPT_ERRORBUFFER, job->error);
-    EASY_SET(easy, CURLOPT_NOSIGNAL, 1L);
-    EASY_SET(easy, CURLOPT_PROXY, ""); /* else the environment's http_proxy would be honoured */
-    EASY_SET(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    EASY_SET(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    EASY_SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* what was measured about REQUEST_SIZE holds for this one */
-    EASY_SET(easy, CURLOPT_HTTP09_ALLOWED, 0L);
-    EASY_SET(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
-    EASY_SET(easy, CURLOPT_PATH_AS_IS, 1L);
-    EASY_SET(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    EASY_SET(easy, CURLOPT_HTTPHEADER, job->headers);
-    EASY_SET(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
-    EASY_SET(easy, CURLOPT_OPENSOCKETDATA, job);
-    EASY_SET(easy, CURLOPT_WRITEFUNCTION, on_body);
-    EASY_SET(easy, CURLOPT_WRITEDATA, job);
-    EASY_SET(easy, CURLOPT_HEADERFUNCTION, on_header);
-    EASY_SET(easy, CURLOPT_HEADERDATA, job);
-    if (request->timeout_ms > 0) {
-        EASY_SET(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
-    }
-    if (request->connect_timeout_ms > 0) {
-        EASY_SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_timeout_ms);
-    }
-    if (request->unix_socket) {
-        EASY_SET(easy, CURLOPT_UNIX_SOCKET_PATH, request->unix_socket);
-    }
-    easy_set_method(job, method);
-    /* These come from outside; libcurl may refuse them. */
-    code = curl_easy_setopt(easy, CURLOPT_URL, arena_text(request->arena, request->url));
-    if (code == CURLE_OK && request->ca_file) {
-        code = curl_easy_setopt(easy, CURLOPT_CAINFO, request->ca_file);
-    }
-    if (code == CURLE_OK && request->client_cert) {
-        code = curl_easy_setopt(easy, CURLOPT_SSLCERT, request->client_cert);
-    }
-    if (code == CURLE_OK && request->client_key) {
-        code = curl_easy_setopt(easy, CURLOPT_SSLKEY, request->client_key);
-    }
-    return code;
-}
+/* --- sending and cancelling ----------------------------------------------------------------------------------- */
 
 static void request_reset(struct http_request *request)
 {
@@ -660,11 +315,11 @@ static void request_reset(struct http_request *request)
 void http_send(struct http_client *client, struct http_request *request)
 {
     struct http_job *job = memory_alloc(sizeof(*job));
-    const char *fault = request_fault(request);
+    const char *fault = http_request_fault(request);
 
     CHECK(request->done && request->arena && (!request->streaming || request->on_data));
     request_reset(request);
-    job->magic = JOB_MAGIC;
+    job->magic = HTTP_JOB_MAGIC;
     job->client = client;
     job->request = request;
     request->internal = job;
@@ -675,10 +330,9 @@ void http_send(struct http_client *client, struct http_request *request)
         loop_defer(client->loop, &job->finish, on_finish);
         return;
     }
-    headers_build(job);
     job->easy = client->easy_free_count ? client->easy_free[--client->easy_free_count] : curl_easy_init();
     CHECK(job->easy);
-    if (easy_set_all(job) != CURLE_OK) {
+    if (http_transfer_set_up(job) != CURLE_OK) {
         easy_put(client, job->easy);
         job->easy = NULL;
         job_explain(job, "protocol", "The URL, or the name of a certificate file, cannot be used.");
@@ -696,7 +350,7 @@ void http_cancel(struct http_request *request)
     if (!request->internal) {
         return;
     }
-    job = job_of(request->internal);
+    job = http_job_of(request->internal);
     job->cancelled = true;
     loop_defer(job->client->loop, &job->finish, on_finish);
 }

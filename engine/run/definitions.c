@@ -1,5 +1,6 @@
 #include "run/definitions.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

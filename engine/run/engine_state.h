@@ -58,14 +58,6 @@ struct activity { /* one want being carried out */
     struct mail mail;
 };
 
-struct waiter { /* a request that waits for the end of a saga */
-    struct list_link link;
-    struct engine_request *request;
-    struct timer timer;
-    struct live *live;
-    struct engine *engine;
-};
-
 struct live { /* a saga in memory */
     struct list_link link; /* in its shard's list */
     struct engine *engine;
@@ -126,7 +118,7 @@ struct engine {
     bool definitions_loading, definitions_stale;
     void (*drained)(void *context);
     void *drained_context;
-    bool leases_releasing;
+    bool leases_releasing, leases_released, store_closing;
 };
 
 /* live.c */
@@ -139,7 +131,8 @@ void live_drop(struct live *live);                     /* its shard was lost */
 
 /* turn.c */
 void turn_begin(struct live *live, struct mail *mail);
-void turn_free(struct turn *turn);
+void turns_free(struct engine *engine); /* the idle ones, at the end */
+const struct append *turn_append(const struct live *live); /* of the turn being appended, inside the done of its mail too; NULL: none */
 
 /* activity.c */
 void activities_reconcile(struct live *live);
@@ -168,15 +161,13 @@ uint32_t shards_owned(const struct engine *engine);
 /* inbox.c */
 void inbox_rows(const struct inbox_row *rows, size_t count, void *engine);
 
-/* query.c */
+/* query_saga.c */
 void waiters_answer(struct live *live);                /* the saga has ended */
 void waiters_drop(struct live *live);                  /* it left memory: they ask the database from now on */
 
 /* engine.c */
 void engine_check_ready(struct engine *engine);
 void engine_check_drained(struct engine *engine);
-void request_fail(struct engine_request *request, enum err_code code, const char *message);
-struct slice request_text(struct engine_request *request, struct buffer *buffer); /* copies into the request's arena and ends the buffer */
 
 /* health of tools, counted by dispatch.c */
 struct tool_health *tool_health_of(struct engine *engine, struct slice namespace, struct slice name);

@@ -18,6 +18,7 @@ struct loading {
     size_t count;                 /* sagas of the answer at hand */
     struct saga_id last;
     bool asked_max;
+    unsigned due;                 /* of store->loads_due when it began */
     struct stored_turn *turns;    /* of one saga */
     size_t turn_capacity;
     struct db_query queries[2];
@@ -35,6 +36,9 @@ static void loading_end(struct loading *loading, enum err_code code, const struc
         load->err.code = code;
     }
     load->internal = NULL;
+    if (code == ERR_OK && loading->due == loading->store->loads_due[load->shard]) {
+        loading->store->loaded[load->shard] = true;
+    }
     arena_fini(&loading->arena);
     free(loading->turns);
     free(loading);
@@ -149,6 +153,7 @@ void store_load_shard(struct store *store, struct shard_load *load)
     CHECK(load->shard < SHARD_COUNT && load->on_saga && load->done);
     loading->store = store;
     loading->load = load;
+    loading->due = store->loads_due[load->shard];
     arena_init(&loading->arena, 1024);
     load->internal = loading;
     load->escalation_number_max = 0;

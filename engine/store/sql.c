@@ -332,9 +332,9 @@ const struct db_statement sql_escalation_one = {
 
 const struct db_statement sql_inbox_put = {
     "inbox_put",
-    "with row as (insert into sagad.inbox (shard, id, saga, kind, payload)"
+    "with put as (insert into sagad.inbox (shard, id, saga, kind, payload)"
     " values ($1::int2, $2::uuid, $3::uuid, $4::text, $5::bytea) on conflict (shard, id) do nothing returning shard)"
-    " select pg_notify('" SQL_INBOX_CHANNEL "', row.shard::text) from row",
+    " select pg_notify('" SQL_INBOX_CHANNEL "', put.shard::text) from put",
 };
 
 const struct db_statement sql_inbox_read = {

@@ -60,7 +60,7 @@ void store_tell(struct store *store)
         return;
     }
     if (ready && !store->ready) {
-        store->ready = true;
+        store->ready = store->was_ready = true;
         store->away_told = false;
         store->away_err.code = ERR_OK;
         if (store->leases) {
@@ -488,14 +488,17 @@ static void on_all_closed(struct deferred *deferred)
     }
 }
 
-static void on_db_closed(void *context)
+void store_db_closed(struct store *store)
 {
-    struct store *store = context;
-
     store->dbs_open--;
-    if (store->dbs_open == 0) {
+    if (store->dbs_open == 0) { /* only store_close() closes the last ones */
         loop_defer(store->loop, &store->closer, on_all_closed);
     }
+}
+
+static void on_db_closed(void *context)
+{
+    store_db_closed(context);
 }
 
 void store_close(struct store *store, void (*on_closed)(void *context), void *context)

@@ -128,7 +128,7 @@ struct store {
     size_t conn_count, writer_count;
     int timeline;                       /* the highest seen */
 
-    bool ready, refused, closing;
+    bool ready, was_ready, refused, closing;
     bool away_told;
     struct err away_err;
 
@@ -143,6 +143,9 @@ struct store {
     int trouble_count;
     struct timer trouble_timer;
     int64_t low_ms[SHARD_COUNT];        /* the highest low that a renewal may have set; 0: none */
+
+    bool loaded[SHARD_COUNT];           /* its unfinished sagas were handed over since the lease was taken: `low` may move */
+    unsigned loads_due[SHARD_COUNT];    /* counts takings, to tell a load from an earlier one */
 
     struct list loads;                  /* shard loads that wait for a connection */
     struct list jobs;                   /* and writing requests whose answer was lost */
@@ -159,6 +162,7 @@ struct store {
 /* store.c */
 extern const char *const store_setup[];       /* of writers, readers and the lease connection */
 void store_name_connection(const struct store *store, const char *what, char out[64]);
+void store_db_closed(struct store *store);
 void store_tell(struct store *store);         /* readiness may have changed: tell the owner */
 struct conn *store_reader(struct store *store); /* the least busy one that is up, or NULL */
 

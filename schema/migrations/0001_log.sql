@@ -82,11 +82,11 @@ $$;
 comment on function sagad.fence(int2[], int8[]) is
     'Locks the lease rows of these shards against a takeover until the transaction ends; SQLSTATE SG001 when one of them is not at its epoch';
 
-create function sagad.expect(what text, found int8, wanted int8) returns void
+create function sagad.expect(what text, touched int8, due int8) returns void
     language plpgsql as $$
 begin
-    if found <> wanted then
-        raise exception using errcode = 'SG002', message = format('%s: %s rows instead of %s', what, found, wanted);
+    if touched <> due then
+        raise exception using errcode = 'SG002', message = format('%s: %s rows instead of %s', what, touched, due);
     end if;
 end
 $$;

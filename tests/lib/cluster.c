@@ -22,9 +22,27 @@
 
 enum { ARGS_MAX = 64, WAIT_MS = 20, WAITS_MAX = 60 * 1000 / WAIT_MS, RESTARTS_MAX = 50 };
 
-static _Noreturn void give_up(const struct cluster *cluster, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
 
-static void give_up(const struct cluster *cluster, const char *format, ...)
+static void end(struct cluster *cluster, int signal_number)
+{
+    if (cluster->pid > 0) {
+        (void)kill(cluster->pid, signal_number);
+        while (waitpid(cluster->pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+        cluster->pid = 0;
+    }
+}
+
+static _Noreturn void give_up(struct cluster *cluster, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void give_up(struct cluster *cluster, const char *format, ...)
 {
     char path[128], line[512];
     va_list arguments;
@@ -39,6 +57,7 @@ static void give_up(const struct cluster *cluster, const char *format, ...)
     while (log && fgets(line, sizeof(line), log)) {
         (void)fputs(line, stderr);
     }
+    cluster_free(cluster);
     exit(99);
 }
 
@@ -100,7 +119,7 @@ bool cluster_possible(void)
     return find_binaries(folder, sizeof(folder));
 }
 
-static pid_t spawn(const struct cluster *cluster, const char *program, const char *const *argv)
+static pid_t spawn(struct cluster *cluster, const char *program, const char *const *argv)
 {
     char path[300], log[128];
     pid_t parent = getpid(), pid;
@@ -172,9 +191,9 @@ static void make_data(struct cluster *cluster)
 static bool launch(struct cluster *cluster)
 {
     char data[128];
-    const char *argv[ARGS_MAX] = {"postgres", "-D", data, "-k", cluster->directory, "-c", "listen_addresses=",
-                                  "-c", "fsync=on", "-c", "shared_buffers=64MB"};
-    int count = 11;
+    const char *argv[ARGS_MAX] = {"postgres", "-D", data, "-k", cluster->directory, "-p", "5432",
+                                  "-c", "listen_addresses=", "-c", "fsync=on", "-c", "shared_buffers=64MB"};
+    int count = 13;
 
     (void)snprintf(data, sizeof(data), "%s/data", cluster->directory);
     for (size_t i = 0; cluster->settings && cluster->settings[i]; i++) {
@@ -210,6 +229,16 @@ void cluster_resume(struct cluster *cluster)
     give_up(cluster, "PostgreSQL does not start");
 }
 
+static const char *port_of(const char *const *settings)
+{
+    for (size_t i = 0; settings && settings[i]; i++) {
+        if (strncmp(settings[i], "port=", 5) == 0) {
+            return settings[i] + 5;
+        }
+    }
+    return "5432";
+}
+
 void cluster_start(struct cluster *cluster, const char *const *settings)
 {
     memset(cluster, 0, sizeof(*cluster));
@@ -222,7 +251,8 @@ void cluster_start(struct cluster *cluster, const char *const *settings)
     if (!mkdtemp(cluster->directory) || chown(cluster->directory, cluster->uid, cluster->gid) != 0 || chmod(cluster->directory, 0755) != 0) {
         give_up(cluster, "%s: %s", cluster->directory, strerror(errno));
     }
-    (void)snprintf(cluster->dsn, sizeof(cluster->dsn), "host=%s user=postgres dbname=postgres", cluster->directory);
+    (void)snprintf(cluster->dsn, sizeof(cluster->dsn), "host=%s port=%s user=postgres dbname=postgres", cluster->directory,
+                   port_of(settings));
     make_data(cluster);
     cluster_resume(cluster);
 }
@@ -230,16 +260,6 @@ void cluster_start(struct cluster *cluster, const char *const *settings)
 const char *cluster_dsn(const struct cluster *cluster)
 {
     return cluster->dsn;
-}
-
-static void end(struct cluster *cluster, int signal_number)
-{
-    if (cluster->pid > 0) {
-        (void)kill(cluster->pid, signal_number);
-        while (waitpid(cluster->pid, NULL, 0) < 0 && errno == EINTR) {
-        }
-        cluster->pid = 0;
-    }
 }
 
 void cluster_stop(struct cluster *cluster)
@@ -256,14 +276,6 @@ void cluster_restart_immediate(struct cluster *cluster)
 {
     end(cluster, SIGQUIT);
     cluster_resume(cluster);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
 }
 
 void cluster_free(struct cluster *cluster)

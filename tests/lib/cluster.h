@@ -22,7 +22,10 @@ struct cluster {
 /* True when PostgreSQL's programs are on this machine: a test without them is skipped, not failed. */
 bool cluster_possible(void);
 
-/* Makes and starts one; returns when it takes connections. `settings` are "name=value", NULL-terminated, borrowed; may be NULL. */
+/*
+ * Makes and starts one; returns when it takes connections. `settings` are "name=value", NULL-terminated, borrowed; may be
+ * NULL. For TCP: "listen_addresses=127.0.0.1" and "port=..." of a free one; everybody is trusted.
+ */
 void cluster_start(struct cluster *cluster, const char *const *settings);
 const char *cluster_dsn(const struct cluster *cluster); /* of its superuser and the database postgres */
 

@@ -1,4 +1,5 @@
 /* Expressions: honest ones give what jq gives, hostile ones are refused or halted in time and cost nothing else. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -244,6 +245,85 @@ static void a_compiled_program_is_not_compiled_again(void **state)
     arena_fini(&arena);
 }
 
+/* --- from many sides ----------------------------------------------------------------------------------------- */
+
+static void *evaluate_many(void *context)
+{
+    struct arena arena;
+    struct slice output;
+    struct err err;
+    int *wrong = context;
+
+    arena_init(&arena, 4096);
+    for (int i = 0; i < 50; i++) {
+        bool crash = i % 10 == 9;
+        enum err_code code = evaluate(crash ? "null | setpath([1000000000]; 1)" : ".input.amount", INPUT, &arena, &output, &err);
+
+        *wrong += crash ? code == ERR_OK : code != ERR_OK || !slice_is(output, "5");
+    }
+    arena_fini(&arena);
+    return NULL;
+}
+
+static void many_threads_evaluate_at_once_and_crashes_of_one_do_not_touch_the_others(void **state)
+{
+    pthread_t threads[8];
+    int wrong[8] = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(threads); i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, evaluate_many, &wrong[i]), 0);
+    }
+    for (size_t i = 0; i < COUNT_OF(threads); i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(wrong[i], 0);
+    }
+}
+
+struct submission {
+    struct jq_job job;
+    struct loop *loop;
+    int done_count;
+};
+
+static void on_done(struct jq_job *job)
+{
+    struct submission *s = container_of(job, struct submission, job);
+
+    s->done_count++;
+    loop_stop(s->loop);
+}
+
+static void a_submitted_job_ends_on_the_loop(void **state)
+{
+    struct slice programs[] = {SLICE(".a"), SLICE("error(\"no\")")}, outputs[2];
+    struct arena arena;
+    struct submission s;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    memset(&s, 0, sizeof(s));
+    s.loop = loop_new();
+    s.job = (struct jq_job){.programs = programs, .count = 1, .input_json = SLICE("{\"a\":[1]}"), .arena = &arena, .outputs = outputs, .done = on_done};
+    jq_submit(s.loop, &s.job);
+    assert_int_equal(s.done_count, 0);
+    loop_run(s.loop);
+    assert_int_equal(s.job.code, ERR_OK);
+    assert_true(slice_is(outputs[0], "[1]"));
+    s.job.count = 2;
+    jq_submit(s.loop, &s.job);
+    loop_run(s.loop);
+    assert_int_equal(s.job.code, ERR_INVALID);
+    assert_int_equal(s.job.failed_index, 1);
+    s.job.check_only = true;
+    jq_submit(s.loop, &s.job);
+    loop_run(s.loop);
+    assert_int_equal(s.job.code, ERR_OK);
+    assert_int_equal(s.done_count, 3);
+    loop_free(s.loop);
+    arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,8 +335,10 @@ int main(void)
         cmocka_unit_test(the_program_that_failed_is_named),
         cmocka_unit_test(a_value_over_the_limit_is_refused),
         cmocka_unit_test(a_compiled_program_is_not_compiled_again),
+        cmocka_unit_test(many_threads_evaluate_at_once_and_crashes_of_one_do_not_touch_the_others),
+        cmocka_unit_test(a_submitted_job_ends_on_the_loop),
     };
 
-    setenv("HOME", "/nonexistent", 1);
+    jq_prepare();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Keys are what the table of published vectors says; check_key_vectors.mjs holds the same table against another language. */
+/* Keys are what the table of published vectors says; check_key_vectors.mjs holds the same table against another
+ * language. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +73,8 @@ static void keys_are_those_of_the_published_vectors(void **state)
 
 static void no_scope_and_an_empty_scope_make_the_same_key(void **state)
 {
-    struct op_identity a = {.namespace = SLICE("default"), .run = SLICE("r"), .step = SLICE("s"), .tool = SLICE("t")}, b = a;
+    struct op_identity a = {.namespace = SLICE("default"), .run = SLICE("r"), .step = SLICE("s"), .tool = SLICE("t")},
+                       b = a;
 
     (void)state;
     b.scope = SLICE("");
@@ -104,7 +106,8 @@ static void fingerprints_see_through_notation_and_volatile_members_only(void **s
 
         assert_int_equal(digest_equal(&a, &b), cases[i].is_same);
     }
-    struct digest none = op_fingerprint(SLICE("t"), SLICE_NONE, &arena), null = op_fingerprint(SLICE("t"), SLICE("null"), &arena);
+    struct digest none = op_fingerprint(SLICE("t"), SLICE_NONE, &arena),
+                  null = op_fingerprint(SLICE("t"), SLICE("null"), &arena);
     struct digest other = op_fingerprint(SLICE("u"), SLICE("null"), &arena);
 
     assert_true(digest_equal(&none, &null));

@@ -25,7 +25,8 @@ static void each_class_has_the_attempts_of_the_contract(void **state)
         const char *name;
         uint32_t attempts;
         int64_t initial_ms;
-    } cases[] = {{"read", 3, 1000}, {"idempotent", 3, 1000}, {"keyed", 3, 2000}, {"checked", 5, 5000}, {"once", 1, 1000}};
+    } cases[] = {
+        {"read", 3, 1000}, {"idempotent", 3, 1000}, {"keyed", 3, 2000}, {"checked", 5, 5000}, {"once", 1, 1000}};
 
     (void)state;
     assert_int_equal(COUNT_OF(cases), EFFECT_COUNT);

@@ -83,7 +83,8 @@ static const struct {
     {"{'exclusiveMaximum':0.1}", "0.09999999999999999999999999999", NULL, NULL},
     {"{'maximum':-5}", "-4.9", "", "at most -5"},
     {"{'title':'t','description':'d','default':1,'examples':[1],'$comment':'c',"
-     "'$schema':'https://json-schema.org/draft/2020-12/schema'}", "1", NULL, NULL},
+     "'$schema':'https://json-schema.org/draft/2020-12/schema'}",
+     "1", NULL, NULL},
 };
 
 static void values_pass_or_fail_where_the_schema_says(void **state)
@@ -156,7 +157,8 @@ static void what_is_not_in_the_subset_is_refused_and_never_ignored(void **state)
         assert_string_equal(arena_text(&arena, faults.items[0].pointer), refused[i].pointer);
         assert_int_equal(faults.items[0].not_supported, refused[i].not_supported);
         if (!strstr(arena_text(&arena, faults.items[0].detail), refused[i].part)) {
-            fail_msg("%s: \"%.*s\" has no \"%s\"", refused[i].schema, SLICE_ARG(faults.items[0].detail), refused[i].part);
+            fail_msg("%s: \"%.*s\" has no \"%s\"", refused[i].schema, SLICE_ARG(faults.items[0].detail),
+                     refused[i].part);
         }
         arena_fini(&arena);
     }
@@ -171,7 +173,9 @@ static void all_violations_are_reported_at_once(void **state)
     arena_init(&arena, 4096);
     faults_init(&faults, &arena);
     const struct schema *schema = schema_compile(
-        json_of("{'required':['a','b'],'properties':{'c':{'type':'string','minLength':3},'d':{'items':{'type':'null'}}}}", &arena),
+        json_of(
+            "{'required':['a','b'],'properties':{'c':{'type':'string','minLength':3},'d':{'items':{'type':'null'}}}}",
+            &arena),
         SLICE(""), &arena, &faults);
 
     schema_check(schema, json_of("{'c':'x','d':[null,1,2]}", &arena), SLICE("/input"), &arena, &faults);

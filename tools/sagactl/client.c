@@ -148,7 +148,9 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
             out->location = request->response_headers[i].value;
         }
     }
-    struct json_limits limits = {RESPONSE_BYTES_MAX, 1000, 65536, 100000};
+    struct json_limits limits = json_limits_default;
+
+    limits.bytes_max = RESPONSE_BYTES_MAX;
     bool is_json = request->response_body.len > 0 && json_check(request->response_body, &limits, &err) == ERR_OK;
 
     out->body = is_json ? json_trim(request->response_body) : SLICE_NONE;

@@ -1,0 +1,175 @@
+/* One paragraph about a saga for people: where it stands, why, and what comes next. Built from the state alone. */
+#include "core/explain.h"
+
+#include "base/instant.h"
+#include "core/saga_machine.h"
+
+static void put_duration(struct buffer *out, int64_t ms)
+{
+    char text[INSTANT_TEXT_BYTES];
+
+    duration_text(ms > 0 ? ms : 0, text);
+    buffer_put_text(out, text);
+}
+
+static void put_list(struct buffer *out, const struct saga *saga, const char *title, bool (*belongs)(const struct saga *saga, uint32_t step))
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (belongs(saga, i)) {
+            buffer_put_text(out, any ? ", " : title);
+            buffer_put_slice(out, saga->definition->steps[i].id);
+            any = true;
+        }
+    }
+    if (any) {
+        buffer_put_text(out, ".");
+    }
+}
+
+static bool is_completed(const struct saga *saga, uint32_t step)
+{
+    return saga_step_status(saga, step) == STEP_COMPLETED;
+}
+
+static bool is_undone(const struct saga *saga, uint32_t step)
+{
+    return saga->steps[step].forward.took_effect == TOOK_EFFECT_UNDONE;
+}
+
+static bool may_stand(const struct saga *saga, uint32_t step)
+{
+    return step_may_stand(saga, step);
+}
+
+static void put_next(struct buffer *out, const struct saga *saga, uint32_t step, enum direction direction, int64_t now_ms)
+{
+    const struct operation *op = operation_of(saga, step, direction);
+    struct slice id = saga->definition->steps[step].id;
+    const char *what = direction == DIRECTION_UNDO ? "The undo of step" : "Step";
+
+    switch (op->state) {
+    case OP_IN_FLIGHT:
+        buffer_printf(out, " %s %.*s is being called (attempt %u).", what, SLICE_ARG(id), op->attempts);
+        return;
+    case OP_PENDING:
+        buffer_printf(out, " %s %.*s is about to be called for the first time.", what, SLICE_ARG(id));
+        return;
+    case OP_RETRYING:
+        buffer_printf(out, " %s %.*s came back with %.*s; it is tried again in ", what, SLICE_ARG(id), SLICE_ARG(op->error));
+        put_duration(out, op->due_ms - now_ms);
+        buffer_put_text(out, ".");
+        return;
+    case OP_PROBING:
+        buffer_printf(out, op->accepted ? " %s %.*s was accepted and is not done; the receiver is asked again in "
+                                        : " Nobody can say yet whether %s %.*s happened; the receiver is asked in ",
+                      direction == DIRECTION_UNDO ? "the undo of step" : "step", SLICE_ARG(id));
+        put_duration(out, op->due_ms - now_ms);
+        buffer_put_text(out, ".");
+        return;
+    case OP_UNKNOWN:
+        buffer_printf(out, " Nobody can say whether %s %.*s happened.", direction == DIRECTION_UNDO ? "the undo of step" : "step", SLICE_ARG(id));
+        return;
+    case OP_NONE:
+    case OP_COMPLETED:
+    case OP_FAILED:
+    case OP_SKIPPED:
+        return;
+    case OP_STATE_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+static void put_escalation(struct buffer *out, const struct saga *saga)
+{
+    unsigned actions = saga_escalation_actions(saga);
+    bool any = false;
+
+    if (!saga->escalation.number) {
+        return;
+    }
+    buffer_printf(out, " It needs a person: escalation %llu about step %.*s (%.*s). Possible are ", (unsigned long long)saga->escalation.number,
+                  SLICE_ARG(saga->definition->steps[saga->escalation.step].id), SLICE_ARG(saga->escalation.reason));
+    for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
+        if (actions & BIT(i)) {
+            buffer_put_text(out, any ? ", " : "");
+            buffer_put_text(out, operator_action_name((enum operator_action)i));
+            any = true;
+        }
+    }
+    buffer_put_text(out, ".");
+}
+
+static void put_where(struct buffer *out, const struct saga *saga)
+{
+    switch (saga_status(saga)) {
+    case SAGA_RUNNING:
+        buffer_put_text(out, " is running.");
+        return;
+    case SAGA_WAITING:
+        buffer_put_text(out, " is waiting.");
+        return;
+    case SAGA_PAUSED:
+        buffer_put_text(out, " is paused.");
+        return;
+    case SAGA_COMPENSATING:
+        buffer_put_text(out, " is being undone.");
+        return;
+    case SAGA_ESCALATED:
+        buffer_put_text(out, saga->phase == PHASE_FORWARD ? " is stuck." : " is stuck while it is being undone.");
+        return;
+    case SAGA_COMPLETED:
+        buffer_put_text(out, " has completed: all of its effects are there.");
+        return;
+    case SAGA_COMPENSATED:
+        buffer_put_text(out, " was undone: none of its effects is left.");
+        return;
+    case SAGA_ABANDONED:
+        buffer_put_text(out, " was abandoned by a person.");
+        return;
+    case SAGA_STATUS_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+void explain(const struct saga *saga, int64_t now_ms, struct buffer *out)
+{
+    buffer_printf(out, "Saga %.*s", SLICE_ARG(saga->definition->name));
+    if (saga->seq == 0) {
+        buffer_put_text(out, " has not started.");
+        return;
+    }
+    put_where(out, saga);
+    if (saga->failing_reason.len) {
+        buffer_printf(out, " Why: %.*s", SLICE_ARG(saga->failing_reason));
+        if (saga->failing_step != STEP_NONE) {
+            buffer_printf(out, " (%.*s)", SLICE_ARG(saga->definition->steps[saga->failing_step].id));
+        }
+        if (saga->failing_detail.len) {
+            buffer_printf(out, ", %.*s", SLICE_ARG(saga->failing_detail));
+        }
+        buffer_put_text(out, ".");
+    }
+    if (saga->phase == PHASE_ENDED) {
+        put_list(out, saga, " Undone: ", is_undone);
+        if (saga->end == SAGA_ABANDONED) {
+            put_list(out, saga, " Left standing: ", may_stand);
+        }
+        return;
+    }
+    put_list(out, saga, " Done: ", is_completed);
+    put_list(out, saga, " Undone: ", is_undone);
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        put_next(out, saga, i, DIRECTION_DO, now_ms);
+        put_next(out, saga, i, DIRECTION_UNDO, now_ms);
+    }
+    put_escalation(out, saga);
+    if (saga->phase == PHASE_FORWARD && saga->deadline_ms) {
+        buffer_put_text(out, " The deadline is in ");
+        put_duration(out, saga->deadline_ms - now_ms);
+        buffer_put_text(out, ".");
+    }
+}

@@ -1,0 +1,232 @@
+/* The views of a saga that the API shows, as JSON. Payloads come back byte for byte. */
+#include "base/instant.h"
+#include "base/json.h"
+#include "core/saga_machine.h"
+
+static const char *const registry_states[OP_STATE_COUNT] = {
+#define X(id, name, registry_name) [id] = registry_name,
+    OP_STATE_MAP(X)
+#undef X
+};
+
+static void write_instant(struct json_writer *w, const char *name, int64_t ms)
+{
+    char text[INSTANT_TEXT_BYTES];
+
+    if (ms == 0) {
+        json_write_null(w, name);
+        return;
+    }
+    instant_text(ms, text);
+    json_write_text(w, name, text);
+}
+
+static void write_uuid(struct json_writer *w, const char *name, const struct uuid *uuid)
+{
+    char text[UUID_TEXT_BYTES];
+
+    if (uuid_is_nil(uuid)) {
+        json_write_null(w, name);
+        return;
+    }
+    uuid_text(uuid, text);
+    json_write_text(w, name, text);
+}
+
+/* A text that says nothing is null, whether it is empty or missing. */
+static void write_optional(struct json_writer *w, const char *name, struct slice text)
+{
+    json_write_slice(w, name, text.len ? text : SLICE_NONE);
+}
+
+static void write_error(struct json_writer *w, const struct operation *op)
+{
+    if (!op->error.len) {
+        json_write_null(w, "error");
+        return;
+    }
+    json_object_begin(w, "error");
+    json_write_slice(w, "code", op->error);
+    write_optional(w, "detail", op->detail);
+    json_object_end(w);
+}
+
+static void write_compensation(struct json_writer *w, const struct step *step)
+{
+    bool is_planned = step->plan == PLAN_READY || step->plan == PLAN_ACTIVE || step->plan == PLAN_DONE || step->plan == PLAN_FAILED;
+
+    if (!is_planned && step->undo.state == OP_NONE) {
+        json_write_null(w, "compensation");
+        return;
+    }
+    json_object_begin(w, "compensation");
+    json_write_text(w, "status", step_status_name(operation_status(&step->undo)));
+    write_uuid(w, "key", &step->undo.key.uuid);
+    json_write_i64(w, "attempts", step->undo.attempts);
+    json_write_raw(w, "result", step->undo.result);
+    write_error(w, &step->undo);
+    json_object_end(w);
+}
+
+static void write_step(struct json_writer *w, const struct saga *saga, uint32_t i)
+{
+    const struct step *step = &saga->steps[i];
+
+    json_object_begin(w, NULL);
+    json_write_slice(w, "id", saga->definition->steps[i].id);
+    json_write_slice(w, "tool", saga->definition->steps[i].tool->name);
+    json_write_text(w, "status", step_status_name(saga_step_status(saga, i)));
+    json_write_text(w, "took_effect", took_effect_name(saga_took_effect(saga, i)));
+    write_uuid(w, "key", &step->forward.key.uuid);
+    json_write_i64(w, "attempts", step->forward.attempts);
+    json_write_raw(w, "result", step->forward.result);
+    write_error(w, &step->forward);
+    write_instant(w, "started_at", step->started_ms);
+    write_instant(w, "ended_at", step->forward.ended_ms);
+    write_compensation(w, step);
+    json_object_end(w);
+}
+
+void saga_write_json(const struct saga *saga, struct buffer *out)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, out);
+    json_object_begin(&w, NULL);
+    write_uuid(&w, "id", &saga->id.uuid);
+    json_write_slice(&w, "saga", saga->definition->name);
+    json_write_i64(&w, "version", saga->definition->version);
+    write_optional(&w, "business_id", saga->business_id);
+    json_write_text(&w, "status", saga_status_name(saga_status(saga)));
+    json_write_raw(&w, "input", saga->input);
+    json_write_raw(&w, "output", saga->output);
+    json_array_begin(&w, "steps");
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        write_step(&w, saga, i);
+    }
+    json_array_end(&w);
+    if (saga->escalation.number) {
+        json_write_i64(&w, "escalation", (int64_t)saga->escalation.number);
+    } else {
+        json_write_null(&w, "escalation");
+    }
+    json_write_i64(&w, "cost", 0);
+    json_write_raw(&w, "tags", saga->tags.len ? saga->tags : SLICE("{}"));
+    write_instant(&w, "created_at", saga->created_ms);
+    write_instant(&w, "updated_at", saga->updated_ms);
+    write_instant(&w, "ended_at", saga->ended_ms);
+    json_object_end(&w);
+}
+
+/* --- operations --- */
+
+static const char *registry_state(const struct saga *saga, uint32_t step, enum direction direction, const struct operation *op)
+{
+    const struct escalation *open = &saga->escalation;
+
+    /* The contract has a state of its own for what a person is being asked about. */
+    if (open->number && open->step == step && open->direction == direction && op->state != OP_PROBING) {
+        return "escalated";
+    }
+    if ((op->state == OP_RETRYING && op->took_effect == TOOK_EFFECT_MAYBE) || (op->state == OP_PROBING && op->accepted)) {
+        return "in_flight";
+    }
+    return registry_states[op->state];
+}
+
+void saga_write_operation(const struct saga *saga, uint32_t step, enum direction direction, struct buffer *out)
+{
+    const struct operation *op = operation_of(saga, step, direction);
+    const struct tool *tool = saga_tool(saga, step, direction);
+    struct json_writer w;
+
+    json_writer_init(&w, out);
+    json_object_begin(&w, NULL);
+    write_uuid(&w, "key", &op->key.uuid);
+    json_write_text(&w, "state", registry_state(saga, step, direction, op));
+    json_write_text(&w, "took_effect", took_effect_name(op->took_effect));
+    write_uuid(&w, "run", &saga->id.uuid);
+    write_uuid(&w, "saga", &saga->id.uuid);
+    json_write_slice(&w, "step", saga->definition->steps[step].id);
+    json_write_slice(&w, "tool", tool->name);
+    json_write_i64(&w, "tool_version", tool->version);
+    json_write_slice(&w, "scope", op->scope.ptr ? op->scope : SLICE(""));
+    json_write_i64(&w, "generation", op->generation);
+    json_write_text(&w, "class", effect_name(tool->effect));
+    json_write_i64(&w, "attempts", op->attempts);
+    json_write_raw(&w, "args", op->args);
+    json_write_raw(&w, "result", op->result);
+    write_error(&w, op);
+    json_write_i64(&w, "cost", 0);
+    json_write_bool(&w, "duplicate", false);
+    json_write_i64(&w, "duplicates_seen", 0);
+    write_instant(&w, "first_sent_at", op->first_sent_ms);
+    write_instant(&w, "last_sent_at", op->last_sent_ms);
+    write_instant(&w, "created_at", op->created_ms);
+    write_instant(&w, "ended_at", op->ended_ms);
+    json_object_end(&w);
+}
+
+/* --- escalations --- */
+
+static void write_actions(struct json_writer *w, const struct saga *saga)
+{
+    unsigned actions = saga_escalation_actions(saga);
+
+    json_array_begin(w, "actions");
+    for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
+        if (actions & BIT(i)) {
+            json_object_begin(w, NULL);
+            json_write_text(w, "action", operator_action_name((enum operator_action)i));
+            json_write_text(w, "does", operator_action_does(saga, (enum operator_action)i));
+            json_object_end(w);
+        }
+    }
+    json_array_end(w);
+}
+
+static void write_escalation(const struct saga *saga, const struct record *resolved, struct buffer *out)
+{
+    const struct escalation *open = &saga->escalation;
+    const struct operation *op;
+    struct json_writer w;
+
+    CHECK(open->number != 0);
+    op = operation_of(saga, open->step, open->direction);
+    json_writer_init(&w, out);
+    json_object_begin(&w, NULL);
+    json_write_i64(&w, "n", (int64_t)open->number);
+    write_uuid(&w, "saga", &saga->id.uuid);
+    json_write_slice(&w, "step", saga->definition->steps[open->step].id);
+    write_uuid(&w, "operation", &op->key.uuid);
+    json_write_slice(&w, "reason", open->reason);
+    json_write_text(&w, "status", resolved ? "resolved" : "open");
+    write_instant(&w, "opened_at", open->opened_ms);
+    json_write_raw(&w, "evidence", open->evidence);
+    if (resolved) {
+        json_array_begin(&w, "actions");
+        json_array_end(&w);
+        write_instant(&w, "resolved_at", resolved->at_ms);
+        write_optional(&w, "action", resolved->action);
+        write_optional(&w, "actor", resolved->actor);
+        write_optional(&w, "note", resolved->note);
+    } else {
+        write_actions(&w, saga);
+        json_write_null(&w, "resolved_at");
+        json_write_null(&w, "action");
+        json_write_null(&w, "actor");
+        json_write_null(&w, "note");
+    }
+    json_object_end(&w);
+}
+
+void saga_write_escalation(const struct saga *saga, struct buffer *out)
+{
+    write_escalation(saga, NULL, out);
+}
+
+void saga_write_escalation_resolved(const struct saga *saga, const struct record *resolved, struct buffer *out)
+{
+    CHECK(resolved->type == RECORD_ESCALATION_RESOLVED && resolved->escalation == saga->escalation.number);
+    write_escalation(saga, resolved, out);
+}

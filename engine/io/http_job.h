@@ -1,0 +1,34 @@
+/* One request under way: shared by http_client.c, which drives it, and http_transfer.c, which tells libcurl what to do. */
+#ifndef SAGAD_IO_HTTP_JOB_H
+#define SAGAD_IO_HTTP_JOB_H
+
+#include <curl/curl.h>
+
+#include "io/http_client.h"
+
+#define HTTP_JOB_MAGIC UINT32_C(0x4a6f6231)
+
+struct http_job {
+    uint32_t magic;
+    struct list_link link;
+    struct http_client *client;
+    struct http_request *request;
+    CURL *easy;                 /* NULL when it was refused before libcurl saw it */
+    struct curl_slist *headers;
+    struct deferred finish;     /* of what ends outside libcurl: refused or cancelled */
+    struct buffer body;
+    size_t body_sent;
+    size_t header_bytes, header_capacity;
+    bool headers_complete, too_large, denied, cancelled;
+    char error[CURL_ERROR_SIZE];
+};
+
+struct http_job *http_job_of(void *pointer); /* checks the magic word of what libcurl hands back */
+
+/* A sentence on why this request can never be sent, or NULL. */
+const char *http_request_fault(const struct http_request *request);
+
+/* Set up job->easy. An error: libcurl does not take the URL, or the name of a certificate file. */
+CURLcode http_transfer_set_up(struct http_job *job);
+
+#endif

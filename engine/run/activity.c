@@ -1,0 +1,283 @@
+/*
+ * What a saga's wants ask for, carried out: calls, probes, timers, evaluations. After each turn the wants are compared with
+ * what is under way; both are sorted alike, so that the comparison is one merge: start the missing, cancel the surplus.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/engine_state.h"
+
+#include "base/json.h"
+
+#define ACTIVITY_BLOCK_BYTES 2048
+#define TIMER_MS_MAX (INT64_C(24) * 3600 * 1000) /* a longer wait is looked at again after that */
+
+void activity_end(struct activity *activity)
+{
+    struct engine *engine = activity->engine;
+
+    if (activity->live) {
+        list_remove(&activity->live->activities, &activity->link);
+    }
+    if (list_linked(&activity->queue_link)) {
+        list_remove(&engine->call_queue, &activity->queue_link);
+    }
+    timer_stop(engine->loop, &activity->timer);
+    arena_fini(&activity->arena);
+    free(activity);
+}
+
+static void on_mail_done(struct mail *mail, enum err_code code, const struct err *err)
+{
+    (void)code; /* refused only when the saga left memory: its next owner asks for the same want */
+    (void)err;
+    activity_end(container_of(mail, struct activity, mail));
+}
+
+void activity_report(struct activity *activity)
+{
+    if (!activity->live) {
+        activity_end(activity);
+        return;
+    }
+    activity->state = ACTIVITY_REPORTING;
+    activity->mail.done = on_mail_done;
+    live_send(activity->live, &activity->mail);
+}
+
+static void report_timer(struct activity *activity)
+{
+    activity->mail.input = (struct saga_input){.type = SAGA_INPUT_TIMER, .timer = {.step = activity->want.step, .direction = activity->want.direction}};
+    activity_report(activity);
+}
+
+static void on_evaluated(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+    struct eval_item *value = &eval->items[0], *scope = &eval->items[1];
+    struct saga_input *input = &activity->mail.input;
+
+    *input = (struct saga_input){.type = SAGA_INPUT_EVALUATED, .evaluated = {.what = (enum evaluation)activity->want.number, .step = activity->want.step}};
+    if (value->code != ERR_OK || (eval->count > 1 && scope->code != ERR_OK)) {
+        const struct err *err = value->code != ERR_OK ? &value->err : &scope->err;
+
+        input->evaluated.failed = true;
+        input->evaluated.error = arena_printf(&activity->arena, "%s%s%s", err->message, err->detail[0] ? ": " : "", err->detail);
+    } else {
+        input->evaluated.value = value->value;
+        if (eval->count > 1 && scope->value.ptr) {
+            input->evaluated.scope = json_type(scope->value) == JSON_STRING ? json_string(scope->value, &activity->arena) : json_trim(scope->value);
+        }
+    }
+    activity_report(activity);
+}
+
+static void begin_evaluation(struct activity *activity)
+{
+    const struct saga *saga = &activity->live->saga;
+    const struct definition *definition = saga->definition;
+    struct eval *eval = &activity->eval;
+
+    activity->state = ACTIVITY_RENDERING;
+    eval->arena = &activity->arena;
+    eval->context = saga_expression_context(saga, &activity->arena);
+    eval->done = on_evaluated;
+    switch ((enum evaluation)activity->want.number) {
+    case EVALUATE_ARGS:
+        eval->items[0].template = &definition->steps[activity->want.step].with;
+        eval->items[1].template = &definition->steps[activity->want.step].scope;
+        eval->count = 2;
+        break;
+    case EVALUATE_OUTPUT:
+        eval->items[0].template = &definition->output;
+        eval->count = 1;
+        break;
+    case EVALUATE_UNDO: {
+        const struct operation *forward = &saga->steps[activity->want.step].forward;
+        char key[UUID_TEXT_BYTES];
+
+        uuid_text(&forward->key.uuid, key);
+        eval->context.key = arena_slice(&activity->arena, slice_of(key));
+        eval->context.args = arena_slice(&activity->arena, forward->args);
+        eval->context.result = arena_slice(&activity->arena, forward->result);
+        eval->items[0].template = &definition->steps[activity->want.step].compensate.with;
+        eval->count = 1;
+        break;
+    }
+    }
+    if (eval_start(activity->engine->loop, eval)) {
+        on_evaluated(eval);
+    }
+}
+
+static void queue_call(struct activity *activity)
+{
+    list_push(&activity->engine->call_queue, &activity->queue_link);
+    if (!timer_running(&activity->engine->call_timer)) {
+        call_queue_run(activity->engine);
+    }
+}
+
+static void on_due(struct timer *timer);
+
+static void arm(struct activity *activity)
+{
+    int64_t delay = activity->want.due_ms - loop_wall_ms(activity->engine->loop);
+
+    delay = delay < 0 ? 0 : delay > TIMER_MS_MAX ? TIMER_MS_MAX : delay;
+    timer_start(activity->engine->loop, &activity->timer, delay, on_due);
+}
+
+static void on_due(struct timer *timer)
+{
+    struct activity *activity = container_of(timer, struct activity, timer);
+
+    if (activity->want.due_ms > loop_wall_ms(activity->engine->loop)) {
+        arm(activity); /* a long wait, or a wall clock that was set back: never early */
+    } else if (activity->want.type == WANT_PROBE) {
+        queue_call(activity);
+    } else {
+        report_timer(activity);
+    }
+}
+
+/* A call whose intent is durable, made by an engine that is gone: nobody knows what came of it. */
+static void report_interrupted(struct activity *activity)
+{
+    activity->mail.input = (struct saga_input){.type = SAGA_INPUT_SETTLED, .settled = {
+        .step = activity->want.step, .direction = activity->want.direction, .attempt = activity->want.number,
+        .outcome = {.kind = OUTCOME_UNKNOWN, .error = SLICE("interrupted"), .detail = SLICE("the engine that made this call ended before the answer was logged")}}};
+    activity_report(activity);
+}
+
+static void begin(struct live *live, const struct want *want, bool interrupted, struct list_link *before)
+{
+    struct activity *activity = memory_alloc(sizeof(*activity));
+
+    activity->engine = live->engine;
+    activity->live = live;
+    activity->want = *want;
+    arena_init(&activity->arena, ACTIVITY_BLOCK_BYTES);
+    /* Kept in the order of wants. */
+    activity->link.next = before;
+    activity->link.prev = before->prev;
+    before->prev->next = &activity->link;
+    before->prev = &activity->link;
+    live->activities.count++;
+    switch (want->type) {
+    case WANT_CALL:
+        if (interrupted) {
+            report_interrupted(activity);
+        } else {
+            queue_call(activity);
+        }
+        break;
+    case WANT_PROBE:
+    case WANT_TIMER:
+        if (want->due_ms <= loop_wall_ms(live->engine->loop) && want->type == WANT_TIMER) {
+            report_timer(activity);
+        } else {
+            arm(activity);
+        }
+        break;
+    case WANT_EVALUATE:
+        begin_evaluation(activity);
+        break;
+    }
+}
+
+/* Not wanted any more. A call under way is asked to settle soon; what it says is still heard, as late evidence. */
+static void cancel(struct activity *activity)
+{
+    switch (activity->state) {
+    case ACTIVITY_WAITING:
+        activity_end(activity);
+        break;
+    case ACTIVITY_CALLING:
+        dispatch_cancel(activity);
+        break;
+    case ACTIVITY_RENDERING:
+        activity->cancelled = true;
+        break;
+    case ACTIVITY_JUDGING:
+    case ACTIVITY_REPORTING:
+        break;
+    }
+}
+
+void activities_reconcile(struct live *live)
+{
+    struct arena arena;
+    struct wants wants = {0};
+    bool interrupted = live->interrupted, busy = live->busy;
+
+    live->interrupted = false;
+    live->busy = true; /* nothing that starts here may begin a turn underneath us */
+    arena_init(&arena, 1024);
+    saga_wants(&live->saga, &arena, &wants);
+    struct list_link *link = live->activities.head.next;
+    size_t i = 0;
+
+    while (i < wants.count || link != &live->activities.head) {
+        struct activity *activity = link == &live->activities.head ? NULL : container_of(link, struct activity, link);
+        int order = !activity ? -1 : i == wants.count ? 1 : want_compare(&wants.items[i], &activity->want);
+
+        if (order < 0) {
+            begin(live, &wants.items[i++], interrupted, link);
+        } else {
+            link = link->next;
+            if (order > 0) {
+                cancel(activity);
+            } else {
+                i++;
+            }
+        }
+    }
+    arena_fini(&arena);
+    live->busy = busy;
+}
+
+void activities_detach(struct live *live)
+{
+    struct list_link *link;
+
+    while ((link = list_pop(&live->activities)) != NULL) {
+        struct activity *activity = container_of(link, struct activity, link);
+
+        activity->live = NULL;
+        cancel(activity);
+    }
+}
+
+static void on_call_timer(struct timer *timer)
+{
+    call_queue_run(container_of(timer, struct engine, call_timer));
+}
+
+void call_queue_run(struct engine *engine)
+{
+    struct list_link *link = list_first(&engine->call_queue);
+
+    if (engine->draining) {
+        return; /* the next owner makes these calls */
+    }
+    while (link && engine->calls_under_way < engine->options.calls_max) {
+        struct activity *activity = container_of(link, struct activity, queue_link);
+        bool exec = slice_is(saga_tool(&activity->live->saga, activity->want.step, activity->want.direction)->adapter, "exec");
+
+        link = list_after(&engine->call_queue, link);
+        if (exec && engine->execs_under_way >= engine->options.exec_max) {
+            continue;
+        }
+        if (!lease_allows_send(engine->leases, activity->live->shard->number)) {
+            /* The lease is about to end or the database is away: wait for the renewal, or for the shard to be dropped. */
+            if (!timer_running(&engine->call_timer)) {
+                timer_start(engine->loop, &engine->call_timer, 50, on_call_timer);
+            }
+            continue;
+        }
+        list_remove(&engine->call_queue, &activity->queue_link);
+        dispatch_begin(activity);
+        link = list_first(&engine->call_queue); /* a call that ended at once may have changed what waits */
+    }
+}

@@ -1,0 +1,396 @@
+/*
+ * Operation -> adapter call -> outcome. Renders the tool's settings, hands the call to its adapter, and judges the answer by
+ * the tool's own conditions; then the result, and the arguments of the compensator, are rendered, so that the log holds
+ * all that an undo will need.
+ */
+#include <stdio.h>
+
+#include "run/engine_state.h"
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/metric.h"
+
+static bool is_probe(const struct activity *activity)
+{
+    return activity->want.type == WANT_PROBE;
+}
+
+static const struct operation *operation_of(const struct activity *activity)
+{
+    const struct step *step = &activity->live->saga.steps[activity->want.step];
+
+    return activity->want.direction == DIRECTION_UNDO ? &step->undo : &step->forward;
+}
+
+struct tool_health *tool_health_of(struct engine *engine, struct slice namespace, struct slice name)
+{
+    char key[256];
+    int len = snprintf(key, sizeof(key), "%.*s\n%.*s", SLICE_ARG(namespace), SLICE_ARG(name));
+
+    if (len <= 0 || (size_t)len >= sizeof(key)) {
+        len = (int)sizeof(key) - 1;
+    }
+    struct tool_health *health = map_find(&engine->tool_health, key, (size_t)len);
+
+    if (!health) {
+        struct slice kept = arena_slice(&engine->arena, (struct slice){key, (size_t)len});
+
+        health = arena_alloc(&engine->arena, sizeof(*health));
+        health->namespace = arena_slice(&engine->arena, namespace);
+        health->name = arena_slice(&engine->arena, name);
+        map_put(&engine->tool_health, kept.ptr, kept.len, health);
+    }
+    return health;
+}
+
+static void count_outcome(struct activity *activity)
+{
+    struct tool_health *health = activity->live ? tool_health_of(activity->engine, activity->live->saga.namespace, activity->tool->name) : NULL;
+
+    switch (activity->outcome.kind) {
+    case OUTCOME_COMPLETED:
+        if (health) {
+            health->completed++;
+        }
+        break;
+    case OUTCOME_UNKNOWN:
+        metric_add(METRIC_CALLS_UNKNOWN, 1);
+        if (health) {
+            health->unknown++;
+        }
+        break;
+    case OUTCOME_FAILED:
+    case OUTCOME_RETRY:
+        metric_add(METRIC_CALLS_FAILED, 1);
+        if (health) {
+            health->failed++;
+        }
+        break;
+    case OUTCOME_RUNNING:
+    case OUTCOME_ABSENT:
+    case OUTCOME_KIND_COUNT:
+        break;
+    }
+}
+
+static void report(struct activity *activity, struct slice undo_args, struct slice undo_error)
+{
+    if (!is_probe(activity)) {
+        count_outcome(activity);
+    }
+    activity->mail.input = (struct saga_input){.type = is_probe(activity) ? SAGA_INPUT_PROBED : SAGA_INPUT_SETTLED, .settled = {
+        .step = activity->want.step, .direction = activity->want.direction, .attempt = activity->want.number, .outcome = activity->outcome,
+        .undo_args = undo_args, .undo_error = undo_error}};
+    activity_report(activity);
+}
+
+static struct slice sentence(struct arena *arena, const char *about, const struct err *err)
+{
+    return arena_printf(arena, "%s: %s%s%s", about, err->message, err->detail[0] ? ": " : "", err->detail);
+}
+
+/* --- the arguments of the compensator, as soon as the forward operation is known to have happened --- */
+
+static void on_undo_args(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+    struct eval_item *item = &eval->items[0];
+
+    if (item->code == ERR_OK) {
+        report(activity, item->value.ptr ? item->value : SLICE("{}"), SLICE_NONE);
+    } else {
+        report(activity, SLICE_NONE, sentence(&activity->arena, "the compensator's arguments", &item->err));
+    }
+}
+
+static void render_undo_args(struct activity *activity)
+{
+    struct eval *eval = &activity->eval;
+
+    if (activity->outcome.kind != OUTCOME_COMPLETED || activity->want.direction != DIRECTION_DO || !activity->compensator->is_set) {
+        report(activity, SLICE_NONE, SLICE_NONE);
+        return;
+    }
+    if (!template_is_set(&activity->compensator->with)) {
+        report(activity, SLICE("{}"), SLICE_NONE);
+        return;
+    }
+    *eval = (struct eval){.count = 1, .context = activity->context, .arena = &activity->arena, .done = on_undo_args};
+    eval->items[0].template = &activity->compensator->with;
+    eval->context.result = activity->outcome.result.ptr ? activity->outcome.result : SLICE("null");
+    eval->context.response = SLICE_NONE;
+    if (eval_start(activity->engine->loop, eval)) {
+        on_undo_args(eval);
+    }
+}
+
+/* --- the result --- */
+
+static void on_result(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+    struct eval_item *item = &eval->items[0];
+
+    if (item->code == ERR_OK && item->value.len <= activity->engine->options.payload_bytes_max) {
+        activity->outcome.result = item->value;
+        render_undo_args(activity);
+        return;
+    }
+    /* It happened, and what is to be kept of it cannot be had: an undo that needs the result must not run on a guess. */
+    activity->outcome.result = SLICE_NONE;
+    activity->outcome.detail = item->code == ERR_OK ? SLICE("the result is larger than allowed") : sentence(&activity->arena, "the result", &item->err);
+    report(activity, SLICE_NONE, activity->want.direction == DIRECTION_DO && activity->compensator->is_set ? activity->outcome.detail : SLICE_NONE);
+}
+
+static void render_result(struct activity *activity)
+{
+    const struct template *template = is_probe(activity) ? &activity->tool->probe.result : &activity->tool->result;
+    struct eval *eval = &activity->eval;
+
+    if (activity->outcome.kind != OUTCOME_COMPLETED) {
+        report(activity, SLICE_NONE, SLICE_NONE);
+        return;
+    }
+    if (!template_is_set(template)) {
+        if (activity->outcome.result.len > activity->engine->options.payload_bytes_max) {
+            activity->outcome.result = SLICE_NONE;
+            activity->outcome.detail = SLICE("the result is larger than allowed");
+        }
+        render_undo_args(activity);
+        return;
+    }
+    *eval = (struct eval){.count = 1, .context = activity->context, .arena = &activity->arena, .done = on_result};
+    eval->items[0].template = template;
+    eval->context.response = activity->response;
+    if (eval_start(activity->engine->loop, eval)) {
+        on_result(eval);
+    }
+}
+
+/* --- what the answer means --- */
+
+struct rule {
+    enum outcome_kind kind;
+    const struct template *condition;
+};
+
+static size_t rules_of(const struct activity *activity, struct rule out[4])
+{
+    if (is_probe(activity)) {
+        const struct outcome_rules *rules = &activity->tool->probe.outcome;
+
+        out[0] = (struct rule){OUTCOME_COMPLETED, &rules->completed};
+        out[1] = (struct rule){OUTCOME_ABSENT, &rules->absent};
+        out[2] = (struct rule){OUTCOME_RUNNING, &rules->running};
+        return 3;
+    }
+    const struct outcome_rules *rules = &activity->tool->outcome;
+
+    out[0] = (struct rule){OUTCOME_COMPLETED, &rules->completed};
+    out[1] = (struct rule){OUTCOME_RUNNING, &rules->running};
+    out[2] = (struct rule){OUTCOME_RETRY, &rules->retry};
+    out[3] = (struct rule){OUTCOME_FAILED, &rules->no_effect};
+    return 4;
+}
+
+/* In the order of the rules: the tool's own condition where it has one, else the adapter's default. None: nobody knows. */
+static void on_judged(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+    struct rule rules[4];
+    size_t count = rules_of(activity, rules);
+    enum outcome_kind given = activity->outcome.kind, found = OUTCOME_UNKNOWN;
+    struct slice why = SLICE_NONE;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!template_is_set(rules[i].condition)) {
+            if (rules[i].kind == given) {
+                found = given;
+                break;
+            }
+            continue;
+        }
+        if (eval->items[i].code != ERR_OK) {
+            /* A condition that cannot be told could have been true: whatever a later one says would be a guess. */
+            why = sentence(&activity->arena, "a condition of `outcome`", &eval->items[i].err);
+            break;
+        }
+        if (expression_true(eval->items[i].value)) {
+            found = rules[i].kind;
+            break;
+        }
+    }
+    if (found != given) {
+        activity->outcome.unsent = false;
+        if (found == OUTCOME_UNKNOWN || !activity->outcome.error.ptr) {
+            activity->outcome.error = found == OUTCOME_UNKNOWN ? SLICE("outcome") : SLICE("outcome-rule");
+            activity->outcome.detail = why.ptr ? why : arena_printf(&activity->arena, "by the tool's `outcome`, the answer means %s", outcome_name(found));
+        }
+    }
+    activity->outcome.kind = found;
+    if (found == OUTCOME_RUNNING && !activity->tool->has_probe) {
+        activity->outcome.kind = OUTCOME_COMPLETED; /* accepted is all that will ever be heard of it */
+    }
+    render_result(activity);
+}
+
+static void judge(struct activity *activity)
+{
+    struct eval *eval = &activity->eval;
+    struct rule rules[4];
+
+    activity->state = ACTIVITY_JUDGING;
+    if (!activity->response.ptr) {
+        if (activity->outcome.kind == OUTCOME_COMPLETED) {
+            render_undo_args(activity);
+        } else {
+            report(activity, SLICE_NONE, SLICE_NONE); /* no complete answer: there is nothing to judge */
+        }
+        return;
+    }
+    *eval = (struct eval){.context = activity->context, .arena = &activity->arena, .done = on_judged};
+    eval->count = rules_of(activity, rules);
+    for (size_t i = 0; i < eval->count; i++) {
+        eval->items[i].template = rules[i].condition;
+    }
+    eval->context.response = activity->response;
+    if (eval_start(activity->engine->loop, eval)) {
+        on_judged(eval);
+    }
+}
+
+/* --- the call --- */
+
+static void place_given_back(struct activity *activity)
+{
+    struct engine *engine = activity->engine;
+
+    engine->calls_under_way--;
+    engine->execs_under_way -= slice_is(activity->tool->adapter, "exec");
+    gauge_set(GAUGE_CALLS_IN_FLIGHT, engine->calls_under_way);
+}
+
+static void on_settled(struct call *call)
+{
+    /* A call's arena is its activity's, embedded in it. */
+    struct activity *activity = container_of(call->arena, struct activity, arena);
+    struct engine *engine = activity->engine;
+
+    histogram_observe_us(HISTOGRAM_CALL, loop_boot_us(engine->loop) - activity->started_us);
+    activity->outcome = call->outcome;
+    activity->response = call->response;
+    place_given_back(activity);
+    judge(activity);
+    call_queue_run(engine);
+    engine_check_drained(engine);
+}
+
+/* Not a byte left: the definition, a secret or the arguments would not go together. */
+static void report_unsent(struct activity *activity, enum outcome_kind kind, struct slice error, struct slice detail)
+{
+    activity->outcome = (struct outcome){.kind = kind, .unsent = true, .error = error, .detail = detail};
+    place_given_back(activity);
+    report(activity, SLICE_NONE, SLICE_NONE);
+    engine_check_drained(activity->engine);
+}
+
+static void on_settings(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+    struct engine *engine = activity->engine;
+    struct eval_item *item = &eval->items[0];
+    const struct tool *tool = activity->tool;
+
+    if (!activity->live || activity->cancelled) {
+        report_unsent(activity, OUTCOME_RETRY, SLICE("cancelled"), SLICE("the call was not wanted any more"));
+        return;
+    }
+    if (item->code != ERR_OK) {
+        report_unsent(activity, is_probe(activity) ? OUTCOME_UNKNOWN : OUTCOME_FAILED, SLICE("settings"),
+                      sentence(&activity->arena, "the tool's settings", &item->err));
+        return;
+    }
+    if (!lease_allows_send(engine->leases, activity->live->shard->number)) {
+        report_unsent(activity, OUTCOME_RETRY, SLICE("lease"), SLICE("the lease of this shard was about to end"));
+        return;
+    }
+    const struct adapter *adapter = adapter_find(is_probe(activity) ? tool->probe.adapter : tool->adapter);
+
+    CHECK(adapter);
+    struct call *call = arena_alloc(&activity->arena, adapter->call_size);
+
+    call->adapter = adapter;
+    call->host = &engine->host;
+    call->arena = &activity->arena;
+    call->settings = item->value;
+    call->args = activity->args;
+    call->key = activity->key;
+    call->key_place = is_probe(activity) ? KEY_PLACE_DEFAULT : tool->key_place;
+    call->key_name = is_probe(activity) ? SLICE_NONE : tool->key_name;
+    call->send_key = !is_probe(activity) && tool->effect != EFFECT_READ;
+    call->repeatable = is_probe(activity) || tool->effect == EFFECT_READ || tool->effect == EFFECT_IDEMPOTENT || tool->effect == EFFECT_KEYED;
+    call->timeout_ms = is_probe(activity) ? tool->probe.timeout_ms
+                       : activity->want.direction == DIRECTION_UNDO ? tool->timeout_ms
+                       : activity->live->saga.definition->steps[activity->want.step].timeout_ms;
+    call->attempt = (int)activity->want.number;
+    call->settled = on_settled;
+    activity->call = call;
+    activity->state = ACTIVITY_CALLING;
+    activity->started_us = loop_boot_us(engine->loop);
+    adapter->begin(call);
+}
+
+void dispatch_begin(struct activity *activity)
+{
+    struct engine *engine = activity->engine;
+    const struct saga *saga = &activity->live->saga;
+    const struct operation *operation = operation_of(activity);
+    char key[UUID_TEXT_BYTES];
+    struct eval *eval = &activity->eval;
+
+    activity->tool = saga_tool(saga, activity->want.step, activity->want.direction);
+    activity->compensator = &saga->definition->steps[activity->want.step].compensate;
+    activity->args = arena_slice(&activity->arena, operation->args);
+    uuid_text(&operation->key.uuid, key);
+    activity->key = arena_slice(&activity->arena, slice_of(key));
+    activity->context = saga_expression_context(saga, &activity->arena);
+    /* The context outlives this turn; what it shows of the saga may be folded meanwhile, so keep copies. */
+    activity->context.input = arena_slice(&activity->arena, activity->context.input);
+    struct expression_step *steps = arena_dup(&activity->arena, activity->context.steps, activity->context.step_count * sizeof(*steps));
+
+    for (size_t i = 0; i < activity->context.step_count; i++) {
+        steps[i].result = arena_slice(&activity->arena, steps[i].result);
+    }
+    activity->context.steps = steps;
+    activity->context.args = activity->args;
+    activity->context.key = activity->key;
+    activity->context.attempt = is_probe(activity) ? (int)operation->attempts : (int)activity->want.number;
+    engine->calls_under_way++;
+    engine->execs_under_way += slice_is(activity->tool->adapter, "exec");
+    gauge_set(GAUGE_CALLS_IN_FLIGHT, engine->calls_under_way);
+    if (is_probe(activity)) {
+        metric_add(METRIC_PROBES, 1);
+    } else {
+        struct tool_health *health = tool_health_of(engine, saga->namespace, activity->tool->name);
+
+        metric_add(METRIC_CALLS, 1);
+        metric_add(METRIC_RETRIES, activity->want.number > 1);
+        health->calls++;
+        health->retries += activity->want.number > 1;
+    }
+    activity->state = ACTIVITY_RENDERING;
+    *eval = (struct eval){.count = 1, .context = activity->context, .arena = &activity->arena, .secrets = &engine->secrets, .done = on_settings};
+    eval->items[0].template = is_probe(activity) ? &activity->tool->probe.settings : &activity->tool->settings;
+    if (eval_start(engine->loop, eval)) {
+        on_settings(eval);
+    }
+}
+
+void dispatch_cancel(struct activity *activity)
+{
+    if (!activity->cancelled && activity->call->adapter->cancel) {
+        activity->cancelled = true;
+        activity->call->adapter->cancel(activity->call);
+    }
+}

@@ -1,0 +1,276 @@
+/* The engine as a whole: start, being ready, drain, end. */
+#include "run/engine_state.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "io/http_client.h"
+
+#define CONNECTIONS_PER_HOST 64
+
+
+static void load_definitions(struct engine *engine);
+
+static void start_leases(struct engine *engine)
+{
+    if (engine->leases || engine->draining) {
+        return;
+    }
+    struct lease_options options = {.ttl_ms = engine->options.lease_ms, .margin_ms = engine->options.lease_ms / 5,
+                                    .engine_name = engine->options.engine_name, .on_gained = shard_gained, .on_lost = shard_lost,
+                                    .oldest_unfinished_ms = shard_oldest_unfinished_ms, .context = engine};
+
+    engine->leases = leases_start(engine->store, &options);
+}
+
+static void on_definitions(struct store_read *read)
+{
+    struct engine *engine = read->context;
+
+    engine->definitions_loading = false;
+    if (read->code == ERR_OK) {
+        for (size_t i = 0; i < engine->load_definitions.count; i++) {
+            definitions_add(engine->definitions, &engine->load_definitions.rows[i]);
+        }
+        engine->definitions_loaded = true;
+        start_leases(engine);
+    } else {
+        log_warn("definitions_unread", LOG_ERR(&read->err));
+    }
+    arena_reset(&engine->load_arena);
+    if (engine->definitions_stale || (read->code != ERR_OK && engine->database_ready)) {
+        engine->definitions_stale = false;
+        load_definitions(engine);
+    }
+    engine_check_ready(engine);
+}
+
+static void load_definitions(struct engine *engine)
+{
+    if (engine->definitions_loading) {
+        engine->definitions_stale = true;
+        return;
+    }
+    engine->definitions_loading = true;
+    engine->load_definitions = (struct load_definitions){.read = {.arena = &engine->load_arena, .done = on_definitions, .context = engine}};
+    store_load_definitions(engine->store, &engine->load_definitions);
+}
+
+static void on_definitions_changed(void *context)
+{
+    load_definitions(context);
+}
+
+static void on_store_ready(struct store *store, void *context)
+{
+    struct engine *engine = context;
+    bool first = !engine->definitions_loaded;
+
+    engine->database_ready = true;
+    engine->reason = (struct err){0};
+    log_info("database_ready");
+    if (first && !engine->definitions_loading) {
+        store_watch_definitions(store, on_definitions_changed, engine);
+        store_inbox_watch(store, UINT64_MAX, inbox_rows, engine);
+    }
+    load_definitions(engine);
+    call_queue_run(engine);
+}
+
+static void on_store_away(struct store *store, const struct err *err, void *context)
+{
+    struct engine *engine = context;
+
+    (void)store;
+    if (engine->database_ready || engine->reason.code == ERR_OK) {
+        log_warn("database_away", LOG_ERR(err));
+    }
+    engine->database_ready = false;
+    engine->reason = *err;
+}
+
+static void on_store_refused(struct store *store, const struct err *err, void *context)
+{
+    struct engine *engine = context;
+
+    (void)store;
+    engine->refused = true;
+    engine->database_ready = false;
+    engine->reason = *err;
+    if (engine->options.on_refused) {
+        engine->options.on_refused(engine, err, engine->options.context);
+    }
+}
+
+void engine_check_ready(struct engine *engine)
+{
+    struct engine_health health;
+
+    engine_health(engine, &health);
+    if (health.database && health.leases && health.loaded && !engine->ready_told) {
+        engine->ready_told = true;
+        log_info("ready", LOG_I64("shards", shards_owned(engine)), LOG_I64("sagas", engine->sagas.count));
+        if (engine->options.on_ready) {
+            engine->options.on_ready(engine, engine->options.context);
+        }
+    }
+}
+
+void engine_health(const struct engine *engine, struct engine_health *out)
+{
+    uint32_t owned = 0, loading = 0;
+
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        owned += engine->shards[i].state == SHARD_OWNED;
+        loading += engine->shards[i].state == SHARD_LOADING;
+    }
+    *out = (struct engine_health){.alive = true, .database = engine->database_ready, .schema = engine->definitions_loaded && !engine->refused,
+                                  .leases = owned > 0, .loaded = owned > 0 && loading == 0 && engine->definitions_loaded,
+                                  .draining = engine->draining, .err = engine->reason};
+}
+
+struct engine *engine_start(struct loop *loop, const struct engine_options *given)
+{
+    struct engine *engine = memory_alloc(sizeof(*engine));
+    struct engine_options *options = &engine->options;
+    struct err err = {0};
+
+    engine->loop = loop;
+    *options = *given;
+    options->lease_ms = given->lease_ms ? given->lease_ms : 10000;
+    options->writers = given->writers ? given->writers : 2;
+    options->readers = given->readers ? given->readers : 2;
+    options->sagas_max = given->sagas_max ? given->sagas_max : 100000;
+    options->payload_bytes_max = given->payload_bytes_max ? given->payload_bytes_max : 262144;
+    options->response_bytes_max = given->response_bytes_max ? given->response_bytes_max : 1 << 20;
+    options->calls_max = given->calls_max ? given->calls_max : 256;
+    options->exec_max = given->exec_max ? given->exec_max : 16;
+    arena_init(&engine->arena, 16384);
+    arena_init(&engine->load_arena, 16384);
+    options->dsn = arena_text(&engine->arena, given->dsn ? slice_of(given->dsn) : SLICE(""));
+    options->engine_name = arena_text(&engine->arena, given->engine_name ? slice_of(given->engine_name) : SLICE("sagad"));
+    if (secrets_load(&engine->secrets, given->secrets_file, &err) != ERR_OK) {
+        /* Told by the caller's on_refused once the loop runs would be late: nothing has been started yet. */
+        err_print(&err, "sagad");
+        secrets_fini(&engine->secrets);
+        arena_fini(&engine->arena);
+        free(engine);
+        return NULL;
+    }
+    map_init(&engine->sagas);
+    map_init(&engine->tool_health);
+    list_init(&engine->watches);
+    list_init(&engine->call_queue);
+    list_init(&engine->idle_turns);
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        engine->shards[i] = (struct shard){.engine = engine, .number = i};
+        list_init(&engine->shards[i].sagas);
+    }
+    engine->definitions = definitions_new();
+    engine->http = http_client_new(loop, options->calls_max, CONNECTIONS_PER_HOST);
+    engine->host = (struct adapter_host){.loop = loop, .http = engine->http, .response_bytes_max = options->response_bytes_max};
+    struct store_options store_options = {.dsn = options->dsn, .writers = options->writers, .readers = options->readers, .batch_max = 500,
+                                          .second_batch_min = 200, .risk_losing_acknowledged_work = options->risk_losing_acknowledged_work,
+                                          .on_ready = on_store_ready, .on_away = on_store_away, .on_refused = on_store_refused, .context = engine};
+
+    engine->store = store_open(loop, &store_options);
+    return engine;
+}
+
+/* --- the end --- */
+
+static void on_store_closed(void *context)
+{
+    struct engine *engine = context;
+
+    engine->store = NULL;
+    engine->drained(engine->drained_context);
+}
+
+/* Calls that were cancelled still settle: their memory and sockets are ours until then. */
+static void close_when_quiet(struct engine *engine)
+{
+    if (engine->leases_released && engine->calls_under_way == 0 && !engine->store_closing) {
+        engine->store_closing = true;
+        store_close(engine->store, on_store_closed, engine);
+    }
+}
+
+static void on_leases_released(void *context)
+{
+    struct engine *engine = context;
+
+    engine->leases = NULL;
+    engine->leases_released = true;
+    close_when_quiet(engine);
+}
+
+static void give_up_leases(struct engine *engine)
+{
+    if (engine->leases_releasing) {
+        return;
+    }
+    engine->leases_releasing = true;
+    timer_stop(engine->loop, &engine->drain_timer);
+    timer_stop(engine->loop, &engine->call_timer);
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        shard_lost(i, engine->shards[i].epoch, engine);
+    }
+    if (engine->leases) {
+        leases_release(engine->leases, on_leases_released, engine);
+    } else {
+        on_leases_released(engine);
+    }
+}
+
+static void on_patience_over(struct timer *timer)
+{
+    give_up_leases(container_of(timer, struct engine, drain_timer));
+}
+
+void engine_check_drained(struct engine *engine)
+{
+    close_when_quiet(engine);
+    if (!engine->leases_releasing && engine->draining && engine->calls_under_way == 0 && engine->turns_under_way == 0) {
+        /* From the timer, never from inside a turn. */
+        timer_start(engine->loop, &engine->drain_timer, 0, on_patience_over);
+    }
+}
+
+void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void *context), void *context)
+{
+    engine->draining = true;
+    engine->drained = done;
+    engine->drained_context = context;
+    timer_start(engine->loop, &engine->drain_timer, patience_ms, on_patience_over);
+    engine_check_drained(engine);
+}
+
+void engine_free(struct engine *engine)
+{
+    if (!engine) {
+        return;
+    }
+    turns_free(engine);
+    http_client_free(engine->http);
+    definitions_free(engine->definitions);
+    secrets_fini(&engine->secrets);
+    map_fini(&engine->sagas);
+    map_fini(&engine->tool_health);
+    arena_fini(&engine->load_arena);
+    arena_fini(&engine->arena);
+    free(engine);
+}
+
+void engine_watch_add(struct engine *engine, struct engine_watch *watch)
+{
+    list_push(&engine->watches, &watch->link);
+}
+
+void engine_watch_remove(struct engine *engine, struct engine_watch *watch)
+{
+    if (list_linked(&watch->link)) {
+        list_remove(&engine->watches, &watch->link);
+    }
+}

@@ -1,0 +1,72 @@
+/*
+ * A saga read back from its log: start record, definition, then every record checked and applied. The same functions as
+ * when it ran; there is no other recovery.
+ */
+#include "run/engine_state.h"
+
+#include "base/json.h"
+
+static enum err_code apply_turn(struct saga *saga, const struct stored_turn *turn, struct arena *arena, struct err *err)
+{
+    struct json_walk walk = json_walk(turn->payload);
+    struct slice text;
+    uint64_t seq = turn->first_seq;
+
+    while (json_next_element(&walk, &text)) {
+        struct record record = {0};
+        enum err_code code = record_read(text, saga->definition, arena, &record, err);
+
+        if (code == ERR_OK) {
+            record.seq = seq++;
+            record.at_ms = turn->at_ms;
+            if (!record_check(saga, &record, err)) {
+                code = ERR_CORRUPT;
+            }
+        }
+        if (code != ERR_OK) {
+            err->code = ERR_CORRUPT;
+            (void)err_context(err, "record %llu", (unsigned long long)(saga->seq + 1));
+            return ERR_CORRUPT;
+        }
+        saga_apply(saga, &record);
+    }
+    return ERR_OK;
+}
+
+enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id, struct slice namespace,
+                        const struct stored_turn *turns, size_t count, struct err *err)
+{
+    struct arena scratch;
+    struct record start = {0};
+    struct slice first;
+    enum err_code code = ERR_OK;
+
+    arena_init(&scratch, 4096);
+    if (count == 0 || turns[0].first_seq != 1 || !(first = json_element(turns[0].payload, 0)).ptr) {
+        code = err_set(err, ERR_CORRUPT, "the log of this saga has no beginning");
+    } else {
+        code = record_read_start(first, &scratch, &start, err);
+    }
+    if (code == ERR_OK) {
+        const struct definition *definition = definitions_pinned(engine->definitions, namespace, start.saga_name, start.version, start.tools, err);
+
+        if (!definition) {
+            code = ERR_CORRUPT;
+        } else {
+            saga_init(saga, arena, id, definition);
+        }
+    }
+    for (size_t i = 0; i < count && code == ERR_OK; i++) {
+        code = apply_turn(saga, &turns[i], &scratch, err);
+    }
+    arena_fini(&scratch);
+    return code;
+}
+
+struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count,
+                        struct arena *arena, struct err *err)
+{
+    struct saga *saga = arena_alloc(arena, sizeof(*saga));
+
+    return fold_into(engine, saga, arena, id, namespace, turns, count, err) == ERR_OK ? saga : NULL;
+}

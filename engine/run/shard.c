@@ -1,0 +1,149 @@
+/* The shards this engine owns: load their unfinished sagas when they are gained, drop them when they are lost. */
+#include <stdlib.h>
+
+#include "run/engine_state.h"
+
+#include "base/log.h"
+#include "base/metric.h"
+
+/* A saga whose log does not make sense is left alone and told of; the others go on. */
+static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count)
+{
+    struct shard *shard = load->context;
+    struct engine *engine = shard->engine;
+    struct arena scratch;
+    struct err err = {0};
+
+    if (shard->load_stale || live_find(engine, id)) {
+        return;
+    }
+    arena_init(&scratch, 1024);
+    struct saga *folded = fold_turns(engine, id, namespace, turns, count, &scratch, &err);
+
+    if (!folded) {
+        log_error("saga_unreadable", LOG_UUID("saga", &id.uuid), LOG_ERR(&err));
+    } else if (folded->phase != PHASE_ENDED) {
+        struct live *live = live_new(engine, shard, id, folded->definition);
+
+        if (fold_into(engine, &live->saga, &live->arena, id, namespace, turns, count, &err) != ERR_OK) {
+            UNREACHABLE(); /* it was folded a moment ago */
+        }
+        live->interrupted = true;
+        if (live->saga.escalation.number / SHARD_COUNT > shard->escalation_counter) {
+            shard->escalation_counter = live->saga.escalation.number / SHARD_COUNT;
+        }
+    }
+    arena_fini(&scratch);
+}
+
+static void shard_begin_load(struct shard *shard);
+
+static void on_loaded(struct shard_load *load)
+{
+    struct shard *shard = load->context;
+    struct engine *engine = shard->engine;
+
+    shard->load_running = false;
+    if (shard->load_stale) {
+        shard->load_stale = false;
+        if (shard->state == SHARD_LOADING) {
+            shard_begin_load(shard); /* lost and gained again meanwhile */
+        }
+        return;
+    }
+    if (load->code != ERR_OK) {
+        log_warn("shard_load_failed", LOG_I64("shard", shard->number), LOG_ERR(&load->err));
+        shard_begin_load(shard); /* the store waits until the database is back */
+        return;
+    }
+    if (load->escalation_number_max / SHARD_COUNT > shard->escalation_counter) {
+        shard->escalation_counter = load->escalation_number_max / SHARD_COUNT;
+    }
+    shard->state = SHARD_OWNED;
+    gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
+    /* All are known before the first goes on. */
+    struct list_link *link = list_first(&shard->sagas);
+
+    while (link) {
+        struct live *live = container_of(link, struct live, link);
+
+        link = list_after(&shard->sagas, link); /* reconciling only starts things: a turn ends later, never here */
+        if (live->interrupted) {
+            activities_reconcile(live);
+            live_advance(live);
+        }
+    }
+    engine_check_ready(engine);
+}
+
+static void shard_begin_load(struct shard *shard)
+{
+    shard->load_running = true;
+    shard->load = (struct shard_load){.shard = shard->number, .on_saga = on_loaded_saga, .done = on_loaded, .context = shard};
+    store_load_shard(shard->engine->store, &shard->load);
+}
+
+void shard_gained(uint32_t number, int64_t epoch, void *context)
+{
+    struct engine *engine = context;
+    struct shard *shard = &engine->shards[number];
+
+    shard->state = SHARD_LOADING;
+    shard->epoch = epoch;
+    if (!shard->load_running) {
+        shard_begin_load(shard);
+    }
+}
+
+void shard_lost(uint32_t number, int64_t epoch, void *context)
+{
+    struct engine *engine = context;
+    struct shard *shard = &engine->shards[number];
+
+    if (shard->state == SHARD_NONE || shard->epoch != epoch) {
+        return;
+    }
+    shard->state = SHARD_NONE;
+    shard->load_stale = shard->load_running;
+    metric_add(METRIC_LEASES_LOST, 1);
+    gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
+    struct list_link *link;
+
+    while ((link = list_first(&shard->sagas)) != NULL) {
+        live_drop(container_of(link, struct live, link));
+    }
+}
+
+int64_t shard_oldest_unfinished_ms(uint32_t number, void *context)
+{
+    struct engine *engine = context;
+    const struct shard *shard = &engine->shards[number];
+    const struct list_link *link = list_first(&shard->sagas);
+
+    if (shard->state != SHARD_OWNED) {
+        return 0; /* not known yet: the mark must not move */
+    }
+    if (!link) {
+        return loop_wall_ms(engine->loop);
+    }
+    int64_t oldest = INT64_MAX;
+
+
+    for (; link; link = list_after(&shard->sagas, link)) {
+        const struct live *live = container_of(link, struct live, link);
+        int64_t made = uuid_v7_ms(&live->saga.id.uuid);
+
+        oldest = made < oldest ? made : oldest;
+    }
+    return oldest;
+}
+
+uint32_t shards_owned(const struct engine *engine)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        count += engine->shards[i].state == SHARD_OWNED;
+    }
+    return count;
+}

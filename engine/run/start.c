@@ -1,0 +1,133 @@
+/* Starting a saga: check the input, choose the shard, make the first turn durable. */
+#include "run/work.h"
+
+#include "base/canon.h"
+#include "base/json.h"
+#include "base/metric.h"
+
+#define ID_BYTES_MAX 256
+
+static struct digest business_digest_of(struct slice namespace, struct slice saga_name, struct slice business_id)
+{
+    struct slice fields[] = {namespace, saga_name, business_id};
+
+    return digest_fields("business", fields, COUNT_OF(fields));
+}
+
+/* A business id's shard comes from the business id, so that every engine finds it; any owned shard does for the others. */
+static uint32_t choose_shard(struct engine *engine, const struct work *work)
+{
+    const struct saga_input *input = &work->mail.input;
+
+    if (input->start.business_id.ptr) {
+        struct digest digest = business_digest_of(work->namespace, work->definition->name, input->start.business_id);
+
+        return digest.bytes[31] % SHARD_COUNT;
+    }
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        uint32_t shard = engine->next_shard++ % SHARD_COUNT;
+
+        if (engine->shards[shard].state == SHARD_OWNED) {
+            return shard;
+        }
+    }
+    return engine->next_shard % SHARD_COUNT;
+}
+
+static void on_started(struct mail *mail, enum err_code code, const struct err *err)
+{
+    struct work *work = container_of(mail, struct work, mail);
+    const struct live *live = live_find(work->engine, work->saga);
+    const struct append *append = live ? turn_append(live) : NULL;
+
+    if (code == ERR_OK) {
+        if (work->request) {
+            work->request->saga = work->saga;
+            work->request->created = true;
+        }
+        work_done(work, ERR_OK, NULL);
+        return;
+    }
+    if (code != ERR_CONFLICT || !append) {
+        work_done(work, code, err);
+        return;
+    }
+    struct slice given = mail->input.start.input.ptr ? mail->input.start.input : SLICE("{}");
+    struct digest digest = canon_digest(given, &work->arena);
+
+    metric_add(METRIC_DUPLICATE_STARTS, 1);
+    if (!digest_equal(&digest, &append->existing_input)) {
+        work_fail(work, ERR_OTHER_INPUT, "this id was used before, with other input",
+                  "repeat a start with exactly the input it had, or choose another id");
+        return;
+    }
+    if (work->request) {
+        work->request->saga = append->existing;
+        work->request->created = false;
+    }
+    work_done(work, ERR_OK, NULL);
+}
+
+static bool start_is_good(struct work *work, const struct engine_request *request)
+{
+    struct engine *engine = work->engine;
+    struct slice input = request->in.start.input.ptr ? request->in.start.input : SLICE("{}");
+    struct err err = {0};
+    struct faults faults;
+
+    if (input.len > engine->options.payload_bytes_max) {
+        (void)err_set(&err, ERR_TOO_LARGE, "the input is larger than allowed");
+        err_detail(&err, "%zu bytes, at most %zu are taken", input.len, engine->options.payload_bytes_max);
+        err_hint(&err, "keep large bodies elsewhere and pass a reference");
+        work_done(work, ERR_TOO_LARGE, &err);
+        return false;
+    }
+    if (request->in.start.business_id.ptr && (request->in.start.business_id.len == 0 || request->in.start.business_id.len > ID_BYTES_MAX)) {
+        work_fail(work, ERR_INVALID, "an id has 1 to 256 bytes", NULL);
+        return false;
+    }
+    work->definition = definitions_newest(engine->definitions, work->namespace, request->in.start.saga, request->in.start.version, &err);
+    if (!work->definition) {
+        work_done(work, err.code, &err);
+        return false;
+    }
+    faults_init(&faults, request->arena);
+    schema_check(work->definition->input, input, SLICE("/input"), &work->arena, &faults);
+    if (faults.count > 0) {
+        work->request->faults = faults;
+        work_fail(work, ERR_INVALID, "the input does not fit the schema of this saga", "see `errors` for each place");
+        return false;
+    }
+    if (engine->sagas.count >= engine->options.sagas_max) {
+        work_fail(work, ERR_BUSY, "this engine has as many unfinished sagas as it may keep in memory", "try again when some have ended, or raise --sagas-max");
+        return false;
+    }
+    return true;
+}
+
+void engine_start_saga(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+
+    if (work_refused(work) || !start_is_good(work, request)) {
+        return;
+    }
+    struct saga_input *input = &work->mail.input;
+
+    input->type = SAGA_INPUT_START;
+    input->start.namespace = work->namespace;
+    input->start.business_id = arena_slice(&work->arena, request->in.start.business_id);
+    input->start.tags = arena_slice(&work->arena, request->in.start.tags);
+    input->start.input = arena_slice(&work->arena, request->in.start.input.ptr ? request->in.start.input : SLICE("{}"));
+    uint32_t shard = choose_shard(engine, work);
+
+    work->saga = saga_id_new(loop_wall_ms(engine->loop), shard);
+    if (engine->shards[shard].state != SHARD_OWNED) {
+        inbox_start(work, shard);
+        return;
+    }
+    struct live *live = live_new(engine, &engine->shards[shard], work->saga, work->definition);
+
+    work->mail.done = on_started;
+    live_send(live, &work->mail);
+}

@@ -1,0 +1,122 @@
+#include "run/work.h"
+
+#include <stdlib.h>
+
+#define ANSWER_BYTES_MAX (64u << 20)
+
+struct work *work_new(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = memory_alloc(sizeof(*work));
+
+    work->engine = engine;
+    work->request = request;
+    arena_init(&work->arena, 4096);
+    buffer_init(&work->out, ANSWER_BYTES_MAX);
+    work->namespace = arena_slice(&work->arena, request->namespace);
+    work->actor = arena_slice(&work->arena, request->actor);
+    request->internal = work;
+    return work;
+}
+
+static void on_deferred(struct deferred *deferred)
+{
+    struct work *work = container_of(deferred, struct work, deferred);
+    struct engine_request *request = work->request;
+
+    if (request) {
+        request->internal = NULL;
+        request->code = work->code;
+        request->err = work->err;
+        if (work->code == ERR_OK) {
+            request->answer = work->out.ptr ? arena_slice(request->arena, buffer_slice(&work->out)) : SLICE_NONE;
+        }
+    }
+    buffer_fini(&work->out);
+    arena_fini(&work->arena);
+    free(work);
+    if (request) {
+        request->done(request);
+    }
+}
+
+void work_done(struct work *work, enum err_code code, const struct err *err)
+{
+    timer_stop(work->engine->loop, &work->timer);
+    if (work->live) {
+        list_remove(&work->live->waiters, &work->link);
+        work->live = NULL;
+    }
+    if (code == ERR_OK && work->out.overflow) {
+        code = err_set(&work->err, ERR_TOO_LARGE, "the answer is larger than 64 MiB");
+        err_hint(&work->err, "ask for fewer items with `limit`");
+    } else if (code != ERR_OK && err) {
+        work->err = *err;
+    }
+    work->code = code;
+    loop_defer(work->engine->loop, &work->deferred, on_deferred);
+}
+
+void work_fail(struct work *work, enum err_code code, const char *message, const char *hint)
+{
+    struct err err = {0};
+
+    (void)err_set(&err, code, "%s", message);
+    if (hint) {
+        err_hint(&err, "%s", hint);
+    }
+    work_done(work, code, &err);
+}
+
+bool work_refused(struct work *work)
+{
+    struct engine *engine = work->engine;
+
+    if (engine->draining) {
+        work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
+        return true;
+    }
+    if (!engine->database_ready || !engine->definitions_loaded) {
+        struct err err = engine->reason;
+
+        if (err.code == ERR_OK) {
+            (void)err_set(&err, ERR_STORE, "the database is not connected yet");
+        }
+        err.code = ERR_STORE;
+        work_done(work, ERR_STORE, &err);
+        return true;
+    }
+    return false;
+}
+
+struct cancelled {
+    struct deferred deferred;
+    struct engine_request *request;
+};
+
+static void on_cancelled(struct deferred *deferred)
+{
+    struct cancelled *cancelled = container_of(deferred, struct cancelled, deferred);
+    struct engine_request *request = cancelled->request;
+
+    free(cancelled);
+    request->done(request);
+}
+
+void engine_cancel(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = request->internal;
+
+    if (!work) {
+        return; /* its done is on the way */
+    }
+    struct cancelled *cancelled = memory_alloc(sizeof(*cancelled));
+
+    cancelled->request = request;
+    work->request = NULL;
+    request->internal = NULL;
+    request->code = err_set(&request->err, ERR_TIMEOUT, "the time to wait is over");
+    loop_defer(engine->loop, &cancelled->deferred, on_cancelled);
+    if (work->live) {
+        work_done(work, ERR_TIMEOUT, NULL); /* it only waited */
+    }
+}

@@ -1,0 +1,56 @@
+/*
+ * A request of the API while the engine is at it. It outlives a client that goes away: the request may be cancelled at any
+ * moment, the work goes on to its end and then finds nobody to tell.
+ */
+#ifndef SAGAD_RUN_WORK_H
+#define SAGAD_RUN_WORK_H
+
+#include "run/engine_state.h"
+
+struct work {
+    struct engine *engine;
+    struct engine_request *request; /* NULL: cancelled */
+    struct arena arena;             /* the work's own; the request's is only written when the answer is ready */
+    struct slice namespace, actor;
+    struct deferred deferred;       /* the answer never comes inside the call that asked */
+    struct timer timer;
+    struct list_link link;          /* among the waiters of a saga */
+    struct live *live;              /* whose waiter it is */
+    int64_t until_boot_ms;          /* waits so long at most */
+    struct saga_id saga;
+    struct mail mail;
+    struct read_saga read;
+    union {
+        struct list_sagas sagas;
+        struct list_escalations escalations;
+        struct find_operation operation;
+        struct count_sagas count;
+        struct put_definitions put;
+        struct inbox_put inbox;
+    } store;
+    struct buffer out;              /* the answer as it grows */
+    size_t next, found;             /* where a walk over many sagas stands */
+    struct document document;
+    struct jq_job jq;
+    struct faults *jq_faults;
+    const struct definition *definition;
+    enum err_code code;
+    struct err err;
+};
+
+struct work *work_new(struct engine *engine, struct engine_request *request);
+/* Ends the work. With ERR_OK the answer is what stands in `out`. The work is gone afterwards; the request hears of it later in this turn of the loop. */
+void work_done(struct work *work, enum err_code code, const struct err *err);
+/* The same with a sentence of its own. */
+void work_fail(struct work *work, enum err_code code, const char *message, const char *hint);
+/* Nothing that needs the database can be done now? Then the work has been ended. */
+bool work_refused(struct work *work);
+
+/* query_saga.c: answers with the saga work->saga as its log has it. */
+void query_saga_from_store(struct work *work);
+
+/* inbox.c: for a shard that this engine does not own. Durable there, then answered when its owner has applied it. */
+void inbox_start(struct work *work, uint32_t shard);
+void inbox_input(struct work *work, const char *kind); /* "abort" or "resolve", from work->mail.input */
+
+#endif

@@ -1,0 +1,361 @@
+/* sagad: options, configuration, start, signals, drain, exit code. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/server.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "io/jq.h"
+#include "io/loop.h"
+#include "run/dev_cluster.h"
+#include "run/engine.h"
+#include "store/store.h"
+
+#define MS_DAY (INT64_C(24) * 3600 * 1000)
+
+static const struct setting setting_table[] = {
+    {"listen", SETTING_TEXT, NULL, API_LISTEN_DEFAULT, 0, 0, "ADDRESS:PORT of the HTTP API; other addresses than loopback need --tokens", false},
+    {"database", SETTING_TEXT, NULL, "", 0, 0, "libpq connection string or URI; PG* variables and the service file hold where it is silent", true},
+    {"tokens", SETTING_TEXT, NULL, NULL, 0, 0, "file of bearer tokens (make rows with `sagactl token new`)", false},
+    {"secrets", SETTING_TEXT, NULL, NULL, 0, 0, "JSON file of names and texts for secret(\"name\"); SAGAD_SECRET_NAME serves too", false},
+    {"config", SETTING_TEXT, NULL, NULL, 0, 0, "JSON file of these settings", false},
+    {"name", SETTING_TEXT, NULL, NULL, 0, 0, "name of this engine, shown to people (default: host name and process id)", false},
+    {"dir", SETTING_TEXT, NULL, NULL, 0, 0, "`sagad dev`: folder of the private PostgreSQL cluster", false},
+    {"lease", SETTING_DURATION, NULL, "10s", 2000, 600000, "how long shards stay ours without a renewal; a takeover takes this long", false},
+    {"drain", SETTING_DURATION, NULL, "8s", 0, 600000, "on SIGTERM: how long calls under way may take to settle", false},
+    {"writers", SETTING_NUMBER, NULL, "2", 1, 16, "database connections for appends, about the cores of the database", false},
+    {"readers", SETTING_NUMBER, NULL, "2", 1, 16, "database connections for reads", false},
+    {"sagas-max", SETTING_NUMBER, NULL, "100000", 1, 10000000, "unfinished sagas in memory; starts beyond are refused with 503", false},
+    {"payload-max", SETTING_NUMBER, "bytes", "262144", 1024, 16777216, "largest input, arguments or result", false},
+    {"response-max", SETTING_NUMBER, "bytes", "1048576", 1024, 67108864, "largest answer taken from a tool", false},
+    {"calls-max", SETTING_NUMBER, NULL, "256", 1, 10000, "calls under way at once; further ones queue", false},
+    {"exec-max", SETTING_NUMBER, NULL, "16", 1, 1000, "child processes at once", false},
+    {"connections-max", SETTING_NUMBER, NULL, "1024", 1, 65536, "client connections at once", false},
+    {"body-max", SETTING_NUMBER, "bytes", "1048576", 1024, 67108864, "largest request body", false},
+    {"log-level", SETTING_TEXT, NULL, "info", 0, 0, "debug, info, warn or error", false},
+    {"log-format", SETTING_TEXT, NULL, NULL, 0, 0, "text or json (default: text on a terminal, else json)", false},
+    {"risk-losing-acknowledged-work", SETTING_SWITCH, NULL, NULL, 0, 0, "run although PostgreSQL may forget what it committed (fsync, full_page_writes or synchronous_commit off)", false},
+    {"check-config", SETTING_SWITCH, NULL, NULL, 0, 0, "say whether the settings are good, and exit", false},
+    {"print-config", SETTING_SWITCH, NULL, NULL, 0, 0, "print each setting and where it came from, and exit", false},
+    {"help", SETTING_SWITCH, NULL, NULL, 0, 0, "this text", false},
+    {"version", SETTING_SWITCH, NULL, NULL, 0, 0, "the version", false},
+};
+
+struct service { /* the loop's root */
+    struct loop *loop;
+    struct engine *engine;
+    struct api *api;
+    struct settings settings;
+    struct dev_cluster cluster;
+    bool dev, stopping;
+    int exit_code;
+    struct api_options api_options;
+    char dev_token[65];
+    char token_path[DEV_PATH_BYTES + 16];
+};
+
+static void help(const struct settings *settings)
+{
+    struct buffer out;
+
+    buffer_init(&out, 65536);
+    settings_help(settings, &out);
+    (void)printf("sagad runs sagas: it calls services step by step, logs every intent before and every outcome after,\n"
+                 "and undoes in reverse what was done when a step fails for good.\n\n"
+                 "  sagad [SETTINGS]           run the service\n"
+                 "  sagad dev [SETTINGS]       run it on a private PostgreSQL cluster in a folder of its own\n"
+                 "  sagad migrate [SETTINGS]   bring the schema of the database up to date\n\n"
+                 "Settings: flag, then SAGAD_NAME in the environment, then the file of --config, then the default.\n\n%s\n"
+                 "Try it:  sagad dev            then, elsewhere:  sagactl --help\n"
+                 "Exit codes: 0 ended as asked, 1 failed, 2 a setting is wrong.\n", buffer_c(&out));
+    buffer_fini(&out);
+}
+
+static void say(const char *line)
+{
+    (void)fprintf(stderr, "sagad: %s\n", line);
+}
+
+static int fail(const struct err *err)
+{
+    err_print(err, "sagad");
+    return err_exit_code(err->code) ? err_exit_code(err->code) : 1;
+}
+
+static enum err_code set_up_log(const struct settings *settings, struct err *err)
+{
+    static const char *const levels[] = {"debug", "info", "warn", "error"};
+    const char *level = settings_text(settings, "log-level"), *format = settings_text(settings, "log-format");
+    enum log_format chosen = isatty(STDERR_FILENO) ? LOG_FORMAT_TEXT : LOG_FORMAT_JSON;
+
+    if (format) {
+        if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0) {
+            return err_set(err, ERR_CONFIG, "the setting \"log-format\" is text or json, not \"%s\"", format);
+        }
+        chosen = strcmp(format, "text") == 0 ? LOG_FORMAT_TEXT : LOG_FORMAT_JSON;
+    }
+    for (size_t i = 0; i < COUNT_OF(levels); i++) {
+        if (strcmp(level, levels[i]) == 0) {
+            log_setup((enum log_level)i, chosen);
+            return ERR_OK;
+        }
+    }
+    return err_set(err, ERR_CONFIG, "the setting \"log-level\" is debug, info, warn or error, not \"%s\"", level);
+}
+
+static enum err_code read_settings(struct settings *settings, int argc, char **argv, const char **command, struct err *err)
+{
+    int word = 1;
+    enum err_code code = settings_from_args(settings, argc, argv, 1, &word, err);
+
+    if (code == ERR_OK && word < argc) {
+        *command = argv[word];
+        code = settings_from_args(settings, argc, argv, word + 1, &word, err);
+        if (code == ERR_OK && word < argc) {
+            code = err_set(err, ERR_CONFIG, "\"%s\" is not understood", argv[word]);
+            err_hint(err, "sagad --help");
+        }
+    }
+    if (code == ERR_OK) {
+        code = settings_from_environment(settings, "SAGAD_", err);
+    }
+    if (code == ERR_OK && settings_text(settings, "config")) {
+        code = settings_from_file(settings, settings_text(settings, "config"), err);
+    }
+    return code == ERR_OK ? set_up_log(settings, err) : code;
+}
+
+/* --- the end --- */
+
+static void on_drained(void *context)
+{
+    struct service *service = context;
+
+    loop_stop(service->loop);
+}
+
+static void on_api_stopped(void *context)
+{
+    struct service *service = context;
+
+    service->api = NULL;
+    if (service->engine) {
+        engine_drain(service->engine, settings_number(&service->settings, "drain"), on_drained, service);
+    } else {
+        loop_stop(service->loop);
+    }
+}
+
+static void stop(struct service *service)
+{
+    if (service->stopping) {
+        return;
+    }
+    service->stopping = true;
+    log_info("draining");
+    if (service->api) {
+        api_stop(service->api, on_api_stopped, service);
+    } else {
+        on_api_stopped(service);
+    }
+}
+
+static void on_stop_signal(void *context)
+{
+    stop(context);
+}
+
+static void on_reload_signal(void *context)
+{
+    struct service *service = context;
+
+    if (service->api) {
+        api_reload(service->api);
+    }
+}
+
+static void on_refused(struct engine *engine, const struct err *err, void *context)
+{
+    struct service *service = context;
+
+    (void)engine;
+    err_print(err, "sagad");
+    service->exit_code = 1;
+    stop(service);
+}
+
+/* --- the start --- */
+
+static void on_ready(struct engine *engine, void *context)
+{
+    const struct service *service = context;
+
+    (void)engine;
+    if (service->dev && service->api) {
+        (void)fprintf(stderr, "sagad: ready at http://%s\n", api_address(service->api));
+        (void)fprintf(stderr, "sagad: token %s (also in %s)\n", service->dev_token, service->token_path);
+    }
+}
+
+static enum err_code make_dev_token(struct service *service, struct err *err)
+{
+    struct digest random;
+
+    if (!random_bytes(random.bytes, sizeof(random.bytes))) {
+        return err_set(err, ERR_IO, "the kernel gave no random bytes for a token");
+    }
+    (void)snprintf(service->token_path, sizeof(service->token_path), "%s/token", service->cluster.directory);
+    int fd = open(service->token_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0) {
+        (void)err_set(err, ERR_IO, "the token file %s cannot be written", service->token_path);
+        err_detail(err, "%s", strerror(errno));
+        return ERR_IO;
+    }
+    /* The token of an earlier run stays good: whoever works with this folder need not log in again. */
+    ssize_t got = read(fd, service->dev_token, 64);
+
+    if (got != 64) {
+        digest_hex(&random, service->dev_token);
+        if (ftruncate(fd, 0) != 0 || pwrite(fd, service->dev_token, 64, 0) != 64) {
+            (void)err_set(err, ERR_IO, "the token file %s cannot be written", service->token_path);
+            err_detail(err, "%s", strerror(errno));
+            (void)close(fd); /* the error above is what counts */
+            return ERR_IO;
+        }
+    }
+    service->dev_token[64] = '\0';
+    (void)close(fd); /* written, and read back at the next start */
+    return ERR_OK;
+}
+
+static enum err_code start_dev(struct service *service, struct err *err)
+{
+    char directory[DEV_PATH_BYTES];
+    const char *chosen = settings_text(&service->settings, "dir");
+
+    if (!chosen) {
+        if (!dev_cluster_default_directory(directory, sizeof(directory))) {
+            return err_set(err, ERR_CONFIG, "`sagad dev` needs a folder: give --dir");
+        }
+        chosen = directory;
+    }
+    enum err_code code = dev_cluster_start(&service->cluster, chosen, say, err);
+
+    if (code != ERR_OK) {
+        return code;
+    }
+    service->dev = true;
+    code = migrate(service->cluster.dsn, say, err);
+    return code == ERR_OK ? make_dev_token(service, err) : code;
+}
+
+static const char *engine_name(const struct settings *settings, char *out, size_t bytes)
+{
+    char host[64] = "host";
+
+    if (settings_text(settings, "name")) {
+        return settings_text(settings, "name");
+    }
+    (void)gethostname(host, sizeof(host) - 1); /* only shown to people */
+    (void)snprintf(out, bytes, "%s:%d", host, (int)getpid());
+    return out;
+}
+
+static int serve(struct service *service)
+{
+    const struct settings *settings = &service->settings;
+    char name[96];
+    struct err err = {0};
+    struct engine_options options = {
+        .dsn = service->dev ? service->cluster.dsn : settings_text(settings, "database"),
+        .engine_name = engine_name(settings, name, sizeof(name)),
+        .lease_ms = settings_number(settings, "lease"),
+        .writers = (int)settings_number(settings, "writers"), .readers = (int)settings_number(settings, "readers"),
+        .sagas_max = (size_t)settings_number(settings, "sagas-max"),
+        .payload_bytes_max = (size_t)settings_number(settings, "payload-max"),
+        .response_bytes_max = (size_t)settings_number(settings, "response-max"),
+        .calls_max = (uint32_t)settings_number(settings, "calls-max"), .exec_max = (uint32_t)settings_number(settings, "exec-max"),
+        .secrets_file = settings_text(settings, "secrets"),
+        .risk_losing_acknowledged_work = settings_switch(settings, "risk-losing-acknowledged-work"),
+        .on_ready = on_ready, .on_refused = on_refused, .context = service};
+    struct api_options api = {.listen = settings_text(settings, "listen"), .tokens_file = settings_text(settings, "tokens"),
+                              .dev_token = service->dev && !settings_text(settings, "tokens") ? service->dev_token : NULL,
+                              .connections_max = (uint32_t)settings_number(settings, "connections-max"),
+                              .body_bytes_max = (size_t)settings_number(settings, "body-max")};
+
+    service->loop = loop_new();
+    loop_on_signal(service->loop, SIGTERM, on_stop_signal, service);
+    loop_on_signal(service->loop, SIGINT, on_stop_signal, service);
+    loop_on_signal(service->loop, SIGHUP, on_reload_signal, service);
+    service->engine = engine_start(service->loop, &options);
+    if (!service->engine) {
+        service->exit_code = 2; /* the sentence has been printed */
+    } else {
+        service->api = api_start(service->loop, service->engine, &api, &err);
+        if (!service->api) {
+            service->exit_code = fail(&err);
+            stop(service);
+        } else {
+            log_info("listening", LOG_TEXT("address", api_address(service->api)));
+            if (!api_has_tokens(service->api)) {
+                log_warn("no_tokens", LOG_TEXT("note", "no tokens are configured: every local user is admin; see --tokens"));
+            }
+        }
+        loop_run(service->loop);
+        engine_free(service->engine);
+    }
+    loop_free(service->loop);
+    return service->exit_code;
+}
+
+int main(int argc, char **argv)
+{
+    static struct service service;
+    struct err err = {0};
+    const char *command = NULL;
+    int exit_code = 0;
+
+    jq_prepare();
+    (void)signal(SIGPIPE, SIG_IGN); /* a peer that left is an error of its write */
+    settings_init(&service.settings, setting_table, COUNT_OF(setting_table));
+    if (read_settings(&service.settings, argc, argv, &command, &err) != ERR_OK) {
+        exit_code = fail(&err);
+    } else if (settings_switch(&service.settings, "help") || (command && strcmp(command, "help") == 0)) {
+        help(&service.settings);
+    } else if (settings_switch(&service.settings, "version")) {
+        (void)printf("sagad %s\n", SAGAD_VERSION);
+    } else if (settings_switch(&service.settings, "print-config")) {
+        struct buffer out;
+
+        buffer_init(&out, 65536);
+        settings_print(&service.settings, &out);
+        (void)fputs(buffer_c(&out), stdout);
+        buffer_fini(&out);
+    } else if (settings_switch(&service.settings, "check-config")) {
+        (void)printf("the settings are good\n");
+    } else if (command && strcmp(command, "migrate") == 0) {
+        if (migrate(settings_text(&service.settings, "database"), say, &err) != ERR_OK) {
+            exit_code = fail(&err);
+        }
+    } else if (command && strcmp(command, "dev") != 0) {
+        (void)err_set(&err, ERR_CONFIG, "there is no command \"%s\"", command);
+        err_hint(&err, "sagad --help");
+        exit_code = fail(&err);
+    } else if (command && start_dev(&service, &err) != ERR_OK) {
+        exit_code = fail(&err);
+    } else {
+        exit_code = serve(&service);
+    }
+    if (service.dev) {
+        dev_cluster_stop(&service.cluster);
+    }
+    settings_fini(&service.settings);
+    return exit_code;
+}

@@ -1,0 +1,78 @@
+/*
+ * What the tests of a connection share: a loop that runs until something is so, a connection that counts what it
+ * reports, transactions that check how they end, and a blocking session beside it.
+ */
+#ifndef SAGAD_TESTS_DB_RIG_H
+#define SAGAD_TESTS_DB_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "io/db.h"
+#include "tests/lib/cluster.h"
+
+enum { QUERIES_MAX = 4, MANY = 5000 };
+
+extern struct cluster cluster;
+extern struct loop *loop;
+extern struct db *db;
+extern struct arena arena;
+
+/* What came so far. */
+extern int ready_count, lost_count, closed_count, done_count, notify_count;
+extern bool inside_submit; /* no transaction may end while it is set */
+extern struct err lost_err;
+extern char notified[64];
+
+struct tx {
+    struct db_transaction transaction;
+    struct db_query queries[QUERIES_MAX];
+    int done, rows_calls, serial;
+    int64_t row_count, affected;
+    void (*look)(const struct db_rows *rows);
+};
+
+/* Over a table that fresh_table() makes. */
+extern const struct db_statement insert_item, divide, nap, one;
+
+void run_until(bool (*condition)(void));
+bool is_ready(void);
+bool is_lost(void);
+bool is_closed(void);
+bool is_notified(void);
+bool nothing_pending(void);
+void on_state(struct db *which, enum db_state state, const struct err *err, void *context);
+void on_closed(void *context);
+void open_to(const char *dsn, bool reconnect);
+void close_db(void);
+int setup_loop(void **state);
+int setup_db(void **state);
+int teardown(void **state);
+void tx_query(struct tx *tx, const struct db_statement *statement, struct db_args *args);
+void tx_submit(struct tx *tx);
+void tx_run(struct tx *tx);
+void assert_committed(const struct tx *tx);
+void assert_refused(const struct tx *tx, const char *sqlstate, size_t failed_query);
+int64_t ask(const char *sql);
+int64_t ask_of_backend(const char *function);
+void wait_for_backend(const char *wait_event);
+struct db_args *item_args(int64_t id, const char *note);
+struct db_args *int4_args(int32_t value);
+void fresh_table(void);
+
+#define CONNECTED(name) cmocka_unit_test_setup_teardown(name, setup_db, teardown)
+#define ALONE(name) cmocka_unit_test_setup_teardown(name, setup_loop, teardown)
+
+/* Makes the cluster, runs the tests: the end of main(). 77, which means skipped, when there is no PostgreSQL. */
+#define RUN_ON_A_CLUSTER(tests) (rig_begin() ? rig_end(cmocka_run_group_tests(tests, NULL, NULL)) : 77)
+bool rig_begin(void);
+int rig_end(int failed);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * What the tests of the store share: a private PostgreSQL with the schema, a loop that runs until something is so, stores
+ * on it, and turns to append.
+ */
+#ifndef SAGAD_TESTS_STORE_HOST_H
+#define SAGAD_TESTS_STORE_HOST_H
+
+#include "store/store.h"
+#include "tests/lib/cluster.h"
+
+struct host {
+    struct cluster cluster;
+    struct loop *loop;
+    struct err err; /* of the newest away or refused */
+    int ready_count, away_count, refused_count;
+};
+
+void host_start(struct host *host, const char *const *settings); /* with the schema; skips the program where there is no PostgreSQL */
+void host_stop(struct host *host);
+
+struct store *host_store(struct host *host, const struct store_options *options); /* NULL: defaults; waits until ready */
+struct store *host_store_begin(struct host *host, const struct store_options *options); /* does not wait */
+void host_store_close(struct host *host, struct store *store);
+
+void host_run_until(struct host *host, bool (*condition)(void *context), void *context); /* fails the test after a minute */
+void host_run_ms(struct host *host, int64_t ms);
+
+void host_sql(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3);
+long host_number(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3); /* first column of the last row */
+void host_text(struct host *host, char *out, size_t out_bytes, const char *format, ...) PRINTF_LIKE(4, 5); /* all rows, columns joined by '|', rows by newline */
+
+/* --- turns --- */
+
+struct turn {
+    struct append append;
+    struct append_start start;
+    struct append_escalation escalation;
+    struct op_key keys[2];
+    char payload[700];
+    int done;              /* how often */
+    int *done_count;       /* counted as well when not NULL */
+    void (*after)(struct turn *turn);
+    void *context;
+};
+
+/* A turn of one record. Sagas of the tests live in namespace "default", are named "order" and take their input's digest from "input". */
+void turn_start(struct turn *turn, struct saga_id id, int64_t epoch, const char *business_id);
+void turn_next(struct turn *turn, struct saga_id id, int64_t epoch, uint64_t seq, const char *type);
+struct digest turn_business_digest(const char *business_id);
+void turn_submit(struct store *store, struct turn *turn);
+void host_append(struct host *host, struct store *store, struct turn *turn); /* and wait */
+bool turn_is_done(void *turn);
+
+struct saga_id host_saga(uint32_t shard); /* a new id */
+
+#endif

@@ -1,0 +1,514 @@
+/* Appends: what shares a commit, what is refused and takes nobody with it, and what the tables hold afterwards. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/metric.h"
+#include "store/store_state.h"
+#include "tests/integration/store_host.h"
+
+static struct host host;
+static struct store *store;
+static char out[16384];
+
+struct many {
+    struct turn *turns;
+    int count, done;
+};
+
+static bool all_done(void *context)
+{
+    struct many *many = context;
+
+    return many->done >= many->count;
+}
+
+static struct many many_new(int count)
+{
+    return (struct many){.turns = calloc((size_t)count, sizeof(struct turn)), .count = count};
+}
+
+static void many_run(struct many *many)
+{
+    for (int i = 0; i < many->count; i++) {
+        many->turns[i].done_count = &many->done;
+        turn_submit(store, &many->turns[i]);
+    }
+    host_run_until(&host, all_done, many);
+    for (int i = 0; i < many->count; i++) {
+        assert_int_equal(many->turns[i].done, 1);
+    }
+}
+
+static int count_code(const struct many *many, enum err_code code)
+{
+    int count = 0;
+
+    for (int i = 0; i < many->count; i++) {
+        count += many->turns[i].append.code == code;
+    }
+    return count;
+}
+
+static const char *id_text(struct saga_id id)
+{
+    static char text[UUID_TEXT_BYTES];
+
+    uuid_text(&id.uuid, text);
+    return text;
+}
+
+static struct op_key new_key(void)
+{
+    struct op_key key;
+
+    assert_true(random_bytes(key.uuid.bytes, sizeof(key.uuid.bytes)));
+    key.uuid.bytes[6] = 0x80;
+    key.uuid.bytes[8] = 0x80;
+    return key;
+}
+
+/* --- */
+
+static void a_saga_is_a_row_and_each_turn_is_one(void **state)
+{
+    struct turn turn = {0};
+    struct saga_id id = host_saga(5);
+
+    (void)state;
+    turn_start(&turn, id, 0, "order-1");
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+
+    turn_next(&turn, id, 0, 2, "step.intent");
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+
+    turn_next(&turn, id, 0, 3, "saga.completed");
+    turn.append.status_changed = turn.append.ended = true;
+    turn.append.status = SAGA_COMPLETED;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+
+    host_text(&host, out, sizeof(out), "select shard, namespace, name, version, status, tags, business_id, length(business_digest),"
+              " length(input_digest), ended_at is not null, updated_at >= created_at from sagad.saga where id = '%s'", id_text(id));
+    assert_string_equal(out, "5|default|order|1|completed|{\"shop\": \"north\"}|order-1|16|32|t|t\n");
+    host_text(&host, out, sizeof(out), "select shard, seq, records, epoch, convert_from(payload, 'UTF8') from sagad.log where saga = '%s' order by seq",
+              id_text(id));
+    assert_string_equal(out, "5|1|1|0|[{\"type\": \"saga.started\"}]\n"
+                             "5|2|1|0|[{\"type\": \"step.intent\"}]\n"
+                             "5|3|1|0|[{\"type\": \"saga.completed\"}]\n");
+}
+
+static void turns_that_are_ready_at_once_share_commits(void **state)
+{
+    struct many many = many_new(1000);
+    uint64_t batches = metric_value(METRIC_BATCHES);
+
+    (void)state;
+    for (int i = 0; i < many.count; i++) {
+        turn_start(&many.turns[i], host_saga((uint32_t)i % SHARD_COUNT), 0, NULL);
+    }
+    many_run(&many);
+    assert_int_equal(count_code(&many, ERR_OK), 1000);
+    assert_true(metric_value(METRIC_BATCHES) - batches <= 4);
+    assert_int_equal(store_appends_waiting(store), 0);
+    free(many.turns);
+}
+
+static void a_turn_alone_leaves_at_once(void **state)
+{
+    struct turn turn = {0};
+    uint64_t batches = metric_value(METRIC_BATCHES);
+
+    (void)state;
+    turn_start(&turn, host_saga(1), 0, NULL);
+    host_append(&host, store, &turn);
+    assert_int_equal(metric_value(METRIC_BATCHES) - batches, 1);
+}
+
+static void only_the_turns_of_a_lost_shard_are_fenced(void **state)
+{
+    struct many many = many_new(200);
+
+    (void)state;
+    host_sql(&host, "update sagad.shard set epoch = epoch + 1 where shard = 9");
+    for (int i = 0; i < many.count; i++) {
+        turn_start(&many.turns[i], host_saga(i % 4 == 0 ? 9 : 10), 0, NULL);
+    }
+    many_run(&many);
+    for (int i = 0; i < many.count; i++) {
+        assert_int_equal(many.turns[i].append.code, i % 4 == 0 ? ERR_FENCED : ERR_OK);
+    }
+    assert_int_equal(host_number(&host, "select count(*) from sagad.log where shard = 9 and epoch = 0"), 0);
+    host_sql(&host, "update sagad.shard set epoch = 0 where shard = 9");
+    free(many.turns);
+}
+
+static void of_32_starts_with_one_business_id_one_wins_and_the_others_learn_who(void **state)
+{
+    struct many many = many_new(32);
+    struct saga_id winner = {{{0}}};
+    struct digest input = digest_sha256(SLICE("input"));
+
+    (void)state;
+    for (int i = 0; i < many.count; i++) {
+        turn_start(&many.turns[i], host_saga(7), 0, "the-same");
+        many.turns[i].keys[0] = new_key();
+        many.turns[i].append.new_keys = many.turns[i].keys;
+        many.turns[i].append.new_key_count = 1;
+        if (i == 15) {
+            host_run_ms(&host, 20); /* some in one batch, some in another, on two connections */
+        }
+        many.turns[i].done_count = &many.done;
+        turn_submit(store, &many.turns[i]);
+    }
+    host_run_until(&host, all_done, &many);
+    assert_int_equal(count_code(&many, ERR_OK), 1);
+    assert_int_equal(count_code(&many, ERR_CONFLICT), 31);
+    for (int i = 0; i < many.count; i++) {
+        if (many.turns[i].append.code == ERR_OK) {
+            winner = many.turns[i].append.saga;
+        }
+    }
+    for (int i = 0; i < many.count; i++) {
+        if (many.turns[i].append.code == ERR_CONFLICT) {
+            assert_true(uuid_equal(&many.turns[i].append.existing.uuid, &winner.uuid));
+            assert_true(digest_equal(&many.turns[i].append.existing_input, &input));
+        }
+    }
+    assert_int_equal(host_number(&host, "select count(*) from sagad.saga where business_id = 'the-same'"), 1);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.log where shard = 7"), 1);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.operation_key k join sagad.saga s on s.id = k.saga where s.shard = 7"), 1);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.operation_key k where sagad.shard_of(k.saga) = 7"), 1);
+    free(many.turns);
+}
+
+static void one_bad_turn_among_many_is_found_and_the_others_are_kept(void **state)
+{
+    struct many many = many_new(100);
+
+    (void)state;
+    for (int i = 0; i < many.count; i++) {
+        turn_start(&many.turns[i], host_saga(11), 0, NULL);
+        if (i == 37 || i == 38 || i == 99) {
+            many.turns[i].start.saga_name = (struct slice){"\xff\xfe", 2}; /* no UTF-8 */
+        }
+    }
+    many_run(&many);
+    for (int i = 0; i < many.count; i++) {
+        assert_int_equal(many.turns[i].append.code, i == 37 || i == 38 || i == 99 ? ERR_CORRUPT : ERR_OK);
+    }
+    assert_true(many.turns[37].append.err.message[0] != '\0');
+    assert_int_equal(host_number(&host, "select count(*) from sagad.log where shard = 11"), 97);
+    free(many.turns);
+}
+
+static void the_same_place_in_the_log_is_taken_once(void **state)
+{
+    struct turn turn = {0};
+    struct saga_id id = host_saga(12);
+
+    (void)state;
+    turn_start(&turn, id, 0, NULL);
+    host_append(&host, store, &turn);
+    turn_next(&turn, id, 0, 2, "step.intent");
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    turn_next(&turn, id, 0, 2, "step.failed");
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_FENCED);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 2);
+}
+
+static void a_status_of_a_saga_that_is_not_there_is_refused(void **state)
+{
+    struct turn turn = {0};
+    struct saga_id id = host_saga(13);
+
+    (void)state;
+    turn_next(&turn, id, 0, 2, "saga.completed");
+    turn.append.status_changed = true;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_CORRUPT);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 0);
+}
+
+static void an_input_of_the_inbox_is_consumed_with_its_turn_and_only_once(void **state)
+{
+    struct turn turn = {0};
+    struct saga_id id = host_saga(14);
+    struct uuid input = uuid_v7(1);
+    char text[UUID_TEXT_BYTES];
+
+    (void)state;
+    uuid_text(&input, text);
+    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (14, '%s', '%s', 'start', '{}')", text, id_text(id));
+    turn_start(&turn, id, 0, NULL);
+    turn.append.from_inbox = true;
+    turn.append.inbox_id = input;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 0);
+
+    turn_next(&turn, id, 0, 2, "saga.failing");
+    turn.append.from_inbox = true;
+    turn.append.inbox_id = input;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_DECIDED);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 1);
+}
+
+static void a_refused_start_leaves_its_input_in_the_inbox(void **state)
+{
+    struct turn turn = {0};
+    struct uuid input = uuid_v7(2);
+    char text[UUID_TEXT_BYTES];
+
+    (void)state;
+    uuid_text(&input, text);
+    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (7, '%s', '%s', 'start', '{}')", text, text);
+    turn_start(&turn, host_saga(7), 0, "the-same");
+    turn.append.from_inbox = true;
+    turn.append.inbox_id = input;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_CONFLICT);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 1);
+    store_inbox_drop(store, 7, &input);
+    host_run_ms(&host, 200);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 0);
+}
+
+static void an_escalation_is_opened_and_resolved_with_its_turn(void **state)
+{
+    struct turn turn = {0};
+    struct saga_id id = host_saga(15);
+
+    (void)state;
+    turn_start(&turn, id, 0, NULL);
+    host_append(&host, store, &turn);
+    turn_next(&turn, id, 0, 2, "escalation.opened");
+    turn.escalation = (struct append_escalation){.number = 3 * SHARD_COUNT + 15, .opened = true, .step = SLICE("charge"), .reason = SLICE("unknown"),
+                                                 .body = SLICE("{\"n\": 207}")};
+    turn.append.escalations = &turn.escalation;
+    turn.append.escalation_count = 1;
+    turn.append.status_changed = true;
+    turn.append.status = SAGA_ESCALATED;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    host_text(&host, out, sizeof(out), "select shard, number, namespace, step, reason, resolved_at is null, convert_from(body, 'UTF8') from sagad.escalation");
+    assert_string_equal(out, "15|207|default|charge|unknown|t|{\"n\": 207}\n");
+
+    turn_next(&turn, id, 0, 3, "escalation.resolved");
+    turn.escalation = (struct append_escalation){.number = 3 * SHARD_COUNT + 15, .body = SLICE("{\"n\": 207, \"status\": \"resolved\"}")};
+    turn.append.escalations = &turn.escalation;
+    turn.append.escalation_count = 1;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    host_text(&host, out, sizeof(out), "select step, resolved_at is null, convert_from(body, 'UTF8') from sagad.escalation");
+    assert_string_equal(out, "charge|f|{\"n\": 207, \"status\": \"resolved\"}\n");
+}
+
+static void a_start_with_an_old_id_moves_recovery_back(void **state)
+{
+    struct turn turn = {0};
+    struct saga_id old = saga_id_new(INT64_C(1700000000000), 16);
+
+    (void)state;
+    host_sql(&host, "update sagad.shard set low = '2024-01-01Z' where shard = 16");
+    store->low_ms[16] = INT64_C(1704067200000);
+    turn_start(&turn, old, 0, NULL);
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.saga s join sagad.shard h using (shard) where s.id = '%s' and s.id >= sagad.id_floor(h.low)",
+                                 id_text(old)), 1);
+    assert_int_equal(host_number(&host, "select extract(epoch from low)::int8 from sagad.shard where shard = 16"), 1700000000);
+    store->low_ms[16] = 0;
+}
+
+static void changing_a_status_touches_no_index(void **state)
+{
+    struct many many = many_new(300);
+    struct saga_id *ids = calloc(300, sizeof(*ids));
+
+    (void)state;
+    host_run_ms(&host, 1500); /* counters are reported about once a second */
+    host_sql(&host, "select pg_stat_reset()");
+    for (int i = 0; i < many.count; i++) {
+        ids[i] = host_saga(17);
+        turn_start(&many.turns[i], ids[i], 0, NULL);
+    }
+    many_run(&many);
+    many.done = 0;
+    for (int i = 0; i < many.count; i++) {
+        turn_next(&many.turns[i], ids[i], 0, 2, "saga.completed");
+        many.turns[i].append.status_changed = many.turns[i].append.ended = true;
+        many.turns[i].append.status = SAGA_COMPLETED;
+    }
+    many_run(&many);
+    assert_int_equal(count_code(&many, ERR_OK), 300);
+    for (int i = 0; i < 50 && host_number(&host, "select n_tup_upd from pg_stat_user_tables where relname = 'saga'") < 300; i++) {
+        host_run_ms(&host, 200);
+    }
+    assert_true(host_number(&host, "select n_tup_hot_upd * 100 / n_tup_upd from pg_stat_user_tables where relname = 'saga'") >= 95);
+    free(ids);
+    free(many.turns);
+}
+
+static void a_large_payload_comes_back_byte_for_byte(void **state)
+{
+    struct turn turn = {0};
+    struct saga_id id = host_saga(18);
+    size_t len = 300 * 1024;
+    char *payload = malloc(len);
+    struct digest digest;
+    char hex[65];
+
+    (void)state;
+    memset(payload, 'x', len);
+    memcpy(payload, "[\"", 2);
+    memcpy(payload + len - 2, "\"]", 2);
+    turn_start(&turn, id, 0, NULL);
+    turn.append.payload = (struct slice){payload, len};
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    digest = digest_sha256(turn.append.payload);
+    digest_hex(&digest, hex);
+    host_text(&host, out, sizeof(out), "select encode(sha256(payload), 'hex') from sagad.log where saga = '%s'", id_text(id));
+    assert_memory_equal(out, hex, 64);
+    free(payload);
+}
+
+/* --- SQL for people --- */
+
+static void append_payload(struct saga_id id, uint64_t seq, uint32_t records, const char *payload)
+{
+    struct turn turn = {0};
+
+    if (seq == 1) {
+        turn_start(&turn, id, 0, NULL);
+    } else {
+        turn_next(&turn, id, 0, seq, "");
+    }
+    turn.append.payload = slice_of(payload);
+    turn.append.record_count = records;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+}
+
+static void steps_and_operations_can_be_read_in_sql(void **state)
+{
+    struct saga_id id = host_saga(20);
+
+    (void)state;
+    append_payload(id, 1, 2,
+                   "[{\"type\":\"saga.started\",\"data\":{\"saga\":\"order\"}},"
+                   "{\"type\":\"step.intent\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-000000000001\",\"attempt\":1,\"data\":{}}]");
+    append_payload(id, 3, 2,
+                   "[{\"type\":\"step.completed\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-000000000001\",\"attempt\":1,\"data\":{\"result\":{\"id\":7}}},"
+                   "{\"type\":\"step.intent\",\"step\":\"charge\",\"key\":\"00000000-0000-8000-8000-000000000002\",\"attempt\":1,\"data\":{}}]");
+    append_payload(id, 5, 1,
+                   "[{\"type\":\"step.unknown\",\"step\":\"charge\",\"key\":\"00000000-0000-8000-8000-000000000002\",\"attempt\":1,\"data\":{\"error\":\"timeout\"}}]");
+    append_payload(id, 6, 1,
+                   "[{\"type\":\"compensation.intent\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-000000000003\",\"attempt\":1,\"data\":{}}]");
+
+    host_text(&host, out, sizeof(out), "select seq, type, step, attempt, data from sagad.log_entry where shard = sagad.shard_of('%s') and saga = '%s' order by seq",
+              id_text(id), id_text(id));
+    assert_string_equal(out, "1|saga.started|null|null|{\"saga\": \"order\"}\n"
+                             "2|step.intent|reserve|1|{}\n"
+                             "3|step.completed|reserve|1|{\"result\": {\"id\": 7}}\n"
+                             "4|step.intent|charge|1|{}\n"
+                             "5|step.unknown|charge|1|{\"error\": \"timeout\"}\n"
+                             "6|compensation.intent|reserve|1|{}\n");
+    host_text(&host, out, sizeof(out), "select step, status, error from sagad.saga_step where shard = 20 and saga = '%s' order by step", id_text(id));
+    assert_string_equal(out, "charge|unknown|timeout\nreserve|compensating|null\n");
+    host_text(&host, out, sizeof(out), "select right(key::text, 1), step, direction, state from sagad.operation where shard = 20 and saga = '%s' order by key", id_text(id));
+    assert_string_equal(out, "1|reserve|do|completed\n2|charge|do|unknown\n3|reserve|undo|in_flight\n");
+    host_text(&host, out, sizeof(out), "explain select * from sagad.log_entry where shard = sagad.shard_of('%s') and saga = '%s'", id_text(id), id_text(id));
+    assert_non_null(strstr(out, "log_pk"));
+}
+
+/* --- plans --- */
+
+/* The plan that a connection of the store would use, whatever the parameters are. */
+static void explain(const struct db_statement *statement)
+{
+    char sql[4000];
+    int parameters = 0, len = 0;
+
+    for (const char *at = statement->sql; (at = strchr(at, '$')) != NULL; at++) {
+        int number = atoi(at + 1);
+
+        parameters = number > parameters ? number : parameters;
+    }
+    for (size_t i = 0; store_setup[i]; i++) {
+        if (strncmp(store_setup[i], "set ", 4) == 0) {
+            len += snprintf(sql + len, sizeof(sql) - (size_t)len, "%s; ", store_setup[i]);
+        }
+    }
+    len += snprintf(sql + len, sizeof(sql) - (size_t)len, "prepare p as %s; explain execute p", statement->sql);
+    for (int i = 0; i < parameters; i++) {
+        len += snprintf(sql + len, sizeof(sql) - (size_t)len, "%snull%s", i == 0 ? " (" : ", ", i + 1 == parameters ? ")" : "");
+    }
+    assert_true((size_t)len < sizeof(sql));
+    host_text(&host, out, sizeof(out), "%s", sql);
+}
+
+static void statements_of_every_turn_go_by_the_index(void **state)
+{
+    (void)state;
+    for (size_t i = 0; sql_hot[i]; i++) {
+        explain(sql_hot[i]);
+        if (strstr(out, "Seq Scan") || strstr(out, "Hash Join") || strstr(out, "Merge Join")) {
+            fail_msg("%s:\n%s", sql_hot[i]->name, out);
+        }
+    }
+}
+
+/* --- */
+
+static int setup(void **state)
+{
+    (void)state;
+    host_start(&host, NULL);
+    store = host_store(&host, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    host_store_close(&host, store);
+    host_stop(&host);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_saga_is_a_row_and_each_turn_is_one),
+        cmocka_unit_test(turns_that_are_ready_at_once_share_commits),
+        cmocka_unit_test(a_turn_alone_leaves_at_once),
+        cmocka_unit_test(only_the_turns_of_a_lost_shard_are_fenced),
+        cmocka_unit_test(of_32_starts_with_one_business_id_one_wins_and_the_others_learn_who),
+        cmocka_unit_test(one_bad_turn_among_many_is_found_and_the_others_are_kept),
+        cmocka_unit_test(the_same_place_in_the_log_is_taken_once),
+        cmocka_unit_test(a_status_of_a_saga_that_is_not_there_is_refused),
+        cmocka_unit_test(an_input_of_the_inbox_is_consumed_with_its_turn_and_only_once),
+        cmocka_unit_test(a_refused_start_leaves_its_input_in_the_inbox),
+        cmocka_unit_test(an_escalation_is_opened_and_resolved_with_its_turn),
+        cmocka_unit_test(a_start_with_an_old_id_moves_recovery_back),
+        cmocka_unit_test(changing_a_status_touches_no_index),
+        cmocka_unit_test(a_large_payload_comes_back_byte_for_byte),
+        cmocka_unit_test(steps_and_operations_can_be_read_in_sql),
+        cmocka_unit_test(statements_of_every_turn_go_by_the_index),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,220 @@
+/* The schema: made once however often and by however many it is asked for; what does not fit is refused with a sentence. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "store/migrate.h"
+#include "tests/integration/store_host.h"
+
+static struct host host;
+
+static bool is_told(void *context)
+{
+    (void)context;
+    return host.refused_count > 0 || host.ready_count > 0;
+}
+
+/* Opens a store, and closes it when it said whether it may run. */
+static bool refused_with(const struct store_options *options, const char *message)
+{
+    struct store *store = host_store_begin(&host, options);
+    bool refused;
+
+    host_run_until(&host, is_told, NULL);
+    refused = host.refused_count > 0;
+    assert_int_equal(store_is_ready(store), !refused);
+    host_store_close(&host, store);
+    if (refused && !strstr(host.err.message, message)) {
+        fail_msg("expected \"%s\", got \"%s\"", message, host.err.message);
+    }
+    if (refused) {
+        assert_true(host.err.hint[0] != '\0'); /* says what to do */
+    }
+    return refused;
+}
+
+static void a_second_run_finds_nothing_to_do(void **state)
+{
+    struct err err = {.code = ERR_OK};
+
+    (void)state;
+    assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_OK);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.schema_version"), migrate_newest());
+    assert_int_equal(host_number(&host, "select count(*) from sagad.shard"), SHARD_COUNT);
+}
+
+struct runner {
+    pthread_t thread;
+    enum err_code code;
+    struct err err;
+};
+
+static void *run(void *context)
+{
+    struct runner *runner = context;
+
+    runner->code = migrate(cluster_dsn(&host.cluster), NULL, &runner->err);
+    return NULL;
+}
+
+static void eight_at_once_make_it_once(void **state)
+{
+    struct runner runners[8];
+
+    (void)state;
+    memset(runners, 0, sizeof(runners));
+    host_sql(&host, "drop schema sagad cascade");
+    for (size_t i = 0; i < COUNT_OF(runners); i++) {
+        assert_int_equal(pthread_create(&runners[i].thread, NULL, run, &runners[i]), 0);
+    }
+    for (size_t i = 0; i < COUNT_OF(runners); i++) {
+        assert_int_equal(pthread_join(runners[i].thread, NULL), 0);
+    }
+    for (size_t i = 0; i < COUNT_OF(runners); i++) {
+        if (runners[i].code != ERR_OK) {
+            fail_msg("%s (%s)", runners[i].err.message, runners[i].err.detail);
+        }
+    }
+    assert_int_equal(host_number(&host, "select count(*) from sagad.schema_version"), migrate_newest());
+}
+
+static void a_newer_schema_is_refused_by_both(void **state)
+{
+    struct err err = {.code = ERR_OK};
+
+    (void)state;
+    host_sql(&host, "insert into sagad.schema_version (version, name) values (99, 'later')");
+    assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "newer"));
+    assert_true(refused_with(NULL, "newer than this program"));
+    host_sql(&host, "delete from sagad.schema_version where version = 99");
+}
+
+static void an_older_schema_asks_for_migrate(void **state)
+{
+    (void)state;
+    host_sql(&host, "delete from sagad.schema_version where version = %d", migrate_newest());
+    assert_true(refused_with(NULL, "older than this program"));
+    assert_non_null(strstr(host.err.hint, "sagad migrate"));
+}
+
+static void it_does_not_change_the_schema_under_running_engines(void **state)
+{
+    struct err err = {.code = ERR_OK};
+
+    (void)state; /* the newest migration counts as not applied, from the test above */
+    host_sql(&host, "drop view sagad.operation, sagad.saga_step, sagad.log_entry;"
+                    " update sagad.shard set owner = 'one', expires_at = now() + interval '1 hour' where shard = 3");
+    assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_BUSY);
+    assert_non_null(strstr(err.message, "engines are running"));
+    host_sql(&host, "update sagad.shard set owner = null, expires_at = null");
+    assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_OK);
+    assert_int_equal(host_number(&host, "select max(version) from sagad.schema_version"), migrate_newest());
+}
+
+static void a_migration_that_fails_leaves_nothing(void **state)
+{
+    struct err err = {.code = ERR_OK};
+
+    (void)state;
+    host_sql(&host, "drop schema sagad cascade; create schema sagad; create table sagad.tool (x int)"); /* in the way of the third */
+    assert_int_not_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_OK);
+    assert_non_null(strstr(err.message, "migration 3"));
+    assert_int_equal(host_number(&host, "select count(*) from pg_class where relname = 'schema_version'"), 0);
+    host_sql(&host, "drop table sagad.tool");
+    assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_OK); /* into a schema that somebody made for us */
+}
+
+static void a_database_without_the_schema_asks_for_migrate(void **state)
+{
+    char dsn[200];
+
+    (void)state;
+    host_sql(&host, "create database empty");
+    (void)snprintf(dsn, sizeof(dsn), "%s dbname=empty", cluster_dsn(&host.cluster));
+    assert_true(refused_with(&(struct store_options){.dsn = dsn}, "no sagad schema"));
+    assert_non_null(strstr(host.err.hint, "sagad migrate"));
+}
+
+static void missing_rights_are_named(void **state)
+{
+    char dsn[200];
+
+    (void)state;
+    host_sql(&host, "create role weak login; grant usage on schema sagad to weak; grant select on all tables in schema sagad to weak;"
+                    " create role weaker login");
+    (void)snprintf(dsn, sizeof(dsn), "%s user=weak", cluster_dsn(&host.cluster));
+    assert_true(refused_with(&(struct store_options){.dsn = dsn}, "lacks rights"));
+    assert_non_null(strstr(host.err.detail, "insert on log"));
+    (void)snprintf(dsn, sizeof(dsn), "%s user=weaker", cluster_dsn(&host.cluster));
+    assert_true(refused_with(&(struct store_options){.dsn = dsn}, "may not use the schema"));
+}
+
+static void a_database_that_forgets_is_refused_unless_told_so(void **state)
+{
+    (void)state;
+    assert_false(refused_with(NULL, ""));
+    host_sql(&host, "alter system set full_page_writes = off");
+    host_sql(&host, "select pg_reload_conf()");
+    host_run_ms(&host, 300);
+    assert_true(refused_with(NULL, "full_page_writes = off"));
+    assert_non_null(strstr(host.err.hint, "--risk-losing-acknowledged-work"));
+    assert_false(refused_with(&(struct store_options){.risk_losing_acknowledged_work = true}, ""));
+    host_sql(&host, "alter system reset full_page_writes");
+    host_sql(&host, "select pg_reload_conf()");
+    host_sql(&host, "alter role current_user set synchronous_commit = off");
+    assert_true(refused_with(NULL, "synchronous_commit = off"));
+    host_sql(&host, "alter role current_user reset synchronous_commit");
+}
+
+static void every_table_and_column_says_what_it_is(void **state)
+{
+    char out[4096];
+
+    (void)state;
+    host_text(&host, out, sizeof(out),
+              "select c.relname, a.attname from pg_class c join pg_namespace n on n.oid = c.relnamespace and n.nspname = 'sagad'"
+              " join pg_attribute a on a.attrelid = c.oid and a.attnum >= 0 and not a.attisdropped"
+              " where c.relkind = 'r' and (col_description(c.oid, a.attnum) is null or obj_description(c.oid) is null)");
+    assert_string_equal(out, "");
+    assert_int_equal(host_number(&host, "select count(*) from pg_trigger t join pg_class c on c.oid = t.tgrelid"
+                                        " join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'sagad'"), 0);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    host_start(&host, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    host_stop(&host);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_second_run_finds_nothing_to_do),
+        cmocka_unit_test(eight_at_once_make_it_once),
+        cmocka_unit_test(a_newer_schema_is_refused_by_both),
+        cmocka_unit_test(an_older_schema_asks_for_migrate),
+        cmocka_unit_test(it_does_not_change_the_schema_under_running_engines),
+        cmocka_unit_test(a_migration_that_fails_leaves_nothing),
+        cmocka_unit_test(a_database_without_the_schema_asks_for_migrate),
+        cmocka_unit_test(missing_rights_are_named),
+        cmocka_unit_test(a_database_that_forgets_is_refused_unless_told_so),
+        cmocka_unit_test(every_table_and_column_says_what_it_is),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,507 @@
+/* See saga_trial.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/saga_trial.h"
+
+#include "base/instant.h"
+#include "base/json.h"
+
+/* --- definitions --- */
+
+struct slice trial_json(struct arena *arena, const char *text)
+{
+    char *copy = arena_text(arena, slice_of(text));
+
+    for (char *c = copy; *c; c++) {
+        if (*c == '\'') {
+            *c = '"';
+        }
+    }
+    return slice_of(copy);
+}
+
+static bool find_tool(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+{
+    struct slice tools = *(struct slice *)context, tool;
+    struct json_walk walk = json_walk(tools);
+
+    (void)version;
+    while (json_next_element(&walk, &tool)) {
+        char text[160];
+
+        (void)snprintf(text, sizeof(text), "%.*s", SLICE_ARG(name));
+        if (json_string_is(json_member(tool, "name"), text)) {
+            *body = tool;
+            *version_found = 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct definition *trial_compile(struct arena *arena, struct slice document)
+{
+    struct slice tools, body;
+    struct tool_source source = {find_tool, &tools};
+    struct definition *definition;
+    struct faults faults;
+    struct err err;
+
+    if (json_check(document, &json_limits_default, &err) != ERR_OK) {
+        fail_msg("the document of the test is no JSON: %s %s", err.message, err.detail);
+    }
+    tools = json_member(document, "tools");
+    body = json_element(json_member(document, "sagas"), 0);
+    faults_init(&faults, arena);
+    definition = definition_compile(body, 1, &source, SLICE("/sagas/0"), arena, &faults);
+    if (faults.count > 0) {
+        fail_msg("the definition of the test is wrong at %.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
+    }
+    assert_non_null(definition);
+    return definition;
+}
+
+/* --- life --- */
+
+static struct saga_id trial_id(uint32_t number)
+{
+    struct saga_id id = {{{0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x00, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 0x07}}};
+
+    id.uuid.bytes[10] = (uint8_t)(number >> 24);
+    id.uuid.bytes[11] = (uint8_t)(number >> 16);
+    id.uuid.bytes[12] = (uint8_t)(number >> 8);
+    id.uuid.bytes[13] = (uint8_t)number;
+    return id;
+}
+
+static void open_on(struct trial *trial, const struct definition *definition, uint32_t number)
+{
+    trial->definition = definition;
+    arena_init(&trial->saga_arena, 16384);
+    arena_init(&trial->turn, 16384);
+    buffer_init(&trial->log, (size_t)64 << 20);
+    trial->now_ms = TRIAL_START_MS;
+    trial->next_escalation = 64;
+    saga_init(&trial->saga, &trial->saga_arena, trial_id(number), definition);
+}
+
+void trial_open(struct trial *trial, const char *document)
+{
+    *trial = (struct trial){0};
+    arena_init(&trial->arena, 16384);
+    open_on(trial, trial_compile(&trial->arena, trial_json(&trial->arena, document)), 0);
+}
+
+void trial_open_compiled(struct trial *trial, const struct definition *definition, uint32_t number)
+{
+    *trial = (struct trial){0};
+    arena_init(&trial->arena, 4096);
+    open_on(trial, definition, number);
+}
+
+void trial_close(struct trial *trial)
+{
+    buffer_fini(&trial->log);
+    arena_fini(&trial->turn);
+    arena_fini(&trial->saga_arena);
+    arena_fini(&trial->arena);
+}
+
+/* --- one turn --- */
+
+/* As the API shows it: the text form with seq and at in front. */
+static void log_record(struct trial *trial, const struct record *record)
+{
+    struct buffer text;
+    char at[INSTANT_TEXT_BYTES];
+
+    buffer_init(&text, (size_t)1 << 20);
+    record_write(record, trial->definition, &text);
+    assert_false(text.overflow);
+    instant_text(record->at_ms, at);
+    buffer_printf(&trial->log, "{\"seq\":%llu,\"at\":\"%s\",", (unsigned long long)record->seq, at);
+    buffer_put(&trial->log, text.ptr + 1, text.len - 1);
+    buffer_put_char(&trial->log, '\n');
+    buffer_fini(&text);
+}
+
+static void fold_line(struct saga *saga, struct slice line, struct arena *arena)
+{
+    struct record record;
+    struct err err;
+
+    if (record_read(line, saga->definition, arena, &record, &err) != ERR_OK) {
+        fail_msg("%s\n%.*s", err.message, SLICE_ARG(line));
+    }
+    if (!record_check(saga, &record, &err)) {
+        fail_msg("%s\n%.*s", err.message, SLICE_ARG(line));
+    }
+    saga_apply(saga, &record);
+    if (!saga_is_sound(saga)) {
+        fail_msg("the state is not sound after %.*s", SLICE_ARG(line));
+    }
+}
+
+enum err_code trial_input(struct trial *trial, struct saga_input input)
+{
+    size_t from;
+    enum err_code code;
+
+    input.now_ms = trial->now_ms;
+    input.escalation_number = trial->next_escalation;
+    arena_reset(&trial->turn);
+    trial->err = (struct err){0};
+    code = saga_decide(&trial->saga, &input, &trial->turn, &trial->records, &trial->err);
+    if (code != ERR_OK) {
+        assert_int_equal(trial->records.count, 0);
+        assert_true(trial->err.message[0] != '\0');
+        return code;
+    }
+    from = trial->log.len;
+    for (size_t i = 0; i < trial->records.count; i++) {
+        if (trial->records.items[i].type == RECORD_ESCALATION_OPENED) {
+            trial->next_escalation += 64;
+        }
+        log_record(trial, &trial->records.items[i]);
+    }
+    while (from < trial->log.len) {
+        const char *end = memchr(trial->log.ptr + from, '\n', trial->log.len - from);
+        struct slice line = {trial->log.ptr + from, (size_t)(end - (trial->log.ptr + from))};
+
+        fold_line(&trial->saga, line, &trial->turn);
+        from += line.len + 1;
+    }
+    return ERR_OK;
+}
+
+uint32_t trial_step(const struct trial *trial, const char *id)
+{
+    for (uint32_t i = 0; i < trial->definition->step_count; i++) {
+        if (slice_is(trial->definition->steps[i].id, id)) {
+            return i;
+        }
+    }
+    assert_string_equal(id, "-");
+    return STEP_NONE;
+}
+
+static void must(struct trial *trial, struct saga_input input)
+{
+    if (trial_input(trial, input) != ERR_OK) {
+        fail_msg("refused: %s %s", trial->err.message, trial->err.detail);
+    }
+}
+
+/* --- inputs --- */
+
+static void render_undo_args(struct trial *trial, uint32_t step, struct slice result, struct slice *undo_args, struct slice *undo_error)
+{
+    const struct compensator *compensate = &trial->definition->steps[step].compensate;
+    struct expression_context context;
+    struct err err;
+    char *key;
+
+    if (!compensate->is_set) {
+        return;
+    }
+    if (!template_is_set(&compensate->with)) {
+        *undo_args = SLICE("{}");
+        return;
+    }
+    if (compensate->with.program_count > 0) {
+        *undo_args = SLICE("{\"evaluated\":true}");
+        return;
+    }
+    context = saga_expression_context(&trial->saga, &trial->arena);
+    key = arena_alloc(&trial->arena, UUID_TEXT_BYTES);
+    uuid_text(&trial->saga.steps[step].forward.key.uuid, key);
+    context.args = trial->saga.steps[step].forward.args;
+    context.key = slice_of(key);
+    context.result = result.ptr ? result : SLICE("null");
+    if (template_render(&compensate->with, &context, NULL, &trial->arena, undo_args, &err) != ERR_OK) {
+        *undo_args = SLICE_NONE;
+        *undo_error = arena_slice(&trial->arena, slice_of(err.message));
+    }
+}
+
+struct saga_input trial_outcome(struct trial *trial, enum saga_input_type type, uint32_t step, enum direction direction, uint32_t attempt,
+                                struct outcome outcome)
+{
+    struct saga_input input = {.type = type};
+
+    input.settled.step = step;
+    input.settled.direction = direction;
+    input.settled.attempt = attempt;
+    input.settled.outcome = outcome;
+    if (outcome.kind == OUTCOME_COMPLETED && direction == DIRECTION_DO) {
+        render_undo_args(trial, step, outcome.result, &input.settled.undo_args, &input.settled.undo_error);
+    }
+    return input;
+}
+
+void trial_start(struct trial *trial, const char *input)
+{
+    struct saga_input start = {.type = SAGA_INPUT_START};
+
+    start.start.namespace = SLICE("default");
+    start.start.input = trial_json(&trial->arena, input);
+    must(trial, start);
+}
+
+static struct outcome plain_outcome(struct trial *trial, const char *step, enum outcome_kind kind)
+{
+    struct outcome outcome = {.kind = kind};
+
+    if (kind == OUTCOME_COMPLETED) {
+        outcome.result = arena_printf(&trial->arena, "{\"id\":\"%s-1\"}", step);
+    } else {
+        outcome.error = kind == OUTCOME_UNKNOWN ? SLICE("timeout") : kind == OUTCOME_FAILED ? SLICE("http-422") : SLICE("http-429");
+        outcome.detail = SLICE("as the test has it");
+    }
+    return outcome;
+}
+
+static const struct operation *operation(const struct trial *trial, uint32_t step, enum direction direction)
+{
+    return direction == DIRECTION_UNDO ? &trial->saga.steps[step].undo : &trial->saga.steps[step].forward;
+}
+
+static void settle(struct trial *trial, const char *id, enum direction direction, enum outcome_kind kind)
+{
+    uint32_t step = trial_step(trial, id);
+
+    must(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, step, direction, operation(trial, step, direction)->attempts, plain_outcome(trial, id, kind)));
+}
+
+void trial_settle(struct trial *trial, const char *step, enum outcome_kind kind)
+{
+    settle(trial, step, DIRECTION_DO, kind);
+}
+
+void trial_settle_undo(struct trial *trial, const char *step, enum outcome_kind kind)
+{
+    settle(trial, step, DIRECTION_UNDO, kind);
+}
+
+static void wait_for(struct trial *trial, int64_t due_ms)
+{
+    trial->now_ms = due_ms > trial->now_ms ? due_ms : trial->now_ms;
+}
+
+static void probe(struct trial *trial, const char *id, enum direction direction, enum outcome_kind kind)
+{
+    uint32_t step = trial_step(trial, id);
+    const struct operation *op = operation(trial, step, direction);
+
+    wait_for(trial, op->due_ms);
+    must(trial, trial_outcome(trial, SAGA_INPUT_PROBED, step, direction, op->probes + 1, plain_outcome(trial, id, kind)));
+}
+
+void trial_probe(struct trial *trial, const char *step, enum outcome_kind kind)
+{
+    probe(trial, step, DIRECTION_DO, kind);
+}
+
+void trial_probe_undo(struct trial *trial, const char *step, enum outcome_kind kind)
+{
+    probe(trial, step, DIRECTION_UNDO, kind);
+}
+
+static void timer(struct trial *trial, const char *id, enum direction direction)
+{
+    struct saga_input input = {.type = SAGA_INPUT_TIMER};
+
+    input.timer.step = trial_step(trial, id);
+    input.timer.direction = direction;
+    wait_for(trial, input.timer.step == STEP_NONE ? trial->saga.deadline_ms : operation(trial, input.timer.step, direction)->due_ms);
+    must(trial, input);
+}
+
+void trial_timer(struct trial *trial, const char *step)
+{
+    timer(trial, step, DIRECTION_DO);
+}
+
+void trial_timer_undo(struct trial *trial, const char *step)
+{
+    timer(trial, step, DIRECTION_UNDO);
+}
+
+enum err_code trial_abort(struct trial *trial)
+{
+    struct saga_input input = {.type = SAGA_INPUT_ABORT};
+
+    input.abort.actor = SLICE("ann");
+    input.abort.note = SLICE("changed my mind");
+    return trial_input(trial, input);
+}
+
+static struct saga_input operator_input(const struct trial *trial, enum operator_action action)
+{
+    struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
+
+    input.operator.action = action;
+    input.operator.escalation = trial->saga.escalation.number;
+    input.operator.actor = SLICE("ann");
+    input.operator.note = SLICE("looked it up");
+    return input;
+}
+
+enum err_code trial_operator(struct trial *trial, enum operator_action action)
+{
+    return trial_input(trial, operator_input(trial, action));
+}
+
+enum err_code trial_resolve(struct trial *trial, bool happened, const char *result)
+{
+    struct saga_input input = operator_input(trial, OPERATOR_RESOLVE);
+
+    input.operator.happened = happened;
+    if (result) {
+        input.operator.result = trial_json(&trial->arena, result);
+    }
+    if (happened && trial->saga.escalation.number && trial->saga.escalation.direction == DIRECTION_DO) {
+        render_undo_args(trial, trial->saga.escalation.step, input.operator.result, &input.operator.undo_args, &input.operator.undo_error);
+    }
+    return trial_input(trial, input);
+}
+
+/* --- looking --- */
+
+const char *trial_records(struct trial *trial)
+{
+    struct slice text = SLICE("");
+
+    for (size_t i = 0; i < trial->records.count; i++) {
+        const struct record *record = &trial->records.items[i];
+        struct slice step = record->step == STEP_NONE ? SLICE("") : trial->definition->steps[record->step].id;
+
+        text = arena_printf(&trial->arena, "%.*s%s%s%s%.*s", SLICE_ARG(text), i ? ", " : "", record_type_name(record->type), step.len ? " " : "",
+                            SLICE_ARG(step));
+    }
+    return arena_text(&trial->arena, text);
+}
+
+const char *trial_wants(struct trial *trial)
+{
+    static const char *const names[] = {[WANT_CALL] = "call", [WANT_PROBE] = "probe", [WANT_TIMER] = "timer", [WANT_EVALUATE] = "evaluate"};
+    struct wants wants;
+    struct slice text = SLICE("");
+
+    saga_wants(&trial->saga, &trial->arena, &wants);
+    for (size_t i = 0; i < wants.count; i++) {
+        const struct want *want = &wants.items[i];
+        struct slice step = want->step == STEP_NONE ? SLICE("-") : trial->definition->steps[want->step].id;
+
+        assert_true(i == 0 || want_compare(want - 1, want) < 0);
+        text = arena_printf(&trial->arena, "%.*s%s%s %s%.*s %u", SLICE_ARG(text), i ? ", " : "", names[want->type],
+                            want->direction == DIRECTION_UNDO ? "undo " : "", SLICE_ARG(step), want->number);
+        if (want->due_ms) {
+            text = arena_printf(&trial->arena, "%.*s +%lld", SLICE_ARG(text), (long long)(want->due_ms - trial->now_ms));
+        }
+    }
+    return arena_text(&trial->arena, text);
+}
+
+struct slice trial_view(struct trial *trial, struct arena *arena)
+{
+    struct buffer out;
+    struct slice text;
+
+    buffer_init(&out, (size_t)8 << 20);
+    saga_write_json(&trial->saga, &out);
+    assert_false(out.overflow);
+    text = arena_slice(arena, buffer_slice(&out));
+    buffer_fini(&out);
+    return text;
+}
+
+/* --- replay --- */
+
+static void same_slice(const char *what, struct slice a, struct slice b)
+{
+    if (!slice_equal(a, b) || (a.ptr == NULL) != (b.ptr == NULL)) {
+        fail_msg("replay: %s is \"%.*s\", was \"%.*s\"", what, SLICE_ARG(b), SLICE_ARG(a));
+    }
+}
+
+static void same_operation(const struct operation *a, const struct operation *b)
+{
+    struct operation x = *a, y = *b;
+
+    same_slice("args", a->args, b->args);
+    same_slice("scope", a->scope, b->scope);
+    same_slice("result", a->result, b->result);
+    same_slice("error", a->error, b->error);
+    same_slice("detail", a->detail, b->detail);
+    x.args = x.scope = x.result = x.error = x.detail = SLICE_NONE;
+    y.args = y.scope = y.result = y.error = y.detail = SLICE_NONE;
+    /* Field by field would forget the next one; both structs were copied from zeroed memory, so that padding is the same. */
+    assert_memory_equal(&x, &y, sizeof(x));
+}
+
+static void same_saga(const struct saga *a, const struct saga *b)
+{
+    assert_int_equal(a->phase, b->phase);
+    assert_int_equal(a->end, b->end);
+    assert_int_equal(a->seq, b->seq);
+    assert_int_equal(a->plan_count, b->plan_count);
+    assert_int_equal(a->started_count, b->started_count);
+    assert_int_equal(a->deadline_ms, b->deadline_ms);
+    assert_int_equal(a->failing_step, b->failing_step);
+    assert_int_equal(a->escalation.number, b->escalation.number);
+    assert_int_equal(a->escalation.step, b->escalation.step);
+    assert_int_equal(a->escalation.direction, b->escalation.direction);
+    assert_int_equal(a->escalation_count, b->escalation_count);
+    same_slice("asked_by", a->escalation.asked_by, b->escalation.asked_by);
+    same_slice("evidence", a->escalation.evidence, b->escalation.evidence);
+    same_slice("failing_reason", a->failing_reason, b->failing_reason);
+    for (uint32_t i = 0; i < a->plan_count; i++) {
+        assert_int_equal(a->plan[i], b->plan[i]);
+    }
+    for (uint32_t i = 0; i < a->definition->step_count; i++) {
+        assert_int_equal(a->steps[i].plan, b->steps[i].plan);
+        assert_int_equal(a->steps[i].start_order, b->steps[i].start_order);
+        same_slice("undo_args", a->steps[i].undo_args, b->steps[i].undo_args);
+        same_slice("undo_error", a->steps[i].undo_error, b->steps[i].undo_error);
+        same_operation(&a->steps[i].forward, &b->steps[i].forward);
+        same_operation(&a->steps[i].undo, &b->steps[i].undo);
+    }
+}
+
+void trial_check_replay(struct trial *trial)
+{
+    struct arena arena = {0}, scratch = {0};
+    struct saga again;
+    struct buffer before, after;
+    size_t from = 0;
+
+    arena_init(&arena, 16384);
+    arena_init(&scratch, 16384);
+    saga_init(&again, &arena, trial->saga.id, trial->definition);
+    while (from < trial->log.len) {
+        const char *end = memchr(trial->log.ptr + from, '\n', trial->log.len - from);
+        struct slice line = {trial->log.ptr + from, (size_t)(end - (trial->log.ptr + from))};
+
+        fold_line(&again, line, &scratch);
+        arena_reset(&scratch); /* what the state keeps is in its own arena */
+        from += line.len + 1;
+    }
+    same_saga(&trial->saga, &again);
+    buffer_init(&before, (size_t)8 << 20);
+    buffer_init(&after, (size_t)8 << 20);
+    saga_write_json(&trial->saga, &before);
+    saga_write_json(&again, &after);
+    assert_true(slice_equal(buffer_slice(&before), buffer_slice(&after)));
+    buffer_fini(&before);
+    buffer_fini(&after);
+    arena_fini(&arena);
+    arena_fini(&scratch);
+}
