@@ -206,8 +206,11 @@ static bool find_step(const struct definition *definition, struct slice id, uint
     return false;
 }
 
-static struct slice near_step(const struct definition *definition, struct slice id)
+static struct slice near_step(const struct reader *reader, const struct definition *definition, struct slice id)
 {
+    if (!reader_has_time(reader)) {
+        return SLICE_NONE;
+    }
     for (unsigned distance = 1; distance < 3; distance++) {
         for (uint32_t i = 0; i < definition->step_count; i++) {
             if (definition->steps[i].id.len > distance && word_distance(definition->steps[i].id, id) == distance) {
@@ -265,7 +268,7 @@ static void read_after(struct saga_reader *s, struct step_definition *step, cons
         } else if (!find_step(s->definition, id, &index)) {
             faults_add(reader->faults, where, "there is no step `%.*s` to wait for%.*s",
                        SLICE_ARG(value_excerpt(id, reader->arena)),
-                       SLICE_ARG(did_you_mean(near_step(s->definition, id), reader->arena)));
+                       SLICE_ARG(did_you_mean(near_step(s->reader, s->definition, id), reader->arena)));
         } else if (index == step->index) {
             faults_add(reader->faults, where, "the step `%.*s` waits for itself; take it out of its own `after`",
                        SLICE_ARG(id));
@@ -463,10 +466,13 @@ static enum tool_lookup source_find(struct tool_finder *finder, struct slice nam
     struct tool *tool = tool_read(self->reader, body, SLICE_NONE, version, pointer);
 
     self->reader->collects = collects;
-    if (reader_faults(self->reader) != before || self->tool_count == COUNT_OF(self->tools)) {
+    if (reader_faults(self->reader) != before) {
         return TOOL_BROKEN;
     }
-    self->tools[self->tool_count++] = tool;
+    if (self->tool_count <
+        COUNT_OF(self->tools)) { /* a single saga cannot use more; a document may, and compiles again */
+        self->tools[self->tool_count++] = tool;
+    }
     *out = tool;
     return TOOL_FOUND;
 }

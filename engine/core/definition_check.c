@@ -65,9 +65,9 @@ struct reference {
     const struct tool *tool;            /* whose compensator's arguments they are; NULL: the step's own */
 };
 
-static struct slice near_step(const struct definition *definition, struct slice id)
+static struct slice near_step(const struct reader *reader, const struct definition *definition, struct slice id)
 {
-    for (uint32_t i = 0; i < definition->step_count; i++) {
+    for (uint32_t i = 0; reader_has_time(reader) && i < definition->step_count; i++) {
         if (definition->steps[i].id.len > 2 && word_distance(definition->steps[i].id, id) < 3) {
             return definition->steps[i].id;
         }
@@ -91,7 +91,7 @@ static void on_reference(void *context, struct slice id, struct slice pointer)
     }
     if (index == definition->step_count) {
         faults_add(r->reader->faults, place, "%.*s`.steps.%.*s`: there is no such step%.*s", SLICE_ARG(whose),
-                   SLICE_ARG(id), SLICE_ARG(did_you_mean(near_step(definition, id), arena)));
+                   SLICE_ARG(id), SLICE_ARG(did_you_mean(near_step(r->reader, definition, id), arena)));
         return;
     }
     if (!r->step || !definition->ancestors || graph_before(definition, index, r->step->index)) {
@@ -130,8 +130,7 @@ void check_references(struct reader *reader, const struct definition *definition
         if (is_tools) { /* it stands in another place, maybe in another document: the call is what brings the two
                            together */
             r.tool = step->tool;
-            r.pointer = place_join(reader->arena, reader_element_pointer(reader, steps_pointer, i),
-                                          SLICE("call"));
+            r.pointer = place_join(reader->arena, reader_element_pointer(reader, steps_pointer, i), SLICE("call"));
         }
         template_each_step(&step->compensate.with, on_reference, &r);
     }

@@ -15,6 +15,11 @@ size_t reader_faults(const struct reader *reader)
     return reader->faults->count + reader->faults->dropped;
 }
 
+bool reader_has_time(const struct reader *reader)
+{
+    return reader_faults(reader) < reader->faults->count_max;
+}
+
 struct slice reader_element_pointer(struct reader *reader, struct slice pointer, size_t index)
 {
     return place_join_index(reader->arena, pointer, index);

@@ -25,6 +25,8 @@ struct reader { /* one pass over a document, a tool or a saga */
 
 /* How many faults there are by now, also those that were only counted. */
 size_t reader_faults(const struct reader *reader);
+/* Whether to look for what was probably meant: not any more in a document that is nothing but faults. */
+bool reader_has_time(const struct reader *reader);
 struct slice reader_element_pointer(struct reader *reader, struct slice pointer, size_t index);
 
 /* A member that is a template; unset when it is absent. */

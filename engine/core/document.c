@@ -3,6 +3,8 @@
 #include "base/json.h"
 #include "core/definition_parts.h"
 
+#define ITEMS_MAX 1000 /* of a kind: names are compared each with each */
+
 struct entry { /* a tool of this document */
     const struct tool *tool;
     bool is_broken;
@@ -35,7 +37,7 @@ static struct slice near_tool(struct tool_finder *finder, struct slice name)
     struct slice best = SLICE_NONE;
     unsigned best_distance = 3;
 
-    for (size_t i = 0; i < self->entry_count; i++) {
+    for (size_t i = 0; reader_has_time(self->registered.reader) && i < self->entry_count; i++) {
         unsigned distance = word_distance(self->entries[i].tool->name, name);
 
         if (distance < best_distance && distance < name.len) {
@@ -65,6 +67,11 @@ static struct slice array_at(struct reader *reader, const struct members *m, con
     if (value.ptr && json_type(value) != JSON_ARRAY) {
         faults_add(reader->faults, members_pointer(m, name), "`%s` is %.*s; it must be an array", name,
                    SLICE_ARG(value_excerpt(value, reader->arena)));
+        return SLICE_NONE;
+    }
+    if (value.ptr && json_count(value) > ITEMS_MAX) {
+        faults_add(reader->faults, members_pointer(m, name), "`%s` has %zu elements; one document has %d at most", name,
+                   json_count(value), ITEMS_MAX);
         return SLICE_NONE;
     }
     return value;

@@ -143,6 +143,10 @@ static void check_name(const struct members *members, const char *what, struct s
     if (list_has(known, name)) {
         return;
     }
+    if (members->faults->count >= members->faults->count_max) { /* only counted: no words for what nobody will read */
+        faults_add(members->faults, members->pointer, "a member that is not known");
+        return;
+    }
     struct slice place = place_join(members->arena, members->pointer, name);
 
     if (list_has(later, name)) {

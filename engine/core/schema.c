@@ -235,10 +235,10 @@ static void compile_enum(struct schema *schema, struct members *m)
     if (!value.ptr) {
         return;
     }
-    if (json_type(value) != JSON_ARRAY || json_count(value) == 0) {
+    if (json_type(value) != JSON_ARRAY || json_count(value) == 0 || json_count(value) > ENUM_MAX) {
         faults_add(m->faults, members_pointer(m, "enum"),
-                   "`enum` is %.*s; it must be an array of the values that are allowed",
-                   SLICE_ARG(value_excerpt(value, m->arena)));
+                   "`enum` is %.*s; it must be an array of the values that are allowed, of %d at most",
+                   SLICE_ARG(value_excerpt(value, m->arena)), ENUM_MAX);
         return;
     }
     struct json_walk walk = json_walk(value);
@@ -283,9 +283,9 @@ static void compile_properties(struct schema *schema, struct members *m)
     if (!value.ptr) {
         return;
     }
-    if (json_type(value) != JSON_OBJECT) {
-        faults_add(m->faults, pointer, "`properties` is %.*s; it must be an object of schemas",
-                   SLICE_ARG(value_excerpt(value, m->arena)));
+    if (json_type(value) != JSON_OBJECT || json_count(value) > NAMES_MAX) {
+        faults_add(m->faults, pointer, "`properties` is %.*s; it must be an object of schemas, of %d at most",
+                   SLICE_ARG(value_excerpt(value, m->arena)), NAMES_MAX);
         return;
     }
     struct json_walk walk = json_walk(value);
@@ -416,8 +416,8 @@ static void check_bounds(struct checker *c, const struct schema *schema, enum js
         int64_t count = (int64_t)found;
 
         if (bounds[i].is_max ? count > schema->bound[i] : count < schema->bound[i]) {
-            faults_add(c->faults, where(c, place), "has %lld %s; it must have %s %lld", (long long)count, bounds[i].unit,
-                       bounds[i].is_max ? "at most" : "at least", (long long)schema->bound[i]);
+            faults_add(c->faults, where(c, place), "has %lld %s; it must have %s %lld", (long long)count,
+                       bounds[i].unit, bounds[i].is_max ? "at most" : "at least", (long long)schema->bound[i]);
         }
     }
 }
@@ -528,7 +528,8 @@ static void check(struct checker *c, const struct schema *schema, struct slice v
     check_bounds(c, schema, type, text, place);
     if (type == JSON_NUMBER) {
         check_limits(c, schema, text, place);
-    } else if (type == JSON_OBJECT && (schema->property_count > 0 || schema->required_count > 0 || schema->additional)) {
+    } else if (type == JSON_OBJECT &&
+               (schema->property_count > 0 || schema->required_count > 0 || schema->additional)) {
         check_object(c, schema, text, place);
     } else if (type == JSON_ARRAY && schema->items) {
         struct json_walk walk = json_walk(text);

@@ -4,7 +4,8 @@
  *
  * Subset: type, enum, const, required, properties, additionalProperties, items, minItems, maxItems, minLength,
  * maxLength, minimum, maximum, exclusiveMinimum, exclusiveMaximum, minProperties, maxProperties, and the annotations
- * title, description, default, examples, $schema, $comment. true and false are schemas.
+ * title, description, default, examples, $schema, $comment. true and false are schemas. `required` and `properties` name
+ * 256 members at most, `enum` 1024 values.
  */
 #ifndef SAGAD_CORE_SCHEMA_H
 #define SAGAD_CORE_SCHEMA_H

@@ -151,8 +151,7 @@ static void check_key_place(struct reader *reader, const struct members *m, cons
 {
     for (size_t i = 0; i < COUNT_OF(places); i++) {
         if (tool->key_place == places[i].place && tool->adapter.ptr && !slice_is(tool->adapter, places[i].adapter)) {
-            faults_add(reader->faults,
-                       place_join(reader->arena, members_pointer(m, "key"), slice_of(places[i].member)),
+            faults_add(reader->faults, place_join(reader->arena, members_pointer(m, "key"), slice_of(places[i].member)),
                        "a key in `%s` needs the adapter `%s`, but this tool uses `%.*s`%s", places[i].member,
                        places[i].adapter, SLICE_ARG(tool->adapter),
                        slice_is(tool->adapter, "http")   ? ": use header, body or query"

@@ -1,11 +1,12 @@
 /* See fake_engine.h. It answers with what schema/openapi.json describes, so that the API can be held against that. */
-#include "fake_engine.h"
+#include "tests/lib/fake_engine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/instant.h"
 #include "base/json.h"
+#include "base/map.h"
 
 struct fake_saga {
     struct list_link link;
@@ -36,6 +37,7 @@ struct fake_done { /* a request whose answer is on its way */
 struct engine {
     struct loop *loop;
     struct list sagas, waits, watches;
+    struct map by_id;
     size_t cancelled, pending;
     bool away, resolved;
 };
@@ -46,6 +48,7 @@ struct engine *fake_engine_new(struct loop *loop)
 
     engine->loop = loop;
     list_init(&engine->sagas);
+    map_init(&engine->by_id);
     list_init(&engine->waits);
     list_init(&engine->watches);
     return engine;
@@ -62,6 +65,7 @@ void fake_engine_free(struct engine *engine)
         arena_fini(&saga->arena);
         free(saga);
     }
+    map_fini(&engine->by_id);
     free(engine);
 }
 
@@ -128,16 +132,9 @@ static void finish_text(struct engine *engine, struct engine_request *request, s
 
 static struct fake_saga *saga_find(const struct engine *engine, struct slice namespace, struct saga_id id)
 {
-    struct list_link *link = list_first(&engine->sagas);
+    struct fake_saga *saga = map_find(&engine->by_id, id.uuid.bytes, sizeof(id.uuid.bytes));
 
-    for (; link; link = list_after(&engine->sagas, link)) {
-        struct fake_saga *saga = container_of(link, struct fake_saga, link);
-
-        if (uuid_equal(&saga->id.uuid, &id.uuid) && slice_equal(saga->namespace, namespace)) {
-            return saga;
-        }
-    }
-    return NULL;
+    return saga && slice_equal(saga->namespace, namespace) ? saga : NULL;
 }
 
 static struct slice instant(struct arena *arena, int64_t ms)
@@ -217,6 +214,7 @@ static struct fake_saga *saga_new(struct engine *engine, const struct engine_req
     saga->created_ms = loop_wall_ms(engine->loop);
     saga->seq = 2;
     list_push(&engine->sagas, &saga->link);
+    map_put(&engine->by_id, saga->id.uuid.bytes, sizeof(saga->id.uuid.bytes), saga);
     return saga;
 }
 
@@ -287,16 +285,10 @@ void engine_cancel(struct engine *engine, struct engine_request *request)
 
 void fake_engine_end(struct engine *engine, struct saga_id id)
 {
-    struct list_link *link = list_first(&engine->sagas), *next;
-    struct fake_saga *saga = NULL;
+    struct fake_saga *saga = map_find(&engine->by_id, id.uuid.bytes, sizeof(id.uuid.bytes));
+    struct list_link *link, *next;
 
-    for (; link; link = list_after(&engine->sagas, link)) {
-        saga = container_of(link, struct fake_saga, link);
-        if (uuid_equal(&saga->id.uuid, &id.uuid)) {
-            break;
-        }
-    }
-    if (!link || saga->ended_ms) {
+    if (!saga || saga->ended_ms) {
         return;
     }
     saga->status = saga->aborted ? "compensated" : "completed";

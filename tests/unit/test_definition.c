@@ -116,6 +116,34 @@ static void faults_of_one_tool_are_not_repeated_by_the_sagas_that_use_it(void **
     arena_fini(&arena);
 }
 
+static void a_hostile_document_is_refused_in_bounded_memory(void **state)
+{
+    struct arena arena;
+    struct faults faults;
+    struct document document;
+    struct buffer text;
+
+    (void)state;
+    arena_init(&arena, 1 << 16);
+    faults_init(&faults, &arena);
+    buffer_init(&text, 1 << 20);
+    buffer_put_text(&text, "{'tools':[{'name':'t','builtin':{'do':'echo'},'effect':'read','input':{'properties':{'");
+    for (int i = 0; i < 400000; i++) { /* a long name above very many faults: their pointers would make gigabytes */
+        buffer_put_char(&text, 'n');
+    }
+    buffer_put_text(&text, "':{");
+    for (int i = 0; i < 40000; i++) {
+        buffer_printf(&text, "%s'k%d':1", i ? "," : "", i);
+    }
+    buffer_put_text(&text, "}}}}]}");
+    assert_false(text.overflow);
+    document_check(json_of(buffer_c(&text), &arena), NULL, &arena, &faults, &document);
+    assert_int_equal(faults.count + faults.dropped, 40000);
+    assert_true(arena.used_bytes < 32u << 20);
+    buffer_fini(&text);
+    arena_fini(&arena);
+}
+
 /* --- documents without a fault --- */
 
 static struct slice read_example(const char *name, struct arena *arena)
@@ -467,6 +495,7 @@ int main(void)
         cmocka_unit_test(each_fault_is_found_at_its_place_and_says_what_would_be_right),
         cmocka_unit_test(a_document_with_fifty_faults_reports_fifty),
         cmocka_unit_test(faults_of_one_tool_are_not_repeated_by_the_sagas_that_use_it),
+        cmocka_unit_test(a_hostile_document_is_refused_in_bounded_memory),
         cmocka_unit_test(the_examples_have_no_fault),
         cmocka_unit_test(a_document_lists_items_and_what_is_left_to_check),
         cmocka_unit_test(identity_depends_on_meaning_and_not_on_notation),

@@ -115,7 +115,7 @@ struct thing { /* what the receiver's books say about one operation */
     struct op_key key;
     uint32_t effects;
     uint32_t sends;         /* calls of which a byte left */
-    int64_t first_ms;       /* when it first saw the key */
+    int64_t first_ms;       /* since when it remembers the key */
     int64_t lands_ms;       /* a call on the wire takes effect then; 0: none */
     bool running;           /* it was accepted, and lands then */
     bool voided;
@@ -133,6 +133,7 @@ struct world {
     struct thing things[STEPS_MAX][DIRECTION_COUNT];
     uint64_t seed;
     bool kind;      /* everything works from now on, so that the walk ends */
+    bool deaf;      /* nobody answers probes, until everything works */
     uint32_t turns;
 };
 
@@ -160,9 +161,18 @@ static void take_effect(uint32_t step, enum direction direction)
         return;
     }
     thing->effects++;
+    thing->first_ms = thing->first_ms ? thing->first_ms : world.trial.now_ms;
     if (direction == DIRECTION_UNDO && world.trial.definition->steps[step].compensate.voids_key) {
         thing_of(step, DIRECTION_DO)->voided = true;
     }
+}
+
+/* Something on the wire that will still take effect: a receiver that has the effect already, or was told to refuse, knows the key. */
+static bool is_on_the_wire(uint32_t step)
+{
+    const struct thing *thing = thing_of(step, DIRECTION_DO);
+
+    return thing->lands_ms != 0 && thing->effects == 0 && !thing->voided;
 }
 
 /* What was on the wire at this time has arrived. */
@@ -208,7 +218,6 @@ static struct outcome send_call(uint32_t step, enum direction direction)
         return other(OUTCOME_RETRY, true, "refused");
     }
     thing->sends++;
-    thing->first_ms = thing->first_ms ? thing->first_ms : world.trial.now_ms;
     if (thing->voided) {
         return other(OUTCOME_FAILED, false, "voided");
     }
@@ -245,7 +254,7 @@ static struct outcome ask(uint32_t step, enum direction direction)
 {
     const struct thing *thing = thing_of(step, direction);
 
-    if (!world.kind && chance(25)) {
+    if (!world.kind && chance(world.deaf ? 97 : 25)) {
         return other(OUTCOME_UNKNOWN, false, "http-500");
     }
     if (thing->effects > 0) {
@@ -309,7 +318,7 @@ static void check_end(enum saga_status end)
             must_hold(thing_of(i, DIRECTION_DO)->effects > 0 && thing_of(i, DIRECTION_UNDO)->effects == 0, "completed without all of its effects");
         }
         if (end == SAGA_COMPENSATED) {
-            must_hold(!stands(i) && thing_of(i, DIRECTION_DO)->lands_ms == 0, "compensated with an effect left");
+            must_hold(!stands(i) && !is_on_the_wire(i), "compensated with an effect left");
         }
         if (end == SAGA_ABANDONED && stands(i)) {
             must_hold(took_effect == TOOK_EFFECT_YES || took_effect == TOOK_EFFECT_MAYBE, "abandoned with an effect that is no debt");
@@ -340,7 +349,7 @@ static void check_records(bool had_ended)
         } else if (record->type == RECORD_STEP_COMPLETED) {
             must_hold(thing_of(record->step, DIRECTION_DO)->effects > 0, "a step counts as done that did not happen");
         } else if (record->type == RECORD_STEP_FAILED) {
-            must_hold(!stands(record->step) && thing_of(record->step, DIRECTION_DO)->lands_ms == 0, "a step counts as failed that has happened");
+            must_hold(!stands(record->step) && !is_on_the_wire(record->step), "a step counts as failed that has happened");
         }
     }
     must_hold(opened <= 1, "two escalations in one turn");
@@ -616,6 +625,7 @@ static void walk(uint64_t seed, const struct definition *definition)
     chance_state = seed;
     memset(&world, 0, sizeof(world));
     world.seed = seed;
+    world.deaf = chance(15);
     trial_open_compiled(&world.trial, definition, (uint32_t)seed);
     start.start.namespace = SLICE("default");
     start.start.input = SLICE("{\"n\":1}");
@@ -667,11 +677,10 @@ static void the_walks_came_everywhere(void **state)
         skip();
     }
     for (unsigned i = 0; i < RECORD_TYPE_COUNT; i++) {
-        if (i != RECORD_STEP_SKIPPED && i != RECORD_STEP_REOPENED && seen_records[i] < 10) {
+        if (i != RECORD_STEP_SKIPPED && seen_records[i] < 10) {
             fail_msg("only %llu records %s", (unsigned long long)seen_records[i], record_type_name((enum record_type)i));
         }
     }
-    assert_true(seen_records[RECORD_STEP_REOPENED] > 0);
     assert_true(seen_ends[SAGA_COMPLETED] > 1000 && seen_ends[SAGA_COMPENSATED] > 1000 && seen_ends[SAGA_ABANDONED] > 100);
     assert_true(seen_escalations > 1000);
     for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {

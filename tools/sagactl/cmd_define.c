@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/jq.h"
 #include "run/review.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
@@ -108,6 +109,7 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
     if (files.count == 0) {
         return usage_error(ctl, "which files?");
     }
+    jq_prepare(); /* while there is one thread and little memory */
     struct slice *texts = arena_array(&ctl->arena, files.count, sizeof(*texts));
     struct known_tools known = {arena_array(&ctl->arena, files.count, sizeof(struct checked_file)), files.count};
     struct tool_source source = {find_tool, &known};

@@ -1,0 +1,407 @@
+/*
+ * Leases between engines on one database: one owner at a time, taken over when it is gone, and from then on the old one
+ * writes nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "store/lease_identity.h"
+#include "store/store_state.h"
+#include "tests/integration/store_host.h"
+
+static struct host host;
+
+struct engine { /* as far as leases go */
+    struct store *store;
+    struct leases *leases;
+    int gained, lost;
+    int64_t oldest_ms; /* what it answers about its oldest unfinished saga */
+    bool released;
+    int wanted;        /* shards, of is_owner() */
+};
+
+static void on_gained(uint32_t shard, int64_t epoch, void *context)
+{
+    int64_t held = 0;
+    struct engine *engine = context;
+
+    assert_true(lease_is_held(engine->leases, shard, &held));
+    assert_int_equal(held, epoch);
+    assert_true(lease_allows_send(engine->leases, shard));
+    engine->gained++;
+}
+
+static void on_lost(uint32_t shard, int64_t epoch, void *context)
+{
+    struct engine *engine = context;
+
+    (void)epoch;
+    assert_false(lease_is_held(engine->leases, shard, NULL));
+    engine->lost++;
+}
+
+static int64_t oldest_unfinished_ms(uint32_t shard, void *context)
+{
+    (void)shard;
+    return ((struct engine *)context)->oldest_ms;
+}
+
+static void engine_begin(struct engine *engine, const char *name, int64_t ttl_ms)
+{
+    memset(engine, 0, sizeof(*engine));
+    engine->store = host_store(&host, NULL);
+    engine->leases = leases_start(engine->store, &(struct lease_options){
+                                                     .ttl_ms = ttl_ms,
+                                                     .engine_name = name,
+                                                     .on_gained = on_gained,
+                                                     .on_lost = on_lost,
+                                                     .oldest_unfinished_ms = oldest_unfinished_ms,
+                                                     .context = engine,
+                                                 });
+}
+
+static int held_count(const struct engine *engine)
+{
+    int count = 0;
+
+    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+        count += lease_is_held(engine->leases, shard, NULL);
+    }
+    return count;
+}
+
+static bool is_owner(void *context)
+{
+    return held_count(context) == SHARD_COUNT;
+}
+
+static bool has_lost_all(void *context)
+{
+    return ((struct engine *)context)->lost >= SHARD_COUNT;
+}
+
+static bool has_lost_one(void *context)
+{
+    return ((struct engine *)context)->lost >= 1;
+}
+
+static void on_released(void *context)
+{
+    ((struct engine *)context)->released = true;
+}
+
+static bool is_released(void *context)
+{
+    return ((struct engine *)context)->released;
+}
+
+static void engine_release(struct engine *engine)
+{
+    leases_release(engine->leases, on_released, engine);
+    host_run_until(&host, is_released, engine);
+}
+
+static void engine_end(struct engine *engine)
+{
+    host_store_close(&host, engine->store);
+}
+
+static int64_t boot_ms(void)
+{
+    return loop_boot_ms_now();
+}
+
+/* --- */
+
+static void one_engine_owns_all_and_the_other_waits_until_it_lets_go(void **state)
+{
+    struct engine one, two;
+    struct buffer json;
+    int64_t began, epoch = 0;
+
+    (void)state;
+    engine_begin(&one, "one", 0);
+    host_run_until(&host, is_owner, &one);
+    engine_begin(&two, "two", 0);
+    host_run_ms(&host, 500);
+    assert_int_equal(held_count(&two), 0);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.shard where owner = 'one' and expires_at > now()"), SHARD_COUNT);
+    assert_int_equal(host_number(&host, "select count(*) from pg_locks where locktype = 'advisory' and granted"), SHARD_COUNT);
+
+    buffer_init(&json, 1 << 16);
+    leases_write_json(two.leases, &json);
+    assert_non_null(strstr(buffer_c(&json), "\"engine\":\"one\",\"shards\":[0,1,2"));
+    buffer_fini(&json);
+
+    assert_true(lease_is_held(one.leases, 3, &epoch));
+    began = boot_ms();
+    engine_release(&one);
+    assert_false(lease_is_held(one.leases, 3, NULL));
+    host_run_until(&host, is_owner, &two);
+    assert_true(boot_ms() - began < 2000); /* it was told, and did not wait for an expiry */
+    assert_int_equal(host_number(&host, "select min(epoch) from sagad.shard"), epoch + 1);
+    assert_int_equal(one.lost, 0);
+    engine_release(&two);
+    engine_end(&one);
+    engine_end(&two);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.shard where owner is not null"), 0);
+}
+
+static void what_an_engine_did_not_release_is_taken_when_it_expires(void **state)
+{
+    struct engine one, two;
+    int64_t began;
+
+    (void)state;
+    engine_begin(&one, "one", 3000);
+    host_run_until(&host, is_owner, &one);
+    engine_end(&one); /* no release: as if it had crashed on another machine */
+    began = boot_ms();
+    engine_begin(&two, "two", 3000);
+    host_run_until(&host, is_owner, &two);
+    assert_true(boot_ms() - began > 1000); /* the process is alive, so there was nothing to do but wait */
+    assert_true(boot_ms() - began < 6000);
+    engine_release(&two);
+    engine_end(&two);
+}
+
+static void leases_of_a_process_that_is_gone_are_taken_at_once(void **state)
+{
+    struct engine one;
+    char own[LEASE_IDENTITY_BYTES], dead[300];
+    pid_t child = fork();
+    int pipe_status;
+    int64_t began;
+
+    (void)state;
+    if (child == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &pipe_status, 0), child);
+    lease_identity_own("0123456789abcdef", own);
+    {
+        char host_name[80], boot[80], space[80];
+
+        assert_int_equal(sscanf(own, "%79s %79s %79s", host_name, boot, space), 3);
+        (void)snprintf(dead, sizeof(dead), "%s %s %s %d 12345 0123456789abcdef", host_name, boot, space, (int)child);
+    }
+    assert_false(lease_identity_is_dead(slice_of(own), own));
+    assert_true(lease_identity_is_dead(slice_of(dead), own));
+    assert_false(lease_identity_is_dead(SLICE("other 1-2-3 pid:[1] 99999999 12345 0123456789abcdef"), own)); /* another machine: who knows */
+    assert_false(lease_identity_is_dead(SLICE(""), own));
+    assert_false(lease_identity_is_dead(SLICE("a b c"), own));
+
+    host_sql(&host, "update sagad.shard set owner = 'killed', owner_identity = '%s', expires_at = now() + interval '1 hour'", dead);
+    began = boot_ms();
+    engine_begin(&one, "one", 0);
+    host_run_until(&host, is_owner, &one);
+    assert_true(boot_ms() - began < 3000);
+    engine_release(&one);
+    engine_end(&one);
+}
+
+static void after_a_takeover_the_old_owner_writes_nothing_and_learns_it(void **state)
+{
+    struct engine one, two;
+    struct turn turn = {0};
+    struct saga_id id = host_saga(4);
+    int64_t epoch = 0;
+
+    (void)state;
+    engine_begin(&one, "one", 3000);
+    host_run_until(&host, is_owner, &one);
+    assert_true(lease_is_held(one.leases, 4, &epoch));
+    turn_start(&turn, id, epoch, NULL);
+    host_append(&host, one.store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+
+    host_sql(&host, "update sagad.shard set expires_at = now() - interval '1 second'"); /* as if its renewals had not come for a while */
+    engine_begin(&two, "two", 3000);
+    host_run_until(&host, is_owner, &two);
+    turn_next(&turn, id, epoch, 2, "step.intent");
+    host_append(&host, one.store, &turn);
+    assert_int_equal(turn.append.code, ERR_FENCED);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.log where shard = 4"), 1);
+
+    if (lease_is_held(one.leases, 4, NULL)) {
+        leases_report_fenced(one.leases, 4, epoch);
+        assert_true(lease_is_held(one.leases, 4, NULL)); /* told later, not inside the call */
+    }
+    host_run_until(&host, has_lost_one, &one);
+    host_run_until(&host, has_lost_all, &one); /* the others by the next renewal */
+    assert_int_equal(one.lost, SHARD_COUNT);
+    assert_false(lease_allows_send(one.leases, 4));
+
+    assert_true(lease_is_held(two.leases, 4, &epoch));
+    turn_next(&turn, id, epoch, 2, "step.intent");
+    host_append(&host, two.store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    engine_release(&two);
+    engine_release(&one);
+    engine_end(&one);
+    engine_end(&two);
+}
+
+static void a_takeover_waits_for_an_append_under_way(void **state)
+{
+    struct engine one;
+
+    (void)state; /* an open transaction that holds the fence, as an append between its first statement and its COMMIT does */
+    engine_begin(&one, "one", 0);
+    host_run_until(&host, is_owner, &one);
+    engine_release(&one);
+    {
+        struct db_session *append = NULL;
+        struct err err = {.code = ERR_OK};
+
+        assert_int_equal(db_session_open(cluster_dsn(&host.cluster), "append", &append, &err), ERR_OK);
+        assert_int_equal(db_session_run(append, "begin; select sagad.fence(array[6]::int2[], array[(select epoch from sagad.shard where shard = 6)])",
+                                        NULL, NULL, &err), ERR_OK);
+        {
+            struct engine two;
+
+            engine_begin(&two, "two", 0);
+            host_run_ms(&host, 1500);
+            assert_false(lease_is_held(two.leases, 6, NULL));
+            assert_int_equal(db_session_run(append, "commit", NULL, NULL, &err), ERR_OK);
+            host_run_until(&host, is_owner, &two);
+            assert_int_equal(db_session_run(append, "begin", NULL, NULL, &err), ERR_OK);
+            assert_int_not_equal(db_session_run(append, "select sagad.fence(array[6]::int2[], array[(select epoch - 1 from sagad.shard where shard = 6)])",
+                                                NULL, NULL, &err), ERR_OK);
+            assert_non_null(strstr(err.message, "SG001"));
+            engine_release(&two);
+            engine_end(&two);
+        }
+        db_session_close(append);
+    }
+    engine_end(&one);
+}
+
+static void a_lost_connection_costs_no_lease(void **state)
+{
+    struct engine one;
+    int64_t epoch = 0, after = 0;
+
+    (void)state;
+    engine_begin(&one, "one", 3000);
+    host_run_until(&host, is_owner, &one);
+    assert_true(lease_is_held(one.leases, 8, &epoch));
+    for (int i = 0; i < 5; i++) {
+        host_sql(&host, "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%'");
+        host_run_ms(&host, 700);
+    }
+    host_run_ms(&host, 4000);
+    assert_true(lease_is_held(one.leases, 8, &after));
+    assert_int_equal(epoch, after);
+    assert_true(lease_allows_send(one.leases, 8));
+    assert_int_equal(one.lost, 0);
+    assert_int_equal(one.gained, SHARD_COUNT);
+    assert_int_equal(host_number(&host, "select count(*) from pg_locks where locktype = 'advisory' and granted"), SHARD_COUNT);
+    engine_release(&one);
+    engine_end(&one);
+}
+
+static void without_the_database_sending_stops_in_time_and_goes_on_after(void **state)
+{
+    struct engine one;
+    int64_t epoch = 0, after = 0;
+
+    (void)state;
+    engine_begin(&one, "one", 2000);
+    host_run_until(&host, is_owner, &one);
+    assert_true(lease_is_held(one.leases, 8, &epoch));
+    cluster_stop(&host.cluster);
+    host_run_ms(&host, 1700);
+    assert_false(lease_allows_send(one.leases, 8)); /* a margin before the 2 s are over */
+    host_run_ms(&host, 1500);
+    assert_int_equal(one.lost, 0); /* nobody can have taken it: what came back meanwhile can still be appended */
+    cluster_resume(&host.cluster);
+    host_run_ms(&host, 5000);
+    assert_true(lease_is_held(one.leases, 8, &after));
+    assert_int_equal(epoch, after);
+    assert_true(lease_allows_send(one.leases, 8));
+    engine_release(&one);
+    engine_end(&one);
+}
+
+static bool load_done;
+
+static void on_no_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count)
+{
+    (void)load, (void)id, (void)namespace, (void)turns, (void)count;
+}
+
+static void on_load_done(struct shard_load *load)
+{
+    (void)load;
+    load_done = true;
+}
+
+static bool is_loaded(void *context)
+{
+    (void)context;
+    return load_done;
+}
+
+static void low_follows_the_oldest_unfinished_saga_once_the_shard_is_loaded(void **state)
+{
+    struct engine one;
+    struct shard_load load = {.shard = 2, .on_saga = on_no_saga, .done = on_load_done};
+
+    (void)state;
+    host_sql(&host, "update sagad.shard set low = null");
+    engine_begin(&one, "one", 900);
+    one.oldest_ms = INT64_MAX; /* nothing unfinished */
+    host_run_until(&host, is_owner, &one);
+    host_run_ms(&host, 1000);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.shard where low is not null"), 0);
+    store_load_shard(one.store, &load);
+    host_run_until(&host, is_loaded, NULL);
+    host_run_ms(&host, 1000);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.shard where shard = 2 and low between now() - interval '70 s' and now() - interval '55 s'"), 1);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.shard where low is not null"), 1);
+    one.oldest_ms = INT64_C(1700000000000);
+    host_run_ms(&host, 1000);
+    assert_int_equal(host_number(&host, "select extract(epoch from low)::int8 from sagad.shard where shard = 2"), 1699999999);
+    engine_release(&one);
+    engine_end(&one);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    host_start(&host, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    host_stop(&host);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_engine_owns_all_and_the_other_waits_until_it_lets_go),
+        cmocka_unit_test(what_an_engine_did_not_release_is_taken_when_it_expires),
+        cmocka_unit_test(leases_of_a_process_that_is_gone_are_taken_at_once),
+        cmocka_unit_test(after_a_takeover_the_old_owner_writes_nothing_and_learns_it),
+        cmocka_unit_test(a_takeover_waits_for_an_append_under_way),
+        cmocka_unit_test(a_lost_connection_costs_no_lease),
+        cmocka_unit_test(without_the_database_sending_stops_in_time_and_goes_on_after),
+        cmocka_unit_test(low_follows_the_oldest_unfinished_saga_once_the_shard_is_loaded),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,162 @@
+/* What an arena hands out is aligned, zeroed, apart from everything else, and ends when the arena does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+
+static void memory_is_zeroed_aligned_and_apart(void **state)
+{
+    static const size_t sizes[] = {1, 0, 15, 16, 17, 100, 255, 256, 257, 4000, 3, 128, 129, 70000, 8};
+    struct arena arena;
+    char *parts[COUNT_OF(sizes)];
+
+    (void)state;
+    arena_init(&arena, 256);
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+            parts[i] = arena_alloc(&arena, sizes[i]);
+            assert_int_equal((uintptr_t)parts[i] % _Alignof(max_align_t), 0);
+            for (size_t k = 0; k < sizes[i]; k++) {
+                assert_int_equal(parts[i][k], 0);
+            }
+            memset(parts[i], (int)i + 1, sizes[i]);
+        }
+        for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+            for (size_t k = 0; k < sizes[i]; k++) {
+                assert_int_equal(parts[i][k], i + 1);
+            }
+        }
+        assert_true(arena.used_bytes >= 75000);
+        arena_reset(&arena); /* the next round gets the same dirty block, zeroed */
+        assert_int_equal(arena.used_bytes, 0);
+    }
+    arena_fini(&arena);
+}
+
+static void an_array_is_as_long_as_asked(void **state)
+{
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 64);
+    int64_t *items = arena_array(&arena, 100, sizeof(*items));
+
+    items[99] = 1;
+    assert_int_equal(items[0], 0);
+    assert_non_null(arena_array(&arena, 0, 8));
+    arena_fini(&arena);
+}
+
+static void copies_end_with_a_nul_and_none_stays_none(void **state)
+{
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 64);
+    struct slice copy = arena_slice(&arena, (struct slice){"abcd", 3});
+
+    assert_true(slice_is(copy, "abc"));
+    assert_int_equal(copy.ptr[copy.len], '\0');
+    assert_null(arena_slice(&arena, SLICE_NONE).ptr);
+    assert_non_null(arena_slice(&arena, SLICE("")).ptr);
+    assert_string_equal(arena_text(&arena, (struct slice){"abcd", 2}), "ab");
+    assert_string_equal(arena_text(&arena, SLICE_NONE), "");
+    assert_memory_equal(arena_dup(&arena, "a\0b", 3), "a\0b", 3);
+    arena_fini(&arena);
+}
+
+static void printing_keeps_texts_of_any_length(void **state)
+{
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 512);
+    for (int width = 250; width < 262; width++) {
+        struct slice text = arena_printf(&arena, "%0*d", width, 7);
+
+        assert_int_equal(text.len, width);
+        assert_int_equal(text.ptr[width - 1], '7');
+        assert_int_equal(text.ptr[width], '\0');
+    }
+    assert_true(slice_is(arena_printf(&arena, "%s-%d", "a", 5), "a-5"));
+    assert_int_equal(arena_printf(&arena, "%s", "").len, 0);
+    arena_fini(&arena);
+}
+
+static char released[8];
+static size_t released_count;
+
+static void release(void *object)
+{
+    released[released_count++] = *(char *)object;
+}
+
+static void hooks_run_once_newest_first(void **state)
+{
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 64);
+    arena_on_release(&arena, release, "a");
+    arena_on_release(&arena, release, arena_text(&arena, SLICE("b"))); /* still readable in the hook */
+    arena_reset(&arena);
+    assert_int_equal(released_count, 2);
+    arena_on_release(&arena, release, "c");
+    arena_fini(&arena);
+    arena_fini(&arena);
+    assert_int_equal(released_count, 3);
+    assert_memory_equal(released, "bac", 3);
+}
+
+static void an_unused_arena_takes_no_memory(void **state)
+{
+    struct arena arena, zeroed = {0};
+
+    (void)state;
+    arena_init(&arena, 1 << 20);
+    assert_null(arena.blocks);
+    arena_reset(&arena);
+    assert_null(arena.blocks);
+    arena_fini(&arena);
+    arena_fini(&zeroed);
+    assert_non_null(arena_alloc(&zeroed, 10));
+    arena_fini(&zeroed);
+}
+
+static void a_reset_keeps_one_ordinary_block(void **state)
+{
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 128);
+    for (int i = 0; i < 20; i++) {
+        (void)arena_alloc(&arena, 100); /* only to make blocks */
+    }
+    arena_reset(&arena);
+    struct arena_block *kept = arena.blocks;
+
+    assert_non_null(kept);
+    (void)arena_alloc(&arena, 100); /* goes into the kept block */
+    assert_ptr_equal(arena.blocks, kept);
+    arena_fini(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_zeroed_aligned_and_apart),
+        cmocka_unit_test(an_array_is_as_long_as_asked),
+        cmocka_unit_test(copies_end_with_a_nul_and_none_stays_none),
+        cmocka_unit_test(printing_keeps_texts_of_any_length),
+        cmocka_unit_test(hooks_run_once_newest_first),
+        cmocka_unit_test(an_unused_arena_takes_no_memory),
+        cmocka_unit_test(a_reset_keeps_one_ordinary_block),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/* SHA-256 by published vectors, and field lists that cannot be mistaken for one another. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/digest.h"
+
+static const struct {
+    const char *text, *hex;
+} vectors[] = {
+    /* FIPS 180-4 examples */
+    {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+    {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+    {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+};
+
+static void the_published_vectors_come_out(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(vectors); i++) {
+        struct digest digest = digest_sha256(slice_of(vectors[i].text)), back;
+        char hex[65];
+
+        digest_hex(&digest, hex);
+        assert_string_equal(hex, vectors[i].hex);
+        assert_true(digest_from_hex(slice_of(hex), &back));
+        assert_true(digest_equal(&digest, &back));
+        back.bytes[31] ^= 1;
+        assert_false(digest_equal(&digest, &back));
+    }
+    struct digest none = digest_sha256(SLICE_NONE), empty = digest_sha256(SLICE(""));
+
+    assert_true(digest_equal(&none, &empty));
+}
+
+static void what_is_not_64_hexadecimal_digits_is_no_digest(void **state)
+{
+    static const char good[] = "BA7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    struct digest digest;
+    char text[65];
+
+    (void)state;
+    assert_true(digest_from_hex(slice_of(good), &digest));
+    assert_false(digest_from_hex((struct slice){good, 63}, &digest));
+    assert_false(digest_from_hex(SLICE_NONE, &digest));
+    for (size_t i = 0; i < 64; i += 9) {
+        memcpy(text, good, sizeof(text));
+        text[i] = 'g';
+        assert_false(digest_from_hex(slice_of(text), &digest));
+    }
+}
+
+static void no_two_lists_of_fields_share_a_digest(void **state)
+{
+    static const struct {
+        size_t count;
+        struct slice fields[3];
+    } lists[] = {
+        {0, {{0}}},
+        {1, {{"", 0}}},
+        {2, {{"", 0}, {"", 0}}},
+        {1, {{"ab", 2}}},
+        {2, {{"a", 1}, {"b", 1}}},
+        {2, {{"ab", 2}, {"", 0}}},
+        {2, {{"", 0}, {"ab", 2}}},
+        {2, {{"b", 1}, {"a", 1}}},
+        {1, {{"a\0\0\0\1b", 6}}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        struct digest mine = digest_fields("t", lists[i].fields, lists[i].count);
+
+        for (size_t k = 0; k < i; k++) {
+            struct digest other = digest_fields("t", lists[k].fields, lists[k].count);
+
+            assert_false(digest_equal(&mine, &other));
+        }
+        struct digest tagged = digest_fields("u", lists[i].fields, lists[i].count);
+
+        assert_false(digest_equal(&mine, &tagged));
+    }
+}
+
+static void fields_are_a_bare_tag_then_length_and_bytes(void **state)
+{
+    struct slice fields[] = {SLICE("ab"), SLICE_NONE};
+    struct digest fielded = digest_fields("tag", fields, 2), plain = digest_sha256((struct slice){"tag\0\0\0\2ab\0\0\0\0", 13});
+
+    (void)state;
+    assert_true(digest_equal(&fielded, &plain));
+}
+
+static void random_bytes_differ(void **state)
+{
+    unsigned char a[300] = {0}, b[300] = {0};
+
+    (void)state;
+    assert_true(random_bytes(a, sizeof(a)));
+    assert_true(random_bytes(b, sizeof(b)));
+    assert_memory_not_equal(a, b, sizeof(a));
+    assert_true(random_bytes(a, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_published_vectors_come_out),
+        cmocka_unit_test(what_is_not_64_hexadecimal_digits_is_no_digest),
+        cmocka_unit_test(no_two_lists_of_fields_share_a_digest),
+        cmocka_unit_test(fields_are_a_bare_tag_then_length_and_bytes),
+        cmocka_unit_test(random_bytes_differ),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* Every code has its row; sentences are cut, never overrun; faults are bounded. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/errors.h"
+
+static void every_code_has_a_name_a_title_and_sound_numbers(void **state)
+{
+    (void)state;
+    for (int code = 0; code < ERR_COUNT; code++) {
+        assert_true(strlen(err_name((enum err_code)code)) > 1);
+        assert_true(strlen(err_title((enum err_code)code)) > 1);
+        assert_in_range(err_http_status((enum err_code)code), 200, 599);
+        assert_in_range(err_exit_code((enum err_code)code), 0, 9);
+        assert_int_equal(err_exit_code((enum err_code)code) == 0, code == ERR_OK);
+        for (int other = 0; other < code; other++) {
+            assert_string_not_equal(err_name((enum err_code)code), err_name((enum err_code)other));
+        }
+    }
+    assert_int_equal(err_http_status(ERR_MALFORMED), 400);
+    assert_true(err_retryable(ERR_STORE));
+    assert_false(err_retryable(ERR_INVALID));
+}
+
+static void setting_returns_the_code_and_clears_what_was_said_before(void **state)
+{
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(err_set(&err, ERR_STORE, "no %s", "database"), ERR_STORE);
+    err_detail(&err, "port %d", 5432);
+    err_hint(&err, "start it");
+    assert_string_equal(err.message, "no database");
+    assert_string_equal(err.detail, "port 5432");
+    assert_string_equal(err.hint, "start it");
+    assert_int_equal(err_set(&err, ERR_BUSY, "busy"), ERR_BUSY);
+    assert_int_equal(err.code, ERR_BUSY);
+    assert_string_equal(err.detail, "");
+    assert_string_equal(err.hint, "");
+}
+
+static void context_goes_in_front_and_keeps_the_code(void **state)
+{
+    struct err err = {0};
+
+    (void)state;
+    (void)err_set(&err, ERR_STORE, "no answer");
+    err_detail(&err, "kept");
+    assert_int_equal(err_context(&err, "loading shard %d", 7), ERR_STORE);
+    assert_string_equal(err.message, "loading shard 7: no answer");
+    assert_string_equal(err.detail, "kept");
+}
+
+static void long_sentences_are_cut(void **state)
+{
+    struct err err = {0};
+    char text[2000];
+
+    (void)state;
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    (void)err_set(&err, ERR_IO, "%s", text);
+    err_detail(&err, "%s", text);
+    err_hint(&err, "%s", text);
+    assert_int_equal(err_context(&err, "%s", text), ERR_IO);
+    assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
+    assert_int_equal(strlen(err.detail), sizeof(err.detail) - 1);
+    assert_int_equal(strlen(err.hint), sizeof(err.hint) - 1);
+}
+
+static void nobody_has_to_listen(void **state)
+{
+    (void)state;
+    assert_int_equal(err_set(NULL, ERR_IO, "unheard"), ERR_IO);
+    err_detail(NULL, "unheard");
+    err_hint(NULL, "unheard");
+}
+
+static void it_is_printed_with_its_detail_and_hint_below(void **state)
+{
+    struct err err = {0};
+    char text[256];
+    int ends[2], old = dup(STDERR_FILENO);
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
+    (void)err_set(&err, ERR_CONFIG, "no such port");
+    err_print(&err, "sagad");
+    err_detail(&err, "99999");
+    err_hint(&err, "take another");
+    err_print(&err, "sagad");
+    assert_true(dup2(old, STDERR_FILENO) >= 0);
+    (void)close(old); /* the rest of the test does not depend on it */
+    (void)close(ends[1]);
+    ssize_t len = read(ends[0], text, sizeof(text) - 1);
+
+    (void)close(ends[0]);
+    assert_true(len > 0);
+    text[len] = '\0';
+    assert_string_equal(text, "sagad: no such port\nsagad: no such port\n  99999\n  take another\n");
+}
+
+static void faults_keep_place_and_sentence(void **state)
+{
+    struct arena arena;
+    struct faults faults;
+    char pointer[] = "/sagas/0";
+
+    (void)state;
+    arena_init(&arena, 256);
+    faults_init(&faults, &arena);
+    faults_add(&faults, slice_of(pointer), "%d is too many", 7);
+    faults_add_not_supported(&faults, SLICE_NONE, "for_each");
+    memset(pointer, 'x', sizeof(pointer) - 1); /* they are copies */
+    assert_int_equal(faults.count, 2);
+    assert_true(slice_is(faults.items[0].pointer, "/sagas/0"));
+    assert_true(slice_is(faults.items[0].detail, "7 is too many"));
+    assert_false(faults.items[0].not_supported);
+    assert_non_null(faults.items[1].pointer.ptr);
+    assert_int_equal(faults.items[1].pointer.len, 0);
+    assert_true(faults.items[1].not_supported);
+    assert_non_null(strstr(faults.items[1].detail.ptr, "\"for_each\""));
+    arena_fini(&arena);
+}
+
+static void faults_beyond_the_bound_are_counted_and_cost_nothing(void **state)
+{
+    struct arena arena;
+    struct faults faults;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    faults_init(&faults, &arena);
+    assert_int_equal(faults.count_max, 200);
+    for (int i = 0; i < 200; i++) {
+        faults_add(&faults, SLICE("/a"), "fault %d", i);
+    }
+    size_t used = arena.used_bytes;
+
+    for (int i = 0; i < 1000; i++) {
+        faults_add(&faults, SLICE("/a"), "fault %d", i);
+        faults_add_not_supported(&faults, SLICE("/a"), "b");
+    }
+    assert_int_equal(faults.count, 200);
+    assert_int_equal(faults.dropped, 2000);
+    assert_int_equal(arena.used_bytes, used);
+    assert_true(slice_is(faults.items[199].detail, "fault 199"));
+    arena_fini(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_code_has_a_name_a_title_and_sound_numbers),
+        cmocka_unit_test(setting_returns_the_code_and_clears_what_was_said_before),
+        cmocka_unit_test(context_goes_in_front_and_keeps_the_code),
+        cmocka_unit_test(long_sentences_are_cut),
+        cmocka_unit_test(nobody_has_to_listen),
+        cmocka_unit_test(it_is_printed_with_its_detail_and_hint_below),
+        cmocka_unit_test(faults_keep_place_and_sentence),
+        cmocka_unit_test(faults_beyond_the_bound_are_counted_and_cost_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,121 @@
+/* Ids keep their order, their version bits, and the shard they carry. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/id.h"
+
+static const int64_t now_ms = INT64_C(1700000000000);
+
+static void text_and_back_is_the_same_id(void **state)
+{
+    struct uuid uuid, back;
+    char text[UUID_TEXT_BYTES];
+
+    (void)state;
+    assert_true(uuid_parse(SLICE("017F22E2-79B0-7CC3-98C4-DC0C0C07398F"), &uuid)); /* the example of RFC 9562, A.6 */
+    uuid_text(&uuid, text);
+    assert_string_equal(text, "017f22e2-79b0-7cc3-98c4-dc0c0c07398f");
+    assert_int_equal(uuid_v7_ms(&uuid), INT64_C(1645557742000));
+    assert_true(uuid_parse(slice_of(text), &back));
+    assert_true(uuid_equal(&uuid, &back));
+    assert_int_equal(uuid_compare(&uuid, &back), 0);
+    back.bytes[15]++;
+    assert_false(uuid_equal(&uuid, &back));
+    assert_true(uuid_compare(&uuid, &back) < 0);
+    assert_true(uuid_is_nil(&(struct uuid){{0}}));
+    assert_false(uuid_is_nil(&uuid));
+}
+
+static void anything_else_is_no_id(void **state)
+{
+    static const char *const texts[] = {
+        "", "017f22e2", "017f22e279b07cc398c4dc0c0c07398f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f0",
+        "{17f22e2-79b0-7cc3-98c4-dc0c0c07398}", "017f22e2x79b0-7cc3-98c4-dc0c0c07398f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398g",
+        "017f22e-279b0-7cc3-98c4-dc0c0c07398f", " 17f22e2-79b0-7cc3-98c4-dc0c0c07398f",
+    };
+    struct uuid uuid = {{7}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        assert_false(uuid_parse(slice_of(texts[i]), &uuid));
+    }
+    assert_false(uuid_parse(SLICE_NONE, &uuid));
+    assert_int_equal(uuid.bytes[0], 7);
+}
+
+static void a_v8_is_the_first_128_bits_with_version_and_variant(void **state)
+{
+    struct digest digest;
+    struct uuid uuid;
+
+    (void)state;
+    memset(digest.bytes, 0xff, sizeof(digest.bytes));
+    uuid = uuid_v8(&digest);
+    assert_int_equal(uuid.bytes[6], 0x8f);
+    assert_int_equal(uuid.bytes[8], 0xbf);
+    memset(digest.bytes, 0, sizeof(digest.bytes));
+    uuid = uuid_v8(&digest);
+    assert_int_equal(uuid.bytes[6], 0x80);
+    assert_int_equal(uuid.bytes[8], 0x80);
+    for (int i = 0; i < 32; i++) {
+        digest.bytes[i] = (uint8_t)i;
+    }
+    uuid = uuid_v8(&digest);
+    for (int i = 0; i < 16; i++) {
+        if (i != 6 && i != 8) {
+            assert_int_equal(uuid.bytes[i], i);
+        }
+    }
+}
+
+static void v7_rise_within_a_millisecond_and_when_the_clock_goes_back(void **state)
+{
+    struct uuid last = uuid_v7(now_ms);
+
+    (void)state;
+    for (int i = 0; i < 20000; i++) { /* more than the counter of one millisecond holds */
+        struct uuid uuid = uuid_v7(i < 10000 ? now_ms : now_ms - 3600000);
+
+        assert_true(uuid_compare(&last, &uuid) < 0);
+        assert_int_equal(uuid.bytes[6] >> 4, 7);
+        assert_int_equal(uuid.bytes[8] >> 6, 2);
+        last = uuid;
+    }
+    assert_in_range(uuid_v7_ms(&last), now_ms, now_ms + 5);
+    last = uuid_v7(now_ms + 1000);
+    assert_int_equal(uuid_v7_ms(&last), now_ms + 1000);
+}
+
+static void a_saga_id_carries_its_shard_and_stays_a_v7(void **state)
+{
+    static const uint32_t shards[] = {0, 1, 63, 255, 256, 4095, 65535};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(shards); i++) {
+        struct saga_id id = saga_id_new(now_ms + 10000, shards[i]);
+
+        assert_int_equal(saga_id_shard(id), shards[i]);
+        assert_int_equal(id.uuid.bytes[14], shards[i] >> 8);
+        assert_int_equal(id.uuid.bytes[15], shards[i] & 255);
+        assert_int_equal(id.uuid.bytes[6] >> 4, 7);
+        assert_int_equal(id.uuid.bytes[8] >> 6, 2);
+        assert_int_equal(uuid_v7_ms(&id.uuid), now_ms + 10000);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_and_back_is_the_same_id),
+        cmocka_unit_test(anything_else_is_no_id),
+        cmocka_unit_test(a_v8_is_the_first_128_bits_with_version_and_variant),
+        cmocka_unit_test(v7_rise_within_a_millisecond_and_when_the_clock_goes_back),
+        cmocka_unit_test(a_saga_id_carries_its_shard_and_stays_a_v7),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+/* A map against the plainest model there is: an array of flags. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "base/map.h"
+
+#define KEYS 500
+
+struct entry {
+    char key[16];
+    bool in;
+};
+
+static uint32_t next_random(uint32_t *seed) /* the same story in every run */
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return *seed >> 8;
+}
+
+static void it_agrees_with_a_plain_array_through_puts_and_removals(void **state)
+{
+    static struct entry entries[KEYS];
+    struct map map;
+    uint32_t seed = 1;
+    size_t count = 0;
+
+    (void)state;
+    map_init(&map);
+    for (int i = 0; i < KEYS; i++) {
+        (void)snprintf(entries[i].key, sizeof(entries[i].key), "key-%d", i);
+    }
+    for (int round = 0; round < 50000; round++) {
+        struct entry *entry = &entries[next_random(&seed) % (round % 5000 < 2500 ? KEYS : 20)];
+        size_t len = strlen(entry->key);
+
+        assert_ptr_equal(map_find(&map, entry->key, len), entry->in ? entry : NULL);
+        if (next_random(&seed) % 2) {
+            map_put(&map, entry->key, len, entry);
+            count += !entry->in;
+            entry->in = true;
+        } else {
+            assert_ptr_equal(map_remove(&map, entry->key, len), entry->in ? entry : NULL);
+            count -= entry->in;
+            entry->in = false;
+        }
+        assert_int_equal(map.count, count);
+    }
+    assert_true(map.capacity <= 2048); /* removals do not make it grow for ever */
+    map_fini(&map);
+}
+
+static void every_value_is_seen_once_also_while_the_seen_are_removed(void **state)
+{
+    static char keys[100][4];
+    static int seen[100];
+    struct map map;
+    size_t position = 0;
+    void *value;
+
+    (void)state;
+    map_init(&map);
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(keys[i], sizeof(keys[i]), "%d", i);
+        map_put(&map, keys[i], strlen(keys[i]), keys[i]);
+    }
+    while (map_next(&map, &position, &value)) {
+        seen[atoi(value)]++;
+        if (atoi(value) % 2) {
+            assert_ptr_equal(map_remove(&map, value, strlen(value)), value);
+        }
+    }
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(seen[i], 1);
+    }
+    assert_int_equal(map.count, 50);
+    map_fini(&map);
+}
+
+static void putting_again_replaces_value_and_key(void **state)
+{
+    char first[] = "same", second[] = "same";
+    int one, two;
+    struct map map;
+
+    (void)state;
+    map_init(&map);
+    map_put(&map, first, 4, &one);
+    map_put(&map, second, 4, &two);
+    memset(first, 'x', 4); /* the first key is not looked at any more */
+    assert_ptr_equal(map_find(&map, "same", 4), &two);
+    assert_int_equal(map.count, 1);
+    map_fini(&map);
+}
+
+static void keys_are_bytes_of_any_length(void **state)
+{
+    struct map map;
+    int one, two, none;
+
+    (void)state;
+    map_init(&map);
+    assert_null(map_find(&map, "a", 1));
+    assert_null(map_remove(&map, "a", 1));
+    map_put(&map, "a\0b", 3, &one);
+    map_put(&map, "a\0c", 3, &two);
+    map_put(&map, "", 0, &none);
+    assert_ptr_equal(map_find(&map, "a\0b", 3), &one);
+    assert_ptr_equal(map_find(&map, "a\0c", 3), &two);
+    assert_ptr_equal(map_find(&map, "", 0), &none);
+    assert_null(map_find(&map, "a", 1));
+    map_fini(&map);
+    map_fini(&(struct map){0});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_agrees_with_a_plain_array_through_puts_and_removals),
+        cmocka_unit_test(every_value_is_seen_once_also_while_the_seen_are_removed),
+        cmocka_unit_test(putting_again_replaces_value_and_key),
+        cmocka_unit_test(keys_are_bytes_of_any_length),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

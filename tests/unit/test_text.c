@@ -1,0 +1,176 @@
+/* Slices do not read beyond their end; a buffer never grows past its bound and never holds half of a put. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/text.h"
+
+static void a_slice_is_compared_byte_for_byte(void **state)
+{
+    (void)state;
+    assert_true(slice_is(SLICE("abc"), "abc"));
+    assert_false(slice_is(SLICE("abc"), "abcd"));
+    assert_false(slice_is(SLICE("abc"), "ab"));
+    assert_true(slice_equal(SLICE_NONE, SLICE("")));
+    assert_true(slice_equal((struct slice){"a\0b", 3}, (struct slice){"a\0b", 3}));
+    assert_false(slice_equal((struct slice){"a\0b", 3}, (struct slice){"a\0c", 3}));
+    assert_null(slice_of(NULL).ptr);
+    assert_int_equal(slice_of("abc").len, 3);
+}
+
+static void a_shorter_slice_sorts_before_its_continuation(void **state)
+{
+    (void)state;
+    assert_true(slice_compare(SLICE("ab"), SLICE("abc")) < 0);
+    assert_true(slice_compare(SLICE("abc"), SLICE("ab")) > 0);
+    assert_true(slice_compare(SLICE("b"), SLICE("abc")) > 0);
+    assert_true(slice_compare(SLICE("\x7f"), SLICE("\x80")) < 0);
+    assert_int_equal(slice_compare(SLICE_NONE, SLICE("")), 0);
+}
+
+static void a_prefix_may_be_empty_or_the_whole(void **state)
+{
+    (void)state;
+    assert_true(slice_starts_with(SLICE("abc"), ""));
+    assert_true(slice_starts_with(SLICE("abc"), "abc"));
+    assert_false(slice_starts_with(SLICE("abc"), "abcd"));
+    assert_true(slice_starts_with(SLICE_NONE, ""));
+}
+
+static void trimming_leaves_inner_space(void **state)
+{
+    (void)state;
+    assert_true(slice_is(slice_trim(SLICE(" \t\r\n a b \n")), "a b"));
+    assert_int_equal(slice_trim(SLICE(" \n")).len, 0);
+    assert_int_equal(slice_trim(SLICE_NONE).len, 0);
+}
+
+static const struct {
+    const char *text;
+    bool good;
+    int64_t value;
+} numbers[] = {
+    {"0", true, 0},
+    {"-0", true, 0},
+    {"007", true, 7},
+    {"9223372036854775807", true, INT64_MAX},
+    {"-9223372036854775808", true, INT64_MIN},
+    {"9223372036854775808", false, 0},
+    {"-9223372036854775809", false, 0},
+    {"99999999999999999999999999", false, 0},
+    {"", false, 0},
+    {"-", false, 0},
+    {"+1", false, 0},
+    {" 1", false, 0},
+    {"1 ", false, 0},
+    {"1.0", false, 0},
+    {"1e3", false, 0},
+    {"--1", false, 0},
+};
+
+static void a_number_is_decimal_and_in_range_or_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        int64_t value = 42;
+
+        if (slice_to_i64(slice_of(numbers[i].text), &value) != numbers[i].good || value != (numbers[i].good ? numbers[i].value : 42)) {
+            fail_msg("%s", numbers[i].text);
+        }
+    }
+    assert_false(slice_to_i64(SLICE_NONE, &(int64_t){0}));
+}
+
+static void a_buffer_takes_exactly_its_bound(void **state)
+{
+    struct buffer buffer;
+
+    (void)state;
+    buffer_init(&buffer, 5);
+    assert_string_equal(buffer_c(&buffer), "");
+    assert_non_null(buffer_slice(&buffer).ptr);
+    buffer_put_text(&buffer, "abc");
+    buffer_put_text(&buffer, "de");
+    assert_false(buffer.overflow);
+    assert_string_equal(buffer_c(&buffer), "abcde");
+    buffer_put_char(&buffer, 'f');
+    assert_true(buffer.overflow);
+    assert_string_equal(buffer_c(&buffer), "abcde");
+    buffer_fini(&buffer);
+}
+
+static void what_does_not_fit_is_dropped_whole_and_overflow_stays(void **state)
+{
+    struct buffer buffer;
+
+    (void)state;
+    buffer_init(&buffer, 5);
+    buffer_put_text(&buffer, "abc");
+    buffer_put_text(&buffer, "defg");
+    buffer_put_char(&buffer, 'h');
+    buffer_printf(&buffer, "%d", 1);
+    assert_true(buffer.overflow);
+    assert_string_equal(buffer_c(&buffer), "abc");
+    buffer_reset(&buffer);
+    assert_false(buffer.overflow);
+    buffer_printf(&buffer, "%s", "12345");
+    assert_string_equal(buffer_c(&buffer), "12345");
+    buffer_reset(&buffer);
+    buffer_printf(&buffer, "%s", "123456");
+    assert_true(buffer.overflow);
+    assert_int_equal(buffer.len, 0);
+    buffer_fini(&buffer);
+    buffer_fini(&(struct buffer){0});
+}
+
+static void a_long_text_is_printed_whole(void **state)
+{
+    struct buffer buffer;
+
+    (void)state;
+    buffer_init(&buffer, 100000);
+    for (int width = 250; width < 262; width++) {
+        buffer_reset(&buffer);
+        buffer_printf(&buffer, "%0*d", width, 7);
+        assert_int_equal(buffer.len, width);
+        assert_int_equal(buffer_c(&buffer)[width - 1], '7');
+        assert_int_equal(strlen(buffer_c(&buffer)), width);
+    }
+    buffer_printf(&buffer, "%0*d", 70000, 7);
+    assert_false(buffer.overflow);
+    buffer_fini(&buffer);
+}
+
+static void bytes_of_any_value_go_in(void **state)
+{
+    struct buffer buffer;
+
+    (void)state;
+    buffer_init(&buffer, 100);
+    buffer_put(&buffer, "a\0b", 3);
+    buffer_put_slice(&buffer, SLICE_NONE);
+    buffer_put_slice(&buffer, SLICE("c"));
+    assert_int_equal(buffer.len, 4);
+    assert_memory_equal(buffer_slice(&buffer).ptr, "a\0bc", 4);
+    buffer_fini(&buffer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slice_is_compared_byte_for_byte),
+        cmocka_unit_test(a_shorter_slice_sorts_before_its_continuation),
+        cmocka_unit_test(a_prefix_may_be_empty_or_the_whole),
+        cmocka_unit_test(trimming_leaves_inner_space),
+        cmocka_unit_test(a_number_is_decimal_and_in_range_or_refused),
+        cmocka_unit_test(a_buffer_takes_exactly_its_bound),
+        cmocka_unit_test(what_does_not_fit_is_dropped_whole_and_overflow_stays),
+        cmocka_unit_test(a_long_text_is_printed_whole),
+        cmocka_unit_test(bytes_of_any_value_go_in),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
