@@ -326,11 +326,8 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
         api_free(api);
         return NULL;
     }
-    log_info("api_listening", LOG_TEXT("address", http_server_address(api->server)), LOG_TEXT("tokens", api->has_tokens ? "required" : "none"));
-    if (!api->has_tokens) {
-        log_warn("api_without_tokens", LOG_TEXT("hint", "whoever can log in to this machine is an admin; see --tokens"));
-    } else if (!http_server_is_loopback(api->server)) {
-        log_warn("api_without_tls", LOG_TEXT("hint", "tokens cross the network in clear: put a proxy that speaks TLS in front"));
+    if (api->has_tokens && !http_server_is_loopback(api->server)) {
+        log_warn("api_without_tls", LOG_TEXT("note", "tokens cross the network in clear: put a proxy that speaks TLS in front"));
     }
     return api;
 }

@@ -432,7 +432,7 @@ static bool flush_out(struct db *db)
  */
 static void serve(struct db *db, bool good)
 {
-    good = flush_out(db) && good;
+    good = good && flush_out(db);
     read_results(db);
     read_notifications(db);
     if (db->state == DB_READY && (!good || PQstatus(db->conn) != CONNECTION_OK)) {

@@ -158,7 +158,7 @@ void leases_write_json(struct leases *leases, struct buffer *out)
 
 /* --- losing --- */
 
-static void lose(struct leases *leases, uint32_t shard, const char *why)
+static void lose(struct leases *leases, uint32_t shard)
 {
     struct lease *lease = &leases->shards[shard];
 
@@ -167,7 +167,6 @@ static void lose(struct leases *leases, uint32_t shard, const char *why)
     }
     lease->held = false;
     metric_add(METRIC_LEASES_LOST, 1);
-    log_warn("lease_lost", LOG_I64("shard", shard), LOG_I64("epoch", lease->epoch), LOG_TEXT("why", why));
     leases->options.on_lost(shard, lease->epoch, leases->options.context);
 }
 
@@ -177,9 +176,10 @@ static void on_report(struct deferred *deferred)
     uint64_t fenced = leases->fenced;
 
     leases->fenced = 0;
+    log_warn("leases_lost", LOG_I64("shards", __builtin_popcountll(fenced)), LOG_TEXT("why", "an append was fenced"));
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         if (fenced >> shard & 1) {
-            lose(leases, shard, "an append was fenced");
+            lose(leases, shard);
         }
     }
     leases_tick(leases);
@@ -437,6 +437,8 @@ static void renew(struct leases *leases)
 
 static void renewed(struct leases *leases)
 {
+    size_t lost = 0;
+
     leases->relock = false;
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         struct lease *lease = &leases->shards[shard];
@@ -449,8 +451,12 @@ static void renewed(struct leases *leases)
             lease->has_low = lease->answered_has_low;
             lease->low_ms = lease->answered_low_ms;
         } else {
-            lose(leases, shard, "another engine has taken it over");
+            lost++;
+            lose(leases, shard);
         }
+    }
+    if (lost > 0) {
+        log_warn("leases_lost", LOG_I64("shards", lost), LOG_TEXT("why", "another engine has taken them over"));
     }
 }
 
@@ -561,6 +567,8 @@ static void lock(struct leases *leases)
 
 static void locked(struct leases *leases)
 {
+    size_t ignored = 0;
+
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         struct lease *lease = &leases->shards[shard];
 
@@ -573,8 +581,11 @@ static void locked(struct leases *leases)
         } else if (++lease->lock_tries < LOCK_TRIES) {
             lease->wanted = false;
         } else {
-            log_warn("advisory_lock_ignored", LOG_I64("shard", shard));
+            ignored++;
         }
+    }
+    if (ignored > 0) {
+        log_warn("advisory_locks_ignored", LOG_I64("shards", ignored));
     }
 }
 
@@ -636,7 +647,9 @@ static void taken(struct leases *leases)
         leases->store->loaded[shard] = false;
         count++;
     }
-    log_info("leases_taken", LOG_I64("shards", count));
+    if (count > 0) {
+        log_info("leases_taken", LOG_I64("shards", count));
+    }
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         if (leases->shards[shard].asked && leases->shards[shard].answered && leases->shards[shard].held && !leases->releasing) {
             leases->options.on_gained(shard, leases->shards[shard].epoch, leases->options.context);

@@ -101,7 +101,7 @@ static void start(const char *body, char id[37])
     ask("POST", "/v1/sagas", body);
     assert_int_equal(answer.status, 201);
     assert_memory_equal(answer.body, "{\"id\":\"", 7);
-    (void)snprintf(id, 37, "%s", answer.body + 7);
+    (void)snprintf(id, 37, "%.36s", answer.body + 7);
 }
 
 /* --- starting --- */

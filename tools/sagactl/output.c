@@ -85,6 +85,13 @@ static void print_cell(const struct ctl *ctl, struct slice text, enum colour col
     }
 }
 
+static struct cell cell_at(const struct table *table, size_t row, size_t column) /* row 0: the titles */
+{
+    struct cell cell = row == 0 ? (struct cell){slice_of(table->titles[column]), COLOUR_DIM} : table->cells[(row - 1) * table->columns + column];
+
+    return cell.text.ptr ? cell : (struct cell){SLICE(""), COLOUR_NONE};
+}
+
 void table_print(const struct table *table, int indent)
 {
     size_t widths[TABLE_COLUMNS_MAX] = {0};
@@ -99,11 +106,16 @@ void table_print(const struct table *table, int indent)
         }
     }
     for (size_t r = has_titles ? 0 : 1; r <= table->rows; r++) {
-        (void)printf("%*s", indent, "");
-        for (size_t c = 0; c < table->columns; c++) {
-            struct cell cell = r == 0 ? (struct cell){slice_of(table->titles[c]), COLOUR_DIM} : table->cells[(r - 1) * table->columns + c];
+        size_t last = table->columns;
 
-            print_cell(table->ctl, cell.text.ptr ? cell.text : SLICE(""), cell.colour, widths[c], c + 1 == table->columns);
+        while (last > 1 && cell_at(table, r, last - 1).text.len == 0) {
+            last--; /* no blanks at the end of a line */
+        }
+        (void)printf("%*s", indent, "");
+        for (size_t c = 0; c < last; c++) {
+            struct cell cell = cell_at(table, r, c);
+
+            print_cell(table->ctl, cell.text, cell.colour, widths[c], c + 1 == last);
         }
         (void)putchar('\n');
     }
