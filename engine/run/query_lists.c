@@ -1,0 +1,428 @@
+/* Lists for people: sagas, escalations, definitions, and the counts of `GET /v1/stats`. */
+#include "run/query_walk.h"
+
+#include <stdlib.h>
+
+#include "base/instant.h"
+#include "base/json.h"
+
+#define LIMIT_DEFAULT 50
+
+static size_t limit_of(size_t limit)
+{
+    return limit ? limit : LIMIT_DEFAULT;
+}
+
+static void write_instant(struct json_writer *w, const char *name, int64_t ms)
+{
+    char text[INSTANT_TEXT_BYTES];
+
+    instant_text(ms, text);
+    json_write_text(w, name, text);
+}
+
+/* --- sagas --- */
+
+/* `live` is newer than the row; NULL: not in memory. */
+static void write_saga(const struct saga_row *row, const struct saga *live, struct buffer *out)
+{
+    int64_t ended_ms = live ? live->ended_ms : row->ended_ms;
+    char id[UUID_TEXT_BYTES];
+    struct json_writer w;
+
+    uuid_text(&row->id.uuid, id);
+    json_writer_init(&w, out);
+    json_object_begin(&w, NULL);
+    json_write_text(&w, "id", id);
+    json_write_slice(&w, "saga", row->saga_name);
+    json_write_i64(&w, "version", row->version);
+    json_write_slice(&w, "business_id", row->business_id.len ? row->business_id : SLICE_NONE);
+    json_write_text(&w, "status", saga_status_name(live ? saga_status(live) : row->status));
+    json_write_raw(&w, "tags", row->tags.len ? row->tags : SLICE("{}"));
+    write_instant(&w, "created_at", row->created_ms);
+    write_instant(&w, "updated_at", live ? live->updated_ms : row->updated_ms);
+    if (ended_ms) {
+        write_instant(&w, "ended_at", ended_ms);
+    } else {
+        json_write_null(&w, "ended_at");
+    }
+    json_object_end(&w);
+}
+
+static void put_saga(struct work *work, const struct saga_row *row, const struct saga *live)
+{
+    if (work->found++ > 0) {
+        buffer_put_char(&work->out, ',');
+    }
+    write_saga(row, live, &work->out);
+}
+
+static void cursor_after_saga(struct work *work, struct saga_id last)
+{
+    char id[UUID_TEXT_BYTES];
+
+    uuid_text(&last.uuid, id);
+    work_next_cursor(work, slice_of(id));
+}
+
+static void on_sagas(struct store_read *read)
+{
+    struct work *work = read->context;
+    const struct list_sagas *list = &work->store.sagas;
+    size_t limit = list->limit - 1;
+
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+        return;
+    }
+    buffer_put_char(&work->out, '[');
+    for (size_t i = 0; i < list->count && i < limit; i++) {
+        /* What was asked for by its status is shown as it was found, even if it has moved on by a turn meanwhile. */
+        put_saga(work, &list->rows[i], list->has_status ? NULL : walk_live(work->engine, list->rows[i].id, work->namespace));
+    }
+    buffer_put_char(&work->out, ']');
+    if (list->count > limit) {
+        cursor_after_saga(work, list->rows[limit - 1].id);
+    }
+    work_done(work, ERR_OK, NULL);
+}
+
+/* `step` and `error` are in no table: the sagas are looked at one by one. */
+struct saga_filter {
+    struct slice step, error;
+    size_t limit;
+};
+
+static bool step_has_error(const struct step *step, struct slice error)
+{
+    return slice_equal(step->forward.error, error) || slice_equal(step->undo.error, error);
+}
+
+static bool filter_matches(const struct saga_filter *filter, const struct saga *saga)
+{
+    if (!filter->step.len && slice_equal(saga->failing_reason, filter->error)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (filter->step.len && (!slice_equal(saga->definition->steps[i].id, filter->step) || saga_step_status(saga, i) == STEP_PENDING)) {
+            continue;
+        }
+        if (!filter->error.len || step_has_error(&saga->steps[i], filter->error)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool visit_saga(struct walk *walk, const struct saga_row *row, const struct saga *saga)
+{
+    const struct saga_filter *filter = walk->context;
+
+    if (!filter_matches(filter, saga)) {
+        return true;
+    }
+    if (walk->work->found == filter->limit) {
+        return false;
+    }
+    put_saga(walk->work, row, walk->page.has_status ? NULL : saga);
+    return true;
+}
+
+static void sagas_end(struct walk *walk, bool more)
+{
+    struct work *work = walk->work;
+
+    if (more && !uuid_is_nil(&walk->last.uuid)) {
+        cursor_after_saga(work, walk->last);
+    }
+    buffer_put_char(&work->out, ']');
+    work_done(work, ERR_OK, NULL);
+}
+
+static struct list_sagas table_filter(struct work *work)
+{
+    const struct engine_request *request = work->request;
+    struct arena *arena = &work->arena;
+
+    return (struct list_sagas){
+        .namespace = work->namespace,
+        .saga_name = arena_slice(arena, request->in.sagas.saga),
+        .business_id = arena_slice(arena, request->in.sagas.business_id),
+        .tag_name = arena_slice(arena, request->in.sagas.tag_name),
+        .tag_value = arena_slice(arena, request->in.sagas.tag_value),
+        .since_ms = request->in.sagas.since_ms,
+        .until_ms = request->in.sagas.until_ms,
+    };
+}
+
+static void walk_sagas(struct work *work, const struct list_sagas *list, size_t limit)
+{
+    struct saga_filter *filter = arena_alloc(&work->arena, sizeof(*filter));
+    struct walk *walk = walk_new(work);
+
+    filter->step = arena_slice(&work->arena, work->request->in.sagas.step);
+    filter->error = arena_slice(&work->arena, work->request->in.sagas.error);
+    filter->limit = limit;
+    walk->context = filter;
+    walk->visit = visit_saga;
+    walk->done = sagas_end;
+    walk->page = *list;
+    buffer_put_char(&work->out, '[');
+    walk_all(walk);
+}
+
+void engine_list_sagas(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+    size_t limit = limit_of(request->in.sagas.limit);
+
+    if (work_refused(work)) {
+        return;
+    }
+    struct list_sagas list = table_filter(work);
+
+    if (request->in.sagas.status.len) {
+        list.has_status = true;
+        if (!saga_status_parse(request->in.sagas.status, &list.status)) {
+            work_fail(work, ERR_MALFORMED, "this is not a status of sagas",
+                      "they are running, waiting, paused, compensating, escalated, completed, compensated, abandoned");
+            return;
+        }
+    }
+    if (request->in.sagas.cursor.len && (!uuid_parse(request->in.sagas.cursor, &list.before) || uuid_is_nil(&list.before))) {
+        work_bad_cursor(work);
+        return;
+    }
+    if (request->in.sagas.step.len || request->in.sagas.error.len) {
+        walk_sagas(work, &list, limit);
+        return;
+    }
+    work->store.sagas = list;
+    work->store.sagas.read = (struct store_read){.arena = &work->arena, .done = on_sagas, .context = work};
+    work->store.sagas.limit = limit + 1; /* one more than is shown says whether there are more */
+    store_list_sagas(engine->store, &work->store.sagas);
+}
+
+/* --- escalations --- */
+
+static void on_escalation(struct store_read *read)
+{
+    struct work *work = read->context;
+
+    if (read->code == ERR_NOT_FOUND || (read->code == ERR_OK && work->store.escalations.count == 0)) {
+        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number", "`sagactl escalations` lists the open ones");
+    } else if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+    } else {
+        buffer_put_slice(&work->out, work->store.escalations.rows[0].body);
+        work_done(work, ERR_OK, NULL);
+    }
+}
+
+static void on_escalations(struct store_read *read)
+{
+    struct work *work = read->context;
+    const struct list_escalations *list = &work->store.escalations;
+    size_t limit = list->limit - 1;
+
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+        return;
+    }
+    buffer_put_char(&work->out, '[');
+    for (size_t i = 0; i < list->count && i < limit; i++) {
+        if (i > 0) {
+            buffer_put_char(&work->out, ',');
+        }
+        buffer_put_slice(&work->out, list->rows[i].body);
+    }
+    buffer_put_char(&work->out, ']');
+    if (list->count > limit) {
+        work_next_cursor(work, arena_printf(&work->arena, "%llu", (unsigned long long)list->rows[limit - 1].number));
+    }
+    work_done(work, ERR_OK, NULL);
+}
+
+void engine_get_escalations(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+    struct slice cursor = request->in.escalations.cursor;
+    int64_t before = 0;
+
+    if (work_refused(work)) {
+        return;
+    }
+    if (request->in.escalations.number == 0 && cursor.len && (!slice_to_i64(cursor, &before) || before < 1)) {
+        work_bad_cursor(work);
+        return;
+    }
+    work->store.escalations = (struct list_escalations){
+        .read = {.arena = &work->arena, .done = request->in.escalations.number ? on_escalation : on_escalations, .context = work},
+        .namespace = work->namespace,
+        .open_only = request->in.escalations.open_only,
+        .number = request->in.escalations.number,
+        .before = (uint64_t)before,
+        .limit = limit_of(request->in.escalations.limit) + 1,
+    };
+    store_list_escalations(engine->store, &work->store.escalations);
+}
+
+/* --- definitions --- */
+
+static const char *kind_name(enum definition_kind kind)
+{
+    switch (kind) {
+    case DEFINITION_TOOL:
+        return "tool";
+    case DEFINITION_SAGA:
+        return "saga";
+    }
+    UNREACHABLE();
+}
+
+static void write_definition(struct json_writer *w, const struct definition_row *row, bool with_body)
+{
+    char identity[65];
+
+    digest_hex(&row->identity, identity);
+    json_object_begin(w, NULL);
+    json_write_text(w, "kind", kind_name(row->kind));
+    json_write_slice(w, "name", row->name);
+    json_write_i64(w, "version", row->version);
+    json_write_text(w, "identity", identity);
+    write_instant(w, "created_at", row->created_ms);
+    if (with_body) {
+        json_write_raw(w, "body", row->body);
+    }
+    json_object_end(w);
+}
+
+static void get_definition(struct work *work)
+{
+    const struct engine_request *request = work->request;
+    enum definition_kind kind = request->in.definitions.kind;
+    const struct definition_row *row = definitions_row(work->engine->definitions, kind, work->namespace, request->in.definitions.name,
+                                                       request->in.definitions.version);
+    struct json_writer w;
+    struct err err = {0};
+
+    if (row) {
+        json_writer_init(&w, &work->out);
+        write_definition(&w, row, true);
+        work_done(work, ERR_OK, NULL);
+        return;
+    }
+    (void)err_set(&err, ERR_NOT_FOUND, "there is no %s \"%.*s\"", kind == DEFINITION_TOOL ? "tool" : "definition",
+                  SLICE_ARG(request->in.definitions.name));
+    if (request->in.definitions.version) {
+        err_detail(&err, "version %u was asked for", request->in.definitions.version);
+    }
+    work_done(work, ERR_NOT_FOUND, &err);
+}
+
+void engine_get_definitions(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+    size_t count = 0;
+    struct json_writer w;
+
+    if (work_refused(work)) {
+        return;
+    }
+    if (request->in.definitions.name.ptr) {
+        get_definition(work);
+        return;
+    }
+    const struct definition_row **rows = definitions_list(engine->definitions, request->in.definitions.kind, work->namespace, &work->arena, &count);
+
+    json_writer_init(&w, &work->out);
+    json_array_begin(&w, NULL);
+    for (size_t i = 0; i < count; i++) {
+        write_definition(&w, rows[i], false);
+    }
+    json_array_end(&w);
+    work_done(work, ERR_OK, NULL);
+}
+
+/* --- stats --- */
+
+static int compare_health(const void *a, const void *b)
+{
+    const struct tool_health *const *x = a, *const *y = b;
+
+    return slice_compare((*x)->name, (*y)->name);
+}
+
+static void write_tools(struct json_writer *w, struct work *work)
+{
+    const struct map *map = &work->engine->tool_health;
+    const struct tool_health **tools = arena_array(&work->arena, map->count + 1, sizeof(*tools));
+    size_t count = 0, position = 0;
+    void *value;
+
+    while (map_next(map, &position, &value)) {
+        const struct tool_health *health = value;
+
+        if (slice_equal(health->namespace, work->namespace)) {
+            tools[count++] = health;
+        }
+    }
+    qsort(tools, count, sizeof(*tools), compare_health);
+    json_array_begin(w, "tools");
+    for (size_t i = 0; i < count; i++) {
+        json_object_begin(w, NULL);
+        json_write_slice(w, "name", tools[i]->name);
+        json_write_i64(w, "calls", (int64_t)tools[i]->calls);
+        json_write_i64(w, "retries", (int64_t)tools[i]->retries);
+        json_write_i64(w, "completed", (int64_t)tools[i]->completed);
+        json_write_i64(w, "failed", (int64_t)tools[i]->failed);
+        json_write_i64(w, "unknown", (int64_t)tools[i]->unknown);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+static void write_engines(struct json_writer *w, const struct engine *engine)
+{
+    struct buffer text;
+
+    buffer_init(&text, 1 << 20);
+    if (engine->leases) {
+        leases_write_json(engine->leases, &text);
+    }
+    json_write_raw(w, "engines", text.len && !text.overflow ? buffer_slice(&text) : SLICE("[]"));
+    buffer_fini(&text);
+}
+
+static void on_counted(struct store_read *read)
+{
+    struct work *work = read->context;
+    struct json_writer w;
+
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+        return;
+    }
+    json_writer_init(&w, &work->out);
+    json_object_begin(&w, NULL);
+    json_object_begin(&w, "sagas");
+    for (size_t i = 0; i < SAGA_STATUS_COUNT; i++) {
+        json_write_i64(&w, saga_status_name((enum saga_status)i), work->store.count.counts[i]);
+    }
+    json_object_end(&w);
+    write_tools(&w, work);
+    write_engines(&w, work->engine);
+    json_object_end(&w);
+    work_done(work, ERR_OK, NULL);
+}
+
+void engine_get_stats(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+
+    if (work_refused(work)) {
+        return;
+    }
+    work->store.count = (struct count_sagas){.read = {.arena = &work->arena, .done = on_counted, .context = work}, .namespace = work->namespace};
+    store_count_sagas(engine->store, &work->store.count);
+}

@@ -98,15 +98,16 @@ static void release(void *object)
 
 static void hooks_run_once_newest_first(void **state)
 {
+    static char a[] = "a", c[] = "c";
     struct arena arena;
 
     (void)state;
     arena_init(&arena, 64);
-    arena_on_release(&arena, release, "a");
+    arena_on_release(&arena, release, a);
     arena_on_release(&arena, release, arena_text(&arena, SLICE("b"))); /* still readable in the hook */
     arena_reset(&arena);
     assert_int_equal(released_count, 2);
-    arena_on_release(&arena, release, "c");
+    arena_on_release(&arena, release, c);
     arena_fini(&arena);
     arena_fini(&arena);
     assert_int_equal(released_count, 3);

@@ -59,7 +59,7 @@ static void it_agrees_with_a_plain_array_through_puts_and_removals(void **state)
 
 static void every_value_is_seen_once_also_while_the_seen_are_removed(void **state)
 {
-    static char keys[100][4];
+    static char keys[100][12];
     static int seen[100];
     struct map map;
     size_t position = 0;

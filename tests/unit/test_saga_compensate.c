@@ -1,0 +1,495 @@
+/* Undoing: the right set, the exact reverse order, each class of compensator, and what holds up what. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/saga_trial.h"
+
+#define THREE TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'idempotent'},{'id':'c','call':'keyed'}")
+#define DIAMOND                                                                                                                  \
+    TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed','after':['a']},{'id':'c','call':'keyed','after':['a']},"        \
+               "{'id':'d','call':'keyed','after':['b','c']}")
+
+/* Run the saga until this step is in flight, everything before it completed. */
+static void open_until(struct trial *trial, const char *document, const char *step)
+{
+    uint32_t until;
+
+    trial_open(trial, document);
+    trial_start(trial, "{}");
+    until = trial_step(trial, step);
+    for (uint32_t i = 0; i < until; i++) {
+        char id[65];
+
+        (void)snprintf(id, sizeof(id), "%.*s", SLICE_ARG(trial->definition->steps[i].id));
+        trial_settle(trial, id, OUTCOME_COMPLETED);
+    }
+}
+
+static void close_sound(struct trial *trial)
+{
+    trial_check_replay(trial);
+    trial_close(trial);
+}
+
+static void n_effects_take_n_plus_one_turns(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, THREE);
+    trial_start(&trial, "{}");
+    assert_string_equal(trial_records(&trial), "saga.started, step.intent a");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed b, step.intent c");
+    trial_settle(&trial, "c", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed c, saga.completed");
+    assert_string_equal(trial_wants(&trial), "");
+    close_sound(&trial);
+}
+
+static void what_took_effect_is_undone_in_reverse(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_until(&trial, THREE, "c");
+    trial_settle(&trial, "c", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed c, saga.failing c, compensation.planned, compensation.intent b");
+    assert_string_equal(trial_wants(&trial), "call undo b 1");
+    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed b, compensation.intent a");
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed a, saga.compensated");
+    assert_int_equal(saga_took_effect(&trial.saga, 0), TOOK_EFFECT_UNDONE);
+    assert_int_equal(saga_took_effect(&trial.saga, 2), TOOK_EFFECT_NO);
+    assert_string_equal(step_status_name(saga_step_status(&trial.saga, 0)), "compensated");
+    close_sound(&trial);
+}
+
+static void a_failure_with_nothing_done_ends_compensated(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_until(&trial, THREE, "a");
+    trial_settle(&trial, "a", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed a, saga.failing a, compensation.planned, saga.compensated");
+    close_sound(&trial);
+}
+
+static void side_by_side_the_one_that_began_last_is_undone_first(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, DIAMOND);
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.intent b, step.intent c");
+    trial_settle(&trial, "c", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed c");
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed b, step.intent d");
+    trial_settle(&trial, "d", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed d, saga.failing d, compensation.planned, compensation.intent c");
+    trial_settle_undo(&trial, "c", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed c, compensation.intent b");
+    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed b, compensation.intent a");
+    close_sound(&trial);
+}
+
+static void what_is_in_flight_is_waited_for(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, DIAMOND);
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed b, saga.failing b");
+    assert_string_equal(trial_wants(&trial), "call c 1");
+    trial_settle(&trial, "c", OUTCOME_UNKNOWN); /* a maybe goes on by its class */
+    assert_string_equal(trial_records(&trial), "step.retrying c");
+    trial_timer(&trial, "c");
+    trial_settle(&trial, "c", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed c, compensation.planned, compensation.intent c");
+    close_sound(&trial);
+}
+
+static void what_surely_did_not_happen_is_stopped(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, DIAMOND);
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c", OUTCOME_RETRY);
+    trial_settle(&trial, "b", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed b, saga.failing b, step.failed c, compensation.planned, compensation.intent a");
+    assert_true(slice_is(trial.records.items[2].error, "stopped"));
+    close_sound(&trial);
+
+    trial_open(&trial, DIAMOND); /* and in flight: not tried again once it is certain */
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b", OUTCOME_FAILED);
+    trial_settle(&trial, "c", OUTCOME_RETRY);
+    assert_string_equal(trial_records(&trial), "step.failed c, compensation.planned, compensation.intent a");
+    close_sound(&trial);
+}
+
+static void a_failed_compensation_holds_up_only_what_it_depends_on(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, DIAMOND);
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c", OUTCOME_COMPLETED);
+    trial_settle(&trial, "d", OUTCOME_FAILED);
+    trial_settle_undo(&trial, "c", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "compensation.failed c, escalation.opened c, compensation.intent b");
+    assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
+    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed b"); /* a waits for c */
+    assert_string_equal(trial_wants(&trial), "");
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved c, compensation.reopened c, compensation.intent c");
+    trial_settle_undo(&trial, "c", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed c, compensation.intent a");
+    close_sound(&trial);
+}
+
+static void one_question_at_a_time(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, DIAMOND);
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c", OUTCOME_COMPLETED);
+    trial_settle(&trial, "d", OUTCOME_FAILED);
+    trial_settle_undo(&trial, "c", OUTCOME_FAILED);
+    trial_settle_undo(&trial, "b", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "compensation.failed b");
+    assert_int_equal(trial.saga.escalation.step, 2);
+    assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved c, step.waived c, escalation.opened b");
+    assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved b, step.waived b, compensation.intent a");
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed a, saga.abandoned");
+    assert_int_equal(trial.records.items[1].debt_count, 2);
+    close_sound(&trial);
+}
+
+/* --- classes of compensators --- */
+
+static const struct {
+    const char *name, *tool;
+    enum outcome_kind outcome;
+    const char *records;
+} undos[] = {
+    {"idempotent: called again", "keyed", OUTCOME_UNKNOWN, "compensation.retrying act"},
+    {"idempotent: a certain nothing is tried again", "keyed", OUTCOME_RETRY, "compensation.retrying act"},
+    {"refused for good: a person", "keyed", OUTCOME_FAILED, "compensation.failed act, escalation.opened act"},
+    {"keyed: called again with its key", "by_keyed", OUTCOME_UNKNOWN, "compensation.retrying act"},
+    {"checked: asked first", "by_checked", OUTCOME_UNKNOWN, "compensation.unknown act"},
+    {"checked: accepted, the probe completes it", "by_checked", OUTCOME_RUNNING, "compensation.accepted act"},
+    {"checked: a certain nothing needs no probe", "by_checked", OUTCOME_RETRY, "compensation.retrying act"},
+};
+
+static void open_undo(struct trial *trial, const char *tool)
+{
+    char document[8192];
+
+    (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'act','call':'%s'},{'id':'next','call':'idempotent'}"), tool);
+    open_until(trial, document, "next");
+    trial_settle(trial, "next", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(trial), "call undo act 1");
+}
+
+static void a_compensation_goes_by_its_own_class(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(undos); i++) {
+        struct trial trial;
+
+        open_undo(&trial, undos[i].tool);
+        trial_settle_undo(&trial, "act", undos[i].outcome);
+        if (strcmp(trial_records(&trial), undos[i].records) != 0) {
+            fail_msg("%s: %s", undos[i].name, trial_records(&trial));
+        }
+        close_sound(&trial);
+    }
+}
+
+static void a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time(void **state)
+{
+    struct trial trial;
+    int rounds = 0;
+
+    (void)state;
+    open_undo(&trial, "by_checked"); /* gives up after ten minutes */
+    while (saga_status(&trial.saga) == SAGA_COMPENSATING) {
+        trial_settle_undo(&trial, "act", OUTCOME_RETRY);
+        rounds++;
+        if (trial.saga.steps[0].undo.state == OP_RETRYING) {
+            trial_timer_undo(&trial, "act");
+        }
+        assert_true(rounds < 100);
+    }
+    assert_true(rounds > 5);
+    assert_int_equal(trial.now_ms, TRIAL_START_MS + 600000);
+    assert_string_equal(trial_records(&trial), "compensation.failed act, escalation.opened act");
+    assert_true(slice_is(trial.saga.escalation.reason, "compensation-failed"));
+    assert_int_equal(saga_took_effect(&trial.saga, 0), TOOK_EFFECT_YES);
+    close_sound(&trial);
+}
+
+static void a_keyed_compensation_does_not_leave_after_its_window(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_undo(&trial, "by_keyed");
+    trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
+    trial.now_ms = TRIAL_START_MS + 60000;
+    trial_timer_undo(&trial, "act");
+    assert_string_equal(trial_records(&trial), "compensation.failed act, escalation.opened act");
+    assert_true(trial.records.items[0].maybe);
+    assert_string_equal(step_status_name(saga_step_status(&trial.saga, 0)), "compensation_failed");
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT); /* it may be a second refund */
+    assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, compensation.completed act, saga.compensated");
+    close_sound(&trial);
+}
+
+static void a_checked_compensation_is_called_again_only_after_absent(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_undo(&trial, "by_checked");
+    trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
+    trial_probe_undo(&trial, "act", OUTCOME_ABSENT);
+    assert_string_equal(trial_records(&trial), "compensation.probed act");
+    trial_probe_undo(&trial, "act", OUTCOME_ABSENT);
+    assert_string_equal(trial_records(&trial), "compensation.retrying act");
+    trial_timer_undo(&trial, "act");
+    assert_string_equal(trial_records(&trial), "compensation.intent act");
+    trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
+    trial_probe_undo(&trial, "act", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed act, saga.compensated");
+    close_sound(&trial);
+}
+
+static void a_refusal_after_a_maybe_is_no_proof_that_the_undo_did_not_happen(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_undo(&trial, "by_keyed");
+    trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
+    trial_timer_undo(&trial, "act");
+    trial_settle_undo(&trial, "act", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "compensation.failed act, escalation.opened act");
+    assert_true(trial.records.items[0].maybe);
+    assert_true(saga_escalation_actions(&trial.saga) & BIT(OPERATOR_RESOLVE));
+    close_sound(&trial);
+}
+
+/* --- arguments --- */
+
+static void the_arguments_of_an_undo_are_frozen_with_the_success(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_undo(&trial, "keyed");
+    assert_true(slice_is(trial.saga.steps[0].undo.args, "{\"id\":\"act-1\"}"));
+    assert_false(uuid_equal(&trial.saga.steps[0].undo.key.uuid, &trial.saga.steps[0].forward.key.uuid));
+    close_sound(&trial);
+}
+
+static void an_undo_whose_arguments_cannot_be_made_is_a_question(void **state)
+{
+    struct trial trial;
+    struct saga_input input;
+    struct outcome odd = {.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":7}")}; /* the compensator wants a string */
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'strict','with':{'n':1}},{'id':'next','call':'idempotent'}"));
+    trial_start(&trial, "{}");
+    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, odd)), ERR_OK);
+    trial_settle(&trial, "next", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed next, saga.failing next, compensation.planned, compensation.failed act, escalation.opened act");
+    assert_true(slice_is(trial.saga.escalation.reason, "compensation-arguments"));
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_INVALID); /* they would be no better now */
+    input = (struct saga_input){.type = SAGA_INPUT_OPERATOR};
+    input.operator.action = OPERATOR_RETRY;
+    input.operator.escalation = trial.saga.escalation.number;
+    input.operator.actor = SLICE("ann");
+    input.operator.note = SLICE("by hand");
+    input.operator.args = SLICE("{\"id\":8}");
+    assert_int_equal(trial_input(&trial, input), ERR_INVALID);
+    input.operator.args = SLICE("{\"id\":\"7\"}");
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, compensation.reopened act, compensation.intent act");
+    assert_true(slice_is(trial.saga.steps[0].undo.args, "{\"id\":\"7\"}"));
+    assert_int_equal(trial.saga.steps[0].undo.generation, 0);
+    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed act, saga.compensated");
+    close_sound(&trial);
+}
+
+static void a_maybe_is_undone_blind_with_what_there_is(void **state)
+{
+    struct trial trial;
+    char key[UUID_TEXT_BYTES];
+
+    (void)state;
+    open_until(&trial, TRIAL_SAGA("{'id':'first','call':'keyed'},{'id':'act','call':'voidable'}"), "act");
+    trial_timer(&trial, "act");
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial), "step.unknown act, saga.failing act, compensation.planned, compensation.intent act");
+    uuid_text(&trial.saga.steps[1].forward.key.uuid, key);
+    assert_true(slice_equal(trial.saga.steps[1].undo.args, arena_printf(&trial.arena, "{\"key\":\"%s\"}", key)));
+    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
+    trial_settle_undo(&trial, "first", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+/* --- deadline, abort, and the point of no return --- */
+
+static void the_deadline_ends_forward_work_only(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_until(&trial, TRIAL_SAGA_WITH("'deadline':'5s'", "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"), "b");
+    assert_string_equal(trial_wants(&trial), "call b 1, timer - 0 +5000");
+    trial.now_ms += 4999;
+    {
+        struct saga_input early = {.type = SAGA_INPUT_TIMER, .timer = {.step = STEP_NONE}};
+
+        assert_int_equal(trial_input(&trial, early), ERR_OK);
+        assert_string_equal(trial_records(&trial), "");
+    }
+    trial_timer(&trial, "-");
+    assert_string_equal(trial_records(&trial), "saga.failing");
+    assert_string_equal(trial_wants(&trial), "call b 1");
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed b, compensation.planned, compensation.intent b");
+    close_sound(&trial);
+}
+
+static void a_terminal_step_in_flight_decides_what_an_abort_means(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
+    trial_timer(&trial, "end");
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.failing");
+    assert_int_equal(trial_abort(&trial), ERR_OK); /* once more says nothing new */
+    assert_string_equal(trial_records(&trial), "");
+    trial_settle(&trial, "end", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed end, saga.completed");
+    assert_int_equal(trial_abort(&trial), ERR_PAST_RETURN);
+    close_sound(&trial);
+
+    open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
+    trial_timer(&trial, "end");
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    trial_settle(&trial, "end", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed end, compensation.planned, compensation.intent a");
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(trial_abort(&trial), ERR_ENDED);
+    close_sound(&trial);
+}
+
+static void the_verdict_on_a_terminal_step_holds_up_everything(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
+    trial_timer(&trial, "end");
+    trial_settle(&trial, "end", OUTCOME_UNKNOWN);
+    assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned");
+    assert_string_equal(trial_wants(&trial), ""); /* a stays until it is known whether the mail went out */
+    assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved end, step.completed end, saga.completed");
+    close_sound(&trial);
+
+    open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
+    trial_timer(&trial, "end");
+    trial_settle(&trial, "end", OUTCOME_UNKNOWN);
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved end, step.failed end, compensation.intent a");
+    close_sound(&trial);
+}
+
+static void an_abort_before_anything_was_sent_sends_nothing(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'once'}"));
+    trial_start(&trial, "{}");
+    assert_string_equal(trial_wants(&trial), "timer act 0"); /* pending: its key is durable, its intent is not */
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.failing, step.failed act, compensation.planned, saga.compensated");
+    trial_timer(&trial, "act");
+    assert_string_equal(trial_records(&trial), "");
+    close_sound(&trial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(n_effects_take_n_plus_one_turns),
+        cmocka_unit_test(what_took_effect_is_undone_in_reverse),
+        cmocka_unit_test(a_failure_with_nothing_done_ends_compensated),
+        cmocka_unit_test(side_by_side_the_one_that_began_last_is_undone_first),
+        cmocka_unit_test(what_is_in_flight_is_waited_for),
+        cmocka_unit_test(what_surely_did_not_happen_is_stopped),
+        cmocka_unit_test(a_failed_compensation_holds_up_only_what_it_depends_on),
+        cmocka_unit_test(one_question_at_a_time),
+        cmocka_unit_test(a_compensation_goes_by_its_own_class),
+        cmocka_unit_test(a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time),
+        cmocka_unit_test(a_keyed_compensation_does_not_leave_after_its_window),
+        cmocka_unit_test(a_checked_compensation_is_called_again_only_after_absent),
+        cmocka_unit_test(a_refusal_after_a_maybe_is_no_proof_that_the_undo_did_not_happen),
+        cmocka_unit_test(the_arguments_of_an_undo_are_frozen_with_the_success),
+        cmocka_unit_test(an_undo_whose_arguments_cannot_be_made_is_a_question),
+        cmocka_unit_test(a_maybe_is_undone_blind_with_what_there_is),
+        cmocka_unit_test(the_deadline_ends_forward_work_only),
+        cmocka_unit_test(a_terminal_step_in_flight_decides_what_an_abort_means),
+        cmocka_unit_test(the_verdict_on_a_terminal_step_holds_up_everything),
+        cmocka_unit_test(an_abort_before_anything_was_sent_sends_nothing),
+    };
+
+    return cmocka_run_group_tests_name("saga_compensate", tests, NULL, NULL);
+}

@@ -1,0 +1,450 @@
+/* What people may decide, what follows, and what they are refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/saga_trial.h"
+
+static void close_sound(struct trial *trial)
+{
+    trial_check_replay(trial);
+    trial_close(trial);
+}
+
+/* `before` is completed; `act` is unknown for good, and a person is asked. */
+static void open_stuck(struct trial *trial, const char *tool, const char *rest)
+{
+    char document[8192];
+
+    (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'before','call':'idempotent'},{'id':'act','call':'%s'}%s"), tool, rest);
+    trial_open(trial, document);
+    trial_start(trial, "{}");
+    trial_settle(trial, "before", OUTCOME_COMPLETED);
+    while (trial->saga.steps[1].forward.state != OP_UNKNOWN) {
+        enum op_state at = trial->saga.steps[1].forward.state;
+
+        if (at == OP_PENDING || at == OP_RETRYING) {
+            trial_timer(trial, "act");
+        } else if (at == OP_PROBING) {
+            trial_probe(trial, "act", OUTCOME_UNKNOWN);
+        } else {
+            trial_settle(trial, "act", OUTCOME_UNKNOWN);
+        }
+    }
+    assert_int_equal(saga_status(&trial->saga), SAGA_ESCALATED);
+    assert_string_equal(trial_wants(trial), "");
+}
+
+/* `act` is completed, `next` failed for good, and the undo of `act` was refused. */
+static void open_undo_failed(struct trial *trial)
+{
+    trial_open(trial, TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'by_checked'},{'id':'next','call':'keyed'}"));
+    trial_start(trial, "{}");
+    trial_settle(trial, "before", OUTCOME_COMPLETED);
+    trial_settle(trial, "act", OUTCOME_COMPLETED);
+    trial_settle(trial, "next", OUTCOME_FAILED);
+    trial_settle_undo(trial, "act", OUTCOME_FAILED);
+    assert_int_equal(saga_status(&trial->saga), SAGA_ESCALATED);
+}
+
+static struct saga_input decision(const struct trial *trial, enum operator_action action)
+{
+    struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
+
+    input.operator.action = action;
+    input.operator.escalation = trial->saga.escalation.number;
+    input.operator.actor = SLICE("ann");
+    input.operator.note = SLICE("because");
+    return input;
+}
+
+#define R BIT(OPERATOR_RETRY)
+#define P BIT(OPERATOR_PROBE)
+#define V BIT(OPERATOR_RESOLVE)
+#define W BIT(OPERATOR_WAIVE)
+#define C BIT(OPERATOR_COMPENSATE)
+#define A BIT(OPERATOR_ABANDON)
+
+static const struct {
+    const char *name, *tool;
+    bool aborted;
+    unsigned actions;
+} verbs[] = {
+    {"nobody to ask", "once", false, R | V | W | C | A},
+    {"somebody to ask", "once_probed", false, R | P | V | W | C | A},
+    {"checked", "checked", false, R | P | V | W | C | A},
+    {"being undone: it cannot go on any more", "once", true, V | W | A},
+    {"being undone, with somebody to ask", "checked", true, P | V | W | A},
+};
+
+static void a_person_is_offered_what_is_possible(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        struct trial trial;
+
+        open_stuck(&trial, verbs[i].tool, "");
+        if (verbs[i].aborted) {
+            assert_int_equal(trial_abort(&trial), ERR_OK);
+        }
+        if (saga_escalation_actions(&trial.saga) != verbs[i].actions) {
+            fail_msg("%s: %x", verbs[i].name, saga_escalation_actions(&trial.saga));
+        }
+        for (unsigned a = 0; a < OPERATOR_ACTION_COUNT; a++) {
+            if (!(verbs[i].actions & BIT(a))) {
+                assert_int_equal(trial_operator(&trial, (enum operator_action)a), ERR_CONFLICT);
+                assert_non_null(strstr(trial.err.detail, "resolve")); /* it names what is possible */
+            } else {
+                assert_true(strlen(operator_action_does(&trial.saga, (enum operator_action)a)) > 20);
+            }
+        }
+        close_sound(&trial);
+    }
+}
+
+static void a_decision_needs_a_number_an_actor_and_a_note(void **state)
+{
+    struct trial trial;
+    struct saga_input input;
+
+    (void)state;
+    open_stuck(&trial, "once", "");
+    input = decision(&trial, OPERATOR_WAIVE);
+    input.operator.escalation = 63;
+    assert_int_equal(trial_input(&trial, input), ERR_DECIDED);
+    input = decision(&trial, OPERATOR_WAIVE);
+    input.operator.note = SLICE("");
+    assert_int_equal(trial_input(&trial, input), ERR_INVALID);
+    input = decision(&trial, OPERATOR_WAIVE);
+    input.operator.actor = SLICE_NONE;
+    assert_int_equal(trial_input(&trial, input), ERR_INVALID);
+    input = decision(&trial, OPERATOR_WAIVE);
+    input.operator.args = SLICE("{}");
+    assert_int_equal(trial_input(&trial, input), ERR_INVALID);
+    input = decision(&trial, OPERATOR_WAIVE);
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_int_equal(trial_input(&trial, input), ERR_DECIDED); /* the first one wins */
+    close_sound(&trial);
+}
+
+static void resolved_as_happened_the_saga_goes_on(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_stuck(&trial, "once", ",{'id':'next','call':'keyed','with':{'from':'${ .steps.act.result.id }'}}");
+    assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.intent next");
+    assert_int_equal(trial.records.items[1].source, SOURCE_OPERATOR);
+    assert_true(slice_is(trial.saga.steps[2].forward.args, "{\"from\":\"seen\"}"));
+    assert_true(slice_is(trial.saga.steps[1].undo_args, "{\"id\":\"seen\"}"));
+    close_sound(&trial);
+}
+
+static void a_result_that_is_needed_later_must_be_given(void **state)
+{
+    static const char *const needers[] = {
+        ",{'id':'next','call':'keyed','with':{'from':'${ .steps.act.result.id }'}}",
+        ",{'id':'next','call':'keyed','scope':'${ .steps.act.result.id }'}",
+        ",{'id':'next','call':'keyed','with':{'from':'${ .steps.act | length }'}}",
+        "", /* its own compensator wants .result.id */
+    };
+    struct trial trial;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(needers); i++) {
+        open_stuck(&trial, "once", needers[i]);
+        assert_int_equal(trial_resolve(&trial, true, NULL), ERR_INVALID);
+        assert_int_equal(trial_resolve(&trial, true, "null"), ERR_OK); /* that there is none is an answer */
+        close_sound(&trial);
+    }
+    open_stuck(&trial, "mail", ""); /* nobody asks for it */
+    assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, saga.completed");
+    close_sound(&trial);
+}
+
+static void resolved_as_not_happened_the_step_has_failed(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_stuck(&trial, "once", "");
+    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "escalation.resolved act, step.failed act, saga.failing act, compensation.planned, compensation.intent before");
+    assert_true(slice_is(trial.records.items[0].verdict, "not_happened"));
+    close_sound(&trial);
+}
+
+static void while_undoing_the_verdict_decides_about_the_undo(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_stuck(&trial, "once", "");
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned");
+    assert_string_equal(trial_wants(&trial), ""); /* before waits for the verdict on act */
+    assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, compensation.intent act");
+    assert_true(slice_is(trial.saga.steps[1].undo.args, "{\"id\":\"seen\"}"));
+    close_sound(&trial);
+
+    open_stuck(&trial, "once", "");
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.failed act, compensation.intent before");
+    close_sound(&trial);
+}
+
+static void a_retry_of_once_needs_a_second_effect_to_be_accepted(void **state)
+{
+    struct trial trial;
+    struct saga_input input;
+
+    (void)state;
+    open_stuck(&trial, "once", "");
+    input = decision(&trial, OPERATOR_RETRY);
+    assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
+    input.operator.args = SLICE("{\"n\":2}");
+    input.operator.accept_double = true;
+    assert_int_equal(trial_input(&trial, input), ERR_CONFLICT); /* other arguments only where it certainly had no effect */
+    input.operator.args = SLICE_NONE;
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.reopened act");
+    assert_true(trial.records.items[1].accept_double);
+    trial_timer(&trial, "act");
+    assert_string_equal(trial_records(&trial), "step.intent act");
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial), "step.unknown act, escalation.opened act"); /* accepted once, not for ever */
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT);
+    close_sound(&trial);
+}
+
+static void a_retry_gives_one_more_round_under_the_same_key(void **state)
+{
+    struct trial trial;
+    struct op_key key;
+
+    (void)state;
+    open_stuck(&trial, "idempotent", "");
+    key = trial.saga.steps[1].forward.key;
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
+    for (int i = 0; i < 3; i++) {
+        trial_timer(&trial, "act");
+        assert_string_equal(trial_records(&trial), "step.intent act");
+        assert_true(uuid_equal(&key.uuid, &trial.records.items[0].key.uuid));
+        trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    }
+    assert_int_equal(trial.saga.steps[1].forward.attempts, 6);
+    assert_string_equal(trial_records(&trial), "step.unknown act, escalation.opened act");
+    assert_int_equal(trial.saga.escalation.number, 128);
+    close_sound(&trial);
+}
+
+static void a_retry_of_checked_asks_first(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_stuck(&trial, "checked", "");
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
+    trial_timer(&trial, "act");
+    assert_string_equal(trial_records(&trial), "step.unknown act");
+    trial_probe(&trial, "act", OUTCOME_ABSENT);
+    assert_string_equal(trial_records(&trial), "step.retrying act");
+    close_sound(&trial);
+}
+
+static void a_probe_settles_it_or_leaves_it_with_the_person(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_stuck(&trial, "once_probed", "");
+    assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.unknown act");
+    assert_true(slice_is(trial.records.items[0].actor, "ann"));
+    assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
+    assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_CONFLICT);
+    trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* one answer, and it is the person's again */
+    assert_string_equal(trial_records(&trial), "step.unknown act");
+    assert_int_equal(trial.saga.escalation.number, 64);
+    assert_string_equal(trial_wants(&trial), "");
+    assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
+    trial_probe(&trial, "act", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed act, escalation.resolved act, saga.completed");
+    assert_true(slice_is(trial.records.items[1].action, "probe"));
+    assert_true(slice_is(trial.records.items[1].actor, "ann"));
+    close_sound(&trial);
+}
+
+static void waived_effects_are_debts(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_stuck(&trial, "once", "");
+    assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "escalation.resolved act, step.waived act, saga.failing, compensation.planned, compensation.intent before");
+    trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed before, saga.abandoned");
+    assert_int_equal(trial.records.items[1].debt_count, 1);
+    assert_int_equal(trial.records.items[1].debts[0], 1);
+    close_sound(&trial);
+
+    open_undo_failed(&trial);
+    assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.waived act, compensation.intent before");
+    close_sound(&trial);
+}
+
+static void compensate_undoes_what_is_certain_and_asks_again(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'act','call':'once','after':['a']},{'id':'side','call':'keyed','after':[]}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "side", OUTCOME_COMPLETED);
+    trial_timer(&trial, "act");
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    assert_int_equal(trial_operator(&trial, OPERATOR_COMPENSATE), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "escalation.resolved act, saga.failing, escalation.opened act, compensation.planned, compensation.intent side");
+    trial_settle_undo(&trial, "side", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), ""); /* a comes before act: it waits */
+    close_sound(&trial);
+}
+
+static void abandon_ends_at_once_and_lists_everything(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_stuck(&trial, "once", "");
+    assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, saga.abandoned");
+    assert_int_equal(trial.records.items[1].debt_count, 2);
+    assert_int_equal(saga_status(&trial.saga), SAGA_ABANDONED);
+    assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_DECIDED);
+    assert_int_equal(trial_abort(&trial), ERR_ENDED);
+    close_sound(&trial);
+}
+
+static void a_failed_compensation_may_be_retried_with_other_arguments(void **state)
+{
+    struct trial trial;
+    struct saga_input input;
+    struct op_key key;
+
+    (void)state;
+    open_undo_failed(&trial);
+    key = trial.saga.steps[1].undo.key;
+    assert_int_equal(trial_resolve(&trial, true, NULL), ERR_CONFLICT); /* it surely did not happen: nothing to resolve */
+    input = decision(&trial, OPERATOR_RETRY);
+    input.operator.args = SLICE("{\"id\":\"other\"}");
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, compensation.reopened act, compensation.intent act");
+    assert_int_equal(trial.saga.steps[1].undo.generation, 1);
+    assert_false(uuid_equal(&key.uuid, &trial.saga.steps[1].undo.key.uuid));
+    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed act, compensation.intent before");
+    close_sound(&trial);
+}
+
+static void a_compensation_that_nobody_knows_about_can_be_resolved(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'by_checked'},{'id':'next','call':'keyed'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "act", OUTCOME_COMPLETED);
+    trial_settle(&trial, "next", OUTCOME_FAILED);
+    trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
+    while (trial.saga.steps[0].undo.state == OP_PROBING) {
+        trial_probe_undo(&trial, "act", OUTCOME_UNKNOWN);
+    }
+    assert_string_equal(trial_records(&trial), "compensation.failed act, escalation.opened act");
+    assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
+    assert_string_equal(trial_records(&trial), "compensation.unknown act");
+    trial_probe_undo(&trial, "act", OUTCOME_RUNNING);
+    assert_string_equal(trial_records(&trial), "compensation.failed act");
+    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK); /* then it is a failed one, and a new question */
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, compensation.failed act, escalation.opened act");
+    assert_false(saga_escalation_actions(&trial.saga) & V);
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
+    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void no_step_starts_while_a_person_is_asked_but_what_is_out_settles(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'once'},{'id':'side','call':'keyed','after':[]},{'id':'late','call':'keyed','after':['side']},"
+                                  "{'id':'wait','call':'once','after':['side']}"));
+    trial_start(&trial, "{}");
+    trial_timer(&trial, "act");
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_settle(&trial, "side", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed side");
+    assert_string_equal(trial_wants(&trial), "");
+    assert_int_equal(trial_resolve(&trial, true, "null"), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.intent late, step.pending wait");
+    close_sound(&trial);
+}
+
+static void an_escalation_shows_its_evidence_and_its_verbs(void **state)
+{
+    struct trial trial;
+    struct buffer out;
+
+    (void)state;
+    open_stuck(&trial, "once", "");
+    buffer_init(&out, 65536);
+    saga_write_escalation(&trial.saga, &out);
+    assert_non_null(strstr(buffer_c(&out), "\"n\":64"));
+    assert_non_null(strstr(buffer_c(&out), "\"reason\":\"unknown\""));
+    assert_non_null(strstr(buffer_c(&out), "\"last_error\":\"timeout\""));
+    assert_non_null(strstr(buffer_c(&out), "{\"action\":\"resolve\",\"does\":\"you say whether it happened"));
+    assert_null(strstr(buffer_c(&out), "\"action\":\"skip\""));
+    buffer_fini(&out);
+    close_sound(&trial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_person_is_offered_what_is_possible),
+        cmocka_unit_test(a_decision_needs_a_number_an_actor_and_a_note),
+        cmocka_unit_test(resolved_as_happened_the_saga_goes_on),
+        cmocka_unit_test(a_result_that_is_needed_later_must_be_given),
+        cmocka_unit_test(resolved_as_not_happened_the_step_has_failed),
+        cmocka_unit_test(while_undoing_the_verdict_decides_about_the_undo),
+        cmocka_unit_test(a_retry_of_once_needs_a_second_effect_to_be_accepted),
+        cmocka_unit_test(a_retry_gives_one_more_round_under_the_same_key),
+        cmocka_unit_test(a_retry_of_checked_asks_first),
+        cmocka_unit_test(a_probe_settles_it_or_leaves_it_with_the_person),
+        cmocka_unit_test(waived_effects_are_debts),
+        cmocka_unit_test(compensate_undoes_what_is_certain_and_asks_again),
+        cmocka_unit_test(abandon_ends_at_once_and_lists_everything),
+        cmocka_unit_test(a_failed_compensation_may_be_retried_with_other_arguments),
+        cmocka_unit_test(a_compensation_that_nobody_knows_about_can_be_resolved),
+        cmocka_unit_test(no_step_starts_while_a_person_is_asked_but_what_is_out_settles),
+        cmocka_unit_test(an_escalation_shows_its_evidence_and_its_verbs),
+    };
+
+    return cmocka_run_group_tests_name("saga_operator", tests, NULL, NULL);
+}
