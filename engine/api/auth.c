@@ -107,8 +107,8 @@ static enum err_code refuse(const struct faults *faults, struct err *err)
     size_t len = 0;
 
     for (size_t i = 0; i < faults->count && len < sizeof(text) - 1; i++) {
-        int n = snprintf(text + len, sizeof(text) - len, "%s%.*s: %.*s", i ? "; " : "", SLICE_ARG(faults->items[i].pointer),
-                         SLICE_ARG(faults->items[i].detail));
+        int n = snprintf(text + len, sizeof(text) - len, "%s%.*s: %.*s", i ? "; " : "",
+                         SLICE_ARG(faults->items[i].pointer), SLICE_ARG(faults->items[i].detail));
 
         len += n > 0 ? (size_t)n : 0;
     }

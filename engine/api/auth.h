@@ -11,7 +11,12 @@
 #include "base/errors.h"
 
 /* Each role may do all that the ones before it may. ROLE_NONE is for what needs no token. */
-#define ROLE_MAP(X) X(ROLE_NONE, "none") X(ROLE_READER, "reader") X(ROLE_AGENT, "agent") X(ROLE_OPERATOR, "operator") X(ROLE_ADMIN, "admin")
+#define ROLE_MAP(X)                                                                                                    \
+    X(ROLE_NONE, "none")                                                                                               \
+    X(ROLE_READER, "reader")                                                                                           \
+    X(ROLE_AGENT, "agent")                                                                                             \
+    X(ROLE_OPERATOR, "operator")                                                                                       \
+    X(ROLE_ADMIN, "admin")
 #define X(id, name) id,
 enum role { ROLE_MAP(X) ROLE_COUNT };
 #undef X
@@ -32,7 +37,8 @@ struct tokens {
     size_t count;
 };
 
-/* `text` is the content of the file. ERR_CONFIG with every fault of it in the detail (as many as fit). Accepts a zeroed `out`. */
+/* `text` is the content of the file. ERR_CONFIG with every fault of it in the detail (as many as fit). Accepts a zeroed
+ * `out`. */
 MUST_USE enum err_code tokens_parse(struct slice text, struct tokens *out, struct err *err);
 MUST_USE enum err_code tokens_load(const char *path, struct tokens *out, struct err *err);
 void tokens_fini(struct tokens *tokens);

@@ -10,7 +10,8 @@ void handle_list_escalations(struct api_request *request)
         return;
     }
     if (status.ptr && !slice_is(status, "open")) {
-        request_problem(request, ERR_MALFORMED, "the query parameter \"status\" is not \"open\", the only one there is; leave it out for all");
+        request_problem(request, ERR_MALFORMED,
+                        "the query parameter \"status\" is not \"open\", the only one there is; leave it out for all");
         return;
     }
     engine->in.escalations.number = 0;
@@ -53,7 +54,8 @@ static void check_resolve(struct api_request *request, struct faults *faults)
         struct slice action = json_string(state->action, request->arena);
 
         if (!operator_action_parse(action, &engine->in.resolve.action)) {
-            faults_add(faults, SLICE("/action"), "an action is one of retry, probe, resolve, waive, skip, compensate, abandon");
+            faults_add(faults, SLICE("/action"),
+                       "an action is one of retry, probe, resolve, waive, skip, compensate, abandon");
             return;
         }
         resolves = engine->in.resolve.action == OPERATOR_RESOLVE;
@@ -90,13 +92,17 @@ void handle_resolve(struct api_request *request)
 {
     struct resolve_state *state = arena_alloc(request->arena, sizeof(*state));
     const struct member members[] = {
-        {"action", JSON_STRING, true, false, &state->action}, {"as", JSON_STRING, false, false, &state->as},
-        {"result", JSON_NONE, false, false, &state->result},  {"args", JSON_NONE, false, false, &state->args},
-        {"note", JSON_STRING, true, false, &state->note},     {"accept_double", JSON_BOOL, false, false, &state->accept_double},
+        {"action", JSON_STRING, true, false, &state->action},
+        {"as", JSON_STRING, false, false, &state->as},
+        {"result", JSON_NONE, false, false, &state->result},
+        {"args", JSON_NONE, false, false, &state->args},
+        {"note", JSON_STRING, true, false, &state->note},
+        {"accept_double", JSON_BOOL, false, false, &state->accept_double},
     };
 
     request->state = state;
-    if (read_number(request, &request->engine.in.resolve.number) && request_read_body(request, members, COUNT_OF(members), check_resolve)) {
+    if (read_number(request, &request->engine.in.resolve.number) &&
+        request_read_body(request, members, COUNT_OF(members), check_resolve)) {
         request_ask(request, engine_resolve, request_on_answer);
     }
 }

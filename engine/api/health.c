@@ -1,6 +1,6 @@
 /* What machines ask: alive, ready, metrics, statistics, the description of this API. */
-#include "api/request.h"
 #include "api/openapi.h"
+#include "api/request.h"
 #include "base/metric.h"
 
 #define METRICS_BYTES_MAX (1 << 20)

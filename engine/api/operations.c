@@ -19,7 +19,8 @@ void handle_list_operations(struct api_request *request)
 void handle_get_operation(struct api_request *request)
 {
     if (!uuid_parse(request->params[0], &request->engine.in.operation.key.uuid)) {
-        request_problem(request, ERR_NOT_FOUND, "there is no operation with the key \"%.*s\"", SLICE_ARG(request->params[0]));
+        request_problem(request, ERR_NOT_FOUND, "there is no operation with the key \"%.*s\"",
+                        SLICE_ARG(request->params[0]));
         return;
     }
     request_ask(request, engine_get_operation, request_on_answer);

@@ -8,7 +8,8 @@
 /* "Message: detail. Hint." as one text; parts that are missing leave no trace. */
 static struct slice sentence(const struct err *err, struct arena *arena)
 {
-    return arena_printf(arena, "%s%s%s%s%s", err->message, err->detail[0] ? ": " : "", err->detail, err->hint[0] ? "; " : "", err->hint);
+    return arena_printf(arena, "%s%s%s%s%s", err->message, err->detail[0] ? ": " : "", err->detail,
+                        err->hint[0] ? "; " : "", err->hint);
 }
 
 struct slice problem_text(const struct err *err, const struct faults *faults, struct arena *arena)

@@ -19,7 +19,8 @@ struct api_request *request_of(struct engine_request *engine)
     return request;
 }
 
-void request_ask(struct api_request *request, void (*ask)(struct engine *, struct engine_request *), void (*done)(struct engine_request *))
+void request_ask(struct api_request *request, void (*ask)(struct engine *, struct engine_request *),
+                 void (*done)(struct engine_request *))
 {
     CHECK(!request->engine_busy);
     request->engine.done = done;
@@ -152,7 +153,8 @@ static void members_read(struct api_request *request, const struct member *membe
         } else if (members[i].later) {
             faults_add_not_supported(faults, pointer, members[i].name);
         } else if (members[i].type != JSON_NONE && json_type(value) != members[i].type) {
-            faults_add(faults, pointer, "found %s, expected %s", json_type_name(json_type(value)), json_type_name(members[i].type));
+            faults_add(faults, pointer, "found %s, expected %s", json_type_name(json_type(value)),
+                       json_type_name(members[i].type));
         } else {
             *members[i].out = value;
         }
@@ -200,7 +202,8 @@ bool request_read_body(struct api_request *request, const struct member *members
     if (only_not_supported(&faults)) {
         (void)err_set(&err, ERR_UNSUPPORTED, "the body has members that this version does not support yet");
     } else {
-        (void)err_set(&err, ERR_INVALID, "the body is wrong in %zu place%s, each named in \"errors\"", faults.count, faults.count == 1 ? "" : "s");
+        (void)err_set(&err, ERR_INVALID, "the body is wrong in %zu place%s, each named in \"errors\"", faults.count,
+                      faults.count == 1 ? "" : "s");
     }
     request_problem_of(request, &err, &faults);
     return false;
@@ -215,7 +218,8 @@ bool request_read_wait(struct api_request *request)
         return true;
     }
     if (!duration_parse(text, &request->wait_ms) || request->wait_ms > WAIT_MS_MAX) {
-        request_problem(request, ERR_MALFORMED, "the query parameter \"wait\" is not a duration such as 5s or 500ms, at most 5m");
+        request_problem(request, ERR_MALFORMED,
+                        "the query parameter \"wait\" is not a duration such as 5s or 500ms, at most 5m");
         return false;
     }
     return true;
@@ -230,7 +234,8 @@ bool request_read_count(struct api_request *request, const char *name, uint64_t 
         return true;
     }
     if (!slice_to_i64(text, &value) || value < 0 || (uint64_t)value < least) {
-        request_problem(request, ERR_MALFORMED, "the query parameter \"%s\" is not a whole number from %u on", name, (unsigned)least);
+        request_problem(request, ERR_MALFORMED, "the query parameter \"%s\" is not a whole number from %u on", name,
+                        (unsigned)least);
         return false;
     }
     *out = (uint64_t)value;
@@ -257,7 +262,8 @@ bool request_read_instant(struct api_request *request, const char *name, int64_t
     struct slice text = request_query(request, name);
 
     if (text.ptr && !instant_parse(text, out)) {
-        request_problem(request, ERR_MALFORMED, "the query parameter \"%s\" is not an RFC 3339 instant such as 2026-01-31T09:05:00Z", name);
+        request_problem(request, ERR_MALFORMED,
+                        "the query parameter \"%s\" is not an RFC 3339 instant such as 2026-01-31T09:05:00Z", name);
         return false;
     }
     return true;

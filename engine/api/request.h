@@ -1,4 +1,6 @@
-/* One request on its way through the API: what the handlers of this folder share. Lives in the arena of its exchange. */
+/*
+ * One request on its way through the API: what the handlers of this folder share. It lives in the arena of its exchange.
+ */
 #ifndef SAGAD_API_REQUEST_H
 #define SAGAD_API_REQUEST_H
 
@@ -13,14 +15,14 @@ struct api {
     struct engine *engine;
     struct http_server *server;
     const char *tokens_file;
-    struct tokens tokens;        /* of the file */
-    struct tokens dev;           /* of the option */
+    struct tokens tokens; /* of the file */
+    struct tokens dev;    /* of the option */
     bool has_tokens;
     int64_t tokens_seen_ns, tokens_seen_bytes; /* of the file as last read, to see a change */
     struct timer tokens_timer;
     int64_t heartbeat_ms;
     bool stopping;
-    struct list waiting;         /* requests that stop waiting when the service stops */
+    struct list waiting; /* requests that stop waiting when the service stops */
     void (*stopped)(void *context);
     void *stopped_context;
 };
@@ -32,28 +34,32 @@ struct api_request {
     const struct route *route;
     struct slice params[ROUTE_PARAMS_MAX];
     enum role role;
-    struct slice body;             /* passed json_check(), trimmed; "{}" where none was sent */
-    struct engine_request engine;  /* namespace, actor and arena are set */
-    bool engine_busy;              /* the engine owes us a `done` */
-    bool cancelled;                /* the engine was told so, for the request it has now */
-    void (*cancel)(struct api_request *request); /* the client left or the service stops; NULL: the engine's request is cancelled */
-    struct list_link link;         /* in api->waiting */
-    int64_t wait_ms;               /* of ?wait= */
-    size_t limit;                  /* of ?limit= */
-    int status;                    /* of the answer to come; 0: 200 */
-    void *state;                   /* the handler's */
+    struct slice body;            /* passed json_check(), trimmed; "{}" where none was sent */
+    struct engine_request engine; /* namespace, actor and arena are set */
+    bool engine_busy;             /* the engine owes us a `done` */
+    bool cancelled;               /* the engine was told so, for the request it has now */
+    /* The client left or the service stops. NULL: the engine's request is cancelled. */
+    void (*cancel)(struct api_request *request);
+    struct list_link link;        /* in api->waiting */
+    int64_t wait_ms;              /* of ?wait= */
+    size_t limit;                 /* of ?limit= */
+    int status;                   /* of the answer to come; 0: 200 */
+    void *state;                  /* the handler's */
 };
 
 /* Hand the engine request over; `done` as set by the caller, which gets the api_request back by request_of(). */
-void request_ask(struct api_request *request, void (*ask)(struct engine *, struct engine_request *), void (*done)(struct engine_request *));
+void request_ask(struct api_request *request, void (*ask)(struct engine *, struct engine_request *),
+                 void (*done)(struct engine_request *));
 struct api_request *request_of(struct engine_request *engine);
-void request_cancel(struct api_request *request); /* the client left, or the service stops: end the wait; may be called twice */
+/* The client left, or the service stops: end the wait. May be called twice. */
+void request_cancel(struct api_request *request);
 
 /* Endings. Each exactly once. */
 void request_answer_json(struct api_request *request, int status, struct slice json);
 void request_answer_items(struct api_request *request, struct slice items, struct slice next_cursor);
 void request_problem(struct api_request *request, enum err_code code, const char *message, ...) PRINTF_LIKE(3, 4);
-void request_problem_of(struct api_request *request, const struct err *err, const struct faults *faults); /* faults may be NULL */
+void request_problem_of(struct api_request *request, const struct err *err,
+                        const struct faults *faults); /* faults may be NULL */
 
 /* A `done` that answers with the engine's text, or with its error. */
 void request_on_answer(struct engine_request *engine);
@@ -63,19 +69,21 @@ void request_on_items(struct engine_request *engine);
 
 struct member { /* of a body */
     const char *name;
-    enum json_type type;     /* JSON_NONE: any */
+    enum json_type type; /* JSON_NONE: any */
     bool required;
-    bool later;              /* of a later version: refused by name */
-    struct slice *out;       /* JSON; SLICE_NONE when absent */
+    bool later;        /* of a later version: refused by name */
+    struct slice *out; /* JSON; SLICE_NONE when absent */
 };
 /* Every fault is reported at once, with its pointer. `more` adds faults of the caller's own; may be NULL. */
 bool request_read_body(struct api_request *request, const struct member *members, size_t count,
                        void (*more)(struct api_request *request, struct faults *faults));
-bool request_read_wait(struct api_request *request);   /* ?wait=5s into wait_ms, at most 5 minutes */
-bool request_read_limit(struct api_request *request);  /* ?limit= into limit: 50, 1 to 500 */
-bool request_read_count(struct api_request *request, const char *name, uint64_t least, uint64_t *out); /* a query parameter; untouched when absent */
+bool request_read_wait(struct api_request *request);  /* ?wait=5s into wait_ms, at most 5 minutes */
+bool request_read_limit(struct api_request *request); /* ?limit= into limit: 50, 1 to 500 */
+bool request_read_count(struct api_request *request, const char *name, uint64_t least,
+                        uint64_t *out); /* a query parameter; untouched when absent */
 bool request_read_instant(struct api_request *request, const char *name, int64_t *out);
-bool request_read_saga_id(struct api_request *request, struct saga_id *out); /* the first part in braces; an id that is none is 404 */
+bool request_read_saga_id(struct api_request *request,
+                          struct saga_id *out); /* the first part in braces; an id that is none is 404 */
 struct slice request_query(const struct api_request *request, const char *name);
 
 /* --- handlers --- */

@@ -10,9 +10,9 @@ struct api_request;
 
 struct route {
     const char *method;
-    const char *pattern;  /* "/v1/sagas/{id}": a part in braces matches any one part that is not empty */
+    const char *pattern; /* "/v1/sagas/{id}": a part in braces matches any one part that is not empty */
     enum role least;
-    const char *query;    /* names allowed, separated by spaces; "tag.*" stands for all that begin so */
+    const char *query; /* names allowed, separated by spaces; "tag.*" stands for all that begin so */
     void (*handle)(struct api_request *request); /* NULL: a route of a later version */
 };
 

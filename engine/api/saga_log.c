@@ -1,8 +1,10 @@
 /*
- * The durable log of a saga: a page as JSON, or everything from a place on as server-sent events until the saga has ended.
+ * The durable log of a saga: a page as JSON, or everything from a place on as server-sent events until the saga has
+ * ended.
  *
  * Following is one loop: ask for the entries behind `after`, write them, wait until they have left and a turn
- * was committed, ask again. The engine's hint may be missed (another engine owns the shard), so each heartbeat looks too.
+ * was committed, ask again. The engine's hint may be missed (another engine owns the shard), so each heartbeat looks
+ * too.
  */
 #include "api/request.h"
 
@@ -14,11 +16,11 @@ struct follow {
     struct api_request *request;
     struct engine_watch watch;
     struct timer heartbeat;
-    uint64_t after;    /* the seq of the last entry written */
-    bool streaming;    /* http_stream_begin() was called */
-    bool changed;      /* there may be entries behind `after` */
-    bool writing;      /* what was written has not left yet */
-    bool over;         /* the last entry was written, or nobody listens any more */
+    uint64_t after; /* the seq of the last entry written */
+    bool streaming; /* http_stream_begin() was called */
+    bool changed;   /* there may be entries behind `after` */
+    bool writing;   /* what was written has not left yet */
+    bool over;      /* the last entry was written, or nobody listens any more */
 };
 
 static void follow_advance(struct follow *follow);
@@ -94,7 +96,8 @@ static void put_data(struct buffer *out, struct slice json)
 
 static bool is_final(struct slice type)
 {
-    return json_string_is(type, "saga.completed") || json_string_is(type, "saga.compensated") || json_string_is(type, "saga.abandoned");
+    return json_string_is(type, "saga.completed") || json_string_is(type, "saga.compensated") ||
+           json_string_is(type, "saga.abandoned");
 }
 
 static void put_entry(struct follow *follow, struct buffer *out, struct slice entry)
@@ -102,7 +105,8 @@ static void put_entry(struct follow *follow, struct buffer *out, struct slice en
     struct slice type = json_member(entry, "type");
 
     follow->after = seq_of(entry);
-    buffer_printf(out, "id: %llu\nevent: %.*s\n", (unsigned long long)follow->after, (int)(type.len > 2 ? type.len - 2 : 0), type.ptr + 1);
+    buffer_printf(out, "id: %llu\nevent: %.*s\n", (unsigned long long)follow->after,
+                  (int)(type.len > 2 ? type.len - 2 : 0), type.ptr + 1);
     put_data(out, entry);
     buffer_put_char(out, '\n');
     follow->over |= is_final(type);
@@ -200,7 +204,8 @@ static void on_entries(struct engine_request *engine)
         follow_end(follow);
         engine->err.code = engine->code;
         request_problem_of(request, &engine->err, NULL);
-    } else if (engine->code != ERR_OK) { /* the database is away, or nobody listens: the client comes again with Last-Event-ID */
+    } else if (engine->code !=
+               ERR_OK) { /* the database is away, or nobody listens: the client comes again with Last-Event-ID */
         follow->over = true;
         follow_advance(follow);
     } else if (!follow->streaming && json_count(engine->answer) == 0) {
@@ -273,7 +278,8 @@ static bool wants_stream(struct api_request *request, bool *out)
         request_problem(request, ERR_MALFORMED, "the query parameter \"follow\" is true or false");
         return false;
     }
-    *out = slice_is(follow, "true") || (!follow.ptr && accept.ptr && memmem(accept.ptr, accept.len, "text/event-stream", 17) != NULL);
+    *out = slice_is(follow, "true") ||
+           (!follow.ptr && accept.ptr && memmem(accept.ptr, accept.len, "text/event-stream", 17) != NULL);
     return true;
 }
 
@@ -285,8 +291,8 @@ void handle_get_log(struct api_request *request)
     uint64_t after = 0;
     bool stream = false;
 
-    if (!request_read_saga_id(request, &id) || !request_read_limit(request) || !request_read_count(request, "cursor", 0, &after) ||
-        !wants_stream(request, &stream)) {
+    if (!request_read_saga_id(request, &id) || !request_read_limit(request) ||
+        !request_read_count(request, "cursor", 0, &after) || !wants_stream(request, &stream)) {
         return;
     }
     if (stream) {

@@ -1,4 +1,5 @@
-/* Sagas: start, read, list, abort. POST /v1/sagas is the hot path: one check and one walk over the body, no copy of a payload. */
+/* Sagas: start, read, list, abort. POST /v1/sagas is the hot path: one check and one walk over the body, no copy of a
+ * payload. */
 #include "api/request.h"
 
 #define BUSINESS_ID_BYTES_MAX 256
@@ -14,7 +15,8 @@ static void on_saga(struct engine_request *engine)
 {
     struct api_request *request = container_of(engine, struct api_request, engine);
 
-    if (engine->code == ERR_TIMEOUT && request->wait_ms > 0) { /* the wait was broken off: answer with the saga as it is */
+    if (engine->code == ERR_TIMEOUT &&
+        request->wait_ms > 0) { /* the wait was broken off: answer with the saga as it is */
         (void)request_of(engine);
         request->wait_ms = 0;
         engine->in.get.wait_ms = 0;
@@ -45,7 +47,8 @@ void handle_get_saga(struct api_request *request)
 
 /* --- start --- */
 
-/* The start is durable, whatever becomes of the reading: without a business id a client told otherwise would start it twice. */
+/* The start is durable, whatever becomes of the reading: without a business id a client told otherwise would start it
+ * twice. */
 static void on_started_saga(struct engine_request *engine)
 {
     struct api_request *request = container_of(engine, struct api_request, engine);
@@ -112,7 +115,8 @@ static void check_tags(struct slice tags, struct arena *arena, struct faults *fa
     }
     while (json_next_member(&walk, &name_raw, &value)) {
         if (json_type(value) != JSON_STRING) {
-            faults_add(faults, json_pointer_join(arena, SLICE("/tags"), name_raw), "found %s, expected a string", json_type_name(json_type(value)));
+            faults_add(faults, json_pointer_join(arena, SLICE("/tags"), name_raw), "found %s, expected a string",
+                       json_type_name(json_type(value)));
         }
     }
 }
@@ -128,9 +132,11 @@ static void check_start(struct api_request *request, struct faults *faults)
     request->engine.in.start.tags = state->tags;
     request->engine.in.start.business_id = state->id.ptr ? json_string(state->id, request->arena) : key;
     if (state->id.ptr && !id_is_good(request->engine.in.start.business_id)) {
-        faults_add(faults, SLICE("/id"), "a business id has 1 to %d bytes and no control characters", BUSINESS_ID_BYTES_MAX);
+        faults_add(faults, SLICE("/id"), "a business id has 1 to %d bytes and no control characters",
+                   BUSINESS_ID_BYTES_MAX);
     } else if (!state->id.ptr && key.ptr && !id_is_good(key)) {
-        faults_add(faults, SLICE(""), "the header Idempotency-Key has 1 to %d bytes and no control characters", BUSINESS_ID_BYTES_MAX);
+        faults_add(faults, SLICE(""), "the header Idempotency-Key has 1 to %d bytes and no control characters",
+                   BUSINESS_ID_BYTES_MAX);
     }
     if (state->version.ptr && (!json_i64(state->version, &version) || version < 1 || version > INT32_MAX)) {
         faults_add(faults, SLICE("/version"), "a version is a whole number from 1 on");
@@ -143,15 +149,22 @@ void handle_start_saga(struct api_request *request)
 {
     struct start_state *state = arena_alloc(request->arena, sizeof(*state));
     const struct member members[] = {
-        {"saga", JSON_STRING, true, false, &state->saga}, {"input", JSON_NONE, false, false, &state->input},
-        {"id", JSON_STRING, false, false, &state->id},     {"tags", JSON_OBJECT, false, false, &state->tags},
+        {"saga", JSON_STRING, true, false, &state->saga},
+        {"input", JSON_NONE, false, false, &state->input},
+        {"id", JSON_STRING, false, false, &state->id},
+        {"tags", JSON_OBJECT, false, false, &state->tags},
         {"version", JSON_NUMBER, false, false, &state->version},
-        {.name = "open", .later = true}, {.name = "deadline", .later = true}, {.name = "on_timeout", .later = true},
-        {.name = "loop", .later = true}, {.name = "budget", .later = true},   {.name = "turn", .later = true},
+        {.name = "open", .later = true},
+        {.name = "deadline", .later = true},
+        {.name = "on_timeout", .later = true},
+        {.name = "loop", .later = true},
+        {.name = "budget", .later = true},
+        {.name = "turn", .later = true},
     };
 
     request->state = state;
-    /* An open saga has no name: without this it would be told that "saga" is missing, not that open sagas come later. */
+    /* An open saga has no name: without this it would be told that "saga" is missing, not that open sagas come later.
+     */
     bool open = json_member(request->body, "open").ptr != NULL;
     struct member own[COUNT_OF(members)];
 
@@ -215,8 +228,10 @@ static bool read_status(struct api_request *request)
     enum saga_status status;
 
     if (text.ptr && !saga_status_parse(text, &status)) {
-        request_problem(request, ERR_MALFORMED, "the query parameter \"status\" is not a status of sagas: running, waiting, paused, compensating, "
-                                                "escalated, completed, compensated, abandoned");
+        request_problem(
+            request, ERR_MALFORMED,
+            "the query parameter \"status\" is not a status of sagas: running, waiting, paused, compensating, "
+            "escalated, completed, compensated, abandoned");
         return false;
     }
     request->engine.in.sagas.status = text;
@@ -228,7 +243,8 @@ void handle_list_sagas(struct api_request *request)
     struct engine_request *engine = &request->engine;
 
     if (!request_read_limit(request) || !read_status(request) || !read_tag(request) ||
-        !request_read_instant(request, "since", &engine->in.sagas.since_ms) || !request_read_instant(request, "until", &engine->in.sagas.until_ms)) {
+        !request_read_instant(request, "since", &engine->in.sagas.since_ms) ||
+        !request_read_instant(request, "until", &engine->in.sagas.until_ms)) {
         return;
     }
     engine->in.sagas.saga = request_query(request, "saga");

@@ -1,6 +1,6 @@
 /*
- * A request passes, in this order: the guard of io/http_server, the check against foreign web pages, the route, its query, the
- * token, the role; only then is its body read. The handlers behind see what has passed all of it.
+ * A request passes, in this order: the guard of io/http_server, the check against foreign web pages, the route, its
+ * query, the token, the role; only then is its body read. The handlers behind see what has passed all of it.
  */
 #include "api/server.h"
 
@@ -48,9 +48,11 @@ static const char *local_fault(const struct http_exchange *exchange)
     struct slice name = host_name(host);
 
     if (!same_text(name, SLICE("localhost")) && !slice_is(name, "[::1]") && !slice_starts_with(name, "127.")) {
-        return "without tokens this service answers to localhost, 127.0.0.1 and [::1] only, and Host names something else";
+        return "without tokens this service answers to localhost, 127.0.0.1 and [::1] only, and Host names something "
+               "else";
     }
-    if (origin.ptr && !(slice_starts_with(origin, "http://") && same_text((struct slice){origin.ptr + 7, origin.len - 7}, host))) {
+    if (origin.ptr &&
+        !(slice_starts_with(origin, "http://") && same_text((struct slice){origin.ptr + 7, origin.len - 7}, host))) {
         return "without tokens this service refuses requests that come from web pages of other origins";
     }
     return NULL;
@@ -65,7 +67,8 @@ static const struct token *token_of(const struct api *api, const struct http_exc
         return NULL;
     }
     struct slice text = slice_trim((struct slice){header.ptr + 7, header.len - 7});
-    const struct token *of_file = tokens_find(&api->tokens, text, now_ms), *of_dev = tokens_find(&api->dev, text, now_ms);
+    const struct token *of_file = tokens_find(&api->tokens, text, now_ms),
+                       *of_dev = tokens_find(&api->dev, text, now_ms);
 
     return of_file ? of_file : of_dev;
 }
@@ -110,11 +113,13 @@ static bool route_request(struct api_request *request)
     route_find(exchange->method, exchange->path, &match);
     if (!match.route && match.path_known) {
         http_answer_header(exchange, "Allow", slice_of(match.allow));
-        request_problem(request, ERR_METHOD, "%.*s is not possible here; possible: %s", SLICE_ARG(exchange->method), match.allow);
+        request_problem(request, ERR_METHOD, "%.*s is not possible here; possible: %s", SLICE_ARG(exchange->method),
+                        match.allow);
         return false;
     }
     if (!match.route) {
-        request_problem(request, ERR_NOT_FOUND, "there is nothing at this path; /v1/openapi.json describes what there is");
+        request_problem(request, ERR_NOT_FOUND,
+                        "there is nothing at this path; /v1/openapi.json describes what there is");
         return false;
     }
     request->route = match.route;
@@ -132,13 +137,14 @@ static bool check_query(struct api_request *request)
         if (!route_allows_query(request->route, name)) {
             const char *allowed = request->route->query;
 
-            request_problem(request, ERR_MALFORMED, "the query parameter \"%.*s\" is not known here; known: %s", (int)(name.len < 64 ? name.len : 64),
-                            name.ptr, *allowed ? allowed : "none");
+            request_problem(request, ERR_MALFORMED, "the query parameter \"%.*s\" is not known here; known: %s",
+                            (int)(name.len < 64 ? name.len : 64), name.ptr, *allowed ? allowed : "none");
             return false;
         }
         for (size_t k = 0; k < i; k++) {
             if (slice_equal(exchange->query[k].name, name)) {
-                request_problem(request, ERR_MALFORMED, "the query parameter \"%.*s\" stands there twice", SLICE_ARG(name));
+                request_problem(request, ERR_MALFORMED, "the query parameter \"%.*s\" stands there twice",
+                                SLICE_ARG(name));
                 return false;
             }
         }
@@ -151,8 +157,8 @@ static bool authorise(struct api_request *request)
     if (request->role >= request->route->least) {
         return true;
     }
-    request_problem(request, ERR_FORBIDDEN, "this needs the role %s; this token has the role %s", role_name(request->route->least),
-                    role_name(request->role));
+    request_problem(request, ERR_FORBIDDEN, "this needs the role %s; this token has the role %s",
+                    role_name(request->route->least), role_name(request->role));
     return false;
 }
 
@@ -175,7 +181,8 @@ static void on_headers(struct http_exchange *exchange, void *context)
         return;
     }
     if (!request->route->handle) {
-        request_problem(request, ERR_NOT_FOUND, "%s %s is not supported yet", request->route->method, request->route->pattern);
+        request_problem(request, ERR_NOT_FOUND, "%s %s is not supported yet", request->route->method,
+                        request->route->pattern);
         return;
     }
     if (api->stopping && request->route->least != ROLE_NONE) {
@@ -275,7 +282,8 @@ static enum err_code tokens_begin(struct api *api, const struct api_options *opt
     if (options->dev_token) {
         arena_init(&api->dev.arena, 256);
         api->dev.items = arena_alloc(&api->dev.arena, sizeof(*api->dev.items));
-        api->dev.items[0] = (struct token){SLICE("dev"), SLICE("default"), ROLE_ADMIN, digest_sha256(slice_of(options->dev_token)), 0};
+        api->dev.items[0] =
+            (struct token){SLICE("dev"), SLICE("default"), ROLE_ADMIN, digest_sha256(slice_of(options->dev_token)), 0};
         api->dev.count = 1;
     }
     api->has_tokens = options->tokens_file || options->dev_token;
@@ -316,10 +324,18 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
         api_free(api);
         return NULL;
     }
-    struct http_server_options server = {.listen = options->listen ? options->listen : API_LISTEN_DEFAULT, .connections_max = options->connections_max,
-                                         .connections_per_ip_max = options->connections_per_ip_max, .body_bytes_max = options->body_bytes_max,
-                                         .idle_ms = options->idle_ms, .header_ms = options->header_ms, .body_ms = options->body_ms,
-                                         .loopback_only = !api->has_tokens, .on_headers = on_headers, .on_request = on_request, .on_refused = on_refused, .context = api};
+    struct http_server_options server = {.listen = options->listen ? options->listen : API_LISTEN_DEFAULT,
+                                         .connections_max = options->connections_max,
+                                         .connections_per_ip_max = options->connections_per_ip_max,
+                                         .body_bytes_max = options->body_bytes_max,
+                                         .idle_ms = options->idle_ms,
+                                         .header_ms = options->header_ms,
+                                         .body_ms = options->body_ms,
+                                         .loopback_only = !api->has_tokens,
+                                         .on_headers = on_headers,
+                                         .on_request = on_request,
+                                         .on_refused = on_refused,
+                                         .context = api};
 
     api->server = http_server_start(loop, &server, err);
     if (!api->server) {
@@ -327,7 +343,8 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
         return NULL;
     }
     if (api->has_tokens && !http_server_is_loopback(api->server)) {
-        log_warn("api_without_tls", LOG_TEXT("note", "tokens cross the network in clear: put a proxy that speaks TLS in front"));
+        log_warn("api_without_tls",
+                 LOG_TEXT("note", "tokens cross the network in clear: put a proxy that speaks TLS in front"));
     }
     return api;
 }

@@ -1,8 +1,8 @@
 /*
  * The HTTP API: parse, authorise, ask the engine, answer. spec: schema/openapi.json, served at /v1/openapi.json.
  *
- * Without tokens only a loopback address is accepted; every request is then the admin "local" of the namespace "default", and
- * requests that a web page could have sent (foreign Host or Origin) are refused.
+ * Without tokens only a loopback address is accepted; every request is then the admin "local" of the namespace
+ * "default", and requests that a web page could have sent (foreign Host or Origin) are refused.
  */
 #ifndef SAGAD_API_SERVER_H
 #define SAGAD_API_SERVER_H
@@ -16,24 +16,28 @@ struct api;
 #define API_LISTEN_DEFAULT "127.0.0.1:8077"
 
 struct api_options {
-    const char *listen;              /* ADDRESS:PORT; NULL: API_LISTEN_DEFAULT; port 0 takes a free one */
-    const char *tokens_file;         /* NULL: none. Read again when it changes (looked at every 2 s) and by api_reload() */
-    const char *dev_token;           /* NULL, or a token text with role admin in the namespace "default" (`sagad dev`) */
-    uint32_t connections_max;        /* default 1024 */
+    const char *listen;       /* ADDRESS:PORT; NULL: API_LISTEN_DEFAULT; port 0 takes a free one */
+    const char *tokens_file;  /* NULL: none. Read again when it changes (looked at every 2 s) and by api_reload() */
+    const char *dev_token;    /* NULL, or a token text with role admin in the namespace "default" (`sagad dev`) */
+    uint32_t connections_max; /* default 1024 */
     uint32_t connections_per_ip_max; /* default connections_max */
     size_t body_bytes_max;           /* default 1 MiB */
-    int64_t idle_ms, header_ms, body_ms; /* total times for the next request to begin, its head, its body; defaults 60 s, 10 s, 30 s */
-    int64_t heartbeat_ms;            /* of followed logs; default 15000 */
+    int64_t idle_ms, header_ms,
+        body_ms;          /* total times for the next request to begin, its head, its body; defaults 60 s, 10 s, 30 s */
+    int64_t heartbeat_ms; /* of followed logs; default 15000 */
 };
 
-/* NULL with a sentence: the port is taken, the tokens file is wrong, tokens are missing on an address others can reach. */
+/*
+ * NULL with a sentence: the port is taken, the tokens file is wrong, tokens are missing on an address others can reach.
+ */
 struct api *api_start(struct loop *loop, struct engine *engine, const struct api_options *options, struct err *err);
 uint16_t api_port(const struct api *api);
 const char *api_address(const struct api *api); /* "127.0.0.1:8077" */
 bool api_has_tokens(const struct api *api);
 void api_reload(struct api *api); /* SIGHUP: a file that is wrong is reported in the log and changes nothing */
 
-/* Accept nothing new, end waits and streams, let answers leave; then free and call `done`. The engine must live until then. */
+/* Accept nothing new, end waits and streams, let answers leave; then free and call `done`. The engine must live until
+ * then. */
 void api_stop(struct api *api, void (*done)(void *context), void *context);
 
 #endif

@@ -5,7 +5,8 @@
  * A number is sign * digits * 10^exponent, the digits without zeros at either end; zero is 0, also the negative one. With a
  * positive or no exponent it is written as an integer if that has at most 40 digits. With a negative one it is written as a
  * decimal fraction: 12.5 if it has at most 40 digits, 0.00125 if at most 40 stand behind the point. Anything else is DIGITSeEXPONENT.
- * So equal values have equal texts, and different values different ones.
+ * So equal values have equal texts, and different values different ones. The text is for comparing and hashing: 10e400 becomes 1e401,
+ * which json_check() would refuse.
  */
 #ifndef SAGAD_BASE_CANON_H
 #define SAGAD_BASE_CANON_H

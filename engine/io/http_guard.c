@@ -57,7 +57,8 @@ static bool is_length(struct slice text, int64_t *length)
     return text.len > 0 && slice_to_i64(text, length);
 }
 
-const char *http_guard_headers(struct slice method, struct slice version, const struct http_pair *headers, size_t count, int64_t *content_length)
+const char *http_guard_headers(struct slice method, struct slice version, const struct http_pair *headers, size_t count,
+                               int64_t *content_length)
 {
     size_t host_count = 0, length_count = 0, encoding_count = 0;
 
@@ -125,7 +126,8 @@ const char *http_guard_target(struct slice target)
             return "the target holds a character that must be percent-encoded";
         }
         if (c == '%') {
-            if (i + 2 >= target.len || !isxdigit((unsigned char)target.ptr[i + 1]) || !isxdigit((unsigned char)target.ptr[i + 2])) {
+            if (i + 2 >= target.len || !isxdigit((unsigned char)target.ptr[i + 1]) ||
+                !isxdigit((unsigned char)target.ptr[i + 2])) {
                 return "the target holds a % that encodes nothing";
             }
             if (target.ptr[i + 1] == '0' && target.ptr[i + 2] == '0') {

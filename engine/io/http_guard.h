@@ -1,7 +1,7 @@
 /*
- * The guard in front of the HTTP library: refuses requests that two readers (a proxy and we) could understand differently.
- * libmicrohttpd by itself accepts Transfer-Encoding beside Content-Length, doubled Content-Length and Host, no Host at all, odd
- * names. Pure, so that its list of cases is a table in the tests.
+ * The guard in front of the HTTP library: refuses requests that two readers (a proxy and we) could understand
+ * differently. libmicrohttpd by itself accepts Transfer-Encoding beside Content-Length, doubled Content-Length and
+ * Host, no Host at all, odd names. Pure, so that its list of cases is a table in the tests.
  */
 #ifndef SAGAD_IO_HTTP_GUARD_H
 #define SAGAD_IO_HTTP_GUARD_H
@@ -12,7 +12,8 @@
 #define HTTP_QUERY_MAX 32
 
 /* NULL, or the sentence that says what is wrong with the head. `content_length` is -1 when none was given. */
-const char *http_guard_headers(struct slice method, struct slice version, const struct http_pair *headers, size_t count, int64_t *content_length);
+const char *http_guard_headers(struct slice method, struct slice version, const struct http_pair *headers, size_t count,
+                               int64_t *content_length);
 /* The request target as it came over the wire. */
 const char *http_guard_target(struct slice target);
 bool http_name_is(struct slice name, const char *lower_case);

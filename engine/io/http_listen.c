@@ -19,7 +19,8 @@ static bool split(const char *text, char host[256], char port[8])
     size_t host_len = colon ? (size_t)(colon - text) : 0;
     int64_t number = 0;
 
-    if (host_len == 0 || host_len >= 256 || !slice_to_i64(slice_of(colon + 1), &number) || number < 0 || number > 65535) {
+    if (host_len == 0 || host_len >= 256 || !slice_to_i64(slice_of(colon + 1), &number) || number < 0 ||
+        number > 65535) {
         return false;
     }
     if (text[0] == '[') {
@@ -53,12 +54,14 @@ static void describe(struct http_listener *out, const struct sockaddr_storage *a
         const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
 
         out->port = ntohs(in6->sin6_port);
-        (void)snprintf(out->text, sizeof(out->text), "[%s]:%u", inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host)), out->port);
+        (void)snprintf(out->text, sizeof(out->text), "[%s]:%u",
+                       inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host)), out->port);
     } else {
         const struct sockaddr_in *in4 = (const struct sockaddr_in *)address;
 
         out->port = ntohs(in4->sin_port);
-        (void)snprintf(out->text, sizeof(out->text), "%s:%u", inet_ntop(AF_INET, &in4->sin_addr, host, sizeof(host)), out->port);
+        (void)snprintf(out->text, sizeof(out->text), "%s:%u", inet_ntop(AF_INET, &in4->sin_addr, host, sizeof(host)),
+                       out->port);
     }
     out->is_loopback = is_loopback(address);
 }
@@ -68,7 +71,8 @@ static enum err_code refuse(const char *listen_text, int error, struct err *err)
     (void)err_set(err, ERR_CONFIG, "sagad cannot listen on %s", listen_text);
     err_detail(err, "%s", strerror(error));
     if (error == EADDRINUSE) {
-        err_hint(err, "another program has this port, maybe another sagad: stop it, or choose another port with --listen");
+        err_hint(err,
+                 "another program has this port, maybe another sagad: stop it, or choose another port with --listen");
     } else if (error == EADDRNOTAVAIL) {
         err_hint(err, "this machine has no such address: choose one of its own with --listen");
     } else if (error == EACCES) {
@@ -87,7 +91,10 @@ enum err_code http_listen(const char *listen_text, struct http_listener *out, st
         err_hint(err, "write ADDRESS:PORT, as in 127.0.0.1:8077 or [::1]:8077");
         return code;
     }
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found = NULL;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
+                    *found = NULL;
     int failure = getaddrinfo(host, port, &hints, &found);
 
     if (failure != 0) {

@@ -6,9 +6,9 @@
 
 struct http_listener {
     int fd;
-    uint16_t port;      /* the real one, where 0 was asked for */
+    uint16_t port; /* the real one, where 0 was asked for */
     bool is_loopback;
-    char text[80];      /* "127.0.0.1:8077" */
+    char text[80]; /* "127.0.0.1:8077" */
 };
 
 MUST_USE enum err_code http_listen(const char *listen, struct http_listener *out, struct err *err);

@@ -1,3 +1,4 @@
+/* Registered versions in memory, and compiled definitions remembered by what they are pinned to. */
 #include "run/definitions.h"
 
 #include <stdio.h>

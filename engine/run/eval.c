@@ -1,3 +1,4 @@
+/* Plain templates are rendered at once; programs go to a worker thread and are rendered when their values are back. */
 #include "run/eval.h"
 
 #include "base/json.h"

@@ -1,3 +1,4 @@
+/* Walks over many sagas one after the other, each from memory where it is there and folded from its log otherwise. */
 #include "run/query_walk.h"
 
 #include "base/log.h"

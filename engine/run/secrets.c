@@ -1,3 +1,4 @@
+/* Looked up at call time; the file goes before the environment. */
 #include "run/secrets.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* The life of a request: it is answered once, later in the turn of the loop, whoever still listens. */
 #include "run/work.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /*
- * The API over a fake engine, in a child process: tests speak to it over real sockets. SIGUSR1 ends all slow sagas, SIGUSR2 takes
- * the database away and gives it back, SIGTERM stops as sagad does; sanitizers then judge the child by its exit status.
+ * The API over a fake engine, in a child process: tests speak to it over real sockets. SIGUSR1 ends all slow sagas,
+ * SIGUSR2 takes the database away and gives it back, SIGTERM stops as sagad does; sanitizers then judge the child by
+ * its exit status.
  */
 #ifndef SAGAD_TESTS_API_HOST_H
 #define SAGAD_TESTS_API_HOST_H
@@ -16,6 +17,7 @@ struct api_host {
 
 struct api_host api_host_start(const struct api_options *options); /* listen is 127.0.0.1:0 when NULL */
 int api_host_stop(struct api_host *host);                          /* the exit status; 0 is good */
-_Noreturn void api_host_serve(const struct api_options *options, int port_fd); /* in this process; writes "PORT\n" to port_fd */
+_Noreturn void api_host_serve(const struct api_options *options,
+                              int port_fd); /* in this process; writes "PORT\n" to port_fd */
 
 #endif

@@ -13,7 +13,8 @@
 
 int raw_connect(uint16_t port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     CHECK(fd >= 0);
@@ -98,13 +99,15 @@ void raw_read(int fd, int patience_ms, struct raw_answer *out)
     out->closed = out->closed || strcasestr(out->head, "\r\nconnection: close") != NULL;
 }
 
-void raw_ask(uint16_t port, const char *method, const char *target, const char *head, const char *body, struct raw_answer *out)
+void raw_ask(uint16_t port, const char *method, const char *target, const char *head, const char *body,
+             struct raw_answer *out)
 {
     int fd = raw_connect(port);
     struct buffer request;
 
     buffer_init(&request, 4 << 20);
-    buffer_printf(&request, "%s %s HTTP/1.1\r\n%s", method, target, strcasestr(head, "host:") ? "" : "Host: localhost\r\n");
+    buffer_printf(&request, "%s %s HTTP/1.1\r\n%s", method, target,
+                  strcasestr(head, "host:") ? "" : "Host: localhost\r\n");
     buffer_put_text(&request, head);
     if (body) {
         buffer_printf(&request, "Content-Length: %zu\r\n", strlen(body));

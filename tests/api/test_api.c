@@ -26,7 +26,8 @@ static void put_token(FILE *file, const char *text, const char *namespace, const
     char hex[65];
 
     digest_hex(&digest, hex);
-    assert_true(fprintf(file, "{\"name\":\"%s\",\"sha256\":\"%s\",\"namespace\":\"%s\",\"role\":\"%s\"%s}", text, hex, namespace, role, more) > 0);
+    assert_true(fprintf(file, "{\"name\":\"%s\",\"sha256\":\"%s\",\"namespace\":\"%s\",\"role\":\"%s\"%s}", text, hex,
+                        namespace, role, more) > 0);
 }
 
 static void write_tokens(bool with_late)
@@ -157,7 +158,8 @@ static void a_wait_that_is_over_answers_with_the_saga_as_it_is(void **state)
 
 static void many_wait_and_all_are_woken(void **state)
 {
-    static const char request[] = "POST /v1/sagas?wait=30s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n{\"saga\":\"slow\"}";
+    static const char request[] =
+        "POST /v1/sagas?wait=30s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n{\"saga\":\"slow\"}";
     int fds[100];
 
     (void)state;
@@ -177,7 +179,8 @@ static void many_wait_and_all_are_woken(void **state)
 
 static void a_client_that_leaves_ends_its_wait(void **state)
 {
-    static const char request[] = "POST /v1/sagas?wait=200s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n{\"saga\":\"slow\"}";
+    static const char request[] =
+        "POST /v1/sagas?wait=200s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n{\"saga\":\"slow\"}";
     int fd = raw_connect(host.port), tries = 0;
 
     (void)state;
@@ -206,7 +209,8 @@ static const struct {
     {"an empty body", "POST", "/v1/sagas", "", 422, "\\\"saga\\\" is missing"},
     {"an unknown member", "POST", "/v1/sagas", "{\"saga\":\"quick\",\"inptu\":{}}", 422, "\"pointer\":\"/inptu\""},
     {"a saga that is a number", "POST", "/v1/sagas", "{\"saga\":7}", 422, "expected string"},
-    {"a tag that is a number", "POST", "/v1/sagas", "{\"saga\":\"quick\",\"tags\":{\"a\":1}}", 422, "\"pointer\":\"/tags/a\""},
+    {"a tag that is a number", "POST", "/v1/sagas", "{\"saga\":\"quick\",\"tags\":{\"a\":1}}", 422,
+     "\"pointer\":\"/tags/a\""},
     {"version 0", "POST", "/v1/sagas", "{\"saga\":\"quick\",\"version\":0}", 422, "\"pointer\":\"/version\""},
     {"an empty business id", "POST", "/v1/sagas", "{\"saga\":\"quick\",\"id\":\"\"}", 422, "\"pointer\":\"/id\""},
     {"an open saga", "POST", "/v1/sagas", "{\"open\":true}", 422, "not-supported-yet"},
@@ -225,9 +229,12 @@ static const struct {
     {"a slash too many", "GET", "/v1/sagas/", NULL, 404, "not-found"},
     {"a method that is not there", "DELETE", "/v1/sagas", NULL, 405, "method-not-allowed"},
     {"a route of a later version", "POST", "/v1/bulk", "{}", 404, "not supported yet"},
-    {"resolve without a note", "POST", "/v1/escalations/1/resolve", "{\"action\":\"retry\"}", 422, "\\\"note\\\" is missing"},
-    {"an unknown action", "POST", "/v1/escalations/1/resolve", "{\"action\":\"forget\",\"note\":\"x\"}", 422, "\"pointer\":\"/action\""},
-    {"resolve without a verdict", "POST", "/v1/escalations/1/resolve", "{\"action\":\"resolve\",\"note\":\"x\"}", 422, "\"pointer\":\"/as\""},
+    {"resolve without a note", "POST", "/v1/escalations/1/resolve", "{\"action\":\"retry\"}", 422,
+     "\\\"note\\\" is missing"},
+    {"an unknown action", "POST", "/v1/escalations/1/resolve", "{\"action\":\"forget\",\"note\":\"x\"}", 422,
+     "\"pointer\":\"/action\""},
+    {"resolve without a verdict", "POST", "/v1/escalations/1/resolve", "{\"action\":\"resolve\",\"note\":\"x\"}", 422,
+     "\"pointer\":\"/as\""},
     {"a definition with a fault", "POST", "/v1/definitions", "{\"tools\":{}}", 422, "\"pointer\":\"/tools\""},
 };
 
@@ -255,7 +262,8 @@ static void deep_nesting_is_refused(void **state)
     char body[400];
 
     (void)state;
-    (void)snprintf(body, sizeof(body), "{\"saga\":\"quick\",\"input\":%.*s%.*s}", 70, "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", 70,
+    (void)snprintf(body, sizeof(body), "{\"saga\":\"quick\",\"input\":%.*s%.*s}", 70,
+                   "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", 70,
                    "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]");
     ask("POST", "/v1/sagas", body);
     assert_int_equal(answer.status, 400);
@@ -287,9 +295,11 @@ static void lists_are_paged(void **state)
     (void)state;
     ask("GET", "/v1/definitions?limit=2", NULL);
     assert_int_equal(answer.status, 200);
-    assert_string_equal(answer.body, "{\"items\":[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1},{\"kind\":\"saga\",\"name\":\"b\",\"version\":2}],\"next_cursor\":\"2\"}");
+    assert_string_equal(answer.body, "{\"items\":[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1},{\"kind\":\"saga\","
+                                     "\"name\":\"b\",\"version\":2}],\"next_cursor\":\"2\"}");
     ask("GET", "/v1/definitions?limit=2&cursor=2", NULL);
-    assert_string_equal(answer.body, "{\"items\":[{\"kind\":\"saga\",\"name\":\"c\",\"version\":1}],\"next_cursor\":null}");
+    assert_string_equal(answer.body,
+                        "{\"items\":[{\"kind\":\"saga\",\"name\":\"c\",\"version\":1}],\"next_cursor\":null}");
 }
 
 static void head_is_answered_where_get_is(void **state)
@@ -333,7 +343,8 @@ static void following_streams_until_the_saga_has_ended(void **state)
 
     (void)state;
     start("{\"saga\":\"slow\"}", id);
-    (void)snprintf(request, sizeof(request), "GET /v1/sagas/%s/log?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n", id);
+    (void)snprintf(request, sizeof(request), "GET /v1/sagas/%s/log?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                   id);
     int fd = raw_connect(host.port);
 
     raw_send(fd, request, strlen(request));
@@ -358,7 +369,8 @@ static void following_goes_on_behind_the_last_event_id(void **state)
     start("{\"saga\":\"quick\"}", id);
     (void)usleep(50000);
     (void)snprintf(path, sizeof(path), "/v1/sagas/%s/log", id);
-    raw_ask(host.port, "GET", path, "Accept: text/event-stream\r\nLast-Event-ID: 2\r\nConnection: close\r\n", NULL, &answer);
+    raw_ask(host.port, "GET", path, "Accept: text/event-stream\r\nLast-Event-ID: 2\r\nConnection: close\r\n", NULL,
+            &answer);
     assert_true(body_has("id: 3\n") && !body_has("id: 2\n"));
     raw_ask(host.port, "GET", path, "Accept: text/event-stream\r\nLast-Event-ID: 3\r\n", NULL, &answer);
     assert_int_equal(answer.status, 204);
@@ -373,7 +385,8 @@ static void a_follower_that_leaves_is_noticed(void **state)
 
     (void)state;
     start("{\"saga\":\"slow\"}", id);
-    (void)snprintf(request, sizeof(request), "GET /v1/sagas/%s/log?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n", id);
+    (void)snprintf(request, sizeof(request), "GET /v1/sagas/%s/log?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                   id);
     int fd = raw_connect(host.port);
 
     raw_send(fd, request, strlen(request));
@@ -393,7 +406,8 @@ static void web_pages_of_other_origins_are_refused_without_tokens(void **state)
     (void)state;
     raw_ask(host.port, "GET", "/v1/stats", "Host: evil.example\r\n", NULL, &answer);
     assert_int_equal(answer.status, 403);
-    raw_ask(host.port, "POST", "/v1/sagas", "Host: localhost:1\r\nOrigin: http://evil.example\r\n", "{\"saga\":\"quick\"}", &answer);
+    raw_ask(host.port, "POST", "/v1/sagas", "Host: localhost:1\r\nOrigin: http://evil.example\r\n",
+            "{\"saga\":\"quick\"}", &answer);
     assert_int_equal(answer.status, 403);
     raw_ask(host.port, "GET", "/v1/stats", "Host: localhost:1\r\nOrigin: null\r\n", NULL, &answer);
     assert_int_equal(answer.status, 403);
@@ -424,7 +438,7 @@ static void each_role_may_what_it_may(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rights); i++) {
-        const int wanted[] = {rights[i].reader, rights[i].agent, rights[i].operator, rights[i].admin};
+        const int wanted[] = {rights[i].reader, rights[i].agent, rights[i].operator, rights[i].admin };
 
         for (size_t k = 0; k < COUNT_OF(names); k++) {
             ask_as(names[k], rights[i].method, rights[i].target, rights[i].body);

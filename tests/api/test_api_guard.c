@@ -1,4 +1,5 @@
-/* Requests that two readers could understand differently are refused; clients that dawdle are sent away. Over real sockets. */
+/* Requests that two readers could understand differently are refused; clients that dawdle are sent away. Over real
+ * sockets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,26 +14,46 @@
 
 #define BIG "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 #define BIG_512 BIG BIG BIG BIG BIG BIG BIG BIG
-#define BIG_8K BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512
+#define BIG_8K                                                                                                         \
+    BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512 BIG_512    \
+        BIG_512 BIG_512
 
 static const struct {
     const char *name, *request;
     int status;
     bool closes;
 } cases[] = {
-    {"a good request is answered and the connection kept", "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, false},
-    {"a good body by length", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16\r\n\r\n{\"saga\":\"quick\"}", 201, false},
-    {"a good body in chunks", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{\"saga\":\"quick\"}\r\n0\r\n\r\n", 201, false},
-    {"Transfer-Encoding beside Content-Length", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, true},
-    {"two Content-Length that differ", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400, true},
-    {"two Content-Length that agree", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 400, true},
-    {"a list of Content-Length", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2, 2\r\n\r\n{}", 400, true},
-    {"a negative Content-Length", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: -2\r\n\r\n{}", 400, true},
-    {"a Content-Length with a sign", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: +2\r\n\r\n{}", 400, true},
-    {"a space before the colon", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length : 2\r\n\r\n{}", 400, true},
-    {"another Transfer-Encoding", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400, true},
-    {"Transfer-Encoding twice", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, true},
-    {"a list of Transfer-Encoding", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, true},
+    {"a good request is answered and the connection kept", "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", 200,
+     false},
+    {"a good body by length",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16\r\n\r\n{\"saga\":\"quick\"}", 201, false},
+    {"a good body in chunks",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
+     "chunked\r\n\r\n10\r\n{\"saga\":\"quick\"}\r\n0\r\n\r\n",
+     201, false},
+    {"Transfer-Encoding beside Content-Length",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+     400, true},
+    {"two Content-Length that differ",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400, true},
+    {"two Content-Length that agree",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 400, true},
+    {"a list of Content-Length", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2, 2\r\n\r\n{}", 400,
+     true},
+    {"a negative Content-Length", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: -2\r\n\r\n{}", 400,
+     true},
+    {"a Content-Length with a sign", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: +2\r\n\r\n{}", 400,
+     true},
+    {"a space before the colon", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length : 2\r\n\r\n{}", 400,
+     true},
+    {"another Transfer-Encoding",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400, true},
+    {"Transfer-Encoding twice",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
+     "chunked\r\n\r\n0\r\n\r\n",
+     400, true},
+    {"a list of Transfer-Encoding",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, true},
     {"no Host", "GET /livez HTTP/1.1\r\n\r\n", 400, true},
     {"two Host", "GET /livez HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 400, true},
     {"a Host with a path", "GET /livez HTTP/1.1\r\nHost: localhost/x\r\n\r\n", 400, true},
@@ -41,8 +62,10 @@ static const struct {
     {"a NUL in the target", "GET /livez%00x HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
     {"a % that encodes nothing", "GET /livez%zz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
     {"an odd method", "G@T /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
-    {"too much body by its length", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000000\r\n\r\n", 413, true},
-    {"a head of 32 KiB", "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " BIG_8K BIG_8K BIG_8K BIG_8K "\r\n\r\n", 431, true},
+    {"too much body by its length", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000000\r\n\r\n",
+     413, true},
+    {"a head of 32 KiB", "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " BIG_8K BIG_8K BIG_8K BIG_8K "\r\n\r\n", 431,
+     true},
 };
 
 static struct api_host host;
@@ -73,7 +96,8 @@ static void ambiguous_requests_are_refused(void **state)
         if (answer.status != cases[i].status || answer.closed != cases[i].closes) {
             fail_msg("%s: got %d%s\n%s", cases[i].name, answer.status, answer.closed ? ", closed" : "", answer.head);
         }
-        if (raw_head_has(&answer, "\r\nContent-Type:") && answer.status >= 400) { /* the library's own refusals have none */
+        if (raw_head_has(&answer, "\r\nContent-Type:") &&
+            answer.status >= 400) { /* the library's own refusals have none */
             assert_true(raw_head_has(&answer, "application/problem+json"));
         }
         (void)close(fd);
@@ -104,7 +128,8 @@ static void too_much_body_in_chunks_is_refused(void **state)
 static void pipelined_requests_are_answered_in_order(void **state)
 {
     static struct raw_answer answer;
-    static const char two[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\nGET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    static const char two[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\nGET /nothing HTTP/1.1\r\nHost: "
+                              "localhost\r\nConnection: close\r\n\r\n";
     int fd = raw_connect(host.port);
 
     (void)state;
@@ -161,9 +186,12 @@ static void a_connection_that_says_nothing_is_closed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ambiguous_requests_are_refused),       cmocka_unit_test(too_much_body_in_chunks_is_refused),
-        cmocka_unit_test(pipelined_requests_are_answered_in_order), cmocka_unit_test(a_head_that_drips_is_cut_off),
-        cmocka_unit_test(a_body_that_drips_is_cut_off),         cmocka_unit_test(a_connection_that_says_nothing_is_closed),
+        cmocka_unit_test(ambiguous_requests_are_refused),
+        cmocka_unit_test(too_much_body_in_chunks_is_refused),
+        cmocka_unit_test(pipelined_requests_are_answered_in_order),
+        cmocka_unit_test(a_head_that_drips_is_cut_off),
+        cmocka_unit_test(a_body_that_drips_is_cut_off),
+        cmocka_unit_test(a_connection_that_says_nothing_is_closed),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -199,7 +199,8 @@ static void names_are_for_pipes(void **state)
 static void a_definition_with_faults_is_told_all_of_them(void **state)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX", arguments[128];
-    static const char text[] = "{\"tools\":[{\"name\":\"Bad Name\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"maybe\",\"colour\":1}],\"sagas\":7}";
+    static const char text[] = "{\"tools\":[{\"name\":\"Bad "
+                               "Name\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"maybe\",\"colour\":1}],\"sagas\":7}";
     int fd = mkstemp(path);
 
     (void)state;

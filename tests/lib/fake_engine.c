@@ -104,7 +104,8 @@ static void on_done(struct deferred *deferred)
     }
 }
 
-static void finish_and_end(struct engine *engine, struct engine_request *request, enum err_code code, struct fake_saga *ends)
+static void finish_and_end(struct engine *engine, struct engine_request *request, enum err_code code,
+                           struct fake_saga *ends)
 {
     struct fake_done *done = arena_alloc(request->arena, sizeof(*done));
 
@@ -169,13 +170,16 @@ static struct slice saga_json(const struct fake_saga *saga, struct arena *arena)
 
     uuid_text(&saga->id.uuid, id);
     return arena_printf(arena,
-                        "{\"id\":\"%s\",\"saga\":\"%.*s\",\"version\":1,\"business_id\":%.*s,\"status\":\"%s\",\"input\":%.*s,\"output\":null,"
-                        "\"steps\":[{\"id\":\"one\",\"tool\":\"t.one\",\"status\":\"running\",\"took_effect\":\"maybe\",\"key\":null,\"attempts\":1,"
-                        "\"result\":null,\"error\":null,\"started_at\":null,\"ended_at\":null,\"compensation\":null}],\"escalation\":null,\"cost\":null,"
+                        "{\"id\":\"%s\",\"saga\":\"%.*s\",\"version\":1,\"business_id\":%.*s,\"status\":\"%s\","
+                        "\"input\":%.*s,\"output\":null,"
+                        "\"steps\":[{\"id\":\"one\",\"tool\":\"t.one\",\"status\":\"running\",\"took_effect\":"
+                        "\"maybe\",\"key\":null,\"attempts\":1,"
+                        "\"result\":null,\"error\":null,\"started_at\":null,\"ended_at\":null,\"compensation\":null}],"
+                        "\"escalation\":null,\"cost\":null,"
                         "\"tags\":%.*s,\"created_at\":%.*s,\"updated_at\":%.*s,\"ended_at\":%.*s}",
-                        id, SLICE_ARG(saga->name), SLICE_ARG(quoted(arena, saga->business_id)), saga->status, SLICE_ARG(saga->input),
-                        SLICE_ARG(saga->tags), SLICE_ARG(instant(arena, saga->created_ms)), SLICE_ARG(instant(arena, saga->created_ms)),
-                        SLICE_ARG(instant(arena, saga->ended_ms)));
+                        id, SLICE_ARG(saga->name), SLICE_ARG(quoted(arena, saga->business_id)), saga->status,
+                        SLICE_ARG(saga->input), SLICE_ARG(saga->tags), SLICE_ARG(instant(arena, saga->created_ms)),
+                        SLICE_ARG(instant(arena, saga->created_ms)), SLICE_ARG(instant(arena, saga->ended_ms)));
 }
 
 static enum err_code not_found(struct engine_request *request)
@@ -185,14 +189,16 @@ static enum err_code not_found(struct engine_request *request)
 
 /* --- sagas --- */
 
-static struct fake_saga *saga_of_business_id(const struct engine *engine, struct slice namespace, struct slice name, struct slice business_id)
+static struct fake_saga *saga_of_business_id(const struct engine *engine, struct slice namespace, struct slice name,
+                                             struct slice business_id)
 {
     struct list_link *link = list_first(&engine->sagas);
 
     for (; business_id.ptr && link; link = list_after(&engine->sagas, link)) {
         struct fake_saga *saga = container_of(link, struct fake_saga, link);
 
-        if (slice_equal(saga->business_id, business_id) && slice_equal(saga->namespace, namespace) && slice_equal(saga->name, name)) {
+        if (slice_equal(saga->business_id, business_id) && slice_equal(saga->namespace, namespace) &&
+            slice_equal(saga->name, name)) {
             return saga;
         }
     }
@@ -350,8 +356,9 @@ void engine_get_log(struct engine *engine, struct engine_request *request)
     buffer_init(&out, 65536);
     buffer_put_char(&out, '[');
     for (uint64_t seq = request->in.log.after_seq + 1; seq <= saga->seq && count < request->in.log.limit; seq++) {
-        buffer_printf(&out, "%s{\"seq\":%llu,\"at\":%.*s,\"type\":\"%s\",\n \"data\":{\"input\":%.*s}}", count++ ? "," : "", (unsigned long long)seq,
-                      SLICE_ARG(instant(request->arena, saga->created_ms)), types[seq - 1], SLICE_ARG(saga->input));
+        buffer_printf(&out, "%s{\"seq\":%llu,\"at\":%.*s,\"type\":\"%s\",\n \"data\":{\"input\":%.*s}}",
+                      count++ ? "," : "", (unsigned long long)seq, SLICE_ARG(instant(request->arena, saga->created_ms)),
+                      types[seq - 1], SLICE_ARG(saga->input));
     }
     buffer_put_char(&out, ']');
     request->answer = arena_slice(request->arena, buffer_slice(&out));
@@ -384,13 +391,18 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
 
 /* --- the rest: fixed answers of the right shape --- */
 
-#define OPERATION \
-    "{\"key\":\"7c0f1a44-0000-8000-8000-000000000001\",\"state\":\"completed\",\"took_effect\":\"yes\",\"run\":\"r\",\"saga\":\"quick\",\"step\":\"one\"," \
-    "\"tool\":\"t.one\",\"tool_version\":1,\"scope\":null,\"generation\":0,\"class\":\"keyed\",\"attempts\":1,\"args\":{\"n\":1.0},\"result\":null," \
-    "\"error\":null,\"cost\":null,\"duplicate\":false,\"duplicates_seen\":0,\"first_sent_at\":null,\"last_sent_at\":null,\"created_at\":null,\"ended_at\":null}"
-#define ESCALATION(status)                                                                                                                       \
-    "{\"n\":1,\"saga\":\"019b3c52-0000-7000-8000-000000000001\",\"step\":\"one\",\"operation\":null,\"reason\":\"unknown\",\"status\":\"" status "\"," \
-    "\"opened_at\":\"2026-01-31T09:05:00.250Z\",\"evidence\":{},\"actions\":[{\"action\":\"retry\",\"does\":\"tries again\"}],\"resolved_at\":null,"  \
+#define OPERATION                                                                                                      \
+    "{\"key\":\"7c0f1a44-0000-8000-8000-000000000001\",\"state\":\"completed\",\"took_effect\":\"yes\",\"run\":\"r\"," \
+    "\"saga\":\"quick\",\"step\":\"one\","                                                                             \
+    "\"tool\":\"t.one\",\"tool_version\":1,\"scope\":null,\"generation\":0,\"class\":\"keyed\",\"attempts\":1,"        \
+    "\"args\":{\"n\":1.0},\"result\":null,"                                                                            \
+    "\"error\":null,\"cost\":null,\"duplicate\":false,\"duplicates_seen\":0,\"first_sent_at\":null,\"last_sent_at\":"  \
+    "null,\"created_at\":null,\"ended_at\":null}"
+#define ESCALATION(status)                                                                                             \
+    "{\"n\":1,\"saga\":\"019b3c52-0000-7000-8000-000000000001\",\"step\":\"one\",\"operation\":null,\"reason\":"       \
+    "\"unknown\",\"status\":\"" status "\","                                                                           \
+    "\"opened_at\":\"2026-01-31T09:05:00.250Z\",\"evidence\":{},\"actions\":[{\"action\":\"retry\",\"does\":\"tries "  \
+    "again\"}],\"resolved_at\":null,"                                                                                  \
     "\"action\":null,\"actor\":null,\"note\":null}"
 
 void engine_define(struct engine *engine, struct engine_request *request)
@@ -403,16 +415,21 @@ void engine_define(struct engine *engine, struct engine_request *request)
         finish(engine, request, err_set(&request->err, ERR_INVALID, "the document has 1 fault"));
         return;
     }
-    finish_text(engine, request, SLICE("[{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1,\"change\":\"created\"}]"));
+    finish_text(engine, request,
+                SLICE("[{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1,\"change\":\"created\"}]"));
 }
 
 void engine_get_definitions(struct engine *engine, struct engine_request *request)
 {
     if (!request->in.definitions.name.ptr) {
-        finish_text(engine, request, SLICE("[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1},{\"kind\":\"saga\",\"name\":\"b\",\"version\":2},"
-                                           "{\"kind\":\"saga\",\"name\":\"c\",\"version\":1}]"));
+        finish_text(
+            engine, request,
+            SLICE("[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1},{\"kind\":\"saga\",\"name\":\"b\",\"version\":2},"
+                  "{\"kind\":\"saga\",\"name\":\"c\",\"version\":1}]"));
     } else if (slice_is(request->in.definitions.name, "quick")) {
-        finish_text(engine, request, SLICE("{\"kind\":\"saga\",\"name\":\"quick\",\"version\":1,\"body\":{\"name\":\"quick\",\"steps\":[{},{},{}]}}"));
+        finish_text(engine, request,
+                    SLICE("{\"kind\":\"saga\",\"name\":\"quick\",\"version\":1,\"body\":{\"name\":\"quick\",\"steps\":["
+                          "{},{},{}]}}"));
     } else {
         finish(engine, request, not_found(request));
     }
@@ -462,7 +479,8 @@ void engine_get_stats(struct engine *engine, struct engine_request *request)
 
 void engine_health(const struct engine *engine, struct engine_health *out)
 {
-    *out = (struct engine_health){.alive = true, .database = !engine->away, .schema = true, .leases = true, .loaded = true};
+    *out = (struct engine_health){
+        .alive = true, .database = !engine->away, .schema = true, .leases = true, .loaded = true};
     if (engine->away) {
         (void)err_set(&out->err, ERR_STORE, "the database does not answer");
     }

@@ -9,7 +9,8 @@
 #include "api/auth.h"
 
 #define SHA_OF_ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-#define ROW(more) "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\",\"role\":\"agent\"" more "}]}"
+#define ROW(more)                                                                                                      \
+    "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\",\"role\":\"agent\"" more "}]}"
 
 static const struct {
     const char *name, *text, *says; /* says NULL: good */
@@ -22,11 +23,17 @@ static const struct {
     {"another member", "{\"tokens\":[],\"more\":1}", "must be an object"},
     {"an unknown member of a token", ROW(",\"colour\":1"), "/tokens/0/colour: unknown member"},
     {"an expiry that is none", ROW(",\"expires_at\":\"soon\""), "/tokens/0/expires_at"},
-    {"an unknown role", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\",\"role\":\"king\"}]}", "/tokens/0/role"},
-    {"the role none", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\",\"role\":\"none\"}]}", "/tokens/0/role"},
+    {"an unknown role",
+     "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\",\"role\":\"king\"}]}",
+     "/tokens/0/role"},
+    {"the role none",
+     "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\",\"role\":\"none\"}]}",
+     "/tokens/0/role"},
     {"no role", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\"}]}", "role is missing"},
-    {"no namespace", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"role\":\"agent\"}]}", "namespace is missing"},
-    {"a digest too short", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"ba78\",\"namespace\":\"n\",\"role\":\"agent\"}]}", "sha256 is missing"},
+    {"no namespace", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"role\":\"agent\"}]}",
+     "namespace is missing"},
+    {"a digest too short", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"ba78\",\"namespace\":\"n\",\"role\":\"agent\"}]}",
+     "sha256 is missing"},
 };
 
 static void a_tokens_file_is_read_strictly(void **state)

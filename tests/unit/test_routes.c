@@ -126,7 +126,8 @@ static void openapi_describes_the_same_routes(void **state)
             continue;
         }
         served++;
-        operation = json_member(json_member(paths, routes[i].pattern), arena_text(&arena, lower(&arena, routes[i].method)));
+        operation =
+            json_member(json_member(paths, routes[i].pattern), arena_text(&arena, lower(&arena, routes[i].method)));
         if (!json_string_is(json_member(operation, "x-role"), role_name(routes[i].least))) {
             fail_msg("%s %s is not described, or with another role", routes[i].method, routes[i].pattern);
         }

@@ -38,7 +38,8 @@ static void connection_watch(struct wire_connection *c, int operation)
 {
     struct epoll_event event = {.events = EPOLLIN | (c->writable_wanted ? (uint32_t)EPOLLOUT : 0), .data = {.ptr = c}};
 
-    (void)epoll_ctl(c->wire->epoll, operation, c->fd, &event); /* fails without memory only; then the run stands still and says so */
+    (void)epoll_ctl(c->wire->epoll, operation, c->fd,
+                    &event); /* fails without memory only; then the run stands still and says so */
 }
 
 static bool connection_open(struct wire_connection *c)
@@ -128,10 +129,12 @@ static int answer_parse(const struct buffer *in, struct slice *body)
     if (!end) {
         return 0;
     }
-    if (in->len < 12 || memcmp(in->ptr, "HTTP/1.1 ", 9) != 0 || !slice_to_i64((struct slice){in->ptr + 9, 3}, &status)) {
+    if (in->len < 12 || memcmp(in->ptr, "HTTP/1.1 ", 9) != 0 ||
+        !slice_to_i64((struct slice){in->ptr + 9, 3}, &status)) {
         return -1;
     }
-    for (const char *line = memchr(in->ptr, '\n', in->len); line && line < end; line = memchr(line, '\n', (size_t)(end + 2 - line))) {
+    for (const char *line = memchr(in->ptr, '\n', in->len); line && line < end;
+         line = memchr(line, '\n', (size_t)(end + 2 - line))) {
         line++;
         if ((size_t)(end - line) > 15 && strncasecmp(line, "Content-Length:", 15) == 0) {
             const char *stop = memchr(line, '\r', (size_t)(end + 2 - line));
@@ -193,7 +196,8 @@ void wire_poll(struct wire *wire, int64_t timeout_us)
             connection_read(c);
         }
     }
-    for (size_t i = 0; count == 0 && i < wire->options.connections; i++) { /* nothing moves: those that could not be opened again */
+    for (size_t i = 0; count == 0 && i < wire->options.connections;
+         i++) { /* nothing moves: those that could not be opened again */
         struct wire_connection *c = &wire->connections[i];
 
         if (c->fd < 0 && !connection_open(c) && c->busy) {
@@ -239,7 +243,8 @@ enum err_code wire_open(const struct wire_options *options, struct wire **out, s
     }
     for (size_t i = 0; i < options->connections; i++) {
         if (!connection_open(&wire->connections[i])) {
-            (void)err_set(err, ERR_UNREACHABLE, "connection %zu to %s:%s cannot be opened", i + 1, options->host, options->port);
+            (void)err_set(err, ERR_UNREACHABLE, "connection %zu to %s:%s cannot be opened", i + 1, options->host,
+                          options->port);
             err_detail(err, "%s", strerror(errno));
             wire_close(wire);
             return ERR_UNREACHABLE;

@@ -1,6 +1,6 @@
 /*
- * The wire of the load driver: many keep-alive connections on one epoll, with as few instructions a request as can be, so that
- * it is the service that is measured. It reads only what sagad sends: HTTP/1.1 with Content-Length.
+ * The wire of the load driver: many keep-alive connections on one epoll, with as few instructions a request as can be,
+ * so that it is the service that is measured. It reads only what sagad sends: HTTP/1.1 with Content-Length.
  */
 #ifndef SAGACTL_BENCH_WIRE_H
 #define SAGACTL_BENCH_WIRE_H
@@ -13,7 +13,8 @@ struct wire_connection;
 struct wire_options {
     const char *host, *port;
     size_t connections;
-    /* A whole answer; `body` is borrowed. May send on the same connection. status 0: the connection was lost, and is open again. */
+    /* A whole answer; `body` is borrowed. May send on the same connection. status 0: the connection was lost, and is
+     * open again. */
     void (*on_answer)(struct wire_connection *connection, int status, struct slice body, void *context);
     void *context;
 };
@@ -25,8 +26,8 @@ struct wire_connection {
     bool busy, writable_wanted;
     struct buffer out, in;
     size_t out_sent;
-    uint64_t user;     /* the caller's */
-    int64_t begun_us;  /* the caller's */
+    uint64_t user;    /* the caller's */
+    int64_t begun_us; /* the caller's */
 };
 
 MUST_USE enum err_code wire_open(const struct wire_options *options, struct wire **out, struct err *err);

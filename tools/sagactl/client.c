@@ -40,8 +40,13 @@ static int unreachable(const struct ctl *ctl, const struct http_request *request
         (void)fprintf(stderr, "sagactl: %s did not answer in time\n", ctl->server);
         return EXIT_WAIT_OVER;
     }
-    (void)fprintf(stderr, "sagactl: %s cannot be reached: %s\n  Is sagad running there? Another address goes with --server or SAGACTL_SERVER.\n",
-                  ctl->server, request->detail[0] ? request->detail : request->error ? request->error : "no answer");
+    (void)fprintf(stderr,
+                  "sagactl: %s cannot be reached: %s\n  Is sagad running there? Another address goes with --server or "
+                  "SAGACTL_SERVER.\n",
+                  ctl->server,
+                  request->detail[0] ? request->detail
+                  : request->error   ? request->error
+                                     : "no answer");
     return EXIT_UNREACHABLE;
 }
 
@@ -91,7 +96,8 @@ int print_problem(const struct ctl *ctl, int status, struct slice body)
         while (json_type(json_member(body, "errors")) == JSON_ARRAY && json_next_element(&walk, &error)) {
             pointer = json_string(json_member(error, "pointer"), &arena);
             detail = json_string(json_member(error, "detail"), &arena);
-            (void)fprintf(stderr, "  %.*s: %.*s\n", pointer.len ? (int)pointer.len : 10, pointer.len ? pointer.ptr : "(document)", SLICE_ARG(detail));
+            (void)fprintf(stderr, "  %.*s: %.*s\n", pointer.len ? (int)pointer.len : 10,
+                          pointer.len ? pointer.ptr : "(document)", SLICE_ARG(detail));
         }
         if (status == 401 && !ctl->token) {
             (void)fputs("  A token goes with --token, --token-file, SAGACTL_TOKEN or SAGACTL_TOKEN_FILE.\n", stderr);
@@ -103,7 +109,8 @@ int print_problem(const struct ctl *ctl, int status, struct slice body)
     return code;
 }
 
-static size_t put_headers(const struct ctl *ctl, struct arena *arena, struct http_header *headers, bool has_body, struct slice accept)
+static size_t put_headers(const struct ctl *ctl, struct arena *arena, struct http_header *headers, bool has_body,
+                          struct slice accept)
 {
     size_t count = 0;
 
@@ -117,7 +124,8 @@ static size_t put_headers(const struct ctl *ctl, struct arena *arena, struct htt
     return count;
 }
 
-int client_call(struct ctl *ctl, const char *method, struct slice path, struct slice body, int64_t timeout_ms, struct arena *arena, struct answer *out)
+int client_call(struct ctl *ctl, const char *method, struct slice path, struct slice body, int64_t timeout_ms,
+                struct arena *arena, struct answer *out)
 {
     struct http_header headers[4];
     struct err err = {0};
@@ -210,7 +218,8 @@ struct stream_wait {
 
 static void on_data(struct http_request *request, struct slice data)
 {
-    struct client_stream *stream = container_of(container_of(request, struct call_wait, request), struct stream_wait, wait)->stream;
+    struct client_stream *stream =
+        container_of(container_of(request, struct call_wait, request), struct stream_wait, wait)->stream;
 
     for (size_t i = 0; i < data.len && !stream->finished; i++) {
         if (data.ptr[i] == '\n') {
@@ -234,13 +243,22 @@ int client_follow(struct client_stream *stream)
     struct http_request *request = &wait.wait.request;
     size_t count = put_headers(ctl, &arena, headers, false, SLICE("text/event-stream"));
 
-    headers[count++] = (struct http_header){SLICE("Last-Event-ID"), arena_printf(&arena, "%llu", (unsigned long long)stream->last_id)};
+    headers[count++] =
+        (struct http_header){SLICE("Last-Event-ID"), arena_printf(&arena, "%llu", (unsigned long long)stream->last_id)};
     buffer_init(&stream->line, 4 << 20);
     buffer_init(&stream->data, 4 << 20);
     stream->request = request;
-    *request = (struct http_request){.method = SLICE("GET"), .url = arena_printf(&arena, "%s%.*s", ctl->server, SLICE_ARG(stream->path)),
-                                     .headers = headers, .header_count = count, .timeout_ms = INT64_C(24) * 3600 * 1000, .connect_timeout_ms = 5000,
-                                     .response_bytes_max = SIZE_MAX, .streaming = true, .on_data = on_data, .arena = &arena, .done = on_done};
+    *request = (struct http_request){.method = SLICE("GET"),
+                                     .url = arena_printf(&arena, "%s%.*s", ctl->server, SLICE_ARG(stream->path)),
+                                     .headers = headers,
+                                     .header_count = count,
+                                     .timeout_ms = INT64_C(24) * 3600 * 1000,
+                                     .connect_timeout_ms = 5000,
+                                     .response_bytes_max = SIZE_MAX,
+                                     .streaming = true,
+                                     .on_data = on_data,
+                                     .arena = &arena,
+                                     .done = on_done};
     http_send(ctl->http, request);
     loop_run(ctl->loop);
     int code = EXIT_OK;

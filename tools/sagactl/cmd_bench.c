@@ -1,9 +1,9 @@
 /*
  * bench: drives sagas through the public API and says how fast that went.
  *
- * Closed loop: each connection starts its next saga when the one before has ended. Open loop (--rate): sagas are due at fixed
- * instants, and latency counts from the instant a saga was due, also when no connection was free then; a slow service
- * cannot hide by slowing its driver down.
+ * Closed loop: each connection starts its next saga when the one before has ended. Open loop (--rate): sagas are due at
+ * fixed instants, and latency counts from the instant a saga was due, also when no connection was free then; a slow
+ * service cannot hide by slowing its driver down.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,24 +20,29 @@
 
 const char help_bench[] =
     "sagactl bench --saga NAME [--input JSON|@FILE] [--sagas N | --seconds S] [--concurrency C] [--rate R]\n"
-    "              [--warmup N] [--steps K] [--id-prefix TEXT]\n\n"
-    "Starts sagas over the public API, each with ?wait, and counts each until its end. Prints sagas and transitions a second and the\n"
-    "percentiles of the time from start to end. A transition is a durable change of a saga: one for each step and one for its end\n"
-    "(--steps, default: the steps of the definition).\n\n"
+    "              [--warmup N] [--steps K] [--id-prefix TEXT]\n"
+    "\n"
+    "Starts sagas over the public API, each with ?wait, and counts each until its end. Prints sagas\n"
+    "and transitions a second and the percentiles of the time from start to end. A transition is a\n"
+    "durable change of a saga: one for each step and one for its end (--steps, default: the steps of\n"
+    "the definition).\n"
+    "\n"
     "  --sagas N         how many (default 10000); --seconds S: as many as fit\n"
     "  --concurrency C   connections, one saga in flight on each (default 64)\n"
     "  --rate R          open loop: R starts a second, whatever the service does\n"
     "  --warmup N        so many first, not counted (default: as many as connections)\n"
-    "  --id-prefix TEXT  give each a business id, TEXT and a number\n\n"
-    "Exits 1 when a start failed or a saga did not end.\n\n"
+    "  --id-prefix TEXT  give each a business id, TEXT and a number\n"
+    "\n"
+    "Exits 1 when a start failed or a saga did not end.\n"
+    "\n"
     "  sagactl bench --saga w1 --sagas 100000 --concurrency 256\n"
     "  sagactl bench --saga order --input @order.json --rate 500 --seconds 30 -o json\n";
 
 struct bench {
     struct ctl *ctl;
     struct wire *wire;
-    struct slice head_start;      /* of the request, up to the value of Content-Length */
-    struct slice body;            /* without a business id */
+    struct slice head_start; /* of the request, up to the value of Content-Length */
+    struct slice body;       /* without a business id */
     const char *saga, *id_prefix;
     struct slice input;
     int64_t concurrency, sagas, seconds, warmup, steps, rate;
@@ -50,9 +55,9 @@ struct bench {
     char last_error[200];
     uint32_t *latencies_us;
     size_t latency_count, latency_capacity;
-    size_t *idle;                 /* a stack of connection indexes */
+    size_t *idle; /* a stack of connection indexes */
     size_t idle_count;
-    int64_t moved_us;             /* when an answer came last */
+    int64_t moved_us; /* when an answer came last */
 };
 
 /* --- a saga on a connection --- */
@@ -71,7 +76,9 @@ static void bench_send(struct bench *bench, struct wire_connection *c, int64_t d
         json_writer_init(&w, &own);
         json_object_begin(&w, NULL);
         json_write_text(&w, "saga", bench->saga);
-        json_write_slice(&w, "id", arena_printf(&bench->ctl->arena, "%s%llu", bench->id_prefix, (unsigned long long)bench->numbered));
+        json_write_slice(
+            &w, "id",
+            arena_printf(&bench->ctl->arena, "%s%llu", bench->id_prefix, (unsigned long long)bench->numbered));
         json_write_raw(&w, "input", bench->input);
         json_object_end(&w);
         body = buffer_slice(&own);
@@ -90,9 +97,10 @@ static void bench_send(struct bench *bench, struct wire_connection *c, int64_t d
 
 static void bench_wait_on(struct bench *bench, struct wire_connection *c, struct slice id)
 {
-    struct slice head = arena_printf(&bench->ctl->arena, "GET /v1/sagas/%.*s?wait=30s HTTP/1.1\r\n%.*s0\r\n\r\n", SLICE_ARG(id),
-                                     (int)(bench->head_start.len - (size_t)(strchr(bench->head_start.ptr, '\n') + 1 - bench->head_start.ptr)),
-                                     strchr(bench->head_start.ptr, '\n') + 1);
+    struct slice head = arena_printf(
+        &bench->ctl->arena, "GET /v1/sagas/%.*s?wait=30s HTTP/1.1\r\n%.*s0\r\n\r\n", SLICE_ARG(id),
+        (int)(bench->head_start.len - (size_t)(strchr(bench->head_start.ptr, '\n') + 1 - bench->head_start.ptr)),
+        strchr(bench->head_start.ptr, '\n') + 1);
 
     wire_send(c, head, SLICE(""));
 }
@@ -130,7 +138,8 @@ static void bench_note_error(struct bench *bench, int status, struct slice body)
 
     bench->errors++;
     bench->last_error_status = status;
-    (void)snprintf(bench->last_error, sizeof(bench->last_error), "%.*s", SLICE_ARG(detail.ptr ? detail : SLICE("\"no detail\"")));
+    (void)snprintf(bench->last_error, sizeof(bench->last_error), "%.*s",
+                   SLICE_ARG(detail.ptr ? detail : SLICE("\"no detail\"")));
 }
 
 static void bench_release(struct bench *bench, struct wire_connection *c)
@@ -150,7 +159,8 @@ static void on_answer(struct wire_connection *c, int status, struct slice body, 
             struct slice id = json_member(body, "id");
 
             if (json_type(id) == JSON_STRING) {
-                bench_wait_on(bench, c, (struct slice){id.ptr + 1, id.len - 2}); /* the wait was over, the saga is not */
+                bench_wait_on(bench, c,
+                              (struct slice){id.ptr + 1, id.len - 2}); /* the wait was over, the saga is not */
                 return;
             }
             bench_note_error(bench, status, body);
@@ -167,7 +177,8 @@ static void on_answer(struct wire_connection *c, int status, struct slice body, 
 
 static void bench_reset(struct bench *bench)
 {
-    bench->started = bench->ended = bench->completed = bench->compensated = bench->escalated = bench->abandoned = bench->errors = 0;
+    bench->started = bench->ended = bench->completed = bench->compensated = bench->escalated = bench->abandoned =
+        bench->errors = 0;
     bench->latency_count = 0;
 }
 
@@ -201,11 +212,13 @@ static void bench_progress(const struct bench *bench, int64_t sagas, int64_t now
     double seconds = (double)(now_us - bench->begun_us) / 1e6;
 
     if (bench->stop_us) {
-        progress_show(bench->ctl, "%llu ended, %.0f s of %lld, %.0f a second, %llu errors", (unsigned long long)bench->ended, seconds,
-                      (long long)bench->seconds, (double)bench->ended / (seconds > 0 ? seconds : 1), (unsigned long long)bench->errors);
+        progress_show(bench->ctl, "%llu ended, %.0f s of %lld, %.0f a second, %llu errors",
+                      (unsigned long long)bench->ended, seconds, (long long)bench->seconds,
+                      (double)bench->ended / (seconds > 0 ? seconds : 1), (unsigned long long)bench->errors);
     } else {
-        progress_show(bench->ctl, "%s%llu of %lld ended, %.0f a second, %llu errors", bench->counting ? "" : "warming up: ", (unsigned long long)bench->ended,
-                      (long long)sagas, (double)bench->ended / (seconds > 0 ? seconds : 1), (unsigned long long)bench->errors);
+        progress_show(bench->ctl, "%s%llu of %lld ended, %.0f a second, %llu errors",
+                      bench->counting ? "" : "warming up: ", (unsigned long long)bench->ended, (long long)sagas,
+                      (double)bench->ended / (seconds > 0 ? seconds : 1), (unsigned long long)bench->errors);
     }
 }
 
@@ -226,7 +239,8 @@ static bool bench_run(struct bench *bench, int64_t sagas, int64_t seconds)
         }
         if (bench->in_flight > 0 && now_us - bench->moved_us > STALL_US) {
             progress_clear(bench->ctl);
-            (void)fprintf(stderr, "sagactl: nothing moved for 60 s with %llu sagas in flight\n", (unsigned long long)bench->in_flight);
+            (void)fprintf(stderr, "sagactl: nothing moved for 60 s with %llu sagas in flight\n",
+                          (unsigned long long)bench->in_flight);
             return false;
         }
         if (bench->errors > 1000 && bench->ended == 0) {
@@ -271,26 +285,33 @@ static void report(struct bench *bench)
 
     qsort(bench->latencies_us, bench->latency_count, sizeof(*bench->latencies_us), compare_u32);
     if (bench->ctl->output == OUTPUT_JSON) {
-        (void)printf("{\"saga\":\"%s\",\"concurrency\":%lld,\"rate\":%lld,\"seconds\":%.3f,\"sagas\":%llu,\"completed\":%llu,\"compensated\":%llu,"
-                     "\"escalated\":%llu,\"abandoned\":%llu,\"errors\":%llu,\"sagas_per_second\":%.1f,\"transitions_per_second\":%.1f,"
+        (void)printf("{\"saga\":\"%s\",\"concurrency\":%lld,\"rate\":%lld,\"seconds\":%.3f,\"sagas\":%llu,"
+                     "\"completed\":%llu,\"compensated\":%llu,"
+                     "\"escalated\":%llu,\"abandoned\":%llu,\"errors\":%llu,\"sagas_per_second\":%.1f,\"transitions_"
+                     "per_second\":%.1f,"
                      "\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,\"p99\":%.3f,\"max\":%.3f}}\n",
-                     bench->saga, (long long)bench->concurrency, (long long)bench->rate, seconds, (unsigned long long)bench->ended,
-                     (unsigned long long)bench->completed, (unsigned long long)bench->compensated, (unsigned long long)bench->escalated,
-                     (unsigned long long)bench->abandoned, (unsigned long long)bench->errors, rate, rate * (double)(bench->steps + 1),
-                     percentile_ms(bench, 0.5), percentile_ms(bench, 0.95), percentile_ms(bench, 0.99), percentile_ms(bench, 1));
-    } else {
-        (void)printf("%s: %llu sagas in %.1f s over %lld connections%s\n", bench->saga, (unsigned long long)bench->ended, seconds,
-                     (long long)bench->concurrency, bench->open ? ", open loop" : "");
-        (void)printf("  ended        completed %llu, compensated %llu, escalated %llu, abandoned %llu; errors %llu\n", (unsigned long long)bench->completed,
-                     (unsigned long long)bench->compensated, (unsigned long long)bench->escalated, (unsigned long long)bench->abandoned,
-                     (unsigned long long)bench->errors);
-        (void)printf("  sagas        %.1f a second\n  transitions  %.1f a second (%lld steps and the end)\n", rate, rate * (double)(bench->steps + 1),
-                     (long long)bench->steps);
-        (void)printf("  latency      p50 %.2f ms  p95 %.2f ms  p99 %.2f ms  max %.2f ms\n", percentile_ms(bench, 0.5), percentile_ms(bench, 0.95),
+                     bench->saga, (long long)bench->concurrency, (long long)bench->rate, seconds,
+                     (unsigned long long)bench->ended, (unsigned long long)bench->completed,
+                     (unsigned long long)bench->compensated, (unsigned long long)bench->escalated,
+                     (unsigned long long)bench->abandoned, (unsigned long long)bench->errors, rate,
+                     rate * (double)(bench->steps + 1), percentile_ms(bench, 0.5), percentile_ms(bench, 0.95),
                      percentile_ms(bench, 0.99), percentile_ms(bench, 1));
+    } else {
+        (void)printf("%s: %llu sagas in %.1f s over %lld connections%s\n", bench->saga,
+                     (unsigned long long)bench->ended, seconds, (long long)bench->concurrency,
+                     bench->open ? ", open loop" : "");
+        (void)printf("  ended        completed %llu, compensated %llu, escalated %llu, abandoned %llu; errors %llu\n",
+                     (unsigned long long)bench->completed, (unsigned long long)bench->compensated,
+                     (unsigned long long)bench->escalated, (unsigned long long)bench->abandoned,
+                     (unsigned long long)bench->errors);
+        (void)printf("  sagas        %.1f a second\n  transitions  %.1f a second (%lld steps and the end)\n", rate,
+                     rate * (double)(bench->steps + 1), (long long)bench->steps);
+        (void)printf("  latency      p50 %.2f ms  p95 %.2f ms  p99 %.2f ms  max %.2f ms\n", percentile_ms(bench, 0.5),
+                     percentile_ms(bench, 0.95), percentile_ms(bench, 0.99), percentile_ms(bench, 1));
     }
     if (bench->errors > 0) {
-        (void)fprintf(stderr, "sagactl: %llu errors, the last: %d %s\n", (unsigned long long)bench->errors, bench->last_error_status, bench->last_error);
+        (void)fprintf(stderr, "sagactl: %llu errors, the last: %d %s\n", (unsigned long long)bench->errors,
+                      bench->last_error_status, bench->last_error);
     }
 }
 
@@ -321,7 +342,10 @@ static int read_steps(struct bench *bench)
 {
     struct ctl *ctl = bench->ctl;
     struct answer answer;
-    int code = client_get(ctl, arena_printf(&ctl->arena, "/v1/definitions/%.*s", SLICE_ARG(url_escape(slice_of(bench->saga), &ctl->arena))), &ctl->arena, &answer);
+    int code = client_get(
+        ctl,
+        arena_printf(&ctl->arena, "/v1/definitions/%.*s", SLICE_ARG(url_escape(slice_of(bench->saga), &ctl->arena))),
+        &ctl->arena, &answer);
 
     if (code == EXIT_OK) {
         bench->steps = (int64_t)json_count(json_member(json_member(answer.body, "body"), "steps"));
@@ -334,10 +358,12 @@ static void prepare(struct bench *bench, const char *host, const char *port)
     struct ctl *ctl = bench->ctl;
     bool v6 = strchr(host, ':') != NULL;
 
-    bench->head_start = arena_printf(&ctl->arena,
-                                     "POST /v1/sagas?wait=30s HTTP/1.1\r\nHost: %s%s%s:%s\r\n%s%s%sContent-Type: application/json\r\nContent-Length: ",
-                                     v6 ? "[" : "", host, v6 ? "]" : "", port, ctl->token ? "Authorization: Bearer " : "", ctl->token ? ctl->token : "",
-                                     ctl->token ? "\r\n" : "");
+    bench->head_start =
+        arena_printf(&ctl->arena,
+                     "POST /v1/sagas?wait=30s HTTP/1.1\r\nHost: %s%s%s:%s\r\n%s%s%sContent-Type: "
+                     "application/json\r\nContent-Length: ",
+                     v6 ? "[" : "", host, v6 ? "]" : "", port, ctl->token ? "Authorization: Bearer " : "",
+                     ctl->token ? ctl->token : "", ctl->token ? "\r\n" : "");
     bench->input = bench->input.ptr ? bench->input : SLICE("{}");
     bench->body = arena_printf(&ctl->arena, "{\"saga\":\"%s\",\"input\":%.*s}", bench->saga, SLICE_ARG(bench->input));
     bench->idle = arena_array(&ctl->arena, (size_t)bench->concurrency, sizeof(*bench->idle));
@@ -361,7 +387,11 @@ static int run(struct bench *bench)
         return code;
     }
     prepare(bench, host, port);
-    struct wire_options options = {.host = host, .port = port, .connections = (size_t)bench->concurrency, .on_answer = on_answer, .context = bench};
+    struct wire_options options = {.host = host,
+                                   .port = port,
+                                   .connections = (size_t)bench->concurrency,
+                                   .on_answer = on_answer,
+                                   .context = bench};
 
     if (wire_open(&options, &bench->wire, &err) != ERR_OK) {
         err_print(&err, "sagactl");
@@ -391,10 +421,17 @@ static bool read_number(struct ctl *ctl, const char *name, const char *text, int
 int cmd_bench(struct ctl *ctl, int argc, char **argv)
 {
     struct bench bench = {.ctl = ctl, .concurrency = 64, .sagas = 10000, .warmup = -1, .steps = -1};
-    const char *input = NULL, *sagas = NULL, *seconds = NULL, *concurrency = NULL, *rate = NULL, *warmup = NULL, *steps = NULL;
-    const struct option options[] = {{"--saga", &bench.saga, NULL, NULL}, {"--input", &input, NULL, NULL}, {"--sagas", &sagas, NULL, NULL},
-                                     {"--seconds", &seconds, NULL, NULL}, {"--concurrency", &concurrency, NULL, NULL}, {"--rate", &rate, NULL, NULL},
-                                     {"--warmup", &warmup, NULL, NULL}, {"--steps", &steps, NULL, NULL}, {"--id-prefix", &bench.id_prefix, NULL, NULL},
+    const char *input = NULL, *sagas = NULL, *seconds = NULL, *concurrency = NULL, *rate = NULL, *warmup = NULL,
+               *steps = NULL;
+    const struct option options[] = {{"--saga", &bench.saga, NULL, NULL},
+                                     {"--input", &input, NULL, NULL},
+                                     {"--sagas", &sagas, NULL, NULL},
+                                     {"--seconds", &seconds, NULL, NULL},
+                                     {"--concurrency", &concurrency, NULL, NULL},
+                                     {"--rate", &rate, NULL, NULL},
+                                     {"--warmup", &warmup, NULL, NULL},
+                                     {"--steps", &steps, NULL, NULL},
+                                     {"--id-prefix", &bench.id_prefix, NULL, NULL},
                                      {NULL, NULL, NULL, NULL}};
     struct arguments none;
     bool helped = false;
@@ -411,9 +448,11 @@ int cmd_bench(struct ctl *ctl, int argc, char **argv)
     if (strpbrk(bench.saga, "\"\\")) {
         return usage_error(ctl, "\"%s\" is no name of a saga", bench.saga);
     }
-    if (!read_number(ctl, "--sagas", sagas, 1, &bench.sagas) || !read_number(ctl, "--seconds", seconds, 1, &bench.seconds) ||
-        !read_number(ctl, "--concurrency", concurrency, 1, &bench.concurrency) || !read_number(ctl, "--rate", rate, 1, &bench.rate) ||
-        !read_number(ctl, "--warmup", warmup, 0, &bench.warmup) || !read_number(ctl, "--steps", steps, 0, &bench.steps)) {
+    if (!read_number(ctl, "--sagas", sagas, 1, &bench.sagas) ||
+        !read_number(ctl, "--seconds", seconds, 1, &bench.seconds) ||
+        !read_number(ctl, "--concurrency", concurrency, 1, &bench.concurrency) ||
+        !read_number(ctl, "--rate", rate, 1, &bench.rate) || !read_number(ctl, "--warmup", warmup, 0, &bench.warmup) ||
+        !read_number(ctl, "--steps", steps, 0, &bench.steps)) {
         return EXIT_USAGE;
     }
     if (bench.concurrency > 10000) {

@@ -9,30 +9,40 @@
 #include "tools/sagactl/output.h"
 
 const char help_check[] =
-    "sagactl check FILE...\n\n"
-    "Checks definition documents offline: syntax, members, names, the terminal rule, settings of adapters, jq programs.\n"
-    "Tools of one file may be used by sagas of another. Prints every fault as FILE: POINTER: what is wrong.\n"
-    "Exits 0 when all is well, 1 when there are faults. \"-\" reads standard input.\n\n"
+    "sagactl check FILE...\n"
+    "\n"
+    "Checks definition documents offline: syntax, members, names, the terminal rule, settings of\n"
+    "adapters, jq programs. Tools of one file may be used by sagas of another. Prints every fault as\n"
+    "FILE: POINTER: what is wrong. Exits 0 when all is well, 1 when there are faults. \"-\" reads\n"
+    "standard input.\n"
+    "\n"
     "  sagactl check order.json\n"
     "  sagactl check tools.json sagas/*.json\n"
     "  sagactl check -o json order.json      {\"items\": [{\"file\", \"pointer\", \"detail\"}]}\n";
 
 const char help_apply[] =
-    "sagactl apply FILE...\n\n"
-    "Checks definition documents as `sagactl check` does and registers them, each file all or nothing. A changed body under the\n"
-    "same name makes the next version; the same body again changes nothing. Running sagas keep the versions they started with.\n\n"
+    "sagactl apply FILE...\n"
+    "\n"
+    "Checks definition documents as `sagactl check` does and registers them, each file all or\n"
+    "nothing. A changed body under the same name makes the next version; the same body again changes\n"
+    "nothing. Running sagas keep the versions they started with.\n"
+    "\n"
     "  sagactl apply order.json\n"
     "  sagactl apply tools.json sagas.json   in this order, so that sagas find their tools\n";
 
 const char help_tools[] =
-    "sagactl tools [NAME] [--version N] [--limit N] [--cursor C]\n\n"
-    "Lists the registered tools, newest version of each, or prints one as it was registered.\n\n"
+    "sagactl tools [NAME] [--version N] [--limit N] [--cursor C]\n"
+    "\n"
+    "Lists the registered tools, newest version of each, or prints one as it was registered.\n"
+    "\n"
     "  sagactl tools\n"
     "  sagactl tools payments.charge --version 2\n";
 
 const char help_definitions[] =
-    "sagactl definitions [NAME] [--version N] [--limit N] [--cursor C]\n\n"
-    "Lists the registered sagas, newest version of each, or prints one as it was registered.\n\n"
+    "sagactl definitions [NAME] [--version N] [--limit N] [--cursor C]\n"
+    "\n"
+    "Lists the registered sagas, newest version of each, or prints one as it was registered.\n"
+    "\n"
     "  sagactl definitions\n"
     "  sagactl definitions order\n";
 
@@ -77,13 +87,13 @@ static void print_fault(struct json_writer *w, const char *path, const struct fa
         json_object_end(w);
         return;
     }
-    (void)fprintf(stderr, "%s: %.*s: %.*s\n", path, fault->pointer.len ? (int)fault->pointer.len : 10, fault->pointer.len ? fault->pointer.ptr : "(document)",
-                  SLICE_ARG(fault->detail));
+    (void)fprintf(stderr, "%s: %.*s: %.*s\n", path, fault->pointer.len ? (int)fault->pointer.len : 10,
+                  fault->pointer.len ? fault->pointer.ptr : "(document)", SLICE_ARG(fault->detail));
 }
 
 /*
- * The files are checked in the order given, but a saga may stand before its tools: so the tools of all are collected first, by
- * a pass whose faults are not shown.
+ * The files are checked in the order given, but a saga may stand before its tools: so the tools of all are collected
+ * first, by a pass whose faults are not shown.
  */
 static void collect_tools(struct ctl *ctl, const struct slice *texts, struct known_tools *known)
 {
@@ -138,7 +148,8 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
         }
         fault_count += faults.count;
         if (faults.count == 0 && ctl->output != OUTPUT_JSON) {
-            (void)printf("%s: good, %zu definition%s\n", files.items[i], document.item_count, document.item_count == 1 ? "" : "s");
+            (void)printf("%s: good, %zu definition%s\n", files.items[i], document.item_count,
+                         document.item_count == 1 ? "" : "s");
         }
     }
     json_array_end(&w);
@@ -210,7 +221,10 @@ static int get(struct ctl *ctl, int argc, char **argv, const char *path)
 {
     static const char *const titles[] = {"NAME", "VERSION", "REGISTERED", NULL};
     const char *version = NULL, *limit = "500", *cursor = NULL;
-    const struct option options[] = {{"--version", &version, NULL, NULL}, {"--limit", &limit, NULL, NULL}, {"--cursor", &cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {{"--version", &version, NULL, NULL},
+                                     {"--limit", &limit, NULL, NULL},
+                                     {"--cursor", &cursor, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL}};
     struct arguments names;
     struct answer answer;
     struct table table;
@@ -227,7 +241,10 @@ static int get(struct ctl *ctl, int argc, char **argv, const char *path)
     if (names.count == 1) {
         struct slice name = url_escape(slice_of(names.items[0]), &ctl->arena);
 
-        code = client_get(ctl, arena_printf(&ctl->arena, "%s/%.*s%s%s", path, SLICE_ARG(name), version ? "?version=" : "", version ? version : ""), &ctl->arena, &answer);
+        code = client_get(ctl,
+                          arena_printf(&ctl->arena, "%s/%.*s%s%s", path, SLICE_ARG(name), version ? "?version=" : "",
+                                       version ? version : ""),
+                          &ctl->arena, &answer);
         if (code == EXIT_OK) {
             struct slice body = json_member(answer.body, "body");
 
@@ -235,7 +252,9 @@ static int get(struct ctl *ctl, int argc, char **argv, const char *path)
         }
         return code;
     }
-    code = client_get(ctl, arena_printf(&ctl->arena, "%s?limit=%s%s%s", path, limit, cursor ? "&cursor=" : "", cursor ? cursor : ""), &ctl->arena, &answer);
+    code = client_get(
+        ctl, arena_printf(&ctl->arena, "%s?limit=%s%s%s", path, limit, cursor ? "&cursor=" : "", cursor ? cursor : ""),
+        &ctl->arena, &answer);
     if (code != EXIT_OK || print_items(ctl, answer.body, "name")) {
         return code;
     }

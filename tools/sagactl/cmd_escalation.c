@@ -7,14 +7,20 @@
 #include "tools/sagactl/output.h"
 
 const char help_escalations[] =
-    "sagactl escalations [N] [--all] [--limit N] [--cursor C]\n\n"
-    "Lists what waits for a person (--all: also what was resolved), or shows one with its evidence and what each verb would do.\n\n"
+    "sagactl escalations [N] [--all] [--limit N] [--cursor C]\n"
+    "\n"
+    "Lists what waits for a person (--all: also what was resolved), or shows one with its evidence\n"
+    "and what each verb would do.\n"
+    "\n"
     "  sagactl escalations\n"
     "  sagactl escalations 7\n";
 
 const char help_resolve[] =
-    "sagactl resolve N ACTION --note TEXT [--as happened|not_happened] [--result JSON] [--args JSON] [--accept-double]\n\n"
-    "Answers escalation N. You say what happened to one effect; the engine decides what follows for the saga. The first answer holds.\n\n"
+    "sagactl resolve N ACTION --note TEXT [--as happened|not_happened] [--result JSON] [--args JSON] [--accept-double]\n"
+    "\n"
+    "Answers escalation N. You say what happened to one effect; the engine decides what follows for\n"
+    "the saga. The first answer holds.\n"
+    "\n"
     "  retry        one more round of attempts under the same key; --args changes the arguments where it certainly had no effect;\n"
     "               a tool of class once with an unknown outcome also needs --accept-double\n"
     "  probe        ask the receiver again now\n"
@@ -22,18 +28,22 @@ const char help_resolve[] =
     "  waive        leave this effect standing, as a debt; the rest is undone\n"
     "  skip         a step without effect counts as skipped; the saga goes on\n"
     "  compensate   undo now\n"
-    "  abandon      end at once; every standing effect is listed as a debt\n\n"
-    "`sagactl escalations N` says which of them are allowed and what each would do.\n\n"
+    "  abandon      end at once; every standing effect is listed as a debt\n"
+    "\n"
+    "`sagactl escalations N` says which of them are allowed and what each would do.\n"
+    "\n"
     "  sagactl resolve 7 resolve --as happened --result '{\"charge_id\": \"ch_1\"}' --note \"seen in the bank's log\"\n"
     "  sagactl resolve 7 retry --note \"the mail server is back\"\n";
 
 static void print_one(struct ctl *ctl, struct slice e)
 {
-    static const char *const members[] = {"saga", "step", "operation", "reason", "status", "opened_at", "resolved_at", "action", "actor", "note"};
+    static const char *const members[] = {"saga",      "step",        "operation", "reason", "status",
+                                          "opened_at", "resolved_at", "action",    "actor",  "note"};
     struct json_walk walk = json_walk(json_member(e, "actions"));
     struct slice action;
 
-    (void)printf("%sescalation %.*s%s\n", colour_on(ctl, COLOUR_BOLD), SLICE_ARG(show_member(ctl, e, "n")), colour_off(ctl, COLOUR_BOLD));
+    (void)printf("%sescalation %.*s%s\n", colour_on(ctl, COLOUR_BOLD), SLICE_ARG(show_member(ctl, e, "n")),
+                 colour_off(ctl, COLOUR_BOLD));
     for (size_t i = 0; i < COUNT_OF(members); i++) {
         struct slice text = show_member(ctl, e, members[i]);
 
@@ -43,7 +53,8 @@ static void print_one(struct ctl *ctl, struct slice e)
     }
     (void)printf("  %-12s %.*s\n", "evidence", SLICE_ARG(show_member(ctl, e, "evidence")));
     while (json_type(json_member(e, "actions")) == JSON_ARRAY && json_next_element(&walk, &action)) {
-        (void)printf("    %s%-11.*s%s %.*s\n", colour_on(ctl, COLOUR_BLUE), SLICE_ARG(show_member(ctl, action, "action")), colour_off(ctl, COLOUR_BLUE),
+        (void)printf("    %s%-11.*s%s %.*s\n", colour_on(ctl, COLOUR_BLUE),
+                     SLICE_ARG(show_member(ctl, action, "action")), colour_off(ctl, COLOUR_BLUE),
                      SLICE_ARG(show_member(ctl, action, "does")));
     }
 }
@@ -74,7 +85,10 @@ int cmd_escalations(struct ctl *ctl, int argc, char **argv)
 {
     const char *limit = "50", *cursor = NULL;
     bool all = false, helped = false;
-    const struct option options[] = {{"--all", NULL, NULL, &all}, {"--limit", &limit, NULL, NULL}, {"--cursor", &cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {{"--all", NULL, NULL, &all},
+                                     {"--limit", &limit, NULL, NULL},
+                                     {"--cursor", &cursor, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL}};
     struct arguments numbers;
     struct answer answer;
     int code;
@@ -86,7 +100,10 @@ int cmd_escalations(struct ctl *ctl, int argc, char **argv)
         return usage_error(ctl, "one number at most");
     }
     if (numbers.count == 1) {
-        code = client_get(ctl, arena_printf(&ctl->arena, "/v1/escalations/%.*s", SLICE_ARG(url_escape(slice_of(numbers.items[0]), &ctl->arena))), &ctl->arena, &answer);
+        code = client_get(ctl,
+                          arena_printf(&ctl->arena, "/v1/escalations/%.*s",
+                                       SLICE_ARG(url_escape(slice_of(numbers.items[0]), &ctl->arena))),
+                          &ctl->arena, &answer);
         if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
             print_json(answer.body);
         } else if (code == EXIT_OK) {
@@ -94,7 +111,9 @@ int cmd_escalations(struct ctl *ctl, int argc, char **argv)
         }
         return code;
     }
-    code = client_get(ctl, arena_printf(&ctl->arena, "/v1/escalations?limit=%s%s%s%s", limit, all ? "" : "&status=open", cursor ? "&cursor=" : "", cursor ? cursor : ""),
+    code = client_get(ctl,
+                      arena_printf(&ctl->arena, "/v1/escalations?limit=%s%s%s%s", limit, all ? "" : "&status=open",
+                                   cursor ? "&cursor=" : "", cursor ? cursor : ""),
                       &ctl->arena, &answer);
     if (code == EXIT_OK && !print_items(ctl, answer.body, "n")) {
         print_many(ctl, answer.body);
@@ -133,14 +152,17 @@ static int resolve(struct ctl *ctl, const struct arguments *names, const struct 
         json_write_bool(&w, "accept_double", true);
     }
     json_object_end(&w);
-    int code = client_call(ctl, "POST", arena_printf(&ctl->arena, "/v1/escalations/%.*s/resolve", SLICE_ARG(url_escape(slice_of(names->items[0]), &ctl->arena))),
+    int code = client_call(ctl, "POST",
+                           arena_printf(&ctl->arena, "/v1/escalations/%.*s/resolve",
+                                        SLICE_ARG(url_escape(slice_of(names->items[0]), &ctl->arena))),
                            buffer_slice(&body), 30000, &ctl->arena, &answer);
 
     buffer_fini(&body);
     if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
         print_json(answer.body);
     } else if (code == EXIT_OK) {
-        (void)printf("escalation %s %.*s; saga %.*s goes on\n", names->items[0], SLICE_ARG(show_member(ctl, answer.body, "status")),
+        (void)printf("escalation %s %.*s; saga %.*s goes on\n", names->items[0],
+                     SLICE_ARG(show_member(ctl, answer.body, "status")),
                      SLICE_ARG(show_member(ctl, answer.body, "saga")));
     }
     return code;
@@ -149,8 +171,12 @@ static int resolve(struct ctl *ctl, const struct arguments *names, const struct 
 int cmd_resolve(struct ctl *ctl, int argc, char **argv)
 {
     struct resolve_options o = {0};
-    const struct option options[] = {{"--as", &o.as, NULL, NULL},     {"--result", &o.result, NULL, NULL}, {"--args", &o.args, NULL, NULL},
-                                     {"--note", &o.note, NULL, NULL}, {"--accept-double", NULL, NULL, &o.accept_double}, {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {{"--as", &o.as, NULL, NULL},
+                                     {"--result", &o.result, NULL, NULL},
+                                     {"--args", &o.args, NULL, NULL},
+                                     {"--note", &o.note, NULL, NULL},
+                                     {"--accept-double", NULL, NULL, &o.accept_double},
+                                     {NULL, NULL, NULL, NULL}};
     struct arguments names;
     enum operator_action action;
     bool helped = false;
@@ -162,7 +188,8 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
         return usage_error(ctl, "which escalation, and which action?");
     }
     if (!operator_action_parse(slice_of(names.items[1]), &action)) {
-        return usage_error(ctl, "\"%s\" is no action: retry, probe, resolve, waive, skip, compensate, abandon", names.items[1]);
+        return usage_error(ctl, "\"%s\" is no action: retry, probe, resolve, waive, skip, compensate, abandon",
+                           names.items[1]);
     }
     if (!o.note || slice_trim(slice_of(o.note)).len == 0) {
         return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
@@ -170,7 +197,8 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
     if (action == OPERATOR_RESOLVE && !o.as) {
         return usage_error(ctl, "resolve says what happened: --as happened or --as not_happened");
     }
-    if ((o.result && !read_json_argument(ctl, "--result", o.result, &o.result_json)) || (o.args && !read_json_argument(ctl, "--args", o.args, &o.args_json))) {
+    if ((o.result && !read_json_argument(ctl, "--result", o.result, &o.result_json)) ||
+        (o.args && !read_json_argument(ctl, "--args", o.args, &o.args_json))) {
         return EXIT_USAGE;
     }
     return resolve(ctl, &names, &o);

@@ -9,9 +9,11 @@
 #define FOLLOW_TRIES_MAX 60
 
 const char help_log[] =
-    "sagactl log SAGA_ID [--follow]\n\n"
-    "Prints the durable log of a saga, in order. With --follow it goes on as entries come, over lost connections too, until the saga\n"
-    "has ended. -o json prints one entry a line.\n\n"
+    "sagactl log SAGA_ID [--follow]\n"
+    "\n"
+    "Prints the durable log of a saga, in order. With --follow it goes on as entries come, over lost\n"
+    "connections too, until the saga has ended. -o json prints one entry a line.\n"
+    "\n"
     "  sagactl log 019b3c52-...\n"
     "  sagactl log 019b3c52-... --follow -o json | jq .type\n";
 
@@ -25,7 +27,8 @@ struct log_print {
 static void print_line(struct slice json)
 {
     for (size_t i = 0; i < json.len; i++) {
-        (void)putchar(json.ptr[i] == '\n' || json.ptr[i] == '\r' ? ' ' : json.ptr[i]); /* a string never holds a raw line end */
+        (void)putchar(
+            json.ptr[i] == '\n' || json.ptr[i] == '\r' ? ' ' : json.ptr[i]); /* a string never holds a raw line end */
     }
     (void)putchar('\n');
 }
@@ -38,7 +41,8 @@ static bool is_final(struct slice type)
 static void print_entry(struct log_print *print, struct slice entry)
 {
     struct ctl *ctl = print->ctl;
-    struct slice type = show_member(ctl, entry, "type"), attempt = show_member(ctl, entry, "attempt"), step = show_member(ctl, entry, "step");
+    struct slice type = show_member(ctl, entry, "type"), attempt = show_member(ctl, entry, "attempt"),
+                 step = show_member(ctl, entry, "step");
     struct slice actor = show_member(ctl, entry, "actor");
     int64_t at_ms = 0;
 
@@ -51,14 +55,17 @@ static void print_entry(struct log_print *print, struct slice entry)
         print->begin_ms = at_ms;
         (void)printf("%.*s\n", SLICE_ARG(show_member(ctl, entry, "at")));
     }
-    enum colour colour = slice_is(type, "step.failed") || slice_is(type, "step.unknown") || slice_is(type, "escalation.opened") ? COLOUR_RED
-                         : slice_starts_with(type, "compensation.") || slice_is(type, "saga.failing")                           ? COLOUR_YELLOW
-                         : slice_is(type, "step.completed") || slice_is(type, "saga.completed")                                ? COLOUR_GREEN
-                                                                                                                               : COLOUR_NONE;
+    enum colour colour =
+        slice_is(type, "step.failed") || slice_is(type, "step.unknown") || slice_is(type, "escalation.opened")
+            ? COLOUR_RED
+        : slice_starts_with(type, "compensation.") || slice_is(type, "saga.failing") ? COLOUR_YELLOW
+        : slice_is(type, "step.completed") || slice_is(type, "saga.completed")       ? COLOUR_GREEN
+                                                                                     : COLOUR_NONE;
 
-    (void)printf("%4.*s  %s+%-9.*s%s %s%-24.*s%s %-16.*s", SLICE_ARG(show_member(ctl, entry, "seq")), colour_on(ctl, COLOUR_DIM),
-                 SLICE_ARG(show_duration(ctl, at_ms - print->begin_ms)), colour_off(ctl, COLOUR_DIM), colour_on(ctl, colour), SLICE_ARG(type),
-                 colour_off(ctl, colour), SLICE_ARG(step));
+    (void)printf("%4.*s  %s+%-9.*s%s %s%-24.*s%s %-16.*s", SLICE_ARG(show_member(ctl, entry, "seq")),
+                 colour_on(ctl, COLOUR_DIM), SLICE_ARG(show_duration(ctl, at_ms - print->begin_ms)),
+                 colour_off(ctl, COLOUR_DIM), colour_on(ctl, colour), SLICE_ARG(type), colour_off(ctl, colour),
+                 SLICE_ARG(step));
     if (attempt.len > 0) {
         (void)printf(" #%.*s", SLICE_ARG(attempt));
     }
@@ -70,7 +77,8 @@ static void print_entry(struct log_print *print, struct slice entry)
     if (data.len > 2) {
         bool cut = data.len > 160;
 
-        (void)printf("  %s%.*s%s%s", colour_on(ctl, COLOUR_DIM), cut ? 160 : (int)data.len, data.ptr, cut ? "…" : "", colour_off(ctl, COLOUR_DIM));
+        (void)printf("  %s%.*s%s%s", colour_on(ctl, COLOUR_DIM), cut ? 160 : (int)data.len, data.ptr, cut ? "…" : "",
+                     colour_off(ctl, COLOUR_DIM));
     }
     (void)putchar('\n');
 }
@@ -87,7 +95,9 @@ static bool on_event(struct client_stream *stream, struct slice entry)
 static int follow(struct ctl *ctl, struct slice id)
 {
     struct log_print print = {.ctl = ctl};
-    struct client_stream stream = {.ctl = ctl, .path = arena_printf(&ctl->arena, "/v1/sagas/%.*s/log?follow=true", SLICE_ARG(id)), .on_event = on_event,
+    struct client_stream stream = {.ctl = ctl,
+                                   .path = arena_printf(&ctl->arena, "/v1/sagas/%.*s/log?follow=true", SLICE_ARG(id)),
+                                   .on_event = on_event,
                                    .context = &print};
     int code = EXIT_OK;
 
@@ -119,7 +129,9 @@ static int print_all(struct ctl *ctl, struct slice id)
         struct slice entry;
 
         arena_init(&arena, 65536);
-        int code = client_get(ctl, arena_printf(&arena, "/v1/sagas/%.*s/log?limit=500&cursor=%.*s", SLICE_ARG(id), SLICE_ARG(cursor)), &arena, &answer);
+        int code = client_get(
+            ctl, arena_printf(&arena, "/v1/sagas/%.*s/log?limit=500&cursor=%.*s", SLICE_ARG(id), SLICE_ARG(cursor)),
+            &arena, &answer);
 
         if (code != EXIT_OK) {
             arena_fini(&arena);
@@ -139,7 +151,8 @@ static int print_all(struct ctl *ctl, struct slice id)
 int cmd_log(struct ctl *ctl, int argc, char **argv)
 {
     bool follows = false, helped = false;
-    const struct option options[] = {{"--follow", NULL, NULL, &follows}, {"-f", NULL, NULL, &follows}, {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {
+        {"--follow", NULL, NULL, &follows}, {"-f", NULL, NULL, &follows}, {NULL, NULL, NULL, NULL}};
     struct arguments ids;
 
     if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {

@@ -6,16 +6,21 @@
 #include "tools/sagactl/output.h"
 
 const char help_operations[] =
-    "sagactl operations [KEY] [--tool NAME] [--state S] [--run SAGA_ID] [--limit N] [--cursor C]\n\n"
-    "Lists operations (one intended effect each, known by its idempotency key), or shows one by its key: the key that the receiver\n"
-    "saw tells here which saga and step it belongs to.\n\n"
+    "sagactl operations [KEY] [--tool NAME] [--state S] [--run SAGA_ID] [--limit N] [--cursor C]\n"
+    "\n"
+    "Lists operations (one intended effect each, known by its idempotency key), or shows one by its\n"
+    "key: the key that the receiver saw tells here which saga and step it belongs to.\n"
+    "\n"
     "  sagactl operations --run 019b3c52-...\n"
     "  sagactl operations --state unknown\n"
     "  sagactl operations 7c0f1a44-....\n";
 
 const char help_stats[] =
-    "sagactl stats\n\n"
-    "Counts sagas by status (ended ones of the last 24 hours) and shows the engines with their shards.\n\n"
+    "sagactl stats\n"
+    "\n"
+    "Counts sagas by status (ended ones of the last 24 hours) and shows the engines with their\n"
+    "shards.\n"
+    "\n"
     "  sagactl stats\n"
     "  sagactl stats -o json | jq .sagas.escalated\n";
 
@@ -59,8 +64,9 @@ static void put_query(struct ctl *ctl, struct buffer *path, const char *name, co
 int cmd_operations(struct ctl *ctl, int argc, char **argv)
 {
     const char *tool = NULL, *state = NULL, *run = NULL, *limit = "50", *cursor = NULL;
-    const struct option options[] = {{"--tool", &tool, NULL, NULL}, {"--state", &state, NULL, NULL}, {"--run", &run, NULL, NULL},
-                                     {"--limit", &limit, NULL, NULL}, {"--cursor", &cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {{"--tool", &tool, NULL, NULL},     {"--state", &state, NULL, NULL},
+                                     {"--run", &run, NULL, NULL},       {"--limit", &limit, NULL, NULL},
+                                     {"--cursor", &cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     struct arguments keys;
     struct answer answer;
     struct buffer path;

@@ -1,7 +1,8 @@
 /*
  * replay: the durable log folded again, here, through the same state machine, and compared with what the service says.
  *
- * Definitions and tools are fetched in the versions that saga.started pinned. A saga that moves while it is read is read again.
+ * Definitions and tools are fetched in the versions that saga.started pinned. A saga that moves while it is read is
+ * read again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,10 +17,12 @@
 #define TRIES_MAX 10
 
 const char help_replay[] =
-    "sagactl replay SAGA_ID | --all [--since T]\n\n"
-    "Fetches the durable log of a saga, folds it through the engine's own state machine and compares the state with the one the\n"
-    "service shows, member by member. --all does so for every saga. Exits 0 when all are the same, 1 when one differs; each difference\n"
-    "is named.\n\n"
+    "sagactl replay SAGA_ID | --all [--since T]\n"
+    "\n"
+    "Fetches the durable log of a saga, folds it through the engine's own state machine and compares\n"
+    "the state with the one the service shows, member by member. --all does so for every saga. Exits\n"
+    "0 when all are the same, 1 when one differs; each difference is named.\n"
+    "\n"
     "  sagactl replay 019b3c52-...\n"
     "  sagactl replay --all\n";
 
@@ -61,13 +64,18 @@ static bool find_tool(void *context, struct slice name, uint32_t version, struct
         return false;
     }
     *version_found = (uint32_t)pinned;
-    return body_of(replay, arena_printf(arena, "/v1/tools/%.*s?version=%lld", SLICE_ARG(url_escape(name, arena)), (long long)pinned), body);
+    return body_of(
+        replay,
+        arena_printf(arena, "/v1/tools/%.*s?version=%lld", SLICE_ARG(url_escape(name, arena)), (long long)pinned),
+        body);
 }
 
 static const struct definition *definition_of(struct replay *replay, const struct record *start)
 {
     struct arena *arena = &replay->ctl->arena;
-    struct slice key = arena_printf(arena, "%.*s@%u%.*s", SLICE_ARG(start->saga_name), start->version, SLICE_ARG(start->tools)), body;
+    struct slice key = arena_printf(arena, "%.*s@%u%.*s", SLICE_ARG(start->saga_name), start->version,
+                                    SLICE_ARG(start->tools)),
+                 body;
     const struct definition *definition = map_find(&replay->definitions, key.ptr, key.len);
     struct tool_source source = {find_tool, replay};
     struct faults faults;
@@ -75,14 +83,18 @@ static const struct definition *definition_of(struct replay *replay, const struc
     if (definition) {
         return definition;
     }
-    if (!body_of(replay, arena_printf(arena, "/v1/definitions/%.*s?version=%u", SLICE_ARG(url_escape(start->saga_name, arena)), start->version), &body)) {
+    if (!body_of(replay,
+                 arena_printf(arena, "/v1/definitions/%.*s?version=%u", SLICE_ARG(url_escape(start->saga_name, arena)),
+                              start->version),
+                 &body)) {
         return NULL;
     }
     faults_init(&faults, arena);
     replay->tools = arena_slice(arena, start->tools);
     definition = definition_compile(body, start->version, &source, SLICE(""), arena, &faults);
     if (!definition) {
-        (void)fprintf(stderr, "sagactl: the definition %.*s version %u does not compile: %.*s\n", SLICE_ARG(start->saga_name), start->version,
+        (void)fprintf(stderr, "sagactl: the definition %.*s version %u does not compile: %.*s\n",
+                      SLICE_ARG(start->saga_name), start->version,
                       SLICE_ARG(faults.count ? faults.items[0].detail : SLICE("")));
         return NULL;
     }
@@ -93,7 +105,7 @@ static const struct definition *definition_of(struct replay *replay, const struc
 /* --- one saga --- */
 
 struct fetched {
-    struct slice saga;      /* as the service shows it */
+    struct slice saga; /* as the service shows it */
     struct slice *entries;
     size_t count, capacity;
 };
@@ -120,7 +132,10 @@ static int fetch_log(struct replay *replay, struct slice id, struct arena *arena
     fetched->count = 0;
     while (cursor.len > 0) {
         struct answer answer;
-        int code = client_get(replay->ctl, arena_printf(arena, "/v1/sagas/%.*s/log?limit=500&cursor=%.*s", SLICE_ARG(id), SLICE_ARG(cursor)), arena, &answer);
+        int code = client_get(
+            replay->ctl,
+            arena_printf(arena, "/v1/sagas/%.*s/log?limit=500&cursor=%.*s", SLICE_ARG(id), SLICE_ARG(cursor)), arena,
+            &answer);
 
         if (code != EXIT_OK) {
             return code;
@@ -164,11 +179,13 @@ static int fetch(struct replay *replay, struct slice id, struct arena *arena, st
 
 static bool refuse(struct slice id, size_t i, const struct err *err)
 {
-    (void)fprintf(stderr, "%.*s: entry %zu cannot be folded: %s%s%s\n", SLICE_ARG(id), i + 1, err->message, err->detail[0] ? ": " : "", err->detail);
+    (void)fprintf(stderr, "%.*s: entry %zu cannot be folded: %s%s%s\n", SLICE_ARG(id), i + 1, err->message,
+                  err->detail[0] ? ": " : "", err->detail);
     return false;
 }
 
-static bool fold(struct replay *replay, struct slice id, const struct fetched *fetched, struct arena *arena, struct buffer *out)
+static bool fold(struct replay *replay, struct slice id, const struct fetched *fetched, struct arena *arena,
+                 struct buffer *out)
 {
     struct record start, record;
     struct saga_id saga_id;
@@ -189,7 +206,8 @@ static bool fold(struct replay *replay, struct slice id, const struct fetched *f
     }
     saga_init(&saga, arena, saga_id, definition);
     for (size_t i = 0; i < fetched->count; i++) {
-        if (record_read(fetched->entries[i], definition, arena, &record, &err) != ERR_OK || !record_check(&saga, &record, &err)) {
+        if (record_read(fetched->entries[i], definition, arena, &record, &err) != ERR_OK ||
+            !record_check(&saga, &record, &err)) {
             return refuse(id, i, &err);
         }
         saga_apply(&saga, &record);
@@ -210,7 +228,8 @@ static bool differ(struct slice a, struct slice b, struct slice at, struct arena
         struct slice name, value;
 
         while (json_next_member(&walk, &name, &value)) {
-            if (differ(value, json_member(b, arena_text(arena, name)), json_pointer_join(arena, at, name), arena, where)) {
+            if (differ(value, json_member(b, arena_text(arena, name)), json_pointer_join(arena, at, name), arena,
+                       where)) {
                 return true;
             }
         }
@@ -243,7 +262,8 @@ static int replay_one(struct replay *replay, struct slice id)
         replay->checked++;
         code = EXIT_FAILED;
         if (fold(replay, id, &fetched, &arena, &folded)) {
-            struct slice mine = canon(buffer_slice(&folded), NULL, 0, &arena), theirs = canon(fetched.saga, NULL, 0, &arena);
+            struct slice mine = canon(buffer_slice(&folded), NULL, 0, &arena),
+                         theirs = canon(fetched.saga, NULL, 0, &arena);
 
             if (!differ(theirs, mine, SLICE(""), &arena, &where)) {
                 code = EXIT_OK;
@@ -252,7 +272,8 @@ static int replay_one(struct replay *replay, struct slice id)
 
                 progress_clear(replay->ctl);
                 (void)printf("%.*s differs at %.*s\n  stored  %.*s\n  folded  %.*s\n", SLICE_ARG(id), SLICE_ARG(where),
-                             SLICE_ARG(stored.ptr ? stored : SLICE("(absent)")), SLICE_ARG(made.ptr ? made : SLICE("(absent)")));
+                             SLICE_ARG(stored.ptr ? stored : SLICE("(absent)")),
+                             SLICE_ARG(made.ptr ? made : SLICE("(absent)")));
             }
         }
         replay->differing += code != EXIT_OK;
@@ -272,8 +293,11 @@ static int replay_all(struct replay *replay, const char *since)
         struct arena arena;
 
         arena_init(&arena, 65536);
-        int code = client_get(ctl, arena_printf(&arena, "/v1/sagas?limit=500%s%s%s%.*s", since ? "&since=" : "", since ? since : "",
-                                                cursor.ptr ? "&cursor=" : "", SLICE_ARG(cursor.ptr ? cursor : SLICE(""))), &arena, &answer);
+        int code =
+            client_get(ctl,
+                       arena_printf(&arena, "/v1/sagas?limit=500%s%s%s%.*s", since ? "&since=" : "", since ? since : "",
+                                    cursor.ptr ? "&cursor=" : "", SLICE_ARG(cursor.ptr ? cursor : SLICE(""))),
+                       &arena, &answer);
 
         if (code != EXIT_OK) {
             arena_fini(&arena);
@@ -307,7 +331,8 @@ int cmd_replay(struct ctl *ctl, int argc, char **argv)
 {
     bool all = false, helped = false;
     const char *since = NULL;
-    const struct option options[] = {{"--all", NULL, NULL, &all}, {"--since", &since, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {
+        {"--all", NULL, NULL, &all}, {"--since", &since, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     struct replay replay = {.ctl = ctl};
     struct arguments ids;
     int code;

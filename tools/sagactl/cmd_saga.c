@@ -11,26 +11,33 @@
 #define WAIT_AT_ONCE_MS 60000 /* of one request; longer waits are several */
 
 const char help_start[] =
-    "sagactl start SAGA [--input JSON|@FILE|-] [--id BUSINESS_ID] [--tag NAME=VALUE]... [--version N] [--wait 30s]\n\n"
-    "Starts a saga. With --id the same start again gives the saga that is there, also from another client or after a crash: use it\n"
-    "whenever a start may be repeated. With --wait it holds until the saga has ended or needs a person, and the exit code tells:\n"
-    "0 completed, 8 compensated, 9 needs a person, 1 abandoned, 7 the wait is over.\n\n"
+    "sagactl start SAGA [--input JSON|@FILE|-] [--id BUSINESS_ID] [--tag NAME=VALUE]... [--version N] [--wait 30s]\n"
+    "\n"
+    "Starts a saga. With --id the same start again gives the saga that is there, also from another\n"
+    "client or after a crash: use it whenever a start may be repeated. With --wait it holds until the\n"
+    "saga has ended or needs a person, and the exit code tells: 0 completed, 8 compensated, 9 needs a\n"
+    "person, 1 abandoned, 7 the wait is over.\n"
+    "\n"
     "  sagactl start order --input '{\"order_id\": \"o-1\", \"amount\": 1200}'\n"
     "  sagactl start order --input @order.json --id o-1 --tag customer=42 --wait 30s\n"
     "  id=$(sagactl start order --input - -o name < order.json)\n";
 
 const char help_list[] =
     "sagactl list [--status S] [--saga NAME] [--id BUSINESS_ID] [--tag NAME=VALUE] [--since T] [--until T]\n"
-    "             [--step ID] [--error CODE] [--limit N] [--cursor C]\n\n"
-    "Lists sagas, newest first. Times are RFC 3339 (2026-01-31T09:00:00Z) or an age such as 2h.\n\n"
+    "             [--step ID] [--error CODE] [--limit N] [--cursor C]\n"
+    "\n"
+    "Lists sagas, newest first. Times are RFC 3339 (2026-01-31T09:00:00Z) or an age such as 2h.\n"
+    "\n"
     "  sagactl list --status escalated\n"
     "  sagactl list --saga order --since 2h\n"
     "  sagactl list --status running -o name | xargs -n 1 sagactl show\n";
 
 const char help_abort[] =
-    "sagactl abort SAGA_ID [--note TEXT]\n\n"
-    "Cancels a saga: no further step starts, what is under way is settled, what took effect is undone in reverse. A saga whose\n"
-    "terminal step has completed cannot be aborted any more (exit 4).\n\n"
+    "sagactl abort SAGA_ID [--note TEXT]\n"
+    "\n"
+    "Cancels a saga: no further step starts, what is under way is settled, what took effect is undone\n"
+    "in reverse. A saga whose terminal step has completed cannot be aborted any more (exit 4).\n"
+    "\n"
     "  sagactl abort 019b3c52-... --note \"customer called\"\n";
 
 int64_t now_ms(void)
@@ -76,8 +83,9 @@ int saga_await(struct ctl *ctl, struct slice id, int64_t wait_ms, struct slice *
         /* An escalation does not end the server's wait: ask in short turns, so that it is seen. */
         left_ms = left_ms < 2000 ? left_ms : 2000;
         progress_show(ctl, "%.*s: %.*s", SLICE_ARG(id), SLICE_ARG(show_member(ctl, *saga, "status")));
-        code = client_call(ctl, "GET", arena_printf(&ctl->arena, "/v1/sagas/%.*s?wait=%lldms", SLICE_ARG(id), (long long)left_ms), SLICE_NONE,
-                           left_ms + 30000, &ctl->arena, &answer);
+        code = client_call(ctl, "GET",
+                           arena_printf(&ctl->arena, "/v1/sagas/%.*s?wait=%lldms", SLICE_ARG(id), (long long)left_ms),
+                           SLICE_NONE, left_ms + 30000, &ctl->arena, &answer);
         if (code != EXIT_OK) {
             progress_clear(ctl);
             return code;
@@ -103,7 +111,8 @@ static bool put_tags(struct ctl *ctl, const struct option_values *tags, struct j
             (void)usage_error(ctl, "--tag is NAME=VALUE, not \"%s\"", tags->items[i]);
             return false;
         }
-        json_write_text(w, arena_text(&ctl->arena, (struct slice){tags->items[i], (size_t)(equals - tags->items[i])}), equals + 1);
+        json_write_text(w, arena_text(&ctl->arena, (struct slice){tags->items[i], (size_t)(equals - tags->items[i])}),
+                        equals + 1);
     }
     json_object_end(w);
     return true;
@@ -149,8 +158,8 @@ static int start(struct ctl *ctl, const char *name, const struct start_options *
         buffer_fini(&body);
         return EXIT_USAGE;
     }
-    int code = client_call(ctl, "POST", arena_printf(&ctl->arena, "/v1/sagas?wait=%lldms", (long long)first_ms), buffer_slice(&body),
-                           WAIT_AT_ONCE_MS, &ctl->arena, &answer);
+    int code = client_call(ctl, "POST", arena_printf(&ctl->arena, "/v1/sagas?wait=%lldms", (long long)first_ms),
+                           buffer_slice(&body), WAIT_AT_ONCE_MS, &ctl->arena, &answer);
 
     buffer_fini(&body);
     if (code != EXIT_OK) {
@@ -175,7 +184,8 @@ static int start(struct ctl *ctl, const char *name, const struct start_options *
         struct slice status = show_member(ctl, saga, "status");
         enum colour colour = status_colour(status);
 
-        (void)printf("%.*s  %s%.*s%s\n", SLICE_ARG(id), colour_on(ctl, colour), SLICE_ARG(status), colour_off(ctl, colour));
+        (void)printf("%.*s  %s%.*s%s\n", SLICE_ARG(id), colour_on(ctl, colour), SLICE_ARG(status),
+                     colour_off(ctl, colour));
         if (o->wait && json_type(json_member(saga, "output")) != JSON_NULL && json_member(saga, "output").ptr) {
             print_json(json_member(saga, "output"));
         }
@@ -189,8 +199,9 @@ static int start(struct ctl *ctl, const char *name, const struct start_options *
 int cmd_start(struct ctl *ctl, int argc, char **argv)
 {
     struct start_options o = {0};
-    const struct option options[] = {{"--input", &o.input, NULL, NULL}, {"--id", &o.id, NULL, NULL}, {"--tag", NULL, &o.tags, NULL},
-                                     {"--version", &o.version, NULL, NULL}, {"--wait", &o.wait, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {{"--input", &o.input, NULL, NULL}, {"--id", &o.id, NULL, NULL},
+                                     {"--tag", NULL, &o.tags, NULL},    {"--version", &o.version, NULL, NULL},
+                                     {"--wait", &o.wait, NULL, NULL},   {NULL, NULL, NULL, NULL}};
     struct arguments names;
     bool helped = false;
 
@@ -233,7 +244,8 @@ static bool put_time(struct ctl *ctl, struct buffer *path, const char *name, con
     if (duration_parse(slice_of(value), &ms)) {
         ms = now_ms() - ms;
     } else if (!instant_parse(slice_of(value), &ms)) {
-        (void)usage_error(ctl, "--%s is an instant such as 2026-01-31T09:00:00Z or an age such as 2h, not \"%s\"", name, value);
+        (void)usage_error(ctl, "--%s is an instant such as 2026-01-31T09:00:00Z or an age such as 2h, not \"%s\"", name,
+                          value);
         return false;
     }
     instant_text(ms, instant);
@@ -279,11 +291,13 @@ static bool put_list(struct ctl *ctl, const struct list_options *o, struct buffe
             (void)usage_error(ctl, "--tag is NAME=VALUE, not \"%s\"", o->tag);
             return false;
         }
-        buffer_printf(path, "&tag.%.*s=%.*s", SLICE_ARG(url_escape((struct slice){o->tag, (size_t)(equals - o->tag)}, &ctl->arena)),
+        buffer_printf(path, "&tag.%.*s=%.*s",
+                      SLICE_ARG(url_escape((struct slice){o->tag, (size_t)(equals - o->tag)}, &ctl->arena)),
                       SLICE_ARG(url_escape(slice_of(equals + 1), &ctl->arena)));
     }
-    return put_query(ctl, path, "status", o->status) && put_query(ctl, path, "saga", o->saga) && put_query(ctl, path, "business_id", o->id) &&
-           put_query(ctl, path, "step", o->step) && put_query(ctl, path, "error", o->error) && put_query(ctl, path, "cursor", o->cursor) &&
+    return put_query(ctl, path, "status", o->status) && put_query(ctl, path, "saga", o->saga) &&
+           put_query(ctl, path, "business_id", o->id) && put_query(ctl, path, "step", o->step) &&
+           put_query(ctl, path, "error", o->error) && put_query(ctl, path, "cursor", o->cursor) &&
            put_time(ctl, path, "since", o->since) && put_time(ctl, path, "until", o->until);
 }
 
@@ -291,9 +305,10 @@ int cmd_list(struct ctl *ctl, int argc, char **argv)
 {
     struct list_options o = {.limit = "50"};
     const struct option options[] = {
-        {"--status", &o.status, NULL, NULL}, {"--saga", &o.saga, NULL, NULL},   {"--id", &o.id, NULL, NULL},       {"--tag", &o.tag, NULL, NULL},
-        {"--since", &o.since, NULL, NULL},   {"--until", &o.until, NULL, NULL}, {"--step", &o.step, NULL, NULL},   {"--error", &o.error, NULL, NULL},
-        {"--limit", &o.limit, NULL, NULL},   {"--cursor", &o.cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+        {"--status", &o.status, NULL, NULL}, {"--saga", &o.saga, NULL, NULL},   {"--id", &o.id, NULL, NULL},
+        {"--tag", &o.tag, NULL, NULL},       {"--since", &o.since, NULL, NULL}, {"--until", &o.until, NULL, NULL},
+        {"--step", &o.step, NULL, NULL},     {"--error", &o.error, NULL, NULL}, {"--limit", &o.limit, NULL, NULL},
+        {"--cursor", &o.cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     struct arguments names;
     struct answer answer;
     struct buffer path;
@@ -343,8 +358,10 @@ int cmd_abort(struct ctl *ctl, int argc, char **argv)
         json_write_text(&w, "note", note);
     }
     json_object_end(&w);
-    int code = client_call(ctl, "POST", arena_printf(&ctl->arena, "/v1/sagas/%.*s/abort", SLICE_ARG(url_escape(slice_of(ids.items[0]), &ctl->arena))),
-                           buffer_slice(&body), 30000, &ctl->arena, &answer);
+    int code = client_call(
+        ctl, "POST",
+        arena_printf(&ctl->arena, "/v1/sagas/%.*s/abort", SLICE_ARG(url_escape(slice_of(ids.items[0]), &ctl->arena))),
+        buffer_slice(&body), 30000, &ctl->arena, &answer);
 
     buffer_fini(&body);
     if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {

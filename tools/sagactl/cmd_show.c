@@ -6,16 +6,19 @@
 #include "tools/sagactl/saga_end.h"
 
 const char help_show[] =
-    "sagactl show SAGA_ID\n\n"
-    "Shows a saga as a timeline: its steps with status, attempts and times; what was undone; what it waits for; and when it needs a\n"
-    "person, the question, the evidence and the commands that answer it.\n\n"
+    "sagactl show SAGA_ID\n"
+    "\n"
+    "Shows a saga as a timeline: its steps with status, attempts and times; what was undone; what it\n"
+    "waits for; and when it needs a person, the question, the evidence and the commands that answer\n"
+    "it.\n"
+    "\n"
     "  sagactl show 019b3c52-...\n"
     "  sagactl show 019b3c52-... -o json\n";
 
 static const char *mark_of(struct slice status)
 {
     static const char *const marks[][2] = {
-        {"completed", "✓"}, {"compensated", "↺"}, {"compensating", "↺"}, {"failed", "✗"}, {"compensation_failed", "✗"},
+        {"completed", "✓"}, {"compensated", "↺"}, {"compensating", "↺"}, {"failed", "✗"},  {"compensation_failed", "✗"},
         {"unknown", "?"},   {"running", "▸"},     {"retrying", "▸"},     {"skipped", "–"},
     };
 
@@ -115,15 +118,18 @@ static void print_head(struct ctl *ctl, struct slice saga)
     enum colour colour = status_colour(status);
     int64_t from_ms = 0, to_ms = 0;
 
-    (void)printf("%s%.*s%s version %.*s  %s%.*s%s", colour_on(ctl, COLOUR_BOLD), SLICE_ARG(show_member(ctl, saga, "saga")), colour_off(ctl, COLOUR_BOLD),
-                 SLICE_ARG(show_member(ctl, saga, "version")), colour_on(ctl, colour), SLICE_ARG(status), colour_off(ctl, colour));
+    (void)printf("%s%.*s%s version %.*s  %s%.*s%s", colour_on(ctl, COLOUR_BOLD),
+                 SLICE_ARG(show_member(ctl, saga, "saga")), colour_off(ctl, COLOUR_BOLD),
+                 SLICE_ARG(show_member(ctl, saga, "version")), colour_on(ctl, colour), SLICE_ARG(status),
+                 colour_off(ctl, colour));
     if (member_instant(saga, "created_at", &from_ms)) {
         bool ended = member_instant(saga, "ended_at", &to_ms);
 
-        (void)printf(" %s %.*s", ended ? "after" : "for", SLICE_ARG(show_duration(ctl, (ended ? to_ms : now_ms()) - from_ms)));
+        (void)printf(" %s %.*s", ended ? "after" : "for",
+                     SLICE_ARG(show_duration(ctl, (ended ? to_ms : now_ms()) - from_ms)));
     }
-    (void)printf("\n  %.*s%s%.*s  started %.*s\n", SLICE_ARG(show_member(ctl, saga, "id")), id.len ? "  business id " : "", SLICE_ARG(id),
-                 SLICE_ARG(show_member(ctl, saga, "created_at")));
+    (void)printf("\n  %.*s%s%.*s  started %.*s\n", SLICE_ARG(show_member(ctl, saga, "id")),
+                 id.len ? "  business id " : "", SLICE_ARG(id), SLICE_ARG(show_member(ctl, saga, "created_at")));
     if (json_type(json_member(saga, "error")) != JSON_NONE && json_type(json_member(saga, "error")) != JSON_NULL) {
         (void)printf("  why: %.*s\n", SLICE_ARG(error_of(ctl, saga)));
     }
@@ -135,14 +141,16 @@ static void print_escalation(struct ctl *ctl, struct slice escalation)
     struct slice n = show_member(ctl, escalation, "n"), action, step = show_member(ctl, escalation, "step");
     struct json_walk walk = json_walk(json_member(escalation, "actions"));
 
-    (void)printf("\n%sNeeds a person%s: escalation %.*s, %.*s%s%.*s\n", colour_on(ctl, COLOUR_RED), colour_off(ctl, COLOUR_RED), SLICE_ARG(n),
-                 SLICE_ARG(show_member(ctl, escalation, "reason")), step.len ? " at step " : "", SLICE_ARG(step));
+    (void)printf("\n%sNeeds a person%s: escalation %.*s, %.*s%s%.*s\n", colour_on(ctl, COLOUR_RED),
+                 colour_off(ctl, COLOUR_RED), SLICE_ARG(n), SLICE_ARG(show_member(ctl, escalation, "reason")),
+                 step.len ? " at step " : "", SLICE_ARG(step));
     (void)printf("  evidence  %.*s\n\n", SLICE_ARG(show_member(ctl, escalation, "evidence")));
     while (json_type(json_member(escalation, "actions")) == JSON_ARRAY && json_next_element(&walk, &action)) {
         struct slice verb = show_member(ctl, action, "action");
         const char *more = slice_is(verb, "resolve") ? " --as happened|not_happened" : "";
 
-        (void)printf("  sagactl resolve %.*s %.*s%s --note \"...\"\n      %.*s\n", SLICE_ARG(n), SLICE_ARG(verb), more, SLICE_ARG(show_member(ctl, action, "does")));
+        (void)printf("  sagactl resolve %.*s %.*s%s --note \"...\"\n      %.*s\n", SLICE_ARG(n), SLICE_ARG(verb), more,
+                     SLICE_ARG(show_member(ctl, action, "does")));
     }
 }
 
@@ -153,7 +161,8 @@ static int show_escalation(struct ctl *ctl, struct slice saga)
     int code;
 
     if (json_type(escalation) == JSON_NUMBER) {
-        code = client_get(ctl, arena_printf(&ctl->arena, "/v1/escalations/%.*s", SLICE_ARG(escalation)), &ctl->arena, &answer);
+        code = client_get(ctl, arena_printf(&ctl->arena, "/v1/escalations/%.*s", SLICE_ARG(escalation)), &ctl->arena,
+                          &answer);
         if (code != EXIT_OK) {
             return code;
         }
@@ -181,7 +190,9 @@ int cmd_show(struct ctl *ctl, int argc, char **argv)
     if (ids.count != 1) {
         return usage_error(ctl, "which saga? one id");
     }
-    int code = client_get(ctl, arena_printf(&ctl->arena, "/v1/sagas/%.*s", SLICE_ARG(url_escape(slice_of(ids.items[0]), &ctl->arena))), &ctl->arena, &answer);
+    int code = client_get(
+        ctl, arena_printf(&ctl->arena, "/v1/sagas/%.*s", SLICE_ARG(url_escape(slice_of(ids.items[0]), &ctl->arena))),
+        &ctl->arena, &answer);
 
     if (code != EXIT_OK) {
         return code;

@@ -9,12 +9,16 @@
 #include "tools/sagactl/saga_end.h"
 
 const char help_token[] =
-    "sagactl token new --name NAME [--role reader|agent|operator|admin] [--namespace NAME] [--expires 90d]\n\n"
-    "Makes an access token. The token is printed once: give it to the client. The row goes into the file that sagad reads with --tokens,\n"
-    "{\"tokens\": [ROW, ...]}; it holds a digest only, and sagad reads the file again when it changes. Defaults: role reader, namespace\n"
-    "default, 90 days; --expires never makes one that does not expire.\n\n"
+    "sagactl token new --name NAME [--role reader|agent|operator|admin] [--namespace NAME] [--expires 90d]\n"
+    "\n"
+    "Makes an access token. The token is printed once: give it to the client. The row goes into the\n"
+    "file that sagad reads with --tokens, {\"tokens\": [ROW, ...]}; it holds a digest only, and sagad\n"
+    "reads the file again when it changes. Defaults: role reader, namespace default, 90 days;\n"
+    "--expires never makes one that does not expire.\n"
+    "\n"
     "  reader    sees everything of its namespace        agent   also starts and aborts sagas\n"
-    "  operator  also resolves escalations               admin   also registers definitions\n\n"
+    "  operator  also resolves escalations               admin   also registers definitions\n"
+    "\n"
     "  sagactl token new --name ci --role agent\n"
     "  sagactl token new --name ann --role operator -o json\n";
 
@@ -42,8 +46,11 @@ static void make_token(char out[72])
 int cmd_token(struct ctl *ctl, int argc, char **argv)
 {
     const char *name = NULL, *role = "reader", *namespace = "default", *expires = "90d";
-    const struct option options[] = {{"--name", &name, NULL, NULL}, {"--role", &role, NULL, NULL}, {"--namespace", &namespace, NULL, NULL},
-                                     {"--expires", &expires, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {{"--name", &name, NULL, NULL},
+                                     {"--role", &role, NULL, NULL},
+                                     {"--namespace", &namespace, NULL, NULL},
+                                     {"--expires", &expires, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL}};
     struct arguments verbs;
     struct buffer row;
     struct json_writer w;

@@ -4,11 +4,27 @@
 
 #include "tools/sagactl/command.h"
 
-#define CMD_MAP(X) \
-    X(check) X(apply) X(tools) X(definitions) X(start) X(list) X(show) X(log) X(abort) X(replay) X(escalations) X(resolve) X(operations) X(stats) \
-    X(token) X(bench)
+#define CMD_MAP(X)                                                                                                     \
+    X(check)                                                                                                           \
+    X(apply)                                                                                                           \
+    X(tools)                                                                                                           \
+    X(definitions)                                                                                                     \
+    X(start)                                                                                                           \
+    X(list)                                                                                                            \
+    X(show)                                                                                                            \
+    X(log)                                                                                                             \
+    X(abort)                                                                                                           \
+    X(replay)                                                                                                          \
+    X(escalations)                                                                                                     \
+    X(resolve)                                                                                                         \
+    X(operations)                                                                                                      \
+    X(stats)                                                                                                           \
+    X(token)                                                                                                           \
+    X(bench)
 
-#define X(name) int cmd_##name(struct ctl *ctl, int argc, char **argv); extern const char help_##name[];
+#define X(name)                                                                                                        \
+    int cmd_##name(struct ctl *ctl, int argc, char **argv);                                                            \
+    extern const char help_##name[];
 CMD_MAP(X)
 #undef X
 

@@ -13,8 +13,16 @@
 #include "io/loop.h"
 
 enum {
-    EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_FOUND = 3, EXIT_CONFLICT = 4, EXIT_NOT_PERMITTED = 5, EXIT_UNREACHABLE = 6,
-    EXIT_WAIT_OVER = 7, EXIT_COMPENSATED = 8, EXIT_NEEDS_PERSON = 9
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_NOT_FOUND = 3,
+    EXIT_CONFLICT = 4,
+    EXIT_NOT_PERMITTED = 5,
+    EXIT_UNREACHABLE = 6,
+    EXIT_WAIT_OVER = 7,
+    EXIT_COMPENSATED = 8,
+    EXIT_NEEDS_PERSON = 9
 };
 
 enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_NAME };
@@ -22,21 +30,21 @@ enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_NAME };
 #define SERVER_DEFAULT "http://127.0.0.1:8077"
 
 struct ctl {
-    struct arena arena;          /* until the program ends */
-    const char *server;          /* without a slash at its end */
-    const char *token;           /* NULL: none */
+    struct arena arena; /* until the program ends */
+    const char *server; /* without a slash at its end */
+    const char *token;  /* NULL: none */
     enum output output;
-    bool colour;                 /* stdout */
-    bool progress;               /* stderr is a terminal */
+    bool colour;   /* stdout */
+    bool progress; /* stderr is a terminal */
     const struct command *command;
-    struct loop *loop;           /* made with the first request */
+    struct loop *loop; /* made with the first request */
     struct http_client *http;
 };
 
 struct command {
     const char *name;
-    const char *summary;         /* one line; NULL: of a later version */
-    const char *help;            /* usage, what it does, options, examples */
+    const char *summary;                                /* one line; NULL: of a later version */
+    const char *help;                                   /* usage, what it does, options, examples */
     int (*run)(struct ctl *ctl, int argc, char **argv); /* argv[0] is the first argument behind the name */
 };
 
@@ -52,10 +60,10 @@ struct option_values { /* for an option that may be given several times */
 };
 
 struct option {
-    const char *name;            /* "--wait"; also "-o" */
-    const char **value;          /* takes a value */
+    const char *name;             /* "--wait"; also "-o" */
+    const char **value;           /* takes a value */
     struct option_values *values; /* takes a value, several times */
-    bool *flag;                  /* takes none */
+    bool *flag;                   /* takes none */
 };
 
 struct arguments {
@@ -67,7 +75,8 @@ struct arguments {
  * Options of the command and the global ones, anywhere among the arguments; "--" ends them. False: a sentence was
  * printed, leave with EXIT_USAGE. `--help` prints the command's help and sets `*helped`; leave with EXIT_OK.
  */
-MUST_USE bool options_read(struct ctl *ctl, int argc, char **argv, const struct option *options, struct arguments *out, bool *helped);
+MUST_USE bool options_read(struct ctl *ctl, int argc, char **argv, const struct option *options, struct arguments *out,
+                           bool *helped);
 int usage_error(const struct ctl *ctl, const char *format, ...) PRINTF_LIKE(2, 3); /* gives EXIT_USAGE */
 /* The globals in front of the command; gives the index of the command, or argc. -1: a sentence was printed. */
 int options_read_globals(struct ctl *ctl, int argc, char **argv, bool *help, bool *version);

@@ -41,7 +41,8 @@ const struct command commands[] = {
 static void print_help(void)
 {
     (void)fputs("sagactl speaks to sagad, the engine that runs sagas.\n\n"
-                "  sagactl COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands\n", stdout);
+                "  sagactl COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands\n",
+                stdout);
     for (const struct command *c = commands; c->name; c++) {
         if (c->summary) {
             (void)printf("  %-12s %s\n", c->name, c->summary);
@@ -62,7 +63,8 @@ static void print_help(void)
                 "  sagactl apply order.json\n"
                 "  sagactl start order --input '{\"order_id\": \"o-1\"}' --wait 30s\n"
                 "  sagactl show SAGA_ID\n"
-                "\n`sagactl COMMAND --help` tells more about each.\n", stdout);
+                "\n`sagactl COMMAND --help` tells more about each.\n",
+                stdout);
 }
 
 static int run(struct ctl *ctl, int argc, char **argv)

@@ -18,11 +18,16 @@ struct globals {
 static struct globals globals;
 
 static const struct option global_options[] = {
-    {"--server", &globals.server, NULL, NULL},         {"--token", &globals.token, NULL, NULL},
-    {"--token-file", &globals.token_file, NULL, NULL}, {"--output", &globals.output, NULL, NULL},
-    {"-o", &globals.output, NULL, NULL},               {"--help", NULL, NULL, &globals.help},
-    {"-h", NULL, NULL, &globals.help},                 {"--version", NULL, NULL, &globals.version},
-    {"--no-color", NULL, NULL, &globals.no_color},     {NULL, NULL, NULL, NULL},
+    {"--server", &globals.server, NULL, NULL},
+    {"--token", &globals.token, NULL, NULL},
+    {"--token-file", &globals.token_file, NULL, NULL},
+    {"--output", &globals.output, NULL, NULL},
+    {"-o", &globals.output, NULL, NULL},
+    {"--help", NULL, NULL, &globals.help},
+    {"-h", NULL, NULL, &globals.help},
+    {"--version", NULL, NULL, &globals.version},
+    {"--no-color", NULL, NULL, &globals.no_color},
+    {NULL, NULL, NULL, NULL},
 };
 
 int usage_error(const struct ctl *ctl, const char *format, ...)
@@ -110,7 +115,8 @@ int options_read_globals(struct ctl *ctl, int argc, char **argv, bool *help, boo
     return i;
 }
 
-bool options_read(struct ctl *ctl, int argc, char **argv, const struct option *options, struct arguments *out, bool *helped)
+bool options_read(struct ctl *ctl, int argc, char **argv, const struct option *options, struct arguments *out,
+                  bool *helped)
 {
     bool ended = false;
 
@@ -192,7 +198,8 @@ bool options_finish(struct ctl *ctl)
         }
         ctl->token = arena_text(&ctl->arena, slice_trim(text));
     }
-    ctl->colour = isatty(STDOUT_FILENO) && !globals.no_color && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+    ctl->colour =
+        isatty(STDOUT_FILENO) && !globals.no_color && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
     ctl->progress = isatty(STDERR_FILENO);
     return true;
 }
@@ -220,7 +227,8 @@ bool read_file(struct ctl *ctl, const char *path, struct slice *out)
         (void)fclose(file); /* only read from */
     }
     if (failed || text.overflow) {
-        (void)fprintf(stderr, "sagactl: %s cannot be read: %s\n", path, failed ? strerror(error) : "it is larger than 16 MiB");
+        (void)fprintf(stderr, "sagactl: %s cannot be read: %s\n", path,
+                      failed ? strerror(error) : "it is larger than 16 MiB");
         buffer_fini(&text);
         return false;
     }
@@ -241,7 +249,8 @@ bool read_json_argument(struct ctl *ctl, const char *option, const char *value, 
         *out = slice_of(value);
     }
     if (json_check(*out, &json_limits_default, &err) != ERR_OK) {
-        (void)fprintf(stderr, "sagactl: %s is not JSON: %s%s%s\n", option, err.message, err.detail[0] ? ": " : "", err.detail);
+        (void)fprintf(stderr, "sagactl: %s is not JSON: %s%s%s\n", option, err.message, err.detail[0] ? ": " : "",
+                      err.detail);
         return false;
     }
     *out = json_trim(*out);

@@ -10,8 +10,9 @@
 
 const char *colour_on(const struct ctl *ctl, enum colour colour)
 {
-    static const char *const codes[] = {[COLOUR_NONE] = "", [COLOUR_BOLD] = "\033[1m", [COLOUR_DIM] = "\033[2m", [COLOUR_RED] = "\033[31m",
-                                        [COLOUR_GREEN] = "\033[32m", [COLOUR_YELLOW] = "\033[33m", [COLOUR_BLUE] = "\033[34m"};
+    static const char *const codes[] = {
+        [COLOUR_NONE] = "",          [COLOUR_BOLD] = "\033[1m",    [COLOUR_DIM] = "\033[2m",  [COLOUR_RED] = "\033[31m",
+        [COLOUR_GREEN] = "\033[32m", [COLOUR_YELLOW] = "\033[33m", [COLOUR_BLUE] = "\033[34m"};
 
     return ctl->colour ? codes[colour] : "";
 }
@@ -27,10 +28,12 @@ enum colour status_colour(struct slice status)
         const char *status;
         enum colour colour;
     } colours[] = {
-        {"completed", COLOUR_GREEN},   {"compensated", COLOUR_YELLOW}, {"compensating", COLOUR_YELLOW}, {"retrying", COLOUR_YELLOW},
-        {"running", COLOUR_BLUE},      {"waiting", COLOUR_BLUE},       {"in_flight", COLOUR_BLUE},      {"failed", COLOUR_RED},
-        {"unknown", COLOUR_RED},       {"escalated", COLOUR_RED},      {"abandoned", COLOUR_RED},       {"compensation_failed", COLOUR_RED},
-        {"open", COLOUR_RED},          {"skipped", COLOUR_DIM},        {"pending", COLOUR_DIM},         {"resolved", COLOUR_DIM},
+        {"completed", COLOUR_GREEN}, {"compensated", COLOUR_YELLOW}, {"compensating", COLOUR_YELLOW},
+        {"retrying", COLOUR_YELLOW}, {"running", COLOUR_BLUE},       {"waiting", COLOUR_BLUE},
+        {"in_flight", COLOUR_BLUE},  {"failed", COLOUR_RED},         {"unknown", COLOUR_RED},
+        {"escalated", COLOUR_RED},   {"abandoned", COLOUR_RED},      {"compensation_failed", COLOUR_RED},
+        {"open", COLOUR_RED},        {"skipped", COLOUR_DIM},        {"pending", COLOUR_DIM},
+        {"resolved", COLOUR_DIM},
     };
 
     for (size_t i = 0; i < COUNT_OF(colours); i++) {
@@ -87,7 +90,8 @@ static void print_cell(const struct ctl *ctl, struct slice text, enum colour col
 
 static struct cell cell_at(const struct table *table, size_t row, size_t column) /* row 0: the titles */
 {
-    struct cell cell = row == 0 ? (struct cell){slice_of(table->titles[column]), COLOUR_DIM} : table->cells[(row - 1) * table->columns + column];
+    struct cell cell = row == 0 ? (struct cell){slice_of(table->titles[column]), COLOUR_DIM}
+                                : table->cells[(row - 1) * table->columns + column];
 
     return cell.text.ptr ? cell : (struct cell){SLICE(""), COLOUR_NONE};
 }
@@ -149,7 +153,8 @@ bool member_instant(struct slice object, const char *name, int64_t *ms)
 {
     struct slice value = json_member(object, name);
 
-    return json_type(value) == JSON_STRING && value.len > 2 && instant_parse((struct slice){value.ptr + 1, value.len - 2}, ms);
+    return json_type(value) == JSON_STRING && value.len > 2 &&
+           instant_parse((struct slice){value.ptr + 1, value.len - 2}, ms);
 }
 
 struct slice show_duration(struct ctl *ctl, int64_t ms)
@@ -174,7 +179,8 @@ struct slice show_age(struct ctl *ctl, struct slice object, const char *name)
     if (!member_instant(object, name, &ms) || clock_gettime(CLOCK_REALTIME, &now) != 0) {
         return SLICE("");
     }
-    return arena_printf(&ctl->arena, "%.*s ago", SLICE_ARG(show_duration(ctl, (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - ms)));
+    return arena_printf(&ctl->arena, "%.*s ago",
+                        SLICE_ARG(show_duration(ctl, (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - ms)));
 }
 
 /* --- whole answers --- */

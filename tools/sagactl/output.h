@@ -17,7 +17,7 @@ struct table {
     struct ctl *ctl;
     const char *const *titles; /* NULL-terminated */
     size_t columns, rows, capacity;
-    struct cell *cells;        /* rows x columns, in the arena of ctl */
+    struct cell *cells; /* rows x columns, in the arena of ctl */
 };
 
 void table_init(struct table *table, struct ctl *ctl, const char *const *titles);
@@ -25,23 +25,24 @@ void table_init(struct table *table, struct ctl *ctl, const char *const *titles)
 struct cell *table_row(struct table *table);
 void table_print(const struct table *table, int indent);
 
-const char *colour_on(const struct ctl *ctl, enum colour colour);  /* "" without colours */
+const char *colour_on(const struct ctl *ctl, enum colour colour); /* "" without colours */
 const char *colour_off(const struct ctl *ctl, enum colour colour);
 enum colour status_colour(struct slice status);
 
 /* A member as text for people: strings bare, null as "", everything else as JSON. Control characters are replaced. */
 struct slice show_member(struct ctl *ctl, struct slice object, const char *name);
 struct slice show_value(struct ctl *ctl, struct slice value);
-struct slice show_duration(struct ctl *ctl, int64_t ms);           /* "12 ms", "1.4 s", "3m 20s" */
+struct slice show_duration(struct ctl *ctl, int64_t ms); /* "12 ms", "1.4 s", "3m 20s" */
 bool member_instant(struct slice object, const char *name, int64_t *ms);
 struct slice show_age(struct ctl *ctl, struct slice object, const char *name); /* since when, for tables */
 
-void print_json(struct slice json);                                /* and a line end */
+void print_json(struct slice json); /* and a line end */
 /* -o json prints the answer, -o name the member `name` of each item; both give true: all is said. */
 bool print_items(struct ctl *ctl, struct slice answer, const char *name);
-void print_more(struct ctl *ctl, struct slice answer);             /* on stderr, when there is a next page */
+void print_more(struct ctl *ctl, struct slice answer); /* on stderr, when there is a next page */
 
-void progress_show(const struct ctl *ctl, const char *format, ...) PRINTF_LIKE(2, 3); /* one line that is written over */
+void progress_show(const struct ctl *ctl, const char *format, ...)
+    PRINTF_LIKE(2, 3); /* one line that is written over */
 void progress_clear(const struct ctl *ctl);
 
 #endif
