@@ -85,8 +85,9 @@ static bool makes_key_known(const struct record *record)
     case RECORD_STEP_PENDING:
     case RECORD_STEP_INTENT:
     case RECORD_COMPENSATION_INTENT:
-        return record->args.ptr != NULL; /* the first record of an operation carries its arguments */
     case RECORD_STEP_REOPENED:
+    case RECORD_COMPENSATION_REOPENED:
+        return record->args.ptr != NULL; /* the first record of an operation carries its arguments; so does a retry with changed ones, under a new key */
     case RECORD_SAGA_STARTED:
     case RECORD_STEP_RETRYING:
     case RECORD_STEP_RUNNING:
@@ -104,7 +105,6 @@ static bool makes_key_known(const struct record *record)
     case RECORD_COMPENSATION_PROBED:
     case RECORD_COMPENSATION_COMPLETED:
     case RECORD_COMPENSATION_FAILED:
-    case RECORD_COMPENSATION_REOPENED:
     case RECORD_ESCALATION_OPENED:
     case RECORD_ESCALATION_RESOLVED:
     case RECORD_SAGA_COMPLETED:
