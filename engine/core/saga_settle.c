@@ -159,7 +159,7 @@ static struct next after_probe(const struct terms *terms, const struct operation
         if (terms->one_probe || now_ms >= terms->probe_limit_ms) {
             return (struct next){.kind = NEXT_UNKNOWN, .maybe = true};
         }
-        due_ms = retry_due_ms(&probe_policy, op->probes - op->other_probes + 1, now_ms, outcome->retry_after_ms, &op->key);
+        due_ms = retry_due_ms(&probe_policy, op->probes - op->other_probes + 1 + op->accepted, now_ms, outcome->retry_after_ms, &op->key);
         return (struct next){.kind = NEXT_PROBE_AGAIN, .due_ms = due_ms < terms->probe_limit_ms ? due_ms : terms->probe_limit_ms};
     case OUTCOME_KIND_COUNT:
         break;

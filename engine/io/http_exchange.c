@@ -16,6 +16,7 @@
 #define BODY_KEPT_BYTES (64 * 1024) /* larger buffers are given back after their request */
 #define ARENA_BLOCK_BYTES 4096
 #define SPARE_MAX 256
+#define DISCARD_FACTOR 16 /* so many times the largest body is read only to be thrown away */
 
 /* --- parking --- */
 
@@ -199,13 +200,10 @@ static struct pairs exchange_pairs(struct exchange *x, enum MHD_ValueKind kind, 
     return pairs;
 }
 
-static const char *exchange_read_head(struct exchange *x, const char *method, const char *path, const char *version,
-                                      bool *too_large)
+static const char *exchange_read_head(struct exchange *x, const char *method, const char *path, const char *version)
 {
     struct pairs headers = exchange_pairs(x, MHD_HEADER_KIND, HTTP_HEADERS_MAX),
                  query = exchange_pairs(x, MHD_GET_ARGUMENT_KIND, HTTP_QUERY_MAX);
-    int64_t content_length = -1;
-    const char *fault;
 
     x->public.method = slice_of(method);
     x->public.path = slice_of(path);
@@ -222,9 +220,7 @@ static const char *exchange_read_head(struct exchange *x, const char *method, co
     if (headers.too_many || query.too_many) {
         return "more than 64 header fields or 32 query parameters";
     }
-    fault = http_guard_headers(x->public.method, slice_of(version), headers.items, headers.count, &content_length);
-    *too_large = content_length > (int64_t)x->server->options.body_bytes_max;
-    return fault;
+    return http_guard_headers(x->public.method, slice_of(version), headers.items, headers.count, &x->content_length);
 }
 
 static enum MHD_Result exchange_queue(struct exchange *x)
@@ -236,39 +232,72 @@ static enum MHD_Result exchange_queue(struct exchange *x)
     return result;
 }
 
+static int64_t discard_bytes_max(const struct http_server *server)
+{
+    return (int64_t)server->options.body_bytes_max * DISCARD_FACTOR;
+}
+
 static void exchange_refuse(struct exchange *x, enum err_code code, const char *detail)
 {
-    x->closes = true;
+    x->closes |= code == ERR_MALFORMED;
     x->in_handler = true;
     x->server->options.on_refused(&x->public, code, detail, x->server->options.context);
     x->in_handler = false;
     CHECK(x->state == EXCHANGE_ANSWERED);
 }
 
+/*
+ * An answer before the end of the body would close the connection on a client that still sends, and the reset could
+ * overtake the answer. So a body of bearable size is read and thrown away first, unless the client waits to be asked
+ * for it.
+ */
+static bool exchange_has_bearable_body(const struct exchange *x)
+{
+    bool chunked = http_exchange_header(&x->public, "transfer-encoding").ptr != NULL;
+
+    return (chunked || x->content_length > 0) && x->content_length <= discard_bytes_max(x->server) &&
+           !http_exchange_header(&x->public, "expect").ptr;
+}
+
 static enum MHD_Result exchange_begin(struct exchange *x, const char *method, const char *path, const char *version)
 {
-    bool too_large = false;
-    const char *fault = exchange_read_head(x, method, path, version, &too_large);
+    const char *fault = exchange_read_head(x, method, path, version);
 
     x->state = EXCHANGE_READING;
     http_connection_move(x->server, x->connection, PHASE_BODY);
     if (fault) {
         exchange_refuse(x, ERR_MALFORMED, fault);
-    } else if (too_large) {
+        return exchange_queue(x); /* how long its body is nobody knows for sure */
+    }
+    if (x->content_length > (int64_t)x->server->options.body_bytes_max) {
+        x->closes = !exchange_has_bearable_body(x);
         exchange_refuse(x, ERR_TOO_LARGE, "the body is larger than this server accepts");
     } else if (x->server->options.on_headers) {
         x->in_handler = true;
         x->server->options.on_headers(&x->public, x->server->options.context);
         x->in_handler = false;
     }
-    return x->state == EXCHANGE_ANSWERED ? exchange_queue(x) : MHD_YES;
+    if (x->state != EXCHANGE_ANSWERED) {
+        return MHD_YES;
+    }
+    if (exchange_has_bearable_body(x)) {
+        x->state = EXCHANGE_READING; /* with its answer at hand */
+        return MHD_YES;
+    }
+    return exchange_queue(x);
 }
 
 static enum MHD_Result exchange_read_body(struct exchange *x, const char *bytes, size_t *len)
 {
-    if (x->body.len + *len > x->server->options.body_bytes_max) {
-        x->too_large = true; /* no answer can be given before the end of the body: the rest is thrown away */
-    } else if (!x->too_large) {
+    bool is_answered = x->response != NULL;
+
+    if (is_answered || x->too_large || x->body.len + *len > x->server->options.body_bytes_max) {
+        x->too_large = !is_answered; /* no answer can be given before the end of the body */
+        x->discarded += (int64_t)*len;
+        if (x->discarded > discard_bytes_max(x->server)) {
+            return MHD_NO; /* closes */
+        }
+    } else {
         buffer_put(&x->body, bytes, *len);
     }
     *len = 0;
@@ -278,6 +307,10 @@ static enum MHD_Result exchange_read_body(struct exchange *x, const char *bytes,
 static enum MHD_Result exchange_dispatch(struct exchange *x)
 {
     http_connection_move(x->server, x->connection, PHASE_BUSY);
+    if (x->response) {
+        x->state = EXCHANGE_ANSWERED;
+        return exchange_queue(x);
+    }
     if (x->too_large) {
         exchange_refuse(x, ERR_TOO_LARGE, "the body is larger than this server accepts");
         return exchange_queue(x);

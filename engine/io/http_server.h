@@ -29,12 +29,11 @@ struct http_server_options {
     int64_t idle_ms, header_ms,
         body_ms; /* total times for the next request to begin, its head, its body; defaults 60 s, 10 s, 30 s */
 
-    /* The head was read. May answer at once (the body is then not read); an exchange not answered goes on. May be NULL.
-     */
+    /* The head was read. May answer at once (its body is then thrown away), else it goes on. May be NULL. */
     void (*on_headers)(struct http_exchange *exchange, void *context);
     /* The whole request was read. */
     void (*on_request)(struct http_exchange *exchange, void *context);
-    /* The server refuses this request: ERR_MALFORMED or ERR_TOO_LARGE. Must answer at once; the connection closes. */
+    /* The server refuses this request: ERR_MALFORMED (the connection closes) or ERR_TOO_LARGE. Must answer at once. */
     void (*on_refused)(struct http_exchange *exchange, enum err_code code, const char *detail, void *context);
     void *context;
 };

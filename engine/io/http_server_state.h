@@ -45,8 +45,10 @@ struct exchange {
     struct buffer body;
     enum state state;
     const char *target_fault;
-    bool in_handler; /* on_headers, on_request or on_refused is being called */
-    bool counted;    /* in server->active */
+    int64_t content_length; /* -1: not given */
+    int64_t discarded;      /* bytes of a body that nobody wants */
+    bool in_handler;        /* on_headers, on_request or on_refused is being called */
+    bool counted;           /* in server->active */
     bool too_large, gone, closes;
     bool parked;
     struct list_link link; /* in server->parked, or in server->spare */

@@ -15,7 +15,7 @@ struct walk {
     void *context;           /* in: the caller's */
     /* False: no further; this saga counts as not visited. `row` is NULL in a walk over one saga. */
     bool (*visit)(struct walk *walk, const struct saga_row *row, const struct saga *saga);
-    void (*done)(struct walk *walk, bool more); /* ends the work. more: there may be sagas that were not visited */
+    void (*done)(struct walk *walk, bool more); /* ends the work; more: there may be sagas not visited */
     struct saga_id last;     /* out: the last one that is over with; nil: none yet */
 
     /* the walk's own */

@@ -62,8 +62,11 @@ static const struct {
     {"a NUL in the target", "GET /livez%00x HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
     {"a % that encodes nothing", "GET /livez%zz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
     {"an odd method", "G@T /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
-    {"too much body by its length", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000000\r\n\r\n",
-     413, true},
+    {"far too much body by its length",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n", 413, true},
+    {"too much body that waits to be asked for",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2000000\r\n\r\n", 413,
+     true},
     {"a head of 32 KiB", "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " BIG_8K BIG_8K BIG_8K BIG_8K "\r\n\r\n", 431,
      true},
 };
@@ -123,6 +126,25 @@ static void too_much_body_in_chunks_is_refused(void **state)
     raw_read(fd, 5000, &answer);
     assert_int_equal(answer.status, 413);
     (void)close(fd);
+}
+
+/* The answer must not be overtaken by a reset: a client that is still sending reads it afterwards. */
+static void an_early_answer_waits_for_the_body(void **state)
+{
+    static struct raw_answer answer;
+    static char body[1200000];
+
+    (void)state;
+    memset(body, ' ', sizeof(body) - 1);
+    raw_ask(host.port, "POST", "/v1/sagas", "", body, &answer);
+    assert_int_equal(answer.status, 413);
+    assert_false(answer.closed);
+    raw_ask(host.port, "POST", "/v1/nothing", "", body, &answer);
+    assert_int_equal(answer.status, 413);
+    body[1000000] = '\0';
+    raw_ask(host.port, "POST", "/v1/nothing", "", body, &answer);
+    assert_int_equal(answer.status, 404);
+    assert_false(answer.closed);
 }
 
 static void pipelined_requests_are_answered_in_order(void **state)
@@ -188,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ambiguous_requests_are_refused),
         cmocka_unit_test(too_much_body_in_chunks_is_refused),
+        cmocka_unit_test(an_early_answer_waits_for_the_body),
         cmocka_unit_test(pipelined_requests_are_answered_in_order),
         cmocka_unit_test(a_head_that_drips_is_cut_off),
         cmocka_unit_test(a_body_that_drips_is_cut_off),

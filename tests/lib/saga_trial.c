@@ -92,6 +92,13 @@ static void open_on(struct trial *trial, const struct definition *definition, ui
     saga_init(&trial->saga, &trial->saga_arena, trial_id(number), definition);
 }
 
+void trial_open_text(struct trial *trial, struct slice document)
+{
+    *trial = (struct trial){0};
+    arena_init(&trial->arena, 16384);
+    open_on(trial, trial_compile(&trial->arena, arena_slice(&trial->arena, document)), 0);
+}
+
 void trial_open(struct trial *trial, const char *document)
 {
     *trial = (struct trial){0};

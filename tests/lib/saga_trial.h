@@ -29,6 +29,7 @@ struct slice trial_json(struct arena *arena, const char *text);
 const struct definition *trial_compile(struct arena *arena, struct slice document);
 
 void trial_open(struct trial *trial, const char *document); /* with ' for " */
+void trial_open_text(struct trial *trial, struct slice document);   /* plain JSON */
 void trial_open_compiled(struct trial *trial, const struct definition *definition, uint32_t number); /* which gives the saga its id */
 void trial_close(struct trial *trial);
 

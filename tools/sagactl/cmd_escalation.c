@@ -16,12 +16,14 @@ const char help_escalations[] =
     "  sagactl escalations 7\n";
 
 const char help_resolve[] =
-    "sagactl resolve N ACTION --note TEXT [--as happened|not_happened] [--result JSON] [--args JSON] [--accept-double]\n"
+    "sagactl resolve N ACTION --note TEXT [--as happened|not_happened] [--result JSON] [--args JSON] "
+    "[--accept-double]\n"
     "\n"
     "Answers escalation N. You say what happened to one effect; the engine decides what follows for\n"
     "the saga. The first answer holds.\n"
     "\n"
-    "  retry        one more round of attempts under the same key; --args changes the arguments where it certainly had no effect;\n"
+    "  retry        one more round of attempts under the same key; --args changes the arguments where it certainly had "
+    "no effect;\n"
     "               a tool of class once with an unknown outcome also needs --accept-double\n"
     "  probe        ask the receiver again now\n"
     "  resolve      --as happened (with its --result) or --as not_happened\n"
@@ -51,7 +53,7 @@ static void print_one(struct ctl *ctl, struct slice e)
             (void)printf("  %-12s %.*s\n", members[i], SLICE_ARG(text));
         }
     }
-    (void)printf("  %-12s %.*s\n", "evidence", SLICE_ARG(show_member(ctl, e, "evidence")));
+    print_facts(ctl, json_member(e, "evidence"), 4);
     while (json_type(json_member(e, "actions")) == JSON_ARRAY && json_next_element(&walk, &action)) {
         (void)printf("    %s%-11.*s%s %.*s\n", colour_on(ctl, COLOUR_BLUE),
                      SLICE_ARG(show_member(ctl, action, "action")), colour_off(ctl, COLOUR_BLUE),
@@ -161,9 +163,10 @@ static int resolve(struct ctl *ctl, const struct arguments *names, const struct 
     if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
         print_json(answer.body);
     } else if (code == EXIT_OK) {
-        (void)printf("escalation %s %.*s; saga %.*s goes on\n", names->items[0],
-                     SLICE_ARG(show_member(ctl, answer.body, "status")),
-                     SLICE_ARG(show_member(ctl, answer.body, "saga")));
+        (void)printf("escalation %s %.*s by %s\n", names->items[0], SLICE_ARG(show_member(ctl, answer.body, "status")),
+                     names->items[1]);
+        (void)fprintf(stderr, "What became of the saga: sagactl show %.*s\n",
+                      SLICE_ARG(show_member(ctl, answer.body, "saga")));
     }
     return code;
 }

@@ -62,22 +62,23 @@ static void print_entry(struct log_print *print, struct slice entry)
         : slice_is(type, "step.completed") || slice_is(type, "saga.completed")       ? COLOUR_GREEN
                                                                                      : COLOUR_NONE;
 
-    (void)printf("%4.*s  %s+%-9.*s%s %s%-24.*s%s %-16.*s", SLICE_ARG(show_member(ctl, entry, "seq")),
-                 colour_on(ctl, COLOUR_DIM), SLICE_ARG(show_duration(ctl, at_ms - print->begin_ms)),
-                 colour_off(ctl, COLOUR_DIM), colour_on(ctl, colour), SLICE_ARG(type), colour_off(ctl, colour),
-                 SLICE_ARG(step));
-    if (attempt.len > 0) {
-        (void)printf(" #%.*s", SLICE_ARG(attempt));
+    struct slice data = show_member(ctl, entry, "data");
+    bool has_data = data.len > 2, cut = data.len > 160, bare = !has_data && actor.len == 0;
+
+    (void)printf("%4.*s  %s+%-9.*s%s %s%-*.*s%s", SLICE_ARG(show_member(ctl, entry, "seq")), colour_on(ctl, COLOUR_DIM),
+                 SLICE_ARG(show_duration(ctl, at_ms - print->begin_ms)), colour_off(ctl, COLOUR_DIM),
+                 colour_on(ctl, colour), bare && step.len == 0 ? 0 : 24, SLICE_ARG(type), colour_off(ctl, colour));
+    if (!bare || step.len > 0) {
+        struct slice number = attempt.len > 0 ? arena_printf(&ctl->arena, "#%.*s", SLICE_ARG(attempt)) : SLICE("");
+
+        (void)printf(" %-*.*s", bare && number.len == 0 ? 0 : 16, SLICE_ARG(step));
+        (void)printf(" %-*.*s", bare ? 0 : 4, SLICE_ARG(number));
     }
     if (actor.len > 0) {
         (void)printf(" by %.*s", SLICE_ARG(actor));
     }
-    struct slice data = show_member(ctl, entry, "data");
-
-    if (data.len > 2) {
-        bool cut = data.len > 160;
-
-        (void)printf("  %s%.*s%s%s", colour_on(ctl, COLOUR_DIM), cut ? 160 : (int)data.len, data.ptr, cut ? "…" : "",
+    if (has_data) {
+        (void)printf(" %s%.*s%s%s", colour_on(ctl, COLOUR_DIM), cut ? 160 : (int)data.len, data.ptr, cut ? "…" : "",
                      colour_off(ctl, COLOUR_DIM));
     }
     (void)putchar('\n');

@@ -15,24 +15,13 @@ const char help_operations[] =
     "  sagactl operations --state unknown\n"
     "  sagactl operations 7c0f1a44-....\n";
 
-const char help_stats[] =
-    "sagactl stats\n"
-    "\n"
-    "Counts sagas by status (ended ones of the last 24 hours) and shows the engines with their\n"
-    "shards.\n"
-    "\n"
-    "  sagactl stats\n"
-    "  sagactl stats -o json | jq .sagas.escalated\n";
-
-static void print_members(struct ctl *ctl, struct slice object)
-{
-    struct json_walk walk = json_walk(object);
-    struct slice name, value;
-
-    while (json_next_member(&walk, &name, &value)) {
-        (void)printf("  %-16.*s %.*s\n", SLICE_ARG(name), SLICE_ARG(show_value(ctl, value)));
-    }
-}
+const char help_stats[] = "sagactl stats\n"
+                          "\n"
+                          "Counts sagas by status (ended ones of the last 24 hours) and shows the engines with their\n"
+                          "shards.\n"
+                          "\n"
+                          "  sagactl stats\n"
+                          "  sagactl stats -o json | jq .sagas.escalated\n";
 
 static void print_operations(struct ctl *ctl, struct slice answer)
 {
@@ -95,7 +84,7 @@ int cmd_operations(struct ctl *ctl, int argc, char **argv)
         return code;
     }
     if (keys.count == 1 && ctl->output != OUTPUT_JSON) {
-        print_members(ctl, answer.body);
+        print_facts(ctl, answer.body, 2);
     } else if (keys.count == 1) {
         print_json(answer.body);
     } else if (!print_items(ctl, answer.body, "key")) {
@@ -103,6 +92,23 @@ int cmd_operations(struct ctl *ctl, int argc, char **argv)
         print_more(ctl, answer.body);
     }
     return EXIT_OK;
+}
+
+/* An engine or a tool on one line; of an array (its shards) the count is enough. */
+static void print_element(struct ctl *ctl, struct slice element)
+{
+    struct json_walk walk = json_walk(element);
+    struct slice name, value;
+
+    (void)putchar(' ');
+    while (json_type(element) == JSON_OBJECT && json_next_member(&walk, &name, &value)) {
+        if (json_type(value) == JSON_ARRAY) {
+            (void)printf(" %zu %.*s ", json_count(value), SLICE_ARG(name));
+        } else {
+            (void)printf(" %.*s %.*s ", SLICE_ARG(name), SLICE_ARG(show_value(ctl, value)));
+        }
+    }
+    (void)putchar('\n');
 }
 
 int cmd_stats(struct ctl *ctl, int argc, char **argv)
@@ -133,13 +139,13 @@ int cmd_stats(struct ctl *ctl, int argc, char **argv)
         (void)printf("%s%.*s%s", colour_on(ctl, COLOUR_BOLD), SLICE_ARG(name), colour_off(ctl, COLOUR_BOLD));
         if (json_type(value) == JSON_OBJECT) {
             (void)putchar('\n');
-            print_members(ctl, value);
+            print_facts(ctl, value, 2);
         } else if (json_type(value) == JSON_ARRAY) {
             struct json_walk elements = json_walk(value);
 
             (void)putchar('\n');
             while (json_next_element(&elements, &element)) {
-                (void)printf("  %.*s\n", SLICE_ARG(show_value(ctl, element)));
+                print_element(ctl, element);
             }
         } else {
             (void)printf("  %.*s\n", SLICE_ARG(show_value(ctl, value)));

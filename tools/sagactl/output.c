@@ -185,6 +185,20 @@ struct slice show_age(struct ctl *ctl, struct slice object, const char *name)
 
 /* --- whole answers --- */
 
+void print_facts(struct ctl *ctl, struct slice object, int indent)
+{
+    struct json_walk walk = json_walk(object);
+    struct slice name, value;
+
+    while (json_type(object) == JSON_OBJECT && json_next_member(&walk, &name, &value)) {
+        struct slice text = show_value(ctl, value);
+
+        if (text.len > 0) {
+            (void)printf("%*s%-16.*s %.*s\n", indent, "", SLICE_ARG(name), SLICE_ARG(text));
+        }
+    }
+}
+
 void print_json(struct slice json)
 {
     (void)fwrite(json.ptr, 1, json.len, stdout);

@@ -36,6 +36,7 @@ struct slice show_duration(struct ctl *ctl, int64_t ms); /* "12 ms", "1.4 s", "3
 bool member_instant(struct slice object, const char *name, int64_t *ms);
 struct slice show_age(struct ctl *ctl, struct slice object, const char *name); /* since when, for tables */
 
+void print_facts(struct ctl *ctl, struct slice object, int indent); /* a member a line; empty ones are left out */
 void print_json(struct slice json); /* and a line end */
 /* -o json prints the answer, -o name the member `name` of each item; both give true: all is said. */
 bool print_items(struct ctl *ctl, struct slice answer, const char *name);

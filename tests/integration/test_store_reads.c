@@ -1,0 +1,487 @@
+/* What was written comes back: sagas and their logs, lists with each filter, unfinished ones of a shard, inbox, definitions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/store_state.h"
+#include "tests/integration/store_host.h"
+
+enum { SAGAS = 40 };
+
+static struct host host;
+static struct store *store;
+static struct arena arena;
+static struct saga_id ids[SAGAS];
+static bool done;
+
+static void on_done(struct store_read *read)
+{
+    (void)read;
+    done = true;
+}
+
+static bool is_done(void *context)
+{
+    (void)context;
+    return done;
+}
+
+/* Sends it with `call`, waits, gives the code. */
+#define ASK(call, request)                                                                                             \
+    (done = false, (request)->read.arena = &arena, (request)->read.done = on_done, call(store, request),               \
+     assert_false(done), host_run_until(&host, is_done, NULL), (request)->read.code)
+
+/* Forty sagas, i-th in shard i; every fourth is completed, every tenth of another namespace; one has a business id. */
+static void write_sagas(void)
+{
+    for (int i = 0; i < SAGAS; i++) {
+        struct turn turn = {0};
+
+        ids[i] = host_saga((uint32_t)i);
+        turn_start(&turn, ids[i], 0, i == 5 ? "order-5" : NULL);
+        if (i % 10 == 9) {
+            turn.start.namespace = turn.append.namespace = SLICE("other");
+        }
+        if (i % 2 == 1) {
+            turn.start.saga_name = SLICE("trip");
+        }
+        if (i == 3) {
+            turn.start.tags = SLICE("{\"shop\": \"south\", \"n\": \"3\"}");
+        }
+        memset(turn.keys[0].uuid.bytes, i + 1, sizeof(turn.keys[0].uuid.bytes));
+        turn.append.new_keys = turn.keys;
+        turn.append.new_key_count = 1;
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+        turn_next(&turn, ids[i], 0, 2, "step.intent");
+        turn.append.record_count = 3;
+        host_append(&host, store, &turn);
+        if (i % 4 == 0) {
+            turn_next(&turn, ids[i], 0, 5, "saga.completed");
+            turn.append.status_changed = turn.append.ended = true;
+            turn.append.status = SAGA_COMPLETED;
+            host_append(&host, store, &turn);
+        }
+        assert_int_equal(turn.append.code, ERR_OK);
+    }
+}
+
+static void a_saga_comes_back_with_its_log(void **state)
+{
+    struct read_saga read = {.id = ids[4], .namespace = SLICE("default")};
+
+    (void)state;
+    assert_int_equal(ASK(store_read_saga, &read), ERR_OK);
+    assert_true(uuid_equal(&read.row.id.uuid, &ids[4].uuid));
+    assert_int_equal(read.row.status, SAGA_COMPLETED);
+    assert_true(slice_is(read.row.saga_name, "order"));
+    assert_true(read.row.ended_ms >= read.row.created_ms && read.row.created_ms > 0);
+    assert_null(read.row.business_id.ptr);
+    assert_int_equal(read.turn_count, 3);
+    assert_int_equal(read.turns[1].first_seq, 2);
+    assert_true(slice_is(read.turns[2].payload, "[{\"type\": \"saga.completed\"}]"));
+
+    read = (struct read_saga){.id = ids[4], .namespace = SLICE("default"), .after_seq = 3, .turns_max = 1};
+    assert_int_equal(ASK(store_read_saga, &read), ERR_OK);
+    assert_int_equal(read.turn_count, 1);
+    assert_int_equal(read.turns[0].first_seq, 2); /* it holds record 4 */
+    read = (struct read_saga){.id = ids[4], .namespace = SLICE("default"), .after_seq = 4};
+    assert_int_equal(ASK(store_read_saga, &read), ERR_OK);
+    assert_int_equal(read.turn_count, 1);
+    assert_int_equal(read.turns[0].first_seq, 5);
+}
+
+static void another_namespace_does_not_see_it(void **state)
+{
+    struct read_saga read = {.id = ids[4], .namespace = SLICE("other")};
+    struct read_saga none = {.id = host_saga(4), .namespace = SLICE("default")};
+    struct read_saga foreign = {.namespace = SLICE("default")};
+
+    (void)state;
+    assert_int_equal(ASK(store_read_saga, &read), ERR_NOT_FOUND);
+    assert_int_equal(ASK(store_read_saga, &none), ERR_NOT_FOUND);
+    memset(foreign.id.uuid.bytes, 0xff, 16); /* its shard would be 65535 */
+    assert_int_equal(ASK(store_read_saga, &foreign), ERR_NOT_FOUND);
+}
+
+static void a_saga_is_found_by_business_id_and_by_the_key_of_an_operation(void **state)
+{
+    struct find_saga find = {.business_digest = turn_business_digest("order-5"), .shard = 5};
+    struct find_saga none = {.business_digest = turn_business_digest("order-6"), .shard = 5};
+    struct find_operation operation = {.namespace = SLICE("default")};
+    struct digest input = digest_sha256(SLICE("input"));
+
+    (void)state;
+    assert_int_equal(ASK(store_find_saga, &find), ERR_OK);
+    assert_true(uuid_equal(&find.id.uuid, &ids[5].uuid));
+    assert_true(digest_equal(&find.input_digest, &input));
+    assert_int_equal(ASK(store_find_saga, &none), ERR_NOT_FOUND);
+
+    memset(operation.key.uuid.bytes, 12, 16);
+    assert_int_equal(ASK(store_find_operation, &operation), ERR_OK);
+    assert_true(uuid_equal(&operation.id.uuid, &ids[11].uuid));
+    operation.namespace = SLICE("other");
+    assert_int_equal(ASK(store_find_operation, &operation), ERR_NOT_FOUND);
+    memset(operation.key.uuid.bytes, 99, 16);
+    operation.namespace = SLICE("default");
+    assert_int_equal(ASK(store_find_operation, &operation), ERR_NOT_FOUND);
+}
+
+static void a_list_is_newest_first_and_goes_on_where_it_ended(void **state)
+{
+    struct uuid before = {{0}};
+    size_t count = 0;
+
+    (void)state;
+    for (int page = 0; page < 10; page++) {
+        struct list_sagas list = {.namespace = SLICE("default"), .limit = 7, .before = before};
+
+        assert_int_equal(ASK(store_list_sagas, &list), ERR_OK);
+        for (size_t i = 0; i < list.count; i++) {
+            assert_true(count == 0 || uuid_compare(&list.rows[i].id.uuid, &before) < 0);
+            before = list.rows[i].id.uuid;
+            count++;
+        }
+        if (list.count < 7) {
+            break;
+        }
+    }
+    assert_int_equal(count, 36);
+}
+
+static void each_filter_of_a_list_holds(void **state)
+{
+    const struct {
+        const char *name;
+        struct list_sagas list;
+        size_t count;
+    } cases[] = {
+        {"all", {.namespace = SLICE("default")}, 36},
+        {"another namespace", {.namespace = SLICE("other")}, 4},
+        {"no such namespace", {.namespace = SLICE("third")}, 0},
+        {"completed", {.namespace = SLICE("default"), .has_status = true, .status = SAGA_COMPLETED}, 10},
+        {"running", {.namespace = SLICE("default"), .has_status = true, .status = SAGA_RUNNING}, 26},
+        {"escalated", {.namespace = SLICE("default"), .has_status = true, .status = SAGA_ESCALATED}, 0},
+        {"by name", {.namespace = SLICE("default"), .saga_name = SLICE("trip")}, 16},
+        {"by name and status", {.namespace = SLICE("default"), .saga_name = SLICE("order"), .has_status = true, .status = SAGA_COMPLETED}, 10},
+        {"by business id", {.namespace = SLICE("default"), .business_id = SLICE("order-5")}, 1},
+        {"by tag", {.namespace = SLICE("default"), .tag_name = SLICE("shop"), .tag_value = SLICE("south")}, 1},
+        {"by another value of the tag", {.namespace = SLICE("default"), .tag_name = SLICE("shop"), .tag_value = SLICE("east")}, 0},
+        {"since long ago", {.namespace = SLICE("default"), .since_ms = INT64_C(1600000000000)}, 36},
+        {"since the far future", {.namespace = SLICE("default"), .since_ms = INT64_C(4000000000000)}, 0},
+        {"until long ago", {.namespace = SLICE("default"), .until_ms = INT64_C(1600000000000)}, 0},
+        {"until the far future", {.namespace = SLICE("default"), .until_ms = INT64_C(4000000000000)}, 36},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct list_sagas list = cases[i].list;
+
+        list.limit = 500;
+        assert_int_equal(ASK(store_list_sagas, &list), ERR_OK);
+        if (list.count != cases[i].count) {
+            fail_msg("%s: %zu rows instead of %zu", cases[i].name, list.count, cases[i].count);
+        }
+    }
+}
+
+static void sagas_are_counted_by_status(void **state)
+{
+    struct count_sagas count = {.namespace = SLICE("default")};
+
+    (void)state;
+    assert_int_equal(ASK(store_count_sagas, &count), ERR_OK);
+    assert_int_equal(count.counts[SAGA_COMPLETED], 10);
+    assert_int_equal(count.counts[SAGA_RUNNING], 26);
+    assert_int_equal(count.counts[SAGA_ESCALATED], 0);
+}
+
+/* --- loading --- */
+
+struct loaded {
+    struct shard_load load;
+    int sagas, turns;
+    bool done;
+};
+
+static void on_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count)
+{
+    struct loaded *loaded = container_of(load, struct loaded, load);
+
+    assert_int_equal(saga_id_shard(id), load->shard);
+    assert_true(slice_is(namespace, "default"));
+    assert_int_equal(turns[0].first_seq, 1);
+    loaded->sagas++;
+    loaded->turns += (int)count;
+}
+
+static void on_loaded(struct shard_load *load)
+{
+    container_of(load, struct loaded, load)->done = true;
+}
+
+static bool is_loaded(void *context)
+{
+    return ((struct loaded *)context)->done;
+}
+
+static void a_shard_is_loaded_with_its_unfinished_sagas_and_no_others(void **state)
+{
+    struct loaded loaded = {.load = {.shard = 50, .on_saga = on_saga, .done = on_loaded}};
+    struct turn *turns = calloc(500, sizeof(*turns));
+    int finished = 0;
+
+    (void)state;
+    for (int i = 0; i < 500; i++) {
+        turns[i].done_count = &finished;
+        turn_start(&turns[i], host_saga(50), 0, NULL);
+        if (i % 5 == 0) {
+            turns[i].append.ended = true;
+            turns[i].append.status = SAGA_COMPLETED;
+        }
+        turn_submit(store, &turns[i]);
+    }
+    for (int i = 0; i < 500; i++) {
+        host_run_until(&host, turn_is_done, &turns[i]);
+        assert_int_equal(turns[i].append.code, ERR_OK);
+    }
+    host_sql(&host, "insert into sagad.log (shard, saga, seq, records, at, epoch, payload)"
+                    " select shard, id, 2, 1, now(), 0, '[{}]' from sagad.saga where shard = 50");
+    host_sql(&host, "insert into sagad.escalation (shard, number, saga, namespace, opened_at, reason, body)"
+                    " select 50, 64 * n + 50, gen_random_uuid(), 'default', now(), 'unknown', '{}' from generate_series(1, 9) n");
+    store_load_shard(store, &loaded.load);
+    assert_false(loaded.done);
+    host_run_until(&host, is_loaded, &loaded);
+    assert_int_equal(loaded.load.code, ERR_OK);
+    assert_int_equal(loaded.sagas, 400);
+    assert_int_equal(loaded.turns, 800);
+    assert_int_equal(loaded.load.escalation_number_max, 64 * 9 + 50);
+    free(turns);
+
+    loaded = (struct loaded){.load = {.shard = 51, .on_saga = on_saga, .done = on_loaded}};
+    store_load_shard(store, &loaded.load);
+    host_run_until(&host, is_loaded, &loaded);
+    assert_int_equal(loaded.sagas, 0);
+    assert_int_equal(loaded.load.escalation_number_max, 0);
+}
+
+static void a_load_goes_on_over_lost_connections(void **state)
+{
+    struct loaded loaded = {.load = {.shard = 50, .on_saga = on_saga, .done = on_loaded}};
+
+    (void)state;
+    store_load_shard(store, &loaded.load);
+    host_sql(&host, "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%/reader'");
+    host_run_until(&host, is_loaded, &loaded);
+    assert_int_equal(loaded.load.code, ERR_OK);
+    assert_int_equal(loaded.sagas, 400);
+}
+
+/* --- escalations --- */
+
+static void escalations_are_listed_newest_first_and_read_by_number(void **state)
+{
+    struct list_escalations list = {.namespace = SLICE("default"), .limit = 4, .open_only = true};
+    struct list_escalations one = {.namespace = SLICE("default"), .number = 64 * 3 + 50};
+    struct list_escalations foreign = {.namespace = SLICE("other"), .number = 64 * 3 + 50};
+
+    (void)state;
+    assert_int_equal(ASK(store_list_escalations, &list), ERR_OK);
+    assert_int_equal(list.count, 4);
+    assert_int_equal(list.rows[0].number, 64 * 9 + 50);
+    assert_true(list.rows[0].open && slice_is(list.rows[0].body, "{}"));
+    list.before = list.rows[3].number;
+    assert_int_equal(ASK(store_list_escalations, &list), ERR_OK);
+    assert_int_equal(list.rows[0].number, 64 * 5 + 50);
+    host_sql(&host, "update sagad.escalation set resolved_at = now() where number > 64 * 4");
+    list = (struct list_escalations){.namespace = SLICE("default"), .limit = 50, .open_only = true};
+    assert_int_equal(ASK(store_list_escalations, &list), ERR_OK);
+    assert_int_equal(list.count, 3);
+    list = (struct list_escalations){.namespace = SLICE("default"), .limit = 50};
+    assert_int_equal(ASK(store_list_escalations, &list), ERR_OK);
+    assert_int_equal(list.count, 9);
+    assert_int_equal(ASK(store_list_escalations, &one), ERR_OK);
+    assert_int_equal(one.count, 1);
+    assert_int_equal(ASK(store_list_escalations, &foreign), ERR_NOT_FOUND);
+}
+
+/* --- inbox --- */
+
+static struct inbox_row last_row;
+static size_t rows_seen;
+
+static void on_rows(const struct inbox_row *rows, size_t count, void *context)
+{
+    (void)context;
+    rows_seen += count;
+    last_row = rows[count - 1];
+    assert_true(slice_is(last_row.kind, "abort"));
+    assert_true(slice_is(last_row.payload, "{\"note\": \"x\"}"));
+    last_row.kind = last_row.payload = SLICE_NONE; /* borrowed */
+}
+
+static void on_put(struct inbox_put *put)
+{
+    (void)put;
+    done = true;
+}
+
+static void put_input(uint32_t shard)
+{
+    struct inbox_put put = {.row = {.shard = shard, .saga = ids[1], .kind = SLICE("abort"), .payload = SLICE("{\"note\": \"x\"}")}, .done = on_put};
+
+    done = false;
+    store_inbox_put(store, &put);
+    assert_false(done);
+    host_run_until(&host, is_done, NULL);
+    assert_int_equal(put.code, ERR_OK);
+    assert_false(uuid_is_nil(&put.row.id));
+}
+
+static bool saw_rows(void *context)
+{
+    (void)context;
+    return rows_seen > 0;
+}
+
+static void an_input_of_the_inbox_reaches_its_owner_until_it_is_consumed(void **state)
+{
+    int64_t began;
+    size_t seen;
+
+    (void)state;
+    store_inbox_watch(store, UINT64_C(1) << 1 | UINT64_C(1) << 2, on_rows, NULL);
+    host_run_ms(&host, 200);
+    began = loop_boot_ms_now();
+    put_input(3); /* of another owner */
+    host_run_ms(&host, 200);
+    assert_int_equal(rows_seen, 0);
+    put_input(1);
+    host_run_until(&host, saw_rows, NULL);
+    assert_true(loop_boot_ms_now() - began < 2000); /* by the notification */
+    assert_int_equal(rows_seen, 1);
+    assert_int_equal(last_row.shard, 1);
+    host_run_ms(&host, 1200);
+    assert_true(rows_seen > 1); /* again, because nobody took it in */
+    store_inbox_drop(store, last_row.shard, &last_row.id);
+    host_run_ms(&host, 700);
+    seen = rows_seen;
+    host_run_ms(&host, 1200);
+    assert_int_equal(rows_seen, seen);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 1);
+
+    rows_seen = 0;
+    store_inbox_watch(store, UINT64_C(1) << 3, on_rows, NULL); /* what waited for a new owner comes at once */
+    host_run_until(&host, saw_rows, NULL);
+    store_inbox_drop(store, last_row.shard, &last_row.id);
+}
+
+/* --- definitions --- */
+
+static int changes;
+
+static void on_changed(void *context)
+{
+    (void)context;
+    changes++;
+}
+
+static bool has_changed(void *context)
+{
+    return changes > *(int *)context;
+}
+
+static void definitions_get_versions_all_or_nothing(void **state)
+{
+    struct definition_row rows[] = {
+        {.namespace = SLICE("default"), .kind = DEFINITION_TOOL, .name = SLICE("echo"), .body = SLICE("{\"a\": 1}"), .identity = digest_sha256(SLICE("1"))},
+        {.namespace = SLICE("default"), .kind = DEFINITION_SAGA, .name = SLICE("order"), .body = SLICE("{\"b\": 1}"), .identity = digest_sha256(SLICE("2"))},
+        {.namespace = SLICE("default"), .kind = DEFINITION_TOOL, .name = SLICE("fail"), .body = SLICE("{\"c\": 1}"), .identity = digest_sha256(SLICE("3"))},
+    };
+    struct put_definitions put = {.rows = rows, .count = 3};
+    struct load_definitions load = {0};
+    int before;
+
+    (void)state;
+    store_watch_definitions(store, on_changed, NULL);
+    before = 0;
+    host_run_until(&host, has_changed, &before); /* what was there before the watch */
+    before = changes;
+    assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_true(put.created[i]);
+        assert_int_equal(rows[i].version, 1);
+    }
+    host_run_until(&host, has_changed, &before);
+    assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
+    assert_false(put.created[0] || put.created[1] || put.created[2]);
+    assert_int_equal(rows[1].version, 1);
+    rows[2].identity = digest_sha256(SLICE("4"));
+    rows[2].body = SLICE("{\"c\": 2}");
+    assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
+    assert_true(put.created[2] && !put.created[0]);
+    assert_int_equal(rows[2].version, 2);
+
+    assert_int_equal(ASK(store_load_definitions, &load), ERR_OK);
+    assert_int_equal(load.count, 4);
+    assert_true(slice_is(load.rows[0].name, "echo") && load.rows[0].kind == DEFINITION_TOOL);
+    assert_true(slice_is(load.rows[2].name, "fail") && load.rows[2].version == 2 && slice_is(load.rows[2].body, "{\"c\": 2}"));
+    assert_true(digest_equal(&load.rows[2].identity, &rows[2].identity));
+    assert_true(slice_is(load.rows[3].name, "order") && load.rows[3].kind == DEFINITION_SAGA && load.rows[3].created_ms > 0);
+}
+
+static void without_the_database_a_read_says_so(void **state)
+{
+    struct read_saga read = {.id = ids[4], .namespace = SLICE("default")};
+
+    (void)state;
+    cluster_stop(&host.cluster);
+    host_run_ms(&host, 200);
+    assert_int_equal(ASK(store_read_saga, &read), ERR_STORE);
+    assert_true(read.read.err.message[0] != '\0');
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    host_start(&host, NULL);
+    arena_init(&arena, 64 * 1024);
+    store = host_store(&host, NULL);
+    write_sagas();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    host_store_close(&host, store);
+    arena_fini(&arena);
+    host_stop(&host);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_saga_comes_back_with_its_log),
+        cmocka_unit_test(another_namespace_does_not_see_it),
+        cmocka_unit_test(a_saga_is_found_by_business_id_and_by_the_key_of_an_operation),
+        cmocka_unit_test(a_list_is_newest_first_and_goes_on_where_it_ended),
+        cmocka_unit_test(each_filter_of_a_list_holds),
+        cmocka_unit_test(sagas_are_counted_by_status),
+        cmocka_unit_test(a_shard_is_loaded_with_its_unfinished_sagas_and_no_others),
+        cmocka_unit_test(a_load_goes_on_over_lost_connections),
+        cmocka_unit_test(escalations_are_listed_newest_first_and_read_by_number),
+        cmocka_unit_test(an_input_of_the_inbox_reaches_its_owner_until_it_is_consumed),
+        cmocka_unit_test(definitions_get_versions_all_or_nothing),
+        cmocka_unit_test(without_the_database_a_read_says_so),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,191 @@
+/* What should exist in each state: derived, sorted, and the same again after a crash. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/saga_trial.h"
+
+static void nothing_is_wanted_before_the_start_and_after_the_end(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
+    assert_string_equal(trial_wants(&trial), "");
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "");
+    trial_close(&trial);
+}
+
+static void a_call_is_wanted_only_with_its_intent(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'checked'}"));
+    trial_start(&trial, "{}");
+    assert_string_equal(trial_wants(&trial), "timer a 0"); /* pending: the intent is a commit of its own */
+    trial_timer(&trial, "a");
+    assert_string_equal(trial_wants(&trial), "call a 1");
+    trial_close(&trial);
+}
+
+static void steps_without_a_path_between_them_run_side_by_side(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA_WITH("'deadline':'1m'", "{'id':'a','call':'keyed','after':[]},{'id':'b','call':'once','after':[]},"
+                                                           "{'id':'c','call':'keyed','after':[],'with':{'n':'${ 1 + 1 }'}},{'id':'d','call':'keyed'}"));
+    trial_start(&trial, "{}");
+    assert_string_equal(trial_wants(&trial), "call a 1, timer b 0, timer - 0 +60000, evaluate c 0");
+    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    assert_int_equal(strncmp(trial_wants(&trial), "timer a 1 +", 11), 0);
+    trial_close(&trial);
+}
+
+static void a_program_is_evaluated_outside_and_its_value_recorded(void **state)
+{
+    struct trial trial;
+    struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA_WITH("'output':{'n':'${ .steps | length }'}", "{'id':'a','call':'strict','with':{'n':'${ 1 + 1 }'},'scope':'${ .input | keys }'}"));
+    trial_start(&trial, "{}");
+    assert_string_equal(trial_records(&trial), "saga.started");
+    assert_string_equal(trial_wants(&trial), "evaluate a 0");
+    input.evaluated.what = EVALUATE_ARGS;
+    input.evaluated.value = SLICE("{\"n\":2}");
+    input.evaluated.scope = SLICE("order-7");
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.intent a");
+    assert_true(slice_is(trial.saga.steps[0].forward.scope, "order-7"));
+    assert_int_equal(trial_input(&trial, input), ERR_OK); /* once more says nothing */
+    assert_string_equal(trial_records(&trial), "");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a");
+    assert_string_equal(trial_wants(&trial), "evaluate - 1");
+    input = (struct saga_input){.type = SAGA_INPUT_EVALUATED};
+    input.evaluated.what = EVALUATE_OUTPUT;
+    input.evaluated.step = STEP_NONE;
+    input.evaluated.value = SLICE("{\"n\":1}");
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.completed");
+    assert_true(slice_is(trial.saga.output, "{\"n\":1}"));
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void arguments_that_cannot_be_made_fail_the_step_without_a_call(void **state)
+{
+    static const char *const steps[] = {
+        "{'id':'b','call':'strict','with':{'n':'${ .input.n.m }'}}", /* a member of a number */
+        "{'id':'b','call':'strict','with':{'n':'two'}}",             /* not what the tool takes */
+        "{'id':'b','call':'strict','with':{'n':1},'scope':'${ .input.n.m }'}",
+        "{'id':'b','call':'strict'}",
+    };
+    struct trial trial;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        char document[8192];
+
+        (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'a','call':'keyed'},%s"), steps[i]);
+        trial_open(&trial, document);
+        trial_start(&trial, "{'n':1}");
+        trial_settle(&trial, "a", OUTCOME_COMPLETED);
+        assert_string_equal(trial_records(&trial), "step.completed a, step.failed b, saga.failing b, compensation.planned, compensation.intent a");
+        assert_true(slice_is(trial.saga.steps[1].forward.error, "arguments"));
+        assert_int_equal(trial.saga.steps[1].forward.attempts, 0);
+        trial_check_replay(&trial);
+        trial_close(&trial);
+    }
+}
+
+static void an_evaluation_that_fails_fails_the_step(void **state)
+{
+    struct trial trial;
+    struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ 1 + 1 }'}}"));
+    trial_start(&trial, "{}");
+    input.evaluated.failed = true;
+    input.evaluated.error = SLICE("no number");
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.failed a, saga.failing a, compensation.planned, saga.compensated");
+    trial_close(&trial);
+}
+
+static void a_blind_undo_with_a_program_is_evaluated(void **state)
+{
+    struct trial trial;
+    struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'voidable','compensate':{'tool':'undo','with':{'k':'${ .key | ascii_upcase }'},"
+                                  "'tolerates_absent':true,'voids_key':true}}"));
+    trial_start(&trial, "{}");
+    trial_timer(&trial, "a");
+    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial), "step.unknown a, saga.failing a, compensation.planned");
+    assert_string_equal(trial_wants(&trial), "evaluate undo a 2");
+    input.evaluated.what = EVALUATE_UNDO;
+    input.evaluated.value = SLICE("{\"k\":\"K\"}");
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "compensation.intent a");
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void an_output_that_cannot_be_made_undoes_nothing(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA_WITH("'output':{'n':'${ .steps.a.result.id.x }'}", "{'id':'a','call':'keyed'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, saga.completed");
+    assert_true(slice_is(trial.saga.output, "null"));
+    assert_true(slice_is(trial.records.items[1].error, "output"));
+    trial_close(&trial);
+}
+
+static void an_undo_that_backs_off_is_the_only_thing_wanted(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA_WITH("'deadline':'1h'", "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo a 1"); /* no deadline: it was for forward work */
+    trial_settle_undo(&trial, "a", OUTCOME_RETRY);
+    assert_int_equal(strncmp(trial_wants(&trial), "timer undo a 1 +", 16), 0);
+    trial_close(&trial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_wanted_before_the_start_and_after_the_end),
+        cmocka_unit_test(a_call_is_wanted_only_with_its_intent),
+        cmocka_unit_test(steps_without_a_path_between_them_run_side_by_side),
+        cmocka_unit_test(a_program_is_evaluated_outside_and_its_value_recorded),
+        cmocka_unit_test(arguments_that_cannot_be_made_fail_the_step_without_a_call),
+        cmocka_unit_test(an_evaluation_that_fails_fails_the_step),
+        cmocka_unit_test(a_blind_undo_with_a_program_is_evaluated),
+        cmocka_unit_test(an_output_that_cannot_be_made_undoes_nothing),
+        cmocka_unit_test(an_undo_that_backs_off_is_the_only_thing_wanted),
+    };
+
+    return cmocka_run_group_tests_name("saga_wants", tests, NULL, NULL);
+}
