@@ -54,22 +54,23 @@ static void report_timer(struct activity *activity)
 static void on_evaluated(struct eval *eval)
 {
     struct activity *activity = container_of(eval, struct activity, eval);
+    struct engine *engine = activity->engine;
     struct eval_item *value = &eval->items[0], *scope = &eval->items[1];
     struct saga_input *input = &activity->mail.input;
 
     *input = (struct saga_input){.type = SAGA_INPUT_EVALUATED, .evaluated = {.what = (enum evaluation)activity->want.number, .step = activity->want.step}};
     if (value->code != ERR_OK || (eval->count > 1 && scope->code != ERR_OK)) {
-        const struct err *err = value->code != ERR_OK ? &value->err : &scope->err;
-
         input->evaluated.failed = true;
-        input->evaluated.error = arena_printf(&activity->arena, "%s%s%s", err->message, err->detail[0] ? ": " : "", err->detail);
+        input->evaluated.error = value->code != ERR_OK ? value->error : scope->error;
     } else {
         input->evaluated.value = value->value;
         if (eval->count > 1 && scope->value.ptr) {
             input->evaluated.scope = json_type(scope->value) == JSON_STRING ? json_string(scope->value, &activity->arena) : json_trim(scope->value);
         }
     }
+    engine->evaluations_under_way--;
     activity_report(activity);
+    engine_check_drained(engine);
 }
 
 static void begin_evaluation(struct activity *activity)
@@ -79,6 +80,7 @@ static void begin_evaluation(struct activity *activity)
     struct eval *eval = &activity->eval;
 
     activity->state = ACTIVITY_RENDERING;
+    activity->engine->evaluations_under_way++;
     eval->arena = &activity->arena;
     eval->context = saga_expression_context(saga, &activity->arena);
     eval->done = on_evaluated;
@@ -110,8 +112,36 @@ static void begin_evaluation(struct activity *activity)
     }
 }
 
+/* Its intent is durable, and it was never sent: the log says so, or the next owner would have to take it for one of which nothing is known. */
+static void report_returned(struct activity *activity)
+{
+    activity->mail.input = (struct saga_input){.type = SAGA_INPUT_SETTLED, .settled = {
+        .step = activity->want.step, .direction = activity->want.direction, .attempt = activity->want.number,
+        .outcome = {.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("stopping"), .detail = SLICE("the engine stopped before this call was sent")}}};
+    activity_report(activity);
+}
+
+void call_queue_return(struct engine *engine)
+{
+    struct list_link *link;
+
+    while ((link = list_pop(&engine->call_queue)) != NULL) {
+        struct activity *activity = container_of(link, struct activity, queue_link);
+
+        if (activity->want.type == WANT_CALL) {
+            report_returned(activity);
+        }
+    }
+}
+
 static void queue_call(struct activity *activity)
 {
+    if (activity->engine->draining) {
+        if (activity->want.type == WANT_CALL) {
+            report_returned(activity);
+        }
+        return;
+    }
     list_push(&activity->engine->call_queue, &activity->queue_link);
     if (!timer_running(&activity->engine->call_timer)) {
         call_queue_run(activity->engine);
@@ -132,6 +162,9 @@ static void on_due(struct timer *timer)
 {
     struct activity *activity = container_of(timer, struct activity, timer);
 
+    if (activity->engine->draining) {
+        return; /* the next owner goes on from here */
+    }
     if (activity->want.due_ms > loop_wall_ms(activity->engine->loop)) {
         arm(activity); /* a long wait, or a wall clock that was set back: never early */
     } else if (activity->want.type == WANT_PROBE) {
@@ -164,6 +197,9 @@ static void begin(struct live *live, const struct want *want, bool interrupted, 
     before->prev->next = &activity->link;
     before->prev = &activity->link;
     live->activities.count++;
+    if (live->engine->draining && want->type != WANT_CALL) {
+        return; /* what is under way ends, nothing new begins: the next owner goes on from here */
+    }
     switch (want->type) {
     case WANT_CALL:
         if (interrupted) {

@@ -206,9 +206,18 @@ static const struct definition *compile(struct definitions *definitions, struct 
     struct definitions_source source;
     struct faults faults;
 
+    /* First apart: one that does not compile is asked for again and again, and leaves nothing behind. */
+    struct arena trial;
+
+    arena_init(&trial, 16384);
     definitions_source_init(&source, definitions, namespace, tools);
-    faults_init(&faults, &definitions->arena);
-    const struct definition *definition = definition_compile(row->body, row->version, &source.source, SLICE(""), &definitions->arena, &faults);
+    faults_init(&faults, &trial);
+    const struct definition *definition = definition_compile(row->body, row->version, &source.source, SLICE(""), &trial, &faults);
+
+    if (definition) {
+        faults_init(&faults, &definitions->arena);
+        definition = definition_compile(row->body, row->version, &source.source, SLICE(""), &definitions->arena, &faults);
+    }
 
     if (!definition) {
         (void)err_set(err, ERR_INVALID, "the saga definition \"%.*s\" version %u does not compile with the tools as registered now", SLICE_ARG(name), row->version);
@@ -217,6 +226,7 @@ static const struct definition *compile(struct definitions *definitions, struct 
         }
         err_hint(err, "apply a version of the tool that the saga can use, or a new version of the saga");
     }
+    arena_fini(&trial);
     return definition;
 }
 
@@ -238,10 +248,10 @@ const struct definition *definitions_pinned(struct definitions *definitions, str
     if (found) {
         return found->definition;
     }
-    struct slice kept = arena_slice(&definitions->arena, key);
     const struct definition *definition = compile(definitions, namespace, name, version, tools, err);
 
-    return definition ? remember(definitions, &definitions->pinned, kept, definition) : NULL;
+    key = compiled_key(definitions, namespace, name, version, tools); /* the buffer was used meanwhile */
+    return definition ? remember(definitions, &definitions->pinned, arena_slice(&definitions->arena, key), definition) : NULL;
 }
 
 const struct definition *definitions_newest(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct err *err)
@@ -252,7 +262,6 @@ const struct definition *definitions_newest(struct definitions *definitions, str
     if (found) {
         return found->definition;
     }
-    struct slice kept = arena_slice(&definitions->arena, key);
     const struct definition *definition = compile(definitions, namespace, name, version, SLICE_NONE, err);
 
     if (!definition) {
@@ -272,5 +281,6 @@ const struct definition *definitions_newest(struct definitions *definitions, str
         (void)remember(definitions, &definitions->pinned, arena_slice(&definitions->arena, pinned_key), definition);
     }
     buffer_fini(&tools);
-    return remember(definitions, &definitions->current, kept, definition);
+    key = compiled_key(definitions, namespace, name, version, SLICE_NONE);
+    return remember(definitions, &definitions->current, arena_slice(&definitions->arena, key), definition);
 }

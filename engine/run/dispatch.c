@@ -76,6 +76,10 @@ static void count_outcome(struct activity *activity)
 
 static void report(struct activity *activity, struct slice undo_args, struct slice undo_error)
 {
+    struct engine *engine = activity->engine;
+    bool judged = activity->state == ACTIVITY_JUDGING;
+
+    engine->evaluations_under_way -= judged;
     if (!is_probe(activity)) {
         count_outcome(activity);
     }
@@ -83,11 +87,14 @@ static void report(struct activity *activity, struct slice undo_args, struct sli
         .step = activity->want.step, .direction = activity->want.direction, .attempt = activity->want.number, .outcome = activity->outcome,
         .undo_args = undo_args, .undo_error = undo_error}};
     activity_report(activity);
+    if (judged) {
+        engine_check_drained(engine);
+    }
 }
 
-static struct slice sentence(struct arena *arena, const char *about, const struct err *err)
+static struct slice sentence(struct arena *arena, const char *about, struct slice error)
 {
-    return arena_printf(arena, "%s: %s%s%s", about, err->message, err->detail[0] ? ": " : "", err->detail);
+    return arena_printf(arena, "%s: %.*s", about, SLICE_ARG(error));
 }
 
 /* --- the arguments of the compensator, as soon as the forward operation is known to have happened --- */
@@ -100,7 +107,7 @@ static void on_undo_args(struct eval *eval)
     if (item->code == ERR_OK) {
         report(activity, item->value.ptr ? item->value : SLICE("{}"), SLICE_NONE);
     } else {
-        report(activity, SLICE_NONE, sentence(&activity->arena, "the compensator's arguments", &item->err));
+        report(activity, SLICE_NONE, sentence(&activity->arena, "the compensator's arguments", item->error));
     }
 }
 
@@ -139,7 +146,7 @@ static void on_result(struct eval *eval)
     }
     /* It happened, and what is to be kept of it cannot be had: an undo that needs the result must not run on a guess. */
     activity->outcome.result = SLICE_NONE;
-    activity->outcome.detail = item->code == ERR_OK ? SLICE("the result is larger than allowed") : sentence(&activity->arena, "the result", &item->err);
+    activity->outcome.detail = item->code == ERR_OK ? SLICE("the result is larger than allowed") : sentence(&activity->arena, "the result", item->error);
     report(activity, SLICE_NONE, activity->want.direction == DIRECTION_DO && activity->compensator->is_set ? activity->outcome.detail : SLICE_NONE);
 }
 
@@ -213,7 +220,7 @@ static void on_judged(struct eval *eval)
         }
         if (eval->items[i].code != ERR_OK) {
             /* A condition that cannot be told could have been true: whatever a later one says would be a guess. */
-            why = sentence(&activity->arena, "a condition of `outcome`", &eval->items[i].err);
+            why = sentence(&activity->arena, "a condition of `outcome`", eval->items[i].error);
             break;
         }
         if (expression_true(eval->items[i].value)) {
@@ -241,6 +248,7 @@ static void judge(struct activity *activity)
     struct rule rules[4];
 
     activity->state = ACTIVITY_JUDGING;
+    activity->engine->evaluations_under_way++;
     if (!activity->response.ptr) {
         if (activity->outcome.kind == OUTCOME_COMPLETED) {
             render_undo_args(activity);
@@ -308,7 +316,7 @@ static void on_settings(struct eval *eval)
     }
     if (item->code != ERR_OK) {
         report_unsent(activity, is_probe(activity) ? OUTCOME_UNKNOWN : OUTCOME_FAILED, SLICE("settings"),
-                      sentence(&activity->arena, "the tool's settings", &item->err));
+                      sentence(&activity->arena, "the tool's settings", item->error));
         return;
     }
     if (!lease_allows_send(engine->leases, activity->live->shard->number)) {

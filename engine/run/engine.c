@@ -57,6 +57,11 @@ static void load_definitions(struct engine *engine)
     store_load_definitions(engine->store, &engine->load_definitions);
 }
 
+void engine_reload_definitions(struct engine *engine)
+{
+    load_definitions(engine);
+}
+
 static void on_definitions_changed(void *context)
 {
     load_definitions(context);
@@ -160,6 +165,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     }
     map_init(&engine->sagas);
     map_init(&engine->tool_health);
+    map_init(&engine->deliveries);
     list_init(&engine->watches);
     list_init(&engine->call_queue);
     list_init(&engine->idle_turns);
@@ -191,7 +197,7 @@ static void on_store_closed(void *context)
 /* Calls that were cancelled still settle: their memory and sockets are ours until then. */
 static void close_when_quiet(struct engine *engine)
 {
-    if (engine->leases_released && engine->calls_under_way == 0 && !engine->store_closing) {
+    if (engine->leases_released && engine->calls_under_way == 0 && engine->evaluations_under_way == 0 && !engine->store_closing) {
         engine->store_closing = true;
         store_close(engine->store, on_store_closed, engine);
     }
@@ -232,7 +238,8 @@ static void on_patience_over(struct timer *timer)
 void engine_check_drained(struct engine *engine)
 {
     close_when_quiet(engine);
-    if (!engine->leases_releasing && engine->draining && engine->calls_under_way == 0 && engine->turns_under_way == 0) {
+    if (!engine->leases_releasing && engine->draining && engine->calls_under_way == 0 && engine->evaluations_under_way == 0 &&
+        engine->turns_under_way == 0) {
         /* From the timer, never from inside a turn. */
         timer_start(engine->loop, &engine->drain_timer, 0, on_patience_over);
     }
@@ -244,6 +251,7 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     engine->drained = done;
     engine->drained_context = context;
     timer_start(engine->loop, &engine->drain_timer, patience_ms, on_patience_over);
+    call_queue_return(engine);
     engine_check_drained(engine);
 }
 
@@ -258,6 +266,7 @@ void engine_free(struct engine *engine)
     secrets_fini(&engine->secrets);
     map_fini(&engine->sagas);
     map_fini(&engine->tool_health);
+    map_fini(&engine->deliveries);
     arena_fini(&engine->load_arena);
     arena_fini(&engine->arena);
     free(engine);

@@ -58,6 +58,8 @@ struct activity { /* one want being carried out */
     struct mail mail;
 };
 
+#define REFUSALS_MAX 3 /* then the saga waits for a person, or for the next engine, instead of asking for ever */
+
 struct live { /* a saga in memory */
     struct list_link link; /* in its shard's list */
     struct engine *engine;
@@ -70,6 +72,7 @@ struct live { /* a saga in memory */
     bool dropped;          /* its shard was lost: freed when the turn is over */
     bool interrupted;      /* just loaded: calls that are wanted were made by an engine that is gone */
     bool busy;             /* inside live_advance() */
+    uint8_t refusals;      /* turns in a row, asked for by its own activities, that the database refused as data */
 };
 
 enum shard_state { SHARD_NONE, SHARD_LOADING, SHARD_OWNED };
@@ -107,9 +110,11 @@ struct engine {
     struct list call_queue;     /* activities waiting for a place */
     struct timer call_timer;
     uint32_t calls_under_way, execs_under_way;
+    uint32_t evaluations_under_way; /* for wants, and of the answers of calls, which are not in the log yet */
     struct list idle_turns;
     size_t turns_under_way;
     struct map tool_health;
+    struct map deliveries;      /* inbox row id -> its delivery under way */
     bool ready_told, database_ready, definitions_loaded, draining, refused;
     struct err reason;          /* for not being ready */
     struct timer drain_timer;
@@ -138,6 +143,7 @@ const struct append *turn_append(const struct live *live); /* of the turn being 
 void activities_reconcile(struct live *live);
 void activities_detach(struct live *live);             /* the saga leaves memory: cancel what can be cancelled */
 void call_queue_run(struct engine *engine);
+void call_queue_return(struct engine *engine);         /* draining: what waits was never sent, and the log will say so */
 void activity_report(struct activity *activity);
 void activity_end(struct activity *activity);          /* unlink and free */
 
@@ -166,6 +172,7 @@ void waiters_answer(struct live *live);                /* the saga has ended */
 void waiters_drop(struct live *live);                  /* it left memory: they ask the database from now on */
 
 /* engine.c */
+void engine_reload_definitions(struct engine *engine);
 void engine_check_ready(struct engine *engine);
 void engine_check_drained(struct engine *engine);
 

@@ -30,6 +30,11 @@ static enum err_code eval_values(struct eval *eval, const struct template *templ
     return ERR_OK;
 }
 
+static struct slice eval_sentence(struct arena *arena, const struct err *err)
+{
+    return arena_printf(arena, "%s%s%s", err->message, err->detail[0] ? ": " : "", err->detail);
+}
+
 static void eval_render(struct eval *eval)
 {
     const struct slice *outputs = eval->outputs;
@@ -37,24 +42,33 @@ static void eval_render(struct eval *eval)
     for (size_t i = 0; i < eval->count; i++) {
         struct eval_item *item = &eval->items[i];
         struct slice *values = NULL;
+        struct err err = {0};
 
         if (!template_is_set(item->template)) {
             item->value = SLICE_NONE;
             continue;
         }
         if (item->code == ERR_OK) {
-            item->code = eval_values(eval, item->template, outputs, &values, &item->err);
+            item->code = eval_values(eval, item->template, outputs, &values, &err);
         }
         outputs += item->template->program_count;
         if (item->code == ERR_OK) {
-            item->code = template_render(item->template, &eval->context, values, eval->arena, &item->value, &item->err);
+            item->code = template_render(item->template, &eval->context, values, eval->arena, &item->value, &err);
+        }
+        if (item->code != ERR_OK && !item->error.ptr) {
+            item->error = eval_sentence(eval->arena, &err);
         }
     }
 }
 
+struct eval_job {
+    struct jq_job job;
+    struct eval *eval;
+};
+
 static void eval_on_jq(struct jq_job *job)
 {
-    struct eval *eval = container_of(job, struct eval, job);
+    struct eval *eval = container_of(job, struct eval_job, job)->eval;
 
     if (job->code != ERR_OK) {
         size_t index = 0;
@@ -70,7 +84,7 @@ static void eval_on_jq(struct jq_job *job)
             /* Which program failed is known; what the others would have given is not: all with programs from there on fail with it. */
             if (item->template->program_count > 0 && next > job->failed_index) {
                 item->code = job->code;
-                item->err = job->err;
+                item->error = eval_sentence(eval->arena, &job->err);
             }
             index = next;
         }
@@ -91,7 +105,9 @@ static bool eval_submit(struct loop *loop, struct eval *eval)
     if (count == 0) {
         return false;
     }
-    eval->programs = arena_array(eval->arena, count, sizeof(struct slice));
+    struct slice *programs = arena_array(eval->arena, count, sizeof(struct slice));
+    struct eval_job *job = arena_alloc(eval->arena, sizeof(*job));
+
     eval->outputs = arena_array(eval->arena, count, sizeof(struct slice));
     size_t n = 0;
 
@@ -100,13 +116,15 @@ static bool eval_submit(struct loop *loop, struct eval *eval)
 
         for (size_t k = 0; template_is_set(template) && k < template->count; k++) {
             if (template->expressions[k].kind == EXPRESSION_PROGRAM) {
-                eval->programs[n++] = template->expressions[k].source;
+                programs[n++] = template->expressions[k].source;
             }
         }
     }
-    eval->job = (struct jq_job){.programs = eval->programs, .count = count, .input_json = expression_context_json(&eval->context, eval->arena),
-                                .arena = eval->arena, .outputs = eval->outputs, .done = eval_on_jq};
-    jq_submit(loop, &eval->job);
+    job->eval = eval;
+    job->job = (struct jq_job){.programs = programs, .count = count, .input_json = expression_context_json(&eval->context, eval->arena),
+                               .arena = eval->arena, .outputs = eval->outputs, .done = eval_on_jq};
+    eval->job = &job->job;
+    jq_submit(loop, eval->job);
     return true;
 }
 
@@ -114,7 +132,7 @@ bool eval_start(struct loop *loop, struct eval *eval)
 {
     for (size_t i = 0; i < eval->count; i++) {
         eval->items[i].code = ERR_OK;
-        eval->items[i].value = SLICE_NONE;
+        eval->items[i].value = eval->items[i].error = SLICE_NONE;
     }
     eval->outputs = NULL;
     if (eval_submit(loop, eval)) {

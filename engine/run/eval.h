@@ -16,7 +16,7 @@ struct eval_item {
     const struct template *template; /* in */
     enum err_code code;              /* out */
     struct slice value;              /* out: JSON in the arena */
-    struct err err;                  /* out */
+    struct slice error;              /* out: a sentence in the arena, unless ERR_OK */
 };
 
 /* Lies in its owner; everything is borrowed until it is done. */
@@ -29,8 +29,8 @@ struct eval {
     void (*done)(struct eval *eval); /* only when eval_start() returned false; exactly once, on the loop */
     void *context_of_owner;
 
-    struct jq_job job;
-    struct slice *programs, *outputs;
+    struct jq_job *job;              /* in the arena, only where there are programs */
+    struct slice *outputs;
 };
 
 /* True: finished, the items are good. False: `done` follows. */

@@ -178,6 +178,7 @@ static void delivery_end(struct delivery *delivery, bool drop)
     if (drop) {
         store_inbox_drop(delivery->engine->store, delivery->shard, &delivery->id);
     }
+    (void)map_remove(&delivery->engine->deliveries, &delivery->id, sizeof(delivery->id));
     arena_fini(&delivery->arena);
     free(delivery);
 }
@@ -223,8 +224,14 @@ static void deliver_start(struct delivery *delivery, struct saga_id id, struct s
     const struct definition *definition = definitions_newest(engine->definitions, input->start.namespace, text_of(payload, "saga", &delivery->arena),
                                                              (uint32_t)version, &err);
     if (!definition) {
+        /* What is registered is never removed: one that is not known here was registered elsewhere a moment ago. The row comes again. */
+        bool unknown = err.code == ERR_NOT_FOUND;
+
         log_warn("inbox_start_refused", LOG_UUID("saga", &id.uuid), LOG_ERR(&err));
-        delivery_end(delivery, true);
+        if (unknown) {
+            engine_reload_definitions(engine);
+        }
+        delivery_end(delivery, !unknown);
         return;
     }
     live_send(live_new(engine, &engine->shards[delivery->shard], id, definition), &delivery->mail);
@@ -270,6 +277,9 @@ void inbox_rows(const struct inbox_row *rows, size_t count, void *context)
         if (row->shard >= SHARD_COUNT || engine->shards[row->shard].state != SHARD_OWNED) {
             continue;
         }
+        if (map_find(&engine->deliveries, &row->id, sizeof(row->id))) {
+            continue; /* on its way; its append removes the row */
+        }
         if (slice_is(row->kind, "start") ? live != NULL : live == NULL) {
             store_inbox_drop(engine->store, row->shard, &row->id); /* applied before, or its saga has ended */
             continue;
@@ -279,6 +289,7 @@ void inbox_rows(const struct inbox_row *rows, size_t count, void *context)
         delivery->engine = engine;
         delivery->shard = row->shard;
         delivery->id = row->id;
+        map_put(&engine->deliveries, &delivery->id, sizeof(delivery->id), delivery);
         arena_init(&delivery->arena, 1024);
         delivery->mail.done = on_delivered;
         delivery->mail.from_inbox = true;

@@ -79,7 +79,8 @@ void live_advance(struct live *live)
         return;
     }
     live->busy = true;
-    while (!live->turn && !live->dropped && live->saga.phase != PHASE_ENDED && !list_empty(&live->mailbox)) {
+    /* Before all of a shard is loaded nothing of it goes on: which escalation numbers are free is not known. on_loaded() comes here. */
+    while (!live->turn && !live->dropped && live->shard->state != SHARD_LOADING && live->saga.phase != PHASE_ENDED && !list_empty(&live->mailbox)) {
         live->current = container_of(list_pop(&live->mailbox), struct mail, link);
         turn_begin(live, live->current);
         if (!live->turn) { /* it meant nothing: what it was about may have to be started again, a timer that came early */
@@ -100,7 +101,7 @@ void live_advance(struct live *live)
 void live_after_turn(struct live *live)
 {
     live->current = NULL;
-    if (!live->dropped && live->saga.phase != PHASE_ENDED && live->saga.seq > 0) {
+    if (!live->dropped && live->saga.phase != PHASE_ENDED && live->saga.seq > 0 && live->refusals < REFUSALS_MAX) {
         activities_reconcile(live);
     }
     live_advance(live);

@@ -136,7 +136,7 @@ static void on_undo_args(struct eval *eval)
     if (resolution->eval.items[0].code == ERR_OK) {
         input->operator.undo_args = eval->items[0].value.ptr ? eval->items[0].value : SLICE("{}");
     } else {
-        input->operator.undo_error = arena_printf(&work->arena, "%s: %s", eval->items[0].err.message, eval->items[0].err.detail);
+        input->operator.undo_error = eval->items[0].error;
     }
     send_resolution(work);
 }
@@ -181,7 +181,7 @@ static bool render_undo_args(struct work *work, const struct live *live)
     if (eval->items[0].code == ERR_OK) {
         input->operator.undo_args = eval->items[0].value.ptr ? eval->items[0].value : SLICE("{}");
     } else {
-        input->operator.undo_error = arena_printf(&work->arena, "%s: %s", eval->items[0].err.message, eval->items[0].err.detail);
+        input->operator.undo_error = eval->items[0].error;
     }
     return true;
 }

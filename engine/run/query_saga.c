@@ -18,7 +18,7 @@ static void on_read(struct store_read *read)
         work_done(work, read->code, &read->err);
         return;
     }
-    int64_t left = work->until_boot_ms - loop_boot_ms(engine->loop);
+    int64_t left = work->request ? work->until_boot_ms - loop_boot_ms(engine->loop) : 0; /* nobody listens any more: do not wait */
 
     if (!saga_status_is_final(work->read.row.status) && left > 0) {
         /* Another engine has it, or this one is still loading: look again. */

@@ -105,7 +105,6 @@ void shard_lost(uint32_t number, int64_t epoch, void *context)
     }
     shard->state = SHARD_NONE;
     shard->load_stale = shard->load_running;
-    metric_add(METRIC_LEASES_LOST, 1);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     struct list_link *link;
 

@@ -13,7 +13,7 @@
 
 #define TURN_BLOCK_BYTES 8192
 #define TURN_PAYLOAD_BYTES_MAX (64u << 20)
-#define IDLE_TURNS_MAX 2048
+#define IDLE_TURNS_MAX 512
 #define IDLE_ARENA_BYTES_MAX 65536
 
 struct turn {
@@ -200,6 +200,23 @@ static void tell_watches(struct live *live)
     }
 }
 
+/* From an activity of the saga, which asks for the same again when its turn was not written; else somebody is told. */
+static bool is_own(enum saga_input_type type)
+{
+    switch (type) {
+    case SAGA_INPUT_SETTLED:
+    case SAGA_INPUT_PROBED:
+    case SAGA_INPUT_EVALUATED:
+    case SAGA_INPUT_TIMER:
+        return true;
+    case SAGA_INPUT_START:
+    case SAGA_INPUT_ABORT:
+    case SAGA_INPUT_OPERATOR:
+        return false;
+    }
+    return false;
+}
+
 static void on_appended(struct append *append)
 {
     struct turn *turn = container_of(append, struct turn, append);
@@ -212,8 +229,7 @@ static void on_appended(struct append *append)
         for (size_t i = 0; i < turn->records.count; i++) {
             saga_apply(&live->saga, &turn->records.items[i]);
         }
-        metric_add(METRIC_TURNS, 1);
-        metric_add(METRIC_RECORDS, turn->records.count);
+        live->refusals = 0;
         if (mail->input.type == SAGA_INPUT_START) {
             metric_add(METRIC_SAGAS_STARTED, 1);
         }
@@ -221,9 +237,16 @@ static void on_appended(struct append *append)
             count_ended(&live->saga);
         }
     } else if (append->code == ERR_FENCED && !live->dropped) {
-        leases_report_fenced(engine->leases, live->shard->number, append->epoch); /* the shard is dropped, and this saga with it */
+        /* The shard is dropped, and this saga with it: now, because what it still wants is for the new owner to start. */
+        leases_report_fenced(engine->leases, live->shard->number, append->epoch);
+        shard_lost(live->shard->number, append->epoch, engine);
     } else if (append->code != ERR_OK && append->code != ERR_FENCED && append->code != ERR_CONFLICT) {
         log_error("append_refused", LOG_UUID("saga", &live->saga.id.uuid), LOG_ERR(&append->err));
+        if (is_own(mail->input.type)) {
+            /* What it was about is still wanted. A call must not be made twice for it: its outcome counts as unknown from now on. */
+            live->interrupted = true;
+            live->refusals += live->refusals < REFUSALS_MAX;
+        }
     }
     /* The mail's owner may free it, and read `append` through the turn's arena only until it returns. */
     live->busy = true;

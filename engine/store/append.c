@@ -35,8 +35,6 @@ void append_complete(struct store *store, struct append *append, enum err_code c
     append->code = code;
     if (code == ERR_OK) {
         memset(&append->err, 0, sizeof(append->err));
-        metric_add(METRIC_TURNS, 1);
-        metric_add(METRIC_RECORDS, append->record_count);
         if (append->from_inbox) {
             inbox_consumed(store, &append->inbox_id);
         }
@@ -86,12 +84,35 @@ int64_t appends_oldest_start_ms(const struct store *store, uint32_t shard)
         for (size_t i = 0; i < batch->count; i++) {
             const struct append *append = batch->items[i];
 
-            if (append->start && append->shard == shard && uuid_v7_ms(&append->saga.uuid) < oldest_ms) {
+            if (append && append->start && append->shard == shard && uuid_v7_ms(&append->saga.uuid) < oldest_ms) {
                 oldest_ms = uuid_v7_ms(&append->saga.uuid);
             }
         }
     }
     return oldest_ms;
+}
+
+bool appends_will_consume(const struct store *store, const struct uuid *inbox_id)
+{
+    const struct list *lists[] = {&store->waiting, &store->suspects};
+
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        for (struct list_link *link = list_first(lists[i]); link; link = list_after(lists[i], link)) {
+            if (append_of(link)->from_inbox && uuid_equal(&append_of(link)->inbox_id, inbox_id)) {
+                return true;
+            }
+        }
+    }
+    for (size_t w = 0; w < store->writer_count; w++) {
+        const struct batch *batch = store->conns[w].batch;
+
+        for (size_t i = 0; i < batch->count; i++) {
+            if (batch->items[i] && batch->items[i]->from_inbox && uuid_equal(&batch->items[i]->inbox_id, inbox_id)) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 /* --- pauses and trouble --- */
@@ -137,6 +158,14 @@ static void trouble_over(struct store *store)
 
 /* --- the end of a batch --- */
 
+struct append *batch_take(struct batch *batch, size_t i)
+{
+    struct append *append = batch->items[i];
+
+    batch->items[i] = NULL; /* its owner may free it as soon as it is told */
+    return append;
+}
+
 void batch_finish(struct batch *batch)
 {
     batch->count = 0;
@@ -147,7 +176,7 @@ void batch_finish(struct batch *batch)
 static void batch_repeat(struct batch *batch) /* nothing of it happened */
 {
     for (size_t i = 0; i < batch->count; i++) {
-        append_again(batch->store, batch->items[i]);
+        append_again(batch->store, batch_take(batch, i));
     }
     batch_finish(batch);
 }
@@ -158,13 +187,14 @@ static void batch_committed(struct batch *batch)
     size_t refused_count = 0;
 
     metric_add(METRIC_BATCHES, 1);
-    histogram_observe_us(HISTOGRAM_COMMIT, loop_boot_us(store->loop) - batch->sent_us);
     trouble_over(store);
     for (size_t i = 0; i < batch->count; i++) {
+        struct append *append = batch_take(batch, i);
+
         if (batch->refused[i]) {
-            batch->items[refused_count++] = batch->items[i];
+            batch->items[refused_count++] = append;
         } else {
-            append_complete(store, batch->items[i], ERR_OK);
+            append_complete(store, append, ERR_OK);
         }
     }
     batch->count = refused_count;
@@ -186,11 +216,13 @@ static void batch_refused_as_data(struct batch *batch)
 
     if (batch->count > 1) {
         for (size_t i = 0; i < batch->count; i++) {
-            batch->items[i]->tries = (int)(i < half ? half : batch->count - half);
-            list_push(&store->suspects, &batch->items[i]->link);
+            struct append *append = batch_take(batch, i);
+
+            append->tries = (int)(i < half ? half : batch->count - half);
+            list_push(&store->suspects, &append->link);
         }
     } else {
-        struct append *append = batch->items[0];
+        struct append *append = batch_take(batch, 0);
         const struct db_transaction *transaction = &batch->transaction;
         const struct db_statement *statement = transaction->failed_query < batch->query_count
                                                    ? batch->queries[transaction->failed_query].statement
@@ -286,8 +318,12 @@ static void batch_sent_done(struct batch *batch)
 static void batch_stop(struct batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
-        err_set(&batch->items[i]->err, ERR_STOPPING, "the engine is stopping");
-        append_complete(batch->store, batch->items[i], ERR_STOPPING);
+        struct append *append = batch_take(batch, i);
+
+        if (append) {
+            err_set(&append->err, ERR_STOPPING, "the engine is stopping");
+            append_complete(batch->store, append, ERR_STOPPING);
+        }
     }
     batch_finish(batch);
 }
@@ -365,7 +401,6 @@ static void batch_send(struct batch *batch)
     batch->backend_pid = batch->conn->backend_pid;
     batch->backend_started_us = batch->conn->backend_started_us;
     batch->backend_gone = false;
-    batch->sent_us = loop_boot_us(store->loop);
     store->batches_sent++;
     batch_build(batch);
     batch_submit(batch, BATCH_SENT, false);

@@ -19,7 +19,7 @@ enum { AGAIN_MS = 50, STANDBY_MS = 1000 };
 static void batch_repeat_all(struct batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
-        append_again(batch->store, batch->items[i]);
+        append_again(batch->store, batch_take(batch, i));
     }
     batch_finish(batch);
 }
@@ -69,7 +69,7 @@ void batch_taken_done(struct batch *batch)
         return;
     }
     for (size_t i = 0; i < batch->count; i++) {
-        struct append *append = batch->items[i];
+        struct append *append = batch_take(batch, i);
 
         if (batch->found[i]) {
             err_set(&append->err, ERR_CONFLICT, "a saga with this business id is there already");
@@ -129,7 +129,7 @@ void batch_epochs_done(struct batch *batch)
         return;
     }
     for (size_t i = 0; i < batch->count; i++) {
-        struct append *append = batch->items[i];
+        struct append *append = batch_take(batch, i);
 
         if (batch->epochs[append->shard] != append->epoch) {
             err_set(&append->err, ERR_FENCED, "another engine owns shard %u", append->shard);
@@ -261,7 +261,7 @@ void batch_looking_done(struct batch *batch)
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        struct append *append = batch->items[i];
+        struct append *append = batch_take(batch, i);
 
         if (!batch->found[i]) {
             append_again(store, append);

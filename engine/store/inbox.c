@@ -2,7 +2,8 @@
  * The inbox: inputs that reached an engine which does not own the shard wait here, durable, for its owner.
  *
  * A notification is only a hint; a slow poll is behind it, and a quicker one while rows are there that nobody consumed. What an append
- * consumed while a poll was under way may still be in the poll's answer: those ghosts are left out.
+ * consumed while a poll was under way may still be in the poll's answer: those ghosts are left out. So is what an append under way is
+ * about to consume; it cannot be dropped either.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,11 +72,15 @@ static void on_drop_finished(struct job *job)
 
 void store_inbox_drop(struct store *store, uint32_t shard, const struct uuid *id)
 {
-    struct dropping *dropping = memory_alloc(sizeof(*dropping));
+    struct dropping *dropping;
     struct job *job;
     struct db_args *args;
 
     CHECK(shard < SHARD_COUNT);
+    if (appends_will_consume(store, id)) {
+        return;
+    }
+    dropping = memory_alloc(sizeof(*dropping));
     inbox_consumed(store, id);
     arena_init(&dropping->arena, 1024);
     job = job_new(store, &dropping->arena, dropping, on_drop_finished);
@@ -138,7 +143,7 @@ static void on_inbox_done(struct db_transaction *transaction)
     size_t count = 0;
 
     for (size_t i = 0; good && i < watch->row_count; i++) {
-        if (!is_consumed(watch, &watch->rows[i].id)) {
+        if (!is_consumed(watch, &watch->rows[i].id) && !appends_will_consume(store, &watch->rows[i].id)) {
             watch->rows[count++] = watch->rows[i];
         }
     }

@@ -78,7 +78,6 @@ struct batch { /* a writer has one, again and again */
     size_t query_count;
     struct db_transaction transaction;
     size_t unique_cursor;     /* where the last id that came back was found */
-    int64_t sent_us;
     int backend_pid;          /* who has it, should the answer be lost */
     int64_t backend_started_us;
     bool backend_gone;
@@ -174,6 +173,8 @@ void appends_conn_up(struct conn *conn);
 int64_t appends_oldest_start_ms(const struct store *store, uint32_t shard); /* of starts not yet durable; INT64_MAX: none */
 void append_complete(struct store *store, struct append *append, enum err_code code);
 void append_again(struct store *store, struct append *append); /* it certainly did not happen */
+bool appends_will_consume(const struct store *store, const struct uuid *inbox_id); /* one that waits or is under way does */
+struct append *batch_take(struct batch *batch, size_t i);
 void batch_finish(struct batch *batch);       /* it holds no append any more */
 void batch_submit(struct batch *batch, enum batch_phase phase, bool read_only);
 void store_pause(struct store *store, int64_t ms);

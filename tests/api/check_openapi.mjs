@@ -1,14 +1,19 @@
 // Holds every answer of a walk over the API against schema/openapi.json.
 //
-//   node check_openapi.mjs OPENAPI_JSON PROGRAM|URL [TOKEN]
+//   node check_openapi.mjs OPENAPI_JSON PROGRAM|dev:SAGAD|URL [TOKEN]
 //
-// PROGRAM serves the API and prints its port; a URL is a service that runs already (the real one, in the integration tests).
+// PROGRAM serves the API and prints its port; dev:SAGAD is the real service, started as `sagad dev` in a folder of its own; a URL is
+// a service that runs already.
 // ajv comes from npm; tools/test installs it, NODE_MODULES says where.
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
-const [openapiPath, target, token] = process.argv.slice(2)
+const [openapiPath, target, givenToken] = process.argv.slice(2)
+let token = givenToken
 let Ajv
 try {
   Ajv = createRequire((process.env.NODE_MODULES ?? process.cwd()) + '/here.js')('ajv/dist/2020').default
@@ -153,7 +158,34 @@ async function walk() {
   if (token) await ask('GET', '/v1/stats', { headers: { authorization: 'Bearer nobody' }, status: 401 })
 }
 
+const freePort = () => new Promise((resolve) => {
+  const server = createServer().listen(0, '127.0.0.1', () => {
+    const { port } = server.address()
+    server.close(() => resolve(port))
+  })
+})
+
+async function beginDev(program) {
+  const folder = mkdtempSync(join(tmpdir(), 'sagad-openapi-'))
+  const port = await freePort()
+  chmodSync(folder, 0o755) // PostgreSQL runs as another user
+  let said = ''
+  let ended = false
+  child = spawn(program, ['dev', '--dir', join(folder, 'dev'), '--listen', `127.0.0.1:${port}`], { stdio: ['ignore', 'ignore', 'pipe'] })
+  child.stderr.on('data', (data) => { said += data })
+  child.once('exit', () => { ended = true; rmSync(folder, { recursive: true, force: true }) })
+  for (let i = 0; i < 600; i++) {
+    if (ended) throw new Error(`${program} did not start: ${said}`)
+    const ready = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null)
+    if (ready?.ok) break
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  token = readFileSync(join(folder, 'dev', 'token'), 'utf8').trim()
+  return `http://127.0.0.1:${port}`
+}
+
 async function begin() {
+  if (target.startsWith('dev:')) return beginDev(target.slice(4))
   if (/^https?:/.test(target)) return target.replace(/\/$/, '')
   child = spawn(target, { stdio: ['ignore', 'pipe', 'inherit'] })
   const port = await new Promise((resolve, reject) => {

@@ -36,6 +36,9 @@ static void on_done(struct http_request *request)
 
 static int unreachable(const struct ctl *ctl, const struct http_request *request)
 {
+    if (ctl->quiet) {
+        return request->timed_out ? EXIT_WAIT_OVER : EXIT_UNREACHABLE;
+    }
     if (request->timed_out) {
         (void)fprintf(stderr, "sagactl: %s did not answer in time\n", ctl->server);
         return EXIT_WAIT_OVER;
@@ -163,7 +166,7 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
 
     out->body = is_json ? json_trim(request->response_body) : SLICE_NONE;
     if (request->status < 200 || request->status > 299) {
-        return print_problem(ctl, request->status, out->body);
+        return ctl->quiet && request->status == 503 ? EXIT_UNREACHABLE : print_problem(ctl, request->status, out->body);
     }
     if (!is_json && request->response_body.len > 0) {
         (void)fprintf(stderr, "sagactl: %s did not answer as sagad does: no JSON\n", ctl->server);

@@ -2,13 +2,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/instant.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/saga_end.h"
 
-#define WAIT_AT_ONCE_MS 60000 /* of one request; longer waits are several */
+#define REQUEST_MS 60000
+#define TURN_MS 2000 /* of one request that waits; longer waits are several */
 
 const char help_start[] =
     "sagactl start SAGA [--input JSON|@FILE|-] [--id BUSINESS_ID] [--tag NAME=VALUE]... [--version N] [--wait 30s]\n"
@@ -81,17 +83,25 @@ int saga_await(struct ctl *ctl, struct slice id, int64_t wait_ms, struct slice *
             break;
         }
         /* An escalation does not end the server's wait: ask in short turns, so that it is seen. */
-        left_ms = left_ms < 2000 ? left_ms : 2000;
+        left_ms = left_ms < TURN_MS ? left_ms : TURN_MS;
         progress_show(ctl, "%.*s: %.*s", SLICE_ARG(id), SLICE_ARG(show_member(ctl, *saga, "status")));
+        ctl->quiet =
+            until_ms - now_ms() > TURN_MS; /* the service may be starting again: the saga goes on when it is back */
         code = client_call(ctl, "GET",
                            arena_printf(&ctl->arena, "/v1/sagas/%.*s?wait=%lldms", SLICE_ARG(id), (long long)left_ms),
                            SLICE_NONE, left_ms + 30000, &ctl->arena, &answer);
+        if (code == EXIT_UNREACHABLE && ctl->quiet) {
+            (void)usleep(200000);
+            continue;
+        }
         if (code != EXIT_OK) {
+            ctl->quiet = false;
             progress_clear(ctl);
             return code;
         }
         *saga = answer.body;
     }
+    ctl->quiet = false;
     progress_clear(ctl);
     return EXIT_OK;
 }
@@ -151,7 +161,7 @@ static int start(struct ctl *ctl, const char *name, const struct start_options *
 {
     struct buffer body;
     struct answer answer;
-    int64_t first_ms = o->wait_ms < 2000 ? o->wait_ms : 2000;
+    int64_t first_ms = o->wait_ms < TURN_MS ? o->wait_ms : TURN_MS;
 
     buffer_init(&body, 32 << 20);
     if (!put_start(ctl, name, o, &body)) {
@@ -159,7 +169,7 @@ static int start(struct ctl *ctl, const char *name, const struct start_options *
         return EXIT_USAGE;
     }
     int code = client_call(ctl, "POST", arena_printf(&ctl->arena, "/v1/sagas?wait=%lldms", (long long)first_ms),
-                           buffer_slice(&body), WAIT_AT_ONCE_MS, &ctl->arena, &answer);
+                           buffer_slice(&body), REQUEST_MS, &ctl->arena, &answer);
 
     buffer_fini(&body);
     if (code != EXIT_OK) {

@@ -1,0 +1,89 @@
+/*
+ * What the lease_*.c files share. lease.c is what others see, and letting go; lease_talk.c the conversation and its round;
+ * lease_renew.c and lease_take.c its two long parts. The picture is in lease.c.
+ */
+#ifndef SAGAD_STORE_LEASE_STATE_H
+#define SAGAD_STORE_LEASE_STATE_H
+
+#include "store/lease_identity.h"
+#include "store/store_state.h"
+
+#define LEASE_QUERIES_MAX 6
+
+enum lease_talk { TALK_IDLE, TALK_RENEW, TALK_LOOK, TALK_END, TALK_LOCK, TALK_TAKE, TALK_RELEASE };
+
+struct lease {
+    bool held;
+    int64_t epoch;
+    int64_t deadline_ms;      /* boot-time clock: sends stop */
+    bool has_low;
+    int64_t low_ms;           /* as last seen in the table */
+    /* of the conversation under way */
+    bool asked, answered, wanted, locked;
+    int64_t answered_epoch, asked_epoch;
+    bool answered_has_low;
+    int64_t answered_low_ms;
+    int lock_tries;
+};
+
+struct lease_row { /* the table as last read */
+    int64_t epoch, expires_ms, left_ms; /* left: until expiry, by the database's clock; below 0: over */
+    bool has_owner, has_expiry;
+    char owner[96], identity[LEASE_IDENTITY_BYTES];
+};
+
+struct leases {
+    struct store *store;
+    struct lease_options options;
+    struct db *db;
+    struct arena arena, names;
+    char identity[LEASE_IDENTITY_BYTES];
+    char connection_name[64];
+    struct lease shards[SHARD_COUNT];
+    struct lease_row table[SHARD_COUNT];
+    enum lease_talk talk;
+    struct db_query queries[LEASE_QUERIES_MAX];
+    size_t query_count;
+    struct db_transaction transaction;
+    int64_t sent_ms;
+    bool advancing;           /* inside lease_advance() */
+    bool relock;              /* the connection is new: its locks have to be taken again */
+    bool tick_due;
+    struct timer tick;
+    struct deferred report;
+    uint64_t fenced;          /* shards reported by appends, not yet told as lost */
+    bool releasing, released, closing;
+    struct timer patience;
+    void (*on_released)(void *context);
+    void *released_context;
+};
+
+/* lease.c */
+void leases_lose(struct leases *leases, uint32_t shard);
+void leases_release_send(struct leases *leases);
+void leases_release_end(struct leases *leases);
+
+/* lease_talk.c */
+void leases_tick(struct leases *leases);      /* renew, look and take what is free, if no conversation is under way */
+void lease_begin(struct leases *leases);      /* a transaction of it: queries, then submit */
+struct db_args *lease_query(struct leases *leases, const struct db_statement *statement, void (*on_rows)(struct db_query *, const struct db_rows *));
+void lease_submit(struct leases *leases, enum lease_talk talk, bool read_only);
+size_t lease_asked_count(const struct leases *leases);
+void lease_put_asked(struct leases *leases, struct db_args *args);  /* the numbers of the shards that are `asked` */
+void lease_put_epochs(struct leases *leases, struct db_args *args); /* and their epochs */
+struct lease *lease_of_row(struct leases *leases, const struct db_rows *rows, size_t row); /* by its first column; may be NULL */
+void lease_on_table(struct db_query *query, const struct db_rows *rows);
+
+/* lease_renew.c */
+void leases_renew(struct leases *leases);
+void leases_renewed(struct leases *leases);
+
+/* lease_take.c */
+size_t leases_choose(struct leases *leases);  /* marks the shards that may be taken now; how many */
+void leases_end_old_owners(struct leases *leases);
+void leases_lock(struct leases *leases);
+void leases_locked(struct leases *leases);
+bool leases_take(struct leases *leases);      /* false: nothing is left to take */
+void leases_taken(struct leases *leases);
+
+#endif
