@@ -12,7 +12,7 @@
 const struct json_limits json_limits_default = {.bytes_max = 1 << 20, .depth_max = 64, .number_bytes_max = 1024, .exponent_max = 400};
 
 #define PAIRWISE_MAX 8
-#define LEVELS_MAX 64 /* the limits may ask for fewer; bounds the recursion */
+#define LEVELS_MAX 96 /* the limits may ask for fewer; bounds the recursion */
 
 struct scan_name { /* of a member, unescaped */
     const char *ptr;

@@ -12,7 +12,8 @@ static void put_duration(struct buffer *out, int64_t ms)
     buffer_put_text(out, text);
 }
 
-static void put_list(struct buffer *out, const struct saga *saga, const char *title, bool (*belongs)(const struct saga *saga, uint32_t step))
+static void put_list(struct buffer *out, const struct saga *saga, const char *title,
+                     bool (*belongs)(const struct saga *saga, uint32_t step))
 {
     bool any = false;
 
@@ -43,7 +44,8 @@ static bool may_stand(const struct saga *saga, uint32_t step)
     return step_may_stand(saga, step);
 }
 
-static void put_next(struct buffer *out, const struct saga *saga, uint32_t step, enum direction direction, int64_t now_ms)
+static void put_next(struct buffer *out, const struct saga *saga, uint32_t step, enum direction direction,
+                     int64_t now_ms)
 {
     const struct operation *op = operation_of(saga, step, direction);
     struct slice id = saga->definition->steps[step].id;
@@ -57,19 +59,22 @@ static void put_next(struct buffer *out, const struct saga *saga, uint32_t step,
         buffer_printf(out, " %s %.*s is about to be called for the first time.", what, SLICE_ARG(id));
         return;
     case OP_RETRYING:
-        buffer_printf(out, " %s %.*s came back with %.*s; it is tried again in ", what, SLICE_ARG(id), SLICE_ARG(op->error));
+        buffer_printf(out, " %s %.*s came back with %.*s; it is tried again in ", what, SLICE_ARG(id),
+                      SLICE_ARG(op->error));
         put_duration(out, op->due_ms - now_ms);
         buffer_put_text(out, ".");
         return;
     case OP_PROBING:
-        buffer_printf(out, op->accepted ? " %s %.*s was accepted and is not done; the receiver is asked again in "
-                                        : " Nobody can say yet whether %s %.*s happened; the receiver is asked in ",
+        buffer_printf(out,
+                      op->accepted ? " %s %.*s was accepted and is not done; the receiver is asked again in "
+                                   : " Nobody can say yet whether %s %.*s happened; the receiver is asked in ",
                       direction == DIRECTION_UNDO ? "the undo of step" : "step", SLICE_ARG(id));
         put_duration(out, op->due_ms - now_ms);
         buffer_put_text(out, ".");
         return;
     case OP_UNKNOWN:
-        buffer_printf(out, " Nobody can say whether %s %.*s happened.", direction == DIRECTION_UNDO ? "the undo of step" : "step", SLICE_ARG(id));
+        buffer_printf(out, " Nobody can say whether %s %.*s happened.",
+                      direction == DIRECTION_UNDO ? "the undo of step" : "step", SLICE_ARG(id));
         return;
     case OP_NONE:
     case OP_COMPLETED:
@@ -90,7 +95,8 @@ static void put_escalation(struct buffer *out, const struct saga *saga)
     if (!saga->escalation.number) {
         return;
     }
-    buffer_printf(out, " It needs a person: escalation %llu about step %.*s (%.*s). Possible are ", (unsigned long long)saga->escalation.number,
+    buffer_printf(out, " It needs a person: escalation %llu about step %.*s (%.*s). Possible are ",
+                  (unsigned long long)saga->escalation.number,
                   SLICE_ARG(saga->definition->steps[saga->escalation.step].id), SLICE_ARG(saga->escalation.reason));
     for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
         if (actions & BIT(i)) {

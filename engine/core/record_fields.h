@@ -1,18 +1,42 @@
-/* Which members a type of record has: one table, for the codec and for record_check(). Private to the record and the saga machine. */
+/* Which members a type of record has: one table, for the codec and for record_check(). Private to the record and the
+ * saga machine. */
 #ifndef SAGAD_CORE_RECORD_FIELDS_H
 #define SAGAD_CORE_RECORD_FIELDS_H
 
 #include "core/record.h"
 
 enum record_field {
-    FIELD_STEP, FIELD_KEY, FIELD_ATTEMPT, FIELD_ACTOR,
-    FIELD_GENERATION, FIELD_ARGS, FIELD_SCOPE, FIELD_FINGERPRINT, FIELD_DUE, FIELD_UNSENT, FIELD_MAYBE, FIELD_ERROR,
-    FIELD_DETAIL, FIELD_SOURCE, FIELD_RESULT, FIELD_UNDO, FIELD_START, FIELD_DEADLINE, FIELD_PLAN, FIELD_ESCALATION,
-    FIELD_REASON, FIELD_ACTION, FIELD_NOTE, FIELD_DEBTS, FIELD_EVIDENCE, FIELD_OUTPUT, FIELD_DOUBLE
+    FIELD_STEP,
+    FIELD_KEY,
+    FIELD_ATTEMPT,
+    FIELD_ACTOR,
+    FIELD_GENERATION,
+    FIELD_ARGS,
+    FIELD_SCOPE,
+    FIELD_FINGERPRINT,
+    FIELD_DUE,
+    FIELD_UNSENT,
+    FIELD_MAYBE,
+    FIELD_ERROR,
+    FIELD_DETAIL,
+    FIELD_SOURCE,
+    FIELD_RESULT,
+    FIELD_UNDO,
+    FIELD_START,
+    FIELD_DEADLINE,
+    FIELD_PLAN,
+    FIELD_ESCALATION,
+    FIELD_REASON,
+    FIELD_ACTION,
+    FIELD_NOTE,
+    FIELD_DEBTS,
+    FIELD_EVIDENCE,
+    FIELD_OUTPUT,
+    FIELD_DOUBLE
 };
 
 struct record_shape {
-    uint32_t may;  /* bits of enum record_field; what must be is in it too */
+    uint32_t may; /* bits of enum record_field; what must be is in it too */
     uint32_t must;
 };
 

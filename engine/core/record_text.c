@@ -1,10 +1,11 @@
 /*
  * The text form of records, as the log stores it and the API shows it:
  *
- *     {"type": "step.completed", "step": "charge", "key": "...", "attempt": 1, "actor": "...", "data": {"result": {...}}}
+ *     {"type": "step.completed", "step": "charge", "key": "...", "attempt": 1, "actor": "...", "data": {"result":
+ * {...}}}
  *
- * Members that have nothing to say are left out. One table says which member of struct record a name stands for, and both
- * directions follow it. Payloads go in and come out byte for byte.
+ * Members that have nothing to say are left out. One table says which member of struct record a name stands for, and
+ * both directions follow it. Payloads go in and come out byte for byte.
  */
 #include <stddef.h>
 #include <string.h>
@@ -14,7 +15,18 @@
 #include "core/definition.h"
 #include "core/record_fields.h"
 
-enum member_kind { MEMBER_TEXT, MEMBER_JSON, MEMBER_U32, MEMBER_U64, MEMBER_FLAG, MEMBER_INSTANT, MEMBER_DIGEST, MEMBER_STEPS, MEMBER_SOURCE, MEMBER_DIRECTION };
+enum member_kind {
+    MEMBER_TEXT,
+    MEMBER_JSON,
+    MEMBER_U32,
+    MEMBER_U64,
+    MEMBER_FLAG,
+    MEMBER_INSTANT,
+    MEMBER_DIGEST,
+    MEMBER_STEPS,
+    MEMBER_SOURCE,
+    MEMBER_DIRECTION
+};
 
 struct member {
     const char *name;
@@ -23,7 +35,10 @@ struct member {
     size_t at; /* in struct record; of MEMBER_STEPS the array */
 };
 
-#define M(name, field, kind, member) {name, FIELD_##field, MEMBER_##kind, offsetof(struct record, member)}
+#define M(name, field, kind, member)                                                                                   \
+    {                                                                                                                  \
+        name, FIELD_##field, MEMBER_##kind, offsetof(struct record, member)                                            \
+    }
 
 static const struct member members[] = {
     M("saga", START, TEXT, saga_name),
@@ -60,11 +75,13 @@ static const struct member members[] = {
     M("output", OUTPUT, JSON, result),
 };
 
-static const char *const source_names[] = {[SOURCE_CALL] = "call", [SOURCE_PROBE] = "probe", [SOURCE_OPERATOR] = "operator"};
+static const char *const source_names[] = {
+    [SOURCE_CALL] = "call", [SOURCE_PROBE] = "probe", [SOURCE_OPERATOR] = "operator"};
 
 /* --- writing --- */
 
-static void write_steps(struct json_writer *w, const char *name, const uint32_t *steps, uint32_t count, const struct definition *definition)
+static void write_steps(struct json_writer *w, const char *name, const uint32_t *steps, uint32_t count,
+                        const struct definition *definition)
 {
     json_array_begin(w, name);
     for (uint32_t i = 0; i < count; i++) {
@@ -93,7 +110,8 @@ static void write_digest(struct json_writer *w, const char *name, const struct d
     }
 }
 
-static void write_member(struct json_writer *w, const struct member *member, const struct record *record, const struct definition *definition)
+static void write_member(struct json_writer *w, const struct member *member, const struct record *record,
+                         const struct definition *definition)
 {
     const void *at = (const char *)record + member->at;
 
@@ -194,7 +212,8 @@ struct reader {
 };
 
 /* Stored text may hold what the API never takes, but not more than this: a record wraps payloads that were bounded. */
-static const struct json_limits record_limits = {.bytes_max = (size_t)64 << 20, .depth_max = 64, .number_bytes_max = 1024, .exponent_max = 400};
+static const struct json_limits record_limits = {
+    .bytes_max = (size_t)64 << 20, .depth_max = 80, .number_bytes_max = 1024, .exponent_max = 400};
 
 static bool read_text(const struct reader *reader, struct slice value, struct slice *out)
 {
@@ -324,8 +343,9 @@ static bool read_member(const struct reader *reader, const struct member *member
     case MEMBER_DIGEST:
         return read_digest(reader, value, at);
     case MEMBER_STEPS:
-        return member->field == FIELD_PLAN ? read_steps(reader, value, &reader->record->plan, &reader->record->plan_count)
-                                           : read_steps(reader, value, &reader->record->debts, &reader->record->debt_count);
+        return member->field == FIELD_PLAN
+                   ? read_steps(reader, value, &reader->record->plan, &reader->record->plan_count)
+                   : read_steps(reader, value, &reader->record->debts, &reader->record->debt_count);
     case MEMBER_SOURCE:
         return read_source(value, at);
     case MEMBER_DIRECTION:
@@ -352,7 +372,8 @@ static enum err_code read_data(const struct reader *reader, struct slice data, s
                            record_type_name(reader->record->type), SLICE_ARG(name));
         }
         if (!read_member(reader, &members[i], value)) {
-            return err_set(err, ERR_CORRUPT, "the member \"%s\" of a record %s makes no sense", members[i].name, record_type_name(reader->record->type));
+            return err_set(err, ERR_CORRUPT, "the member \"%s\" of a record %s makes no sense", members[i].name,
+                           record_type_name(reader->record->type));
         }
     }
     return ERR_OK;
@@ -398,7 +419,8 @@ static bool read_outer(const struct reader *reader, struct slice name, struct sl
     return false;
 }
 
-enum err_code record_read(struct slice text, const struct definition *definition, struct arena *arena, struct record *out, struct err *err)
+enum err_code record_read(struct slice text, const struct definition *definition, struct arena *arena,
+                          struct record *out, struct err *err)
 {
     struct record record = {.step = STEP_NONE};
     const struct reader reader = {.definition = definition, .arena = arena, .record = &record};
@@ -425,7 +447,8 @@ enum err_code record_read(struct slice text, const struct definition *definition
     walk = json_walk(text);
     while (json_next_member(&walk, &name, &value)) {
         if (!read_outer(&reader, name, value, &data)) {
-            return err_set(err, ERR_CORRUPT, "the member \"%.*s\" of a record %s makes no sense", SLICE_ARG(name), record_type_name(record.type));
+            return err_set(err, ERR_CORRUPT, "the member \"%.*s\" of a record %s makes no sense", SLICE_ARG(name),
+                           record_type_name(record.type));
         }
     }
     if (data.ptr) {

@@ -8,7 +8,11 @@
 
 void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const struct definition *definition)
 {
-    *saga = (struct saga){.id = id, .definition = definition, .arena = arena, .failing_step = STEP_NONE, .escalation = {.step = STEP_NONE}};
+    *saga = (struct saga){.id = id,
+                          .definition = definition,
+                          .arena = arena,
+                          .failing_step = STEP_NONE,
+                          .escalation = {.step = STEP_NONE}};
     saga->steps = arena_array(arena, definition->step_count ? definition->step_count : 1, sizeof(*saga->steps));
 }
 
@@ -50,7 +54,8 @@ static void create(const struct saga *saga, struct operation *op, const struct r
     }
 }
 
-static void begin_attempt(const struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
+static void begin_attempt(const struct saga *saga, struct operation *op, const struct record *record,
+                          enum direction direction)
 {
     op->attempts++;
     op->counted++; /* unless it turns out that it never left */
@@ -61,7 +66,6 @@ static void begin_attempt(const struct saga *saga, struct operation *op, const s
     op->last_sent_ms = record->at_ms;
     op->first_sent_ms = op->first_sent_ms ? op->first_sent_ms : record->at_ms;
     op->window_from_ms = op->window_from_ms ? op->window_from_ms : record->at_ms;
-    op->double_accepted = false;
     op->due_ms = 0;
 }
 
@@ -91,6 +95,7 @@ static void end_attempt(const struct saga *saga, struct operation *op, const str
         } else {
             op->unsent = 0;
             op->settled_ms = record->at_ms;
+            op->double_accepted = false; /* it was for one that leaves */
         }
     }
     if (op->state == OP_PROBING) {
@@ -107,7 +112,8 @@ static void retry(const struct saga *saga, struct operation *op, const struct re
     if (record->source == SOURCE_PROBE) { /* it was asked, and nothing has happened under this key */
         op->earlier_maybe = false;
     }
-    op->took_effect = !is_read(saga, record, direction) && (record->maybe || op->earlier_maybe) ? TOOK_EFFECT_MAYBE : TOOK_EFFECT_NO;
+    op->took_effect =
+        !is_read(saga, record, direction) && (record->maybe || op->earlier_maybe) ? TOOK_EFFECT_MAYBE : TOOK_EFFECT_NO;
 }
 
 static void reopen(const struct saga *saga, struct operation *op, const struct record *record)
@@ -151,7 +157,8 @@ static void fail(const struct saga *saga, struct operation *op, const struct rec
     op->created_ms = op->created_ms ? op->created_ms : record->at_ms;
 }
 
-static void complete(const struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
+static void complete(const struct saga *saga, struct operation *op, const struct record *record,
+                     enum direction direction)
 {
     end_attempt(saga, op, record);
     op->result = keep(saga, record->result);
@@ -161,7 +168,8 @@ static void complete(const struct saga *saga, struct operation *op, const struct
     op->took_effect = is_read(saga, record, direction) ? TOOK_EFFECT_NO : TOOK_EFFECT_YES;
 }
 
-static void apply_operation(const struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
+static void apply_operation(const struct saga *saga, struct operation *op, const struct record *record,
+                            enum direction direction)
 {
     enum op_state to = record_leads_to(record);
 
@@ -185,8 +193,9 @@ static void apply_operation(const struct saga *saga, struct operation *op, const
         if (record->type == RECORD_COMPENSATION_FAILED) {
             fail(saga, op, record);
         } else {
-            bool accepted = record->type == RECORD_STEP_RUNNING || record->type == RECORD_COMPENSATION_RUNNING ||
-                            (op->accepted && (record->type == RECORD_STEP_PROBED || record->type == RECORD_COMPENSATION_PROBED));
+            bool accepted =
+                record->type == RECORD_STEP_RUNNING || record->type == RECORD_COMPENSATION_RUNNING ||
+                (op->accepted && (record->type == RECORD_STEP_PROBED || record->type == RECORD_COMPENSATION_PROBED));
 
             ask(saga, op, record);
             op->accepted = accepted;
@@ -258,7 +267,9 @@ static void apply_plan(struct saga *saga, const struct record *record)
 {
     saga->phase = PHASE_UNDO;
     saga->plan_count = record->plan_count;
-    saga->plan = saga->arena && record->plan_count ? arena_dup(saga->arena, record->plan, record->plan_count * sizeof(*record->plan)) : record->plan;
+    saga->plan = saga->arena && record->plan_count
+                     ? arena_dup(saga->arena, record->plan, record->plan_count * sizeof(*record->plan))
+                     : record->plan;
     for (uint32_t i = 0; i < record->plan_count; i++) {
         struct step *step = &saga->steps[record->plan[i]];
         bool known = step->forward.took_effect == TOOK_EFFECT_YES || step_can_be_undone_blind(saga, record->plan[i]);
@@ -327,7 +338,8 @@ static void apply_end(struct saga *saga, const struct record *record, enum saga_
     }
 }
 
-/* A person asks for a probe, or the answer to that came: who asked is kept until the escalation is closed or theirs again. */
+/* A person asks for a probe, or the answer to that came: who asked is kept until the escalation is closed or theirs
+ * again. */
 static void apply_asked(struct saga *saga, const struct record *record, enum direction direction)
 {
     struct escalation *open = &saga->escalation;

@@ -114,11 +114,6 @@ enum op_state record_leads_to(const struct record *record)
     UNREACHABLE();
 }
 
-bool record_is_of_undo(enum record_type type)
-{
-    return undo_plans[type] != 0;
-}
-
 bool operation_may_move(enum op_state from, enum op_state to)
 {
     return (op_next[from] & BIT(to)) != 0;
@@ -146,7 +141,8 @@ static bool check_indexes(const struct saga *saga, const struct record *record, 
     if (record->step != STEP_NONE && record->step >= count) {
         return refuse(record, err, "it names step %u of %u", record->step, count);
     }
-    if (record->plan_count > count || (record->plan_count && !record->plan) || record->debt_count > count || (record->debt_count && !record->debts)) {
+    if (record->plan_count > count || (record->plan_count && !record->plan) || record->debt_count > count ||
+        (record->debt_count && !record->debts)) {
         return refuse(record, err, "it lists more steps than there are");
     }
     for (uint32_t i = 0; i < record->plan_count; i++) {
@@ -165,22 +161,26 @@ static bool check_indexes(const struct saga *saga, const struct record *record, 
 static bool check_attempt(const struct operation *op, const struct record *record, struct err *err)
 {
     if (record_leads_to(record) == OP_IN_FLIGHT) {
-        return record->attempt == op->attempts + 1 || refuse(record, err, "attempt %u follows attempt %u", record->attempt, op->attempts);
+        return record->attempt == op->attempts + 1 ||
+               refuse(record, err, "attempt %u follows attempt %u", record->attempt, op->attempts);
     }
-    return record->attempt <= op->attempts || refuse(record, err, "attempt %u has no intent, only %u have", record->attempt, op->attempts);
+    return record->attempt <= op->attempts ||
+           refuse(record, err, "attempt %u has no intent, only %u have", record->attempt, op->attempts);
 }
 
 /* What the first record of an operation must bring, and what a later one must not change. */
 static bool check_identity(const struct operation *op, const struct record *record, struct err *err)
 {
-    bool is_new = op->created_ms == 0, begins = record_leads_to(record) == OP_PENDING || record_leads_to(record) == OP_IN_FLIGHT;
+    bool is_new = op->created_ms == 0,
+         begins = record_leads_to(record) == OP_PENDING || record_leads_to(record) == OP_IN_FLIGHT;
     bool reopens = record->type == RECORD_STEP_REOPENED || record->type == RECORD_COMPENSATION_REOPENED;
 
     if (is_new && begins) {
         return record->args.ptr || refuse(record, err, "it begins an operation without arguments");
     }
     if (reopens && record->args.ptr) {
-        return op->took_effect == TOOK_EFFECT_NO || refuse(record, err, "the arguments of what may have happened cannot change");
+        return op->took_effect == TOOK_EFFECT_NO ||
+               refuse(record, err, "the arguments of what may have happened cannot change");
     }
     if (record->args.ptr) {
         return refuse(record, err, "it brings arguments for an operation that has them");
@@ -191,7 +191,8 @@ static bool check_identity(const struct operation *op, const struct record *reco
     return true;
 }
 
-static bool check_operation(const struct saga *saga, const struct record *record, enum direction direction, struct err *err)
+static bool check_operation(const struct saga *saga, const struct record *record, enum direction direction,
+                            struct err *err)
 {
     const struct operation *op = operation_of(saga, record->step, direction);
     enum op_state to = record_leads_to(record);
@@ -207,7 +208,8 @@ static bool check_forward(const struct saga *saga, const struct record *record, 
     const struct step *step = &saga->steps[record->step];
     enum op_state to = record_leads_to(record);
 
-    if ((to == OP_PENDING || to == OP_IN_FLIGHT) && (step->forward.state == OP_NONE || step->forward.state == OP_PENDING)) {
+    if ((to == OP_PENDING || to == OP_IN_FLIGHT) &&
+        (step->forward.state == OP_NONE || step->forward.state == OP_PENDING)) {
         const struct step_definition *definition = &saga->definition->steps[record->step];
 
         if (saga->phase != PHASE_FORWARD || saga->escalation.number) {
@@ -219,7 +221,8 @@ static bool check_forward(const struct saga *saga, const struct record *record, 
             }
         }
     }
-    if (saga->phase == PHASE_UNDO && (step->undo.state != OP_NONE || (step->plan != PLAN_VERDICT && step->plan != PLAN_READY))) {
+    if (saga->phase == PHASE_UNDO &&
+        (step->undo.state != OP_NONE || (step->plan != PLAN_VERDICT && step->plan != PLAN_READY))) {
         return refuse(record, err, "its undoing has begun, or there is none");
     }
     if (step->plan == PLAN_WAIVED) {
@@ -239,7 +242,8 @@ static bool check_undo(const struct saga *saga, const struct record *record, str
         return refuse(record, err, "its place in the undo plan does not allow it");
     }
     /* Beginning: in its turn, and when all that came after it is gone. */
-    if (step->plan == PLAN_READY && record->type != RECORD_COMPENSATION_COMPLETED && saga_next_undo(saga) != record->step) {
+    if (step->plan == PLAN_READY && record->type != RECORD_COMPENSATION_COMPLETED &&
+        saga_next_undo(saga) != record->step) {
         return refuse(record, err, "it is not this step's turn to be undone");
     }
     if (step->plan == PLAN_READY && !step_may_stand(saga, record->step)) {
@@ -266,15 +270,17 @@ static bool check_plan(const struct saga *saga, const struct record *record, str
         }
         before = step->start_order;
     }
-    return record->plan_count == standing || refuse(record, err, "the plan has %u of %u effects", record->plan_count, standing);
+    return record->plan_count == standing ||
+           refuse(record, err, "the plan has %u of %u effects", record->plan_count, standing);
 }
 
 static bool check_waived(const struct saga *saga, const struct record *record, struct err *err)
 {
     const struct step *step = &saga->steps[record->step];
 
-    if (saga->phase == PHASE_UNDO ? step->plan == PLAN_VERDICT || step->plan == PLAN_FAILED
-                                  : step->plan == PLAN_NONE && (step->forward.state == OP_UNKNOWN || step->forward.state == OP_PROBING)) {
+    if (saga->phase == PHASE_UNDO
+            ? step->plan == PLAN_VERDICT || step->plan == PLAN_FAILED
+            : step->plan == PLAN_NONE && (step->forward.state == OP_UNKNOWN || step->forward.state == OP_PROBING)) {
         return true;
     }
     return refuse(record, err, "there is no open effect to leave standing");
@@ -305,7 +311,8 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
     switch (record->type) {
     case RECORD_SAGA_STARTED:
         return slice_equal(record->saga_name, saga->definition->name) && record->version == saga->definition->version
-                   ? true : refuse(record, err, "it started with another definition");
+                   ? true
+                   : refuse(record, err, "it started with another definition");
     case RECORD_STEP_PENDING:
     case RECORD_STEP_INTENT:
     case RECORD_STEP_RETRYING:
@@ -333,9 +340,13 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
     case RECORD_COMPENSATION_REOPENED:
         return check_undo(saga, record, err);
     case RECORD_ESCALATION_OPENED:
-        return saga->escalation.number == 0 ? true : refuse(record, err, "escalation %llu is open already", (unsigned long long)saga->escalation.number);
+        return saga->escalation.number == 0 ? true
+                                            : refuse(record, err, "escalation %llu is open already",
+                                                     (unsigned long long)saga->escalation.number);
     case RECORD_ESCALATION_RESOLVED:
-        return saga->escalation.number == record->escalation ? true : refuse(record, err, "that escalation is not the open one");
+        return saga->escalation.number == record->escalation
+                   ? true
+                   : refuse(record, err, "that escalation is not the open one");
     case RECORD_SAGA_COMPLETED:
     case RECORD_SAGA_COMPENSATED:
     case RECORD_SAGA_ABANDONED:

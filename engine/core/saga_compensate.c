@@ -34,7 +34,8 @@ static struct op_key undo_key(const struct machine *m, uint32_t step)
 void undo_begin(struct machine *m, uint32_t step, struct slice args)
 {
     const struct tool *tool = saga_tool(m->saga, step, DIRECTION_UNDO);
-    struct record record = {.type = RECORD_COMPENSATION_INTENT, .step = step, .direction = DIRECTION_UNDO, .attempt = 1, .args = args};
+    struct record record = {
+        .type = RECORD_COMPENSATION_INTENT, .step = step, .direction = DIRECTION_UNDO, .attempt = 1, .args = args};
     struct faults faults;
 
     faults_init(&faults, m->turn);

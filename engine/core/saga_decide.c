@@ -44,7 +44,8 @@ struct slice machine_faults(struct machine *m, const struct faults *faults)
     size_t others = faults->count + faults->dropped - 1;
 
     if (others > 0) {
-        return arena_printf(m->turn, "at \"%.*s\": %.*s (and %zu more)", SLICE_ARG(first->pointer), SLICE_ARG(first->detail), others);
+        return arena_printf(m->turn, "at \"%.*s\": %.*s (and %zu more)", SLICE_ARG(first->pointer),
+                            SLICE_ARG(first->detail), others);
     }
     return arena_printf(m->turn, "at \"%.*s\": %.*s", SLICE_ARG(first->pointer), SLICE_ARG(first->detail));
 }
@@ -96,7 +97,8 @@ static void decide_evaluated(struct machine *m)
         }
         return;
     case EVALUATE_UNDO:
-        if (step >= saga->definition->step_count || saga_next_undo(saga) != step || !undo_needs_evaluation(saga, step)) {
+        if (step >= saga->definition->step_count || saga_next_undo(saga) != step ||
+            !undo_needs_evaluation(saga, step)) {
             return;
         }
         if (input->evaluated.failed) {
@@ -113,8 +115,10 @@ static void decide_deadline(struct machine *m)
 {
     const struct saga *saga = m->saga;
 
-    if (saga->phase == PHASE_FORWARD && saga->deadline_ms && m->input->now_ms >= saga->deadline_ms && !saga_is_finished(saga)) {
-        forward_stop(m, STEP_NONE, WHY("deadline", "the deadline has passed before the work was done"), SLICE_NONE, SLICE_NONE);
+    if (saga->phase == PHASE_FORWARD && saga->deadline_ms && m->input->now_ms >= saga->deadline_ms &&
+        !saga_is_finished(saga)) {
+        forward_stop(m, STEP_NONE, WHY("deadline", "the deadline has passed before the work was done"), SLICE_NONE,
+                     SLICE_NONE);
     }
 }
 
@@ -165,7 +169,8 @@ static enum err_code decide_abort(struct machine *m)
         return err_set(m->err, ERR_INVALID, "an abort needs an actor");
     }
     if (saga->phase == PHASE_FORWARD) { /* else it is being undone already */
-        forward_stop(m, STEP_NONE, WHY("abort", "somebody aborted the saga"), m->input->abort.actor, m->input->abort.note);
+        forward_stop(m, STEP_NONE, WHY("abort", "somebody aborted the saga"), m->input->abort.actor,
+                     m->input->abort.note);
     }
     return ERR_OK;
 }
@@ -200,7 +205,8 @@ static bool is_from_outside(enum saga_input_type type)
     return type == SAGA_INPUT_START || type == SAGA_INPUT_ABORT || type == SAGA_INPUT_OPERATOR;
 }
 
-enum err_code saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *turn, struct records *out, struct err *err)
+enum err_code saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *turn,
+                          struct records *out, struct err *err)
 {
     struct machine m = {.saga = saga_copy(saga, turn), .input = input, .turn = turn, .out = out, .err = err};
     enum err_code code;

@@ -26,7 +26,7 @@ static bool question_stands(const struct saga *saga, uint32_t step, enum directi
     return s->forward.state == OP_UNKNOWN && (!step_can_be_undone_blind(saga, step) || s->plan == PLAN_VERDICT);
 }
 
-bool escalation_is_about_open_question(const struct saga *saga)
+static bool still_open(const struct saga *saga)
 {
     const struct escalation *open = &saga->escalation;
 
@@ -46,7 +46,8 @@ static struct question next_question(const struct saga *saga)
         if (question_stands(saga, i, DIRECTION_UNDO)) {
             bool arguments = slice_is(saga->steps[i].undo.error, "arguments");
 
-            return (struct question){i, DIRECTION_UNDO, arguments ? SLICE("compensation-arguments") : SLICE("compensation-failed")};
+            return (struct question){i, DIRECTION_UNDO,
+                                     arguments ? SLICE("compensation-arguments") : SLICE("compensation-failed")};
         }
     }
     return (struct question){.step = STEP_NONE};
@@ -74,7 +75,8 @@ static void write_open_items(struct json_writer *w, const struct saga *saga)
         bool question = question_stands(saga, i, DIRECTION_DO) || question_stands(saga, i, DIRECTION_UNDO);
 
         /* While undoing, whatever still stands is open, be it only because it waits for something else. */
-        if (!question && !operation_is_open(&s->forward) && !(saga->phase == PHASE_UNDO && step_may_stand(saga, i) && s->plan != PLAN_WAIVED)) {
+        if (!question && !operation_is_open(&s->forward) &&
+            !(saga->phase == PHASE_UNDO && step_may_stand(saga, i) && s->plan != PLAN_WAIVED)) {
             continue;
         }
         json_object_begin(w, NULL);
@@ -150,7 +152,7 @@ bool escalation_advance(struct machine *m)
     struct question question;
 
     if (m->saga->escalation.number) {
-        if (escalation_is_about_open_question(m->saga)) {
+        if (still_open(m->saga)) {
             return false;
         }
         escalation_close(m);
@@ -222,16 +224,20 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
 
     switch (action) {
     case OPERATOR_RETRY:
-        return undo ? "tries the compensation again, one more round of attempts; other args may be given where it certainly had no effect"
-                    : "calls the tool again under the same key, one more round of attempts; a tool of class once needs accept_double";
+        return undo ? "tries the compensation again, one more round of attempts; other args may be given where it "
+                      "certainly had no effect"
+                    : "calls the tool again under the same key, one more round of attempts; a tool of class once needs "
+                      "accept_double";
     case OPERATOR_PROBE:
         return "asks the receiver again now; if it can say what happened, that settles it";
     case OPERATOR_RESOLVE:
         if (undo) {
             return "you say whether the compensation happened: if so the step is undone, if not it may be tried again";
         }
-        return forward ? "you say whether it happened: if so the saga goes on with the result you give, if not the step has failed and the saga is undone"
-                       : "you say whether it happened: if so it is undone like the rest, if not there is nothing to undo";
+        return forward
+                   ? "you say whether it happened: if so the saga goes on with the result you give, if not the step "
+                     "has failed and the saga is undone"
+                   : "you say whether it happened: if so it is undone like the rest, if not there is nothing to undo";
     case OPERATOR_WAIVE:
         return "leaves this effect standing and lists it as a debt; the rest is undone and the saga ends abandoned";
     case OPERATOR_SKIP:

@@ -84,7 +84,8 @@ void forward_begin(struct machine *m, uint32_t step, struct slice args, struct s
     }
     record.key = forward_key(m, step, scope);
     record.fingerprint = op_fingerprint(tool->name, args, m->turn);
-    /* What must not leave twice gets its record and its intent in two commits, so that a crash between them is known as not sent. */
+    /* What must not leave twice gets its record and its intent in two commits, so that a crash between them is known as
+     * not sent. */
     if (tool->effect == EFFECT_CHECKED || tool->effect == EFFECT_ONCE) {
         record.type = RECORD_STEP_PENDING;
     } else {
@@ -112,7 +113,8 @@ static void render_and_begin(struct machine *m, uint32_t step)
     if (definition->with.count > 0 || definition->scope.count > 0) {
         context = saga_expression_context(m->saga, m->turn);
     }
-    if (template_is_set(&definition->with) && template_render(&definition->with, &context, NULL, m->turn, &args, &err) != ERR_OK) {
+    if (template_is_set(&definition->with) &&
+        template_render(&definition->with, &context, NULL, m->turn, &args, &err) != ERR_OK) {
         forward_refuse_arguments(m, step, arena_slice(m->turn, slice_of(err.message)));
         return;
     }
@@ -130,7 +132,12 @@ static void render_and_begin(struct machine *m, uint32_t step)
 
 void forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor, struct slice note)
 {
-    struct record record = {.type = RECORD_SAGA_FAILING, .step = step, .error = why.error, .detail = why.detail, .actor = actor, .note = note};
+    struct record record = {.type = RECORD_SAGA_FAILING,
+                            .step = step,
+                            .error = why.error,
+                            .detail = why.detail,
+                            .actor = actor,
+                            .note = note};
 
     machine_emit(m, record);
 }

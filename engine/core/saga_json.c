@@ -53,7 +53,8 @@ static void write_error(struct json_writer *w, const struct operation *op)
 
 static void write_compensation(struct json_writer *w, const struct step *step)
 {
-    bool is_planned = step->plan == PLAN_READY || step->plan == PLAN_ACTIVE || step->plan == PLAN_DONE || step->plan == PLAN_FAILED;
+    bool is_planned =
+        step->plan == PLAN_READY || step->plan == PLAN_ACTIVE || step->plan == PLAN_DONE || step->plan == PLAN_FAILED;
 
     if (!is_planned && step->undo.state == OP_NONE) {
         json_write_null(w, "compensation");
@@ -120,7 +121,8 @@ void saga_write_json(const struct saga *saga, struct buffer *out)
 
 /* --- operations --- */
 
-static const char *registry_state(const struct saga *saga, uint32_t step, enum direction direction, const struct operation *op)
+static const char *registry_state(const struct saga *saga, uint32_t step, enum direction direction,
+                                  const struct operation *op)
 {
     const struct escalation *open = &saga->escalation;
 
@@ -128,7 +130,8 @@ static const char *registry_state(const struct saga *saga, uint32_t step, enum d
     if (open->number && open->step == step && open->direction == direction && op->state != OP_PROBING) {
         return "escalated";
     }
-    if ((op->state == OP_RETRYING && op->took_effect == TOOK_EFFECT_MAYBE) || (op->state == OP_PROBING && op->accepted)) {
+    if ((op->state == OP_RETRYING && op->took_effect == TOOK_EFFECT_MAYBE) ||
+        (op->state == OP_PROBING && op->accepted)) {
         return "in_flight";
     }
     return registry_states[op->state];

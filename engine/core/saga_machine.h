@@ -8,7 +8,8 @@
 
 struct operation *operation_at(struct saga *saga, uint32_t step, enum direction direction);
 const struct operation *operation_of(const struct saga *saga, uint32_t step, enum direction direction);
-bool operation_is_open(const struct operation *operation); /* pending, in flight, retrying or probing: it will settle by itself */
+bool operation_is_open(
+    const struct operation *operation); /* pending, in flight, retrying or probing: it will settle by itself */
 
 enum step_status operation_status(const struct operation *operation); /* in the words of a step's status */
 
@@ -27,24 +28,24 @@ struct terms {
 };
 struct terms operation_terms(const struct saga *saga, uint32_t step, enum direction direction);
 
-bool step_is_over(const struct saga *saga, uint32_t step);           /* completed or skipped: what comes after it may start */
-bool step_is_ready(const struct saga *saga, uint32_t step);          /* to be begun now */
-bool step_needs_evaluation(const struct saga *saga, uint32_t step);  /* of its arguments or scope */
-bool step_may_stand(const struct saga *saga, uint32_t step);         /* its effect took place, or may have */
+bool step_is_over(const struct saga *saga, uint32_t step);  /* completed or skipped: what comes after it may start */
+bool step_is_ready(const struct saga *saga, uint32_t step); /* to be begun now */
+bool step_needs_evaluation(const struct saga *saga, uint32_t step);    /* of its arguments or scope */
+bool step_may_stand(const struct saga *saga, uint32_t step);           /* its effect took place, or may have */
 bool step_can_be_undone_blind(const struct saga *saga, uint32_t step); /* although nobody knows whether it happened */
-bool saga_is_finished(const struct saga *saga);      /* all forward work is done, for good or because a terminal step has completed */
-bool saga_passed_return(const struct saga *saga);    /* a terminal step has completed */
+bool saga_is_finished(
+    const struct saga *saga); /* all forward work is done, for good or because a terminal step has completed */
+bool saga_passed_return(const struct saga *saga); /* a terminal step has completed */
 uint32_t *saga_make_plan(const struct saga *saga, struct arena *arena, uint32_t *count);
 uint32_t *saga_make_debts(const struct saga *saga, struct arena *arena, uint32_t *count);
-bool saga_undo_is_over(const struct saga *saga);     /* nothing in the plan is left to do */
-bool undo_is_held(const struct saga *saga, uint32_t step);           /* something that came after it is not undone yet */
-uint32_t saga_next_undo(const struct saga *saga);    /* the entry of the plan to begin now, or STEP_NONE */
+bool saga_undo_is_over(const struct saga *saga);           /* nothing in the plan is left to do */
+bool undo_is_held(const struct saga *saga, uint32_t step); /* something that came after it is not undone yet */
+uint32_t saga_next_undo(const struct saga *saga);          /* the entry of the plan to begin now, or STEP_NONE */
 bool undo_needs_evaluation(const struct saga *saga, uint32_t step);
 
 /* --- checking and folding --- */
 
 enum op_state record_leads_to(const struct record *record); /* the state of the operation that the record is about */
-bool record_is_of_undo(enum record_type type);
 bool operation_may_move(enum op_state from, enum op_state to);
 
 /* --- deciding: one decision at a time, on a copy of the state --- */
@@ -55,7 +56,7 @@ struct machine {
     struct arena *turn;
     struct records *out;
     struct err *err;
-    bool opened;       /* the escalation number is used up */
+    bool opened; /* the escalation number is used up */
 };
 
 struct why {
@@ -71,11 +72,13 @@ struct slice machine_faults(struct machine *m, const struct faults *faults); /* 
 enum err_code forward_start(struct machine *m);
 void forward_begin(struct machine *m, uint32_t step, struct slice args, struct slice scope);
 void forward_refuse_arguments(struct machine *m, uint32_t step, struct slice detail);
-bool forward_advance(struct machine *m);  /* each advance emits the next record that needs no further input; false: there is none */
+bool forward_advance(
+    struct machine *m); /* each advance emits the next record that needs no further input; false: there is none */
 bool failing_advance(struct machine *m);
 bool finish_advance(struct machine *m);
 void forward_finish(struct machine *m, struct slice output, struct slice error);
-void forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor, struct slice note); /* saga.failing */
+void forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor,
+                  struct slice note); /* saga.failing */
 
 /* saga_compensate.c */
 bool undo_advance(struct machine *m);
@@ -85,12 +88,12 @@ void undo_refuse_arguments(struct machine *m, uint32_t step, struct slice detail
 /* saga_settle.c: what an outcome means, by class */
 void operation_settled(struct machine *m);
 void operation_probed(struct machine *m);
-void operation_due(struct machine *m, uint32_t step, enum direction direction); /* the time of its next attempt has come */
+void operation_due(struct machine *m, uint32_t step,
+                   enum direction direction); /* the time of its next attempt has come */
 void operation_attempt(struct machine *m, uint32_t step, enum direction direction); /* the intent of another one */
 
 /* saga_escalation.c */
 bool escalation_advance(struct machine *m);
-bool escalation_is_about_open_question(const struct saga *saga);
 
 /* saga_operator.c */
 enum err_code operator_decide(struct machine *m);

@@ -47,7 +47,8 @@ static bool path_is(const struct expression *expression, const char *first, stru
 {
     const struct expression_part *parts = expression->parts;
 
-    return expression->part_count >= 3 && slice_is(parts[0].member, first) && slice_equal(parts[1].member, second) && slice_is(parts[2].member, third);
+    return expression->part_count >= 3 && slice_is(parts[0].member, first) && slice_equal(parts[1].member, second) &&
+           slice_is(parts[2].member, third);
 }
 
 struct mention {
@@ -68,11 +69,13 @@ static bool template_needs_result(const struct template *template, struct slice 
     struct mention mention = {.step = step_id};
 
     for (size_t i = 0; i < template->count; i++) {
-        if (template->expressions[i].kind == EXPRESSION_PLAIN && path_is(&template->expressions[i], "steps", step_id, "result")) {
+        if (template->expressions[i].kind == EXPRESSION_PLAIN &&
+            path_is(&template->expressions[i], "steps", step_id, "result")) {
             return true;
         }
     }
-    if (template->program_count > 0) { /* what a program does with a step cannot be seen from here: that it names it has to do */
+    if (template->program_count >
+        0) { /* what a program does with a step cannot be seen from here: that it names it has to do */
         template_each_step(template, on_mention, &mention);
     }
     return mention.found;
@@ -83,7 +86,8 @@ static bool template_needs_own_result(const struct template *template)
     for (size_t i = 0; i < template->count; i++) {
         const struct expression *expression = &template->expressions[i];
 
-        if (expression->kind == EXPRESSION_PLAIN && expression->part_count > 0 && slice_is(expression->parts[0].member, "result")) {
+        if (expression->kind == EXPRESSION_PLAIN && expression->part_count > 0 &&
+            slice_is(expression->parts[0].member, "result")) {
             return true;
         }
     }
@@ -96,7 +100,8 @@ static struct slice who_needs_result(const struct saga *saga, uint32_t step)
     const struct definition *definition = saga->definition;
     struct slice id = definition->steps[step].id;
 
-    if (definition->steps[step].compensate.is_set && template_needs_own_result(&definition->steps[step].compensate.with)) {
+    if (definition->steps[step].compensate.is_set &&
+        template_needs_own_result(&definition->steps[step].compensate.with)) {
         return SLICE("its own compensator");
     }
     if (saga->phase != PHASE_FORWARD && !definition->steps[step].terminal) {
@@ -108,7 +113,8 @@ static struct slice who_needs_result(const struct saga *saga, uint32_t step)
         if (i == step || step_is_over(saga, i)) {
             continue;
         }
-        if (template_needs_result(&other->with, id) || template_needs_result(&other->scope, id) || template_needs_result(&other->compensate.with, id)) {
+        if (template_needs_result(&other->with, id) || template_needs_result(&other->scope, id) ||
+            template_needs_result(&other->compensate.with, id)) {
             return other->id;
         }
     }
@@ -175,12 +181,15 @@ static enum err_code check_retry(struct machine *m, const struct operation *op, 
     bool maybe = op->took_effect == TOOK_EFFECT_MAYBE;
 
     if (maybe && terms->effect == EFFECT_ONCE && !OPERATOR.accept_double) {
-        (void)err_set(m->err, ERR_CONFLICT, "a tool of class once may have taken effect already: another call may be a second effect");
+        (void)err_set(m->err, ERR_CONFLICT,
+                      "a tool of class once may have taken effect already: another call may be a second effect");
         err_hint(m->err, "Set \"accept_double\": true to take that upon yourself, or resolve it.");
         return ERR_CONFLICT;
     }
-    if (maybe && !OPERATOR.accept_double && !terms->probe && terms->window_end_ms && m->input->now_ms >= terms->window_end_ms) {
-        (void)err_set(m->err, ERR_CONFLICT, "the receiver has forgotten the key by now: another call may be a second effect");
+    if (maybe && !OPERATOR.accept_double && !terms->probe && terms->window_end_ms &&
+        m->input->now_ms >= terms->window_end_ms) {
+        (void)err_set(m->err, ERR_CONFLICT,
+                      "the receiver has forgotten the key by now: another call may be a second effect");
         err_hint(m->err, "Set \"accept_double\": true to take that upon yourself, or resolve it.");
         return ERR_CONFLICT;
     }
@@ -192,7 +201,8 @@ static enum err_code check_retry(struct machine *m, const struct operation *op, 
     return ERR_OK;
 }
 
-static void change_arguments(const struct machine *m, const struct operation *op, const struct tool *tool, struct record *record)
+static void change_arguments(const struct machine *m, const struct operation *op, const struct tool *tool,
+                             struct record *record)
 {
     const struct saga *saga = m->saga;
     char run[UUID_TEXT_BYTES];
@@ -222,7 +232,8 @@ static enum err_code retry(struct machine *m)
     const struct operation *op = operation_of(saga, step, direction);
     const struct tool *tool = saga_tool(saga, step, direction);
     struct terms terms = operation_terms(saga, step, direction);
-    struct record record = person_record(m, direction == DIRECTION_UNDO ? RECORD_COMPENSATION_REOPENED : RECORD_STEP_REOPENED);
+    struct record record =
+        person_record(m, direction == DIRECTION_UNDO ? RECORD_COMPENSATION_REOPENED : RECORD_STEP_REOPENED);
     enum err_code code = check_retry(m, op, &terms);
 
     if (code == ERR_OK && OPERATOR.args.ptr) {
@@ -283,7 +294,8 @@ static enum err_code compensate(struct machine *m)
 
 static enum err_code abandon(struct machine *m)
 {
-    struct record record = {.type = RECORD_SAGA_ABANDONED, .step = STEP_NONE, .actor = OPERATOR.actor, .note = OPERATOR.note};
+    struct record record = {
+        .type = RECORD_SAGA_ABANDONED, .step = STEP_NONE, .actor = OPERATOR.actor, .note = OPERATOR.note};
 
     record.debts = saga_make_debts(m->saga, m->turn, &record.debt_count);
     resolved_and(m, record);
@@ -298,7 +310,8 @@ static enum err_code refuse_verb(struct machine *m, unsigned allowed)
 
     for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
         if (allowed & BIT(i)) {
-            names = arena_printf(m->turn, "%.*s%s%s", SLICE_ARG(names), names.len ? ", " : "", operator_action_name((enum operator_action)i));
+            names = arena_printf(m->turn, "%.*s%s%s", SLICE_ARG(names), names.len ? ", " : "",
+                                 operator_action_name((enum operator_action)i));
         }
     }
     (void)err_set(m->err, ERR_CONFLICT, "%s is not possible here", operator_action_name(OPERATOR.action));
@@ -310,7 +323,8 @@ static enum err_code refuse_verb(struct machine *m, unsigned allowed)
 static enum err_code check_request(struct machine *m)
 {
     if (m->saga->escalation.number == 0 || m->saga->escalation.number != OPERATOR.escalation) {
-        return err_set(m->err, ERR_DECIDED, "escalation %llu is not open any more", (unsigned long long)OPERATOR.escalation);
+        return err_set(m->err, ERR_DECIDED, "escalation %llu is not open any more",
+                       (unsigned long long)OPERATOR.escalation);
     }
     if (!OPERATOR.actor.len || !OPERATOR.note.len) {
         (void)err_set(m->err, ERR_INVALID, "a decision needs an actor and a note");

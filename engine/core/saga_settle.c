@@ -18,10 +18,10 @@ enum next_kind {
     NEXT_ATTEMPT, /* now */
     NEXT_RETRY,   /* at due_ms */
     NEXT_ACCEPTED,
-    NEXT_PROBE,   /* begin to ask, at due_ms */
+    NEXT_PROBE, /* begin to ask, at due_ms */
     NEXT_PROBE_AGAIN,
-    NEXT_FAILED,  /* certainly no effect */
-    NEXT_UNKNOWN  /* for good */
+    NEXT_FAILED, /* certainly no effect */
+    NEXT_UNKNOWN /* for good */
 };
 
 struct next {
@@ -31,7 +31,8 @@ struct next {
     struct why why;
 };
 
-static const struct retry_policy probe_policy = {.max_attempts = UINT32_MAX, .max_unsent = UINT32_MAX, .initial_ms = 1000, .max_ms = 300000, .factor_milli = 2000};
+static const struct retry_policy probe_policy = {
+    .max_attempts = UINT32_MAX, .max_unsent = UINT32_MAX, .initial_ms = 1000, .max_ms = 300000, .factor_milli = 2000};
 
 static bool key_is_remembered(const struct terms *terms, int64_t at_ms)
 {
@@ -58,11 +59,11 @@ static int64_t within_limit(const struct terms *terms, int64_t due_ms)
 }
 
 /*
- * Another attempt, if one may follow. `maybe`: this or an earlier attempt may have taken effect. `sent` are the attempts of
- * this round of which a byte may have left, `unsent` the tries in a row of which none did.
+ * Another attempt, if one may follow. `maybe`: this or an earlier attempt may have taken effect. `sent` are the
+ * attempts of this round of which a byte may have left, `unsent` the tries in a row of which none did.
  */
-static struct next try_again(const struct terms *terms, const struct op_key *key, uint32_t sent, uint32_t unsent, bool maybe, int64_t retry_after_ms,
-                             int64_t now_ms)
+static struct next try_again(const struct terms *terms, const struct op_key *key, uint32_t sent, uint32_t unsent,
+                             bool maybe, int64_t retry_after_ms, int64_t now_ms)
 {
     bool used_up = unsent ? unsent >= terms->retry.max_unsent : sent >= terms->max_attempts;
     int64_t due_ms;
@@ -78,7 +79,8 @@ static struct next try_again(const struct terms *terms, const struct op_key *key
     return (struct next){.kind = NEXT_RETRY, .due_ms = within_limit(terms, due_ms)};
 }
 
-static struct next after_unknown(const struct terms *terms, const struct operation *op, const struct outcome *outcome, int64_t now_ms)
+static struct next after_unknown(const struct terms *terms, const struct operation *op, const struct outcome *outcome,
+                                 int64_t now_ms)
 {
     struct next next;
 
@@ -92,7 +94,11 @@ static struct next after_unknown(const struct terms *terms, const struct operati
         return next;
     case EFFECT_CHECKED:
     case EFFECT_ONCE:
-        return cannot_say(terms, now_ms);
+        next = cannot_say(terms, now_ms);
+        if (next.kind == NEXT_PROBE) { /* who asked for time gets it before the question, and so before another call */
+            next.due_ms += outcome->retry_after_ms < terms->probe->give_up_after_ms ? outcome->retry_after_ms : terms->probe->give_up_after_ms;
+        }
+        return next;
     case EFFECT_COUNT:
         break;
     }
@@ -100,7 +106,8 @@ static struct next after_unknown(const struct terms *terms, const struct operati
 }
 
 /* Certainly nothing happened this time; an attempt that never left is as if it had not been. */
-static struct next after_nothing(const struct terms *terms, const struct operation *op, const struct outcome *outcome, int64_t now_ms)
+static struct next after_nothing(const struct terms *terms, const struct operation *op, const struct outcome *outcome,
+                                 int64_t now_ms)
 {
     uint32_t unsent = outcome->unsent ? op->unsent + 1 : 0, sent = op->counted - (outcome->unsent && op->counted > 0);
     struct terms without = *terms;
@@ -111,14 +118,17 @@ static struct next after_nothing(const struct terms *terms, const struct operati
     return try_again(&without, &op->key, sent, unsent, op->earlier_maybe, outcome->retry_after_ms, now_ms);
 }
 
-static struct next after_call(const struct terms *terms, const struct operation *op, const struct outcome *outcome, int64_t now_ms)
+static struct next after_call(const struct terms *terms, const struct operation *op, const struct outcome *outcome,
+                              int64_t now_ms)
 {
     switch (outcome->kind) {
     case OUTCOME_COMPLETED:
         return (struct next){.kind = NEXT_COMPLETED};
     case OUTCOME_RUNNING:
-        return terms->probe ? (struct next){.kind = NEXT_ACCEPTED, .due_ms = retry_due_ms(&probe_policy, 1, now_ms, outcome->retry_after_ms, &op->key)}
-                            : after_unknown(terms, op, outcome, now_ms); /* nobody could tell us when it is done */
+        return terms->probe
+                   ? (struct next){.kind = NEXT_ACCEPTED,
+                                   .due_ms = retry_due_ms(&probe_policy, 1, now_ms, outcome->retry_after_ms, &op->key)}
+                   : after_unknown(terms, op, outcome, now_ms); /* nobody could tell us when it is done */
     case OUTCOME_RETRY:
         return after_nothing(terms, op, outcome, now_ms);
     case OUTCOME_FAILED:
@@ -135,7 +145,8 @@ static struct next after_call(const struct terms *terms, const struct operation 
 static struct next after_absent(const struct terms *terms, const struct operation *op, int64_t now_ms)
 {
     if (op->due_ms < terms->visible_ms) { /* asked too early to count */
-        return (struct next){.kind = NEXT_PROBE_AGAIN, .due_ms = now_ms > terms->visible_ms ? now_ms : terms->visible_ms};
+        return (struct next){.kind = NEXT_PROBE_AGAIN,
+                             .due_ms = now_ms > terms->visible_ms ? now_ms : terms->visible_ms};
     }
     if (terms->effect == EFFECT_ONCE) {
         return (struct next){.kind = NEXT_FAILED};
@@ -143,7 +154,8 @@ static struct next after_absent(const struct terms *terms, const struct operatio
     return try_again(terms, &op->key, op->counted, 0, false, 0, now_ms);
 }
 
-static struct next after_probe(const struct terms *terms, const struct operation *op, const struct outcome *outcome, int64_t now_ms)
+static struct next after_probe(const struct terms *terms, const struct operation *op, const struct outcome *outcome,
+                               int64_t now_ms)
 {
     int64_t due_ms;
 
@@ -159,8 +171,10 @@ static struct next after_probe(const struct terms *terms, const struct operation
         if (terms->one_probe || now_ms >= terms->probe_limit_ms) {
             return (struct next){.kind = NEXT_UNKNOWN, .maybe = true};
         }
-        due_ms = retry_due_ms(&probe_policy, op->probes - op->other_probes + 1 + op->accepted, now_ms, outcome->retry_after_ms, &op->key);
-        return (struct next){.kind = NEXT_PROBE_AGAIN, .due_ms = due_ms < terms->probe_limit_ms ? due_ms : terms->probe_limit_ms};
+        due_ms = retry_due_ms(&probe_policy, op->probes - op->other_probes + 1 + op->accepted, now_ms,
+                              outcome->retry_after_ms, &op->key);
+        return (struct next){.kind = NEXT_PROBE_AGAIN,
+                             .due_ms = due_ms < terms->probe_limit_ms ? due_ms : terms->probe_limit_ms};
     case OUTCOME_KIND_COUNT:
         break;
     }
@@ -169,7 +183,8 @@ static struct next after_probe(const struct terms *terms, const struct operation
 
 /* --- as records --- */
 
-static struct record next_record(struct machine *m, uint32_t step, enum direction direction, enum record_type forward, enum record_type undo)
+static struct record next_record(struct machine *m, uint32_t step, enum direction direction, enum record_type forward,
+                                 enum record_type undo)
 {
     return machine_record(m, direction == DIRECTION_UNDO ? undo : forward, step, direction);
 }
@@ -183,13 +198,15 @@ static void emit_unknown(struct machine *m, uint32_t step, enum direction direct
     if (direction == DIRECTION_UNDO) {
         record.maybe = true;
         record.error = SLICE("unknown");
-        record.detail = arena_printf(m->turn, "nobody can say whether it happened; the last answer was %.*s", SLICE_ARG(next->why.error));
+        record.detail = arena_printf(m->turn, "nobody can say whether it happened; the last answer was %.*s",
+                                     SLICE_ARG(next->why.error));
     }
     machine_emit(m, record);
 }
 
 /* `outcome` is what came in, NULL when only time has passed. */
-static void emit_next(struct machine *m, uint32_t step, enum direction direction, const struct next *next, const struct outcome *outcome, enum source source)
+static void emit_next(struct machine *m, uint32_t step, enum direction direction, const struct next *next,
+                      const struct outcome *outcome, enum source source)
 {
     struct record record;
 
@@ -245,7 +262,8 @@ static void emit_next(struct machine *m, uint32_t step, enum direction direction
 
 static struct why why_of(const struct outcome *outcome)
 {
-    return (struct why){.error = outcome->error.len ? outcome->error : slice_of(outcome_name(outcome->kind)), .detail = outcome->detail};
+    return (struct why){.error = outcome->error.len ? outcome->error : slice_of(outcome_name(outcome->kind)),
+                        .detail = outcome->detail};
 }
 
 void operation_attempt(struct machine *m, uint32_t step, enum direction direction)
@@ -265,13 +283,15 @@ static bool evidence_counts(const struct saga *saga, uint32_t step, enum directi
     if (direction == DIRECTION_UNDO) {
         return s->plan == PLAN_READY || s->plan == PLAN_ACTIVE || s->plan == PLAN_FAILED;
     }
-    return saga->phase == PHASE_UNDO ? s->undo.state == OP_NONE && (s->plan == PLAN_VERDICT || s->plan == PLAN_READY) : s->plan == PLAN_NONE;
+    return saga->phase == PHASE_UNDO ? s->undo.state == OP_NONE && (s->plan == PLAN_VERDICT || s->plan == PLAN_READY)
+                                     : s->plan == PLAN_NONE;
 }
 
 static bool is_about_operation(const struct machine *m, uint32_t step, enum direction direction)
 {
     return step < m->saga->definition->step_count && direction < DIRECTION_COUNT &&
-           (direction == DIRECTION_DO || m->saga->definition->steps[step].compensate.is_set) && evidence_counts(m->saga, step, direction);
+           (direction == DIRECTION_DO || m->saga->definition->steps[step].compensate.is_set) &&
+           evidence_counts(m->saga, step, direction);
 }
 
 /*
@@ -284,13 +304,15 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
     const struct outcome *outcome = &m->input->settled.outcome;
     struct next next = {.why = why_of(outcome)};
 
-    if (outcome->kind == OUTCOME_COMPLETED && (op->state == OP_IN_FLIGHT || op->state == OP_RETRYING || op->state == OP_PROBING || op->state == OP_UNKNOWN)) {
+    if (outcome->kind == OUTCOME_COMPLETED &&
+        (op->state == OP_IN_FLIGHT || op->state == OP_RETRYING || op->state == OP_PROBING || op->state == OP_UNKNOWN)) {
         next.kind = NEXT_COMPLETED;
         emit_next(m, step, direction, &next, outcome, SOURCE_CALL);
         return;
     }
-    if ((outcome->kind == OUTCOME_FAILED || outcome->kind == OUTCOME_RETRY) && (op->state == OP_PROBING || op->state == OP_UNKNOWN) &&
-        m->input->settled.attempt == op->attempts && op->attempts == op->other_key_attempts + 1 && !op->accepted) {
+    if ((outcome->kind == OUTCOME_FAILED || outcome->kind == OUTCOME_RETRY) &&
+        (op->state == OP_PROBING || op->state == OP_UNKNOWN) && m->input->settled.attempt == op->attempts &&
+        op->attempts == op->other_key_attempts + 1 && !op->accepted) {
         next.kind = NEXT_FAILED;
         emit_next(m, step, direction, &next, outcome, SOURCE_CALL);
     }
@@ -354,8 +376,8 @@ void operation_probed(struct machine *m)
 }
 
 /*
- * The time of the next attempt has come. It may have come late, after an outage or a wait for a person: what allowed the
- * attempt then is asked again now.
+ * The time of the next attempt has come. It may have come late, after an outage or a wait for a person: what allowed
+ * the attempt then is asked again now.
  */
 void operation_due(struct machine *m, uint32_t step, enum direction direction)
 {
@@ -366,13 +388,16 @@ void operation_due(struct machine *m, uint32_t step, enum direction direction)
     struct next next = {.kind = NEXT_ATTEMPT};
 
     if (terms.limit_ms && now_ms >= terms.limit_ms) {
-        next = (struct next){.kind = maybe ? NEXT_UNKNOWN : NEXT_FAILED, .why = {.error = maybe ? op->error : SLICE("gave-up")}};
-        next.why.detail = arena_printf(m->turn, "the time to go on trying is over; the last answer was %.*s", SLICE_ARG(op->error));
+        next = (struct next){.kind = maybe ? NEXT_UNKNOWN : NEXT_FAILED,
+                             .why = {.error = maybe ? op->error : SLICE("gave-up")}};
+        next.why.detail =
+            arena_printf(m->turn, "the time to go on trying is over; the last answer was %.*s", SLICE_ARG(op->error));
     } else if (!key_is_remembered(&terms, now_ms)) {
         next = give_up(&terms, maybe, now_ms);
         next.why = WHY("key-window", "the receiver has forgotten the key by now");
     } else if (maybe && !op->double_accepted && (terms.effect == EFFECT_CHECKED || terms.effect == EFFECT_ONCE)) {
-        next = cannot_say(&terms, now_ms); /* a person asked for another round: these classes are asked before they are called */
+        next = cannot_say(
+            &terms, now_ms); /* a person asked for another round: these classes are asked before they are called */
         next.why = WHY("unsettled", "it has to be known first whether it happened");
     }
     emit_next(m, step, direction, &next, NULL, SOURCE_CALL);

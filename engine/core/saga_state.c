@@ -1,4 +1,5 @@
-/* What can be read off a saga's state: names, statuses, and the questions that deciding, checking and wanting all ask. */
+/* What can be read off a saga's state: names, statuses, and the questions that deciding, checking and wanting all ask.
+ */
 #include "core/graph.h"
 #include "core/saga_machine.h"
 
@@ -22,8 +23,9 @@ static const char *const took_effect_names[TOOK_EFFECT_COUNT] = {
 #undef X
 };
 static const char *const operator_action_names[OPERATOR_ACTION_COUNT] = {
-    [OPERATOR_RETRY] = "retry", [OPERATOR_PROBE] = "probe",           [OPERATOR_RESOLVE] = "resolve", [OPERATOR_WAIVE] = "waive",
-    [OPERATOR_SKIP] = "skip",   [OPERATOR_COMPENSATE] = "compensate", [OPERATOR_ABANDON] = "abandon",
+    [OPERATOR_RETRY] = "retry",     [OPERATOR_PROBE] = "probe", [OPERATOR_RESOLVE] = "resolve",
+    [OPERATOR_WAIVE] = "waive",     [OPERATOR_SKIP] = "skip",   [OPERATOR_COMPENSATE] = "compensate",
+    [OPERATOR_ABANDON] = "abandon",
 };
 
 const char *saga_status_name(enum saga_status status)
@@ -160,7 +162,8 @@ const struct operation *operation_of(const struct saga *saga, uint32_t step, enu
 
 bool operation_is_open(const struct operation *operation)
 {
-    return operation->state == OP_PENDING || operation->state == OP_IN_FLIGHT || operation->state == OP_RETRYING || operation->state == OP_PROBING;
+    return operation->state == OP_PENDING || operation->state == OP_IN_FLIGHT || operation->state == OP_RETRYING ||
+           operation->state == OP_PROBING;
 }
 
 const struct tool *saga_tool(const struct saga *saga, uint32_t step, enum direction direction)
@@ -187,7 +190,9 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
     struct terms terms = {.effect = tool->effect, .probe = tool->has_probe ? &tool->probe : NULL};
 
     if (direction == DIRECTION_UNDO) {
-        terms.retry = definition->compensate.has_retry ? definition->compensate.retry : tool->has_retry ? tool->retry : retry_policy_default(tool->effect);
+        terms.retry = definition->compensate.has_retry ? definition->compensate.retry
+                      : tool->has_retry                ? tool->retry
+                                                       : retry_policy_default(tool->effect);
         terms.max_attempts = UINT32_MAX;
         terms.retry.max_unsent = UINT32_MAX;
         terms.limit_ms = op->round_ms + definition->compensate.give_up_after_ms;
@@ -223,7 +228,8 @@ bool step_is_ready(const struct saga *saga, uint32_t step)
 {
     const struct step_definition *definition = &saga->definition->steps[step];
 
-    if (saga->phase != PHASE_FORWARD || saga->seq == 0 || saga->escalation.number || saga->steps[step].forward.state != OP_NONE) {
+    if (saga->phase != PHASE_FORWARD || saga->seq == 0 || saga->escalation.number ||
+        saga->steps[step].forward.state != OP_NONE) {
         return false;
     }
     for (uint32_t i = 0; i < definition->after_count; i++) {
@@ -252,7 +258,8 @@ bool step_can_be_undone_blind(const struct saga *saga, uint32_t step)
 {
     const struct step_definition *definition = &saga->definition->steps[step];
 
-    return !definition->terminal && definition->compensate.is_set && definition->compensate.tolerates_absent && definition->compensate.voids_key;
+    return !definition->terminal && definition->compensate.is_set && definition->compensate.tolerates_absent &&
+           definition->compensate.voids_key;
 }
 
 bool saga_passed_return(const struct saga *saga)
@@ -285,8 +292,8 @@ bool saga_is_finished(const struct saga *saga)
 /* --- the undo plan --- */
 
 /*
- * The reverse of the graph, ties by reverse start. A step starts only after all that it comes after, so that the reverse
- * order of starting is both at once.
+ * The reverse of the graph, ties by reverse start. A step starts only after all that it comes after, so that the
+ * reverse order of starting is both at once.
  */
 uint32_t *saga_make_plan(const struct saga *saga, struct arena *arena, uint32_t *count)
 {
@@ -340,7 +347,8 @@ bool saga_undo_is_over(const struct saga *saga)
 bool undo_is_held(const struct saga *saga, uint32_t step)
 {
     for (uint32_t i = 0; i < saga->plan_count; i++) {
-        if (plan_entry_is_left(saga->steps[saga->plan[i]].plan) && graph_before(saga->definition, step, saga->plan[i])) {
+        if (plan_entry_is_left(saga->steps[saga->plan[i]].plan) &&
+            graph_before(saga->definition, step, saga->plan[i])) {
             return true;
         }
     }
@@ -371,7 +379,8 @@ bool undo_needs_evaluation(const struct saga *saga, uint32_t step)
 {
     const struct step *s = &saga->steps[step];
 
-    return !s->undo.args.ptr && !s->undo_args.ptr && !s->undo_error.ptr && saga->definition->steps[step].compensate.with.program_count > 0;
+    return !s->undo.args.ptr && !s->undo_args.ptr && !s->undo_error.ptr &&
+           saga->definition->steps[step].compensate.with.program_count > 0;
 }
 
 /* --- what expressions see --- */

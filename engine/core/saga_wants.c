@@ -1,6 +1,7 @@
 /*
- * What should exist now, given the state. Nothing is ever commanded: whoever performs the wants compares them with what is
- * under way, starts what is missing and cancels what is not wanted any more. After a crash the same answer comes out.
+ * What should exist now, given the state. Nothing is ever commanded: whoever performs the wants compares them with what
+ * is under way, starts what is missing and cancels what is not wanted any more. After a crash the same answer comes
+ * out.
  */
 #include <stdlib.h>
 
@@ -26,7 +27,8 @@ static int compare_items(const void *a, const void *b)
     return want_compare(a, b);
 }
 
-static void want_add(struct wants *wants, enum want_type type, uint32_t step, enum direction direction, uint32_t number, int64_t due_ms)
+static void want_add(struct wants *wants, enum want_type type, uint32_t step, enum direction direction, uint32_t number,
+                     int64_t due_ms)
 {
     CHECK(wants->count < wants->capacity);
     wants->items[wants->count++] = (struct want){type, step, direction, number, due_ms};

@@ -105,6 +105,9 @@ void shard_lost(uint32_t number, int64_t epoch, void *context)
     }
     shard->state = SHARD_NONE;
     shard->load_stale = shard->load_running;
+    if (!engine->draining) {
+        metric_add(METRIC_LEASES_LOST, 1);
+    }
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     struct list_link *link;
 

@@ -230,6 +230,8 @@ static void on_appended(struct append *append)
             saga_apply(&live->saga, &turn->records.items[i]);
         }
         live->refusals = 0;
+        metric_add(METRIC_TURNS, 1);
+        metric_add(METRIC_RECORDS, turn->records.count);
         if (mail->input.type == SAGA_INPUT_START) {
             metric_add(METRIC_SAGAS_STARTED, 1);
         }

@@ -205,6 +205,16 @@ static void batch_committed(struct batch *batch)
     }
 }
 
+static void batch_suspect(struct batch *batch, size_t from, size_t count, bool keys_known)
+{
+    for (size_t i = from; i < from + count; i++) {
+        struct append *append = batch_take(batch, i);
+
+        append->tries = keys_known ? -(int)count : (int)count;
+        list_push(&batch->store->suspects, &append->link);
+    }
+}
+
 /*
  * Something in it is not acceptable as data. One alone is guilty; of more, each half is tried apart. A group stays together:
  * its members carry its size, and they lie side by side in the queue.
@@ -212,22 +222,19 @@ static void batch_committed(struct batch *batch)
 static void batch_refused_as_data(struct batch *batch)
 {
     struct store *store = batch->store;
+    const struct db_transaction *transaction = &batch->transaction;
+    const struct db_statement *statement =
+        transaction->failed_query < batch->query_count ? batch->queries[transaction->failed_query].statement : NULL;
+    bool exists = strcmp(transaction->sqlstate, "23505") == 0;
     size_t half = batch->count / 2;
 
-    if (batch->count > 1) {
-        for (size_t i = 0; i < batch->count; i++) {
-            struct append *append = batch_take(batch, i);
-
-            append->tries = (int)(i < half ? half : batch->count - half);
-            list_push(&store->suspects, &append->link);
-        }
+    if (exists && statement == &sql_key) {
+        batch_suspect(batch, 0, batch->count, true); /* a key made known before: that it is there is all we want */
+    } else if (batch->count > 1) {
+        batch_suspect(batch, 0, half, false);
+        batch_suspect(batch, half, batch->count - half, false);
     } else {
         struct append *append = batch_take(batch, 0);
-        const struct db_transaction *transaction = &batch->transaction;
-        const struct db_statement *statement = transaction->failed_query < batch->query_count
-                                                   ? batch->queries[transaction->failed_query].statement
-                                                   : NULL;
-        bool exists = strcmp(transaction->sqlstate, "23505") == 0;
 
         if (exists && statement == &sql_log) {
             err_set(&append->err, ERR_FENCED, "another turn of the saga is in the log at this place");
@@ -393,8 +400,9 @@ static void batch_send(struct batch *batch)
     size_t cap = store->waiting.count > CROWD_MIN ? batch->capacity : store->options.batch_max;
 
     CHECK(batch->phase == BATCH_IDLE && batch->count == 0);
+    batch->keys_known = suspect && suspect->tries < 0;
     if (suspect) {
-        batch_fill(batch, &store->suspects, (size_t)suspect->tries);
+        batch_fill(batch, &store->suspects, (size_t)abs(suspect->tries));
     } else {
         batch_fill(batch, &store->waiting, cap);
     }

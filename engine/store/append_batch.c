@@ -342,7 +342,7 @@ void batch_build(struct batch *batch)
     add_low(batch);
     add_log(batch, &sql_log, is_no_unique_start);
     add_log(batch, &sql_log_unique, is_unique_start);
-    add_keys(batch, &sql_key, is_no_unique_start);
+    add_keys(batch, batch->keys_known ? &sql_key_known : &sql_key, is_no_unique_start);
     add_keys(batch, &sql_key_unique, is_unique_start);
     add_status(batch);
     add_escalations(batch);

@@ -29,10 +29,9 @@ void store_list_escalations(struct store *store, struct list_escalations *list)
         db_arg_int8(args, list->number <= INT64_MAX ? (int64_t)list->number : 0);
         db_arg_text(args, list->namespace);
     } else {
-        args = job_query(job, &sql_escalation_list, on_escalations);
+        args = job_query(job, list->open_only ? &sql_escalation_list_open : &sql_escalation_list, on_escalations);
         db_arg_int8(args, list->before > 0 && list->before <= INT64_MAX ? (int64_t)list->before : INT64_MAX);
         db_arg_text(args, list->namespace);
-        db_arg_bool(args, list->open_only);
         db_arg_int8(args, (int64_t)list->limit);
     }
     job_submit(job);

@@ -21,6 +21,7 @@
 #include "base/instant.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/metric.h"
 #include "store/lease_state.h"
 
 enum { TTL_MS_DEFAULT = 10000, RELEASE_PATIENCE_MS = 2000 };
@@ -213,6 +214,7 @@ static void on_state(struct db *db, enum db_state state, const struct err *err, 
         return;
     }
     if (state == DB_READY) {
+        metric_add(METRIC_DB_CONNECTS, 1);
         leases->relock = true;
         for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
             leases->shards[shard].locked = leases->shards[shard].held;

@@ -1,6 +1,4 @@
 /* Renewing the leases of our shards, and moving `low` along: the instant from which recovery has to read. */
-#include <string.h>
-
 #include "base/log.h"
 #include "store/lease_state.h"
 

@@ -1,6 +1,7 @@
 /*
  * How requests other than appends travel: one transaction on the least busy reader, answers copied into the request's
- * arena. A read whose connection is lost ends with ERR_STORE; a write whose answer was lost is done again.
+ * arena. When that connection is lost another one that is up is tried; without one it ends with ERR_STORE. A write whose
+ * answer was lost waits for a connection and is done again.
  */
 #include <string.h>
 
@@ -35,9 +36,23 @@ static void job_end(struct job *job, enum err_code code)
     job->finish(job);
 }
 
+static void on_job_done(struct db_transaction *transaction);
+
+static void job_send(struct job *job, struct conn *conn)
+{
+    job->found = false;
+    memset(&job->transaction, 0, sizeof(job->transaction));
+    job->transaction.queries = job->queries;
+    job->transaction.count = job->query_count;
+    job->transaction.read_only = !job->writes;
+    job->transaction.done = on_job_done;
+    db_submit(conn->db, &job->transaction);
+}
+
 static void on_job_done(struct db_transaction *transaction)
 {
     struct job *job = container_of(transaction, struct job, transaction);
+    struct conn *conn;
 
     switch (transaction->outcome) {
     case DB_COMMITTED:
@@ -48,6 +63,11 @@ static void on_job_done(struct db_transaction *transaction)
         }
         break;
     case DB_REFUSED:
+        conn = store_reader(job->store);
+        if (!transaction->sqlstate[0] && conn && !job->store->closing && ++job->tries <= JOB_TRIES_MAX) {
+            job_send(job, conn); /* only this connection is gone */
+            return;
+        }
         job->err = transaction->err;
         job->err.code = ERR_STORE;
         job_end(job, ERR_STORE);
@@ -62,17 +82,6 @@ static void on_job_done(struct db_transaction *transaction)
         jobs_run(job->store);
         break;
     }
-}
-
-static void job_send(struct job *job, struct conn *conn)
-{
-    job->found = false;
-    memset(&job->transaction, 0, sizeof(job->transaction));
-    job->transaction.queries = job->queries;
-    job->transaction.count = job->query_count;
-    job->transaction.read_only = !job->writes;
-    job->transaction.done = on_job_done;
-    db_submit(conn->db, &job->transaction);
 }
 
 static void on_job_unsent(struct deferred *deferred)

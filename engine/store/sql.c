@@ -59,12 +59,12 @@ const struct db_statement sql_log_unique = {
     " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
 };
 
-const struct db_statement sql_key = {
-    "key",
-    "insert into sagad.operation_key (shard, key, saga)"
+#define KEY_INSERT                                                                                                     \
+    "insert into sagad.operation_key (shard, key, saga)"                                                               \
     " select u.shard, u.key, u.saga from unnest($1::int2[], $2::uuid[], $3::uuid[]) as u (shard, key, saga)"
-    " on conflict (shard, key) do nothing",
-};
+
+const struct db_statement sql_key = {"key", KEY_INSERT};
+const struct db_statement sql_key_known = {"key_known", KEY_INSERT " on conflict (shard, key) do nothing"};
 
 const struct db_statement sql_key_unique = {
     "key_unique",
@@ -292,9 +292,9 @@ const struct db_statement sql_saga_by_key = {
 const struct db_statement sql_saga_list = {
     "saga_list",
     "select " ROW_COLUMNS " from sagad.shard h cross join lateral (select * from sagad.saga g"
-    " where g.shard = h.shard and g.id < $1::uuid and g.id >= $2::uuid and g.namespace = $3::text"
-    " and (not $4::bool or (g.ended_at is null"
-    " and g.id >= coalesce(sagad.id_floor(h.low), '00000000-0000-0000-0000-000000000000'::uuid)))"
+    " where g.shard = h.shard and g.id < $1::uuid"
+    " and g.id >= greatest($2::uuid, case when $4::bool then sagad.id_floor(h.low) end) and g.namespace = $3::text"
+    " and (not $4::bool or g.ended_at is null)"
     " and ($5::text is null or g.status = $5::text)"
     " and ($6::text is null or g.name = $6::text)"
     " and ($7::text is null or g.business_id = $7::text)"
@@ -305,22 +305,23 @@ const struct db_statement sql_saga_list = {
 /* Unfinished sagas lie behind `low`; the bound on the id is the earlier of that and a day ago. */
 const struct db_statement sql_saga_count = {
     "saga_count",
-    "select s.status, count(*) from sagad.shard h join sagad.saga s on s.shard = h.shard"
-    " and s.id >= coalesce(sagad.id_floor(least(h.low, now() - interval '24 hours')),"
+    "select s.status, sum(s.count)::int8 from sagad.shard h cross join lateral (select g.status, count(*) as count"
+    " from sagad.saga g where g.shard = h.shard"
+    " and g.id >= coalesce(sagad.id_floor(case when h.low is not null then least(h.low, now() - interval '24 hours') end),"
     " '00000000-0000-0000-0000-000000000000'::uuid)"
-    " where s.namespace = $1::text and (s.ended_at is null or s.ended_at > now() - interval '24 hours')"
-    " group by s.status",
+    " and g.namespace = $1::text and (g.ended_at is null or g.ended_at > now() - interval '24 hours')"
+    " group by g.status) as s group by s.status",
 };
 
 #define ESCALATION_COLUMNS "e.number, e.saga, e.body, e.resolved_at is null"
 
-const struct db_statement sql_escalation_list = {
-    "escalation_list",
-    "select " ESCALATION_COLUMNS " from sagad.shard h cross join lateral (select * from sagad.escalation g"
-    " where g.shard = h.shard and g.number < $1::int8 and g.namespace = $2::text"
-    " and (not $3::bool or g.resolved_at is null) order by g.number desc limit $4::int8) as e"
-    " order by e.number desc limit $4::int8",
-};
+#define ESCALATION_LIST(condition)                                                                                     \
+    "select " ESCALATION_COLUMNS " from sagad.shard h cross join lateral (select * from sagad.escalation g"            \
+    " where g.shard = h.shard and g.number < $1::int8 and g.namespace = $2::text" condition                            \
+    " order by g.number desc limit $3::int8) as e order by e.number desc limit $3::int8"
+
+const struct db_statement sql_escalation_list = {"escalation_list", ESCALATION_LIST("")};
+const struct db_statement sql_escalation_list_open = {"escalation_list_open", ESCALATION_LIST(" and g.resolved_at is null")};
 
 const struct db_statement sql_escalation_one = {
     "escalation_one",
@@ -392,10 +393,10 @@ const struct db_statement sql_definition_state = {
 
 const struct db_statement *const sql_hot[] = {
     &sql_start,      &sql_start_unique,    &sql_lower_low, &sql_log,
-    &sql_log_unique, &sql_key,             &sql_key_unique, &sql_status,
+    &sql_log_unique, &sql_key,  &sql_key_known, &sql_key_unique, &sql_status,
     &sql_escalation_open, &sql_escalation_resolve, &sql_inbox_consume, &sql_taken,
     &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
     &sql_lease_renew, &sql_load,           &sql_load_escalation_max, &sql_saga_row,
     &sql_saga_turns, &sql_saga_by_business_id, &sql_saga_by_key, &sql_saga_list,
-    &sql_saga_count, &sql_escalation_list, &sql_escalation_one, &sql_inbox_read, &sql_inbox_drop, NULL,
+    &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_one, &sql_inbox_read, &sql_inbox_drop, NULL,
 };

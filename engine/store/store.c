@@ -351,6 +351,7 @@ static void on_state(struct db *db, enum db_state state, const struct err *err, 
     (void)db;
     switch (state) {
     case DB_READY:
+        metric_add(METRIC_DB_CONNECTS, 1);
         conn_check(conn);
         break;
     case DB_LOST:
@@ -389,7 +390,7 @@ void store_name_connection(const struct store *store, const char *what, char out
 static void conn_open(struct store *store, size_t i)
 {
     struct conn *conn = &store->conns[i];
-    const char *setup[COUNT_OF(store_setup) + COUNT_OF(listener_setup)];
+    const char *setup[COUNT_OF(store_setup) + COUNT_OF(listener_setup) + 1];
     size_t count = 0;
 
     conn->store = store;
@@ -398,6 +399,9 @@ static void conn_open(struct store *store, size_t i)
     store_name_connection(store, conn->writer ? "writer" : "reader", conn->name);
     for (size_t s = 0; store_setup[s]; s++) {
         setup[count++] = store_setup[s];
+    }
+    if (!conn->writer) {
+        setup[count++] = "set statement_timeout = '30s'"; /* a list with a rare filter may have to read much */
     }
     for (size_t s = 0; i == store->writer_count && s < COUNT_OF(listener_setup); s++) {
         setup[count++] = listener_setup[s];

@@ -74,20 +74,31 @@ struct append {
     bool from_inbox;                /* removes this inbox row in the same transaction */
     struct uuid inbox_id;
 
-    enum err_code code;             /* out: ERR_OK, ERR_FENCED, ERR_CONFLICT (start: the business id is taken), ERR_CORRUPT (refused as data; nothing happened) */
+    /*
+     * out: ERR_OK; ERR_FENCED (another engine owns the shard, or wrote at this place of the log); ERR_CONFLICT (start: the business id is
+     * taken); ERR_DECIDED (from_inbox: this input was consumed before); ERR_CORRUPT (refused as data); ERR_STOPPING (store_close(): nobody
+     * knows). Of all but ERR_OK and ERR_STOPPING nothing happened.
+     */
+    enum err_code code;
     struct err err;                 /* out */
     struct saga_id existing;        /* out, with ERR_CONFLICT */
     struct digest existing_input;   /* out, with ERR_CONFLICT */
     void (*done)(struct append *append);
 
     struct list_link link;          /* the store's */
-    int tries;                      /* the store's */
+    int tries;                      /* the store's: size of the group that is tried apart */
 };
 
 /* At most one append of a saga may be under way. Appends ready in the same turn of the loop share a commit. */
 void store_append(struct store *store, struct append *append);
 
-/* --- leases --- */
+/*
+ * --- leases ---
+ *
+ * A lease is ours while its row has our epoch; `on_lost` comes when the row says otherwise, or an append was fenced. That the deadline has
+ * passed (lease_allows_send() is false: nothing may leave) does not end it: without the database nobody can have taken it, and the
+ * outcomes of calls under way can still be appended when it is back.
+ */
 
 struct leases;
 
@@ -96,8 +107,11 @@ struct lease_options {
     int64_t margin_ms;              /* sends stop so long before the end; default a fifth */
     const char *engine_name;        /* shown to people */
     void (*on_gained)(uint32_t shard, int64_t epoch, void *context); /* load its sagas */
-    void (*on_lost)(uint32_t shard, int64_t epoch, void *context);   /* drop its sagas at once, write nothing */
-    /* Asked at each renewal: no unfinished saga of this shard has an id made before this instant, but those in open_saga. */
+    void (*on_lost)(uint32_t shard, int64_t epoch, void *context);   /* drop its sagas at once, write nothing; not after leases_release() */
+    /*
+     * Asked at each renewal: no unfinished saga of this shard has an id made before this instant, also none that could not be read.
+     * Recovery never looks further back. 0: not known, the mark stays. It does not move either before store_load_shard() has ended.
+     */
     int64_t (*oldest_unfinished_ms)(uint32_t shard, void *context);
     void *context;
 };
@@ -146,11 +160,11 @@ struct inbox_put {
     void (*done)(struct inbox_put *put);
     void *internal;
 };
-void store_inbox_put(struct store *store, struct inbox_put *put); /* durable when done; the owner is notified */
+void store_inbox_put(struct store *store, struct inbox_put *put); /* durable when done; the owner is notified. Should the answer be lost it is put again: it may then arrive twice, under one id */
 
 /* `on_rows` is called with rows of shards in `shards` (a bit set) when there are some: after a notification, and by a slow poll. Rows come again until consumed by an append or store_inbox_drop(). */
 void store_inbox_watch(struct store *store, uint64_t shards, void (*on_rows)(const struct inbox_row *rows, size_t count, void *context), void *context);
-void store_inbox_drop(struct store *store, uint32_t shard, const struct uuid *id); /* its input was refused or came too late */
+void store_inbox_drop(struct store *store, uint32_t shard, const struct uuid *id); /* its input was refused or came too late; ignored while an append is about to consume it */
 
 /* --- reads; each answers in the arena of its request --- */
 

@@ -77,6 +77,7 @@ struct batch { /* a writer has one, again and again */
     struct db_query queries[BATCH_QUERIES_MAX];
     size_t query_count;
     struct db_transaction transaction;
+    bool keys_known;          /* some key is in the table already: not an error */
     size_t unique_cursor;     /* where the last id that came back was found */
     int backend_pid;          /* who has it, should the answer be lost */
     int64_t backend_started_us;
@@ -132,7 +133,7 @@ struct store {
     struct err away_err;
 
     struct list waiting;                /* appends */
-    struct list suspects;               /* of batches refused as data: groups that are tried apart; `tries` is the size of the group */
+    struct list suspects;               /* of batches refused as data: groups that are tried apart; `tries` is the size of the group, negative: with keys_known */
     size_t append_count;
     size_t batches_sent;                /* under way */
     struct loop_hook hook;

@@ -227,6 +227,26 @@ static void the_same_place_in_the_log_is_taken_once(void **state)
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 2);
 }
 
+static void a_key_that_is_known_already_is_no_error(void **state)
+{
+    struct many many = many_new(50);
+    struct op_key key = new_key();
+
+    (void)state;
+    for (int i = 0; i < many.count; i++) {
+        turn_start(&many.turns[i], host_saga(21), 0, NULL);
+        many.turns[i].keys[0] = i == 20 || i == 30 ? key : new_key();
+        many.turns[i].append.new_keys = many.turns[i].keys;
+        many.turns[i].append.new_key_count = 1;
+    }
+    many.turns[40].start.saga_name = (struct slice){"\xff", 1};
+    many_run(&many);
+    assert_int_equal(count_code(&many, ERR_OK), 49);
+    assert_int_equal(many.turns[40].append.code, ERR_CORRUPT);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.operation_key where sagad.shard_of(saga) = 21"), 48);
+    free(many.turns);
+}
+
 static void a_status_of_a_saga_that_is_not_there_is_refused(void **state)
 {
     struct turn turn = {0};
@@ -506,6 +526,7 @@ int main(void)
         cmocka_unit_test(of_32_starts_with_one_business_id_one_wins_and_the_others_learn_who),
         cmocka_unit_test(one_bad_turn_among_many_is_found_and_the_others_are_kept),
         cmocka_unit_test(the_same_place_in_the_log_is_taken_once),
+        cmocka_unit_test(a_key_that_is_known_already_is_no_error),
         cmocka_unit_test(a_status_of_a_saga_that_is_not_there_is_refused),
         cmocka_unit_test(an_input_of_the_inbox_is_consumed_with_its_turn_and_only_once),
         cmocka_unit_test(a_refused_start_leaves_its_input_in_the_inbox),

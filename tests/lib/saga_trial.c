@@ -62,7 +62,8 @@ const struct definition *trial_compile(struct arena *arena, struct slice documen
     faults_init(&faults, arena);
     definition = definition_compile(body, 1, &source, SLICE("/sagas/0"), arena, &faults);
     if (faults.count > 0) {
-        fail_msg("the definition of the test is wrong at %.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
+        fail_msg("the definition of the test is wrong at %.*s: %.*s", SLICE_ARG(faults.items[0].pointer),
+                 SLICE_ARG(faults.items[0].detail));
     }
     assert_non_null(definition);
     return definition;
@@ -208,7 +209,8 @@ static void must(struct trial *trial, struct saga_input input)
 
 /* --- inputs --- */
 
-static void render_undo_args(struct trial *trial, uint32_t step, struct slice result, struct slice *undo_args, struct slice *undo_error)
+static void render_undo_args(struct trial *trial, uint32_t step, struct slice result, struct slice *undo_args,
+                             struct slice *undo_error)
 {
     const struct compensator *compensate = &trial->definition->steps[step].compensate;
     struct expression_context context;
@@ -238,8 +240,8 @@ static void render_undo_args(struct trial *trial, uint32_t step, struct slice re
     }
 }
 
-struct saga_input trial_outcome(struct trial *trial, enum saga_input_type type, uint32_t step, enum direction direction, uint32_t attempt,
-                                struct outcome outcome)
+struct saga_input trial_outcome(struct trial *trial, enum saga_input_type type, uint32_t step, enum direction direction,
+                                uint32_t attempt, struct outcome outcome)
 {
     struct saga_input input = {.type = type};
 
@@ -269,7 +271,9 @@ static struct outcome plain_outcome(struct trial *trial, const char *step, enum 
     if (kind == OUTCOME_COMPLETED) {
         outcome.result = arena_printf(&trial->arena, "{\"id\":\"%s-1\"}", step);
     } else {
-        outcome.error = kind == OUTCOME_UNKNOWN ? SLICE("timeout") : kind == OUTCOME_FAILED ? SLICE("http-422") : SLICE("http-429");
+        outcome.error = kind == OUTCOME_UNKNOWN  ? SLICE("timeout")
+                        : kind == OUTCOME_FAILED ? SLICE("http-422")
+                                                 : SLICE("http-429");
         outcome.detail = SLICE("as the test has it");
     }
     return outcome;
@@ -284,7 +288,8 @@ static void settle(struct trial *trial, const char *id, enum direction direction
 {
     uint32_t step = trial_step(trial, id);
 
-    must(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, step, direction, operation(trial, step, direction)->attempts, plain_outcome(trial, id, kind)));
+    must(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, step, direction, operation(trial, step, direction)->attempts,
+                              plain_outcome(trial, id, kind)));
 }
 
 void trial_settle(struct trial *trial, const char *step, enum outcome_kind kind)
@@ -308,7 +313,8 @@ static void probe(struct trial *trial, const char *id, enum direction direction,
     const struct operation *op = operation(trial, step, direction);
 
     wait_for(trial, op->due_ms);
-    must(trial, trial_outcome(trial, SAGA_INPUT_PROBED, step, direction, op->probes + 1, plain_outcome(trial, id, kind)));
+    must(trial,
+         trial_outcome(trial, SAGA_INPUT_PROBED, step, direction, op->probes + 1, plain_outcome(trial, id, kind)));
 }
 
 void trial_probe(struct trial *trial, const char *step, enum outcome_kind kind)
@@ -327,7 +333,8 @@ static void timer(struct trial *trial, const char *id, enum direction direction)
 
     input.timer.step = trial_step(trial, id);
     input.timer.direction = direction;
-    wait_for(trial, input.timer.step == STEP_NONE ? trial->saga.deadline_ms : operation(trial, input.timer.step, direction)->due_ms);
+    wait_for(trial, input.timer.step == STEP_NONE ? trial->saga.deadline_ms
+                                                  : operation(trial, input.timer.step, direction)->due_ms);
     must(trial, input);
 }
 
@@ -375,7 +382,8 @@ enum err_code trial_resolve(struct trial *trial, bool happened, const char *resu
         input.operator.result = trial_json(&trial->arena, result);
     }
     if (happened && trial->saga.escalation.number && trial->saga.escalation.direction == DIRECTION_DO) {
-        render_undo_args(trial, trial->saga.escalation.step, input.operator.result, &input.operator.undo_args, &input.operator.undo_error);
+        render_undo_args(trial, trial->saga.escalation.step, input.operator.result, &input.operator.undo_args,
+                         &input.operator.undo_error);
     }
     return trial_input(trial, input);
 }
@@ -390,15 +398,16 @@ const char *trial_records(struct trial *trial)
         const struct record *record = &trial->records.items[i];
         struct slice step = record->step == STEP_NONE ? SLICE("") : trial->definition->steps[record->step].id;
 
-        text = arena_printf(&trial->arena, "%.*s%s%s%s%.*s", SLICE_ARG(text), i ? ", " : "", record_type_name(record->type), step.len ? " " : "",
-                            SLICE_ARG(step));
+        text = arena_printf(&trial->arena, "%.*s%s%s%s%.*s", SLICE_ARG(text), i ? ", " : "",
+                            record_type_name(record->type), step.len ? " " : "", SLICE_ARG(step));
     }
     return arena_text(&trial->arena, text);
 }
 
 const char *trial_wants(struct trial *trial)
 {
-    static const char *const names[] = {[WANT_CALL] = "call", [WANT_PROBE] = "probe", [WANT_TIMER] = "timer", [WANT_EVALUATE] = "evaluate"};
+    static const char *const names[] = {
+        [WANT_CALL] = "call", [WANT_PROBE] = "probe", [WANT_TIMER] = "timer", [WANT_EVALUATE] = "evaluate"};
     struct wants wants;
     struct slice text = SLICE("");
 
@@ -411,7 +420,8 @@ const char *trial_wants(struct trial *trial)
         text = arena_printf(&trial->arena, "%.*s%s%s %s%.*s %u", SLICE_ARG(text), i ? ", " : "", names[want->type],
                             want->direction == DIRECTION_UNDO ? "undo " : "", SLICE_ARG(step), want->number);
         if (want->due_ms) {
-            text = arena_printf(&trial->arena, "%.*s +%lld", SLICE_ARG(text), (long long)(want->due_ms - trial->now_ms));
+            text =
+                arena_printf(&trial->arena, "%.*s +%lld", SLICE_ARG(text), (long long)(want->due_ms - trial->now_ms));
         }
     }
     return arena_text(&trial->arena, text);
@@ -450,7 +460,8 @@ static void same_operation(const struct operation *a, const struct operation *b)
     same_slice("detail", a->detail, b->detail);
     x.args = x.scope = x.result = x.error = x.detail = SLICE_NONE;
     y.args = y.scope = y.result = y.error = y.detail = SLICE_NONE;
-    /* Field by field would forget the next one; both structs were copied from zeroed memory, so that padding is the same. */
+    /* Field by field would forget the next one; both structs were copied from zeroed memory, so that padding is the
+     * same. */
     assert_memory_equal(&x, &y, sizeof(x));
 }
 

@@ -1,10 +1,10 @@
 /*
- * Golden histories: input -> records -> wants -> final state, as text files under tests/golden. They say to a reader what the
- * machine does, and to the next release what it must still do with the logs of this one.
+ * Golden histories: input -> records -> wants -> final state, as text files under tests/golden. They say to a reader
+ * what the machine does, and to the next release what it must still do with the logs of this one.
  *
- * A file begins with comments and a definition (JSON, one document with tools and one saga, between `definition` and `end`). Each
- * line that begins with `>` is an input; what follows it up to the next one is written by this program. With REGENERATE=1 the files
- * are written anew: on purpose, and each changed line is explained in the commit.
+ * A file begins with comments and a definition (JSON, one document with tools and one saga, between `definition` and
+ * `end`). Each line that begins with `>` is an input; what follows it up to the next one is written by this program.
+ * With REGENERATE=1 the files are written anew: on purpose, and each changed line is explained in the commit.
  *
  *     > [+MS] start JSON
  *     > [+MS] settled|probed STEP do|undo NUMBER OUTCOME [unsent] [after MS] [JSON|CODE]
@@ -13,11 +13,11 @@
  *     > [+MS] abort NOTE
  *     > [+MS] operator NUMBER ACTION [happened|not_happened] [accept_double] [result JSON|args JSON]
  */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +107,7 @@ static struct saga_input read_operator(struct history *history, struct slice res
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
 
-    input.operator.escalation = (uint64_t)number(word(&rest));
+    input.operator.escalation =(uint64_t) number(word(&rest));
     assert_true(operator_action_parse(word(&rest), &input.operator.action));
     input.operator.happened = take_word(&rest, "happened");
     (void)take_word(&rest, "not_happened");
@@ -118,9 +118,9 @@ static struct saga_input read_operator(struct history *history, struct slice res
         input.operator.args = rest;
     }
     if (input.operator.happened && history->trial.saga.escalation.direction == DIRECTION_DO) {
-        struct outcome outcome = {.kind = OUTCOME_COMPLETED, .result = input.operator.result};
-        struct saga_input rendered =
-            trial_outcome(&history->trial, SAGA_INPUT_SETTLED, history->trial.saga.escalation.step, DIRECTION_DO, 1, outcome);
+        struct outcome outcome = {.kind = OUTCOME_COMPLETED, .result = input.operator.result };
+        struct saga_input rendered = trial_outcome(&history->trial, SAGA_INPUT_SETTLED,
+                                                   history->trial.saga.escalation.step, DIRECTION_DO, 1, outcome);
 
         input.operator.undo_args = rendered.settled.undo_args;
         input.operator.undo_error = rendered.settled.undo_error;
@@ -152,7 +152,9 @@ static struct saga_input read_input(struct history *history, struct slice rest)
     } else if (slice_is(verb, "evaluated")) {
         input.type = SAGA_INPUT_EVALUATED;
         name = word(&rest);
-        input.evaluated.what = slice_is(name, "args") ? EVALUATE_ARGS : slice_is(name, "output") ? EVALUATE_OUTPUT : EVALUATE_UNDO;
+        input.evaluated.what = slice_is(name, "args")     ? EVALUATE_ARGS
+                               : slice_is(name, "output") ? EVALUATE_OUTPUT
+                                                          : EVALUATE_UNDO;
         input.evaluated.step = step_of(history, word(&rest));
         input.evaluated.value = rest;
     } else if (slice_is(verb, "abort")) {
@@ -178,7 +180,8 @@ static void write_turn(struct history *history, struct slice line)
     buffer_put_slice(&history->out, line);
     buffer_put_char(&history->out, '\n');
     if (code != ERR_OK) {
-        buffer_printf(&history->out, "refused %s: %s%s%s\n", err_name(code), trial->err.message, trial->err.detail[0] ? " " : "", trial->err.detail);
+        buffer_printf(&history->out, "refused %s: %s%s%s\n", err_name(code), trial->err.message,
+                      trial->err.detail[0] ? " " : "", trial->err.detail);
     }
     buffer_put(&history->out, trial->log.ptr + from, trial->log.len - from);
     buffer_printf(&history->out, "wants: %s\n\n", trial_wants(trial));
@@ -198,7 +201,8 @@ static void write_state(struct history *history)
     }
     for (uint32_t i = 0; i < trial->definition->step_count; i++) {
         for (unsigned d = 0; d < DIRECTION_COUNT; d++) {
-            const struct operation *op = d == DIRECTION_UNDO ? &trial->saga.steps[i].undo : &trial->saga.steps[i].forward;
+            const struct operation *op =
+                d == DIRECTION_UNDO ? &trial->saga.steps[i].undo : &trial->saga.steps[i].forward;
 
             if (op->created_ms) {
                 buffer_put_text(&history->out, "operation\n");
@@ -285,8 +289,8 @@ static void first_difference(const char *path, struct slice is, struct slice sho
         }
         at++;
     }
-    fail_msg("%s:%zu differs:\n  now  %.200s\n  file %.200s\nREGENERATE=1 writes it anew, if that is what you mean.", path, line, is.ptr + begin,
-             should.ptr + begin);
+    fail_msg("%s:%zu differs:\n  now  %.200s\n  file %.200s\nREGENERATE=1 writes it anew, if that is what you mean.",
+             path, line, is.ptr + begin, should.ptr + begin);
 }
 
 static int by_name(const void *a, const void *b)

@@ -1,4 +1,5 @@
-/* Records as text: what is written is read back the same, payloads byte for byte, and what makes no sense is refused. */
+/* Records as text: what is written is read back the same, payloads byte for byte, and what makes no sense is refused.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,8 @@ static int set_up(void **state)
 {
     (void)state;
     arena_init(&arena, 65536);
-    definition = trial_compile(&arena, trial_json(&arena, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}")));
+    definition =
+        trial_compile(&arena, trial_json(&arena, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}")));
     return 0;
 }
 
@@ -45,7 +47,13 @@ static struct slice written(const struct record *record)
 static struct record full(void) /* every member of every type */
 {
     static const uint32_t plan[] = {1, 0}, debts[] = {1};
-    struct record record = {.step = 1, .attempt = 3, .generation = 2, .due_ms = TRIAL_START_MS + 7, .unsent = true, .maybe = true, .accept_double = true};
+    struct record record = {.step = 1,
+                            .attempt = 3,
+                            .generation = 2,
+                            .due_ms = TRIAL_START_MS + 7,
+                            .unsent = true,
+                            .maybe = true,
+                            .accept_double = true};
 
     record.key.uuid.bytes[0] = 0xab;
     record.key.uuid.bytes[15] = 0x01;
@@ -89,23 +97,26 @@ static void every_type_is_read_back_as_it_was_written(void **state)
         enum record_type parsed;
 
         record.type = (enum record_type)type;
-        if (type == RECORD_SAGA_STARTED || type == RECORD_COMPENSATION_PLANNED || type == RECORD_SAGA_COMPLETED || type == RECORD_SAGA_COMPENSATED ||
+        if (type == RECORD_SAGA_STARTED || type == RECORD_COMPENSATION_PLANNED || type == RECORD_SAGA_COMPLETED ||
+            type == RECORD_SAGA_COMPENSATED ||
             type == RECORD_SAGA_ABANDONED) { /* these have no step, nor what goes with it */
             record.step = STEP_NONE;
             record.key = (struct op_key){0};
             record.attempt = 0;
             record.actor = type == RECORD_SAGA_ABANDONED ? record.actor : SLICE_NONE;
         }
-        if (type == RECORD_STEP_PENDING || type == RECORD_STEP_SKIPPED || type == RECORD_STEP_REOPENED || type == RECORD_STEP_WAIVED ||
-            type == RECORD_COMPENSATION_REOPENED || type == RECORD_ESCALATION_OPENED || type == RECORD_ESCALATION_RESOLVED || type == RECORD_SAGA_FAILING) {
+        if (type == RECORD_STEP_PENDING || type == RECORD_STEP_SKIPPED || type == RECORD_STEP_REOPENED ||
+            type == RECORD_STEP_WAIVED || type == RECORD_COMPENSATION_REOPENED || type == RECORD_ESCALATION_OPENED ||
+            type == RECORD_ESCALATION_RESOLVED || type == RECORD_SAGA_FAILING) {
             record.attempt = 0;
         }
         if (type == RECORD_SAGA_FAILING) {
             record.key = (struct op_key){0};
         }
-        if (type == RECORD_STEP_PENDING || type == RECORD_STEP_INTENT || type == RECORD_STEP_RETRYING || type == RECORD_STEP_RUNNING ||
-            type == RECORD_STEP_PROBED || type == RECORD_COMPENSATION_INTENT || type == RECORD_COMPENSATION_RETRYING ||
-            type == RECORD_COMPENSATION_RUNNING || type == RECORD_COMPENSATION_PROBED || type == RECORD_ESCALATION_OPENED) {
+        if (type == RECORD_STEP_PENDING || type == RECORD_STEP_INTENT || type == RECORD_STEP_RETRYING ||
+            type == RECORD_STEP_RUNNING || type == RECORD_STEP_PROBED || type == RECORD_COMPENSATION_INTENT ||
+            type == RECORD_COMPENSATION_RETRYING || type == RECORD_COMPENSATION_RUNNING ||
+            type == RECORD_COMPENSATION_PROBED || type == RECORD_ESCALATION_OPENED) {
             record.actor = SLICE_NONE;
         }
         text = written(&record);
@@ -146,23 +157,26 @@ static void the_text_is_what_the_api_shows(void **state)
 
     (void)state;
     record.key.uuid.bytes[0] = 0xab;
-    assert_string_equal(arena_text(&arena, written(&record)),
-                        "{\"type\":\"step.completed\",\"step\":\"a\",\"key\":\"ab000000-0000-0000-0000-000000000000\",\"attempt\":1,"
-                        "\"data\":{\"result\":{\"id\":1}}}");
+    assert_string_equal(
+        arena_text(&arena, written(&record)),
+        "{\"type\":\"step.completed\",\"step\":\"a\",\"key\":\"ab000000-0000-0000-0000-000000000000\",\"attempt\":1,"
+        "\"data\":{\"result\":{\"id\":1}}}");
 }
 
 static void seq_and_time_are_taken_when_they_are_there(void **state)
 {
     struct record record;
     struct err err;
-    struct slice text = trial_json(&arena, "{'seq':7,'at':'2026-01-31T09:05:00.250Z','type':'saga.compensated','data':{}}");
+    struct slice text =
+        trial_json(&arena, "{'seq':7,'at':'2026-01-31T09:05:00.250Z','type':'saga.compensated','data':{}}");
 
     (void)state;
     assert_int_equal(record_read(text, definition, &arena, &record, &err), ERR_OK);
     assert_int_equal(record.seq, 7);
     assert_true(record.at_ms == INT64_C(1769850300250));
     assert_int_equal(record.step, STEP_NONE);
-    assert_int_equal(record_read(SLICE(" {\"type\":\"saga.compensated\"} "), definition, &arena, &record, &err), ERR_OK);
+    assert_int_equal(record_read(SLICE(" {\"type\":\"saga.compensated\"} "), definition, &arena, &record, &err),
+                     ERR_OK);
     assert_int_equal(record.seq, 0);
 }
 
@@ -176,9 +190,9 @@ static const char *const corrupt[] = {
     "{'type':'saga.compensated','data':{}",
     "{'type':'saga.compensated','data':[]}",
     "{'type':'saga.compensated','data':{},'more':1}",
-    "{'type':'saga.compensated','data':{'result':1}}",                         /* another type's member */
+    "{'type':'saga.compensated','data':{'result':1}}", /* another type's member */
     "{'type':'saga.compensated','step':'a','data':{}}",
-    "{'type':'saga.melted','data':{}}",                                        /* of a later version */
+    "{'type':'saga.melted','data':{}}", /* of a later version */
     "{'type':'saga.compensated','type':'saga.completed','data':{}}",
     "{'type':'step.intent','step':'z','key':'ab000000-0000-0000-0000-000000000000','attempt':1,'data':{}}",
     "{'type':'step.intent','step':'a','key':'ab','attempt':1,'data':{}}",
@@ -187,8 +201,10 @@ static const char *const corrupt[] = {
     "{'type':'step.intent','step':'a','key':'ab000000-0000-0000-0000-000000000000','attempt':-1,'data':{}}",
     "{'type':'step.intent','step':'a','key':'ab000000-0000-0000-0000-000000000000','attempt':'1','data':{}}",
     "{'type':'step.intent','step':'a','key':'ab000000-0000-0000-0000-000000000000','attempt':4294967296,'data':{}}",
-    "{'type':'step.intent','step':'a','key':'ab000000-0000-0000-0000-000000000000','attempt':1,'data':{'fingerprint':'5c'}}",
-    "{'type':'step.retrying','step':'a','key':'ab000000-0000-0000-0000-000000000000','attempt':1,'data':{'due_at':'soon'}}",
+    "{'type':'step.intent','step':'a','key':'ab000000-0000-0000-0000-000000000000','attempt':1,'data':{'fingerprint':'"
+    "5c'}}",
+    "{'type':'step.retrying','step':'a','key':'ab000000-0000-0000-0000-000000000000','attempt':1,'data':{'due_at':'"
+    "soon'}}",
     "{'type':'step.retrying','step':'a','key':'ab000000-0000-0000-0000-000000000000','attempt':1,'data':{}}",
     "{'type':'step.failed','step':'a','data':{'error':'x','source':'rumour'}}",
     "{'type':'compensation.planned','data':{'plan':'a'}}",
@@ -227,13 +243,16 @@ static void any_byte_may_be_wrong_without_harm(void **state)
             struct err err;
 
             copy[i] = (char)(copy[i] ^ flip);
-            (void)!record_read((struct slice){copy, text.len}, definition, &arena, &again, &err); /* either way: no harm */
+            (void)!record_read((struct slice){copy, text.len}, definition, &arena, &again,
+                               &err); /* either way: no harm */
         }
     }
     for (size_t len = 0; len < text.len; len++) { /* cut anywhere */
         struct err err;
 
-        assert_int_equal(record_read((struct slice){arena_dup(&arena, text.ptr, len + 1), len}, definition, &arena, &again, &err), ERR_CORRUPT);
+        assert_int_equal(
+            record_read((struct slice){arena_dup(&arena, text.ptr, len + 1), len}, definition, &arena, &again, &err),
+            ERR_CORRUPT);
     }
 }
 
@@ -256,7 +275,8 @@ static void the_start_is_readable_before_its_definition_is_at_hand(void **state)
     assert_int_equal(record_read_start(written(&record), &arena, &again, &err), ERR_CORRUPT);
 }
 
-/* 10^5 records a second are wanted; this only finds a codec that went wrong by an order of magnitude, on a busy machine with sanitizers. */
+/* 10^5 records a second are wanted; this only finds a codec that went wrong by an order of magnitude, on a busy machine
+ * with sanitizers. */
 static void the_codec_is_fast(void **state)
 {
     struct record record = full(), again;

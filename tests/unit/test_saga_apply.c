@@ -1,4 +1,5 @@
-/* Folding records: what fits is folded to the same state every time, what does not is refused and never crashes anything. */
+/* Folding records: what fits is folded to the same state every time, what does not is refused and never crashes
+ * anything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,10 +15,12 @@
 
 static struct record next(const struct trial *trial, enum record_type type, uint32_t step, enum direction direction)
 {
-    struct record record = {.seq = trial->saga.seq + 1, .at_ms = trial->now_ms, .type = type, .step = step, .direction = direction};
+    struct record record = {
+        .seq = trial->saga.seq + 1, .at_ms = trial->now_ms, .type = type, .step = step, .direction = direction};
 
     if (step != STEP_NONE) {
-        const struct operation *op = direction == DIRECTION_UNDO ? &trial->saga.steps[step].undo : &trial->saga.steps[step].forward;
+        const struct operation *op =
+            direction == DIRECTION_UNDO ? &trial->saga.steps[step].undo : &trial->saga.steps[step].forward;
 
         record.key = op->key;
         record.attempt = op->attempts;
@@ -78,7 +81,7 @@ static void a_record_that_does_not_fit_is_refused(void **state)
     record = next(&trial, RECORD_SAGA_FAILING, STEP_NONE, DIRECTION_DO);
     record.type = (enum record_type)RECORD_TYPE_COUNT;
     assert_false(fits(&trial, record));
-    record.type = (enum record_type)-1;
+    record.type = (enum record_type) - 1;
     assert_false(fits(&trial, record));
     trial_close(&trial);
 }
@@ -100,14 +103,16 @@ static void completed_is_never_overturned(void **state)
 
 static void the_plan_must_be_the_right_one(void **state)
 {
-    static const uint32_t right[] = {1, 0}, forward_order[] = {0, 1}, short_one[] = {1}, twice[] = {1, 1}, out[] = {1, 7};
+    static const uint32_t right[] = {1, 0}, forward_order[] = {0, 1}, short_one[] = {1}, twice[] = {1, 1},
+                          out[] = {1, 7};
     struct trial trial;
     struct record record;
     const struct {
         const uint32_t *plan;
         uint32_t count;
         bool fits;
-    } plans[] = {{right, 2, true}, {forward_order, 2, false}, {short_one, 1, false}, {twice, 2, false}, {out, 2, false}, {NULL, 2, false}, {NULL, 0, false}};
+    } plans[] = {{right, 2, true}, {forward_order, 2, false}, {short_one, 1, false}, {twice, 2, false},
+                 {out, 2, false},  {NULL, 2, false},          {NULL, 0, false}};
 
     (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'},{'id':'c','call':'keyed'}"));
@@ -245,7 +250,8 @@ static void a_send_that_never_left_leaves_no_trace_of_a_send(void **state)
     trial_open(&trial, TWO);
     trial_start(&trial, "{}");
     assert_int_equal(trial.saga.steps[0].forward.first_sent_ms, TRIAL_START_MS);
-    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, unsent)), ERR_OK);
+    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, unsent)),
+                     ERR_OK);
     assert_int_equal(trial.saga.steps[0].forward.first_sent_ms, 0);
     assert_int_equal(trial.saga.steps[0].forward.last_sent_ms, 0);
     assert_int_equal(trial.saga.steps[0].forward.counted, 0);
@@ -256,7 +262,8 @@ static void a_send_that_never_left_leaves_no_trace_of_a_send(void **state)
     {
         int64_t first = trial.saga.steps[0].forward.first_sent_ms;
 
-        assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 3, unsent)), ERR_OK);
+        assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 3, unsent)),
+                         ERR_OK);
         assert_int_equal(trial.saga.steps[0].forward.first_sent_ms, first);
         assert_int_equal(saga_took_effect(&trial.saga, 0), TOOK_EFFECT_MAYBE); /* the one before may have */
         assert_string_equal(trial_records(&trial), "step.retrying a");

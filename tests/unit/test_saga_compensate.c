@@ -11,9 +11,10 @@
 #include "tests/lib/saga_trial.h"
 
 #define THREE TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'idempotent'},{'id':'c','call':'keyed'}")
-#define DIAMOND                                                                                                                  \
-    TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed','after':['a']},{'id':'c','call':'keyed','after':['a']},"        \
-               "{'id':'d','call':'keyed','after':['b','c']}")
+#define DIAMOND                                                                                                        \
+    TRIAL_SAGA(                                                                                                        \
+        "{'id':'a','call':'keyed'},{'id':'b','call':'keyed','after':['a']},{'id':'c','call':'keyed','after':['a']},"   \
+        "{'id':'d','call':'keyed','after':['b','c']}")
 
 /* Run the saga until this step is in flight, everything before it completed. */
 static void open_until(struct trial *trial, const char *document, const char *step)
@@ -62,7 +63,8 @@ static void what_took_effect_is_undone_in_reverse(void **state)
     (void)state;
     open_until(&trial, THREE, "c");
     trial_settle(&trial, "c", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "step.failed c, saga.failing c, compensation.planned, compensation.intent b");
+    assert_string_equal(trial_records(&trial),
+                        "step.failed c, saga.failing c, compensation.planned, compensation.intent b");
     assert_string_equal(trial_wants(&trial), "call undo b 1");
     trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed b, compensation.intent a");
@@ -99,7 +101,8 @@ static void side_by_side_the_one_that_began_last_is_undone_first(void **state)
     trial_settle(&trial, "b", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed b, step.intent d");
     trial_settle(&trial, "d", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "step.failed d, saga.failing d, compensation.planned, compensation.intent c");
+    assert_string_equal(trial_records(&trial),
+                        "step.failed d, saga.failing d, compensation.planned, compensation.intent c");
     trial_settle_undo(&trial, "c", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed c, compensation.intent b");
     trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
@@ -136,7 +139,8 @@ static void what_surely_did_not_happen_is_stopped(void **state)
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "c", OUTCOME_RETRY);
     trial_settle(&trial, "b", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "step.failed b, saga.failing b, step.failed c, compensation.planned, compensation.intent a");
+    assert_string_equal(trial_records(&trial),
+                        "step.failed b, saga.failing b, step.failed c, compensation.planned, compensation.intent a");
     assert_true(slice_is(trial.records.items[2].error, "stopped"));
     close_sound(&trial);
 
@@ -218,7 +222,8 @@ static void open_undo(struct trial *trial, const char *tool)
 {
     char document[8192];
 
-    (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'act','call':'%s'},{'id':'next','call':'idempotent'}"), tool);
+    (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'act','call':'%s'},{'id':'next','call':'idempotent'}"),
+                   tool);
     open_until(trial, document, "next");
     trial_settle(trial, "next", OUTCOME_FAILED);
     assert_string_equal(trial_wants(trial), "call undo act 1");
@@ -257,6 +262,7 @@ static void a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time(void 
     assert_true(rounds > 5);
     assert_int_equal(trial.now_ms, TRIAL_START_MS + 600000);
     assert_string_equal(trial_records(&trial), "compensation.failed act, escalation.opened act");
+    assert_true(slice_is(trial.records.items[0].error, "gave-up")); /* without another call at the last moment */
     assert_true(slice_is(trial.saga.escalation.reason, "compensation-failed"));
     assert_int_equal(saga_took_effect(&trial.saga, 0), TOOK_EFFECT_YES);
     close_sound(&trial);
@@ -331,14 +337,17 @@ static void an_undo_whose_arguments_cannot_be_made_is_a_question(void **state)
 {
     struct trial trial;
     struct saga_input input;
-    struct outcome odd = {.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":7}")}; /* the compensator wants a string */
+    struct outcome odd = {.kind = OUTCOME_COMPLETED,
+                          .result = SLICE("{\"id\":7}")}; /* the compensator wants a string */
 
     (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'strict','with':{'n':1}},{'id':'next','call':'idempotent'}"));
     trial_start(&trial, "{}");
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, odd)), ERR_OK);
     trial_settle(&trial, "next", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "step.failed next, saga.failing next, compensation.planned, compensation.failed act, escalation.opened act");
+    assert_string_equal(
+        trial_records(&trial),
+        "step.failed next, saga.failing next, compensation.planned, compensation.failed act, escalation.opened act");
     assert_true(slice_is(trial.saga.escalation.reason, "compensation-arguments"));
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_INVALID); /* they would be no better now */
     input = (struct saga_input){.type = SAGA_INPUT_OPERATOR};
@@ -350,7 +359,8 @@ static void an_undo_whose_arguments_cannot_be_made_is_a_question(void **state)
     assert_int_equal(trial_input(&trial, input), ERR_INVALID);
     input.operator.args = SLICE("{\"id\":\"7\"}");
     assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, compensation.reopened act, compensation.intent act");
+    assert_string_equal(trial_records(&trial),
+                        "escalation.resolved act, compensation.reopened act, compensation.intent act");
     assert_true(slice_is(trial.saga.steps[0].undo.args, "{\"id\":\"7\"}"));
     assert_int_equal(trial.saga.steps[0].undo.generation, 0);
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
@@ -367,7 +377,8 @@ static void a_maybe_is_undone_blind_with_what_there_is(void **state)
     open_until(&trial, TRIAL_SAGA("{'id':'first','call':'keyed'},{'id':'act','call':'voidable'}"), "act");
     trial_timer(&trial, "act");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.unknown act, saga.failing act, compensation.planned, compensation.intent act");
+    assert_string_equal(trial_records(&trial),
+                        "step.unknown act, saga.failing act, compensation.planned, compensation.intent act");
     uuid_text(&trial.saga.steps[1].forward.key.uuid, key);
     assert_true(slice_equal(trial.saga.steps[1].undo.args, arena_printf(&trial.arena, "{\"key\":\"%s\"}", key)));
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);

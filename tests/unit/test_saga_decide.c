@@ -17,17 +17,25 @@ static const struct {
     enum outcome_kind outcome;
     const char *records, *wants;
 } firsts[] = {
-    {"completed settles every class: read", "read", OUTCOME_COMPLETED, "step.completed act, step.intent next", "call next 1"},
-    {"completed settles every class: idempotent", "idempotent", OUTCOME_COMPLETED, "step.completed act, step.intent next", "call next 1"},
-    {"completed settles every class: keyed", "keyed", OUTCOME_COMPLETED, "step.completed act, step.intent next", "call next 1"},
-    {"completed settles every class: checked", "checked", OUTCOME_COMPLETED, "step.completed act, step.intent next", "call next 1"},
-    {"completed settles every class: once", "once", OUTCOME_COMPLETED, "step.completed act, step.intent next", "call next 1"},
+    {"completed settles every class: read", "read", OUTCOME_COMPLETED, "step.completed act, step.intent next",
+     "call next 1"},
+    {"completed settles every class: idempotent", "idempotent", OUTCOME_COMPLETED,
+     "step.completed act, step.intent next", "call next 1"},
+    {"completed settles every class: keyed", "keyed", OUTCOME_COMPLETED, "step.completed act, step.intent next",
+     "call next 1"},
+    {"completed settles every class: checked", "checked", OUTCOME_COMPLETED, "step.completed act, step.intent next",
+     "call next 1"},
+    {"completed settles every class: once", "once", OUTCOME_COMPLETED, "step.completed act, step.intent next",
+     "call next 1"},
 
     {"read: called again after an unknown outcome", "read", OUTCOME_UNKNOWN, "step.retrying act", "timer act 1"},
-    {"idempotent: called again after an unknown outcome", "idempotent", OUTCOME_UNKNOWN, "step.retrying act", "timer act 1"},
-    {"idempotent: called again even where there is a probe", "idempotent_probed", OUTCOME_UNKNOWN, "step.retrying act", "timer act 1"},
+    {"idempotent: called again after an unknown outcome", "idempotent", OUTCOME_UNKNOWN, "step.retrying act",
+     "timer act 1"},
+    {"idempotent: called again even where there is a probe", "idempotent_probed", OUTCOME_UNKNOWN, "step.retrying act",
+     "timer act 1"},
     {"keyed: the same key again is safe", "keyed", OUTCOME_UNKNOWN, "step.retrying act", "timer act 1"},
-    {"keyed: the same key again, even where there is a probe", "keyed_probed", OUTCOME_UNKNOWN, "step.retrying act", "timer act 1"},
+    {"keyed: the same key again, even where there is a probe", "keyed_probed", OUTCOME_UNKNOWN, "step.retrying act",
+     "timer act 1"},
     {"checked: ask before anything else", "checked", OUTCOME_UNKNOWN, "step.unknown act", "probe act 1"},
     {"once with a probe: ask", "once_probed", OUTCOME_UNKNOWN, "step.unknown act", "probe act 1"},
     {"once: a person has to say", "once", OUTCOME_UNKNOWN, "step.unknown act, escalation.opened act", ""},
@@ -35,17 +43,23 @@ static const struct {
      "step.unknown act, saga.failing act, compensation.planned, compensation.intent act", "call undo act 1"},
 
     {"read: a certain nothing is worth another attempt", "read", OUTCOME_RETRY, "step.retrying act", "timer act 1"},
-    {"idempotent: a certain nothing is worth another attempt", "idempotent", OUTCOME_RETRY, "step.retrying act", "timer act 1"},
+    {"idempotent: a certain nothing is worth another attempt", "idempotent", OUTCOME_RETRY, "step.retrying act",
+     "timer act 1"},
     {"keyed: a certain nothing is worth another attempt", "keyed", OUTCOME_RETRY, "step.retrying act", "timer act 1"},
     {"checked: a certain nothing needs no probe", "checked", OUTCOME_RETRY, "step.retrying act", "timer act 1"},
     {"once: leaves once, whatever came back", "once", OUTCOME_RETRY,
      "step.failed act, saga.failing act, compensation.planned, saga.compensated", ""},
 
-    {"read: refused for good", "read", OUTCOME_FAILED, "step.failed act, saga.failing act, compensation.planned, saga.compensated", ""},
-    {"idempotent: refused for good", "idempotent", OUTCOME_FAILED, "step.failed act, saga.failing act, compensation.planned, saga.compensated", ""},
-    {"keyed: refused for good", "keyed", OUTCOME_FAILED, "step.failed act, saga.failing act, compensation.planned, saga.compensated", ""},
-    {"checked: refused for good", "checked", OUTCOME_FAILED, "step.failed act, saga.failing act, compensation.planned, saga.compensated", ""},
-    {"once: refused for good", "once", OUTCOME_FAILED, "step.failed act, saga.failing act, compensation.planned, saga.compensated", ""},
+    {"read: refused for good", "read", OUTCOME_FAILED,
+     "step.failed act, saga.failing act, compensation.planned, saga.compensated", ""},
+    {"idempotent: refused for good", "idempotent", OUTCOME_FAILED,
+     "step.failed act, saga.failing act, compensation.planned, saga.compensated", ""},
+    {"keyed: refused for good", "keyed", OUTCOME_FAILED,
+     "step.failed act, saga.failing act, compensation.planned, saga.compensated", ""},
+    {"checked: refused for good", "checked", OUTCOME_FAILED,
+     "step.failed act, saga.failing act, compensation.planned, saga.compensated", ""},
+    {"once: refused for good", "once", OUTCOME_FAILED,
+     "step.failed act, saga.failing act, compensation.planned, saga.compensated", ""},
 
     {"running: the probe completes it", "keyed_probed", OUTCOME_RUNNING, "step.accepted act", "probe act 1"},
     {"running without a probe is an unknown outcome", "keyed", OUTCOME_RUNNING, "step.retrying act", "timer act 1"},
@@ -55,7 +69,8 @@ static void open_act(struct trial *trial, const char *tool)
 {
     char document[8192];
 
-    (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'act','call':'%s'},{'id':'next','call':'idempotent'}"), tool);
+    (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'act','call':'%s'},{'id':'next','call':'idempotent'}"),
+                   tool);
     trial_open(trial, document);
     trial_start(trial, "{}");
     if (strncmp(trial_wants(trial), "timer", 5) == 0) { /* checked and once: record and intent are two commits */
@@ -93,7 +108,8 @@ static void an_outcome_leads_to_what_its_class_allows(void **state)
 
         open_act(&trial, firsts[i].tool);
         trial_settle(&trial, "act", firsts[i].outcome);
-        if (strcmp(trial_records(&trial), firsts[i].records) != 0 || strcmp(wants_without_times(&trial), firsts[i].wants) != 0) {
+        if (strcmp(trial_records(&trial), firsts[i].records) != 0 ||
+            strcmp(wants_without_times(&trial), firsts[i].wants) != 0) {
             fail_msg("%s:\n  records %s\n  wants   %s", firsts[i].name, trial_records(&trial), trial_wants(&trial));
         }
         trial_check_replay(&trial);
@@ -111,26 +127,103 @@ static const struct {
     const char *status, *took_effect;
     uint32_t attempts;
 } stories[] = {
-    {"read: after its attempts it has failed, and never had an effect", "read",
-     {OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, END}, "failed", "no", 3},
-    {"idempotent: attempts used up, nobody to ask", "idempotent",
-     {OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, END}, "unknown", "maybe", 3},
-    {"idempotent: attempts used up, then it is asked", "idempotent_probed",
-     {OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, PROBE_UNKNOWN, PROBE_COMPLETED, END}, "completed", "yes", 3},
-    {"keyed: attempts used up, then absent is certain", "keyed_probed",
-     {OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, ABSENT_EARLY, ABSENT, END}, "failed", "no", 3},
-    {"a refusal now says nothing about an earlier attempt", "keyed", {OUTCOME_UNKNOWN, DUE, OUTCOME_FAILED, END}, "unknown", "maybe", 2},
-    {"a refusal now and a probe for what was before", "keyed_probed", {OUTCOME_UNKNOWN, DUE, OUTCOME_FAILED, PROBE_COMPLETED, END}, "completed", "yes", 2},
-    {"nothing happened now, but earlier perhaps", "idempotent", {OUTCOME_UNKNOWN, DUE, OUTCOME_RETRY, END}, "retrying", "maybe", 2},
+    {"read: after its attempts it has failed, and never had an effect",
+     "read",
+     {OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, END},
+     "failed",
+     "no",
+     3},
+    {"idempotent: attempts used up, nobody to ask",
+     "idempotent",
+     {OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, END},
+     "unknown",
+     "maybe",
+     3},
+    {"idempotent: attempts used up, then it is asked",
+     "idempotent_probed",
+     {OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, PROBE_UNKNOWN, PROBE_COMPLETED, END},
+     "completed",
+     "yes",
+     3},
+    {"keyed: attempts used up, then absent is certain",
+     "keyed_probed",
+     {OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, DUE, OUTCOME_UNKNOWN, ABSENT_EARLY, ABSENT, END},
+     "failed",
+     "no",
+     3},
+    {"a refusal now says nothing about an earlier attempt",
+     "keyed",
+     {OUTCOME_UNKNOWN, DUE, OUTCOME_FAILED, END},
+     "unknown",
+     "maybe",
+     2},
+    {"a refusal now and a probe for what was before",
+     "keyed_probed",
+     {OUTCOME_UNKNOWN, DUE, OUTCOME_FAILED, PROBE_COMPLETED, END},
+     "completed",
+     "yes",
+     2},
+    {"nothing happened now, but earlier perhaps",
+     "idempotent",
+     {OUTCOME_UNKNOWN, DUE, OUTCOME_RETRY, END},
+     "retrying",
+     "maybe",
+     2},
     {"nothing happened, ever", "idempotent", {OUTCOME_RETRY, DUE, OUTCOME_RETRY, END}, "retrying", "no", 2},
-    {"attempts used up with nothing ever happened: failed", "keyed", {OUTCOME_RETRY, DUE, OUTCOME_RETRY, DUE, OUTCOME_RETRY, END}, "failed", "no", 3},
-    {"attempts used up with a maybe among them: unknown", "keyed", {OUTCOME_RETRY, DUE, OUTCOME_UNKNOWN, DUE, OUTCOME_RETRY, END}, "unknown", "maybe", 3},
-    {"checked: called again only after absent", "checked", {OUTCOME_UNKNOWN, ABSENT_EARLY, ABSENT, DUE, OUTCOME_COMPLETED, END}, "completed", "yes", 2},
-    {"checked: absent clears what may have happened", "checked", {OUTCOME_UNKNOWN, ABSENT_EARLY, ABSENT, DUE, OUTCOME_FAILED, END}, "failed", "no", 2},
-    {"once: absent is a failure, not another call", "once_probed", {OUTCOME_UNKNOWN, ABSENT_EARLY, ABSENT, END}, "failed", "no", 1},
-    {"once: what never left may be tried again", "once", {UNSENT, DUE, UNSENT, DUE, OUTCOME_COMPLETED, END}, "completed", "yes", 3},
-    {"running: asked until it is done", "keyed_probed", {OUTCOME_RUNNING, PROBE_UNKNOWN, PROBE_COMPLETED, END}, "completed", "yes", 1},
-    {"running and then absent: called again while there are attempts", "keyed_probed", {OUTCOME_RUNNING, ABSENT_EARLY, ABSENT, DUE, END}, "running", "maybe", 2},
+    {"attempts used up with nothing ever happened: failed",
+     "keyed",
+     {OUTCOME_RETRY, DUE, OUTCOME_RETRY, DUE, OUTCOME_RETRY, END},
+     "failed",
+     "no",
+     3},
+    {"attempts used up with a maybe among them: unknown",
+     "keyed",
+     {OUTCOME_RETRY, DUE, OUTCOME_UNKNOWN, DUE, OUTCOME_RETRY, END},
+     "unknown",
+     "maybe",
+     3},
+    {"checked: called again only after absent",
+     "checked",
+     {OUTCOME_UNKNOWN, ABSENT_EARLY, ABSENT, DUE, OUTCOME_COMPLETED, END},
+     "completed",
+     "yes",
+     2},
+    {"checked: absent clears what may have happened",
+     "checked",
+     {OUTCOME_UNKNOWN, ABSENT_EARLY, ABSENT, DUE, OUTCOME_FAILED, END},
+     "failed",
+     "no",
+     2},
+    {"once: absent is a failure, not another call",
+     "once_probed",
+     {OUTCOME_UNKNOWN, ABSENT_EARLY, ABSENT, END},
+     "failed",
+     "no",
+     1},
+    {"once: what never left may be tried again",
+     "once",
+     {UNSENT, DUE, UNSENT, DUE, OUTCOME_COMPLETED, END},
+     "completed",
+     "yes",
+     3},
+    {"running: asked until it is done",
+     "keyed_probed",
+     {OUTCOME_RUNNING, PROBE_UNKNOWN, PROBE_COMPLETED, END},
+     "completed",
+     "yes",
+     1},
+    {"absent speaks for all attempts under the key",
+     "keyed_probed",
+     {OUTCOME_UNKNOWN, DUE, OUTCOME_RUNNING, ABSENT_EARLY, ABSENT, DUE, OUTCOME_FAILED, END},
+     "failed",
+     "no",
+     3},
+    {"running and then absent: called again while there are attempts",
+     "keyed_probed",
+     {OUTCOME_RUNNING, ABSENT_EARLY, ABSENT, DUE, END},
+     "running",
+     "maybe",
+     2},
 };
 
 static void unsent(struct trial *trial, const char *step)
@@ -138,7 +231,9 @@ static void unsent(struct trial *trial, const char *step)
     struct outcome outcome = {.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("refused")};
     uint32_t i = trial_step(trial, step);
 
-    assert_int_equal(trial_input(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, i, DIRECTION_DO, trial->saga.steps[i].forward.attempts, outcome)), ERR_OK);
+    assert_int_equal(trial_input(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, i, DIRECTION_DO,
+                                                      trial->saga.steps[i].forward.attempts, outcome)),
+                     ERR_OK);
 }
 
 static void tell(struct trial *trial, int what)
@@ -185,7 +280,8 @@ static void an_operation_ends_as_its_class_allows(void **state)
         status = step_status_name(saga_step_status(&trial.saga, 0));
         took_effect = took_effect_name(saga_took_effect(&trial.saga, 0));
         attempts = trial.saga.steps[0].forward.attempts;
-        if (strcmp(status, stories[i].status) != 0 || strcmp(took_effect, stories[i].took_effect) != 0 || attempts != stories[i].attempts) {
+        if (strcmp(status, stories[i].status) != 0 || strcmp(took_effect, stories[i].took_effect) != 0 ||
+            attempts != stories[i].attempts) {
             fail_msg("%s: it is %s, took_effect %s, after %u attempts", stories[i].name, status, took_effect, attempts);
         }
         trial_check_replay(&trial);
@@ -209,7 +305,8 @@ static void tries_that_never_left_are_bounded_and_not_attempts(void **state)
         trial_timer(&trial, "act");
     }
     unsent(&trial, "act");
-    assert_string_equal(trial_records(&trial), "step.failed act, saga.failing act, compensation.planned, saga.compensated");
+    assert_string_equal(trial_records(&trial),
+                        "step.failed act, saga.failing act, compensation.planned, saga.compensated");
     trial_check_replay(&trial);
     trial_close(&trial);
 }
@@ -230,7 +327,8 @@ static void an_attempt_that_left_ends_the_row_of_those_that_did_not(void **state
         if (round == 0) {
             trial_settle(&trial, "act", OUTCOME_RETRY);
             assert_int_equal(trial.saga.steps[0].forward.unsent, 0);
-            trial.saga.steps[0].forward.window_from_ms = 0; /* the row below is longer than the window: it is not what this is about */
+            trial.saga.steps[0].forward.window_from_ms =
+                0; /* the row below is longer than the window: it is not what this is about */
             trial_timer(&trial, "act");
         }
     }
@@ -244,12 +342,14 @@ static void a_retry_never_leaves_after_the_window(void **state)
 
     (void)state;
     open_act(&trial, "keyed"); /* a Retry-After that ends with the window */
-    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, outcome)), ERR_OK);
+    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, outcome)),
+                     ERR_OK);
     assert_string_equal(trial_records(&trial), "step.unknown act, escalation.opened act");
     trial_close(&trial);
 
     open_act(&trial, "keyed_probed");
-    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, outcome)), ERR_OK);
+    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, outcome)),
+                     ERR_OK);
     assert_string_equal(trial_records(&trial), "step.unknown act");
     assert_string_equal(trial_wants(&trial), "probe act 1 +0");
     trial_close(&trial);
@@ -266,7 +366,8 @@ static void a_retry_never_leaves_after_the_window(void **state)
     trial_settle(&trial, "act", OUTCOME_RETRY);
     trial.now_ms = TRIAL_START_MS + 60000;
     trial_timer(&trial, "act");
-    assert_string_equal(trial_records(&trial), "step.failed act, saga.failing act, compensation.planned, saga.compensated");
+    assert_string_equal(trial_records(&trial),
+                        "step.failed act, saga.failing act, compensation.planned, saga.compensated");
     trial_close(&trial);
 }
 
@@ -277,7 +378,8 @@ static void retry_after_is_honoured(void **state)
 
     (void)state;
     open_act(&trial, "keyed");
-    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, outcome)), ERR_OK);
+    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, outcome)),
+                     ERR_OK);
     assert_true(trial.saga.steps[0].forward.due_ms >= TRIAL_START_MS + 20000);
     trial_close(&trial);
 }
@@ -329,9 +431,11 @@ static void probes_give_up_after_their_time(void **state)
 
 static void answer(struct trial *trial, uint32_t attempt, enum outcome_kind kind)
 {
-    struct outcome outcome = {.kind = kind, .error = SLICE("late"), .result = kind == OUTCOME_COMPLETED ? SLICE("1") : SLICE_NONE};
+    struct outcome outcome = {
+        .kind = kind, .error = SLICE("late"), .result = kind == OUTCOME_COMPLETED ? SLICE("1") : SLICE_NONE};
 
-    assert_int_equal(trial_input(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, attempt, outcome)), ERR_OK);
+    assert_int_equal(trial_input(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, attempt, outcome)),
+                     ERR_OK);
 }
 
 static void an_answer_settles_once(void **state)
@@ -376,7 +480,9 @@ static void late_evidence_settles_what_a_person_was_asked(void **state)
     open_act(&trial, "once"); /* the one attempt there was surely had no effect */
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     answer(&trial, 1, OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "step.failed act, saga.failing act, escalation.resolved act, compensation.planned, saga.compensated");
+    assert_string_equal(
+        trial_records(&trial),
+        "step.failed act, saga.failing act, escalation.resolved act, compensation.planned, saga.compensated");
     trial_close(&trial);
 
     open_act(&trial, "idempotent"); /* one of three says nothing about the others */

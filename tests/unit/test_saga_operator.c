@@ -21,7 +21,8 @@ static void open_stuck(struct trial *trial, const char *tool, const char *rest)
 {
     char document[8192];
 
-    (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'before','call':'idempotent'},{'id':'act','call':'%s'}%s"), tool, rest);
+    (void)snprintf(document, sizeof(document),
+                   TRIAL_SAGA("{'id':'before','call':'idempotent'},{'id':'act','call':'%s'}%s"), tool, rest);
     trial_open(trial, document);
     trial_start(trial, "{}");
     trial_settle(trial, "before", OUTCOME_COMPLETED);
@@ -43,7 +44,9 @@ static void open_stuck(struct trial *trial, const char *tool, const char *rest)
 /* `act` is completed, `next` failed for good, and the undo of `act` was refused. */
 static void open_undo_failed(struct trial *trial)
 {
-    trial_open(trial, TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'by_checked'},{'id':'next','call':'keyed'}"));
+    trial_open(
+        trial,
+        TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'by_checked'},{'id':'next','call':'keyed'}"));
     trial_start(trial, "{}");
     trial_settle(trial, "before", OUTCOME_COMPLETED);
     trial_settle(trial, "act", OUTCOME_COMPLETED);
@@ -176,8 +179,9 @@ static void resolved_as_not_happened_the_step_has_failed(void **state)
     (void)state;
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
-    assert_string_equal(trial_records(&trial),
-                        "escalation.resolved act, step.failed act, saga.failing act, compensation.planned, compensation.intent before");
+    assert_string_equal(
+        trial_records(&trial),
+        "escalation.resolved act, step.failed act, saga.failing act, compensation.planned, compensation.intent before");
     assert_true(slice_is(trial.records.items[0].verdict, "not_happened"));
     close_sound(&trial);
 }
@@ -214,15 +218,22 @@ static void a_retry_of_once_needs_a_second_effect_to_be_accepted(void **state)
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
     input.operator.args = SLICE("{\"n\":2}");
     input.operator.accept_double = true;
-    assert_int_equal(trial_input(&trial, input), ERR_CONFLICT); /* other arguments only where it certainly had no effect */
+    assert_int_equal(trial_input(&trial, input),
+                     ERR_CONFLICT); /* other arguments only where it certainly had no effect */
     input.operator.args = SLICE_NONE;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.reopened act");
     assert_true(trial.records.items[1].accept_double);
     trial_timer(&trial, "act");
     assert_string_equal(trial_records(&trial), "step.intent act");
+    input = trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 2,
+                          (struct outcome){.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("refused")});
+    assert_int_equal(trial_input(&trial, input), ERR_OK); /* it never left: what was accepted is still to come */
+    trial_timer(&trial, "act");
+    assert_string_equal(trial_records(&trial), "step.intent act");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.unknown act, escalation.opened act"); /* accepted once, not for ever */
+    assert_string_equal(trial_records(&trial),
+                        "step.unknown act, escalation.opened act"); /* accepted once, not for ever */
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT);
     close_sound(&trial);
 }
@@ -292,8 +303,9 @@ static void waived_effects_are_debts(void **state)
     (void)state;
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
-    assert_string_equal(trial_records(&trial),
-                        "escalation.resolved act, step.waived act, saga.failing, compensation.planned, compensation.intent before");
+    assert_string_equal(
+        trial_records(&trial),
+        "escalation.resolved act, step.waived act, saga.failing, compensation.planned, compensation.intent before");
     trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed before, saga.abandoned");
     assert_int_equal(trial.records.items[1].debt_count, 1);
@@ -311,15 +323,17 @@ static void compensate_undoes_what_is_certain_and_asks_again(void **state)
     struct trial trial;
 
     (void)state;
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'act','call':'once','after':['a']},{'id':'side','call':'keyed','after':[]}"));
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'act','call':'once','after':['a']},{'id':'side','"
+                                  "call':'keyed','after':[]}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "side", OUTCOME_COMPLETED);
     trial_timer(&trial, "act");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     assert_int_equal(trial_operator(&trial, OPERATOR_COMPENSATE), ERR_OK);
-    assert_string_equal(trial_records(&trial),
-                        "escalation.resolved act, saga.failing, escalation.opened act, compensation.planned, compensation.intent side");
+    assert_string_equal(
+        trial_records(&trial),
+        "escalation.resolved act, saga.failing, escalation.opened act, compensation.planned, compensation.intent side");
     trial_settle_undo(&trial, "side", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), ""); /* a comes before act: it waits */
     close_sound(&trial);
@@ -349,13 +363,20 @@ static void a_failed_compensation_may_be_retried_with_other_arguments(void **sta
     (void)state;
     open_undo_failed(&trial);
     key = trial.saga.steps[1].undo.key;
-    assert_int_equal(trial_resolve(&trial, true, NULL), ERR_CONFLICT); /* it surely did not happen: nothing to resolve */
+    assert_int_equal(trial_resolve(&trial, true, NULL),
+                     ERR_CONFLICT); /* it surely did not happen: nothing to resolve */
     input = decision(&trial, OPERATOR_RETRY);
     input.operator.args = SLICE("{\"id\":\"other\"}");
     assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, compensation.reopened act, compensation.intent act");
+    assert_string_equal(trial_records(&trial),
+                        "escalation.resolved act, compensation.reopened act, compensation.intent act");
     assert_int_equal(trial.saga.steps[1].undo.generation, 1);
     assert_false(uuid_equal(&key.uuid, &trial.saga.steps[1].undo.key.uuid));
+    input =
+        trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_UNDO, 1, (struct outcome){.kind = OUTCOME_COMPLETED});
+    assert_int_equal(trial_input(&trial, input),
+                     ERR_OK); /* an answer under the old key says nothing about the new one */
+    assert_string_equal(trial_records(&trial), "");
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed act, compensation.intent before");
     close_sound(&trial);
@@ -380,7 +401,8 @@ static void a_compensation_that_nobody_knows_about_can_be_resolved(void **state)
     trial_probe_undo(&trial, "act", OUTCOME_RUNNING);
     assert_string_equal(trial_records(&trial), "compensation.failed act");
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK); /* then it is a failed one, and a new question */
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, compensation.failed act, escalation.opened act");
+    assert_string_equal(trial_records(&trial),
+                        "escalation.resolved act, compensation.failed act, escalation.opened act");
     assert_false(saga_escalation_actions(&trial.saga) & V);
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
@@ -393,16 +415,22 @@ static void no_step_starts_while_a_person_is_asked_but_what_is_out_settles(void 
     struct trial trial;
 
     (void)state;
-    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'once'},{'id':'side','call':'keyed','after':[]},{'id':'late','call':'keyed','after':['side']},"
-                                  "{'id':'wait','call':'once','after':['side']}"));
+    trial_open(&trial,
+               TRIAL_SAGA("{'id':'act','call':'once'},{'id':'side','call':'keyed','after':[]},{'id':'late','call':'"
+                          "keyed','after':['side']},"
+                          "{'id':'wait','call':'once','after':['side']},{'id':'begun','call':'once','after':[]}"));
     trial_start(&trial, "{}");
     trial_timer(&trial, "act");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     trial_settle(&trial, "side", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed side");
     assert_string_equal(trial_wants(&trial), "");
+    trial_timer(&trial, "begun"); /* it has its key, but surely was not sent: it waits too */
+    assert_string_equal(trial_records(&trial), "");
     assert_int_equal(trial_resolve(&trial, true, "null"), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.intent late, step.pending wait");
+    assert_string_equal(trial_records(&trial),
+                        "escalation.resolved act, step.completed act, step.intent late, step.pending wait");
+    assert_string_equal(trial_wants(&trial), "call late 1, timer wait 0, timer begun 0");
     close_sound(&trial);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Random walks: sagas of every shape against a small world that loses answers, lands effects late, refuses, forgets keys and
- * crashes the engine between any two records, with people who decide at random but tell the truth. After each record the
- * invariants of the design are held against the world's own books, not against what the machine believes.
+ * Random walks: sagas of every shape against a small world that loses answers, lands effects late, refuses, forgets
+ * keys and crashes the engine between any two records, with people who decide at random but tell the truth. After each
+ * record the invariants of the design are held against the world's own books, not against what the machine believes.
  *
  * A failure prints the seed and the log. SAGA_WALKS and SAGA_SEED change what is walked.
  */
@@ -48,8 +48,8 @@ static bool chance(uint32_t percent)
 
 /* --- definitions of every shape --- */
 
-static const char *const tools[] = {"read", "idempotent", "idempotent_probed", "keyed", "keyed_probed", "checked",
-                                    "once", "once_probed", "voidable", "strict", "by_keyed", "by_checked"};
+static const char *const tools[] = {"read", "idempotent",  "idempotent_probed", "keyed",  "keyed_probed", "checked",
+                                    "once", "once_probed", "voidable",          "strict", "by_keyed",     "by_checked"};
 
 static void put_after(struct buffer *out, uint32_t step, bool all)
 {
@@ -96,7 +96,8 @@ static const struct definition *definition_by_chance(struct arena *arena)
         buffer_put_text(&out, "'deadline':'2m',");
     }
     if (chance(30)) {
-        buffer_put_text(&out, chance(50) ? "'output':{'a':'${ .steps.s0.result }'}," : "'output':{'a':'${ .input | length }'},");
+        buffer_put_text(&out, chance(50) ? "'output':{'a':'${ .steps.s0.result }'},"
+                                         : "'output':{'a':'${ .input | length }'},");
     }
     buffer_put_text(&out, "'steps':[");
     for (uint32_t i = 0; i < count; i++) {
@@ -114,16 +115,16 @@ static const struct definition *definition_by_chance(struct arena *arena)
 struct thing { /* what the receiver's books say about one operation */
     struct op_key key;
     uint32_t effects;
-    uint32_t sends;         /* calls of which a byte left */
-    int64_t first_ms;       /* since when it remembers the key */
-    int64_t lands_ms;       /* a call on the wire takes effect then; 0: none */
-    bool running;           /* it was accepted, and lands then */
+    uint32_t sends;   /* calls of which a byte left */
+    int64_t first_ms; /* since when it remembers the key */
+    int64_t lands_ms; /* a call on the wire takes effect then; 0: none */
+    bool running;     /* it was accepted, and lands then */
     bool voided;
     bool doubled;           /* a person accepted a second effect */
     uint32_t asked_attempt; /* the attempt that was sent last */
     bool has_answer;
-    struct outcome answer;  /* on its way back */
-    bool has_late;          /* the answer of an attempt that the engine has given up waiting for */
+    struct outcome answer; /* on its way back */
+    bool has_late;         /* the answer of an attempt that the engine has given up waiting for */
     struct outcome late;
     uint32_t late_attempt;
 };
@@ -132,13 +133,14 @@ struct world {
     struct trial trial;
     struct thing things[STEPS_MAX][DIRECTION_COUNT];
     uint64_t seed;
-    bool kind;      /* everything works from now on, so that the walk ends */
-    bool deaf;      /* nobody answers probes, until everything works */
+    bool kind; /* everything works from now on, so that the walk ends */
+    bool deaf; /* nobody answers probes, until everything works */
     uint32_t turns;
 };
 
 static struct world world;
-static uint64_t seen_ends[SAGA_STATUS_COUNT], seen_escalations, seen_records[RECORD_TYPE_COUNT], seen_actions[OPERATOR_ACTION_COUNT];
+static uint64_t seen_ends[SAGA_STATUS_COUNT], seen_escalations, seen_records[RECORD_TYPE_COUNT],
+    seen_actions[OPERATOR_ACTION_COUNT];
 
 static struct thing *thing_of(uint32_t step, enum direction direction)
 {
@@ -155,7 +157,8 @@ static void take_effect(uint32_t step, enum direction direction)
 {
     struct thing *thing = thing_of(step, direction);
     enum effect effect = saga_tool(&world.trial.saga, step, direction)->effect;
-    bool knows_key = effect == EFFECT_IDEMPOTENT || (effect == EFFECT_KEYED && world.trial.now_ms < thing->first_ms + KEY_WINDOW_MS);
+    bool knows_key =
+        effect == EFFECT_IDEMPOTENT || (effect == EFFECT_KEYED && world.trial.now_ms < thing->first_ms + KEY_WINDOW_MS);
 
     if (thing->voided || (thing->effects > 0 && (knows_key || effect == EFFECT_READ))) {
         return;
@@ -167,7 +170,8 @@ static void take_effect(uint32_t step, enum direction direction)
     }
 }
 
-/* Something on the wire that will still take effect: a receiver that has the effect already, or was told to refuse, knows the key. */
+/* Something on the wire that will still take effect: a receiver that has the effect already, or was told to refuse,
+ * knows the key. */
 static bool is_on_the_wire(uint32_t step)
 {
     const struct thing *thing = thing_of(step, DIRECTION_DO);
@@ -267,7 +271,8 @@ static struct outcome ask(uint32_t step, enum direction direction)
 
 static void broken(const char *what)
 {
-    (void)fprintf(stderr, "seed %llu\n%.*s", (unsigned long long)world.seed, (int)world.trial.log.len, world.trial.log.ptr);
+    (void)fprintf(stderr, "seed %llu\n%.*s", (unsigned long long)world.seed, (int)world.trial.log.len,
+                  world.trial.log.ptr);
     fail_msg("seed %llu: %s", (unsigned long long)world.seed, what);
 }
 
@@ -282,13 +287,16 @@ static void check_undo_begins(uint32_t step)
 {
     const struct definition *definition = world.trial.definition;
 
-    must_hold(stands(step) || (thing_of(step, DIRECTION_DO)->effects == 0 && definition->steps[step].compensate.tolerates_absent) ||
+    must_hold(stands(step) ||
+                  (thing_of(step, DIRECTION_DO)->effects == 0 && definition->steps[step].compensate.tolerates_absent) ||
                   thing_of(step, DIRECTION_UNDO)->effects > 0,
               "what did not happen is compensated");
     for (uint32_t i = 0; i < definition->step_count; i++) {
         if (graph_before(definition, step, i)) {
-            must_hold(!stands(i) || world.trial.saga.steps[i].plan == PLAN_WAIVED, "compensated before what came after it");
-            must_hold(world.trial.saga.steps[i].plan != PLAN_VERDICT, "compensated before the verdict on what came after it");
+            must_hold(!stands(i) || world.trial.saga.steps[i].plan == PLAN_WAIVED,
+                      "compensated before what came after it");
+            must_hold(world.trial.saga.steps[i].plan != PLAN_VERDICT,
+                      "compensated before the verdict on what came after it");
         }
     }
 }
@@ -315,13 +323,15 @@ static void check_end(enum saga_status end)
         enum took_effect took_effect = saga_took_effect(&trial->saga, i);
 
         if (end == SAGA_COMPLETED) {
-            must_hold(thing_of(i, DIRECTION_DO)->effects > 0 && thing_of(i, DIRECTION_UNDO)->effects == 0, "completed without all of its effects");
+            must_hold(thing_of(i, DIRECTION_DO)->effects > 0 && thing_of(i, DIRECTION_UNDO)->effects == 0,
+                      "completed without all of its effects");
         }
         if (end == SAGA_COMPENSATED) {
             must_hold(!stands(i) && !is_on_the_wire(i), "compensated with an effect left");
         }
         if (end == SAGA_ABANDONED && stands(i)) {
-            must_hold(took_effect == TOOK_EFFECT_YES || took_effect == TOOK_EFFECT_MAYBE, "abandoned with an effect that is no debt");
+            must_hold(took_effect == TOOK_EFFECT_YES || took_effect == TOOK_EFFECT_MAYBE,
+                      "abandoned with an effect that is no debt");
         }
     }
     seen_ends[end]++;
@@ -345,11 +355,13 @@ static void check_records(bool had_ended)
             seen_escalations++;
             opened++;
         } else if (record->type == RECORD_COMPENSATION_COMPLETED) {
-            must_hold(thing_of(record->step, DIRECTION_UNDO)->effects > 0, "an undo counts as done that did not happen");
+            must_hold(thing_of(record->step, DIRECTION_UNDO)->effects > 0,
+                      "an undo counts as done that did not happen");
         } else if (record->type == RECORD_STEP_COMPLETED) {
             must_hold(thing_of(record->step, DIRECTION_DO)->effects > 0, "a step counts as done that did not happen");
         } else if (record->type == RECORD_STEP_FAILED) {
-            must_hold(!stands(record->step) && !is_on_the_wire(record->step), "a step counts as failed that has happened");
+            must_hold(!stands(record->step) && !is_on_the_wire(record->step),
+                      "a step counts as failed that has happened");
         }
     }
     must_hold(opened <= 1, "two escalations in one turn");
@@ -361,7 +373,8 @@ static void check_books(void)
         for (unsigned d = 0; d < DIRECTION_COUNT; d++) {
             const struct thing *thing = thing_of(i, (enum direction)d);
             const struct step_definition *step = &world.trial.definition->steps[i];
-            enum effect effect = d == DIRECTION_DO || !step->compensate.is_set ? step->tool->effect : step->compensate.tool->effect;
+            enum effect effect =
+                d == DIRECTION_DO || !step->compensate.is_set ? step->tool->effect : step->compensate.tool->effect;
 
             if (thing->doubled || effect == EFFECT_READ) {
                 continue;
@@ -384,14 +397,16 @@ static enum err_code feed(struct saga_input input)
     if (code == ERR_OK) {
         check_records(had_ended);
     } else {
-        must_hold(input.type == SAGA_INPUT_ABORT || input.type == SAGA_INPUT_OPERATOR, "an input of our own is refused");
+        must_hold(input.type == SAGA_INPUT_ABORT || input.type == SAGA_INPUT_OPERATOR,
+                  "an input of our own is refused");
     }
     check_books();
     world.turns++;
     return code;
 }
 
-static void feed_outcome(enum saga_input_type type, uint32_t step, enum direction direction, uint32_t number, struct outcome outcome)
+static void feed_outcome(enum saga_input_type type, uint32_t step, enum direction direction, uint32_t number,
+                         struct outcome outcome)
 {
     (void)feed(trial_outcome(&world.trial, type, step, direction, number, outcome));
 }
@@ -407,7 +422,8 @@ static void send_calls(const struct wants *wants)
         if (!thing || thing->asked_attempt == want->number) {
             continue;
         }
-        op = want->direction == DIRECTION_UNDO ? &world.trial.saga.steps[want->step].undo : &world.trial.saga.steps[want->step].forward;
+        op = want->direction == DIRECTION_UNDO ? &world.trial.saga.steps[want->step].undo
+                                               : &world.trial.saga.steps[want->step].forward;
         if (!uuid_equal(&thing->key.uuid, &op->key.uuid)) {
             must_hold(thing->effects == 0 || uuid_is_nil(&thing->key.uuid), "a new key for what has happened");
             *thing = (struct thing){.key = op->key};
@@ -442,7 +458,8 @@ static void crash(const struct wants *wants)
             thing->running = false;
             thing->lands_ms = world.trial.now_ms + 1; /* nobody was told that it takes longer than it becomes visible */
         }
-        feed_outcome(SAGA_INPUT_SETTLED, calls[i].step, calls[i].direction, calls[i].number, other(OUTCOME_UNKNOWN, false, "interrupted"));
+        feed_outcome(SAGA_INPUT_SETTLED, calls[i].step, calls[i].direction, calls[i].number,
+                     other(OUTCOME_UNKNOWN, false, "interrupted"));
     }
 }
 
@@ -509,8 +526,9 @@ static void decide_as_person(void)
     const struct saga *saga = &world.trial.saga;
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
     struct thing *thing = thing_of(saga->escalation.step, saga->escalation.direction);
-    const struct operation *op =
-        saga->escalation.direction == DIRECTION_UNDO ? &saga->steps[saga->escalation.step].undo : &saga->steps[saga->escalation.step].forward;
+    const struct operation *op = saga->escalation.direction == DIRECTION_UNDO
+                                     ? &saga->steps[saga->escalation.step].undo
+                                     : &saga->steps[saga->escalation.step].forward;
     bool maybe = op->took_effect == TOOK_EFFECT_MAYBE;
     enum operator_action action = (enum operator_action)chance_below(OPERATOR_ACTION_COUNT);
     uint32_t step = saga->escalation.step;
@@ -526,15 +544,16 @@ static void decide_as_person(void)
         action = OPERATOR_RESOLVE;
     }
     input.operator.action = action;
-    input.operator.escalation = saga->escalation.number - (chance(3) ? 64 : 0);
+    input.operator.escalation = saga->escalation.number -(chance(3) ? 64 : 0);
     input.operator.actor = SLICE("ann");
     input.operator.note = SLICE("looked it up");
     if (action == OPERATOR_RESOLVE) {
-        input.operator.happened = thing->effects > 0;
+        input.operator.happened = thing->effects> 0;
         if (input.operator.happened) {
             input.operator.result = SLICE("{\"id\":\"r-1\"}");
             if (direction == DIRECTION_DO) {
-                struct saga_input rendered = trial_outcome(&world.trial, SAGA_INPUT_SETTLED, step, DIRECTION_DO, 1, completed());
+                struct saga_input rendered =
+                    trial_outcome(&world.trial, SAGA_INPUT_SETTLED, step, DIRECTION_DO, 1, completed());
 
                 input.operator.undo_args = rendered.settled.undo_args;
             }
@@ -570,12 +589,12 @@ static void nonsense(void)
         (void)feed(input); /* may be due */
         return;
     case 1:
-        feed_outcome(SAGA_INPUT_PROBED, step < world.trial.definition->step_count ? step : 0, (enum direction)chance_below(DIRECTION_COUNT), 900,
-                     other(OUTCOME_ABSENT, false, "absent"));
+        feed_outcome(SAGA_INPUT_PROBED, step < world.trial.definition->step_count ? step : 0,
+                     (enum direction)chance_below(DIRECTION_COUNT), 900, other(OUTCOME_ABSENT, false, "absent"));
         break;
     default:
-        feed_outcome(SAGA_INPUT_SETTLED, step < world.trial.definition->step_count ? step : 0, (enum direction)chance_below(DIRECTION_COUNT), 900,
-                     other(OUTCOME_COMPLETED, false, ""));
+        feed_outcome(SAGA_INPUT_SETTLED, step < world.trial.definition->step_count ? step : 0,
+                     (enum direction)chance_below(DIRECTION_COUNT), 900, other(OUTCOME_COMPLETED, false, ""));
         break;
     }
     must_hold(before.seq == world.trial.saga.seq, "nonsense was taken for something");
@@ -678,14 +697,17 @@ static void the_walks_came_everywhere(void **state)
     }
     for (unsigned i = 0; i < RECORD_TYPE_COUNT; i++) {
         if (i != RECORD_STEP_SKIPPED && seen_records[i] < 10) {
-            fail_msg("only %llu records %s", (unsigned long long)seen_records[i], record_type_name((enum record_type)i));
+            fail_msg("only %llu records %s", (unsigned long long)seen_records[i],
+                     record_type_name((enum record_type)i));
         }
     }
-    assert_true(seen_ends[SAGA_COMPLETED] > 1000 && seen_ends[SAGA_COMPENSATED] > 1000 && seen_ends[SAGA_ABANDONED] > 100);
+    assert_true(seen_ends[SAGA_COMPLETED] > 1000 && seen_ends[SAGA_COMPENSATED] > 1000 &&
+                seen_ends[SAGA_ABANDONED] > 100);
     assert_true(seen_escalations > 1000);
     for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
         if (i != OPERATOR_SKIP && seen_actions[i] < 10) {
-            fail_msg("only %llu times %s", (unsigned long long)seen_actions[i], operator_action_name((enum operator_action)i));
+            fail_msg("only %llu times %s", (unsigned long long)seen_actions[i],
+                     operator_action_name((enum operator_action)i));
         }
     }
 }

@@ -41,8 +41,10 @@ static void steps_without_a_path_between_them_run_side_by_side(void **state)
     struct trial trial;
 
     (void)state;
-    trial_open(&trial, TRIAL_SAGA_WITH("'deadline':'1m'", "{'id':'a','call':'keyed','after':[]},{'id':'b','call':'once','after':[]},"
-                                                           "{'id':'c','call':'keyed','after':[],'with':{'n':'${ 1 + 1 }'}},{'id':'d','call':'keyed'}"));
+    trial_open(&trial, TRIAL_SAGA_WITH(
+                           "'deadline':'1m'",
+                           "{'id':'a','call':'keyed','after':[]},{'id':'b','call':'once','after':[]},"
+                           "{'id':'c','call':'keyed','after':[],'with':{'n':'${ 1 + 1 }'}},{'id':'d','call':'keyed'}"));
     trial_start(&trial, "{}");
     assert_string_equal(trial_wants(&trial), "call a 1, timer b 0, timer - 0 +60000, evaluate c 0");
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);
@@ -56,7 +58,9 @@ static void a_program_is_evaluated_outside_and_its_value_recorded(void **state)
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
 
     (void)state;
-    trial_open(&trial, TRIAL_SAGA_WITH("'output':{'n':'${ .steps | length }'}", "{'id':'a','call':'strict','with':{'n':'${ 1 + 1 }'},'scope':'${ .input | keys }'}"));
+    trial_open(&trial,
+               TRIAL_SAGA_WITH("'output':{'n':'${ .steps | length }'}",
+                               "{'id':'a','call':'strict','with':{'n':'${ 1 + 1 }'},'scope':'${ .input | keys }'}"));
     trial_start(&trial, "{}");
     assert_string_equal(trial_records(&trial), "saga.started");
     assert_string_equal(trial_wants(&trial), "evaluate a 0");
@@ -100,7 +104,9 @@ static void arguments_that_cannot_be_made_fail_the_step_without_a_call(void **st
         trial_open(&trial, document);
         trial_start(&trial, "{'n':1}");
         trial_settle(&trial, "a", OUTCOME_COMPLETED);
-        assert_string_equal(trial_records(&trial), "step.completed a, step.failed b, saga.failing b, compensation.planned, compensation.intent a");
+        assert_string_equal(
+            trial_records(&trial),
+            "step.completed a, step.failed b, saga.failing b, compensation.planned, compensation.intent a");
         assert_true(slice_is(trial.saga.steps[1].forward.error, "arguments"));
         assert_int_equal(trial.saga.steps[1].forward.attempts, 0);
         trial_check_replay(&trial);
@@ -129,8 +135,10 @@ static void a_blind_undo_with_a_program_is_evaluated(void **state)
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
 
     (void)state;
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'voidable','compensate':{'tool':'undo','with':{'k':'${ .key | ascii_upcase }'},"
-                                  "'tolerates_absent':true,'voids_key':true}}"));
+    trial_open(
+        &trial,
+        TRIAL_SAGA("{'id':'a','call':'voidable','compensate':{'tool':'undo','with':{'k':'${ .key | ascii_upcase }'},"
+                   "'tolerates_absent':true,'voids_key':true}}"));
     trial_start(&trial, "{}");
     trial_timer(&trial, "a");
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);

@@ -162,6 +162,7 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
     struct json_limits limits = json_limits_default;
 
     limits.bytes_max = RESPONSE_BYTES_MAX;
+    limits.depth_max = 90; /* a payload of 64 levels stands some levels down in an answer */
     bool is_json = request->response_body.len > 0 && json_check(request->response_body, &limits, &err) == ERR_OK;
 
     out->body = is_json ? json_trim(request->response_body) : SLICE_NONE;

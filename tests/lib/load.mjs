@@ -1,0 +1,117 @@
+// Load for the fault tests: clients that start orders under business ids and repeat each start until it is acknowledged, and the verdict
+// over what they were promised.
+import { expect, judgeOrders, promise, quick, sleep } from './world.mjs'
+
+// Mulberry32: the same seed makes the same choices.
+export function randomFrom(seed) {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
+  }
+}
+
+export function chooseSeed() {
+  const seed = Number(process.env.SAGAD_TEST_SEED ?? Date.now() % 1000000)
+  console.log(`# seed ${seed}${quick ? ', short form' : ''}`)
+  return seed
+}
+
+function orderOf(id, random) {
+  const fate = random()
+  return {
+    order_id: id,
+    sku: fate < 0.1 ? 'none' : 'book',
+    amount: 1 + Math.floor(random() * 100),
+    email: fate < 0.2 ? `${id}@x.example` : fate < 0.3 ? 'declined' : fate < 0.4 ? `bounce@${id}.example` : `${id}@x.example`
+  }
+}
+
+export class Load {
+  constructor(world, seed, clients = 8) {
+    this.world = world
+    this.random = randomFrom(seed)
+    this.acknowledged = new Map() // business id -> saga id
+    this.faults = []
+    this.stopping = false
+    this.clients = Array.from({ length: clients }, (_, number) => this.client(number))
+  }
+
+  async client(number) {
+    for (let count = 0; !this.stopping; count++) {
+      const id = `order-${number}-${count}`
+      const body = { saga: this.random() < 0.5 ? 'order' : 'order_parallel', id, input: orderOf(id, this.random) }
+      for (;;) {
+        const answer = await this.world.api('POST', '/v1/sagas', body, { seconds: 15 }).catch(() => undefined)
+        if (answer && (answer.status === 201 || answer.status === 200)) {
+          this.acknowledged.set(id, answer.json.id)
+          break
+        }
+        // 503 is the only refusal that a correct start may meet; no answer at all is what the test brings about.
+        if (answer && answer.status !== 503) this.faults.push(`the start of ${id} was answered with ${answer.status}: ${answer.text}`)
+        if (answer && answer.status < 500) break
+        await sleep(20 + this.random() * 60)
+      }
+      await sleep(5 + this.random() * 40)
+    }
+  }
+
+  async stop() {
+    this.stopping = true
+    await Promise.all(this.clients)
+  }
+}
+
+// What was acknowledged, as it ended; the rest of the promises is made of it.
+export async function judge(world, load) {
+  const ended = new Map()
+  await promise('every start was answered as it should be', () => expect(load.faults.length === 0, `${load.faults.length} were not`, load.faults.slice(0, 5)))
+  await promise('every acknowledged start exists and has ended, or waits for a person', async () => {
+    const open = new Map(load.acknowledged)
+    const until = Date.now() + 240000
+    while (open.size > 0 && Date.now() < until) {
+      for (const [business, id] of [...open]) {
+        const saga = await world.saga(id)
+        expect(saga.business_id === business, `the saga ${id} has the business id ${saga.business_id} and not ${business}`)
+        if (!['completed', 'compensated', 'abandoned', 'escalated'].includes(saga.status)) continue
+        ended.set(id, saga)
+        open.delete(business)
+      }
+      if (open.size > 0) await sleep(300)
+    }
+    const left = []
+    for (const id of [...open.values()].slice(0, 5)) left.push(await world.saga(id))
+    expect(open.size === 0, `${open.size} of ${load.acknowledged.size} sagas are stranded`, left)
+  }, 300)
+  const counts = {}
+  for (const saga of ended.values()) counts[saga.status] = (counts[saga.status] ?? 0) + 1
+  console.log(`# ${load.acknowledged.size} acknowledged: ${JSON.stringify(counts)}`)
+  await promise('the load had all kinds of ends', () => expect(counts.completed > 0 && counts.compensated > 0 && ended.size > 20, 'completed and compensated', counts))
+  await promise('each escalated saga has its open question', () => {
+    const mute = [...ended.values()].filter((saga) => saga.status === 'escalated' && !saga.escalation)
+    expect(mute.length === 0, 'escalated, and nobody is asked', mute.slice(0, 2))
+  })
+  await promise('by the ledger of the shop: no effect twice, all of a completed saga, none of a compensated one', async () => {
+    // Escalated sagas may have calls on their way to an answer; the ledger counts what arrived.
+    const faults = judgeOrders([...ended.values()], world.ledger())
+    expect(faults.length === 0, `${faults.length} faults`, faults.slice(0, 10))
+  })
+  await promise('no saga is there that nobody asked for', async () => {
+    const known = new Set(load.acknowledged.values())
+    let cursor = ''
+    for (;;) {
+      const page = await world.api('GET', `/v1/sagas?limit=500${cursor}`)
+      expect(page.status === 200, 'the list', page.text)
+      const strange = page.json.items.find((saga) => !known.has(saga.id))
+      expect(!strange, 'a saga that was not acknowledged', strange)
+      if (!page.json.next_cursor) break
+      cursor = `&cursor=${encodeURIComponent(page.json.next_cursor)}`
+    }
+  })
+  await promise('every saga folds from its log to the state that the service shows', () => {
+    const replay = world.sagactl(['replay', '--all'])
+    expect(replay.status === 0, 'sagactl replay --all', `${replay.status} ${replay.stdout.slice(-1500)} ${replay.stderr.slice(-500)}`)
+  }, 600)
+}

@@ -1,0 +1,439 @@
+// A world for tests of the whole: a PostgreSQL cluster of its own, sagad and the example shop as processes that can be killed one by one,
+// and a reader of the shop's ledger. Everything goes away when the test ends, however it ends.
+//
+// The programs come from the environment: SAGAD, SAGACTL, SAGAD_SHOP.
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { chownSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const quick = process.env.SAGAD_TEST_QUICK === '1'
+export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+
+// --- promises: one line each, and the exit code ---
+
+let kept = 0
+let broken = 0
+
+export async function promise(name, keep, seconds = 120) {
+  let timer
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`not within ${seconds} s`)), seconds * 1000) })
+  try {
+    await Promise.race([Promise.resolve().then(keep), late])
+    console.log(`ok - ${name}`)
+    kept++
+  } catch (error) {
+    console.log(`not ok - ${name}`)
+    console.log(String(error?.stack ?? error).split('\n').slice(0, 5).map((line) => `#   ${line}`).join('\n'))
+    broken++
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+export function expect(condition, what, shown) {
+  if (!condition) throw new Error(shown === undefined ? what : `${what}: ${typeof shown === 'string' ? shown : JSON.stringify(shown)}`.slice(0, 3000))
+}
+
+// Members may stand in any order.
+const sorted = (_, value) => (value && typeof value === 'object' && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort()) : value)
+
+export function expectEqual(found, wanted, what) {
+  const a = JSON.stringify(found, sorted)
+  const b = JSON.stringify(wanted, sorted)
+  if (a !== b) throw new Error(`${what}: found ${a}, expected ${b}`.slice(0, 3000))
+}
+
+// Runs the test and ends the process: 0 when every promise was kept.
+export async function run(world, test) {
+  try {
+    await test(world)
+  } catch (error) {
+    console.log(`not ok - the test runs to its end`)
+    console.log(String(error?.stack ?? error).split('\n').map((line) => `#   ${line}`).join('\n'))
+    broken++
+  }
+  if (broken > 0) world.showLogs()
+  await world.stop()
+  console.log(`# ${kept} promises kept, ${broken} broken`)
+  process.exit(broken === 0 && kept > 0 ? 0 : 1)
+}
+
+// --- processes ---
+
+const children = new Set()
+const directories = new Set()
+let canDieWithUs
+
+// What we start is killed by the kernel when this process dies in a way that leaves it no time.
+function diesWithUs() {
+  canDieWithUs ??= spawnSync('setpriv', ['--pdeathsig', 'KILL', 'true']).status === 0
+  return canDieWithUs
+}
+
+function launch(program, args, options) {
+  const command = diesWithUs() ? ['setpriv', '--pdeathsig', 'KILL', '--', program, ...args] : [program, ...args]
+  const child = spawn(command[0], command.slice(1), options)
+  child.ended = new Promise((resolve) => {
+    child.on('error', (error) => resolve({ code: 127, signal: null, error }))
+    child.on('exit', (code, signal) => resolve({ code, signal }))
+  })
+  child.ended.then((end) => {
+    child.end = end
+    children.delete(child)
+  })
+  children.add(child)
+  return child
+}
+
+function sweep() {
+  for (const child of children) child.kill('SIGKILL')
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+}
+
+process.on('exit', sweep)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1))
+
+const taken = new Set()
+
+// A port that nobody has. Not from the range that the kernel gives to outgoing connections, so that it stays free while its owner restarts.
+export async function freePort() {
+  for (;;) {
+    const port = 10000 + Math.floor(Math.random() * 20000)
+    if (taken.has(port)) continue
+    taken.add(port)
+    const free = await new Promise((resolve) => {
+      const server = createServer()
+      server.on('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+    })
+    if (free) return port
+  }
+}
+
+function program(variable) {
+  const path = process.env[variable]
+  if (!path || !existsSync(path)) {
+    console.log(`not ok - ${variable} names a program (${path ?? 'it is not set'})`)
+    process.exit(1)
+  }
+  return path
+}
+
+function postgresBinaries() {
+  const base = '/usr/lib/postgresql'
+  const versions = existsSync(base) ? readdirSync(base).filter((name) => existsSync(join(base, name, 'bin', 'initdb'))) : []
+  versions.sort((a, b) => Number(b) - Number(a))
+  return versions.length > 0 ? join(base, versions[0], 'bin') : ''
+}
+
+function postgresUser() {
+  if (process.getuid() !== 0) return {}
+  const id = (flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
+  return { uid: id('-u'), gid: id('-g') }
+}
+
+// --- the world ---
+
+export class World {
+  constructor() {
+    this.directory = mkdtempSync(join(tmpdir(), 'sagad-test-'))
+    directories.add(this.directory)
+    this.user = postgresUser()
+    if (this.user.uid !== undefined) chownSync(this.directory, this.user.uid, this.user.gid)
+    this.binaries = postgresBinaries()
+    this.sagadPath = program('SAGAD')
+    this.sagactlPath = program('SAGACTL')
+    this.shopPath = program('SAGAD_SHOP')
+    this.ledgerPath = join(this.directory, 'ledger.jsonl')
+    this.dsn = `host=${this.directory} port=5432 user=postgres dbname=postgres`
+  }
+
+  log(name) {
+    return join(this.directory, name + '.log')
+  }
+
+  launch(name, path, args, options = {}) {
+    const log = openSync(this.log(name), 'a')
+    const child = launch(path, args, { stdio: ['ignore', log, log], ...options })
+    closeSync(log)
+    return child
+  }
+
+  showLogs() {
+    for (const name of ['postgres', 'sagad']) {
+      if (!existsSync(this.log(name))) continue
+      const lines = readFileSync(this.log(name), 'utf8').trimEnd().split('\n').slice(-40)
+      console.log(`# the end of the log of ${name}:`)
+      for (const line of lines) console.log(`#   ${line.slice(0, 400)}`)
+    }
+  }
+
+  // --- PostgreSQL ---
+
+  async startPostgres() {
+    const data = join(this.directory, 'data')
+    if (!existsSync(data)) {
+      const made = spawnSync(join(this.binaries, 'initdb'), ['-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-N'],
+        { ...this.user, cwd: this.directory, encoding: 'utf8' })
+      if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}${made.error ?? ''}`)
+    }
+    for (let tries = 0; tries < 600; tries++) {
+      if (!this.postgres || this.postgres.end) {
+        this.postgres = this.launch('postgres', join(this.binaries, 'postgres'), ['-D', data, '-k', this.directory, '-p', '5432',
+          '-c', 'listen_addresses=', '-c', 'fsync=on', '-c', 'shared_buffers=64MB', '-c', 'max_connections=60'],
+        { ...this.user, cwd: this.directory })
+      }
+      if (spawnSync(join(this.binaries, 'pg_isready'), ['-q', '-h', this.directory, '-p', '5432', '-U', 'postgres']).status === 0) return
+      await sleep(100)
+    }
+    throw new Error('PostgreSQL does not start')
+  }
+
+  // As `pg_ctl -m immediate stop` does it: no checkpoint, the next start recovers from the log.
+  async killPostgres() {
+    this.postgres.kill('SIGQUIT')
+    await this.postgres.ended
+  }
+
+  async stopPostgres() {
+    this.postgres.kill('SIGINT')
+    await this.postgres.ended
+  }
+
+  sql(text) {
+    const asked = spawnSync(join(this.binaries, 'psql'), ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', this.dsn, '-c', text], { encoding: 'utf8' })
+    if (asked.status !== 0) throw new Error(`psql: ${asked.stderr}`)
+    return asked.stdout.trim()
+  }
+
+  // --- sagad ---
+
+  // Runs sagad to its end.
+  sagadOnce(args, { seconds = 30, env = {} } = {}) {
+    return spawnSync(this.sagadPath, args, { encoding: 'utf8', timeout: seconds * 1000, env: { ...process.env, ...env } })
+  }
+
+  migrate() {
+    const done = this.sagadOnce(['migrate', '--database', this.dsn])
+    if (done.status !== 0) throw new Error(`sagad migrate failed: ${done.status} ${done.stderr}`)
+  }
+
+  launchSagad(args = []) {
+    this.sagadArgs = args
+    this.sagad = this.launch('sagad', this.sagadPath, ['--database', this.dsn, '--listen', `127.0.0.1:${this.port}`, '--lease', '2s',
+      '--log-format', 'text', ...args])
+    return this.sagad
+  }
+
+  async startSagad(args = []) {
+    if (!this.port) {
+      this.port = await freePort()
+      this.migrate()
+    }
+    this.launchSagad(args)
+    await this.ready()
+  }
+
+  async ready(seconds = 60) {
+    const end = Date.now() + seconds * 1000
+    while (Date.now() < end) {
+      if (this.sagad.end) throw new Error(`sagad ended: ${JSON.stringify(this.sagad.end)}\n${readFileSync(this.log('sagad'), 'utf8').slice(-2000)}`)
+      if (await this.readiness() === 200) return
+      await sleep(20)
+    }
+    throw new Error(`sagad is not ready after ${seconds} s`)
+  }
+
+  // The status of /readyz; 0 when nobody answers.
+  async readiness() {
+    try {
+      const answer = await fetch(`http://127.0.0.1:${this.port}/readyz`, { signal: AbortSignal.timeout(5000) })
+      await answer.text()
+      return answer.status
+    } catch {
+      return 0
+    }
+  }
+
+  async kill9() {
+    this.sagad.kill('SIGKILL')
+    const end = await this.sagad.ended
+    // One that ended by itself before the kill came has a story to tell.
+    if (end.signal !== 'SIGKILL') throw new Error(`sagad ended by itself: ${JSON.stringify(end)}`)
+  }
+
+  // --- the shop ---
+
+  async startShop(args = []) {
+    this.shopPort ??= await freePort()
+    this.shop = this.launch('shop', this.shopPath, ['--listen', `127.0.0.1:${this.shopPort}`, '--ledger', this.ledgerPath, ...args])
+    for (let tries = 0; tries < 300; tries++) {
+      try {
+        if ((await fetch(`http://127.0.0.1:${this.shopPort}/livez`)).ok) return
+      } catch {
+        if (this.shop.end) throw new Error('the shop does not start')
+      }
+      await sleep(30)
+    }
+    throw new Error('the shop does not start')
+  }
+
+  async fault(rule) {
+    const answer = await fetch(`http://127.0.0.1:${this.shopPort}/faults`, { method: 'PUT', body: JSON.stringify(rule) })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`PUT /faults: ${text}`)
+  }
+
+  async noFaults() {
+    await (await fetch(`http://127.0.0.1:${this.shopPort}/faults`, { method: 'DELETE' })).text()
+  }
+
+  ledger() {
+    const text = existsSync(this.ledgerPath) ? readFileSync(this.ledgerPath, 'utf8').trim() : ''
+    return text ? text.split('\n').map((line) => JSON.parse(line)) : []
+  }
+
+  // --- the API ---
+
+  // {status, headers, text, json}; throws when nobody answers.
+  async api(method, path, body, { headers = {}, raw, seconds = 30 } = {}) {
+    const text = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+    const answer = await fetch(`http://127.0.0.1:${this.port}${path}`, {
+      method, body: text, headers: text === undefined ? headers : { 'content-type': 'application/json', ...headers },
+      signal: AbortSignal.timeout(seconds * 1000), redirect: 'manual'
+    })
+    const got = await answer.text()
+    let json
+    try {
+      json = JSON.parse(got)
+    } catch { /* not every answer is JSON; who needs it looks */ }
+    return { status: answer.status, headers: answer.headers, text: got, json }
+  }
+
+  async define(document) {
+    const answer = await this.api('POST', '/v1/definitions', document)
+    if (answer.status !== 200) throw new Error(`the definitions are refused: ${answer.text}`)
+    return answer.json.items
+  }
+
+  // An example of the repository, with the shop where it is here.
+  example(name) {
+    return JSON.parse(readFileSync(join(root, 'schema', 'examples', name), 'utf8').replaceAll('127.0.0.1:9001', `127.0.0.1:${this.shopPort}`))
+  }
+
+  async start(saga, input, more = {}) {
+    const answer = await this.api('POST', '/v1/sagas', { saga, input, ...more })
+    if (answer.status !== 201) throw new Error(`the start of ${saga} was answered with ${answer.status}: ${answer.text}`)
+    return answer.json.id
+  }
+
+  async saga(id) {
+    const answer = await this.api('GET', `/v1/sagas/${id}`)
+    if (answer.status !== 200) throw new Error(`GET of the saga ${id}: ${answer.status} ${answer.text}`)
+    return answer.json
+  }
+
+  // Waits until the saga has one of these states.
+  async until(id, states = ['completed', 'compensated', 'abandoned', 'escalated'], seconds = 60) {
+    const end = Date.now() + seconds * 1000
+    let saga
+    for (;;) {
+      saga = await this.saga(id)
+      if (states.includes(saga.status)) return saga
+      if (Date.now() > end) throw new Error(`the saga does not get to ${states.join(' or ')}: ${JSON.stringify(saga)}`.slice(0, 3000))
+      await sleep(50)
+    }
+  }
+
+  async escalationOf(id) {
+    for (let cursor = '', pages = 0; pages < 100; pages++) {
+      const answer = await this.api('GET', `/v1/escalations?status=open&limit=500${cursor}`)
+      const found = answer.json.items.find((item) => item.saga === id)
+      if (found) return found
+      if (!answer.json.next_cursor) break
+      cursor = `&cursor=${encodeURIComponent(answer.json.next_cursor)}`
+    }
+    throw new Error(`no escalation of the saga ${id} is open`)
+  }
+
+  async resolve(id, body) {
+    const escalation = await this.escalationOf(id)
+    return this.api('POST', `/v1/escalations/${escalation.n}/resolve`, { note: 'as the test wants it', ...body })
+  }
+
+  sagactl(args, { seconds = 600 } = {}) {
+    return spawnSync(this.sagactlPath, ['--server', `http://127.0.0.1:${this.port}`, ...args], { encoding: 'utf8', timeout: seconds * 1000, maxBuffer: 1 << 26 })
+  }
+
+  // --- the end ---
+
+  async stop() {
+    for (const child of [...children]) child.kill(child === this.postgres ? 'SIGQUIT' : 'SIGKILL')
+    await Promise.race([Promise.all([...children].map((child) => child.ended)), sleep(10000)])
+    sweep()
+    directories.delete(this.directory)
+  }
+}
+
+// --- the judge ---
+
+// The effects that the ledger tells of, by the key they came under: key -> [line].
+export function effectsByKey(ledger) {
+  const effects = new Map()
+  for (const line of ledger) {
+    if (line.effect !== 1 || !line.key) continue
+    if (!effects.has(line.key)) effects.set(line.key, [])
+    effects.get(line.key).push(line)
+  }
+  return effects
+}
+
+// Holds ended orders (schema/examples/shop.json) against the ledger. Returns sentences about what is wrong.
+export function judgeOrders(sagas, ledger) {
+  const faults = []
+  const effects = effectsByKey(ledger)
+  const released = new Set(ledger.filter((line) => line.effect === 1 && line.kind === 'release').map((line) => line.target))
+  const refunded = new Map()
+  for (const line of ledger) {
+    if (line.effect === 1 && line.kind === 'refund') refunded.set(line.body.charge_id, (refunded.get(line.body.charge_id) ?? 0) + 1)
+  }
+  for (const [key, lines] of effects) {
+    if (lines.length > 1) faults.push(`${lines.length} effects under the key ${key}: ${lines.map((line) => line.id)}`)
+  }
+  for (const [charge, times] of refunded) {
+    if (times > 1) faults.push(`the charge ${charge} was given back ${times} times`)
+  }
+  // A mail has no thing that it hangs on: two keys for one order would show here.
+  const mails = new Map()
+  for (const line of ledger) {
+    if (line.effect === 1 && line.kind === 'mail') mails.set(line.body.subject, (mails.get(line.body.subject) ?? 0) + 1)
+  }
+  for (const [subject, times] of mails) {
+    if (times > 1) faults.push(`the mail "${subject}" went out ${times} times`)
+  }
+  const known = new Set()
+  for (const saga of sagas) {
+    const standing = {}
+    for (const step of saga.steps) {
+      const lines = effects.get(step.key) ?? []
+      if (step.key) known.add(step.key)
+      if (step.compensation?.key) known.add(step.compensation.key)
+      standing[step.id] = lines.filter((line) => !released.has(line.id) && !refunded.has(line.id)).length
+    }
+    const states = JSON.stringify(standing)
+    if (saga.status === 'completed' && Object.values(standing).some((count) => count !== 1)) {
+      faults.push(`the saga ${saga.id} is completed and has not all its effects: ${states}`)
+    }
+    if (saga.status === 'compensated' && Object.values(standing).some((count) => count !== 0)) {
+      faults.push(`the saga ${saga.id} is compensated and something stands: ${states}`)
+    }
+  }
+  for (const [key, lines] of effects) {
+    if (!known.has(key)) faults.push(`an effect of no known saga: ${JSON.stringify(lines[0])}`)
+  }
+  return faults
+}

@@ -1,0 +1,168 @@
+/* The shapes that the API promises, member by member, and payloads byte for byte. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "tests/lib/saga_trial.h"
+
+static struct buffer out;
+
+static struct slice text(void)
+{
+    struct err err;
+
+    assert_false(out.overflow);
+    if (json_check(buffer_slice(&out), &json_limits_default, &err) != ERR_OK) {
+        fail_msg("no JSON: %s\n%s", err.message, buffer_c(&out));
+    }
+    return buffer_slice(&out);
+}
+
+static void has_members(struct slice object, const char *names)
+{
+    struct json_walk walk = json_walk(object);
+    struct slice name, value;
+    char found[1024] = "";
+
+    while (json_next_member(&walk, &name, &value)) {
+        size_t len = strlen(found);
+
+        (void)snprintf(found + len, sizeof(found) - len, "%s%.*s", len ? " " : "", SLICE_ARG(name));
+    }
+    assert_string_equal(found, names);
+}
+
+#define SAGA_MEMBERS                                                                                                   \
+    "id saga version business_id status input output steps escalation cost tags created_at updated_at ended_at"
+#define STEP_MEMBERS "id tool status took_effect key attempts result error started_at ended_at compensation"
+#define OPERATION_MEMBERS                                                                                              \
+    "key state took_effect run saga step tool tool_version scope generation class attempts args result error cost "    \
+    "duplicate "                                                                                                       \
+    "duplicates_seen first_sent_at last_sent_at created_at ended_at"
+#define ESCALATION_MEMBERS                                                                                             \
+    "n saga step operation reason status opened_at evidence actions resolved_at action actor note"
+
+static void open_stuck_undo(struct trial *trial)
+{
+    buffer_init(&out, 1 << 20);
+    trial_open(trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ .input.n }'}},{'id':'b','call':'keyed'}"));
+    trial_start(trial, "{ 'n' : 1.00000000000000000000001 }");
+    trial_settle(trial, "a", OUTCOME_COMPLETED);
+    trial_settle(trial, "b", OUTCOME_FAILED);
+    trial_settle_undo(trial, "a", OUTCOME_FAILED);
+}
+
+static void close(struct trial *trial)
+{
+    buffer_fini(&out);
+    trial_close(trial);
+}
+
+static void a_saga_has_the_shape_of_the_contract(void **state)
+{
+    struct trial trial;
+    struct slice saga, steps, step;
+
+    (void)state;
+    open_stuck_undo(&trial);
+    saga_write_json(&trial.saga, &out);
+    saga = text();
+    steps = json_member(saga, "steps");
+    step = json_element(steps, 0);
+    has_members(saga, SAGA_MEMBERS);
+    has_members(step, STEP_MEMBERS);
+    has_members(json_member(step, "compensation"), "status key attempts result error");
+    has_members(json_member(json_member(step, "compensation"), "error"), "code detail");
+    assert_true(slice_is(json_member(saga, "input"), "{ \"n\" : 1.00000000000000000000001 }"));
+    assert_true(json_string_is(json_member(saga, "status"), "escalated"));
+    assert_true(slice_is(json_member(saga, "escalation"), "64"));
+    assert_true(json_string_is(json_member(step, "status"), "compensation_failed"));
+    assert_true(json_string_is(json_member(json_element(steps, 1), "status"), "failed"));
+    assert_int_equal(json_type(json_member(json_element(steps, 1), "compensation")), JSON_NULL);
+    close(&trial);
+}
+
+static void an_operation_has_the_shape_of_the_contract(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_stuck_undo(&trial);
+    saga_write_operation(&trial.saga, 0, DIRECTION_DO, &out);
+    has_members(text(), OPERATION_MEMBERS);
+    assert_true(json_string_is(json_member(text(), "state"), "completed"));
+    assert_true(json_string_is(json_member(text(), "class"), "keyed"));
+    assert_true(slice_is(json_at(text(), SLICE("/args/n")), "1.00000000000000000000001"));
+    buffer_reset(&out);
+    saga_write_operation(&trial.saga, 0, DIRECTION_UNDO, &out);
+    has_members(text(), OPERATION_MEMBERS);
+    assert_true(json_string_is(json_member(text(), "tool"), "undo"));
+    assert_true(json_string_is(json_member(text(), "state"), "escalated"));
+    close(&trial);
+}
+
+static void the_state_of_an_operation_is_in_the_words_of_the_registry(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    buffer_init(&out, 1 << 20);
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_RETRY);
+    saga_write_operation(&trial.saga, 0, DIRECTION_DO, &out);
+    assert_true(json_string_is(json_member(text(), "state"), "pending"));
+    trial_timer(&trial, "a");
+    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    buffer_reset(&out);
+    saga_write_operation(&trial.saga, 0, DIRECTION_DO, &out);
+    assert_true(
+        json_string_is(json_member(text(), "state"), "in_flight")); /* one that went before may still take effect */
+    close(&trial);
+}
+
+static void an_escalation_has_the_shape_of_the_contract_open_and_resolved(void **state)
+{
+    struct trial trial;
+    struct record resolved = {.type = RECORD_ESCALATION_RESOLVED,
+                              .step = 0,
+                              .direction = DIRECTION_UNDO,
+                              .at_ms = TRIAL_START_MS,
+                              .escalation = 64};
+
+    (void)state;
+    open_stuck_undo(&trial);
+    saga_write_escalation(&trial.saga, &out);
+    has_members(text(), ESCALATION_MEMBERS);
+    has_members(json_element(json_member(text(), "actions"), 0), "action does");
+    assert_true(json_string_is(json_member(text(), "status"), "open"));
+    assert_true(json_string_is(json_at(text(), SLICE("/evidence/open/0/step")), "a"));
+    resolved.action = SLICE("waive");
+    resolved.actor = SLICE("ann");
+    resolved.note = SLICE("paid by hand");
+    buffer_reset(&out);
+    saga_write_escalation_resolved(&trial.saga, &resolved, &out);
+    has_members(text(), ESCALATION_MEMBERS);
+    assert_true(json_string_is(json_member(text(), "status"), "resolved"));
+    assert_true(json_string_is(json_member(text(), "action"), "waive"));
+    assert_int_equal(json_count(json_member(text(), "actions")), 0);
+    close(&trial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_saga_has_the_shape_of_the_contract),
+        cmocka_unit_test(an_operation_has_the_shape_of_the_contract),
+        cmocka_unit_test(the_state_of_an_operation_is_in_the_words_of_the_registry),
+        cmocka_unit_test(an_escalation_has_the_shape_of_the_contract_open_and_resolved),
+    };
+
+    return cmocka_run_group_tests_name("saga_json", tests, NULL, NULL);
+}
