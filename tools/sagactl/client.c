@@ -12,6 +12,9 @@ struct call_wait {
     struct loop *loop;
 };
 
+/* A payload of 64 levels stands some levels down in an answer. */
+static const struct json_limits answer_limits = {.bytes_max = RESPONSE_BYTES_MAX, .depth_max = 90, .number_bytes_max = 1024, .exponent_max = 400};
+
 static void client_open(struct ctl *ctl)
 {
     if (!ctl->loop) {
@@ -159,11 +162,7 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
             out->location = request->response_headers[i].value;
         }
     }
-    struct json_limits limits = json_limits_default;
-
-    limits.bytes_max = RESPONSE_BYTES_MAX;
-    limits.depth_max = 90; /* a payload of 64 levels stands some levels down in an answer */
-    bool is_json = request->response_body.len > 0 && json_check(request->response_body, &limits, &err) == ERR_OK;
+    bool is_json = request->response_body.len > 0 && json_check(request->response_body, &answer_limits, &err) == ERR_OK;
 
     out->body = is_json ? json_trim(request->response_body) : SLICE_NONE;
     if (request->status < 200 || request->status > 299) {
@@ -189,7 +188,7 @@ static void stream_event(struct client_stream *stream)
         struct err err = {0};
         struct slice data = buffer_slice(&stream->data);
 
-        if (json_check(data, &json_limits_default, &err) == ERR_OK && !stream->on_event(stream, data)) {
+        if (json_check(data, &answer_limits, &err) == ERR_OK && !stream->on_event(stream, data)) {
             stream->finished = true;
             http_cancel(stream->request);
         }
