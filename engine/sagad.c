@@ -28,7 +28,7 @@ static const struct setting setting_table[] = {
     {"name", SETTING_TEXT, NULL, NULL, 0, 0, "name of this engine, shown to people (default: host name and process id)", false},
     {"dir", SETTING_TEXT, NULL, NULL, 0, 0, "`sagad dev`: folder of the private PostgreSQL cluster", false},
     {"lease", SETTING_DURATION, NULL, "10s", 2000, 600000, "how long shards stay ours without a renewal; a takeover takes this long", false},
-    {"drain", SETTING_DURATION, NULL, "8s", 0, 600000, "on SIGTERM: how long calls under way may take to settle", false},
+    {"drain", SETTING_DURATION, NULL, "6s", 0, 600000, "on SIGTERM: how long calls under way may take to settle", false},
     {"writers", SETTING_NUMBER, NULL, "2", 1, 16, "database connections for appends, about the cores of the database", false},
     {"readers", SETTING_NUMBER, NULL, "2", 1, 16, "database connections for reads", false},
     {"sagas-max", SETTING_NUMBER, NULL, "100000", 1, 10000000, "unfinished sagas in memory; starts beyond are refused with 503", false},
@@ -185,8 +185,7 @@ static void on_refused(struct engine *engine, const struct err *err, void *conte
     struct service *service = context;
 
     (void)engine;
-    err_print(err, "sagad");
-    service->exit_code = 1;
+    service->exit_code = fail(err);
     stop(service);
 }
 

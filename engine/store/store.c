@@ -358,6 +358,10 @@ static void on_state(struct db *db, enum db_state state, const struct err *err, 
         conn->up = false;
         conn->checking = false;
         timer_stop(store->loop, &conn->recheck);
+        if (err && err->code == ERR_CONFIG) { /* a connection string that cannot be read does not get better with time */
+            store_refuse(store, err);
+            break;
+        }
         if (err) {
             store->away_err = *err;
             store->away_err.code = ERR_STORE;
