@@ -77,7 +77,6 @@ static void on_store_ready(struct store *store, void *context)
     log_info("database_ready");
     if (first && !engine->definitions_loading) {
         store_watch_definitions(store, on_definitions_changed, engine);
-        store_inbox_watch(store, UINT64_MAX, inbox_rows, engine);
     }
     load_definitions(engine);
     call_queue_run(engine);
@@ -191,6 +190,7 @@ static void on_store_closed(void *context)
     struct engine *engine = context;
 
     engine->store = NULL;
+    loop_defer_cancel(engine->loop, &engine->watch_inbox);
     engine->drained(engine->drained_context);
 }
 

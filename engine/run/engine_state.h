@@ -85,6 +85,7 @@ struct shard {
     uint64_t escalation_counter; /* numbers given are counter * SHARD_COUNT + shard */
     struct list sagas;
     struct shard_load load;
+    int64_t oldest_unreadable_ms; /* when the oldest saga was made whose log makes no sense here; 0: none */
     bool load_running, load_stale; /* stale: lost while loading */
 };
 
@@ -114,6 +115,7 @@ struct engine {
     struct list idle_turns;
     size_t turns_under_way;
     struct map tool_health;
+    struct deferred watch_inbox;
     struct map deliveries;      /* inbox row id -> its delivery under way */
     bool ready_told, database_ready, definitions_loaded, draining, refused;
     struct err reason;          /* for not being ready */

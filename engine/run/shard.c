@@ -21,7 +21,11 @@ static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct sl
     struct saga *folded = fold_turns(engine, id, namespace, turns, count, &scratch, &err);
 
     if (!folded) {
+        int64_t made = uuid_v7_ms(&id.uuid);
+
         log_error("saga_unreadable", LOG_UUID("saga", &id.uuid), LOG_ERR(&err));
+        /* It stays among the unfinished, so that a program which can read it finds it. */
+        shard->oldest_unreadable_ms = shard->oldest_unreadable_ms == 0 || made < shard->oldest_unreadable_ms ? made : shard->oldest_unreadable_ms;
     } else if (folded->phase != PHASE_ENDED) {
         struct live *live = live_new(engine, shard, id, folded->definition);
 
@@ -34,6 +38,20 @@ static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct sl
         }
     }
     arena_fini(&scratch);
+}
+
+/* The inbox is watched for the shards that are owned; asked once for all that changed in this turn of the loop. */
+static void on_watch(struct deferred *deferred)
+{
+    struct engine *engine = container_of(deferred, struct engine, watch_inbox);
+    uint64_t owned = 0;
+
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        owned |= (uint64_t)(engine->shards[i].state == SHARD_OWNED) << i;
+    }
+    if (engine->store && !engine->store_closing) {
+        store_inbox_watch(engine->store, owned, inbox_rows, engine);
+    }
 }
 
 static void shard_begin_load(struct shard *shard);
@@ -60,6 +78,7 @@ static void on_loaded(struct shard_load *load)
         shard->escalation_counter = load->escalation_number_max / SHARD_COUNT;
     }
     shard->state = SHARD_OWNED;
+    loop_defer(engine->loop, &engine->watch_inbox, on_watch);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     /* All are known before the first goes on. */
     struct list_link *link = list_first(&shard->sagas);
@@ -79,6 +98,7 @@ static void on_loaded(struct shard_load *load)
 static void shard_begin_load(struct shard *shard)
 {
     shard->load_running = true;
+    shard->oldest_unreadable_ms = 0;
     shard->load = (struct shard_load){.shard = shard->number, .on_saga = on_loaded_saga, .done = on_loaded, .context = shard};
     store_load_shard(shard->engine->store, &shard->load);
 }
@@ -104,6 +124,7 @@ void shard_lost(uint32_t number, int64_t epoch, void *context)
         return;
     }
     shard->state = SHARD_NONE;
+    loop_defer(engine->loop, &engine->watch_inbox, on_watch);
     shard->load_stale = shard->load_running;
     if (!engine->draining) {
         metric_add(METRIC_LEASES_LOST, 1);
@@ -125,11 +146,7 @@ int64_t shard_oldest_unfinished_ms(uint32_t number, void *context)
     if (shard->state != SHARD_OWNED) {
         return 0; /* not known yet: the mark must not move */
     }
-    if (!link) {
-        return loop_wall_ms(engine->loop);
-    }
-    int64_t oldest = INT64_MAX;
-
+    int64_t oldest = shard->oldest_unreadable_ms ? shard->oldest_unreadable_ms : loop_wall_ms(engine->loop);
 
     for (; link; link = list_after(&shard->sagas, link)) {
         const struct live *live = container_of(link, struct live, link);

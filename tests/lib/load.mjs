@@ -1,6 +1,6 @@
 // Load for the fault tests: clients that start orders under business ids and repeat each start until it is acknowledged, and the verdict
 // over what they were promised.
-import { expect, judgeOrders, promise, quick, sleep } from './world.mjs'
+import { effectsByKey, expect, judgeOrders, promise, quick, sleep } from './world.mjs'
 
 // Mulberry32: the same seed makes the same choices.
 export function randomFrom(seed) {
@@ -97,6 +97,27 @@ export async function judge(world, load) {
     // Escalated sagas may have calls on their way to an answer; the ledger counts what arrived.
     const faults = judgeOrders([...ended.values()], world.ledger())
     expect(faults.length === 0, `${faults.length} faults`, faults.slice(0, 10))
+  })
+  await promise('the judge finds each kind of fault that is planted in this ledger', () => {
+    const sagas = [...ended.values()]
+    const ledger = world.ledger()
+    const effects = effectsByKey(ledger)
+    const effectOf = (saga, step) => effects.get(saga.steps.find((one) => one.id === step).key)?.[0]
+    const without = (gone) => ledger.filter((line) => line !== gone)
+    const completed = sagas.find((saga) => saga.status === 'completed')
+    const undone = sagas.find((saga) => saga.status === 'compensated' && effectOf(saga, 'charge'))
+    const charge = effectOf(completed, 'charge')
+    const refund = ledger.find((line) => line.effect === 1 && line.kind === 'refund' && line.body.charge_id === effectOf(undone, 'charge').id)
+    const plants = {
+      'an effect twice under one key': [...ledger, { ...charge, id: 'ch-planted' }],
+      'a completed saga without its charge': without(charge),
+      'a completed saga without its mail': without(effectOf(completed, 'confirm')),
+      'a compensated saga whose charge stands': without(refund),
+      'a charge that was given back twice': [...ledger, { ...refund, key: `${refund.key}x` }],
+      'an effect that belongs to no saga': [...ledger, { ...charge, id: 'ch-planted', key: 'planted' }],
+      'a second mail under another key': [...ledger, { ...effectOf(completed, 'confirm'), id: 'ml-planted', key: 'planted' }]
+    }
+    for (const [what, planted] of Object.entries(plants)) expect(judgeOrders(sagas, planted).length > 0, `not found: ${what}`)
   })
   await promise('no saga is there that nobody asked for', async () => {
     const known = new Set(load.acknowledged.values())

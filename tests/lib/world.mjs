@@ -174,7 +174,7 @@ export class World {
 
   // --- PostgreSQL ---
 
-  async startPostgres() {
+  async startPostgres(settings = []) {
     const data = join(this.directory, 'data')
     if (!existsSync(data)) {
       const made = spawnSync(join(this.binaries, 'initdb'), ['-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-N'],
@@ -184,7 +184,7 @@ export class World {
     for (let tries = 0; tries < 600; tries++) {
       if (!this.postgres || this.postgres.end) {
         this.postgres = this.launch('postgres', join(this.binaries, 'postgres'), ['-D', data, '-k', this.directory, '-p', '5432',
-          '-c', 'listen_addresses=', '-c', 'fsync=on', '-c', 'shared_buffers=64MB', '-c', 'max_connections=60'],
+          '-c', 'listen_addresses=', '-c', 'fsync=on', '-c', 'shared_buffers=64MB', '-c', 'max_connections=60', ...settings],
         { ...this.user, cwd: this.directory })
       }
       if (spawnSync(join(this.binaries, 'pg_isready'), ['-q', '-h', this.directory, '-p', '5432', '-U', 'postgres']).status === 0) return

@@ -261,6 +261,25 @@ await run(new World(), async (world) => {
     const replay = world.sagactl(['replay', '--all'])
     expect(replay.status === 0, 'sagactl replay --all', `${replay.status} ${replay.stdout} ${replay.stderr}`)
   })
+  await promise('a role without rights, and a database that is not there: each says what is missing', async () => {
+    world.sql('create role weak login')
+    const weak = world.sagadOnce(['--database', world.dsn.replace('user=postgres', 'user=weak'), '--listen', '127.0.0.1:0'], { seconds: 15 })
+    expect(weak.status === 2 && /weak/.test(weak.stderr) && /grant/.test(weak.stderr), 'a role without rights', `${weak.status} ${weak.stderr}`)
+    for (const [what, dsn] of [['user', world.dsn.replace('user=postgres', 'user=nobody')], ['database', world.dsn.replace('dbname=postgres', 'dbname=nowhere')]]) {
+      const done = world.sagadOnce(['migrate', '--database', dsn])
+      expect(done.status > 0 && /nobody|nowhere/.test(done.stderr) && done.stderr.split('\n').length >= 3, `an unknown ${what}`, `${done.status} ${done.stderr}`)
+    }
+  })
+  await promise('a PostgreSQL that may forget what it committed is refused, unless one asks for it', async () => {
+    world.sagad.kill('SIGTERM')
+    await world.sagad.ended
+    await world.stopPostgres()
+    await world.startPostgres(['-c', 'fsync=off'])
+    const done = world.sagadOnce(['--database', world.dsn, '--listen', '127.0.0.1:0'], { seconds: 15 })
+    expect(done.status === 2 && /fsync/.test(done.stderr) && /--risk-losing-acknowledged-work/.test(done.stderr), 'exit code and sentence', `${done.status} ${done.stderr}`)
+    world.launchSagad(['--risk-losing-acknowledged-work'])
+    await world.ready()
+  })
   await promise('a schema that is newer, or older, than the program: exit 2, and what to do', async () => {
     world.sagad.kill('SIGTERM')
     await world.sagad.ended
