@@ -279,6 +279,12 @@ await run(new World(), async (world) => {
     expect(done.status === 2 && /fsync/.test(done.stderr) && /--risk-losing-acknowledged-work/.test(done.stderr), 'exit code and sentence', `${done.status} ${done.stderr}`)
     world.launchSagad(['--risk-losing-acknowledged-work'])
     await world.ready()
+    world.sagad.kill('SIGTERM')
+    await world.sagad.ended
+    await world.stopPostgres()
+    await world.startPostgres()
+    world.launchSagad()
+    await world.ready()
   })
   await promise('a schema that is newer, or older, than the program: exit 2, and what to do', async () => {
     world.sagad.kill('SIGTERM')
