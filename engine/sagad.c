@@ -13,6 +13,7 @@
 #include "base/settings.h"
 #include "io/jq.h"
 #include "io/loop.h"
+#include "run/budgets.h"
 #include "run/dev_cluster.h"
 #include "run/engine.h"
 #include "store/store.h"
@@ -24,6 +25,7 @@ static const struct setting setting_table[] = {
     {"database", SETTING_TEXT, NULL, "", 0, 0, "libpq connection string or URI; PG* variables and the service file hold where it is silent", true},
     {"tokens", SETTING_TEXT, NULL, NULL, 0, 0, "file of bearer tokens (make rows with `sagactl token new`)", false},
     {"secrets", SETTING_TEXT, NULL, NULL, 0, 0, "JSON file of names and texts for secret(\"name\"); SAGAD_SECRET_NAME serves too", false},
+    {"budgets", SETTING_TEXT, NULL, NULL, 0, 0, "JSON file of budgets of tools, namespaces, days and months; the same for all engines", false},
     {"config", SETTING_TEXT, NULL, NULL, 0, 0, "JSON file of these settings", false},
     {"name", SETTING_TEXT, NULL, NULL, 0, 0, "name of this engine, shown to people (default: host name and process id)", false},
     {"dir", SETTING_TEXT, NULL, NULL, 0, 0, "`sagad dev`: folder of the private PostgreSQL cluster", false},
@@ -37,6 +39,7 @@ static const struct setting setting_table[] = {
     {"calls-max", SETTING_NUMBER, NULL, "256", 1, 10000, "calls under way at once; further ones queue", false},
     {"exec-max", SETTING_NUMBER, NULL, "16", 1, 1000, "child processes at once", false},
     {"connections-max", SETTING_NUMBER, NULL, "1024", 1, 65536, "client connections at once", false},
+    {"waiting-max", SETTING_NUMBER, NULL, "10000", 1, 65536, "callers whose answers are held because they asked to wait; at most 7/8 of --connections-max", false},
     {"body-max", SETTING_NUMBER, "bytes", "1048576", 1024, 67108864, "largest request body", false},
     {"log-level", SETTING_TEXT, NULL, "info", 0, 0, "debug, info, warn or error", false},
     {"log-format", SETTING_TEXT, NULL, NULL, 0, 0, "text or json (default: text on a terminal, else json)", false},
@@ -281,12 +284,13 @@ static int serve(struct service *service)
         .payload_bytes_max = (size_t)settings_number(settings, "payload-max"),
         .response_bytes_max = (size_t)settings_number(settings, "response-max"),
         .calls_max = (uint32_t)settings_number(settings, "calls-max"), .exec_max = (uint32_t)settings_number(settings, "exec-max"),
-        .secrets_file = settings_text(settings, "secrets"),
+        .secrets_file = settings_text(settings, "secrets"), .budgets_file = settings_text(settings, "budgets"),
         .risk_losing_acknowledged_work = settings_switch(settings, "risk-losing-acknowledged-work"),
         .on_ready = on_ready, .on_refused = on_refused, .context = service};
     struct api_options api = {.listen = settings_text(settings, "listen"), .tokens_file = settings_text(settings, "tokens"),
                               .dev_token = service->dev && !settings_text(settings, "tokens") ? service->dev_token : NULL,
                               .connections_max = (uint32_t)settings_number(settings, "connections-max"),
+                              .waiting_max = (uint32_t)settings_number(settings, "waiting-max"),
                               .body_bytes_max = (size_t)settings_number(settings, "body-max")};
 
     service->loop = loop_new();
@@ -338,7 +342,14 @@ int main(int argc, char **argv)
         (void)fputs(buffer_c(&out), stdout);
         buffer_fini(&out);
     } else if (settings_switch(&service.settings, "check-config")) {
-        (void)printf("the settings are good\n");
+        struct budgets budgets;
+
+        if (budgets_load(&budgets, settings_text(&service.settings, "budgets"), &err) != ERR_OK) {
+            exit_code = fail(&err);
+        } else {
+            budgets_fini(&budgets);
+            (void)printf("the settings are good\n");
+        }
     } else if (command && strcmp(command, "migrate") == 0) {
         if (migrate(settings_text(&service.settings, "database"), say, &err) != ERR_OK) {
             exit_code = fail(&err);

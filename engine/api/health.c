@@ -3,7 +3,7 @@
 #include "api/request.h"
 #include "base/metric.h"
 
-#define METRICS_BYTES_MAX (1 << 20)
+#define METRICS_BYTES_MAX (8 << 20) /* a few lines for each tool */
 
 void handle_livez(struct api_request *request)
 {
@@ -54,6 +54,7 @@ void handle_metrics(struct api_request *request)
 
     buffer_init(&out, METRICS_BYTES_MAX);
     metric_render(&out);
+    engine_write_tool_metrics(request->api->engine, &out);
     struct slice text = arena_slice(request->arena, buffer_slice(&out));
 
     buffer_fini(&out);

@@ -1,4 +1,4 @@
-/* Operations, read only in this version. */
+/* Operations: read, and one more execution of one signed off. Calls, which make them, are in calls.c. */
 #include "api/request.h"
 
 void handle_list_operations(struct api_request *request)
@@ -16,12 +16,38 @@ void handle_list_operations(struct api_request *request)
     request_ask(request, engine_list_operations, request_on_items);
 }
 
-void handle_get_operation(struct api_request *request)
+static bool read_key(struct api_request *request, struct op_key *out)
 {
-    if (!uuid_parse(request->params[0], &request->engine.in.operation.key.uuid)) {
+    if (!uuid_parse(request->params[0], &out->uuid)) {
         request_problem(request, ERR_NOT_FOUND, "there is no operation with the key \"%.*s\"",
                         SLICE_ARG(request->params[0]));
-        return;
+        return false;
     }
-    request_ask(request, engine_get_operation, request_on_answer);
+    return true;
+}
+
+void handle_get_operation(struct api_request *request)
+{
+    if (read_key(request, &request->engine.in.operation.key)) {
+        request_ask(request, engine_get_operation, request_on_answer);
+    }
+}
+
+static void check_bypass(struct api_request *request, struct faults *faults)
+{
+    struct slice *reason = request->state;
+
+    request->engine.in.bypass.reason = read_note(*reason, SLICE("/reason"), request->arena, faults);
+}
+
+void handle_bypass(struct api_request *request)
+{
+    struct slice *reason = arena_alloc(request->arena, sizeof(*reason));
+    const struct member members[] = {{"reason", JSON_STRING, true, false, reason}};
+
+    request->state = reason;
+    if (read_key(request, &request->engine.in.bypass.key) &&
+        request_read_body(request, members, COUNT_OF(members), check_bypass)) {
+        request_ask(request, engine_bypass, request_on_answer);
+    }
 }

@@ -12,12 +12,36 @@ static struct slice sentence(const struct err *err, struct arena *arena)
                         err->hint[0] ? "; " : "", err->hint);
 }
 
-struct slice problem_text(const struct err *err, const struct faults *faults, struct arena *arena)
+static void write_faults(struct json_writer *w, const struct faults *faults)
 {
+    json_array_begin(w, "errors");
+    for (size_t i = 0; i < faults->count; i++) {
+        json_object_begin(w, NULL);
+        json_write_slice(w, "pointer", faults->items[i].pointer.ptr ? faults->items[i].pointer : SLICE(""));
+        json_write_slice(w, "detail", faults->items[i].detail);
+        json_object_end(w);
+    }
+    json_array_end(w);
+    if (faults->dropped > 0) {
+        json_write_i64(w, "errors_left_out", (int64_t)faults->dropped);
+    }
+}
+
+static void write_raw_if_any(struct json_writer *w, const char *name, struct slice json)
+{
+    if (json.ptr) {
+        json_write_raw(w, name, json);
+    }
+}
+
+struct slice problem_text(const struct err *err, const struct problem_more *more, struct arena *arena)
+{
+    static const struct problem_more nothing;
     struct buffer out;
     struct json_writer w;
 
-    buffer_init(&out, PROBLEM_BYTES_MAX);
+    more = more ? more : &nothing;
+    buffer_init(&out, PROBLEM_BYTES_MAX + more->operation.len + more->pointers.len + more->pattern.len);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
     json_write_slice(&w, "type", arena_printf(arena, PROBLEM_TYPE_PREFIX "%s", err_name(err->code)));
@@ -25,19 +49,12 @@ struct slice problem_text(const struct err *err, const struct faults *faults, st
     json_write_i64(&w, "status", err_http_status(err->code));
     json_write_slice(&w, "detail", sentence(err, arena));
     json_write_bool(&w, "retryable", err_retryable(err->code));
-    if (faults && faults->count > 0) {
-        json_array_begin(&w, "errors");
-        for (size_t i = 0; i < faults->count; i++) {
-            json_object_begin(&w, NULL);
-            json_write_slice(&w, "pointer", faults->items[i].pointer.ptr ? faults->items[i].pointer : SLICE(""));
-            json_write_slice(&w, "detail", faults->items[i].detail);
-            json_object_end(&w);
-        }
-        json_array_end(&w);
-        if (faults->dropped > 0) {
-            json_write_i64(&w, "errors_left_out", (int64_t)faults->dropped);
-        }
+    if (more->faults && more->faults->count > 0) {
+        write_faults(&w, more->faults);
     }
+    write_raw_if_any(&w, "pointers", more->pointers);
+    write_raw_if_any(&w, "pattern", more->pattern);
+    write_raw_if_any(&w, "operation", more->operation);
     json_object_end(&w);
     struct slice text = arena_slice(arena, buffer_slice(&out));
 
@@ -45,14 +62,37 @@ struct slice problem_text(const struct err *err, const struct faults *faults, st
     return text;
 }
 
-void problem_respond(struct http_exchange *exchange, const struct err *err, const struct faults *faults)
+/* Seconds after which asking again makes sense, when whoever refused did not say; 0: no time would help. */
+static int64_t patience_s(enum err_code code)
+{
+    static const struct {
+        enum err_code code;
+        int64_t s;
+    } own[] = {{ERR_BUSY, 1}, {ERR_IN_FLIGHT, 1}, {ERR_RATE, 1}, {ERR_OUTCOME_UNKNOWN, 5}, {ERR_AWAITING, 30}};
+
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        if (own[i].code == code) {
+            return own[i].s;
+        }
+    }
+    return err_http_status(code) == 503 ? 2 : 0;
+}
+
+static int64_t retry_after_s(enum err_code code, const struct problem_more *more)
+{
+    return more && more->retry_after_ms > 0 ? (more->retry_after_ms - 1) / 1000 + 1 : patience_s(code);
+}
+
+void problem_respond(struct http_exchange *exchange, const struct err *err, const struct problem_more *more)
 {
     int status = err_http_status(err->code);
+    int64_t again_s = retry_after_s(err->code, more);
 
     if (status == 401) {
         http_answer_header(exchange, "WWW-Authenticate", SLICE("Bearer realm=\"sagad\""));
-    } else if (status == 503) {
-        http_answer_header(exchange, "Retry-After", err->code == ERR_BUSY ? SLICE("1") : SLICE("2"));
     }
-    http_respond(exchange, status, "application/problem+json", problem_text(err, faults, exchange->arena));
+    if (again_s > 0) {
+        http_answer_header(exchange, "Retry-After", arena_printf(exchange->arena, "%lld", (long long)again_s));
+    }
+    http_respond(exchange, status, "application/problem+json", problem_text(err, more, exchange->arena));
 }

@@ -7,9 +7,15 @@
 
 #define PROBLEM_TYPE_PREFIX "urn:sagad:problem:"
 
-/* The JSON text, in the arena. `faults` may be NULL. */
-struct slice problem_text(const struct err *err, const struct faults *faults, struct arena *arena);
+struct problem_more {                          /* what a problem may carry beside its sentence; each may be absent */
+    const struct faults *faults;               /* `errors` */
+    struct slice operation, pointers, pattern; /* JSON, members of these names */
+    int64_t retry_after_ms;                    /* 0: what the code calls for */
+};
+
+/* The JSON text, in the arena. `more` may be NULL. */
+struct slice problem_text(const struct err *err, const struct problem_more *more, struct arena *arena);
 /* Answers with it, and with the headers its code calls for (WWW-Authenticate, Retry-After). */
-void problem_respond(struct http_exchange *exchange, const struct err *err, const struct faults *faults);
+void problem_respond(struct http_exchange *exchange, const struct err *err, const struct problem_more *more);
 
 #endif

@@ -4,12 +4,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/instant.h"
 
 #define WAIT_MS_MAX (5 * 60 * 1000)
 #define LIMIT_DEFAULT 50
 #define LIMIT_MAX 500
+#define NOTE_CHARACTERS_MAX 1000
+#define IDEMPOTENCY_KEY_BYTES_MAX 256
 
 struct api_request *request_of(struct engine_request *engine)
 {
@@ -45,6 +48,10 @@ void request_cancel(struct api_request *request)
 static void request_end(struct api_request *request)
 {
     CHECK(!request->engine_busy);
+    if (request->holds) {
+        request->holds = false;
+        request->api->holding--;
+    }
     if (list_linked(&request->link)) {
         list_remove(&request->api->waiting, &request->link);
     }
@@ -75,8 +82,10 @@ void request_answer_items(struct api_request *request, struct slice items, struc
 
 void request_problem_of(struct api_request *request, const struct err *err, const struct faults *faults)
 {
+    struct problem_more more = {.faults = faults};
+
     request_end(request);
-    problem_respond(request->exchange, err, faults);
+    problem_respond(request->exchange, err, &more);
 }
 
 void request_problem(struct api_request *request, enum err_code code, const char *message, ...)
@@ -97,9 +106,32 @@ static bool engine_failed(struct api_request *request)
     if (request->engine.code == ERR_OK) {
         return false;
     }
+    const struct call_result *call = &request->engine.call; /* empty but for calls */
+    struct problem_more more = {.faults = &request->engine.faults,
+                                .operation = call->operation,
+                                .pointers = call->pointers,
+                                .pattern = call->pattern,
+                                .retry_after_ms = call->retry_after_ms};
+
     request->engine.err.code = request->engine.code;
-    request_problem_of(request, &request->engine.err, &request->engine.faults);
+    request_put_replay_headers(request);
+    request_end(request);
+    problem_respond(request->exchange, &request->engine.err, &more);
     return true;
+}
+
+void request_put_replay_headers(struct api_request *request)
+{
+    char first[INSTANT_TEXT_BYTES];
+
+    if (!request->engine.call.replayed) {
+        return;
+    }
+    http_answer_header(request->exchange, "Idempotent-Replayed", SLICE("true"));
+    if (request->engine.call.first_ms > 0) {
+        instant_text(request->engine.call.first_ms, first);
+        http_answer_header(request->exchange, "Idempotent-First-At", slice_of(first));
+    }
 }
 
 void request_on_answer(struct engine_request *engine)
@@ -156,7 +188,9 @@ static void members_read(struct api_request *request, const struct member *membe
             faults_add(faults, pointer, "found %s, expected %s", json_type_name(json_type(value)),
                        json_type_name(members[i].type));
         } else {
-            *members[i].out = value;
+            if (members[i].out) {
+                *members[i].out = value;
+            }
         }
     }
     for (size_t i = 0; i < count; i++) {
@@ -209,20 +243,40 @@ bool request_read_body(struct api_request *request, const struct member *members
     return false;
 }
 
-bool request_read_wait(struct api_request *request)
+/* A caller that waits keeps a connection. So many are let in that others still find one. */
+static bool hold(struct api_request *request)
+{
+    struct api *api = request->api;
+
+    if (request->wait_ms == 0 || request->holds) {
+        return true;
+    }
+    if (api->holding >= api->holding_max) {
+        request_problem(request, ERR_BUSY,
+                        "%zu callers wait for their answers already, as many as may; come back, or "
+                        "ask with wait=0s",
+                        api->holding);
+        return false;
+    }
+    request->holds = true;
+    api->holding++;
+    return true;
+}
+
+bool request_read_wait(struct api_request *request, int64_t otherwise_ms)
 {
     struct slice text = request_query(request, "wait");
 
-    request->wait_ms = 0;
+    request->wait_ms = otherwise_ms;
     if (!text.ptr) {
-        return true;
+        return hold(request);
     }
     if (!duration_parse(text, &request->wait_ms) || request->wait_ms > WAIT_MS_MAX) {
         request_problem(request, ERR_MALFORMED,
                         "the query parameter \"wait\" is not a duration such as 5s or 500ms, at most 5m");
         return false;
     }
-    return true;
+    return hold(request);
 }
 
 bool request_read_count(struct api_request *request, const char *name, uint64_t least, uint64_t *out)
@@ -276,4 +330,58 @@ bool request_read_saga_id(struct api_request *request, struct saga_id *out)
         return false;
     }
     return true;
+}
+
+/* --- parts of bodies --- */
+
+struct slice request_idempotency_key(const struct api_request *request, struct faults *faults)
+{
+    const struct http_exchange *exchange = request->exchange;
+    struct slice key = http_exchange_header(exchange, "idempotency-key");
+    size_t count = 0;
+
+    for (size_t i = 0; i < exchange->header_count; i++) {
+        struct slice name = exchange->headers[i].name;
+
+        count += name.len == 15 && strncasecmp(name.ptr, "idempotency-key", 15) == 0;
+    }
+    if (count > 1) {
+        faults_add(faults, SLICE(""), "the header Idempotency-Key stands there %zu times", count);
+    } else if (key.ptr && !text_is_plain(key, IDEMPOTENCY_KEY_BYTES_MAX)) {
+        faults_add(faults, SLICE(""), "the header Idempotency-Key has 1 to %d bytes and no control characters",
+                   IDEMPOTENCY_KEY_BYTES_MAX);
+    }
+    return key;
+}
+
+bool text_is_plain(struct slice text, size_t bytes_max)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if ((unsigned char)text.ptr[i] < 0x20 || text.ptr[i] == 0x7f) {
+            return false;
+        }
+    }
+    return text.len > 0 && text.len <= bytes_max;
+}
+
+static size_t characters(struct slice text)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        count += ((unsigned char)text.ptr[i] & 0xc0) != 0x80; /* not the rest of a character of UTF-8 */
+    }
+    return count;
+}
+
+struct slice read_note(struct slice json, struct slice pointer, struct arena *arena, struct faults *faults)
+{
+    struct slice text = json_string(json, arena);
+
+    if (text.ptr && slice_trim(text).len == 0) {
+        faults_add(faults, pointer, "say why, for those who read the log later");
+    } else if (characters(text) > NOTE_CHARACTERS_MAX) {
+        faults_add(faults, pointer, "longer than %d characters", NOTE_CHARACTERS_MAX);
+    }
+    return text;
 }

@@ -21,6 +21,7 @@ struct api {
     int64_t tokens_seen_ns, tokens_seen_bytes; /* of the file as last read, to see a change */
     struct timer tokens_timer;
     int64_t heartbeat_ms;
+    size_t holding, holding_max; /* answers held because the caller asked to wait, and how many may be */
     bool stopping;
     struct list waiting; /* requests that stop waiting when the service stops */
     void (*stopped)(void *context);
@@ -42,6 +43,7 @@ struct api_request {
     void (*cancel)(struct api_request *request);
     struct list_link link;        /* in api->waiting */
     int64_t wait_ms;              /* of ?wait= */
+    bool holds;                   /* counted in api->holding */
     size_t limit;                 /* of ?limit= */
     int status;                   /* of the answer to come; 0: 200 */
     void *state;                  /* the handler's */
@@ -72,12 +74,13 @@ struct member { /* of a body */
     enum json_type type; /* JSON_NONE: any */
     bool required;
     bool later;        /* of a later version: refused by name */
-    struct slice *out; /* JSON; SLICE_NONE when absent */
+    struct slice *out; /* JSON; SLICE_NONE when absent. NULL: known, and looked at by the caller */
 };
 /* Every fault is reported at once, with its pointer. `more` adds faults of the caller's own; may be NULL. */
 bool request_read_body(struct api_request *request, const struct member *members, size_t count,
                        void (*more)(struct api_request *request, struct faults *faults));
-bool request_read_wait(struct api_request *request);  /* ?wait=5s into wait_ms, at most 5 minutes */
+/* ?wait=5s into wait_ms, at most 5 minutes. Refused when as many callers wait already as may. */
+bool request_read_wait(struct api_request *request, int64_t otherwise_ms);
 bool request_read_limit(struct api_request *request); /* ?limit= into limit: 50, 1 to 500 */
 bool request_read_count(struct api_request *request, const char *name, uint64_t least,
                         uint64_t *out); /* a query parameter; untouched when absent */
@@ -85,6 +88,17 @@ bool request_read_instant(struct api_request *request, const char *name, int64_t
 bool request_read_saga_id(struct api_request *request,
                           struct saga_id *out); /* the first part in braces; an id that is none is 404 */
 struct slice request_query(const struct api_request *request, const char *name);
+
+/* --- parts of bodies --- */
+
+/* The header Idempotency-Key, or SLICE_NONE; a fault when it stands there twice, or is not plain text of 1 to 256
+ * bytes. */
+struct slice request_idempotency_key(const struct api_request *request, struct faults *faults);
+bool text_is_plain(struct slice text, size_t bytes_max); /* 1 to so many bytes and no control characters */
+/* A person's words: the text of the JSON string, or a fault when it is blank or longer than 1000 characters. */
+struct slice read_note(struct slice json, struct slice pointer, struct arena *arena, struct faults *faults);
+/* What every ending of a request for the engine's `call` result shares: headers of a replay. */
+void request_put_replay_headers(struct api_request *request);
 
 /* --- handlers --- */
 
@@ -94,10 +108,16 @@ void handle_get_tools(struct api_request *request);
 void handle_start_saga(struct api_request *request);
 void handle_list_sagas(struct api_request *request);
 void handle_get_saga(struct api_request *request);
+void handle_open_saga(struct api_request *request);
+void handle_complete_saga(struct api_request *request);
+void handle_resume_saga(struct api_request *request);
 void handle_abort_saga(struct api_request *request);
 void handle_get_log(struct api_request *request);
 void handle_list_operations(struct api_request *request);
 void handle_get_operation(struct api_request *request);
+void handle_call(struct api_request *request); /* outside any saga */
+void handle_call_in_saga(struct api_request *request);
+void handle_bypass(struct api_request *request);
 void handle_list_escalations(struct api_request *request);
 void handle_get_escalation(struct api_request *request);
 void handle_resolve(struct api_request *request);

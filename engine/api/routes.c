@@ -9,11 +9,15 @@
 #define LIST "limit cursor"
 
 const struct route routes[] = {
-    {"POST", "/v1/sagas", ROLE_AGENT, "wait", handle_start_saga}, /* first: the hot one */
+    {"POST", "/v1/operations", ROLE_AGENT, "wait", handle_call}, /* first: the hot ones */
+    {"POST", "/v1/sagas/{id}/calls", ROLE_AGENT, "wait", handle_call_in_saga},
+    {"POST", "/v1/sagas", ROLE_AGENT, "wait", handle_start_saga},
     {"GET", "/v1/sagas/{id}", ROLE_READER, "wait", handle_get_saga},
     {"GET", "/v1/sagas", ROLE_READER, LIST " status saga tag.* business_id since until step error", handle_list_sagas},
     {"GET", "/v1/sagas/{id}/log", ROLE_READER, LIST " follow", handle_get_log},
+    {"POST", "/v1/sagas/{id}/complete", ROLE_AGENT, "wait", handle_complete_saga},
     {"POST", "/v1/sagas/{id}/abort", ROLE_AGENT, "", handle_abort_saga},
+    {"POST", "/v1/sagas/{id}/resume", ROLE_OPERATOR, "", handle_resume_saga},
     {"POST", "/v1/definitions", ROLE_ADMIN, "", handle_define},
     {"GET", "/v1/definitions", ROLE_READER, LIST, handle_get_definitions},
     {"GET", "/v1/definitions/{name}", ROLE_READER, "version", handle_get_definitions},
@@ -21,6 +25,7 @@ const struct route routes[] = {
     {"GET", "/v1/tools/{name}", ROLE_READER, "version", handle_get_tools},
     {"GET", "/v1/operations", ROLE_READER, LIST " tool state run", handle_list_operations},
     {"GET", "/v1/operations/{key}", ROLE_READER, "", handle_get_operation},
+    {"POST", "/v1/operations/{key}/bypass", ROLE_OPERATOR, "", handle_bypass},
     {"GET", "/v1/escalations", ROLE_READER, LIST " status", handle_list_escalations},
     {"GET", "/v1/escalations/{n}", ROLE_READER, "", handle_get_escalation},
     {"POST", "/v1/escalations/{n}/resolve", ROLE_OPERATOR, "", handle_resolve},
@@ -32,13 +37,8 @@ const struct route routes[] = {
     {"GET", "/v1/openapi.json", ROLE_NONE, "", handle_openapi},
     {"GET", "/", ROLE_NONE, "", handle_root},
 
-    {"POST", "/v1/sagas/{id}/calls", ROLE_AGENT, "", NULL},
-    {"POST", "/v1/sagas/{id}/complete", ROLE_AGENT, "", NULL},
     {"POST", "/v1/sagas/{id}/signals/{name}", ROLE_AGENT, "", NULL},
     {"POST", "/v1/sagas/{id}/pause", ROLE_OPERATOR, "", NULL},
-    {"POST", "/v1/sagas/{id}/resume", ROLE_OPERATOR, "", NULL},
-    {"POST", "/v1/operations", ROLE_AGENT, "", NULL},
-    {"POST", "/v1/operations/{key}/bypass", ROLE_OPERATOR, "", NULL},
     {"GET", "/v1/approvals", ROLE_READER, "", NULL},
     {"POST", "/v1/approvals/{n}", ROLE_OPERATOR, "", NULL},
     {"POST", "/v1/bulk", ROLE_OPERATOR, "", NULL},

@@ -1,6 +1,6 @@
 /* Sagas: start, read, list, abort. POST /v1/sagas is the hot path: one check and one walk over the body, no copy of a
  * payload. */
-#include "api/request.h"
+#include "api/sagas.h"
 
 #define BUSINESS_ID_BYTES_MAX 256
 #define TAGS_MAX 32
@@ -40,7 +40,7 @@ void handle_get_saga(struct api_request *request)
 {
     struct saga_id id;
 
-    if (request_read_saga_id(request, &id) && request_read_wait(request)) {
+    if (request_read_saga_id(request, &id) && request_read_wait(request, 0)) {
         ask_saga(request, id);
     }
 }
@@ -71,7 +71,7 @@ static void on_started_saga(struct engine_request *engine)
     request_on_answer(engine);
 }
 
-static void on_started(struct engine_request *engine)
+void saga_on_started(struct engine_request *engine)
 {
     struct api_request *request = container_of(engine, struct api_request, engine);
     char location[] = "/v1/sagas/00000000-0000-0000-0000-000000000000";
@@ -94,17 +94,21 @@ static void on_started(struct engine_request *engine)
     request_ask(request, engine_get_saga, on_started_saga);
 }
 
-static bool id_is_good(struct slice id)
+struct slice saga_read_id(struct api_request *request, struct slice id, struct faults *faults)
 {
-    for (size_t i = 0; i < id.len; i++) {
-        if ((unsigned char)id.ptr[i] < 0x20 || id.ptr[i] == 0x7f) {
-            return false;
-        }
+    struct slice text = json_string(id, request->arena);
+
+    if (!id.ptr) {
+        return request_idempotency_key(request, faults);
     }
-    return id.len > 0 && id.len <= BUSINESS_ID_BYTES_MAX;
+    if (text.ptr && !text_is_plain(text, BUSINESS_ID_BYTES_MAX)) {
+        faults_add(faults, SLICE("/id"), "a business id has 1 to %d bytes and no control characters",
+                   BUSINESS_ID_BYTES_MAX);
+    }
+    return text;
 }
 
-static void check_tags(struct slice tags, struct arena *arena, struct faults *faults)
+void saga_check_tags(struct slice tags, struct arena *arena, struct faults *faults)
 {
     struct json_walk walk = json_walk(tags);
     struct slice name_raw, value;
@@ -121,28 +125,28 @@ static void check_tags(struct slice tags, struct arena *arena, struct faults *fa
     }
 }
 
+static const char *const of_open[] = {"deadline", "on_timeout", "budget", "loop"};
+
 static void check_start(struct api_request *request, struct faults *faults)
 {
     struct start_state *state = request->state;
-    struct slice key = http_exchange_header(request->exchange, "idempotency-key");
     int64_t version = 0;
 
     request->engine.in.start.saga = json_string(state->saga, request->arena);
     request->engine.in.start.input = state->input;
     request->engine.in.start.tags = state->tags;
-    request->engine.in.start.business_id = state->id.ptr ? json_string(state->id, request->arena) : key;
-    if (state->id.ptr && !id_is_good(request->engine.in.start.business_id)) {
-        faults_add(faults, SLICE("/id"), "a business id has 1 to %d bytes and no control characters",
-                   BUSINESS_ID_BYTES_MAX);
-    } else if (!state->id.ptr && key.ptr && !id_is_good(key)) {
-        faults_add(faults, SLICE(""), "the header Idempotency-Key has 1 to %d bytes and no control characters",
-                   BUSINESS_ID_BYTES_MAX);
-    }
+    request->engine.in.start.business_id = saga_read_id(request, state->id, faults);
     if (state->version.ptr && (!json_i64(state->version, &version) || version < 1 || version > INT32_MAX)) {
         faults_add(faults, SLICE("/version"), "a version is a whole number from 1 on");
     }
     request->engine.in.start.version = (uint32_t)version;
-    check_tags(state->tags, request->arena, faults);
+    saga_check_tags(state->tags, request->arena, faults);
+    for (size_t i = 0; i < COUNT_OF(of_open); i++) {
+        if (json_member(request->body, of_open[i]).ptr) {
+            faults_add(faults, arena_printf(request->arena, "/%s", of_open[i]),
+                       "only an open saga takes \"%s\" here; that of \"saga\" stands in its definition", of_open[i]);
+        }
+    }
 }
 
 void handle_start_saga(struct api_request *request)
@@ -154,26 +158,19 @@ void handle_start_saga(struct api_request *request)
         {"id", JSON_STRING, false, false, &state->id},
         {"tags", JSON_OBJECT, false, false, &state->tags},
         {"version", JSON_NUMBER, false, false, &state->version},
-        {.name = "open", .later = true},
-        {.name = "deadline", .later = true},
-        {.name = "on_timeout", .later = true},
-        {.name = "loop", .later = true},
-        {.name = "budget", .later = true},
-        {.name = "turn", .later = true},
+        {.name = of_open[0]}, /* each a fault of check_start(), with a better sentence */
+        {.name = of_open[1]},
+        {.name = of_open[2]},
+        {.name = of_open[3]},
     };
 
-    request->state = state;
-    /* An open saga has no name: without this it would be told that "saga" is missing, not that open sagas come later.
-     */
-    bool open = json_member(request->body, "open").ptr != NULL;
-    struct member own[COUNT_OF(members)];
-
-    for (size_t i = 0; i < COUNT_OF(members); i++) {
-        own[i] = members[i];
-        own[i].required = members[i].required && !open;
+    if (json_member(request->body, "open").ptr) {
+        handle_open_saga(request);
+        return;
     }
-    if (request_read_wait(request) && request_read_body(request, own, COUNT_OF(own), check_start)) {
-        request_ask(request, engine_start_saga, on_started);
+    request->state = state;
+    if (request_read_wait(request, 0) && request_read_body(request, members, COUNT_OF(members), check_start)) {
+        request_ask(request, engine_start_saga, saga_on_started);
     }
 }
 

@@ -15,6 +15,8 @@
 
 #define TOKENS_LOOK_MS 2000
 #define HEARTBEAT_MS 15000
+#define CONNECTIONS_MAX 1024
+#define WAITING_MAX 10000
 
 /* --- who asks --- */
 
@@ -312,12 +314,22 @@ static void on_server_stopped(void *context)
     }
 }
 
+/* Whoever waits keeps a connection: some are left for those who ask how it is, or bring what is waited for. */
+static size_t holding_max(const struct api_options *options)
+{
+    size_t connections = options->connections_max ? options->connections_max : CONNECTIONS_MAX;
+    size_t most = connections - connections / 8, wanted = options->waiting_max ? options->waiting_max : WAITING_MAX;
+
+    return wanted < most ? wanted : most;
+}
+
 struct api *api_start(struct loop *loop, struct engine *engine, const struct api_options *options, struct err *err)
 {
     struct api *api = memory_alloc(sizeof(*api));
 
     api->loop = loop;
     api->engine = engine;
+    api->holding_max = holding_max(options);
     api->heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms : HEARTBEAT_MS;
     list_init(&api->waiting);
     if (tokens_begin(api, options, err) != ERR_OK) {
@@ -325,7 +337,8 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
         return NULL;
     }
     struct http_server_options server = {.listen = options->listen ? options->listen : API_LISTEN_DEFAULT,
-                                         .connections_max = options->connections_max,
+                                         .connections_max =
+                                             options->connections_max ? options->connections_max : CONNECTIONS_MAX,
                                          .connections_per_ip_max = options->connections_per_ip_max,
                                          .body_bytes_max = options->body_bytes_max,
                                          .idle_ms = options->idle_ms,

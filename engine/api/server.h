@@ -21,6 +21,8 @@ struct api_options {
     const char *dev_token;    /* NULL, or a token text with role admin in the namespace "default" (`sagad dev`) */
     uint32_t connections_max; /* default 1024 */
     uint32_t connections_per_ip_max; /* default connections_max */
+    uint32_t waiting_max;            /* callers whose answers are held because they asked to wait; further ones are told
+                                        to come back. Default 10000, and at most seven eighths of connections_max */
     size_t body_bytes_max;           /* default 1 MiB */
     int64_t idle_ms, header_ms,
         body_ms;          /* total times for the next request to begin, its head, its body; defaults 60 s, 10 s, 30 s */

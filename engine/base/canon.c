@@ -137,10 +137,48 @@ static int compare_members(const void *a, const void *b)
     return p < q ? -1 : 1;
 }
 
+static struct slice next_segment(struct slice *pointer) /* it begins with a slash */
+{
+    size_t len = 1;
+
+    while (len < pointer->len && pointer->ptr[len] != '/') {
+        len++;
+    }
+    struct slice segment = {pointer->ptr + 1, len - 1};
+
+    pointer->ptr += len;
+    pointer->len -= len;
+    return segment;
+}
+
+bool canon_pointer_matches(struct slice pattern, struct slice pointer)
+{
+    while (pattern.len > 0 && pointer.len > 0) {
+        struct slice wanted = next_segment(&pattern), found = next_segment(&pointer);
+
+        if (!slice_is(wanted, "*") && !slice_equal(wanted, found)) {
+            return false;
+        }
+    }
+    return pattern.len == 0 && pointer.len == 0;
+}
+
+bool canon_pointers_overlap(struct slice a, struct slice b)
+{
+    while (a.len > 0 && b.len > 0) {
+        struct slice x = next_segment(&a), y = next_segment(&b);
+
+        if (!slice_is(x, "*") && !slice_is(y, "*") && !slice_equal(x, y)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool is_left_out(const struct canon_state *state, struct slice pointer)
 {
     for (size_t i = 0; i < state->leave_out_count; i++) {
-        if (slice_equal(state->leave_out[i], pointer)) {
+        if (canon_pointer_matches(state->leave_out[i], pointer)) {
             return true;
         }
     }

@@ -14,8 +14,13 @@
 #include "base/arena.h"
 #include "base/digest.h"
 
-/* `json` passed json_check(). `leave_out` are JSON Pointers of members to drop (never of elements); may be NULL with count 0. */
+/* `json` passed json_check(). `leave_out` are JSON Pointers of members to drop (never of elements), in which the segment `*` stands for every
+ * element of an array and every member of an object; may be NULL with count 0. */
 struct slice canon(struct slice json, const struct slice *leave_out, size_t leave_out_count, struct arena *arena);
+/* Does `pattern`, a JSON Pointer in which `*` stands for any one segment, name the place `pointer`? */
+bool canon_pointer_matches(struct slice pattern, struct slice pointer);
+/* Can one of two such pointers name a place within, or at, a place that the other names? */
+bool canon_pointers_overlap(struct slice a, struct slice b);
 struct digest canon_digest(struct slice json, struct arena *scratch);
 
 #endif

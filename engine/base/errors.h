@@ -23,6 +23,21 @@
     X(ERR_DECIDED,      "already-decided",        "Somebody decided this before",             409, 4, false)   \
     X(ERR_PAST_RETURN,  "past-point-of-no-return", "A step that cannot be undone has completed", 409, 4, false) \
     X(ERR_ENDED,        "ended",                  "The saga has ended",                       409, 4, false)   \
+    X(ERR_IN_FLIGHT,    "in-flight",              "The same operation is under way",          409, 7, true)    \
+    X(ERR_DUPLICATE,    "duplicate-call",         "This was called before",                   409, 4, false)   \
+    X(ERR_OUTCOME_UNKNOWN, "outcome-unknown",     "Nobody can say yet whether it happened",   409, 4, true)    \
+    X(ERR_AWAITING,     "awaiting-operator",      "A person has to decide first",             409, 9, true)    \
+    X(ERR_LOOP,         "loop-detected",          "The same calls go round in a loop",        409, 4, false)   \
+    X(ERR_SEALED,       "saga-sealed",            "A call that cannot be undone ends the saga", 409, 4, false) \
+    X(ERR_CLOSED,       "saga-closed",            "The saga takes no new calls",              409, 4, false)   \
+    X(ERR_UNSETTLED,    "unsettled",              "Something is not settled yet",             409, 4, true)    \
+    X(ERR_PAUSED,       "paused",                 "The saga is paused",                       409, 9, true)    \
+    X(ERR_EXPIRED,      "expired",                "The record of this call has expired",      410, 4, false)   \
+    X(ERR_DRIFT,        "arguments-differ",       "The same call was made with other arguments", 422, 4, false) \
+    X(ERR_BLOCKED,      "blocked-by-precheck",    "The state does not allow this call",       422, 1, false)   \
+    X(ERR_BUDGET,       "budget-exhausted",       "The budget is used up",                    403, 5, false)   \
+    X(ERR_RATE,         "rate-limited",           "Too many calls of this tool",              429, 6, true)    \
+    X(ERR_BREAKER,      "breaker-open",           "The tool keeps failing and rests",         503, 6, true)    \
     X(ERR_TOO_LARGE,    "too-large",              "The request is larger than allowed",       413, 1, false)   \
     X(ERR_INVALID,      "invalid",                "The request was understood but is wrong",  422, 1, false)   \
     X(ERR_OTHER_INPUT,  "other-input",            "The same id was used with other input",    422, 4, false)   \

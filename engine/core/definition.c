@@ -8,8 +8,8 @@
 #include "core/definition_parts.h"
 #include "core/graph.h"
 
-#define SAGA_KNOWN "name description input deadline steps output"
-#define SAGA_LATER "budget locks compensation then retention tags"
+#define SAGA_KNOWN "name description input deadline steps output budget"
+#define SAGA_LATER "locks compensation then retention tags"
 #define STEP_KNOWN "id call with scope after retry timeout compensate"
 #define STEP_KINDS_LATER "saga sleep signal approve"
 #define STEP_LATER STEP_KINDS_LATER " when for_each concurrency on_failure"
@@ -26,26 +26,6 @@ struct saga_reader {
 
 /* --- tools of a step --- */
 
-static struct retry_policy tool_retry(const struct tool *tool)
-{
-    return tool->has_retry ? tool->retry : retry_policy_default(tool->effect);
-}
-
-/* Put its own members on the policy of the tool that turned out to be meant; their faults were reported when they were
- * read. */
-static void resolve_compensator(struct saga_reader *s, struct compensator *compensator, const struct tool *tool)
-{
-    struct faults unheard;
-    struct reader again = {.arena = s->reader->arena, .faults = &unheard};
-
-    compensator->tool = tool;
-    compensator->retry = tool_retry(tool);
-    if (compensator->has_retry) {
-        faults_init(&unheard, s->reader->arena);
-        reader_retry(&again, compensator->retry_json, SLICE(""), tool->effect, &compensator->retry);
-    }
-}
-
 static void find_call(struct saga_reader *s, struct step_definition *step, const struct members *m)
 {
     struct slice call = members_at(m, "call"), place = members_pointer(m, "call"), near;
@@ -53,8 +33,8 @@ static void find_call(struct saga_reader *s, struct step_definition *step, const
     const struct tool *tool;
 
     if (json_type(call) == JSON_OBJECT) {
-        struct slice name = arena_printf(reader->arena, "%.*s.%.*s", SLICE_ARG(s->definition->name),
-                                         SLICE_ARG(step->id));
+        struct slice name =
+            arena_printf(reader->arena, "%.*s.%.*s", SLICE_ARG(s->definition->name), SLICE_ARG(step->id));
 
         if (name.len > NAME_BYTES_MAX) {
             faults_add(reader->faults, place,
@@ -102,7 +82,7 @@ static void settle_compensator(struct saga_reader *s, struct step_definition *st
         step->compensate = own;
         undo = compensator_find(reader, &own, s->finder, place_join(reader->arena, own.pointer, SLICE("tool")));
         if (undo) {
-            resolve_compensator(s, &step->compensate, undo);
+            compensator_resolve(&step->compensate, undo);
         }
     }
     if (!tool) {
@@ -123,9 +103,8 @@ static void settle_compensator(struct saga_reader *s, struct step_definition *st
     } else if (!has_own && tool->compensate.is_set) {
         struct faults unheard, *heard = reader->faults;
         bool is_checked = s->finder->is_checked && s->finder->is_checked(s->finder, tool);
-        struct slice where = s->is_inline[step->index]
-                                 ? place_join(reader->arena, tool->compensate.pointer, SLICE("tool"))
-                                 : place;
+        struct slice where =
+            s->is_inline[step->index] ? place_join(reader->arena, tool->compensate.pointer, SLICE("tool")) : place;
 
         faults_init(&unheard, reader->arena);
         reader->faults = is_checked ? &unheard : heard;
@@ -133,7 +112,7 @@ static void settle_compensator(struct saga_reader *s, struct step_definition *st
         undo = compensator_find(reader, &tool->compensate, s->finder, where);
         reader->faults = heard;
         if (undo) {
-            resolve_compensator(s, &step->compensate, undo);
+            compensator_resolve(&step->compensate, undo);
         }
     } else if (!has_own && !tool->terminal && tool->effect != EFFECT_READ) {
         faults_add(reader->faults, place,
@@ -153,7 +132,7 @@ static void read_id(struct saga_reader *s, uint32_t index)
     struct slice id_place = place_join(s->reader->arena, place, SLICE("id"));
 
     step->index = index;
-    step->id = SLICE("");
+    step->id = step->name = SLICE("");
     if (!value.ptr) {
         if (json_type(json) == JSON_OBJECT) {
             faults_add(s->reader->faults, place, "the step has no `id`; it needs one: " STEP_ID_RULE);
@@ -167,7 +146,7 @@ static void read_id(struct saga_reader *s, uint32_t index)
                    SLICE_ARG(value_excerpt(value, s->reader->arena)));
         return;
     }
-    step->id = id;
+    step->id = step->name = id;
     for (uint32_t i = 0; i < index; i++) {
         if (slice_equal(s->definition->steps[i].id, id)) {
             faults_add(s->reader->faults, id_place,
@@ -309,14 +288,17 @@ static void read_step(struct saga_reader *s, uint32_t index)
     settle_compensator(s, step, &m);
     if (step->tool) {
         step->timeout_ms = step->tool->timeout_ms;
-        step->retry = tool_retry(step->tool);
+        step->retry = step->tool->retry;
     } else {
         step->retry = retry_policy_default(EFFECT_KEYED);
     }
     (void)members_duration(&m, "timeout", 1, TIMEOUT_MAX_MS, &step->timeout_ms); /* absent: the tool's */
     if (members_at(&m, "retry").ptr) {
+        struct retry_policy under = step->retry;
+
         reader_retry(reader, members_at(&m, "retry"), members_pointer(&m, "retry"),
-                     step->tool ? step->tool->effect : EFFECT_KEYED, &step->retry);
+                     step->tool ? tool_effect_mildest(step->tool) : EFFECT_KEYED, &under, &step->own_retry);
+        step->retry = retry_policy_with(under, &step->own_retry);
     }
 }
 
@@ -342,8 +324,8 @@ static void collect_tools(struct saga_reader *s)
 {
     struct definition *definition = s->definition;
 
-    definition->tools = arena_array(s->reader->arena, 2 * (size_t)definition->step_count + 1,
-                                    sizeof(*definition->tools));
+    definition->tools =
+        arena_array(s->reader->arena, 2 * (size_t)definition->step_count + 1, sizeof(*definition->tools));
     for (uint32_t i = 0; i < definition->step_count; i++) {
         const struct step_definition *step = &definition->steps[i];
 
@@ -401,6 +383,7 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
     struct members m;
 
     definition->version = version;
+    definition->budget = BUDGET_UNBOUNDED;
     definition->body = arena_slice(reader->arena, json_trim(body));
     pointer = arena_slice(reader->arena, pointer);
     if (!members_open(&m, definition->body, pointer, "a saga", SAGA_KNOWN, SAGA_LATER, reader->arena, reader->faults)) {
@@ -419,8 +402,12 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
     (void)members_text(&m, "description", &description); /* for people; only that it is a string matters */
     (void)members_duration(&m, "deadline", 1, DURATION_MS_MAX, &definition->deadline_ms); /* absent: none */
     if (members_at(&m, "input").ptr) {
-        definition->input = schema_compile(members_at(&m, "input"), members_pointer(&m, "input"), reader->arena,
-                                           reader->faults);
+        definition->input =
+            schema_compile(members_at(&m, "input"), members_pointer(&m, "input"), reader->arena, reader->faults);
+    }
+    if (members_at(&m, "budget").ptr) { /* what is wrong with it has been said */
+        (void)budget_read(members_at(&m, "budget"), members_pointer(&m, "budget"), reader->arena, reader->faults,
+                          &definition->budget);
     }
     reader_template(reader, &m, "output", ROOTS_STEP, &definition->output);
     s.steps_pointer = members_pointer(&m, "steps");

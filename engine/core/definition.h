@@ -10,6 +10,7 @@
 #include "base/key_place.h"
 #include "base/digest.h"
 #include "core/expression.h"
+#include "core/opkey.h"
 #include "core/policy.h"
 #include "core/schema.h"
 
@@ -17,6 +18,12 @@
 #define TIMEOUT_DEFAULT_MS (INT64_C(30) * 1000)
 #define TIMEOUT_MAX_MS (INT64_C(3600) * 1000)
 #define PROBE_VISIBILITY_DEFAULT_MS (INT64_C(5) * 1000)
+#define BREAKER_FAILURES_DEFAULT 5
+#define BREAKER_WINDOW_DEFAULT_MS (INT64_C(60) * 1000)
+#define BREAKER_COOLDOWN_DEFAULT_MS (INT64_C(30) * 1000)
+#define COST_MICROS_MAX INT64_C(1000000000000000) /* of one call: so that thousands of them can be added up */
+#define BUDGET_MAX INT64_C(1000000000000000000)
+#define TTL_DEFAULT_MS (INT64_C(24) * 3600 * 1000)
 #define GIVE_UP_AFTER_DEFAULT_MS (INT64_C(24) * 3600 * 1000)
 
 struct outcome_rules { /* conditions over .response; an unset one leaves the adapter's default in force */
@@ -33,6 +40,27 @@ struct probe {
     int64_t give_up_after_ms;    /* default 24h */
 };
 
+struct precheck { /* state verification before acting: a read, asked before the intent */
+    struct slice adapter;
+    struct template settings;
+    struct template done;        /* condition over .response: the wanted state holds already */
+    struct template blocked;     /* a reason, or null; unset: never */
+    struct template result;      /* over .response: the step's result where `done` holds; unset: null */
+    int64_t timeout_ms;
+};
+
+enum on_duplicate { DUPLICATE_COALESCE, DUPLICATE_REFUSE, DUPLICATE_ESCALATE, DUPLICATE_ALLOW };
+
+struct rate_limit { /* over all engines */
+    uint32_t limit;              /* 0: none */
+    int64_t per_ms;
+};
+
+struct breaker_policy {
+    uint32_t failures;           /* so many within the window open it; 0: there is no breaker */
+    int64_t window_ms, cooldown_ms;
+};
+
 struct tool;
 
 struct compensator { /* the registered undo of a tool, or a step's own */
@@ -43,7 +71,7 @@ struct compensator { /* the registered undo of a tool, or a step's own */
     bool tolerates_absent, voids_key;
     bool has_retry;
     struct retry_policy retry;   /* in a compiled definition: its own members, else those of the tool, else of the class */
-    struct slice retry_json;     /* `retry` as written; SLICE_NONE when there is none */
+    struct retry_policy own_retry; /* its own members alone; 0: not given */
     struct slice pointer;        /* where it stands */
     int64_t give_up_after_ms;    /* default 24h */
 };
@@ -54,7 +82,10 @@ struct tool {
     struct slice body;           /* the JSON it was registered with */
     struct slice adapter;        /* "http", "exec", "builtin" */
     struct template settings;
-    enum effect effect;
+    enum effect effect;          /* the stricter one where it depends on the arguments */
+    bool conditional;            /* then: decided for each call by effect_if, and frozen in its record */
+    struct template effect_if;   /* condition over .args */
+    enum effect effect_then, effect_else;
     enum key_place key_place;
     struct slice key_name;
     int64_t key_window_ms;       /* 0: not given */
@@ -65,17 +96,39 @@ struct tool {
     struct compensator compensate;
     bool terminal;
     bool has_retry;
-    struct retry_policy retry;
+    struct retry_policy retry;   /* of the stricter class, see retry_policy_of() */
+    struct retry_policy own_retry; /* as written; 0: not given */
     int64_t timeout_ms;          /* default 30s */
     const struct schema *input;  /* may be NULL */
+    bool has_precheck;
+    struct precheck precheck;
+    enum on_duplicate on_duplicate;
+    bool has_material;           /* else all that are not volatile are material */
+    struct pointers material, volatiles; /* volatiles: as written and the three that always are */
+    int64_t ttl_ms;              /* default 24h */
+    bool again_on_expired;
+    struct rate_limit rate;
+    uint32_t concurrency;        /* over all engines; 0: unbounded */
+    struct breaker_policy breaker;
+    struct template cost;        /* micro-units of money: a number, or an expression over .args, .result, .key; unset: 0 */
+    int64_t cost_fixed_micros;   /* where it is a number: reserved before the call */
+    bool guarded;                /* rate, concurrency, breaker or precheck: asked before each attempt's intent */
 };
 
+struct budget { /* of a saga; -1: unbounded */
+    int64_t calls, emissions, micros;
+};
+
+#define BUDGET_UNBOUNDED ((struct budget){-1, -1, -1})
+
 struct step_definition {
-    struct slice id;
+    struct slice id;              /* unique in its saga */
+    struct slice name;            /* what the key is derived from: the id, but in open sagas the name that the caller gave */
     uint32_t index;
     const struct tool *tool;
     struct template with, scope;
     struct retry_policy retry;    /* the step's, else the tool's, else the class's */
+    struct retry_policy own_retry; /* the step's as written; 0: not given */
     int64_t timeout_ms;
     struct compensator compensate; /* the step's, else the tool's */
     bool terminal;
@@ -83,7 +136,24 @@ struct step_definition {
     uint32_t after_count;
 };
 
+enum saga_kind {
+    SAGA_DEFINED,
+    SAGA_OPEN, /* its steps are the calls of an agent, not known beforehand */
+    SAGA_RUN   /* the calls that name one run outside any saga: independent of each other */
+};
+
+/* Where open sagas find the tools that their log names. What it gives lives as long as the engine, its compensator is resolved by the caller. */
+struct tool_shelf {
+    const struct tool *(*find)(const struct tool_shelf *shelf, struct slice namespace, struct slice name, uint32_t version); /* 0: the newest; NULL: none */
+};
+
+#define OPEN_SAGA_NAME "~open"
+#define RUN_SAGA_NAME "~run"
+
 struct definition { /* a saga with the tools it was pinned to */
+    enum saga_kind kind;
+    const struct tool_shelf *shelf; /* SAGA_OPEN, SAGA_RUN */
+    struct budget budget;
     struct slice name;
     uint32_t version;
     struct slice body;
@@ -91,6 +161,7 @@ struct definition { /* a saga with the tools it was pinned to */
     int64_t deadline_ms;          /* 0: none */
     struct template output;
     struct step_definition *steps;
+    struct step_room *room;       /* of an open one: what its steps lie in, see definition_with_step() */
     uint32_t step_count;
     const uint64_t *ancestors;    /* bit matrix, see graph.h: who comes before whom */
     const struct tool **tools;    /* every tool it uses, compensators too, without inline ones; by name */
@@ -109,6 +180,26 @@ struct tool *tool_compile(struct slice body, uint32_t version, struct slice poin
 /* Compile a saga against the newest tools of `source`, or the versions that `source` answers with. NULL when `faults` grew. */
 struct definition *definition_compile(struct slice body, uint32_t version, const struct tool_source *source, struct slice pointer,
                                       struct arena *arena, struct faults *faults);
+
+/* What an open saga or a run begins with: no steps. Each call adds one (saga_apply). */
+struct definition *definition_open(enum saga_kind kind, const struct tool_shelf *shelf, struct arena *arena);
+/* `undo` is the tool that tool->compensate names, NULL where it has none. False: this tool cannot be called forward (a compensator only), or `undo` is missing. */
+MUST_USE bool step_definition_of_call(const struct tool *tool, const struct tool *undo, struct step_definition *out);
+/*
+ * A copy of an open definition with one more step; its index is set. `definition` stays as it is. Amortised: within one arena the array of steps is
+ * shared with the one before, but never the place of a step.
+ */
+struct definition *definition_with_step(const struct definition *definition, const struct step_definition *step, struct arena *arena);
+
+/* A budget as written: {"calls", "emissions", "micros"}, one of them at least. False when `faults` grew. */
+bool budget_read(struct slice value, struct slice pointer, struct arena *arena, struct faults *faults, struct budget *out);
+
+/* May this tool undo another? Not where it may turn out to be `once`, or only to read. */
+bool tool_may_undo(const struct tool *tool);
+/* Which retries hold for an operation whose class turned out to be `effect`: the members written, on top of those of the class. */
+struct retry_policy retry_policy_of(const struct tool *tool, enum effect effect);
+struct retry_policy retry_policy_of_step(const struct step_definition *step, enum effect effect);
+struct retry_policy retry_policy_of_undo(const struct compensator *compensate, enum effect effect);
 
 /* A definition document: {"tools": [...], "sagas": [...]}. */
 enum definition_kind { DEFINITION_TOOL, DEFINITION_SAGA };

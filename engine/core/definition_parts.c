@@ -143,36 +143,33 @@ static bool read_factor(const struct members *m, uint32_t *milli)
 }
 
 void reader_retry(struct reader *reader, struct slice value, struct slice pointer, enum effect effect,
-                  struct retry_policy *policy)
+                  const struct retry_policy *under, struct retry_policy *own)
 {
     struct members m;
 
+    *own = (struct retry_policy){0};
     if (!members_open(&m, value, pointer, "`retry`", "max_attempts initial factor max max_unsent", "", reader->arena,
                       reader->faults)) {
         return;
     }
-    if (members_count(&m, "max_attempts", 1, ATTEMPTS_MAX, &policy->max_attempts) && effect == EFFECT_ONCE &&
-        policy->max_attempts != 1) {
+    if (members_count(&m, "max_attempts", 1, ATTEMPTS_MAX, &own->max_attempts) && effect == EFFECT_ONCE &&
+        own->max_attempts != 1) {
         faults_add(reader->faults, members_pointer(&m, "max_attempts"),
                    "`max_attempts` is %u, but the effect is `once`, which "
                    "is never called again: it must be 1 or left out",
-                   (unsigned)policy->max_attempts);
+                   (unsigned)own->max_attempts);
     }
-    (void)members_count(&m, "max_unsent", 1, ATTEMPTS_MAX, &policy->max_unsent); /* absent: what it was before holds */
-    (void)read_factor(&m, &policy->factor_milli);
-    bool has_initial = members_duration(&m, "initial", 1, DURATION_MS_MAX, &policy->initial_ms);
-    bool has_max = members_duration(&m, "max", 1, DURATION_MS_MAX, &policy->max_ms);
+    (void)members_count(&m, "max_unsent", 1, ATTEMPTS_MAX, &own->max_unsent); /* absent: what it was before holds */
+    (void)read_factor(&m, &own->factor_milli);
+    bool has_initial = members_duration(&m, "initial", 1, DURATION_MS_MAX, &own->initial_ms);
+    bool has_max = members_duration(&m, "max", 1, DURATION_MS_MAX, &own->max_ms);
+    struct retry_policy whole = retry_policy_with(*under, own);
 
-    if (policy->initial_ms <= policy->max_ms) {
-        return;
-    }
-    if (has_initial && has_max) {
+    if (has_initial && has_max && whole.initial_ms > whole.max_ms) {
         faults_add(reader->faults, members_pointer(&m, "max"),
                    "`max` (%.*s) is shorter than `initial` (%.*s); the longest delay "
                    "cannot be shorter than the first",
                    SLICE_ARG(members_at(&m, "max")), SLICE_ARG(members_at(&m, "initial")));
-    } else if (has_initial) { /* a delay that was asked for is not cut by a default */
-        policy->max_ms = policy->initial_ms;
     }
 }
 
@@ -197,13 +194,22 @@ void reader_compensator(struct reader *reader, struct slice value, struct slice 
     (void)members_bool(&m, "tolerates_absent", &out->tolerates_absent);                      /* absent: false */
     (void)members_bool(&m, "voids_key", &out->voids_key);                                    /* absent: false */
     (void)members_duration(&m, "give_up_after", 1, DURATION_MS_MAX, &out->give_up_after_ms); /* absent: the default */
-    out->retry_json = members_at(&m, "retry");
-    if (out->retry_json
-            .ptr) { /* on which policy it stands is known when the tool is; what is wrong with it is known now */
+    if (members_at(&m, "retry").ptr) { /* on which policy it stands is known when the tool is */
+        struct retry_policy under = retry_policy_default(EFFECT_KEYED);
+
         out->has_retry = true;
-        out->retry = retry_policy_default(EFFECT_KEYED);
-        reader_retry(reader, out->retry_json, members_pointer(&m, "retry"), EFFECT_KEYED, &out->retry);
+        reader_retry(reader, members_at(&m, "retry"), members_pointer(&m, "retry"), EFFECT_KEYED, &under,
+                     &out->own_retry);
+        out->retry = retry_policy_with(under, &out->own_retry);
     }
+}
+
+static const char *effect_words(const struct tool *tool, struct arena *arena)
+{
+    return tool->conditional ? arena_printf(arena, "`%s` or `%s`, depending on its arguments",
+                                            effect_name(tool->effect_then), effect_name(tool->effect_else))
+                                   .ptr
+                             : arena_printf(arena, "`%s`", effect_name(tool->effect)).ptr;
 }
 
 const struct tool *compensator_find(struct reader *reader, const struct compensator *compensator,
@@ -229,19 +235,12 @@ const struct tool *compensator_find(struct reader *reader, const struct compensa
         return NULL;
     }
     }
-    switch (tool->effect) {
-    case EFFECT_IDEMPOTENT:
-    case EFFECT_KEYED:
-    case EFFECT_CHECKED:
+    if (tool_may_undo(tool)) {
         return tool;
-    case EFFECT_READ:
-    case EFFECT_ONCE:
-    case EFFECT_COUNT:
-        break;
     }
     faults_add(reader->faults, pointer,
-               "the effect of the compensator `%.*s` is `%s`; what undoes is repeated until it is "
+               "the effect of the compensator `%.*s` is %s; what undoes is repeated until it is "
                "certain, so it must be `idempotent`, `keyed` or `checked`",
-               SLICE_ARG(tool->name), effect_name(tool->effect));
+               SLICE_ARG(tool->name), effect_words(tool, reader->arena));
     return NULL;
 }

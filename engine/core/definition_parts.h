@@ -42,10 +42,16 @@ void reader_adapter(struct reader *reader, const struct members *members, const 
 #define ADAPTERS "http exec builtin"
 #define ADAPTERS_LATER "sql mcp"
 
-/* Put the members of a retry object on top of `policy`. */
+/* The members of a retry object, which will be put on top of `under`; what is not given is 0 in `own`. */
 void reader_retry(struct reader *reader, struct slice value, struct slice pointer, enum effect effect,
-                  struct retry_policy *policy);
+                  const struct retry_policy *under, struct retry_policy *own);
 void reader_compensator(struct reader *reader, struct slice value, struct slice pointer, struct compensator *out);
+
+/* precheck, on_duplicate, material, volatile, ttl, on_expired, rate, concurrency, breaker, cost (tool_members.c). */
+void tool_read_registry(struct reader *reader, const struct members *members, struct tool *tool);
+bool pointer_is_sound(struct slice pointer); /* a JSON Pointer to a member */
+/* The class that allows most of those it may turn out to be; tool->effect is the one that allows least. */
+enum effect tool_effect_mildest(const struct tool *tool);
 
 /* `name` is SLICE_NONE but for an inline tool. Never NULL: what could be read of it serves to find further faults. */
 struct tool *tool_read(struct reader *reader, struct slice body, struct slice name, uint32_t version,
@@ -79,6 +85,9 @@ void source_finder_init(struct source_finder *self, struct reader *reader, const
 
 struct definition *saga_read(struct reader *reader, struct slice body, uint32_t version, struct tool_finder *finder,
                              struct slice pointer);
+
+/* The tool that turned out to be meant, and its retries under those of the compensator. */
+void compensator_resolve(struct compensator *compensator, const struct tool *tool);
 
 /* Faults unless there is a tool `compensator` names and its class may undo. Gives the tool, or NULL. */
 const struct tool *compensator_find(struct reader *reader, const struct compensator *compensator,

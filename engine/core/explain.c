@@ -95,9 +95,13 @@ static void put_escalation(struct buffer *out, const struct saga *saga)
     if (!saga->escalation.number) {
         return;
     }
-    buffer_printf(out, " It needs a person: escalation %llu about step %.*s (%.*s). Possible are ",
-                  (unsigned long long)saga->escalation.number,
-                  SLICE_ARG(saga->definition->steps[saga->escalation.step].id), SLICE_ARG(saga->escalation.reason));
+    buffer_printf(out, " It needs a person: escalation %llu about ", (unsigned long long)saga->escalation.number);
+    if (saga->escalation.step == STEP_NONE) {
+        buffer_put_text(out, "the saga as a whole");
+    } else {
+        buffer_printf(out, "step %.*s", SLICE_ARG(saga->definition->steps[saga->escalation.step].id));
+    }
+    buffer_printf(out, " (%.*s). Possible are ", SLICE_ARG(saga->escalation.reason));
     for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
         if (actions & BIT(i)) {
             buffer_put_text(out, any ? ", " : "");
@@ -127,7 +131,8 @@ static void put_where(struct buffer *out, const struct saga *saga)
         buffer_put_text(out, saga->phase == PHASE_FORWARD ? " is stuck." : " is stuck while it is being undone.");
         return;
     case SAGA_COMPLETED:
-        buffer_put_text(out, " has completed: all of its effects are there.");
+        buffer_put_text(out, saga->definition->kind == SAGA_RUN ? " rests: nothing of it is going on."
+                                                                : " has completed: all of its effects are there.");
         return;
     case SAGA_COMPENSATED:
         buffer_put_text(out, " was undone: none of its effects is left.");
@@ -141,9 +146,39 @@ static void put_where(struct buffer *out, const struct saga *saga)
     UNREACHABLE();
 }
 
+static void put_name(struct buffer *out, const struct saga *saga)
+{
+    switch (saga->definition->kind) {
+    case SAGA_DEFINED:
+        buffer_printf(out, "Saga %.*s", SLICE_ARG(saga->definition->name));
+        return;
+    case SAGA_OPEN:
+        buffer_put_text(out, "The open saga");
+        return;
+    case SAGA_RUN:
+        buffer_printf(out, "Run %.*s", SLICE_ARG(saga->run));
+        return;
+    }
+    UNREACHABLE();
+}
+
+/* What an agent has to know of the saga that its calls make. */
+static void put_opening(struct buffer *out, const struct saga *saga)
+{
+    uint32_t sealed_by = saga_sealed_by(saga);
+
+    if (saga->paused.ptr) {
+        buffer_printf(out, " No call is taken until an operator resumes it; why: %.*s.", SLICE_ARG(saga->paused));
+    }
+    if (sealed_by != STEP_NONE) {
+        buffer_printf(out, " It is sealed by step %.*s, which cannot be undone: only reads are taken.",
+                      SLICE_ARG(saga->definition->steps[sealed_by].id));
+    }
+}
+
 void explain(const struct saga *saga, int64_t now_ms, struct buffer *out)
 {
-    buffer_printf(out, "Saga %.*s", SLICE_ARG(saga->definition->name));
+    put_name(out, saga);
     if (saga->seq == 0) {
         buffer_put_text(out, " has not started.");
         return;
@@ -166,6 +201,7 @@ void explain(const struct saga *saga, int64_t now_ms, struct buffer *out)
         }
         return;
     }
+    put_opening(out, saga);
     put_list(out, saga, " Done: ", is_completed);
     put_list(out, saga, " Undone: ", is_undone);
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {

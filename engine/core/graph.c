@@ -74,6 +74,9 @@ bool graph_close(const struct step_definition *steps, uint32_t step_count, struc
 bool graph_before(const struct definition *definition, uint32_t a, uint32_t b)
 {
     CHECK(a < definition->step_count && b < definition->step_count);
+    if (!definition->ancestors) { /* an open saga: its steps follow no plan */
+        return false;
+    }
     const uint64_t *row = definition->ancestors + b * graph_row_words(definition->step_count);
 
     return (row[a / WORD_BITS] >> (a % WORD_BITS)) & 1;

@@ -257,18 +257,29 @@ bool members_duration(const struct members *members, const char *name, int64_t m
     return true;
 }
 
-bool members_count(const struct members *members, const char *name, int64_t min, int64_t max, uint32_t *out)
+bool members_integer(const struct members *members, const char *name, int64_t min, int64_t max, int64_t *out)
 {
     struct slice value = members_at(members, name);
-    int64_t count;
+    int64_t number;
 
     if (!value.ptr) {
         return false;
     }
-    if (json_type(value) != JSON_NUMBER || !json_i64(value, &count) || count < min || count > max) {
+    if (json_type(value) != JSON_NUMBER || !json_i64(value, &number) || number < min || number > max) {
         faults_add(members->faults, members_pointer(members, name),
                    "`%s` is %.*s; it must be a whole number from %lld to %lld", name,
                    SLICE_ARG(value_excerpt(value, members->arena)), (long long)min, (long long)max);
+        return false;
+    }
+    *out = number;
+    return true;
+}
+
+bool members_count(const struct members *members, const char *name, int64_t min, int64_t max, uint32_t *out)
+{
+    int64_t count;
+
+    if (!members_integer(members, name, min, max, &count)) {
         return false;
     }
     *out = (uint32_t)count;

@@ -29,6 +29,7 @@ struct slice members_pointer(const struct members *members, const char *name); /
 bool members_text(const struct members *members, const char *name, struct slice *out);
 bool members_bool(const struct members *members, const char *name, bool *out);
 bool members_duration(const struct members *members, const char *name, int64_t min_ms, int64_t max_ms, int64_t *out_ms);
+bool members_integer(const struct members *members, const char *name, int64_t min, int64_t max, int64_t *out);
 bool members_count(const struct members *members, const char *name, int64_t min, int64_t max, uint32_t *out);
 
 /* The word of a list (divided by spaces) that was probably meant, or SLICE_NONE. */

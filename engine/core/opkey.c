@@ -36,15 +36,20 @@ struct op_key op_key_make(const struct op_identity *identity)
     return (struct op_key){uuid_v8(&digest)};
 }
 
-struct digest op_fingerprint(struct slice tool, struct slice args, struct arena *scratch)
+static const struct slice always[] = {
+    {"/request_id", 11},
+    {"/timestamp", 10},
+    {"/trace_id", 9},
+};
+
+const struct pointers volatiles_always = {always, COUNT_OF(always)};
+
+struct digest op_fingerprint(struct slice tool, struct slice args, const struct pointers *volatiles,
+                             struct arena *scratch)
 {
-    static const struct slice volatile_members[] = {
-        {"/request_id", 11},
-        {"/timestamp", 10},
-        {"/trace_id", 9},
-    };
+    const struct pointers *out = volatiles ? volatiles : &volatiles_always;
     struct slice json = args.ptr ? args : SLICE("null");
-    struct slice fields[] = {tool, canon(json, volatile_members, COUNT_OF(volatile_members), scratch)};
+    struct slice fields[] = {tool, canon(json, out->items, out->count, scratch)};
 
     return digest_fields("fp1", fields, COUNT_OF(fields));
 }

@@ -24,7 +24,14 @@ struct op_identity {
 
 struct op_key op_key_make(const struct op_identity *identity);
 
-/* SHA-256 over the tool name and the canonical arguments without /request_id, /timestamp, /trace_id. */
-struct digest op_fingerprint(struct slice tool, struct slice args, struct arena *scratch);
+struct pointers { /* JSON Pointers into the arguments; the segment `*` stands for every element of an array */
+    const struct slice *items;
+    size_t count;
+};
+
+extern const struct pointers volatiles_always; /* /request_id, /timestamp, /trace_id */
+
+/* SHA-256 over the tool name and the canonical arguments without the volatile ones; `volatiles` NULL: those that always are. */
+struct digest op_fingerprint(struct slice tool, struct slice args, const struct pointers *volatiles, struct arena *scratch);
 
 #endif

@@ -48,6 +48,25 @@ struct retry_policy retry_policy_default(enum effect effect)
     };
 }
 
+struct retry_policy retry_policy_with(struct retry_policy policy, const struct retry_policy *own)
+{
+    policy.max_attempts = own->max_attempts ? own->max_attempts : policy.max_attempts;
+    policy.max_unsent = own->max_unsent ? own->max_unsent : policy.max_unsent;
+    policy.factor_milli = own->factor_milli ? own->factor_milli : policy.factor_milli;
+    policy.initial_ms = own->initial_ms ? own->initial_ms : policy.initial_ms;
+    policy.max_ms = own->max_ms ? own->max_ms : policy.max_ms;
+    if (own->initial_ms && !own->max_ms && policy.max_ms < policy.initial_ms) {
+        policy.max_ms = policy.initial_ms;
+    }
+    return policy;
+}
+
+enum effect effect_stricter(enum effect a, enum effect b)
+{
+    CHECK((unsigned)a < EFFECT_COUNT && (unsigned)b < EFFECT_COUNT);
+    return a > b ? a : b; /* EFFECT_MAP is in this order */
+}
+
 static int64_t backoff_ms(const struct retry_policy *policy, uint32_t number)
 {
     int64_t backoff = policy->initial_ms;

@@ -35,6 +35,11 @@ struct retry_policy {
 
 struct retry_policy retry_policy_default(enum effect effect); /* max 5 minutes, factor 2, max_unsent 10 */
 
+/* `own` on top of `policy`; a member of `own` that is 0 was not given. A delay that was asked for is not cut by a default. */
+struct retry_policy retry_policy_with(struct retry_policy policy, const struct retry_policy *own);
+/* The class that allows less after an unknown outcome: once, checked, keyed, idempotent, read. */
+enum effect effect_stricter(enum effect a, enum effect b);
+
 /*
  * When to try again after try number `number` (1 is the first) ended at `now_ms`: exponential backoff with full jitter
  * (Brooker, "Exponential Backoff And Jitter", 2015), at least `retry_after_ms`, which may exceed max_ms.

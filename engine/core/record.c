@@ -29,37 +29,51 @@ bool record_type_parse(struct slice name, enum record_type *out)
     return false;
 }
 
-#define F(name) BIT(FIELD_##name)
+#define F(name) FIELD_BIT(FIELD_##name)
 #define OPERATION (F(STEP) | F(KEY) | F(ATTEMPT))
 #define PERSON (F(ACTOR) | F(NOTE))
 #define ARGUMENTS (F(GENERATION) | F(ARGS) | F(SCOPE) | F(FINGERPRINT))
 #define WHY (F(ERROR) | F(DETAIL))
+#define EMISSION (F(EMISSION) | F(ACTOR))
+#define ADMITTED (F(STEP) | F(KEY)) /* may be about an attempt that a guard or a precheck kept from leaving: then it has no number */
 
 static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
-    [RECORD_SAGA_STARTED] = {F(START) | F(DEADLINE), F(START)},
-    [RECORD_STEP_PENDING] = {F(STEP) | F(KEY) | ARGUMENTS, F(STEP) | F(KEY) | F(ARGS) | F(FINGERPRINT)},
-    [RECORD_STEP_INTENT] = {OPERATION | ARGUMENTS, OPERATION},
-    [RECORD_STEP_RETRYING] = {OPERATION | F(DUE) | F(UNSENT) | F(MAYBE) | WHY | F(SOURCE), OPERATION | F(DUE)},
+    [RECORD_SAGA_STARTED] = {F(START) | F(DEADLINE) | F(OPENING), F(START)},
+    [RECORD_STEP_PENDING] = {F(STEP) | F(KEY) | ARGUMENTS | F(CLASS), F(STEP) | F(KEY) | F(ARGS) | F(FINGERPRINT)},
+    [RECORD_STEP_INTENT] = {OPERATION | ARGUMENTS | F(CLASS), OPERATION},
+    [RECORD_STEP_RETRYING] = {OPERATION | F(DUE) | F(UNSENT) | F(MAYBE) | WHY | F(SOURCE), ADMITTED | F(DUE)},
     [RECORD_STEP_RUNNING] = {OPERATION | F(DUE), OPERATION | F(DUE)},
     [RECORD_STEP_UNKNOWN] = {OPERATION | F(DUE) | WHY | PERSON, OPERATION},
     [RECORD_STEP_PROBED] = {OPERATION | F(DUE) | WHY, OPERATION | F(DUE)},
-    [RECORD_STEP_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | F(UNDO) | PERSON, OPERATION},
-    [RECORD_STEP_FAILED] = {OPERATION | F(UNSENT) | F(SOURCE) | WHY | PERSON, F(STEP) | F(ERROR)},
+    [RECORD_STEP_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | F(UNDO) | F(COST) | PERSON, ADMITTED},
+    [RECORD_STEP_FAILED] = {OPERATION | F(DUE) | F(UNSENT) | F(SOURCE) | WHY | PERSON, F(STEP) | F(ERROR)},
     [RECORD_STEP_SKIPPED] = {F(STEP) | F(KEY) | PERSON, F(STEP) | PERSON},
-    [RECORD_STEP_REOPENED] = {F(STEP) | F(KEY) | ARGUMENTS | F(DOUBLE) | PERSON, F(STEP) | F(KEY) | PERSON},
+    [RECORD_STEP_REOPENED] = {F(STEP) | F(KEY) | ARGUMENTS | F(CLASS) | F(DOUBLE) | PERSON, F(STEP) | F(KEY) | PERSON},
     [RECORD_STEP_WAIVED] = {F(STEP) | F(KEY) | PERSON, F(STEP) | PERSON},
+    [RECORD_STEP_CALLED] = {F(STEP) | F(KEY) | ARGUMENTS | F(CLASS) | F(COST) | F(CALLED) | F(TOOL) | F(EARLIER) | F(DECISION) | EMISSION,
+                            F(STEP) | F(KEY) | F(ARGS) | F(FINGERPRINT) | F(CALLED) | F(TOOL)},
+    [RECORD_STEP_REPEATED] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(COST) | EMISSION, F(STEP) | F(KEY)},
+    [RECORD_STEP_LATE] = {OPERATION | F(SOURCE) | F(RESULT), OPERATION},
+    [RECORD_OPERATION_DUPLICATE] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(DECISION) | F(POINTERS) | WHY | EMISSION, F(STEP) | F(KEY) | F(DECISION)},
+    [RECORD_OPERATION_EXPIRED] = {F(STEP) | F(KEY), F(STEP) | F(KEY)},
+    [RECORD_BYPASS_SIGNED] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(DUE) | PERSON, F(STEP) | F(KEY) | F(FINGERPRINT) | F(DUE) | PERSON},
+    [RECORD_LOOP_TRIPPED] = {F(STEP) | F(KEY) | F(SCOPE) | F(FINGERPRINT) | F(TOOL) | F(PATTERN) | EMISSION, F(FINGERPRINT) | F(TOOL) | F(PATTERN)},
+    [RECORD_SAGA_PAUSED] = {F(REASON) | WHY | PERSON, F(REASON)},
+    [RECORD_SAGA_RESUMED] = {PERSON, F(ACTOR)},
+    [RECORD_RUN_RESTED] = {0, 0},
+    [RECORD_RUN_WOKEN] = {0, 0},
     [RECORD_SAGA_FAILING] = {F(STEP) | WHY | PERSON, F(ERROR)},
     [RECORD_COMPENSATION_PLANNED] = {F(PLAN), 0},
-    [RECORD_COMPENSATION_INTENT] = {OPERATION | ARGUMENTS, OPERATION},
+    [RECORD_COMPENSATION_INTENT] = {OPERATION | ARGUMENTS | F(CLASS), OPERATION},
     [RECORD_COMPENSATION_RETRYING] = {OPERATION | F(DUE) | F(UNSENT) | F(MAYBE) | WHY | F(SOURCE), OPERATION | F(DUE)},
     [RECORD_COMPENSATION_RUNNING] = {OPERATION | F(DUE), OPERATION | F(DUE)},
     [RECORD_COMPENSATION_UNKNOWN] = {OPERATION | F(DUE) | WHY | PERSON, OPERATION | F(DUE)},
     [RECORD_COMPENSATION_PROBED] = {OPERATION | F(DUE) | WHY, OPERATION | F(DUE)},
-    [RECORD_COMPENSATION_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | PERSON, OPERATION},
+    [RECORD_COMPENSATION_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | F(COST) | PERSON, OPERATION},
     [RECORD_COMPENSATION_FAILED] = {OPERATION | F(UNSENT) | F(MAYBE) | F(SOURCE) | WHY | PERSON, F(STEP) | F(ERROR)},
-    [RECORD_COMPENSATION_REOPENED] = {F(STEP) | F(KEY) | ARGUMENTS | F(DOUBLE) | PERSON, F(STEP) | PERSON},
+    [RECORD_COMPENSATION_REOPENED] = {F(STEP) | F(KEY) | ARGUMENTS | F(CLASS) | F(DOUBLE) | PERSON, F(STEP) | PERSON},
     [RECORD_ESCALATION_OPENED] = {F(STEP) | F(KEY) | F(ESCALATION) | F(REASON) | F(EVIDENCE),
-                                  F(STEP) | F(ESCALATION) | F(REASON)},
+                                  F(ESCALATION) | F(REASON)},
     [RECORD_ESCALATION_RESOLVED] = {F(STEP) | F(KEY) | F(ESCALATION) | F(ACTION) | PERSON,
                                     F(ESCALATION) | F(ACTION) | F(ACTOR)},
     [RECORD_SAGA_COMPLETED] = {F(OUTPUT) | WHY, 0},
@@ -90,16 +104,20 @@ bool record_is_complete(const struct record *record, const char **missing)
         {FIELD_FINGERPRINT, memcmp(&record->fingerprint, &no_digest, sizeof(no_digest)) != 0, "fingerprint"},
         {FIELD_DUE, record->due_ms > 0, "due_at"},
         {FIELD_ERROR, record->error.len != 0, "error"},
-        {FIELD_START, record->saga_name.len && record->version && record->input.len && record->tools.len,
+        {FIELD_START, record->saga_name.len && (record->version || record->saga_name.ptr[0] == '~') && record->input.len && record->tools.len,
          "saga, version, input or tools"},
         {FIELD_ESCALATION, record->escalation != 0, "escalation"},
         {FIELD_REASON, record->reason.len != 0, "reason"},
         {FIELD_ACTION, record->action.len != 0, "action"},
+        {FIELD_CALLED, record->call_step.len && record->label.len && record->tool_version, "name, label or tool_version"},
+        {FIELD_TOOL, record->tool_name.len != 0, "tool"},
+        {FIELD_DECISION, record->decision.len != 0, "decision"},
+        {FIELD_PATTERN, record->pattern.len && record->repeats, "pattern or repeats"},
     };
-    uint32_t must = record_shape(record->type)->must;
+    uint64_t must = record_shape(record->type)->must;
 
     for (size_t i = 0; i < COUNT_OF(needs); i++) {
-        if ((must & BIT(needs[i].field)) && !needs[i].is_there) {
+        if ((must & FIELD_BIT(needs[i].field)) && !needs[i].is_there) {
             *missing = needs[i].name;
             return false;
         }

@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/outcome.h"
 #include "core/opkey.h"
+#include "core/policy.h"
 
 /*  id                              type in the log             what it says */
 #define RECORD_MAP(X)                                                                                                          \
@@ -28,6 +29,17 @@
     X(RECORD_STEP_SKIPPED,            "step.skipped")             /* by an operator */                                           \
     X(RECORD_STEP_REOPENED,           "step.reopened")            /* by an operator: one more round of attempts */               \
     X(RECORD_STEP_WAIVED,             "step.waived")              /* by an operator: this effect is left standing, a debt */     \
+    X(RECORD_STEP_CALLED,             "step.called")              /* an agent's call was admitted: it makes the step; key and arguments durable, surely not sent */ \
+    X(RECORD_STEP_REPEATED,           "step.repeated")            /* an agent's call again: a new attempt of what failed, or of a read */ \
+    X(RECORD_STEP_LATE,               "step.late")                /* evidence that contradicts what was settled: kept, and handed to a person */ \
+    X(RECORD_OPERATION_DUPLICATE,     "operation.duplicate")      /* a call that began nothing: what it was a duplicate of, and what it got */ \
+    X(RECORD_OPERATION_EXPIRED,       "operation.expired")        /* its record answers no more duplicates: a tombstone is left */ \
+    X(RECORD_BYPASS_SIGNED,           "bypass.signed")            /* an operator signs one more execution off */                  \
+    X(RECORD_LOOP_TRIPPED,            "loop.tripped")             /* the same calls went round: which, how often */               \
+    X(RECORD_SAGA_PAUSED,             "saga.paused")              /* no call is admitted until an operator resumes it */          \
+    X(RECORD_SAGA_RESUMED,            "saga.resumed")             /* by an operator; what a loop has closed is open again */      \
+    X(RECORD_RUN_RESTED,              "run.rested")               /* nothing of a run was going on for a while: it leaves memory */ \
+    X(RECORD_RUN_WOKEN,               "run.woken")                /* and a call brought it back */                                \
     X(RECORD_SAGA_FAILING,            "saga.failing")             /* forward work is over: why, and who said so */               \
     X(RECORD_COMPENSATION_PLANNED,    "compensation.planned")     /* the frozen undo plan, in order */                           \
     X(RECORD_COMPENSATION_INTENT,     "compensation.intent")                                                                    \
@@ -53,7 +65,7 @@ bool record_type_parse(struct slice name, enum record_type *out);
 
 #define STEP_NONE UINT32_MAX
 
-enum source { SOURCE_CALL, SOURCE_PROBE, SOURCE_OPERATOR }; /* how an outcome was learnt */
+enum source { SOURCE_CALL, SOURCE_PROBE, SOURCE_OPERATOR, SOURCE_PRECHECK, SOURCE_GUARD }; /* how an outcome was learnt */
 
 /*
  * One struct for all types: a record is written once and read a thousand times, by people too, so that members mean the
@@ -78,7 +90,11 @@ struct record {
     bool accept_double;    /* reopened: a person takes it upon themselves that the next attempt may be a second effect */
     struct slice error;    /* short code: retrying, unknown, probed, failed, saga.failing ("step-failed" "deadline" "abort" "operator"), ended */
     struct slice detail;   /* one sentence */
-    enum source source;    /* completed, failed; retrying, when a probe said that nothing happened */
+    enum source source;    /* completed, failed; retrying, when a probe said that nothing happened. completed by SOURCE_PRECHECK took effect before;
+                              failed by SOURCE_GUARD was refused by a guard, and nothing was sent */
+    int64_t cost_micros;   /* step.completed, step.called (reserved) */
+    bool conditional;      /* effect below was decided from the arguments: pending, intent, called */
+    enum effect effect;    /* class of the operation, frozen: with conditional, and always in step.called */
     struct slice result;   /* JSON: completed; saga.completed: the output; escalation.opened: the evidence */
     struct slice undo_args; /* JSON: step.completed of a step with a compensator */
     struct slice undo_error; /* step.completed: the compensator's arguments could not be rendered */
@@ -86,6 +102,24 @@ struct record {
     /* saga.started */
     struct slice saga_name, namespace, business_id, tags /* JSON or none */, input /* JSON */, tools /* JSON: {name: version} */;
     uint32_t version;
+
+    /* saga.started of an open saga or a run */
+    struct slice run;      /* the caller's name of a run */
+    struct slice budget, loop /* JSON or none */, on_timeout /* "abort" "escalate" */;
+
+    /* step.called, step.repeated, operation.duplicate: one emission of a call */
+    struct slice emission; /* its id on the wire; SLICE_NONE: none was given */
+    struct slice conversation_turn; /* `turn`, as the caller counts; SLICE_NONE: not given */
+    struct slice call_step; /* step.called: the step's name as it stands in the key; the record's step, unique in the saga, is `label` */
+    struct slice label;
+    struct slice tool_name, undo_name; /* step.called */
+    uint32_t tool_version, undo_version;
+    struct op_key earlier_key; /* step.called by a bypass, by `allow` or `again`: the operation before it */
+    struct slice decision; /* operation.duplicate: "replayed" "waited" "refused" "escalated" "failed" "unknown" "awaiting-operator" "drift" "drift-refused"
+                              "expired" "loop"; step.called: "bypass" "allow" "again" or none */
+    struct slice pointers; /* operation.duplicate: JSON array of the JSON Pointers in which the arguments differ */
+    struct slice pattern;  /* loop.tripped: JSON array of {tool, step, scope} */
+    uint32_t repeats;      /* loop.tripped: how many copies of the pattern */
 
     /* compensation.planned: indexes in order of undoing, and those among them whose effect awaits a verdict */
     const uint32_t *plan;
@@ -95,6 +129,7 @@ struct record {
     uint64_t escalation;   /* its number */
     enum direction direction; /* of the operation in question */
     struct slice reason;   /* escalation.opened: "unknown", "compensation-failed", "compensation-arguments", ... */
+                              /* saga.paused: "loop" */
     struct slice action;   /* escalation.resolved: the verb */
     struct slice verdict;  /* escalation.resolved: "happened" or "not_happened" with resolve */
     struct slice actor, note;
@@ -104,9 +139,25 @@ struct record {
     uint32_t debt_count;
 };
 
+struct call_answer { /* what an agent's call means for the caller, once the records are durable */
+    enum err_code code;    /* ERR_OK: its operation is `step`, to be answered as it stands or when it is settled; else it is refused */
+    uint32_t step;         /* of the operation it is about; STEP_NONE: none */
+    bool duplicate;        /* it began nothing, and no new attempt */
+    bool replay;           /* of a settled operation: the answer is the stored one */
+    int64_t first_ms;      /* when that was asked for first */
+    int64_t retry_after_ms;
+    struct slice message;  /* of a refusal: a sentence, and what to do */
+    struct slice hint;
+    struct slice pointers; /* JSON array, where the arguments differ */
+    struct slice pattern;  /* JSON array, of a loop */
+    const char *decision;  /* for the log line tool_call_deduplicated; NULL: it was no duplicate */
+    int64_t original_ms;
+};
+
 struct records { /* what a decision gives; items lie in the turn's arena */
     struct record *items;
     size_t count, capacity;
+    struct call_answer answer; /* of SAGA_INPUT_CALL */
 };
 
 struct definition;

@@ -32,12 +32,24 @@ enum record_field {
     FIELD_DEBTS,
     FIELD_EVIDENCE,
     FIELD_OUTPUT,
-    FIELD_DOUBLE
+    FIELD_DOUBLE,
+    FIELD_CLASS,
+    FIELD_COST,
+    FIELD_OPENING,  /* what saga.started of an open saga or a run has more */
+    FIELD_EMISSION, /* with the turn of the conversation */
+    FIELD_CALLED,   /* the step that a call makes: name, label, tools */
+    FIELD_EARLIER,
+    FIELD_DECISION,
+    FIELD_POINTERS,
+    FIELD_TOOL,
+    FIELD_PATTERN
 };
 
+#define FIELD_BIT(field) (UINT64_C(1) << (field))
+
 struct record_shape {
-    uint32_t may; /* bits of enum record_field; what must be is in it too */
-    uint32_t must;
+    uint64_t may; /* bits of enum record_field (FIELD_BIT); what must be is in it too */
+    uint64_t must;
 };
 
 const struct record_shape *record_shape(enum record_type type);

@@ -25,7 +25,10 @@ enum member_kind {
     MEMBER_DIGEST,
     MEMBER_STEPS,
     MEMBER_SOURCE,
-    MEMBER_DIRECTION
+    MEMBER_DIRECTION,
+    MEMBER_I64,
+    MEMBER_KEY,
+    MEMBER_EFFECT /* with `conditional` */
 };
 
 struct member {
@@ -49,10 +52,27 @@ static const struct member members[] = {
     M("tags", START, JSON, tags),
     M("input", START, JSON, input),
     M("deadline_at", DEADLINE, INSTANT, due_ms),
+    M("run", OPENING, TEXT, run),
+    M("budget", OPENING, JSON, budget),
+    M("loop", OPENING, JSON, loop),
+    M("on_timeout", OPENING, TEXT, on_timeout),
+    M("name", CALLED, TEXT, call_step),
+    M("tool", TOOL, TEXT, tool_name),
+    M("tool_version", CALLED, U32, tool_version),
+    M("undo_tool", CALLED, TEXT, undo_name),
+    M("undo_version", CALLED, U32, undo_version),
     M("generation", GENERATION, U32, generation),
     M("scope", SCOPE, TEXT, scope),
     M("fingerprint", FINGERPRINT, DIGEST, fingerprint),
+    M("class", CLASS, EFFECT, effect),
     M("args", ARGS, JSON, args),
+    M("emission", EMISSION, TEXT, emission),
+    M("turn", EMISSION, TEXT, conversation_turn),
+    M("earlier_key", EARLIER, KEY, earlier_key),
+    M("decision", DECISION, TEXT, decision),
+    M("pointers", POINTERS, JSON, pointers),
+    M("pattern", PATTERN, JSON, pattern),
+    M("repeats", PATTERN, U32, repeats),
     M("due_at", DUE, INSTANT, due_ms),
     M("unsent", UNSENT, FLAG, unsent),
     M("maybe", MAYBE, FLAG, maybe),
@@ -61,6 +81,7 @@ static const struct member members[] = {
     M("detail", DETAIL, TEXT, detail),
     M("source", SOURCE, SOURCE, source),
     M("result", RESULT, JSON, result),
+    M("cost_micros", COST, I64, cost_micros),
     M("undo_args", UNDO, JSON, undo_args),
     M("undo_error", UNDO, TEXT, undo_error),
     M("plan", PLAN, STEPS, plan),
@@ -76,7 +97,8 @@ static const struct member members[] = {
 };
 
 static const char *const source_names[] = {
-    [SOURCE_CALL] = "call", [SOURCE_PROBE] = "probe", [SOURCE_OPERATOR] = "operator"};
+    [SOURCE_CALL] = "call", [SOURCE_PROBE] = "probe", [SOURCE_OPERATOR] = "operator",
+    [SOURCE_PRECHECK] = "precheck", [SOURCE_GUARD] = "guard"};
 
 /* --- writing --- */
 
@@ -107,6 +129,16 @@ static void write_digest(struct json_writer *w, const char *name, const struct d
     if (memcmp(digest, &none, sizeof(none)) != 0) {
         digest_hex(digest, hex);
         json_write_text(w, name, hex);
+    }
+}
+
+static void write_key(struct json_writer *w, const char *name, const struct op_key *key)
+{
+    char text[UUID_TEXT_BYTES];
+
+    if (!uuid_is_nil(&key->uuid)) {
+        uuid_text(&key->uuid, text);
+        json_write_text(w, name, text);
     }
 }
 
@@ -166,27 +198,38 @@ static void write_member(struct json_writer *w, const struct member *member, con
             json_write_text(w, member->name, direction_name(record->direction));
         }
         return;
+    case MEMBER_I64:
+        if (*(const int64_t *)at) {
+            json_write_i64(w, member->name, *(const int64_t *)at);
+        }
+        return;
+    case MEMBER_KEY:
+        write_key(w, member->name, at);
+        return;
+    case MEMBER_EFFECT:
+        if (record->conditional || record->type == RECORD_STEP_CALLED) {
+            json_write_text(w, member->name, effect_name(record->effect));
+        }
+        return;
     }
     UNREACHABLE();
 }
 
 void record_write(const struct record *record, const struct definition *definition, struct buffer *out)
 {
-    uint32_t may = record_shape(record->type)->may;
+    uint64_t may = record_shape(record->type)->may;
     struct json_writer w;
-    char key[UUID_TEXT_BYTES];
 
     json_writer_init(&w, out);
     json_object_begin(&w, NULL);
     json_write_text(&w, "type", record_type_name(record->type));
-    if (record->step != STEP_NONE) {
+    if (record->type == RECORD_STEP_CALLED) { /* the step is what this record makes */
+        json_write_slice(&w, "step", record->label);
+    } else if (record->step != STEP_NONE) {
         CHECK(record->step < definition->step_count);
         json_write_slice(&w, "step", definition->steps[record->step].id);
     }
-    if (!uuid_is_nil(&record->key.uuid)) {
-        uuid_text(&record->key.uuid, key);
-        json_write_text(&w, "key", key);
-    }
+    write_key(&w, "key", &record->key);
     if (record->attempt) {
         json_write_i64(&w, "attempt", record->attempt);
     }
@@ -195,7 +238,7 @@ void record_write(const struct record *record, const struct definition *definiti
     }
     json_object_begin(&w, "data");
     for (size_t i = 0; i < COUNT_OF(members); i++) {
-        if (may & BIT(members[i].field)) {
+        if (may & FIELD_BIT(members[i].field)) {
             write_member(&w, &members[i], record, definition);
         }
     }
@@ -322,6 +365,22 @@ static bool read_direction(struct slice value, enum direction *out)
     return false;
 }
 
+static bool read_key(const struct reader *reader, struct slice value, struct op_key *out)
+{
+    struct slice text;
+
+    return read_text(reader, value, &text) && uuid_parse(text, &out->uuid);
+}
+
+static bool read_effect(const struct reader *reader, struct slice value)
+{
+    struct record *record = reader->record;
+    struct slice text;
+
+    record->conditional = record->type != RECORD_STEP_CALLED; /* which always says its class */
+    return read_text(reader, value, &text) && effect_parse(text, &record->effect);
+}
+
 static bool read_member(const struct reader *reader, const struct member *member, struct slice value)
 {
     void *at = (char *)reader->record + member->at;
@@ -350,20 +409,26 @@ static bool read_member(const struct reader *reader, const struct member *member
         return read_source(value, at);
     case MEMBER_DIRECTION:
         return read_direction(value, at);
+    case MEMBER_I64:
+        return json_type(value) == JSON_NUMBER && json_i64(value, at);
+    case MEMBER_KEY:
+        return read_key(reader, value, at);
+    case MEMBER_EFFECT:
+        return read_effect(reader, value);
     }
     UNREACHABLE();
 }
 
 static enum err_code read_data(const struct reader *reader, struct slice data, struct err *err)
 {
-    uint32_t may = record_shape(reader->record->type)->may;
+    uint64_t may = record_shape(reader->record->type)->may;
     struct json_walk walk = json_walk(data);
     struct slice name, value;
 
     while (json_next_member(&walk, &name, &value)) {
         size_t i = 0;
 
-        while (i < COUNT_OF(members) && !((may & BIT(members[i].field)) && slice_is(name, members[i].name))) {
+        while (i < COUNT_OF(members) && !((may & FIELD_BIT(members[i].field)) && slice_is(name, members[i].name))) {
             i++;
         }
         /* A member that is not known would be lost in silence, and with it what it says about an effect. */
@@ -377,13 +442,6 @@ static enum err_code read_data(const struct reader *reader, struct slice data, s
         }
     }
     return ERR_OK;
-}
-
-static bool read_key(const struct reader *reader, struct slice value, struct op_key *out)
-{
-    struct slice text;
-
-    return read_text(reader, value, &text) && uuid_parse(text, &out->uuid);
 }
 
 /* The members around `data`. False: this one makes no sense. */
@@ -404,17 +462,21 @@ static bool read_outer(const struct reader *reader, struct slice name, struct sl
     if (slice_is(name, "at")) {
         return read_instant(reader, value, &record->at_ms);
     }
+    if (slice_is(name, "step") && record->type == RECORD_STEP_CALLED) { /* it becomes the last one */
+        record->step = reader->definition ? reader->definition->step_count : STEP_NONE;
+        return read_text(reader, value, &record->label);
+    }
     if (slice_is(name, "step")) {
-        return (record_shape(record->type)->may & BIT(FIELD_STEP)) && read_step(reader, value, &record->step);
+        return (record_shape(record->type)->may & FIELD_BIT(FIELD_STEP)) && read_step(reader, value, &record->step);
     }
     if (slice_is(name, "key")) {
-        return (record_shape(record->type)->may & BIT(FIELD_KEY)) && read_key(reader, value, &record->key);
+        return (record_shape(record->type)->may & FIELD_BIT(FIELD_KEY)) && read_key(reader, value, &record->key);
     }
     if (slice_is(name, "attempt")) {
-        return (record_shape(record->type)->may & BIT(FIELD_ATTEMPT)) && read_u32(value, &record->attempt);
+        return (record_shape(record->type)->may & FIELD_BIT(FIELD_ATTEMPT)) && read_u32(value, &record->attempt);
     }
     if (slice_is(name, "actor")) {
-        return (record_shape(record->type)->may & BIT(FIELD_ACTOR)) && read_text(reader, value, &record->actor);
+        return (record_shape(record->type)->may & FIELD_BIT(FIELD_ACTOR)) && read_text(reader, value, &record->actor);
     }
     return false;
 }

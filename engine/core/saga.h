@@ -14,6 +14,8 @@
 #define SAGAD_CORE_SAGA_H
 
 #include "core/definition.h"
+#include "core/emissions.h"
+#include "core/loop_guard.h"
 #include "core/record.h"
 
 /* --- states --- */
@@ -86,6 +88,18 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     int64_t settled_ms;      /* when the last attempt ended: no byte of it can have left later */
     int64_t unknown_ms;      /* since when probes ask */
     int64_t round_ms;        /* when this round of attempts began */
+    enum effect effect;      /* the class it is under, frozen when it began */
+    uint32_t duplicates;     /* emissions that began nothing, in all */
+    int64_t cost_micros;     /* booked; reserved while it is open */
+    bool before;             /* a precheck found that the wanted state held already */
+    bool expired;            /* answers no duplicates any more: result and arguments are gone */
+    bool late;               /* evidence came that contradicts how it was settled: a person decides */
+};
+
+struct bypass { /* an operator's signature for one more execution of an operation */
+    struct slice actor, note;
+    struct digest fingerprint;
+    int64_t expires_ms;      /* 0: there is none, or it was used */
 };
 
 enum plan_state { /* of a step in the undo plan */
@@ -105,6 +119,10 @@ struct step {
     enum plan_state plan;
     uint32_t start_order;    /* 1 for the first step that began; 0 for one that did not */
     int64_t started_ms;
+    /* of a call in an open saga or a run */
+    struct bypass bypass;
+    struct op_key earlier_key; /* of the operation that this one is another execution of; nil: none */
+    uint64_t begun_seq, settled_seq; /* what was settled before another began comes before it in the order of undoing */
 };
 
 struct escalation {
@@ -133,7 +151,29 @@ struct saga {
     uint32_t plan_count;
     struct escalation escalation; /* the open one: there is one at most */
     uint32_t escalation_count;
+
+    /* open sagas and runs; the budget of defined ones too */
+    struct slice run;        /* the name that the key is derived from: the saga's id, or what the caller named */
+    struct budget budget;    /* limits, -1: none */
+    struct budget used;      /* calls begun, emissions, money booked and reserved */
+    bool escalate_on_timeout;
+    struct slice paused;     /* why; SLICE_NONE: it is not */
+    int64_t paused_ms;       /* since when; the deadline stands still meanwhile */
+    struct slice conversation_turn;
+    struct loop_guard loop;
+    struct emissions emissions;
+    struct arena *scratch;   /* of a copy: what grows in it lies here */
 };
+
+/* Its steps are calls of an agent: failures are the agent's to judge, nothing starts by itself. */
+bool saga_is_open(const struct saga *saga); /* SAGA_OPEN or SAGA_RUN */
+/* The terminal operation that seals an open saga, or STEP_NONE. */
+uint32_t saga_sealed_by(const struct saga *saga);
+/* Is anything of it pending, in flight, retrying, probed, or unknown? */
+bool saga_is_unsettled(const struct saga *saga);
+/* The newest operation of this identity (highest generation), or STEP_NONE. Names as in the key. */
+uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice tool, struct slice scope);
+uint32_t saga_find_key(const struct saga *saga, const struct op_key *key, enum direction *direction); /* STEP_NONE: none */
 
 void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const struct definition *definition);
 /*
@@ -154,8 +194,23 @@ enum saga_input_type {
     SAGA_INPUT_PROBED,    /* a probe answered */
     SAGA_INPUT_EVALUATED, /* what WANT_EVALUATE asked for */
     SAGA_INPUT_TIMER,     /* the time of a WANT_TIMER has come */
+    SAGA_INPUT_ADMITTED,  /* what WANT_ADMIT asked for */
     SAGA_INPUT_ABORT,
-    SAGA_INPUT_OPERATOR
+    SAGA_INPUT_OPERATOR,
+    SAGA_INPUT_CALL,      /* an agent calls a tool, in an open saga or a run */
+    SAGA_INPUT_COMPLETE,  /* an open saga ends well */
+    SAGA_INPUT_BYPASS,
+    SAGA_INPUT_RESUME
+};
+
+enum saga_timer { SAGA_TIMER_DEADLINE, SAGA_TIMER_REST };
+
+enum admission { /* what the guards and the precheck said before an intent */
+    ADMISSION_GRANTED,
+    ADMISSION_REFUSED, /* an agent's call: budget, rate, concurrency, breaker. Work that the engine drives waits instead, but for an exhausted budget */
+    ADMISSION_DONE,    /* the precheck: the wanted state holds already */
+    ADMISSION_BLOCKED, /* the precheck: it must not be called, and why */
+    ADMISSION_UNASKED  /* the precheck could not be asked: tried again like a call that never left */
 };
 
 enum operator_action { /* what a person may do about an escalation */
@@ -178,6 +233,9 @@ struct saga_input { /* borrowed during saga_decide() */
     union {
         struct {
             struct slice namespace, business_id, tags, input;
+            /* of an open saga */
+            int64_t deadline_ms; /* an instant; 0: none */
+            struct slice budget, loop, on_timeout; /* JSON, JSON, text, checked by whoever took them; SLICE_NONE: not given */
         } start;
         struct { /* SETTLED and PROBED */
             uint32_t step;
@@ -185,17 +243,28 @@ struct saga_input { /* borrowed during saga_decide() */
             uint32_t attempt;       /* for PROBED: the number of the want */
             struct outcome outcome; /* never OUTCOME_ABSENT for SETTLED */
             struct slice undo_args, undo_error; /* with a completed forward operation that has a compensator: rendered outside */
+            int64_t cost_micros;    /* with a completed one whose tool has `cost` */
         } settled;
+        struct {
+            uint32_t step;
+            enum admission admission;
+            struct slice error, detail; /* REFUSED: "budget-exhausted" "rate-limited" "concurrency-limited" "breaker-open"; BLOCKED: the reason is the detail */
+            int64_t retry_after_ms;
+            struct slice result;        /* DONE: JSON */
+        } admitted;
         struct {
             enum evaluation what;
             uint32_t step;
             bool failed;            /* then `error` says why */
             struct slice value;     /* rendered JSON: the arguments or the output */
             struct slice scope;     /* text */
+            bool has_effect;        /* EVALUATE_ARGS of a conditional tool whose condition is a program */
+            enum effect effect;
             struct slice error;
         } evaluated;
         struct {
-            uint32_t step;          /* STEP_NONE: the deadline */
+            uint32_t step;          /* STEP_NONE: one of the saga itself */
+            enum saga_timer timer;
             enum direction direction;
         } timer;
         struct {
@@ -211,6 +280,25 @@ struct saga_input { /* borrowed during saga_decide() */
             struct slice args;      /* JSON, OPERATOR_RETRY with changed arguments */
             struct slice actor, note;
         } operator;
+        struct {
+            struct slice namespace, run; /* of a run whose first call this may be */
+            struct slice step;           /* SLICE_NONE: implicit, one logical step a tool and scope */
+            const struct tool *tool, *undo; /* newest versions; undo: of its compensator, NULL: none */
+            enum effect effect;          /* from these arguments */
+            struct slice args;           /* JSON that fits the tool's schema */
+            struct slice scope, emission, conversation_turn, actor;
+        } call;
+        struct {
+            struct slice output;         /* JSON or none */
+            struct slice actor;
+        } complete;
+        struct {
+            struct op_key key;
+            struct slice actor, note;
+        } bypass;
+        struct {
+            struct slice actor, note;
+        } resume;
     };
 };
 
@@ -233,6 +321,7 @@ MUST_USE bool record_check(const struct saga *saga, const struct record *record,
 /* --- wants --- */
 
 enum want_type {
+    WANT_ADMIT,    /* at due_ms ask guards and precheck whether attempt `number` may leave, and feed SAGA_INPUT_ADMITTED; nothing was sent yet */
     WANT_CALL,     /* carry out attempt `number` of the operation: its intent is durable */
     WANT_PROBE,    /* ask, at due_ms, whether the operation happened */
     WANT_TIMER,    /* at due_ms feed SAGA_INPUT_TIMER: a retry, the second commit of a pending operation, a compensation that gives up, the deadline */
@@ -243,7 +332,7 @@ struct want {
     enum want_type type;
     uint32_t step;          /* STEP_NONE: the saga's own (deadline, output) */
     enum direction direction;
-    uint32_t number;        /* attempt; probe number; enum evaluation */
+    uint32_t number;        /* attempt; probe number; enum evaluation; of a timer of the saga enum saga_timer */
     int64_t due_ms;         /* 0: now */
 };
 

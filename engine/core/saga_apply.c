@@ -6,6 +6,17 @@
 
 #include <string.h>
 
+/* The steps of an open saga lie in an array that has room for a power of two of them. */
+static uint32_t step_room(uint32_t count)
+{
+    uint32_t room = 8;
+
+    while (room < count) {
+        room *= 2;
+    }
+    return room;
+}
+
 void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const struct definition *definition)
 {
     *saga = (struct saga){.id = id,
@@ -13,28 +24,68 @@ void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const 
                           .arena = arena,
                           .failing_step = STEP_NONE,
                           .escalation = {.step = STEP_NONE}};
-    saga->steps = arena_array(arena, definition->step_count ? definition->step_count : 1, sizeof(*saga->steps));
+    saga->budget = (struct budget){-1, -1, -1};
+    saga->steps = arena_array(arena, saga_is_open(saga) ? step_room(definition->step_count) : definition->step_count + 1, sizeof(*saga->steps));
 }
 
 struct saga *saga_copy(const struct saga *saga, struct arena *arena)
 {
     struct saga *copy = arena_dup(arena, saga, sizeof(*saga));
+    uint32_t count = saga->definition->step_count;
 
     copy->arena = NULL;
-    copy->steps = arena_dup(arena, saga->steps, saga->definition->step_count * sizeof(*saga->steps));
+    copy->scratch = arena;
+    copy->steps = arena_array(arena, saga_is_open(saga) ? step_room(count) : count ? count : 1, sizeof(*saga->steps));
+    if (count > 0) {
+        memcpy(copy->steps, saga->steps, count * sizeof(*saga->steps));
+    }
+    copy->emissions = emissions_share(&saga->emissions);
     return copy;
+}
+
+struct slice apply_keep(const struct saga *saga, struct slice text)
+{
+    return saga->arena ? arena_slice(saga->arena, text) : text;
 }
 
 static struct slice keep(const struct saga *saga, struct slice text)
 {
-    return saga->arena ? arena_slice(saga->arena, text) : text;
+    return apply_keep(saga, text);
 }
 
 /* --- operations --- */
 
 static bool is_read(const struct saga *saga, const struct record *record, enum direction direction)
 {
-    return saga_tool(saga, record->step, direction)->effect == EFFECT_READ;
+    return operation_effect(saga, record->step, direction) == EFFECT_READ;
+}
+
+static enum effect effect_of(const struct saga *saga, const struct record *record, enum direction direction)
+{
+    return record->conditional || record->type == RECORD_STEP_CALLED ? record->effect
+                                                                     : saga_tool(saga, record->step, direction)->effect;
+}
+
+/* --- the budget: reserved when an operation begins, corrected when it is over --- */
+
+static void book(struct saga *saga, struct operation *op, int64_t micros)
+{
+    saga->used.micros += micros - op->cost_micros;
+    op->cost_micros = micros;
+}
+
+static void reserve(struct saga *saga, struct operation *op, int64_t micros)
+{
+    op->cost_micros = 0; /* what an earlier round has cost stays spent */
+    book(saga, op, micros);
+}
+
+static void reserve_defined(struct saga *saga, struct operation *op, uint32_t step)
+{
+    if (!saga_is_open(saga)) {
+        saga->used.calls++;
+        reserve(saga, op, saga->definition->steps[step].tool->cost_fixed_micros);
+    }
 }
 
 static void take_arguments(const struct saga *saga, struct operation *op, const struct record *record)
@@ -46,11 +97,15 @@ static void take_arguments(const struct saga *saga, struct operation *op, const 
     op->fingerprint = record->fingerprint;
 }
 
-static void create(const struct saga *saga, struct operation *op, const struct record *record)
+static void create(struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
 {
     if (op->created_ms == 0) {
         op->created_ms = op->round_ms = record->at_ms;
+        op->effect = effect_of(saga, record, direction);
         take_arguments(saga, op, record);
+        if (direction == DIRECTION_DO) {
+            reserve_defined(saga, op, record->step);
+        }
     }
 }
 
@@ -98,6 +153,9 @@ static void end_attempt(const struct saga *saga, struct operation *op, const str
             op->double_accepted = false; /* it was for one that leaves */
         }
     }
+    if ((op->state == OP_PENDING || op->state == OP_RETRYING) && record->unsent) {
+        op->unsent++; /* nobody could be asked whether it may leave */
+    }
     if (op->state == OP_PROBING) {
         op->probes++;
     }
@@ -116,12 +174,17 @@ static void retry(const struct saga *saga, struct operation *op, const struct re
         !is_read(saga, record, direction) && (record->maybe || op->earlier_maybe) ? TOOK_EFFECT_MAYBE : TOOK_EFFECT_NO;
 }
 
-static void reopen(const struct saga *saga, struct operation *op, const struct record *record)
+static void reopen(struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
 {
+    if (op->state == OP_FAILED && direction == DIRECTION_DO) {
+        reserve(saga, op, saga_tool(saga, record->step, DIRECTION_DO)->cost_fixed_micros);
+    }
+    op->late = false;
     if (record->args.ptr) {
         struct slice scope = op->scope;
 
         take_arguments(saga, op, record);
+        op->effect = effect_of(saga, record, direction);
         op->scope = scope;
         op->other_key_attempts = op->attempts;
         op->first_sent_ms = op->last_sent_ms = 0;
@@ -147,9 +210,19 @@ static void ask(const struct saga *saga, struct operation *op, const struct reco
     }
 }
 
-static void fail(const struct saga *saga, struct operation *op, const struct record *record)
+static void fail(struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
 {
     end_attempt(saga, op, record);
+    if (op->created_ms == 0) {
+        op->effect = saga_tool(saga, record->step, direction)->effect;
+    }
+    if (direction == DIRECTION_DO && op->created_ms) {
+        bool begun = record->source != SOURCE_GUARD && record->source != SOURCE_PRECHECK;
+
+        book(saga, op, 0);
+        saga->used.calls -= !begun && saga->used.calls > 0;
+    }
+    op->late = false;
     op->source = record->source;
     op->ended_ms = record->at_ms;
     op->earlier_maybe = record->maybe;
@@ -157,33 +230,54 @@ static void fail(const struct saga *saga, struct operation *op, const struct rec
     op->created_ms = op->created_ms ? op->created_ms : record->at_ms;
 }
 
-static void complete(const struct saga *saga, struct operation *op, const struct record *record,
-                     enum direction direction)
+static void complete(struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
 {
     end_attempt(saga, op, record);
+    book(saga, op, record->cost_micros);
+    op->late = false;
+    op->before = record->source == SOURCE_PRECHECK;
     op->result = keep(saga, record->result);
     op->source = record->source;
     op->ended_ms = record->at_ms;
     op->earlier_maybe = false;
-    op->took_effect = is_read(saga, record, direction) ? TOOK_EFFECT_NO : TOOK_EFFECT_YES;
+    op->took_effect = is_read(saga, record, direction) ? TOOK_EFFECT_NO : op->before ? TOOK_EFFECT_BEFORE : TOOK_EFFECT_YES;
 }
 
-static void apply_operation(const struct saga *saga, struct operation *op, const struct record *record,
+/* An agent calls again what failed, or what only reads: the same operation, another round. */
+static void repeat(struct saga *saga, struct operation *op, const struct record *record)
+{
+    if (op->state == OP_COMPLETED) {
+        op->counted = 0;
+        op->round_ms = record->at_ms;
+    }
+    op->unsent = 0;
+    op->due_ms = op->ended_ms = 0;
+    op->result = op->error = op->detail = SLICE_NONE;
+    op->window_from_ms = 0; /* nothing was done under this key, or nothing that counts */
+    saga->used.calls++;
+    reserve(saga, op, record->cost_micros);
+}
+
+static void apply_operation(struct saga *saga, struct operation *op, const struct record *record,
                             enum direction direction)
 {
     enum op_state to = record_leads_to(record);
 
     switch (to) {
     case OP_PENDING:
-        create(saga, op, record);
+        if (record->type == RECORD_STEP_REPEATED) {
+            repeat(saga, op, record);
+        } else {
+            create(saga, op, record, direction);
+        }
         break;
     case OP_IN_FLIGHT:
-        create(saga, op, record);
+        create(saga, op, record, direction);
         begin_attempt(saga, op, record, direction);
         break;
     case OP_RETRYING:
         if (record->type == RECORD_STEP_REOPENED || record->type == RECORD_COMPENSATION_REOPENED) {
-            reopen(saga, op, record);
+            reopen(saga, op, record, direction);
         } else {
             retry(saga, op, record, direction);
         }
@@ -191,7 +285,7 @@ static void apply_operation(const struct saga *saga, struct operation *op, const
     case OP_PROBING:
     case OP_UNKNOWN:
         if (record->type == RECORD_COMPENSATION_FAILED) {
-            fail(saga, op, record);
+            fail(saga, op, record, direction);
         } else {
             bool accepted =
                 record->type == RECORD_STEP_RUNNING || record->type == RECORD_COMPENSATION_RUNNING ||
@@ -205,7 +299,7 @@ static void apply_operation(const struct saga *saga, struct operation *op, const
         complete(saga, op, record, direction);
         break;
     case OP_FAILED:
-        fail(saga, op, record);
+        fail(saga, op, record, direction);
         break;
     case OP_SKIPPED:
         op->ended_ms = record->at_ms;
@@ -225,14 +319,22 @@ static void apply_forward(struct saga *saga, const struct record *record)
     struct step *step = &saga->steps[record->step];
 
     apply_operation(saga, &step->forward, record, DIRECTION_DO);
-    if (step->start_order == 0 && (step->forward.state == OP_PENDING || step->forward.state == OP_IN_FLIGHT)) {
+    if ((step->start_order == 0 && (step->forward.state == OP_PENDING || step->forward.state == OP_IN_FLIGHT)) ||
+        record->type == RECORD_STEP_REPEATED) { /* what comes of it now builds on all that was settled before */
         step->start_order = ++saga->started_count;
-        step->started_ms = record->at_ms;
+        step->started_ms = step->started_ms ? step->started_ms : record->at_ms;
+        step->begun_seq = record->seq;
+        step->settled_seq = 0;
+    }
+    if (step->forward.state == OP_COMPLETED || step->forward.state == OP_FAILED || step->forward.state == OP_SKIPPED) {
+        step->settled_seq = record->seq;
+        apply_answered(saga, record->step);
     }
     if (step->forward.state == OP_COMPLETED) {
         step->undo_args = keep(saga, record->undo_args);
         step->undo_error = keep(saga, record->undo_error);
-        if (step->plan == PLAN_VERDICT && !saga->definition->steps[record->step].terminal) {
+        if (step->plan == PLAN_VERDICT && step->forward.took_effect == TOOK_EFFECT_YES &&
+            !saga->definition->steps[record->step].terminal) {
             step->plan = PLAN_READY;
         }
     }
@@ -303,6 +405,17 @@ static void apply_started(struct saga *saga, const struct record *record)
     saga->input = keep(saga, record->input);
     saga->created_ms = record->at_ms;
     saga->deadline_ms = record->due_ms;
+    if (saga_is_open(saga)) {
+        apply_opening(saga, record);
+    } else {
+        saga->budget = saga->definition->budget;
+    }
+    if (!saga->run.ptr) {
+        char *id = arena_alloc(saga_memory(saga), UUID_TEXT_BYTES);
+
+        uuid_text(&saga->id.uuid, id);
+        saga->run = slice_of(id);
+    }
 }
 
 static void apply_failing(struct saga *saga, const struct record *record)
@@ -312,6 +425,7 @@ static void apply_failing(struct saga *saga, const struct record *record)
     saga->failing_detail = keep(saga, record->detail);
     saga->failing_step = record->step;
     saga->deadline_ms = 0;
+    saga->paused = SLICE_NONE; /* what stopped was the agent */
 }
 
 static void apply_opened(struct saga *saga, const struct record *record)
@@ -325,6 +439,9 @@ static void apply_opened(struct saga *saga, const struct record *record)
         .opened_ms = record->at_ms,
     };
     saga->escalation_count++;
+    if (slice_is(record->reason, "deadline")) { /* it was asked once; what follows is a person's to say */
+        saga->deadline_ms = 0;
+    }
 }
 
 static void apply_end(struct saga *saga, const struct record *record, enum saga_status end)
@@ -375,6 +492,43 @@ static void apply_by_type(struct saga *saga, const struct record *record)
         return;
     case RECORD_STEP_WAIVED:
         apply_waived(saga, record);
+        return;
+    case RECORD_STEP_CALLED:
+        apply_called(saga, record);
+        apply_forward(saga, record);
+        apply_reserved(saga, record);
+        apply_emission(saga, record);
+        return;
+    case RECORD_STEP_REPEATED:
+        apply_forward(saga, record);
+        apply_emission(saga, record);
+        return;
+    case RECORD_STEP_LATE:
+        apply_late(saga, record);
+        return;
+    case RECORD_OPERATION_DUPLICATE:
+        apply_duplicate(saga, record);
+        return;
+    case RECORD_OPERATION_EXPIRED:
+        apply_expired(saga, record);
+        return;
+    case RECORD_BYPASS_SIGNED:
+        apply_bypass(saga, record);
+        return;
+    case RECORD_LOOP_TRIPPED:
+        apply_tripped(saga, record);
+        return;
+    case RECORD_SAGA_PAUSED:
+        apply_paused(saga, record);
+        return;
+    case RECORD_SAGA_RESUMED:
+        apply_resumed(saga, record);
+        return;
+    case RECORD_RUN_RESTED:
+        apply_rested(saga, record);
+        return;
+    case RECORD_RUN_WOKEN:
+        apply_woken(saga);
         return;
     case RECORD_SAGA_FAILING:
         apply_failing(saga, record);

@@ -8,23 +8,25 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The moves of an operation, forward or undo. */
 static const uint32_t op_next[OP_STATE_COUNT] = {
     [OP_NONE] = BIT(OP_PENDING) | BIT(OP_IN_FLIGHT) | BIT(OP_FAILED),
-    [OP_PENDING] = BIT(OP_IN_FLIGHT) | BIT(OP_FAILED),
+    [OP_PENDING] = BIT(OP_IN_FLIGHT) | BIT(OP_FAILED) | BIT(OP_RETRYING) | BIT(OP_COMPLETED),
     [OP_IN_FLIGHT] = BIT(OP_RETRYING) | BIT(OP_PROBING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
-    [OP_RETRYING] = BIT(OP_IN_FLIGHT) | BIT(OP_PROBING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
+    [OP_RETRYING] = BIT(OP_RETRYING) | BIT(OP_IN_FLIGHT) | BIT(OP_PROBING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
     [OP_PROBING] = BIT(OP_PROBING) | BIT(OP_RETRYING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
     [OP_UNKNOWN] = BIT(OP_PROBING) | BIT(OP_RETRYING) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
-    [OP_COMPLETED] = 0, /* never overturned */
-    [OP_FAILED] = BIT(OP_RETRYING) | BIT(OP_SKIPPED),
+    [OP_COMPLETED] = BIT(OP_PENDING), /* never overturned: only a read is called again */
+    [OP_FAILED] = BIT(OP_PENDING) | BIT(OP_RETRYING) | BIT(OP_SKIPPED),
     [OP_SKIPPED] = 0,
 };
 
 #define FORWARD BIT(PHASE_FORWARD)
 #define FAILING BIT(PHASE_FAILING)
 #define UNDO BIT(PHASE_UNDO)
+#define ENDED BIT(PHASE_ENDED)
 
 static const uint32_t phases[RECORD_TYPE_COUNT] = {
     [RECORD_SAGA_STARTED] = FORWARD,
@@ -39,6 +41,17 @@ static const uint32_t phases[RECORD_TYPE_COUNT] = {
     [RECORD_STEP_SKIPPED] = FORWARD,
     [RECORD_STEP_REOPENED] = FORWARD,
     [RECORD_STEP_WAIVED] = FORWARD | FAILING | UNDO,
+    [RECORD_STEP_CALLED] = FORWARD,
+    [RECORD_STEP_REPEATED] = FORWARD,
+    [RECORD_STEP_LATE] = FORWARD | FAILING | UNDO,
+    [RECORD_OPERATION_DUPLICATE] = FORWARD | FAILING | UNDO | ENDED,
+    [RECORD_OPERATION_EXPIRED] = FORWARD | FAILING | UNDO | ENDED,
+    [RECORD_BYPASS_SIGNED] = FORWARD,
+    [RECORD_LOOP_TRIPPED] = FORWARD,
+    [RECORD_SAGA_PAUSED] = FORWARD,
+    [RECORD_SAGA_RESUMED] = FORWARD,
+    [RECORD_RUN_RESTED] = FORWARD,
+    [RECORD_RUN_WOKEN] = ENDED,
     [RECORD_SAGA_FAILING] = FORWARD,
     [RECORD_COMPENSATION_PLANNED] = FAILING,
     [RECORD_COMPENSATION_INTENT] = UNDO,
@@ -72,6 +85,8 @@ enum op_state record_leads_to(const struct record *record)
 {
     switch (record->type) {
     case RECORD_STEP_PENDING:
+    case RECORD_STEP_CALLED:
+    case RECORD_STEP_REPEATED:
         return OP_PENDING;
     case RECORD_STEP_INTENT:
     case RECORD_COMPENSATION_INTENT:
@@ -100,6 +115,15 @@ enum op_state record_leads_to(const struct record *record)
         return OP_SKIPPED;
     case RECORD_SAGA_STARTED:
     case RECORD_STEP_WAIVED:
+    case RECORD_STEP_LATE: /* a move that nothing but evidence makes */
+    case RECORD_OPERATION_DUPLICATE:
+    case RECORD_OPERATION_EXPIRED:
+    case RECORD_BYPASS_SIGNED:
+    case RECORD_LOOP_TRIPPED:
+    case RECORD_SAGA_PAUSED:
+    case RECORD_SAGA_RESUMED:
+    case RECORD_RUN_RESTED:
+    case RECORD_RUN_WOKEN:
     case RECORD_SAGA_FAILING:
     case RECORD_COMPENSATION_PLANNED:
     case RECORD_ESCALATION_OPENED:
@@ -121,7 +145,8 @@ bool operation_may_move(enum op_state from, enum op_state to)
 
 /* --- the check --- */
 
-static bool PRINTF_LIKE(3, 4) refuse(const struct record *record, struct err *err, const char *why, ...)
+
+bool check_refuse(const struct record *record, struct err *err, const char *why, ...)
 {
     char text[160];
     va_list args;
@@ -138,21 +163,24 @@ static bool check_indexes(const struct saga *saga, const struct record *record, 
 {
     uint32_t count = saga->definition->step_count;
 
+    if (record->type == RECORD_STEP_CALLED) {
+        return record->step == count || check_refuse(record, err, "the step it makes is not the next one");
+    }
     if (record->step != STEP_NONE && record->step >= count) {
-        return refuse(record, err, "it names step %u of %u", record->step, count);
+        return check_refuse(record, err, "it names step %u of %u", record->step, count);
     }
     if (record->plan_count > count || (record->plan_count && !record->plan) || record->debt_count > count ||
         (record->debt_count && !record->debts)) {
-        return refuse(record, err, "it lists more steps than there are");
+        return check_refuse(record, err, "it lists more steps than there are");
     }
     for (uint32_t i = 0; i < record->plan_count; i++) {
         if (record->plan[i] >= count) {
-            return refuse(record, err, "its plan names step %u of %u", record->plan[i], count);
+            return check_refuse(record, err, "its plan names step %u of %u", record->plan[i], count);
         }
     }
     for (uint32_t i = 0; i < record->debt_count; i++) {
         if (record->debts[i] >= count) {
-            return refuse(record, err, "its debts name step %u of %u", record->debts[i], count);
+            return check_refuse(record, err, "its debts name step %u of %u", record->debts[i], count);
         }
     }
     return true;
@@ -162,10 +190,10 @@ static bool check_attempt(const struct operation *op, const struct record *recor
 {
     if (record_leads_to(record) == OP_IN_FLIGHT) {
         return record->attempt == op->attempts + 1 ||
-               refuse(record, err, "attempt %u follows attempt %u", record->attempt, op->attempts);
+               check_refuse(record, err, "attempt %u follows attempt %u", record->attempt, op->attempts);
     }
     return record->attempt <= op->attempts ||
-           refuse(record, err, "attempt %u has no intent, only %u have", record->attempt, op->attempts);
+           check_refuse(record, err, "attempt %u has no intent, only %u have", record->attempt, op->attempts);
 }
 
 /* What the first record of an operation must bring, and what a later one must not change. */
@@ -176,17 +204,17 @@ static bool check_identity(const struct operation *op, const struct record *reco
     bool reopens = record->type == RECORD_STEP_REOPENED || record->type == RECORD_COMPENSATION_REOPENED;
 
     if (is_new && begins) {
-        return record->args.ptr || refuse(record, err, "it begins an operation without arguments");
+        return record->args.ptr || check_refuse(record, err, "it begins an operation without arguments");
     }
     if (reopens && record->args.ptr) {
         return op->took_effect == TOOK_EFFECT_NO ||
-               refuse(record, err, "the arguments of what may have happened cannot change");
+               check_refuse(record, err, "the arguments of what may have happened cannot change");
     }
     if (record->args.ptr) {
-        return refuse(record, err, "it brings arguments for an operation that has them");
+        return check_refuse(record, err, "it brings arguments for an operation that has them");
     }
     if (!uuid_equal(&op->key.uuid, &record->key.uuid)) {
-        return refuse(record, err, "it is about another key");
+        return check_refuse(record, err, "it is about another key");
     }
     return true;
 }
@@ -197,8 +225,14 @@ static bool check_operation(const struct saga *saga, const struct record *record
     const struct operation *op = operation_of(saga, record->step, direction);
     enum op_state to = record_leads_to(record);
 
+    if (op->state == OP_COMPLETED && (op->effect != EFFECT_READ || record->type != RECORD_STEP_REPEATED)) {
+        return check_refuse(record, err, "what has completed is never overturned");
+    }
+    if (op->state == OP_FAILED && to == OP_PENDING && record->type != RECORD_STEP_REPEATED) {
+        return check_refuse(record, err, "what has failed is called again only when it is asked for again");
+    }
     if (!operation_may_move(op->state, to)) {
-        return refuse(record, err, "the operation cannot go from state %d to %d", (int)op->state, (int)to);
+        return check_refuse(record, err, "the operation cannot go from state %d to %d", (int)op->state, (int)to);
     }
     return check_attempt(op, record, err) && check_identity(op, record, err);
 }
@@ -212,42 +246,51 @@ static bool check_forward(const struct saga *saga, const struct record *record, 
         (step->forward.state == OP_NONE || step->forward.state == OP_PENDING)) {
         const struct step_definition *definition = &saga->definition->steps[record->step];
 
-        if (saga->phase != PHASE_FORWARD || saga->escalation.number) {
-            return refuse(record, err, "no step may start now");
+        if (saga->phase != PHASE_FORWARD || !step_may_leave(saga, record->step)) {
+            return check_refuse(record, err, "no step may start now");
+        }
+        if (saga_is_open(saga) && step->forward.state == OP_NONE) {
+            return check_refuse(record, err, "this step was not called");
         }
         for (uint32_t i = 0; i < definition->after_count; i++) {
             if (!step_is_over(saga, definition->after[i])) {
-                return refuse(record, err, "what this step comes after is not over");
+                return check_refuse(record, err, "what this step comes after is not over");
             }
         }
     }
     if (saga->phase == PHASE_UNDO &&
         (step->undo.state != OP_NONE || (step->plan != PLAN_VERDICT && step->plan != PLAN_READY))) {
-        return refuse(record, err, "its undoing has begun, or there is none");
+        return check_refuse(record, err, "its undoing has begun, or there is none");
     }
     if (step->plan == PLAN_WAIVED) {
-        return refuse(record, err, "its effect was left standing");
+        return check_refuse(record, err, "its effect was left standing");
+    }
+    if (record->type == RECORD_STEP_REOPENED && step->forward.state == OP_FAILED &&
+        saga_admits(saga, saga->definition->steps[record->step].tool, step->forward.effect, record->step) != ERR_OK) {
+        return check_refuse(record, err, "the saga is sealed, or not settled for a terminal call");
     }
     return check_operation(saga, record, DIRECTION_DO, err);
 }
+
+/* --- undoing --- */
 
 static bool check_undo(const struct saga *saga, const struct record *record, struct err *err)
 {
     const struct step *step = &saga->steps[record->step];
 
     if (!saga->definition->steps[record->step].compensate.is_set) {
-        return refuse(record, err, "this step has no compensator");
+        return check_refuse(record, err, "this step has no compensator");
     }
     if (!(undo_plans[record->type] & BIT(step->plan))) {
-        return refuse(record, err, "its place in the undo plan does not allow it");
+        return check_refuse(record, err, "its place in the undo plan does not allow it");
     }
     /* Beginning: in its turn, and when all that came after it is gone. */
     if (step->plan == PLAN_READY && record->type != RECORD_COMPENSATION_COMPLETED &&
         saga_next_undo(saga) != record->step) {
-        return refuse(record, err, "it is not this step's turn to be undone");
+        return check_refuse(record, err, "it is not this step's turn to be undone");
     }
     if (step->plan == PLAN_READY && !step_may_stand(saga, record->step)) {
-        return refuse(record, err, "there is nothing to undo");
+        return check_refuse(record, err, "there is nothing to undo");
     }
     return check_operation(saga, record, DIRECTION_UNDO, err);
 }
@@ -258,7 +301,7 @@ static bool check_plan(const struct saga *saga, const struct record *record, str
 
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (operation_is_open(&saga->steps[i].forward)) {
-            return refuse(record, err, "step %u is not settled", i);
+            return check_refuse(record, err, "step %u is not settled", i);
         }
         standing += step_may_stand(saga, i) && saga->steps[i].plan != PLAN_WAIVED;
     }
@@ -266,12 +309,12 @@ static bool check_plan(const struct saga *saga, const struct record *record, str
         const struct step *step = &saga->steps[record->plan[i]];
 
         if (!step_may_stand(saga, record->plan[i]) || step->plan == PLAN_WAIVED || step->start_order >= before) {
-            return refuse(record, err, "step %u does not belong there in the plan", record->plan[i]);
+            return check_refuse(record, err, "step %u does not belong there in the plan", record->plan[i]);
         }
         before = step->start_order;
     }
     return record->plan_count == standing ||
-           refuse(record, err, "the plan has %u of %u effects", record->plan_count, standing);
+           check_refuse(record, err, "the plan has %u of %u effects", record->plan_count, standing);
 }
 
 static bool check_waived(const struct saga *saga, const struct record *record, struct err *err)
@@ -283,7 +326,7 @@ static bool check_waived(const struct saga *saga, const struct record *record, s
             : step->plan == PLAN_NONE && (step->forward.state == OP_UNKNOWN || step->forward.state == OP_PROBING)) {
         return true;
     }
-    return refuse(record, err, "there is no open effect to leave standing");
+    return check_refuse(record, err, "there is no open effect to leave standing");
 }
 
 static bool check_end(const struct saga *saga, const struct record *record, struct err *err)
@@ -291,17 +334,22 @@ static bool check_end(const struct saga *saga, const struct record *record, stru
     bool undone = false, waived = false;
 
     if (saga->escalation.number) {
-        return refuse(record, err, "escalation %llu is open", (unsigned long long)saga->escalation.number);
+        return check_refuse(record, err, "escalation %llu is open", (unsigned long long)saga->escalation.number);
+    }
+    if (record->type == RECORD_SAGA_COMPLETED && saga_is_open(saga)) {
+        return (!saga_is_unsettled(saga) && !saga_has_undone(saga) &&
+                (saga->phase == PHASE_FORWARD || saga_passed_return(saga))) ||
+               check_refuse(record, err, "not all of its work is done");
     }
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         undone = undone || saga->steps[i].undo.attempts > 0;
         waived = waived || saga->steps[i].plan == PLAN_WAIVED;
     }
     if (record->type == RECORD_SAGA_COMPLETED && (!saga_is_finished(saga) || undone)) {
-        return refuse(record, err, "not all of its work is done");
+        return check_refuse(record, err, "not all of its work is done");
     }
     if (record->type == RECORD_SAGA_COMPENSATED && (!saga_undo_is_over(saga) || waived || saga_passed_return(saga))) {
-        return refuse(record, err, "something is left standing");
+        return check_refuse(record, err, "something is left standing");
     }
     return true;
 }
@@ -312,7 +360,7 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
     case RECORD_SAGA_STARTED:
         return slice_equal(record->saga_name, saga->definition->name) && record->version == saga->definition->version
                    ? true
-                   : refuse(record, err, "it started with another definition");
+                   : check_refuse(record, err, "it started with another definition");
     case RECORD_STEP_PENDING:
     case RECORD_STEP_INTENT:
     case RECORD_STEP_RETRYING:
@@ -326,6 +374,23 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
         return check_forward(saga, record, err);
     case RECORD_STEP_WAIVED:
         return check_waived(saga, record, err);
+    case RECORD_STEP_CALLED:
+        return check_called(saga, record, err);
+    case RECORD_STEP_REPEATED:
+        return check_repeated(saga, record, err) && check_operation(saga, record, DIRECTION_DO, err);
+    case RECORD_STEP_LATE:
+        return check_late(saga, record, err);
+    case RECORD_OPERATION_DUPLICATE:
+    case RECORD_OPERATION_EXPIRED:
+    case RECORD_BYPASS_SIGNED:
+        return check_about_call(saga, record, err);
+    case RECORD_LOOP_TRIPPED:
+    case RECORD_SAGA_PAUSED:
+    case RECORD_SAGA_RESUMED:
+        return check_pause(saga, record, err);
+    case RECORD_RUN_RESTED:
+    case RECORD_RUN_WOKEN:
+        return check_run(saga, record, err);
     case RECORD_SAGA_FAILING:
         return true;
     case RECORD_COMPENSATION_PLANNED:
@@ -341,12 +406,12 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
         return check_undo(saga, record, err);
     case RECORD_ESCALATION_OPENED:
         return saga->escalation.number == 0 ? true
-                                            : refuse(record, err, "escalation %llu is open already",
+                                            : check_refuse(record, err, "escalation %llu is open already",
                                                      (unsigned long long)saga->escalation.number);
     case RECORD_ESCALATION_RESOLVED:
         return saga->escalation.number == record->escalation
                    ? true
-                   : refuse(record, err, "that escalation is not the open one");
+                   : check_refuse(record, err, "that escalation is not the open one");
     case RECORD_SAGA_COMPLETED:
     case RECORD_SAGA_COMPENSATED:
     case RECORD_SAGA_ABANDONED:
@@ -357,30 +422,41 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
     UNREACHABLE();
 }
 
+/* Of sagas whose work belongs together. */
+static bool is_of_a_whole(enum record_type type)
+{
+    return type == RECORD_SAGA_FAILING || type == RECORD_COMPENSATION_PLANNED || type == RECORD_SAGA_COMPLETED ||
+           type == RECORD_SAGA_COMPENSATED || type == RECORD_SAGA_ABANDONED || type == RECORD_STEP_WAIVED ||
+           type == RECORD_STEP_SKIPPED;
+}
+
 bool record_check(const struct saga *saga, const struct record *record, struct err *err)
 {
     const char *missing;
 
     if ((unsigned)record->type >= RECORD_TYPE_COUNT) {
-        return refuse(record, err, "its type is not known");
+        return check_refuse(record, err, "its type is not known");
     }
     if (record->seq != saga->seq + 1) {
-        return refuse(record, err, "record %llu comes next", (unsigned long long)saga->seq + 1);
+        return check_refuse(record, err, "record %llu comes next", (unsigned long long)saga->seq + 1);
     }
     if ((record->type == RECORD_SAGA_STARTED) != (saga->seq == 0)) {
-        return refuse(record, err, "a saga starts once, and first");
+        return check_refuse(record, err, "a saga starts once, and first");
     }
     if (record->at_ms <= 0) {
-        return refuse(record, err, "it has no time");
+        return check_refuse(record, err, "it has no time");
     }
     if (!(phases[record->type] & BIT(saga->phase))) {
-        return refuse(record, err, saga->phase == PHASE_ENDED ? "the saga has ended" : "the saga is in another phase");
+        return check_refuse(record, err, saga->phase == PHASE_ENDED ? "the saga has ended" : "the saga is in another phase");
     }
     if (!record_is_complete(record, &missing)) {
-        return refuse(record, err, "it lacks %s", missing);
+        return check_refuse(record, err, "it lacks %s", missing);
     }
     if (!check_indexes(saga, record, err)) {
         return false;
+    }
+    if (saga->definition->kind == SAGA_RUN && is_of_a_whole(record->type)) {
+        return check_refuse(record, err, "the calls of a run are independent: it is not undone, and does not end");
     }
     return check_by_type(saga, record, err);
 }
@@ -390,13 +466,12 @@ bool record_check(const struct saga *saga, const struct record *record, struct e
 static bool step_is_sound(const struct saga *saga, uint32_t i)
 {
     const struct step *step = &saga->steps[i];
-    const struct tool *tool = saga->definition->steps[i].tool;
-
-    if (tool->effect == EFFECT_READ && step->forward.took_effect != TOOK_EFFECT_NO) {
+    if (operation_effect(saga, i, DIRECTION_DO) == EFFECT_READ && step->forward.took_effect != TOOK_EFFECT_NO) {
         return false;
     }
     /* What surely did not happen is never undone, and nothing is undone before the plan is frozen. */
-    if (step->undo.state != OP_NONE && (step->plan == PLAN_NONE || step->forward.took_effect == TOOK_EFFECT_NO)) {
+    if (step->undo.state != OP_NONE && (step->plan == PLAN_NONE || step->forward.took_effect == TOOK_EFFECT_NO ||
+                                        step->forward.took_effect == TOOK_EFFECT_BEFORE)) {
         return false;
     }
     if (step->forward.took_effect == TOOK_EFFECT_UNDONE && step->undo.state != OP_COMPLETED) {
@@ -415,6 +490,7 @@ bool saga_is_sound(const struct saga *saga)
 {
     uint32_t active = 0;
 
+
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (!step_is_sound(saga, i)) {
             return false;
@@ -426,7 +502,8 @@ bool saga_is_sound(const struct saga *saga)
             if (saga->end == SAGA_COMPENSATED && step_may_stand(saga, i)) {
                 return false;
             }
-            if (saga->end == SAGA_COMPLETED && !step_is_over(saga, i)) {
+            if (saga->end == SAGA_COMPLETED &&
+                (saga_is_open(saga) ? operation_is_open(&saga->steps[i].forward) : !step_is_over(saga, i))) {
                 return false;
             }
         }

@@ -16,18 +16,16 @@ void undo_refuse_arguments(struct machine *m, uint32_t step, struct slice detail
 static struct op_key undo_key(const struct machine *m, uint32_t step)
 {
     const struct step *s = &m->saga->steps[step];
-    char run[UUID_TEXT_BYTES];
     struct op_identity identity = {
         .namespace = m->saga->namespace,
-        .step = m->saga->definition->steps[step].id,
+        .run = m->saga->run,
+        .step = step_key_name(m->saga, step),
         .tool = saga_tool(m->saga, step, DIRECTION_UNDO)->name,
         .scope = s->forward.scope,
         .direction = DIRECTION_UNDO,
         .generation = s->undo.generation,
     };
 
-    uuid_text(&m->saga->id.uuid, run);
-    identity.run = slice_of(run);
     return op_key_make(&identity);
 }
 
@@ -46,7 +44,8 @@ void undo_begin(struct machine *m, uint32_t step, struct slice args)
     }
     record.key = undo_key(m, step);
     record.scope = m->saga->steps[step].forward.scope;
-    record.fingerprint = op_fingerprint(tool->name, args, m->turn);
+    record.fingerprint = op_fingerprint(tool->name, args, &tool->volatiles, m->turn);
+    machine_freeze_effect(m, tool, args, &record);
     machine_emit(m, record);
 }
 
@@ -110,7 +109,7 @@ bool undo_advance(struct machine *m)
     if (escalation_advance(m)) {
         return true;
     }
-    if (saga_passed_return(saga)) { /* a person found that the last step had happened after all */
+    if (saga_passed_return(saga) && !saga_has_undone(saga)) { /* a person found that the last step had happened after all */
         return finish_advance(m);
     }
     if (begin_next(m)) {

@@ -3,7 +3,7 @@
  * that it can go on from what it has just decided (a step settled, so which is next?) until nothing follows without
  * further input. The state itself does not change before the records are durable.
  */
-#include "core/saga_machine.h"
+#include "core/saga_call.h"
 
 struct record machine_record(const struct machine *m, enum record_type type, uint32_t step, enum direction direction)
 {
@@ -115,6 +115,10 @@ static void decide_deadline(struct machine *m)
 {
     const struct saga *saga = m->saga;
 
+    if (saga_is_open(saga)) {
+        open_deadline(m);
+        return;
+    }
     if (saga->phase == PHASE_FORWARD && saga->deadline_ms && m->input->now_ms >= saga->deadline_ms &&
         !saga_is_finished(saga)) {
         forward_stop(m, STEP_NONE, WHY("deadline", "the deadline has passed before the work was done"), SLICE_NONE,
@@ -129,16 +133,23 @@ static void decide_timer(struct machine *m)
     uint32_t step = m->input->timer.step;
 
     if (step == STEP_NONE) {
-        decide_deadline(m);
+        if (m->input->timer.timer == SAGA_TIMER_DEADLINE) {
+            decide_deadline(m);
+        } else {
+            open_rest(m);
+        }
         return;
     }
     if (step >= saga->definition->step_count) {
         return;
     }
     op = operation_of(saga, step, m->input->timer.direction);
+    if (m->input->timer.direction == DIRECTION_DO && saga->definition->steps[step].tool->guarded) {
+        return; /* the guards are asked instead */
+    }
     if (op->state == OP_PENDING) {
         /* Surely not sent yet: while a person is being asked nothing new is. */
-        if (!saga->escalation.number) {
+        if (step_may_leave(saga, step)) {
             operation_attempt(m, step, m->input->timer.direction);
         }
         return;
@@ -153,7 +164,11 @@ static void decide_timer(struct machine *m)
 static enum err_code decide_abort(struct machine *m)
 {
     struct saga *saga = m->saga;
+    enum err_code code = open_abort_check(m);
 
+    if (code != ERR_OK) {
+        return code;
+    }
     if (saga->seq == 0) {
         return err_set(m->err, ERR_CONFLICT, "the saga has not started");
     }
@@ -196,13 +211,49 @@ static enum err_code decide_by_type(struct machine *m)
         return decide_abort(m);
     case SAGA_INPUT_OPERATOR:
         return operator_decide(m);
+    case SAGA_INPUT_ADMITTED:
+        forward_admitted(m);
+        return ERR_OK;
+    case SAGA_INPUT_CALL:
+        return call_decide(m);
+    case SAGA_INPUT_COMPLETE:
+        return open_complete(m);
+    case SAGA_INPUT_BYPASS:
+        return open_bypass(m);
+    case SAGA_INPUT_RESUME:
+        return open_resume(m);
     }
     UNREACHABLE();
 }
 
 static bool is_from_outside(enum saga_input_type type)
 {
-    return type == SAGA_INPUT_START || type == SAGA_INPUT_ABORT || type == SAGA_INPUT_OPERATOR;
+    switch (type) {
+    case SAGA_INPUT_START:
+    case SAGA_INPUT_ABORT:
+    case SAGA_INPUT_OPERATOR:
+    case SAGA_INPUT_CALL:
+    case SAGA_INPUT_COMPLETE:
+    case SAGA_INPUT_BYPASS:
+    case SAGA_INPUT_RESUME:
+        return true;
+    case SAGA_INPUT_SETTLED:
+    case SAGA_INPUT_PROBED:
+    case SAGA_INPUT_EVALUATED:
+    case SAGA_INPUT_TIMER:
+    case SAGA_INPUT_ADMITTED:
+        return false;
+    }
+    UNREACHABLE();
+}
+
+/* A run rests, and here is the success of a call of it that had failed. */
+static bool wakes_run(const struct machine *m)
+{
+    const struct saga_input *input = m->input;
+
+    return m->saga->definition->kind == SAGA_RUN && m->saga->seq > 0 && input->type == SAGA_INPUT_SETTLED &&
+           operation_is_contradicted(m);
 }
 
 enum err_code saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *turn,
@@ -213,11 +264,16 @@ enum err_code saga_decide(const struct saga *saga, const struct saga_input *inpu
 
     *out = (struct records){0};
     if (!is_from_outside(input->type) && (saga->seq == 0 || saga->phase == PHASE_ENDED)) {
-        return ERR_OK; /* too late, or for a saga that never was: it means nothing any more */
+        if (!wakes_run(&m)) {
+            return ERR_OK; /* too late, or for a saga that never was: it means nothing any more */
+        }
+        run_begin(&m);
     }
     code = decide_by_type(&m);
     if (code != ERR_OK) {
-        *out = (struct records){0};
+        struct call_answer answer = out->answer;
+
+        *out = (struct records){.answer = answer}; /* what is refused may be about an operation all the same */
         return code;
     }
     if (out->count > 0) {

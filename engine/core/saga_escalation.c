@@ -6,6 +6,8 @@
 #include "base/json.h"
 #include "core/saga_machine.h"
 
+#define OPEN_ITEMS_MAX 256
+
 struct question {
     uint32_t step; /* STEP_NONE: there is none */
     enum direction direction;
@@ -23,13 +25,26 @@ static bool question_stands(const struct saga *saga, uint32_t step, enum directi
     if (s->plan != PLAN_NONE && s->plan != PLAN_VERDICT) {
         return false;
     }
+    /* An agent goes on whatever comes of one call: what nobody can say is asked, were it possible to undo it blindly. */
+    if (s->forward.state == OP_UNKNOWN && (s->forward.late || (saga_is_open(saga) && saga->phase == PHASE_FORWARD))) {
+        return true;
+    }
     return s->forward.state == OP_UNKNOWN && (!step_can_be_undone_blind(saga, step) || s->plan == PLAN_VERDICT);
+}
+
+/* Not one that follows from the state of an operation. */
+bool escalation_is_raised(const struct escalation *open)
+{
+    return open->step == STEP_NONE || slice_is(open->reason, "duplicate");
 }
 
 static bool still_open(const struct saga *saga)
 {
     const struct escalation *open = &saga->escalation;
 
+    if (escalation_is_raised(open)) { /* no evidence answers it; being undone does */
+        return saga->phase == PHASE_FORWARD;
+    }
     if (question_stands(saga, open->step, open->direction)) {
         return true;
     }
@@ -41,11 +56,14 @@ static struct question next_question(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (question_stands(saga, i, DIRECTION_DO)) {
-            return (struct question){i, DIRECTION_DO, SLICE("unknown")};
+            return (struct question){i, DIRECTION_DO, saga->steps[i].forward.late ? SLICE("late-success") : SLICE("unknown")};
         }
         if (question_stands(saga, i, DIRECTION_UNDO)) {
             bool arguments = slice_is(saga->steps[i].undo.error, "arguments");
 
+            if (saga->steps[i].undo.late) {
+                return (struct question){i, DIRECTION_UNDO, SLICE("late-success")};
+            }
             return (struct question){i, DIRECTION_UNDO,
                                      arguments ? SLICE("compensation-arguments") : SLICE("compensation-failed")};
         }
@@ -69,8 +87,10 @@ static void write_instant(struct json_writer *w, const char *name, int64_t ms)
 
 static void write_open_items(struct json_writer *w, const struct saga *saga)
 {
+    uint32_t listed = 0;
+
     json_array_begin(w, "open");
-    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+    for (uint32_t i = 0; i < saga->definition->step_count && listed < OPEN_ITEMS_MAX; i++) {
         const struct step *s = &saga->steps[i];
         bool question = question_stands(saga, i, DIRECTION_DO) || question_stands(saga, i, DIRECTION_UNDO);
 
@@ -79,6 +99,7 @@ static void write_open_items(struct json_writer *w, const struct saga *saga)
             !(saga->phase == PHASE_UNDO && step_may_stand(saga, i) && s->plan != PLAN_WAIVED)) {
             continue;
         }
+        listed++;
         json_object_begin(w, NULL);
         json_write_slice(w, "step", saga->definition->steps[i].id);
         json_write_text(w, "status", step_status_name(saga_step_status(saga, i)));
@@ -89,33 +110,52 @@ static void write_open_items(struct json_writer *w, const struct saga *saga)
     json_array_end(w);
 }
 
+static void write_operation(struct json_writer *w, const struct saga *saga, const struct question *question)
+{
+    const struct operation *op = operation_of(saga, question->step, question->direction);
+    char key[UUID_TEXT_BYTES];
+
+    uuid_text(&op->key.uuid, key);
+    json_write_slice(w, "operation", uuid_is_nil(&op->key.uuid) ? SLICE_NONE : slice_of(key));
+    json_write_slice(w, "tool", saga_tool(saga, question->step, question->direction)->name);
+    json_write_text(w, "direction", direction_name(question->direction));
+    json_write_i64(w, "attempts", op->attempts);
+    write_instant(w, "first_sent_at", op->first_sent_ms);
+    write_instant(w, "last_sent_at", op->last_sent_ms);
+    json_write_slice(w, "last_error", op->error.len ? op->error : SLICE_NONE);
+    json_write_slice(w, "detail", op->detail.len ? op->detail : SLICE_NONE);
+    json_write_i64(w, "probes", op->probes);
+    if (op->duplicates > 0) {
+        json_write_i64(w, "duplicates_seen", op->duplicates);
+    }
+    if (op->late) {
+        json_write_bool(w, "contradicted", true); /* what came in stands in the log as step.late */
+    }
+}
+
 static struct slice evidence(struct machine *m, const struct question *question)
 {
-    const struct operation *op = operation_of(m->saga, question->step, question->direction);
     struct buffer out;
     struct json_writer w;
     struct slice text;
-    char key[UUID_TEXT_BYTES];
 
     buffer_init(&out, (size_t)1 << 20);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
-    uuid_text(&op->key.uuid, key);
-    json_write_slice(&w, "operation", uuid_is_nil(&op->key.uuid) ? SLICE_NONE : slice_of(key));
-    json_write_slice(&w, "tool", saga_tool(m->saga, question->step, question->direction)->name);
-    json_write_text(&w, "direction", direction_name(question->direction));
-    json_write_i64(&w, "attempts", op->attempts);
-    write_instant(&w, "first_sent_at", op->first_sent_ms);
-    write_instant(&w, "last_sent_at", op->last_sent_ms);
-    json_write_slice(&w, "last_error", op->error.len ? op->error : SLICE_NONE);
-    json_write_slice(&w, "detail", op->detail.len ? op->detail : SLICE_NONE);
-    json_write_i64(&w, "probes", op->probes);
+    if (question->step != STEP_NONE) {
+        write_operation(&w, m->saga, question);
+    }
     write_open_items(&w, m->saga);
     json_object_end(&w);
-    CHECK(!out.overflow); /* 256 steps at most, and texts that were bounded */
+    CHECK(!out.overflow); /* so many items at most, and texts that were bounded */
     text = arena_slice(m->turn, buffer_slice(&out));
     buffer_fini(&out);
     return text;
+}
+
+static struct op_key key_of(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    return step == STEP_NONE ? (struct op_key){0} : operation_of(saga, step, direction)->key;
 }
 
 /* --- opening and closing --- */
@@ -127,7 +167,7 @@ static void escalation_open(struct machine *m, const struct question *question)
     CHECK(m->input->escalation_number != 0);
     record.escalation = m->input->escalation_number;
     record.reason = question->reason;
-    record.key = operation_of(m->saga, question->step, question->direction)->key;
+    record.key = key_of(m->saga, question->step, question->direction);
     record.result = evidence(m, question);
     m->opened = true;
     machine_emit(m, record);
@@ -140,11 +180,19 @@ static void escalation_close(struct machine *m)
     struct record record = {.type = RECORD_ESCALATION_RESOLVED, .step = open->step, .direction = open->direction};
 
     record.escalation = open->number;
-    record.key = operation_of(m->saga, open->step, open->direction)->key;
+    record.key = key_of(m->saga, open->step, open->direction);
     record.action = asked ? SLICE("probe") : SLICE("evidence");
     record.actor = asked ? open->asked_by : SLICE("sagad");
     record.note = asked ? open->asked_note : SLICE("it was settled without a person");
     machine_emit(m, record);
+}
+
+void escalation_raise(struct machine *m, uint32_t step, enum direction direction, struct slice reason)
+{
+    const struct question question = {step, direction, reason};
+
+    CHECK(m->saga->escalation.number == 0 && !m->opened);
+    escalation_open(m, &question);
 }
 
 bool escalation_advance(struct machine *m)
@@ -162,12 +210,34 @@ bool escalation_advance(struct machine *m)
     if (question.step == STEP_NONE) {
         return false;
     }
-    CHECK(!m->opened); /* nothing that follows from one input answers the question that it has raised */
+    if (m->opened) { /* one input opens one at most: the next asks for itself when that is answered */
+        return false;
+    }
     escalation_open(m, &question);
     return true;
 }
 
 /* --- verbs --- */
+
+/* One that does not follow from what nobody knows: a duplicate that is not to be decided by a rule, a deadline. */
+static unsigned actions_on_raised(const struct saga *saga)
+{
+    const struct escalation *open = &saga->escalation;
+    unsigned actions = BIT(OPERATOR_RESOLVE);
+
+    if (open->step != STEP_NONE && saga->steps[open->step].forward.state == OP_FAILED &&
+        saga_admits(saga, saga->definition->steps[open->step].tool, saga->steps[open->step].forward.effect, open->step) == ERR_OK) {
+        actions |= BIT(OPERATOR_RETRY);
+    }
+    if (saga->definition->kind == SAGA_OPEN) {
+        actions |= BIT(OPERATOR_ABANDON);
+        actions |= saga_passed_return(saga) ? 0 : BIT(OPERATOR_COMPENSATE);
+    }
+    return actions;
+}
+
+/* The calls of a run belong to nothing that could be undone, waived or abandoned. */
+#define RUN_ACTIONS (BIT(OPERATOR_RETRY) | BIT(OPERATOR_PROBE) | BIT(OPERATOR_RESOLVE))
 
 static unsigned actions_on_forward(const struct saga *saga)
 {
@@ -183,14 +253,14 @@ static unsigned actions_on_forward(const struct saga *saga)
     if (saga->phase != PHASE_FORWARD) {
         return actions;
     }
-    actions |= BIT(OPERATOR_COMPENSATE);
+    actions |= saga_passed_return(saga) ? 0 : BIT(OPERATOR_COMPENSATE);
     if (op->state == OP_UNKNOWN || op->state == OP_FAILED) {
         actions |= BIT(OPERATOR_RETRY);
     }
     if (op->state == OP_FAILED) {
         actions |= BIT(OPERATOR_SKIP);
     }
-    return actions;
+    return saga->definition->kind == SAGA_RUN ? actions & RUN_ACTIONS : actions;
 }
 
 static unsigned actions_on_undo(const struct saga *saga)
@@ -215,6 +285,9 @@ unsigned saga_escalation_actions(const struct saga *saga)
     if (!saga->escalation.number || saga->phase == PHASE_ENDED) {
         return 0;
     }
+    if (escalation_is_raised(&saga->escalation)) {
+        return actions_on_raised(saga);
+    }
     return saga->escalation.direction == DIRECTION_UNDO ? actions_on_undo(saga) : actions_on_forward(saga);
 }
 
@@ -231,6 +304,13 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
     case OPERATOR_PROBE:
         return "asks the receiver again now; if it can say what happened, that settles it";
     case OPERATOR_RESOLVE:
+        if (escalation_is_raised(&saga->escalation)) {
+            return saga->escalation.step == STEP_NONE ? "notes that you have looked at it; the saga goes on without a deadline"
+                                                      : "notes that you have looked at it; what was settled stands, and is what a repeat gets";
+        }
+        if (saga_is_open(saga) && forward) {
+            return "you say whether it happened: if so it has completed with the result you give, if not it has failed";
+        }
         if (undo) {
             return "you say whether the compensation happened: if so the step is undone, if not it may be tried again";
         }

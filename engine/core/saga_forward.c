@@ -41,8 +41,26 @@ enum err_code forward_start(struct machine *m)
     record.tags = input->start.tags;
     record.input = input->start.input.len ? input->start.input : SLICE("{}");
     record.due_ms = definition->deadline_ms ? input->now_ms + definition->deadline_ms : 0;
+    if (definition->kind == SAGA_OPEN) {
+        record.due_ms = input->start.deadline_ms;
+        record.budget = input->start.budget;
+        record.loop = input->start.loop;
+        record.on_timeout = input->start.on_timeout;
+    }
     machine_emit(m, record);
     return ERR_OK;
+}
+
+void forward_start_run(struct machine *m)
+{
+    const struct definition *definition = m->saga->definition;
+    struct record record = {.type = RECORD_SAGA_STARTED, .step = STEP_NONE, .input = SLICE("{}"), .tools = SLICE("{}")};
+
+    record.saga_name = definition->name;
+    record.version = definition->version;
+    record.namespace = m->input->call.namespace.len ? m->input->call.namespace : SLICE("default");
+    record.run = m->input->call.run;
+    machine_emit(m, record);
 }
 
 /* --- beginning a step --- */
@@ -56,18 +74,49 @@ void forward_refuse_arguments(struct machine *m, uint32_t step, struct slice det
 
 static struct op_key forward_key(const struct machine *m, uint32_t step, struct slice scope)
 {
-    char run[UUID_TEXT_BYTES];
     struct op_identity identity = {
         .namespace = m->saga->namespace,
-        .step = m->saga->definition->steps[step].id,
+        .run = m->saga->run,
+        .step = step_key_name(m->saga, step),
         .tool = m->saga->definition->steps[step].tool->name,
         .scope = scope,
         .direction = DIRECTION_DO,
     };
 
-    uuid_text(&m->saga->id.uuid, run);
-    identity.run = slice_of(run);
     return op_key_make(&identity);
+}
+
+void machine_freeze_effect(const struct machine *m, const struct tool *tool, struct slice args, struct record *record)
+{
+    struct expression_context context = {.args = args};
+    struct slice value;
+    struct err err = {0};
+
+    record->effect = tool->effect;
+    if (!tool->conditional) {
+        return;
+    }
+    record->conditional = true;
+    if (m->input->type == SAGA_INPUT_EVALUATED && m->input->evaluated.what == EVALUATE_ARGS && m->input->evaluated.has_effect &&
+        m->input->evaluated.step == record->step && record->direction == DIRECTION_DO) {
+        record->effect = m->input->evaluated.effect;
+    } else if (tool->effect_if.program_count == 0 &&
+               template_render(&tool->effect_if, &context, NULL, m->turn, &value, &err) == ERR_OK) {
+        record->effect = expression_true(value) ? tool->effect_then : tool->effect_else;
+    } /* else nobody can say, and the stricter one holds */
+}
+
+static bool refuse_over_budget(struct machine *m, uint32_t step)
+{
+    const char *what = saga_over_budget(m->saga, m->saga->definition->steps[step].tool, false, true);
+    struct record record = {.type = RECORD_STEP_FAILED, .step = step, .error = SLICE("budget-exhausted"), .source = SOURCE_GUARD};
+
+    if (!what) {
+        return false;
+    }
+    record.detail = arena_printf(m->turn, "the saga's budget of %s is used up", what);
+    machine_emit(m, record);
+    return true;
 }
 
 void forward_begin(struct machine *m, uint32_t step, struct slice args, struct slice scope)
@@ -82,17 +131,111 @@ void forward_begin(struct machine *m, uint32_t step, struct slice args, struct s
         forward_refuse_arguments(m, step, machine_faults(m, &faults));
         return;
     }
+    if (refuse_over_budget(m, step)) {
+        return;
+    }
     record.key = forward_key(m, step, scope);
-    record.fingerprint = op_fingerprint(tool->name, args, m->turn);
+    record.fingerprint = op_fingerprint(tool->name, args, &tool->volatiles, m->turn);
+    machine_freeze_effect(m, tool, args, &record);
     /* What must not leave twice gets its record and its intent in two commits, so that a crash between them is known as
-     * not sent. */
-    if (tool->effect == EFFECT_CHECKED || tool->effect == EFFECT_ONCE) {
+     * not sent. What is guarded is asked about in between. */
+    if (tool->guarded || record.effect == EFFECT_CHECKED || record.effect == EFFECT_ONCE) {
         record.type = RECORD_STEP_PENDING;
     } else {
         record.type = RECORD_STEP_INTENT;
         record.attempt = 1;
     }
     machine_emit(m, record);
+}
+
+/* --- the guards' answer --- */
+
+/* The precheck has settled it: nothing was sent, and nothing will be. */
+static void forward_found(struct machine *m, uint32_t step)
+{
+    const struct saga_input *input = m->input;
+    bool done = input->admitted.admission == ADMISSION_DONE;
+    struct record record = machine_record(m, done ? RECORD_STEP_COMPLETED : RECORD_STEP_FAILED, step, DIRECTION_DO);
+
+    record.source = SOURCE_PRECHECK;
+    if (done) {
+        record.result = input->admitted.result.ptr ? input->admitted.result : SLICE("null");
+    } else {
+        record.error = SLICE("blocked");
+        record.detail = input->admitted.detail;
+    }
+    machine_emit(m, record);
+}
+
+static void refuse_admission(struct machine *m, uint32_t step)
+{
+    const struct saga_input *input = m->input;
+    struct why why = {input->admitted.error.len ? input->admitted.error : SLICE("refused"), input->admitted.detail};
+    bool exhausted = slice_is(why.error, "budget-exhausted"), maybe = m->saga->steps[step].forward.took_effect == TOOK_EFFECT_MAYBE;
+
+    /* Only a caller can come back later. What may have taken effect is followed up, and what the engine drives itself waits. */
+    if (!exhausted && (maybe || !saga_is_open(m->saga))) {
+        struct record record = machine_record(m, RECORD_STEP_RETRYING, step, DIRECTION_DO);
+
+        record.due_ms = input->now_ms + (input->admitted.retry_after_ms > 0 ? input->admitted.retry_after_ms : 1000);
+        record.maybe = maybe;
+        record.error = why.error;
+        record.detail = why.detail;
+        record.source = SOURCE_GUARD;
+        machine_emit(m, record);
+        return;
+    }
+    operation_give_up(m, step, why, SOURCE_GUARD,
+                      input->admitted.retry_after_ms > 0 ? input->now_ms + input->admitted.retry_after_ms : 0);
+}
+
+/* They were asked about an attempt of which not a byte has left; an earlier one of it may have. */
+void forward_admitted(struct machine *m)
+{
+    const struct saga_input *input = m->input;
+    struct saga *saga = m->saga;
+    uint32_t step = input->admitted.step;
+    const struct operation *op;
+    bool maybe;
+
+    if (step >= saga->definition->step_count) {
+        return;
+    }
+    op = &saga->steps[step].forward;
+    maybe = op->took_effect == TOOK_EFFECT_MAYBE;
+    if ((op->state != OP_PENDING || !step_may_leave(saga, step)) &&
+        (op->state != OP_RETRYING || input->now_ms < op->due_ms)) {
+        return;
+    }
+    switch (input->admitted.admission) {
+    case ADMISSION_DONE:
+    case ADMISSION_BLOCKED:
+        if (!maybe) {
+            forward_found(m, step);
+            return;
+        }
+        /* What it found may be our own effect. The classes that may be called again find out under the same key. */
+        if (op->effect == EFFECT_CHECKED || op->effect == EFFECT_ONCE) {
+            operation_give_up(m, step, WHY("precheck", "the precheck found what an earlier attempt may have done"), SOURCE_PRECHECK, 0);
+            return;
+        }
+        break;
+    case ADMISSION_GRANTED:
+        break;
+    case ADMISSION_REFUSED:
+        refuse_admission(m, step);
+        return;
+    case ADMISSION_UNASKED:
+        operation_not_asked(m, step,
+                            (struct why){input->admitted.error.len ? input->admitted.error : SLICE("precheck"), input->admitted.detail},
+                            input->admitted.retry_after_ms);
+        return;
+    }
+    if (op->state == OP_PENDING) {
+        operation_attempt(m, step, DIRECTION_DO);
+    } else {
+        operation_due(m, step, DIRECTION_DO);
+    }
 }
 
 static struct slice scope_text(struct machine *m, struct slice json)
@@ -211,6 +354,9 @@ bool forward_advance(struct machine *m)
     struct saga *saga = m->saga;
     uint32_t step = step_in_state(saga, OP_FAILED);
 
+    if (saga_is_open(saga)) { /* a failure is its agent's to judge; only what nobody can say needs a person */
+        return escalation_advance(m);
+    }
     if (step != STEP_NONE) {
         forward_stop(m, step, (struct why){SLICE("step-failed"), failure_detail(m, step)}, SLICE_NONE, SLICE_NONE);
         return true;
@@ -245,7 +391,7 @@ static uint32_t step_to_give_up(const struct saga *saga)
     return STEP_NONE;
 }
 
-static bool everything_is_settled(const struct saga *saga)
+bool everything_is_settled(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (operation_is_open(&saga->steps[i].forward)) {
@@ -261,7 +407,7 @@ bool failing_advance(struct machine *m)
     uint32_t step = step_to_give_up(saga);
     struct record record;
 
-    if (saga_passed_return(saga)) {
+    if (saga_passed_return(saga) && !saga_is_open(saga)) {
         return finish_advance(m);
     }
     if (step != STEP_NONE) {
@@ -273,6 +419,9 @@ bool failing_advance(struct machine *m)
     }
     if (escalation_advance(m)) {
         return true;
+    }
+    if (saga_passed_return(saga)) {
+        return finish_advance(m);
     }
     if (!everything_is_settled(saga)) {
         return false;

@@ -88,6 +88,40 @@ static void write_step(struct json_writer *w, const struct saga *saga, uint32_t 
     json_object_end(w);
 }
 
+static void write_limit(struct json_writer *w, const char *name, int64_t limit)
+{
+    if (limit < 0) {
+        json_write_null(w, name);
+    } else {
+        json_write_i64(w, name, limit);
+    }
+}
+
+static void write_budget(struct json_writer *w, const char *name, const struct budget *budget)
+{
+    json_object_begin(w, name);
+    write_limit(w, "calls", budget->calls);
+    write_limit(w, "emissions", budget->emissions);
+    write_limit(w, "micros", budget->micros);
+    json_object_end(w);
+}
+
+/* What only sagas have whose steps are an agent's calls. */
+static void write_opening(struct json_writer *w, const struct saga *saga)
+{
+    uint32_t sealed_by = saga_sealed_by(saga);
+
+    json_write_bool(w, "open", saga->definition->kind == SAGA_OPEN);
+    if (saga->definition->kind == SAGA_RUN) {
+        json_write_slice(w, "run", saga->run);
+    }
+    json_write_slice(w, "sealed_by", sealed_by == STEP_NONE ? SLICE_NONE : saga->definition->steps[sealed_by].id);
+    write_optional(w, "paused", saga->paused);
+    write_budget(w, "budget", &saga->budget);
+    write_budget(w, "used", &saga->used);
+    write_instant(w, "deadline", saga->deadline_ms);
+}
+
 void saga_write_json(const struct saga *saga, struct buffer *out)
 {
     struct json_writer w;
@@ -95,8 +129,17 @@ void saga_write_json(const struct saga *saga, struct buffer *out)
     json_writer_init(&w, out);
     json_object_begin(&w, NULL);
     write_uuid(&w, "id", &saga->id.uuid);
-    json_write_slice(&w, "saga", saga->definition->name);
-    json_write_i64(&w, "version", saga->definition->version);
+    if (saga->definition->kind == SAGA_OPEN) {
+        json_write_null(&w, "saga");
+    } else {
+        json_write_slice(&w, "saga", saga->definition->name);
+    }
+    if (saga_is_open(saga)) {
+        json_write_null(&w, "version");
+        write_opening(&w, saga);
+    } else {
+        json_write_i64(&w, "version", saga->definition->version);
+    }
     write_optional(&w, "business_id", saga->business_id);
     json_write_text(&w, "status", saga_status_name(saga_status(saga)));
     json_write_raw(&w, "input", saga->input);
@@ -111,7 +154,7 @@ void saga_write_json(const struct saga *saga, struct buffer *out)
     } else {
         json_write_null(&w, "escalation");
     }
-    json_write_i64(&w, "cost", 0);
+    json_write_i64(&w, "cost", saga->used.micros);
     json_write_raw(&w, "tags", saga->tags.len ? saga->tags : SLICE("{}"));
     write_instant(&w, "created_at", saga->created_ms);
     write_instant(&w, "updated_at", saga->updated_ms);
@@ -148,21 +191,24 @@ void saga_write_operation(const struct saga *saga, uint32_t step, enum direction
     write_uuid(&w, "key", &op->key.uuid);
     json_write_text(&w, "state", registry_state(saga, step, direction, op));
     json_write_text(&w, "took_effect", took_effect_name(op->took_effect));
-    write_uuid(&w, "run", &saga->id.uuid);
+    json_write_slice(&w, "run", saga->run);
     write_uuid(&w, "saga", &saga->id.uuid);
-    json_write_slice(&w, "step", saga->definition->steps[step].id);
+    json_write_slice(&w, "step", step_key_name(saga, step));
     json_write_slice(&w, "tool", tool->name);
     json_write_i64(&w, "tool_version", tool->version);
     json_write_slice(&w, "scope", op->scope.ptr ? op->scope : SLICE(""));
     json_write_i64(&w, "generation", op->generation);
-    json_write_text(&w, "class", effect_name(tool->effect));
+    json_write_text(&w, "class", effect_name(operation_effect(saga, step, direction)));
     json_write_i64(&w, "attempts", op->attempts);
-    json_write_raw(&w, "args", op->args);
+    json_write_raw(&w, "args", op->args); /* null when it has expired, and so is the result */
     json_write_raw(&w, "result", op->result);
     write_error(&w, op);
-    json_write_i64(&w, "cost", 0);
+    json_write_i64(&w, "cost", op->cost_micros);
     json_write_bool(&w, "duplicate", false);
-    json_write_i64(&w, "duplicates_seen", 0);
+    json_write_i64(&w, "duplicates_seen", op->duplicates);
+    if (direction == DIRECTION_DO && !uuid_is_nil(&saga->steps[step].earlier_key.uuid)) {
+        write_uuid(&w, "earlier_key", &saga->steps[step].earlier_key.uuid);
+    }
     write_instant(&w, "first_sent_at", op->first_sent_ms);
     write_instant(&w, "last_sent_at", op->last_sent_ms);
     write_instant(&w, "created_at", op->created_ms);
@@ -191,17 +237,20 @@ static void write_actions(struct json_writer *w, const struct saga *saga)
 static void write_escalation(const struct saga *saga, const struct record *resolved, struct buffer *out)
 {
     const struct escalation *open = &saga->escalation;
-    const struct operation *op;
     struct json_writer w;
 
     CHECK(open->number != 0);
-    op = operation_of(saga, open->step, open->direction);
     json_writer_init(&w, out);
     json_object_begin(&w, NULL);
     json_write_i64(&w, "n", (int64_t)open->number);
     write_uuid(&w, "saga", &saga->id.uuid);
-    json_write_slice(&w, "step", saga->definition->steps[open->step].id);
-    write_uuid(&w, "operation", &op->key.uuid);
+    if (open->step == STEP_NONE) { /* about the saga as a whole */
+        json_write_null(&w, "step");
+        json_write_null(&w, "operation");
+    } else {
+        json_write_slice(&w, "step", saga->definition->steps[open->step].id);
+        write_uuid(&w, "operation", &operation_of(saga, open->step, open->direction)->key.uuid);
+    }
     json_write_slice(&w, "reason", open->reason);
     json_write_text(&w, "status", resolved ? "resolved" : "open");
     write_instant(&w, "opened_at", open->opened_ms);

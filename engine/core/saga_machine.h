@@ -28,6 +28,18 @@ struct terms {
 };
 struct terms operation_terms(const struct saga *saga, uint32_t step, enum direction direction);
 
+/* The class of an operation: frozen when it began; before that its tool's, the stricter one where it depends on the arguments. */
+enum effect operation_effect(const struct saga *saga, uint32_t step, enum direction direction);
+struct slice step_key_name(const struct saga *saga, uint32_t step); /* as it stands in the key */
+struct arena *saga_memory(const struct saga *saga);                 /* where the state, or the copy of it, grows */
+/* What of the budget one more call of this tool would go beyond: "calls", "emissions" or "micros"; NULL: nothing. A repeat of a call that
+ * begins nothing new is an emission only. */
+const char *saga_over_budget(const struct saga *saga, const struct tool *tool, bool is_emission, bool begins);
+bool saga_rests(const struct saga *saga);     /* a run of which nothing is going on */
+/* May this tool be called as things stand: is it no terminal one while something is unsettled, and is the saga not sealed? ERR_OK,
+ * ERR_UNSETTLED or ERR_SEALED. `except`: the operation that is called again, or STEP_NONE. */
+enum err_code saga_admits(const struct saga *saga, const struct tool *tool, enum effect effect, uint32_t except);
+
 bool step_is_over(const struct saga *saga, uint32_t step);  /* completed or skipped: what comes after it may start */
 bool step_is_ready(const struct saga *saga, uint32_t step); /* to be begun now */
 bool step_needs_evaluation(const struct saga *saga, uint32_t step);    /* of its arguments or scope */
@@ -36,6 +48,11 @@ bool step_can_be_undone_blind(const struct saga *saga, uint32_t step); /* althou
 bool saga_is_finished(
     const struct saga *saga); /* all forward work is done, for good or because a terminal step has completed */
 bool saga_passed_return(const struct saga *saga); /* a terminal step has completed */
+bool step_is_contradicted(const struct saga *saga, uint32_t step); /* by evidence that it took effect */
+bool saga_has_undone(const struct saga *saga);    /* the undo of some step was begun */
+bool step_comes_before(const struct saga *saga, uint32_t a, uint32_t b); /* b may build on a: it is undone first */
+/* May it go to the receiver now, although an escalation is open? What was not sent waits while a person is asked; calls of an agent do not, but for terminal ones. */
+bool step_may_leave(const struct saga *saga, uint32_t step);
 uint32_t *saga_make_plan(const struct saga *saga, struct arena *arena, uint32_t *count);
 uint32_t *saga_make_debts(const struct saga *saga, struct arena *arena, uint32_t *count);
 bool saga_undo_is_over(const struct saga *saga);           /* nothing in the plan is left to do */
@@ -47,6 +64,34 @@ bool undo_needs_evaluation(const struct saga *saga, uint32_t step);
 
 enum op_state record_leads_to(const struct record *record); /* the state of the operation that the record is about */
 bool operation_may_move(enum op_state from, enum op_state to);
+
+/* saga_check_open.c: parts of record_check() */
+bool PRINTF_LIKE(3, 4) check_refuse(const struct record *record, struct err *err, const char *why, ...); /* false, with a sentence */
+bool check_called(const struct saga *saga, const struct record *record, struct err *err);
+bool check_repeated(const struct saga *saga, const struct record *record, struct err *err);
+bool check_about_call(const struct saga *saga, const struct record *record, struct err *err);
+bool check_late(const struct saga *saga, const struct record *record, struct err *err);
+bool check_run(const struct saga *saga, const struct record *record, struct err *err);
+bool check_pause(const struct saga *saga, const struct record *record, struct err *err);
+
+/* saga_apply_open.c: parts of saga_apply() */
+struct slice apply_keep(const struct saga *saga, struct slice text);
+void apply_opening(struct saga *saga, const struct record *record);
+/* The step that a call makes, from the tools it names. False: they are not on the shelf, or it cannot be called. */
+bool apply_find_tools(const struct saga *saga, const struct record *record, struct step_definition *out);
+void apply_called(struct saga *saga, const struct record *record);
+void apply_reserved(struct saga *saga, const struct record *record);
+void apply_emission(struct saga *saga, const struct record *record);
+void apply_answered(struct saga *saga, uint32_t step);
+void apply_duplicate(struct saga *saga, const struct record *record);
+void apply_expired(struct saga *saga, const struct record *record);
+void apply_bypass(struct saga *saga, const struct record *record);
+void apply_tripped(struct saga *saga, const struct record *record);
+void apply_paused(struct saga *saga, const struct record *record);
+void apply_resumed(struct saga *saga, const struct record *record);
+void apply_rested(struct saga *saga, const struct record *record);
+void apply_woken(struct saga *saga);
+void apply_late(struct saga *saga, const struct record *record);
 
 /* --- deciding: one decision at a time, on a copy of the state --- */
 
@@ -80,6 +125,21 @@ void forward_finish(struct machine *m, struct slice output, struct slice error);
 void forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor,
                   struct slice note); /* saga.failing */
 
+/* What a run begins with: saga.started, from SAGA_INPUT_CALL. */
+void forward_start_run(struct machine *m);
+void forward_admitted(struct machine *m); /* SAGA_INPUT_ADMITTED */
+/* Set what is frozen of the class: `effect`, and `conditional` where the tool's class depends on these arguments. */
+void machine_freeze_effect(const struct machine *m, const struct tool *tool, struct slice args, struct record *record);
+bool everything_is_settled(const struct saga *saga); /* no forward operation is open: what is left is known, or unknown for good */
+
+/* saga_call.c, saga_open.c: what only open sagas and runs know */
+enum err_code call_decide(struct machine *m);
+enum err_code open_complete(struct machine *m);
+enum err_code open_bypass(struct machine *m);
+enum err_code open_resume(struct machine *m);
+void open_rest(struct machine *m);
+void open_deadline(struct machine *m);
+
 /* saga_compensate.c */
 bool undo_advance(struct machine *m);
 void undo_begin(struct machine *m, uint32_t step, struct slice args);
@@ -87,12 +147,18 @@ void undo_refuse_arguments(struct machine *m, uint32_t step, struct slice detail
 
 /* saga_settle.c: what an outcome means, by class */
 void operation_settled(struct machine *m);
+bool operation_is_contradicted(const struct machine *m); /* SAGA_INPUT_SETTLED: it succeeded after all */
 void operation_probed(struct machine *m);
 void operation_due(struct machine *m, uint32_t step,
                    enum direction direction); /* the time of its next attempt has come */
+void operation_not_asked(struct machine *m, uint32_t step, struct why why, int64_t retry_after_ms); /* it never left, and is tried again */
+void operation_give_up(struct machine *m, uint32_t step, struct why why, enum source source, int64_t retry_at_ms); /* no attempt may follow now */
 void operation_attempt(struct machine *m, uint32_t step, enum direction direction); /* the intent of another one */
 
 /* saga_escalation.c */
+/* A question that does not follow from the state: "duplicate", "deadline" (STEP_NONE). Only while none is open. */
+bool escalation_is_raised(const struct escalation *open);
+void escalation_raise(struct machine *m, uint32_t step, enum direction direction, struct slice reason);
 bool escalation_advance(struct machine *m);
 
 /* saga_operator.c */

@@ -123,12 +123,32 @@ static struct slice who_needs_result(const struct saga *saga, uint32_t step)
 
 /* --- the verbs --- */
 
+/* About one that follows from no open question: what was settled stands, and the person has seen it. */
+static enum err_code resolve_raised(struct machine *m)
+{
+    uint32_t step = m->saga->escalation.step;
+    const struct operation *op = step == STEP_NONE ? NULL : &m->saga->steps[step].forward;
+
+    if (op && (OPERATOR.happened ? op->state == OP_FAILED : op->state == OP_COMPLETED)) {
+        (void)err_set(m->err, ERR_CONFLICT, "it is settled already: it %s", op->state == OP_COMPLETED ? "has happened" : "has not happened");
+        err_hint(m->err, "Resolve it as it was settled. One more execution is signed off with a bypass.");
+        return ERR_CONFLICT;
+    }
+    resolved(m);
+    return ERR_OK;
+}
+
 static enum err_code resolve_happened(struct machine *m)
 {
     bool undo = m->saga->escalation.direction == DIRECTION_UNDO;
     struct record record = person_record(m, undo ? RECORD_COMPENSATION_COMPLETED : RECORD_STEP_COMPLETED);
     struct slice needs = undo || OPERATOR.result.ptr ? SLICE_NONE : who_needs_result(m->saga, record.step);
 
+    if (!undo && m->saga->phase == PHASE_UNDO && m->saga->definition->steps[record.step].terminal && saga_has_undone(m->saga)) {
+        (void)err_set(m->err, ERR_CONFLICT, "it cannot be undone, and what came before it has been");
+        err_hint(m->err, "Waive it: it is then listed as a debt.");
+        return ERR_CONFLICT;
+    }
     if (needs.ptr) {
         (void)err_set(m->err, ERR_INVALID, "the result of step %.*s is needed later, by %.*s",
                       SLICE_ARG(m->saga->definition->steps[record.step].id), SLICE_ARG(needs));
@@ -137,6 +157,7 @@ static enum err_code resolve_happened(struct machine *m)
     }
     record.source = SOURCE_OPERATOR;
     record.result = OPERATOR.result.ptr ? OPERATOR.result : SLICE("null");
+    record.cost_micros = saga_tool(m->saga, record.step, record.direction)->cost_fixed_micros;
     if (!undo) {
         record.undo_args = OPERATOR.undo_args;
         record.undo_error = OPERATOR.undo_error;
@@ -205,23 +226,22 @@ static void change_arguments(const struct machine *m, const struct operation *op
                              struct record *record)
 {
     const struct saga *saga = m->saga;
-    char run[UUID_TEXT_BYTES];
     struct op_identity identity = {
         .namespace = saga->namespace,
-        .step = saga->definition->steps[record->step].id,
+        .run = saga->run,
+        .step = step_key_name(saga, record->step),
         .tool = tool->name,
         .scope = saga->steps[record->step].forward.scope,
         .direction = record->direction,
     };
 
-    uuid_text(&saga->id.uuid, run);
-    identity.run = slice_of(run);
     /* Other arguments are another operation; where there was none yet, it is the first. */
     record->generation = uuid_is_nil(&op->key.uuid) ? op->generation : op->generation + 1;
     identity.generation = record->generation;
     record->key = op_key_make(&identity);
     record->args = OPERATOR.args;
-    record->fingerprint = op_fingerprint(tool->name, OPERATOR.args, m->turn);
+    record->fingerprint = op_fingerprint(tool->name, OPERATOR.args, &tool->volatiles, m->turn);
+    machine_freeze_effect(m, tool, OPERATOR.args, record);
 }
 
 static enum err_code retry(struct machine *m)
@@ -358,6 +378,9 @@ enum err_code operator_decide(struct machine *m)
     case OPERATOR_PROBE:
         return probe(m);
     case OPERATOR_RESOLVE:
+        if (escalation_is_raised(&m->saga->escalation)) {
+            return resolve_raised(m);
+        }
         return OPERATOR.happened ? resolve_happened(m) : resolve_not_happened(m);
     case OPERATOR_WAIVE:
         return waive(m);

@@ -215,6 +215,8 @@ static void emit_next(struct machine *m, uint32_t step, enum direction direction
         record = next_record(m, step, direction, RECORD_STEP_COMPLETED, RECORD_COMPENSATION_COMPLETED);
         record.source = source;
         record.result = outcome->result.ptr ? outcome->result : SLICE("null");
+        record.cost_micros = saga_tool(m->saga, step, direction)->cost_fixed_micros;
+        record.cost_micros = record.cost_micros ? record.cost_micros : m->input->settled.cost_micros;
         if (direction == DIRECTION_DO) {
             record.undo_args = m->input->settled.undo_args;
             record.undo_error = m->input->settled.undo_error;
@@ -248,6 +250,7 @@ static void emit_next(struct machine *m, uint32_t step, enum direction direction
         record = next_record(m, step, direction, RECORD_STEP_FAILED, RECORD_COMPENSATION_FAILED);
         record.unsent = source == SOURCE_CALL && outcome && outcome->unsent;
         record.source = source;
+        record.due_ms = source == SOURCE_GUARD ? next->due_ms : 0; /* when it would let it pass */
         break;
     case NEXT_UNKNOWN:
         emit_unknown(m, step, direction, next);
@@ -266,6 +269,30 @@ static struct why why_of(const struct outcome *outcome)
                         .detail = outcome->detail};
 }
 
+void operation_not_asked(struct machine *m, uint32_t step, struct why why, int64_t retry_after_ms)
+{
+    const struct operation *op = operation_of(m->saga, step, DIRECTION_DO);
+    const struct outcome never_left = {.kind = OUTCOME_RETRY, .unsent = true};
+    struct terms terms = operation_terms(m->saga, step, DIRECTION_DO);
+    bool maybe = op->took_effect == TOOK_EFFECT_MAYBE;
+    struct next next = try_again(&terms, &op->key, op->counted, op->unsent + 1, maybe, retry_after_ms, m->input->now_ms);
+
+    next.maybe = maybe;
+    next.why = why;
+    emit_next(m, step, DIRECTION_DO, &next, &never_left, SOURCE_CALL);
+}
+
+void operation_give_up(struct machine *m, uint32_t step, struct why why, enum source source, int64_t retry_at_ms)
+{
+    struct terms terms = operation_terms(m->saga, step, DIRECTION_DO);
+    bool maybe = operation_of(m->saga, step, DIRECTION_DO)->took_effect == TOOK_EFFECT_MAYBE;
+    struct next next = give_up(&terms, maybe, m->input->now_ms);
+
+    next.why = why;
+    next.due_ms = next.kind == NEXT_FAILED ? retry_at_ms : next.due_ms;
+    emit_next(m, step, DIRECTION_DO, &next, NULL, source);
+}
+
 void operation_attempt(struct machine *m, uint32_t step, enum direction direction)
 {
     const struct next next = {.kind = NEXT_ATTEMPT};
@@ -282,6 +309,10 @@ static bool evidence_counts(const struct saga *saga, uint32_t step, enum directi
 
     if (direction == DIRECTION_UNDO) {
         return s->plan == PLAN_READY || s->plan == PLAN_ACTIVE || s->plan == PLAN_FAILED;
+    }
+    /* A last step that turns out to have happened when the rest is half undone: only a person can say what is to become of it. */
+    if (saga->phase == PHASE_UNDO && saga->definition->steps[step].terminal && saga_has_undone(saga)) {
+        return false;
     }
     return saga->phase == PHASE_UNDO ? s->undo.state == OP_NONE && (s->plan == PLAN_VERDICT || s->plan == PLAN_READY)
                                      : s->plan == PLAN_NONE;
@@ -305,7 +336,8 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
     struct next next = {.why = why_of(outcome)};
 
     if (outcome->kind == OUTCOME_COMPLETED &&
-        (op->state == OP_IN_FLIGHT || op->state == OP_RETRYING || op->state == OP_PROBING || op->state == OP_UNKNOWN)) {
+        (op->state == OP_PENDING || op->state == OP_IN_FLIGHT || op->state == OP_RETRYING || op->state == OP_PROBING ||
+         op->state == OP_UNKNOWN)) {
         next.kind = NEXT_COMPLETED;
         emit_next(m, step, direction, &next, outcome, SOURCE_CALL);
         return;
@@ -318,6 +350,30 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
     }
 }
 
+bool operation_is_contradicted(const struct machine *m)
+{
+    uint32_t step = m->input->settled.step, attempt = m->input->settled.attempt;
+    const struct operation *op;
+
+    if (step >= m->saga->definition->step_count || m->input->settled.direction != DIRECTION_DO ||
+        m->input->settled.outcome.kind != OUTCOME_COMPLETED || !step_is_contradicted(m->saga, step)) {
+        return false;
+    }
+    op = &m->saga->steps[step].forward;
+    return attempt > op->other_key_attempts && attempt <= op->attempts;
+}
+
+/* It was settled as not having happened, and here is its success. Nothing is turned over in silence: a person is asked. */
+static void contradict(struct machine *m)
+{
+    struct record record = machine_record(m, RECORD_STEP_LATE, m->input->settled.step, DIRECTION_DO);
+    struct slice result = m->input->settled.outcome.result;
+
+    record.attempt = m->input->settled.attempt;
+    record.result = result.ptr ? result : SLICE("null");
+    machine_emit(m, record);
+}
+
 void operation_settled(struct machine *m)
 {
     uint32_t step = m->input->settled.step, attempt = m->input->settled.attempt;
@@ -327,6 +383,10 @@ void operation_settled(struct machine *m)
     struct terms terms;
     struct next next;
 
+    if (operation_is_contradicted(m)) {
+        contradict(m);
+        return;
+    }
     if (!is_about_operation(m, step, direction)) {
         return;
     }

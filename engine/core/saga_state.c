@@ -89,7 +89,10 @@ enum saga_status saga_status(const struct saga *saga)
     if (saga->escalation.number) {
         return SAGA_ESCALATED;
     }
-    return saga->phase == PHASE_FORWARD ? SAGA_RUNNING : SAGA_COMPENSATING;
+    if (saga->phase != PHASE_FORWARD) {
+        return SAGA_COMPENSATING;
+    }
+    return saga->paused.ptr ? SAGA_PAUSED : SAGA_RUNNING;
 }
 
 enum step_status operation_status(const struct operation *operation)
@@ -176,6 +179,25 @@ const struct tool *saga_tool(const struct saga *saga, uint32_t step, enum direct
     return saga->definition->steps[step].tool;
 }
 
+enum effect operation_effect(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    const struct operation *op = operation_of(saga, step, direction);
+
+    return op->created_ms ? op->effect : saga_tool(saga, step, direction)->effect;
+}
+
+struct slice step_key_name(const struct saga *saga, uint32_t step)
+{
+    const struct step_definition *definition = &saga->definition->steps[step];
+
+    return definition->name.ptr ? definition->name : definition->id;
+}
+
+struct arena *saga_memory(const struct saga *saga)
+{
+    return saga->arena ? saga->arena : saga->scratch;
+}
+
 static int64_t later_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -187,22 +209,20 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
     const struct operation *op = operation_of(saga, step, direction);
     const struct tool *tool = saga_tool(saga, step, direction);
     const struct escalation *open = &saga->escalation;
-    struct terms terms = {.effect = tool->effect, .probe = tool->has_probe ? &tool->probe : NULL};
+    struct terms terms = {.effect = operation_effect(saga, step, direction), .probe = tool->has_probe ? &tool->probe : NULL};
 
     if (direction == DIRECTION_UNDO) {
-        terms.retry = definition->compensate.has_retry ? definition->compensate.retry
-                      : tool->has_retry                ? tool->retry
-                                                       : retry_policy_default(tool->effect);
+        terms.retry = tool->conditional ? retry_policy_of_undo(&definition->compensate, terms.effect) : definition->compensate.retry;
         terms.max_attempts = UINT32_MAX;
         terms.retry.max_unsent = UINT32_MAX;
         terms.limit_ms = op->round_ms + definition->compensate.give_up_after_ms;
     } else {
-        terms.retry = definition->retry;
+        terms.retry = tool->conditional ? retry_policy_of_step(definition, terms.effect) : definition->retry;
         /* Whatever its retry policy says: `once` leaves once. */
-        terms.max_attempts = tool->effect == EFFECT_ONCE ? 1 : definition->retry.max_attempts;
+        terms.max_attempts = terms.effect == EFFECT_ONCE ? 1 : terms.retry.max_attempts;
         terms.stopping = saga->phase != PHASE_FORWARD;
     }
-    if (tool->effect == EFFECT_KEYED && op->window_from_ms) {
+    if (terms.effect == EFFECT_KEYED && op->window_from_ms) {
         terms.window_end_ms = op->window_from_ms + tool->key_window_ms;
     }
     if (terms.probe) {
@@ -228,7 +248,7 @@ bool step_is_ready(const struct saga *saga, uint32_t step)
 {
     const struct step_definition *definition = &saga->definition->steps[step];
 
-    if (saga->phase != PHASE_FORWARD || saga->seq == 0 || saga->escalation.number ||
+    if (saga->phase != PHASE_FORWARD || saga->seq == 0 || saga->escalation.number || saga_is_open(saga) ||
         saga->steps[step].forward.state != OP_NONE) {
         return false;
     }
@@ -244,7 +264,8 @@ bool step_needs_evaluation(const struct saga *saga, uint32_t step)
 {
     const struct step_definition *definition = &saga->definition->steps[step];
 
-    return definition->with.program_count > 0 || definition->scope.program_count > 0;
+    return definition->with.program_count > 0 || definition->scope.program_count > 0 ||
+           (definition->tool->conditional && definition->tool->effect_if.program_count > 0);
 }
 
 bool step_may_stand(const struct saga *saga, uint32_t step)
@@ -281,12 +302,166 @@ bool saga_is_finished(const struct saga *saga)
     if (saga->phase != PHASE_FORWARD && !saga_passed_return(saga)) {
         return false;
     }
+    if (saga_is_open(saga)) { /* only its agent can say that it is done, unless what cannot be undone says so */
+        return saga_passed_return(saga) && !saga_is_unsettled(saga) && saga->phase != PHASE_FORWARD;
+    }
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (!step_is_over(saga, i)) {
             return false;
         }
     }
     return true;
+}
+
+bool saga_has_undone(const struct saga *saga)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (saga->steps[i].undo.attempts > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool step_is_contradicted(const struct saga *saga, uint32_t step)
+{
+    const struct step *s = &saga->steps[step];
+
+    if (s->forward.attempts == 0 || operation_effect(saga, step, DIRECTION_DO) == EFFECT_READ) {
+        return false;
+    }
+    if (s->plan == PLAN_DONE) { /* undone although nobody knew whether it was there */
+        return s->forward.state == OP_UNKNOWN || s->forward.state == OP_PROBING;
+    }
+    return s->forward.state == OP_FAILED && (s->plan == PLAN_NONE || s->plan == PLAN_DROPPED);
+}
+
+bool step_may_leave(const struct saga *saga, uint32_t step)
+{
+    return !saga->escalation.number || (saga_is_open(saga) && !saga->definition->steps[step].terminal);
+}
+
+bool step_comes_before(const struct saga *saga, uint32_t a, uint32_t b)
+{
+    if (saga_is_open(saga)) {
+        return saga->steps[a].settled_seq && saga->steps[a].settled_seq < saga->steps[b].begun_seq;
+    }
+    return graph_before(saga->definition, a, b);
+}
+
+/* --- open sagas and runs --- */
+
+bool saga_is_open(const struct saga *saga)
+{
+    return saga->definition->kind != SAGA_DEFINED;
+}
+
+uint32_t saga_sealed_by(const struct saga *saga)
+{
+    if (saga->definition->kind != SAGA_OPEN) {
+        return STEP_NONE;
+    }
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        enum op_state state = saga->steps[i].forward.state;
+
+        if (saga->definition->steps[i].terminal && state != OP_NONE && state != OP_FAILED && state != OP_SKIPPED) {
+            return i;
+        }
+    }
+    return STEP_NONE;
+}
+
+static bool is_unsettled(const struct saga *saga, uint32_t step)
+{
+    const struct step *s = &saga->steps[step];
+
+    return operation_is_open(&s->forward) || operation_is_open(&s->undo) ||
+           (s->plan != PLAN_WAIVED && (s->forward.state == OP_UNKNOWN || s->undo.state == OP_UNKNOWN));
+}
+
+bool saga_is_unsettled(const struct saga *saga)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (is_unsettled(saga, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum err_code saga_admits(const struct saga *saga, const struct tool *tool, enum effect effect, uint32_t except)
+{
+    uint32_t sealed_by = saga_sealed_by(saga);
+
+    if (saga->definition->kind != SAGA_OPEN) {
+        return ERR_OK;
+    }
+    if (sealed_by != STEP_NONE && sealed_by != except && effect != EFFECT_READ) {
+        return ERR_SEALED;
+    }
+    if (!tool->terminal) {
+        return ERR_OK;
+    }
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (i != except && is_unsettled(saga, i)) {
+            return ERR_UNSETTLED;
+        }
+    }
+    return ERR_OK;
+}
+
+bool saga_rests(const struct saga *saga)
+{
+    return saga->definition->kind == SAGA_RUN && saga->phase == PHASE_FORWARD && saga->seq > 0 &&
+           !saga->escalation.number && !saga->paused.ptr && !saga_is_unsettled(saga);
+}
+
+uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice tool, struct slice scope)
+{
+    uint32_t found = STEP_NONE;
+
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        const struct step_definition *definition = &saga->definition->steps[i];
+
+        if (slice_equal(step_key_name(saga, i), step) && slice_equal(definition->tool->name, tool) &&
+            slice_equal(saga->steps[i].forward.scope, scope) &&
+            (found == STEP_NONE || saga->steps[i].forward.generation >= saga->steps[found].forward.generation)) {
+            found = i;
+        }
+    }
+    return found;
+}
+
+uint32_t saga_find_key(const struct saga *saga, const struct op_key *key, enum direction *direction)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count && !uuid_is_nil(&key->uuid); i++) {
+        for (unsigned d = 0; d < DIRECTION_COUNT; d++) {
+            if (uuid_equal(&operation_of(saga, i, (enum direction)d)->key.uuid, &key->uuid)) {
+                *direction = (enum direction)d;
+                return i;
+            }
+        }
+    }
+    return STEP_NONE;
+}
+
+const char *saga_over_budget(const struct saga *saga, const struct tool *tool, bool is_emission, bool begins)
+{
+    const struct budget *limit = &saga->budget, *used = &saga->used;
+    bool costs = tool->cost_fixed_micros > 0 || template_is_set(&tool->cost);
+
+    if (begins && limit->calls >= 0 && used->calls >= limit->calls) {
+        return "calls";
+    }
+    if (is_emission && limit->emissions >= 0 && used->emissions >= limit->emissions) {
+        return "emissions";
+    }
+    /* What it will cost may be known only afterwards: such a call is let through while anything is left. */
+    if (begins && costs && limit->micros >= 0 &&
+        (used->micros >= limit->micros || tool->cost_fixed_micros > limit->micros - used->micros)) {
+        return "micros";
+    }
+    return NULL;
 }
 
 /* --- the undo plan --- */
@@ -348,7 +523,7 @@ bool undo_is_held(const struct saga *saga, uint32_t step)
 {
     for (uint32_t i = 0; i < saga->plan_count; i++) {
         if (plan_entry_is_left(saga->steps[saga->plan[i]].plan) &&
-            graph_before(saga->definition, step, saga->plan[i])) {
+            step_comes_before(saga, step, saga->plan[i])) {
             return true;
         }
     }

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "core/saga_machine.h"
+#include "core/saga_call.h"
 
 static int compare_u64(uint64_t a, uint64_t b)
 {
@@ -37,6 +37,7 @@ static void want_add(struct wants *wants, enum want_type type, uint32_t step, en
 static void want_operation(const struct saga *saga, uint32_t step, enum direction direction, struct wants *out)
 {
     const struct operation *op = operation_of(saga, step, direction);
+    bool guarded = direction == DIRECTION_DO && saga->definition->steps[step].tool->guarded; /* undoing only queues */
 
     switch (op->state) {
     case OP_IN_FLIGHT:
@@ -46,12 +47,19 @@ static void want_operation(const struct saga *saga, uint32_t step, enum directio
         want_add(out, WANT_PROBE, step, direction, op->probes + 1, op->due_ms);
         return;
     case OP_PENDING:
-        if (!saga->escalation.number) { /* surely not sent: while a person is being asked it waits */
+        if (!step_may_leave(saga, step)) { /* surely not sent: while a person is being asked it waits */
+            return;
+        }
+        if (guarded) {
+            want_add(out, WANT_ADMIT, step, direction, op->attempts + 1, 0);
+        } else {
             want_add(out, WANT_TIMER, step, direction, op->attempts, 0);
         }
         return;
     case OP_RETRYING:
-        if (direction == DIRECTION_DO || saga->steps[step].plan == PLAN_ACTIVE) { /* else it waits for its turn */
+        if (guarded) {
+            want_add(out, WANT_ADMIT, step, direction, op->attempts + 1, op->due_ms);
+        } else if (direction == DIRECTION_DO || saga->steps[step].plan == PLAN_ACTIVE) { /* else it waits for its turn */
             want_add(out, WANT_TIMER, step, direction, op->attempts, op->due_ms);
         }
         return;
@@ -67,6 +75,14 @@ static void want_operation(const struct saga *saga, uint32_t step, enum directio
     UNREACHABLE();
 }
 
+static bool deadline_runs(const struct saga *saga)
+{
+    if (saga_is_open(saga)) {
+        return open_deadline_counts(saga);
+    }
+    return saga->phase == PHASE_FORWARD && saga->deadline_ms && !saga_is_finished(saga);
+}
+
 void saga_wants(const struct saga *saga, struct arena *turn, struct wants *out)
 {
     uint32_t undo = saga_next_undo(saga), count = saga->definition->step_count;
@@ -75,7 +91,7 @@ void saga_wants(const struct saga *saga, struct arena *turn, struct wants *out)
     if (saga->seq == 0 || saga->phase == PHASE_ENDED) {
         return;
     }
-    out->capacity = 3 * (size_t)count + 3;
+    out->capacity = 3 * (size_t)count + 4;
     out->items = arena_array(turn, out->capacity, sizeof(*out->items));
     for (uint32_t i = 0; i < count; i++) {
         want_operation(saga, i, DIRECTION_DO, out);
@@ -90,8 +106,11 @@ void saga_wants(const struct saga *saga, struct arena *turn, struct wants *out)
     if (saga_is_finished(saga) && saga->definition->output.program_count > 0) {
         want_add(out, WANT_EVALUATE, STEP_NONE, DIRECTION_DO, EVALUATE_OUTPUT, 0);
     }
-    if (saga->phase == PHASE_FORWARD && saga->deadline_ms && !saga_is_finished(saga)) {
-        want_add(out, WANT_TIMER, STEP_NONE, DIRECTION_DO, 0, saga->deadline_ms);
+    if (deadline_runs(saga)) {
+        want_add(out, WANT_TIMER, STEP_NONE, DIRECTION_DO, SAGA_TIMER_DEADLINE, saga->deadline_ms);
+    }
+    if (saga_rests(saga)) {
+        want_add(out, WANT_TIMER, STEP_NONE, DIRECTION_DO, SAGA_TIMER_REST, saga->updated_ms + RUN_REST_MS);
     }
     qsort(out->items, out->count, sizeof(*out->items), compare_items);
 }

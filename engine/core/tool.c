@@ -6,8 +6,8 @@
 #include "core/definition_parts.h"
 
 #define KNOWN                                                                                                          \
-    "name description http exec builtin input effect key outcome result probe compensate terminal retry timeout"
-#define LATER ADAPTERS_LATER " precheck on_duplicate material volatile ttl on_expired rate concurrency breaker cost"
+    "name description http exec builtin input effect key outcome result probe precheck compensate terminal retry "     \
+    "timeout on_duplicate material volatile ttl on_expired rate concurrency breaker cost"
 
 static void read_name(struct reader *reader, const struct members *m, struct tool *tool)
 {
@@ -20,11 +20,61 @@ static void read_name(struct reader *reader, const struct members *m, struct too
     }
 }
 
+#define CLASSES "read idempotent keyed checked once"
+
+static bool read_class(struct reader *reader, struct slice value, struct slice place, const char *what,
+                       enum effect *out)
+{
+    struct slice name = json_type(value) == JSON_STRING ? json_string(value, reader->arena) : SLICE_NONE;
+
+    if (name.ptr && effect_parse(name, out)) {
+        return true;
+    }
+    struct slice near = name.ptr ? word_near(name, CLASSES) : SLICE_NONE;
+
+    faults_add(reader->faults, place, "`%s` is %.*s; it must be read, idempotent, keyed, checked or once%.*s", what,
+               SLICE_ARG(value_excerpt(value, reader->arena)), SLICE_ARG(did_you_mean(near, reader->arena)));
+    return false;
+}
+
+/* {"if": EXPR, "then": CLASS, "else": CLASS}: decided from the arguments of each call. */
+static bool read_conditional(struct reader *reader, struct slice value, struct slice place, struct tool *tool)
+{
+    static const char *const names[] = {"if", "then", "else"};
+    size_t before = reader_faults(reader);
+    bool has_all = true, has_then = false, has_else = false;
+    struct members m;
+
+    if (!members_open(&m, value, place, "`effect`", "if then else", "", reader->arena, reader->faults)) {
+        return false;
+    }
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        has_all = has_all && members_at(&m, names[i]).ptr;
+    }
+    if (!has_all) {
+        faults_add(reader->faults, place,
+                   "an `effect` that depends on the arguments needs `if`, `then` and `else`, such as {\"if\": "
+                   "\"${ .args.dry_run }\", \"then\": \"read\", \"else\": \"once\"}");
+    }
+    reader_expression(reader, &m, "if", ROOT_ARGS, &tool->effect_if);
+    if (members_at(&m, "then").ptr) {
+        has_then = read_class(reader, members_at(&m, "then"), members_pointer(&m, "then"), "then", &tool->effect_then);
+    }
+    if (members_at(&m, "else").ptr) {
+        has_else = read_class(reader, members_at(&m, "else"), members_pointer(&m, "else"), "else", &tool->effect_else);
+    }
+    if (has_then && has_else) {
+        tool->conditional = true;
+        tool->effect = effect_stricter(tool->effect_then, tool->effect_else);
+    }
+    return reader_faults(reader) == before;
+}
+
 /* False when it is not known which class it would be, so that no further rule is applied to it. */
 static bool read_effect(struct reader *reader, const struct members *m, struct tool *tool)
 {
     struct slice value = members_at(m, "effect");
-    struct slice place = members_pointer(m, "effect"), name;
+    struct slice place = members_pointer(m, "effect");
 
     if (!value.ptr) {
         faults_add(reader->faults, m->pointer,
@@ -32,19 +82,8 @@ static bool read_effect(struct reader *reader, const struct members *m, struct t
                    "checked and once it is");
         return false;
     }
-    if (json_type(value) == JSON_OBJECT) {
-        faults_add_not_supported(reader->faults, place, "effect.if");
-        return false;
-    }
-    name = json_type(value) == JSON_STRING ? json_string(value, reader->arena) : SLICE_NONE;
-    if (!name.ptr || !effect_parse(name, &tool->effect)) {
-        struct slice near = name.ptr ? word_near(name, "read idempotent keyed checked once") : SLICE_NONE;
-
-        faults_add(reader->faults, place, "`effect` is %.*s; it must be read, idempotent, keyed, checked or once%.*s",
-                   SLICE_ARG(value_excerpt(value, reader->arena)), SLICE_ARG(did_you_mean(near, reader->arena)));
-        return false;
-    }
-    return true;
+    return json_type(value) == JSON_OBJECT ? read_conditional(reader, value, place, tool)
+                                           : read_class(reader, value, place, "effect", &tool->effect);
 }
 
 /* --- key --- */
@@ -83,17 +122,6 @@ static bool variable_is_sound(struct slice name)
         }
     }
     return name.len > 0;
-}
-
-static bool pointer_is_sound(struct slice pointer)
-{
-    for (size_t i = 0; i < pointer.len; i++) {
-        if (pointer.ptr[i] == '~' &&
-            (i + 1 == pointer.len || (pointer.ptr[i + 1] != '0' && pointer.ptr[i + 1] != '1'))) {
-            return false;
-        }
-    }
-    return pointer.len > 1 && pointer.ptr[0] == '/';
 }
 
 static const char *key_name_wanted(enum key_place place, struct slice name) /* NULL: it is right */
@@ -218,36 +246,66 @@ static void read_probe(struct reader *reader, const struct members *tool_members
 
 /* --- rules over several members --- */
 
+static bool may_be(const struct tool *tool, enum effect effect)
+{
+    return tool->effect == effect || tool_effect_mildest(tool) == effect;
+}
+
+/* What makes no sense beside an effect that never is another than `read`. */
+static void check_read(struct reader *reader, const struct members *m, const struct tool *tool)
+{
+    static const char *const recorded[] = {"on_duplicate", "material", "ttl", "on_expired"};
+
+    if (tool->compensate.is_set) {
+        faults_add(reader->faults, members_pointer(m, "compensate"),
+                   "a `read` changes nothing, so there is nothing to "
+                   "compensate; leave `compensate` out or choose another effect");
+    }
+    if (tool->terminal) {
+        faults_add(reader->faults, members_pointer(m, "terminal"),
+                   "a `read` changes nothing, so it cannot be terminal; leave "
+                   "`terminal` out or choose another effect");
+    }
+    if (members_at(m, "key").ptr) {
+        faults_add(reader->faults, members_pointer(m, "key"),
+                   "a `read` is repeated freely and sends no key; leave `key` out or "
+                   "choose another effect");
+    }
+    if (tool->has_precheck) {
+        faults_add(reader->faults, members_pointer(m, "precheck"),
+                   "a `read` changes nothing, so there is no wanted state to look for before it; leave `precheck` out "
+                   "or choose another effect");
+    }
+    for (size_t i = 0; i < COUNT_OF(recorded); i++) {
+        if (members_at(m, recorded[i]).ptr) {
+            faults_add(reader->faults, members_pointer(m, recorded[i]),
+                       "a `read` is called again each time, so there are no duplicates to answer; leave `%s` out or "
+                       "choose another effect",
+                       recorded[i]);
+        }
+    }
+}
+
 static void check_rules(struct reader *reader, const struct members *m, const struct tool *tool)
 {
     bool has_key = members_at(m, "key").ptr != NULL;
+    const char *may =
+        tool->conditional && tool->effect_then != tool->effect_else ? ", which it may turn out to be," : "";
 
-    if (tool->effect == EFFECT_KEYED && tool->key_window_ms == 0 && !json_member(members_at(m, "key"), "window").ptr) {
+    if (may_be(tool, EFFECT_KEYED) && tool->key_window_ms == 0 && !json_member(members_at(m, "key"), "window").ptr) {
         faults_add(reader->faults, has_key ? members_pointer(m, "key") : m->pointer,
-                   "the effect `keyed` needs `key.window`: how long "
-                   "the receiver remembers a key, such as {\"window\": \"24h\"}");
+                   "the effect `keyed`%s needs `key.window`: how long "
+                   "the receiver remembers a key, such as {\"window\": \"24h\"}",
+                   may);
     }
-    if (tool->effect == EFFECT_CHECKED && !tool->has_probe) {
+    if (may_be(tool, EFFECT_CHECKED) && !tool->has_probe) {
         faults_add(reader->faults, m->pointer,
-                   "the effect `checked` needs a `probe` that asks whether the operation of a key "
-                   "happened; without one it can only be `once`");
+                   "the effect `checked`%s needs a `probe` that asks whether the operation of a key "
+                   "happened; without one it can only be `once`",
+                   may);
     }
     if (tool->effect == EFFECT_READ) {
-        if (tool->compensate.is_set) {
-            faults_add(reader->faults, members_pointer(m, "compensate"),
-                       "a `read` changes nothing, so there is nothing to "
-                       "compensate; leave `compensate` out or choose another effect");
-        }
-        if (tool->terminal) {
-            faults_add(reader->faults, members_pointer(m, "terminal"),
-                       "a `read` changes nothing, so it cannot be terminal; leave "
-                       "`terminal` out or choose another effect");
-        }
-        if (has_key) {
-            faults_add(reader->faults, members_pointer(m, "key"),
-                       "a `read` is repeated freely and sends no key; leave `key` out or "
-                       "choose another effect");
-        }
+        check_read(reader, m, tool);
     } else if (tool->terminal && tool->compensate.is_set) {
         faults_add(reader->faults, members_pointer(m, "terminal"),
                    "`terminal` says that nothing undoes this effect, `compensate` "
@@ -267,8 +325,8 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     tool->name = arena_slice(reader->arena, name);
     tool->timeout_ms = TIMEOUT_DEFAULT_MS;
     pointer = arena_slice(reader->arena, pointer);
-    if (!members_open(&m, tool->body, pointer, is_inline ? "an inline tool" : "a tool", KNOWN, LATER, reader->arena,
-                      reader->faults)) {
+    if (!members_open(&m, tool->body, pointer, is_inline ? "an inline tool" : "a tool", KNOWN, ADAPTERS_LATER,
+                      reader->arena, reader->faults)) {
         return tool;
     }
     if (is_inline && members_at(&m, "name").ptr) {
@@ -285,10 +343,11 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     reader_adapter(reader, &m, "a tool", tool->key_place, &tool->adapter, &tool->settings);
     check_key_place(reader, &m, tool);
     if (members_at(&m, "input").ptr) {
-        tool->input = schema_compile(members_at(&m, "input"), members_pointer(&m, "input"), reader->arena,
-                                     reader->faults);
+        tool->input =
+            schema_compile(members_at(&m, "input"), members_pointer(&m, "input"), reader->arena, reader->faults);
     }
     read_probe(reader, &m, tool);
+    tool_read_registry(reader, &m, tool);
     read_outcome(reader, &m, tool);
     reader_template(reader, &m, "result", ROOTS_RESPONSE, &tool->result);
     if (members_at(&m, "compensate").ptr) {
@@ -299,7 +358,9 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     tool->retry = retry_policy_default(tool->effect);
     if (members_at(&m, "retry").ptr) {
         tool->has_retry = true;
-        reader_retry(reader, members_at(&m, "retry"), members_pointer(&m, "retry"), tool->effect, &tool->retry);
+        reader_retry(reader, members_at(&m, "retry"), members_pointer(&m, "retry"), tool_effect_mildest(tool),
+                     &tool->retry, &tool->own_retry);
+        tool->retry = retry_policy_of(tool, tool->effect);
     }
     if (has_effect) {
         check_rules(reader, &m, tool);

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/engine_state.h"
+#include "run/inbox.h"
+#include "run/limiter.h"
 
 #include "base/json.h"
 
@@ -22,21 +23,44 @@ void activity_end(struct activity *activity)
     if (list_linked(&activity->queue_link)) {
         list_remove(&engine->call_queue, &activity->queue_link);
     }
+    limiter_leave(activity);
     timer_stop(engine->loop, &activity->timer);
     arena_fini(&activity->arena);
     free(activity);
 }
 
+/* A call ended, and its saga is not ours any more: whoever owns it now is told, as late evidence. */
+static void hand_over(struct activity *activity)
+{
+    const struct saga_input *input = &activity->mail.input;
+
+    if (activity->want.type != WANT_CALL || input->type != SAGA_INPUT_SETTLED || input->settled.outcome.kind == OUTCOME_UNKNOWN || activity->engine->store_closing) {
+        return; /* of what nobody knows there is no evidence; a probe is made again */
+    }
+    struct late_outcome late = {.saga = activity->saga, .namespace = activity->namespace, .step = input->settled.step, .attempt = input->settled.attempt,
+                                .direction = input->settled.direction, .outcome = input->settled.outcome, .undo_args = input->settled.undo_args,
+                                .undo_error = input->settled.undo_error, .cost_micros = input->settled.cost_micros};
+
+    inbox_settled(activity->engine, &late);
+}
+
 static void on_mail_done(struct mail *mail, enum err_code code, const struct err *err)
 {
-    (void)code; /* refused only when the saga left memory: its next owner asks for the same want */
-    (void)err;
-    activity_end(container_of(mail, struct activity, mail));
+    struct activity *activity = container_of(mail, struct activity, mail);
+
+    (void)err; /* refused only when the saga left memory: its next owner asks for the same want */
+    if (code == ERR_FENCED) {
+        hand_over(activity);
+    } else if (code == ERR_OK && mail->input.type == SAGA_INPUT_ADMITTED) {
+        limiter_admitted(activity);
+    }
+    activity_end(activity);
 }
 
 void activity_report(struct activity *activity)
 {
     if (!activity->live) {
+        hand_over(activity);
         activity_end(activity);
         return;
     }
@@ -47,8 +71,37 @@ void activity_report(struct activity *activity)
 
 static void report_timer(struct activity *activity)
 {
-    activity->mail.input = (struct saga_input){.type = SAGA_INPUT_TIMER, .timer = {.step = activity->want.step, .direction = activity->want.direction}};
+    activity->mail.input = (struct saga_input){.type = SAGA_INPUT_TIMER, .timer = {.step = activity->want.step, .timer = activity->want.step == STEP_NONE ? (enum saga_timer)activity->want.number : SAGA_TIMER_DEADLINE, .direction = activity->want.direction}};
     activity_report(activity);
+}
+
+static void on_evaluated(struct eval *eval);
+
+/* The class of a step whose tool decides it from the arguments, once these are known. */
+static void on_effect(struct effect_of_call *effect)
+{
+    struct activity *activity = effect->context;
+
+    activity->effect = effect->effect;
+    on_evaluated(&activity->eval);
+}
+
+static void on_args(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+    struct saga *saga = activity->live && !activity->cancelled ? &activity->live->saga : NULL;
+    const struct tool *tool = saga ? saga->definition->steps[activity->want.step].tool : NULL;
+
+    if (!tool || !tool->conditional || eval->items[0].code != ERR_OK) {
+        on_evaluated(eval);
+        return;
+    }
+    struct effect_of_call *effect = arena_alloc(&activity->arena, sizeof(*effect));
+
+    activity->tool = tool;
+    *effect = (struct effect_of_call){.tool = tool, .args = eval->items[0].value.ptr ? eval->items[0].value : SLICE("{}"),
+                                      .arena = &activity->arena, .done = on_effect, .context = activity};
+    effect_of_call(activity->engine->loop, effect);
 }
 
 static void on_evaluated(struct eval *eval)
@@ -64,6 +117,8 @@ static void on_evaluated(struct eval *eval)
         input->evaluated.error = value->code != ERR_OK ? value->error : scope->error;
     } else {
         input->evaluated.value = value->value;
+        input->evaluated.has_effect = activity->tool != NULL;
+        input->evaluated.effect = activity->effect;
         if (eval->count > 1 && scope->value.ptr) {
             input->evaluated.scope = json_type(scope->value) == JSON_STRING ? json_string(scope->value, &activity->arena) : json_trim(scope->value);
         }
@@ -84,6 +139,9 @@ static void begin_evaluation(struct activity *activity)
     eval->arena = &activity->arena;
     eval->context = saga_expression_context(saga, &activity->arena);
     eval->done = on_evaluated;
+    if ((enum evaluation)activity->want.number == EVALUATE_ARGS) {
+        eval->done = on_args;
+    }
     switch ((enum evaluation)activity->want.number) {
     case EVALUATE_ARGS:
         eval->items[0].template = &definition->steps[activity->want.step].with;
@@ -108,12 +166,12 @@ static void begin_evaluation(struct activity *activity)
     }
     }
     if (eval_start(activity->engine->loop, eval)) {
-        on_evaluated(eval);
+        eval->done(eval);
     }
 }
 
 /* Its intent is durable, and it was never sent: the log says so, or the next owner would have to take it for one of which nothing is known. */
-static void report_returned(struct activity *activity)
+void activity_return(struct activity *activity)
 {
     activity->mail.input = (struct saga_input){.type = SAGA_INPUT_SETTLED, .settled = {
         .step = activity->want.step, .direction = activity->want.direction, .attempt = activity->want.number,
@@ -129,16 +187,19 @@ void call_queue_return(struct engine *engine)
         struct activity *activity = container_of(link, struct activity, queue_link);
 
         if (activity->want.type == WANT_CALL) {
-            report_returned(activity);
+            activity_return(activity);
         }
     }
+    limiter_return(engine);
 }
 
-static void queue_call(struct activity *activity)
+void call_queue_push(struct activity *activity)
 {
+    activity->state = ACTIVITY_WAITING;
+    activity->queued_boot_ms = loop_boot_ms(activity->engine->loop);
     if (activity->engine->draining) {
         if (activity->want.type == WANT_CALL) {
-            report_returned(activity);
+            activity_return(activity);
         }
         return;
     }
@@ -168,7 +229,9 @@ static void on_due(struct timer *timer)
     if (activity->want.due_ms > loop_wall_ms(activity->engine->loop)) {
         arm(activity); /* a long wait, or a wall clock that was set back: never early */
     } else if (activity->want.type == WANT_PROBE) {
-        queue_call(activity);
+        call_queue_push(activity);
+    } else if (activity->want.type == WANT_ADMIT) {
+        limiter_enter(activity);
     } else {
         report_timer(activity);
     }
@@ -181,6 +244,21 @@ static void report_interrupted(struct activity *activity)
         .step = activity->want.step, .direction = activity->want.direction, .attempt = activity->want.number,
         .outcome = {.kind = OUTCOME_UNKNOWN, .error = SLICE("interrupted"), .detail = SLICE("the engine that made this call ended before the answer was logged")}}};
     activity_report(activity);
+}
+
+/* What is kept of its operation, also for the time when the saga has left memory. */
+static void identify(struct activity *activity)
+{
+    const struct saga *saga = &activity->live->saga;
+    const struct step *step = &saga->steps[activity->want.step];
+    const struct operation *operation = activity->want.direction == DIRECTION_UNDO ? &step->undo : &step->forward;
+
+    activity->saga = saga->id;
+    activity->shard = activity->live->shard->number;
+    activity->namespace = arena_slice(&activity->arena, saga->namespace);
+    activity->operation_key = operation->key;
+    activity->effect = operation->created_ms ? operation->effect : saga_tool(saga, activity->want.step, activity->want.direction)->effect;
+    activity->maybe_before = operation->earlier_maybe;
 }
 
 static void begin(struct live *live, const struct want *want, bool interrupted, struct list_link *before)
@@ -201,16 +279,30 @@ static void begin(struct live *live, const struct want *want, bool interrupted, 
         return; /* what is under way ends, nothing new begins: the next owner goes on from here */
     }
     switch (want->type) {
+    case WANT_ADMIT:
+        identify(activity);
+        if (want->due_ms <= loop_wall_ms(live->engine->loop)) {
+            limiter_enter(activity);
+        } else {
+            arm(activity);
+        }
+        break;
     case WANT_CALL:
+        identify(activity);
         if (interrupted) {
             report_interrupted(activity);
+        } else if (!live->engine->draining && limiter_holds_undo(activity)) {
+            limiter_enter(activity);
         } else {
-            queue_call(activity);
+            call_queue_push(activity);
         }
         break;
     case WANT_PROBE:
+        identify(activity);
+        arm(activity);
+        break;
     case WANT_TIMER:
-        if (want->due_ms <= loop_wall_ms(live->engine->loop) && want->type == WANT_TIMER) {
+        if (want->due_ms <= loop_wall_ms(live->engine->loop)) {
             report_timer(activity);
         } else {
             arm(activity);
@@ -232,6 +324,7 @@ static void cancel(struct activity *activity)
     case ACTIVITY_CALLING:
         dispatch_cancel(activity);
         break;
+    case ACTIVITY_ASKING:
     case ACTIVITY_RENDERING:
         activity->cancelled = true;
         break;
@@ -293,6 +386,7 @@ static void on_call_timer(struct timer *timer)
 void call_queue_run(struct engine *engine)
 {
     struct list_link *link = list_first(&engine->call_queue);
+    int64_t held_ms = 0;
 
     if (engine->draining) {
         return; /* the next owner makes these calls */
@@ -300,9 +394,14 @@ void call_queue_run(struct engine *engine)
     while (link && engine->calls_under_way < engine->options.calls_max) {
         struct activity *activity = container_of(link, struct activity, queue_link);
         bool exec = slice_is(saga_tool(&activity->live->saga, activity->want.step, activity->want.direction)->adapter, "exec");
+        int64_t paused_ms = limiter_paused_ms(activity);
 
         link = list_after(&engine->call_queue, link);
         if (exec && engine->execs_under_way >= engine->options.exec_max) {
+            continue;
+        }
+        if (paused_ms > 0) {
+            held_ms = held_ms == 0 || paused_ms < held_ms ? paused_ms : held_ms;
             continue;
         }
         if (!lease_allows_send(engine->leases, activity->live->shard->number)) {
@@ -313,7 +412,14 @@ void call_queue_run(struct engine *engine)
             continue;
         }
         list_remove(&engine->call_queue, &activity->queue_link);
-        dispatch_begin(activity);
+        if (limiter_is_stale(activity)) {
+            limiter_enter(activity);
+        } else {
+            dispatch_begin(activity);
+        }
         link = list_first(&engine->call_queue); /* a call that ended at once may have changed what waits */
+    }
+    if (held_ms > 0) {
+        limiter_hold(engine, held_ms);
     }
 }

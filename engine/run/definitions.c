@@ -22,8 +22,26 @@ struct definitions {
     struct map newest;    /* "kind namespace name" -> struct registered */
     struct map pinned;    /* "namespace name version tools" -> struct compiled */
     struct map current;   /* "namespace name version" -> struct compiled, with the newest tools; emptied when a tool is added */
+    struct map tools;     /* "namespace name version" -> struct compiled_tool */
+    struct tool_shelf shelf;
+    const struct definition *open, *run; /* what open sagas and runs begin with */
+    bool (*guard_applies)(void *context, struct slice namespace, struct slice tool); /* NULL: nobody says */
+    void *guard_context;
     struct buffer key;
 };
+
+struct compiled_tool {
+    struct slice key;
+    const struct tool *tool;
+};
+
+static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name, uint32_t version)
+{
+    /* The shelf lies in the definitions, which grow by what is asked of them. */
+    struct definitions *definitions = container_of((struct tool_shelf *)shelf, struct definitions, shelf);
+
+    return definitions_tool(definitions, namespace, name, version, NULL);
+}
 
 struct definitions *definitions_new(void)
 {
@@ -33,7 +51,9 @@ struct definitions *definitions_new(void)
     map_init(&definitions->newest);
     map_init(&definitions->pinned);
     map_init(&definitions->current);
+    map_init(&definitions->tools);
     buffer_init(&definitions->key, 65536);
+    definitions->shelf.find = shelf_find;
     return definitions;
 }
 
@@ -45,9 +65,24 @@ void definitions_free(struct definitions *definitions)
     map_fini(&definitions->newest);
     map_fini(&definitions->pinned);
     map_fini(&definitions->current);
+    map_fini(&definitions->tools);
     buffer_fini(&definitions->key);
     arena_fini(&definitions->arena);
     free(definitions);
+}
+
+void definitions_set_guard(struct definitions *definitions, bool (*applies)(void *context, struct slice namespace, struct slice tool), void *context)
+{
+    definitions->guard_applies = applies;
+    definitions->guard_context = context;
+}
+
+/* Right after it was compiled, before anybody else sees it. */
+static void guard_tool(struct definitions *definitions, struct slice namespace, struct tool *tool)
+{
+    if (definitions->guard_applies && definitions->guard_applies(definitions->guard_context, namespace, tool->name)) {
+        tool->guarded = true;
+    }
 }
 
 static struct slice row_key(struct definitions *definitions, enum definition_kind kind, struct slice namespace, struct slice name)
@@ -217,6 +252,9 @@ static const struct definition *compile(struct definitions *definitions, struct 
     if (definition) {
         faults_init(&faults, &definitions->arena);
         definition = definition_compile(row->body, row->version, &source.source, SLICE(""), &definitions->arena, &faults);
+        for (uint32_t i = 0; definition && i < definition->tool_count; i++) {
+            guard_tool(definitions, namespace, (struct tool *)definition->tools[i]); /* ours, made a moment ago */
+        }
     }
 
     if (!definition) {
@@ -240,8 +278,83 @@ static const struct definition *remember(struct definitions *definitions, struct
     return definition;
 }
 
+const struct tool *definitions_tool(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct err *err)
+{
+    const struct definition_row *row = definitions_row(definitions, DEFINITION_TOOL, namespace, name, version);
+
+    if (!row) {
+        (void)err_set(err, ERR_NOT_FOUND, "there is no tool \"%.*s\"", SLICE_ARG(name));
+        if (version) {
+            err_detail(err, "version %u is not registered", version);
+        }
+        err_hint(err, "a tool is registered before it is called: `sagactl tools` lists what is there, `sagactl apply FILE` registers more");
+        return NULL;
+    }
+    struct slice key = compiled_key(definitions, namespace, name, row->version, SLICE_NONE);
+    const struct compiled_tool *found = map_find(&definitions->tools, key.ptr, key.len);
+
+    if (found) {
+        return found->tool;
+    }
+    struct faults faults;
+    struct arena trial; /* first apart, like a saga: one that does not compile leaves nothing behind */
+
+    arena_init(&trial, 16384);
+    faults_init(&faults, &trial);
+    const struct tool *tool = tool_compile(row->body, row->version, SLICE(""), &trial, &faults);
+
+    if (tool && faults.count == 0) {
+        struct faults none;
+
+        faults_init(&none, &definitions->arena);
+        struct tool *kept = tool_compile(row->body, row->version, SLICE(""), &definitions->arena, &none);
+
+        guard_tool(definitions, namespace, kept);
+        tool = kept;
+    } else {
+        tool = NULL;
+        (void)err_set(err, ERR_INVALID, "the tool \"%.*s\" version %u does not compile", SLICE_ARG(name), row->version);
+        if (faults.count > 0) {
+            err_detail(err, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
+        }
+        err_hint(err, "apply a version of the tool that this release can use");
+    }
+    arena_fini(&trial);
+    if (!tool) {
+        return NULL;
+    }
+    struct compiled_tool *compiled = arena_alloc(&definitions->arena, sizeof(*compiled));
+
+    compiled->key = arena_slice(&definitions->arena, compiled_key(definitions, namespace, name, row->version, SLICE_NONE));
+    compiled->tool = tool;
+    map_put(&definitions->tools, compiled->key.ptr, compiled->key.len, compiled);
+    return tool;
+}
+
+const struct definition *definitions_open(struct definitions *definitions, enum saga_kind kind)
+{
+    const struct definition **known = kind == SAGA_RUN ? &definitions->run : &definitions->open;
+
+    if (!*known) {
+        *known = definition_open(kind, &definitions->shelf, &definitions->arena);
+    }
+    return *known;
+}
+
+static const struct definition *open_by_name(struct definitions *definitions, struct slice name)
+{
+    return slice_is(name, OPEN_SAGA_NAME)  ? definitions_open(definitions, SAGA_OPEN)
+           : slice_is(name, RUN_SAGA_NAME) ? definitions_open(definitions, SAGA_RUN)
+                                           : NULL;
+}
+
 const struct definition *definitions_pinned(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct slice tools, struct err *err)
 {
+    const struct definition *open = open_by_name(definitions, name);
+
+    if (open) {
+        return open;
+    }
     struct slice key = compiled_key(definitions, namespace, name, version, tools);
     const struct compiled *found = map_find(&definitions->pinned, key.ptr, key.len);
 
@@ -256,6 +369,11 @@ const struct definition *definitions_pinned(struct definitions *definitions, str
 
 const struct definition *definitions_newest(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct err *err)
 {
+    const struct definition *open = open_by_name(definitions, name);
+
+    if (open) {
+        return open;
+    }
     struct slice key = compiled_key(definitions, namespace, name, version, SLICE_NONE);
     const struct compiled *found = map_find(&definitions->current, key.ptr, key.len);
 

@@ -5,15 +5,43 @@
  */
 #include <stdio.h>
 
-#include "run/engine_state.h"
+#include "run/limiter.h"
 
 #include "base/json.h"
 #include "base/log.h"
 #include "base/metric.h"
 
+#define COST_MICROS_MAX INT64_C(1000000000000000) /* a sum of many stays a number */
+
 static bool is_probe(const struct activity *activity)
 {
     return activity->want.type == WANT_PROBE;
+}
+
+/* A read on the way to something else: neither sends the key nor counts as an attempt. */
+static bool is_question(const struct activity *activity)
+{
+    return is_probe(activity) || activity->inquiry != INQUIRY_NONE;
+}
+
+static struct slice adapter_of(const struct activity *activity)
+{
+    return activity->inquiry == INQUIRY_PRECHECK ? activity->tool->precheck.adapter : is_question(activity) ? activity->tool->probe.adapter : activity->tool->adapter;
+}
+
+static const struct template *settings_of(const struct activity *activity)
+{
+    return activity->inquiry == INQUIRY_PRECHECK ? &activity->tool->precheck.settings : is_question(activity) ? &activity->tool->probe.settings : &activity->tool->settings;
+}
+
+static int64_t timeout_of(const struct activity *activity)
+{
+    const struct tool *tool = activity->tool;
+
+    return activity->inquiry == INQUIRY_PRECHECK                ? tool->precheck.timeout_ms
+           : is_question(activity)                              ? tool->probe.timeout_ms
+           : activity->want.direction == DIRECTION_UNDO         ? tool->timeout_ms
+                                                                : activity->live->saga.definition->steps[activity->want.step].timeout_ms;
 }
 
 static const struct operation *operation_of(const struct activity *activity)
@@ -46,26 +74,20 @@ struct tool_health *tool_health_of(struct engine *engine, struct slice namespace
 
 static void count_outcome(struct activity *activity)
 {
-    struct tool_health *health = activity->live ? tool_health_of(activity->engine, activity->live->saga.namespace, activity->tool->name) : NULL;
+    struct tool_health *health = tool_health_of(activity->engine, activity->namespace, activity->tool->name);
 
     switch (activity->outcome.kind) {
     case OUTCOME_COMPLETED:
-        if (health) {
-            health->completed++;
-        }
+        health->completed++;
         break;
     case OUTCOME_UNKNOWN:
         metric_add(METRIC_CALLS_UNKNOWN, 1);
-        if (health) {
-            health->unknown++;
-        }
+        health->unknown++;
         break;
     case OUTCOME_FAILED:
     case OUTCOME_RETRY:
         metric_add(METRIC_CALLS_FAILED, 1);
-        if (health) {
-            health->failed++;
-        }
+        health->failed++;
         break;
     case OUTCOME_RUNNING:
     case OUTCOME_ABSENT:
@@ -83,9 +105,10 @@ static void report(struct activity *activity, struct slice undo_args, struct sli
     if (!is_probe(activity)) {
         count_outcome(activity);
     }
+    limiter_settled(activity);
     activity->mail.input = (struct saga_input){.type = is_probe(activity) ? SAGA_INPUT_PROBED : SAGA_INPUT_SETTLED, .settled = {
         .step = activity->want.step, .direction = activity->want.direction, .attempt = activity->want.number, .outcome = activity->outcome,
-        .undo_args = undo_args, .undo_error = undo_error}};
+        .undo_args = undo_args, .undo_error = undo_error, .cost_micros = activity->cost_micros}};
     activity_report(activity);
     if (judged) {
         engine_check_drained(engine);
@@ -132,6 +155,40 @@ static void render_undo_args(struct activity *activity)
     }
 }
 
+/* --- what it cost --- */
+
+static void on_cost(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+    struct eval_item *item = &eval->items[0];
+
+    if (item->code != ERR_OK || !json_i64(item->value, &activity->cost_micros) || activity->cost_micros < 0 || activity->cost_micros > COST_MICROS_MAX) {
+        activity->cost_micros = 0;
+        log_warn("cost_unknown", LOG_UUID("saga", &activity->saga.uuid), LOG_SLICE("tool", activity->tool->name),
+                 LOG_SLICE("why", item->code != ERR_OK ? item->error : SLICE("it is no whole number of micro-units from 0 on")));
+    }
+    render_undo_args(activity);
+}
+
+static void render_cost(struct activity *activity)
+{
+    const struct tool *tool = activity->tool;
+    struct eval *eval = &activity->eval;
+
+    if (tool->cost_fixed_micros > 0 || !template_is_set(&tool->cost)) {
+        activity->cost_micros = tool->cost_fixed_micros;
+        render_undo_args(activity);
+        return;
+    }
+    *eval = (struct eval){.count = 1, .context = activity->context, .arena = &activity->arena, .done = on_cost};
+    eval->items[0].template = &tool->cost;
+    eval->context.result = activity->outcome.result.ptr ? activity->outcome.result : SLICE("null");
+    eval->context.response = SLICE_NONE;
+    if (eval_start(activity->engine->loop, eval)) {
+        on_cost(eval);
+    }
+}
+
 /* --- the result --- */
 
 static void on_result(struct eval *eval)
@@ -141,12 +198,13 @@ static void on_result(struct eval *eval)
 
     if (item->code == ERR_OK && item->value.len <= activity->engine->options.payload_bytes_max) {
         activity->outcome.result = item->value;
-        render_undo_args(activity);
+        render_cost(activity);
         return;
     }
     /* It happened, and what is to be kept of it cannot be had: an undo that needs the result must not run on a guess. */
     activity->outcome.result = SLICE_NONE;
     activity->outcome.detail = item->code == ERR_OK ? SLICE("the result is larger than allowed") : sentence(&activity->arena, "the result", item->error);
+    activity->cost_micros = activity->tool->cost_fixed_micros;
     report(activity, SLICE_NONE, activity->want.direction == DIRECTION_DO && activity->compensator->is_set ? activity->outcome.detail : SLICE_NONE);
 }
 
@@ -164,7 +222,7 @@ static void render_result(struct activity *activity)
             activity->outcome.result = SLICE_NONE;
             activity->outcome.detail = SLICE("the result is larger than allowed");
         }
-        render_undo_args(activity);
+        render_cost(activity);
         return;
     }
     *eval = (struct eval){.count = 1, .context = activity->context, .arena = &activity->arena, .done = on_result};
@@ -251,7 +309,7 @@ static void judge(struct activity *activity)
     activity->engine->evaluations_under_way++;
     if (!activity->response.ptr) {
         if (activity->outcome.kind == OUTCOME_COMPLETED) {
-            render_undo_args(activity);
+            render_cost(activity);
         } else {
             report(activity, SLICE_NONE, SLICE_NONE); /* no complete answer: there is nothing to judge */
         }
@@ -275,7 +333,7 @@ static void place_given_back(struct activity *activity)
     struct engine *engine = activity->engine;
 
     engine->calls_under_way--;
-    engine->execs_under_way -= slice_is(activity->tool->adapter, "exec");
+    engine->execs_under_way -= slice_is(adapter_of(activity), "exec");
     gauge_set(GAUGE_CALLS_IN_FLIGHT, engine->calls_under_way);
 }
 
@@ -289,7 +347,11 @@ static void on_settled(struct call *call)
     activity->outcome = call->outcome;
     activity->response = call->response;
     place_given_back(activity);
-    judge(activity);
+    if (activity->inquiry != INQUIRY_NONE) {
+        precheck_settled(activity);
+    } else {
+        judge(activity);
+    }
     call_queue_run(engine);
     engine_check_drained(engine);
 }
@@ -297,10 +359,16 @@ static void on_settled(struct call *call)
 /* Not a byte left: the definition, a secret or the arguments would not go together. */
 static void report_unsent(struct activity *activity, enum outcome_kind kind, struct slice error, struct slice detail)
 {
+    struct engine *engine = activity->engine;
+
     activity->outcome = (struct outcome){.kind = kind, .unsent = true, .error = error, .detail = detail};
     place_given_back(activity);
-    report(activity, SLICE_NONE, SLICE_NONE);
-    engine_check_drained(activity->engine);
+    if (activity->inquiry != INQUIRY_NONE) {
+        precheck_unasked(activity, error, detail);
+    } else {
+        report(activity, SLICE_NONE, SLICE_NONE);
+    }
+    engine_check_drained(engine);
 }
 
 static void on_settings(struct eval *eval)
@@ -315,7 +383,7 @@ static void on_settings(struct eval *eval)
         return;
     }
     if (item->code != ERR_OK) {
-        report_unsent(activity, is_probe(activity) ? OUTCOME_UNKNOWN : OUTCOME_FAILED, SLICE("settings"),
+        report_unsent(activity, is_question(activity) ? OUTCOME_UNKNOWN : OUTCOME_FAILED, SLICE("settings"),
                       sentence(&activity->arena, "the tool's settings", item->error));
         return;
     }
@@ -323,7 +391,7 @@ static void on_settings(struct eval *eval)
         report_unsent(activity, OUTCOME_RETRY, SLICE("lease"), SLICE("the lease of this shard was about to end"));
         return;
     }
-    const struct adapter *adapter = adapter_find(is_probe(activity) ? tool->probe.adapter : tool->adapter);
+    const struct adapter *adapter = adapter_find(adapter_of(activity));
 
     CHECK(adapter);
     struct call *call = arena_alloc(&activity->arena, adapter->call_size);
@@ -334,19 +402,39 @@ static void on_settings(struct eval *eval)
     call->settings = item->value;
     call->args = activity->args;
     call->key = activity->key;
-    call->key_place = is_probe(activity) ? KEY_PLACE_DEFAULT : tool->key_place;
-    call->key_name = is_probe(activity) ? SLICE_NONE : tool->key_name;
-    call->send_key = !is_probe(activity) && tool->effect != EFFECT_READ;
-    call->repeatable = is_probe(activity) || tool->effect == EFFECT_READ || tool->effect == EFFECT_IDEMPOTENT || tool->effect == EFFECT_KEYED;
-    call->timeout_ms = is_probe(activity) ? tool->probe.timeout_ms
-                       : activity->want.direction == DIRECTION_UNDO ? tool->timeout_ms
-                       : activity->live->saga.definition->steps[activity->want.step].timeout_ms;
+    call->key_place = is_question(activity) ? KEY_PLACE_DEFAULT : tool->key_place;
+    call->key_name = is_question(activity) ? SLICE_NONE : tool->key_name;
+    call->send_key = !is_question(activity) && activity->effect != EFFECT_READ;
+    call->repeatable = is_question(activity) || effect_is_safe(activity->effect);
+    call->timeout_ms = timeout_of(activity);
     call->attempt = (int)activity->want.number;
     call->settled = on_settled;
     activity->call = call;
     activity->state = ACTIVITY_CALLING;
     activity->started_us = loop_boot_us(engine->loop);
     adapter->begin(call);
+}
+
+/* The context outlives this turn, and its saga: what it shows of it is copied. Calls of agents see no other steps. */
+static void keep_context(struct activity *activity)
+{
+    const struct saga *saga = &activity->live->saga;
+    char id[UUID_TEXT_BYTES];
+
+    if (saga_is_open(saga)) {
+        uuid_text(&saga->id.uuid, id);
+        activity->context = (struct expression_context){.saga_id = arena_slice(&activity->arena, slice_of(id)),
+                                                        .saga_name = arena_slice(&activity->arena, saga->definition->name)};
+        return;
+    }
+    activity->context = saga_expression_context(saga, &activity->arena);
+    activity->context.input = arena_slice(&activity->arena, activity->context.input);
+    struct expression_step *steps = arena_dup(&activity->arena, activity->context.steps, activity->context.step_count * sizeof(*steps));
+
+    for (size_t i = 0; i < activity->context.step_count; i++) {
+        steps[i].result = arena_slice(&activity->arena, steps[i].result);
+    }
+    activity->context.steps = steps;
 }
 
 void dispatch_begin(struct activity *activity)
@@ -358,26 +446,19 @@ void dispatch_begin(struct activity *activity)
     struct eval *eval = &activity->eval;
 
     activity->tool = saga_tool(saga, activity->want.step, activity->want.direction);
-    activity->compensator = &saga->definition->steps[activity->want.step].compensate;
+    /* A copy: the step of an open saga goes with its saga, and late evidence is judged after that. */
+    activity->compensator = arena_dup(&activity->arena, &saga->definition->steps[activity->want.step].compensate, sizeof(*activity->compensator));
     activity->args = arena_slice(&activity->arena, operation->args);
     uuid_text(&operation->key.uuid, key);
     activity->key = arena_slice(&activity->arena, slice_of(key));
-    activity->context = saga_expression_context(saga, &activity->arena);
-    /* The context outlives this turn; what it shows of the saga may be folded meanwhile, so keep copies. */
-    activity->context.input = arena_slice(&activity->arena, activity->context.input);
-    struct expression_step *steps = arena_dup(&activity->arena, activity->context.steps, activity->context.step_count * sizeof(*steps));
-
-    for (size_t i = 0; i < activity->context.step_count; i++) {
-        steps[i].result = arena_slice(&activity->arena, steps[i].result);
-    }
-    activity->context.steps = steps;
+    keep_context(activity);
     activity->context.args = activity->args;
     activity->context.key = activity->key;
     activity->context.attempt = is_probe(activity) ? (int)operation->attempts : (int)activity->want.number;
     engine->calls_under_way++;
-    engine->execs_under_way += slice_is(activity->tool->adapter, "exec");
+    engine->execs_under_way += slice_is(adapter_of(activity), "exec");
     gauge_set(GAUGE_CALLS_IN_FLIGHT, engine->calls_under_way);
-    if (is_probe(activity)) {
+    if (is_question(activity)) {
         metric_add(METRIC_PROBES, 1);
     } else {
         struct tool_health *health = tool_health_of(engine, saga->namespace, activity->tool->name);
@@ -389,7 +470,7 @@ void dispatch_begin(struct activity *activity)
     }
     activity->state = ACTIVITY_RENDERING;
     *eval = (struct eval){.count = 1, .context = activity->context, .arena = &activity->arena, .secrets = &engine->secrets, .done = on_settings};
-    eval->items[0].template = is_probe(activity) ? &activity->tool->probe.settings : &activity->tool->settings;
+    eval->items[0].template = settings_of(activity);
     if (eval_start(engine->loop, eval)) {
         on_settings(eval);
     }

@@ -1,5 +1,6 @@
 /* The engine as a whole: start, being ready, drain, end. */
-#include "run/engine_state.h"
+#include "run/inbox.h"
+#include "run/limiter.h"
 
 #include <stdlib.h>
 
@@ -134,6 +135,13 @@ void engine_health(const struct engine *engine, struct engine_health *out)
                                   .draining = engine->draining, .err = engine->reason};
 }
 
+static bool budgets_apply(void *context, struct slice namespace, struct slice tool)
+{
+    const struct engine *engine = context;
+
+    return limiter_budgets_apply(engine->limiter, namespace, tool);
+}
+
 struct engine *engine_start(struct loop *loop, const struct engine_options *given)
 {
     struct engine *engine = memory_alloc(sizeof(*engine));
@@ -162,10 +170,21 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
         free(engine);
         return NULL;
     }
+    engine->limiter = limiter_new(engine, given->budgets_file, &err);
+    if (!engine->limiter) {
+        err_print(&err, "sagad");
+        secrets_fini(&engine->secrets);
+        arena_fini(&engine->arena);
+        free(engine);
+        return NULL;
+    }
     map_init(&engine->sagas);
+    map_init(&engine->runs);
+    map_init(&engine->loadings);
     map_init(&engine->tool_health);
     map_init(&engine->deliveries);
     list_init(&engine->watches);
+    list_init(&engine->late_outcomes);
     list_init(&engine->call_queue);
     list_init(&engine->idle_turns);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
@@ -173,6 +192,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
         list_init(&engine->shards[i].sagas);
     }
     engine->definitions = definitions_new();
+    definitions_set_guard(engine->definitions, budgets_apply, engine);
     engine->http = http_client_new(loop, options->calls_max, CONNECTIONS_PER_HOST);
     engine->host = (struct adapter_host){.loop = loop, .http = engine->http, .response_bytes_max = options->response_bytes_max};
     struct store_options store_options = {.dsn = options->dsn, .writers = options->writers, .readers = options->readers, .batch_max = 500,
@@ -197,7 +217,8 @@ static void on_store_closed(void *context)
 /* Calls that were cancelled still settle: their memory and sockets are ours until then. */
 static void close_when_quiet(struct engine *engine)
 {
-    if (engine->leases_released && engine->calls_under_way == 0 && engine->evaluations_under_way == 0 && !engine->store_closing) {
+    if (engine->leases_released && engine->calls_under_way == 0 && engine->evaluations_under_way == 0 &&
+        list_empty(&engine->late_outcomes) && !engine->store_closing) {
         engine->store_closing = true;
         store_close(engine->store, on_store_closed, engine);
     }
@@ -261,10 +282,14 @@ void engine_free(struct engine *engine)
         return;
     }
     turns_free(engine);
+    inbox_free(engine);
+    limiter_free(engine->limiter);
     http_client_free(engine->http);
     definitions_free(engine->definitions);
     secrets_fini(&engine->secrets);
     map_fini(&engine->sagas);
+    map_fini(&engine->runs);
+    map_fini(&engine->loadings);
     map_fini(&engine->tool_health);
     map_fini(&engine->deliveries);
     arena_fini(&engine->load_arena);

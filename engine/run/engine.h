@@ -24,6 +24,7 @@ struct engine_options {
     size_t response_bytes_max;       /* of a tool's answer; default 1 MiB */
     uint32_t calls_max;              /* under way at once; further ones queue. default 256 */
     uint32_t exec_max;               /* child processes at once; default 16 */
+    const char *budgets_file;        /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const char *secrets_file;        /* JSON object of names and texts; NULL: only SAGAD_SECRET_NAME variables */
     bool risk_losing_acknowledged_work;
     void (*on_ready)(struct engine *engine, void *context);                          /* owns shards and has loaded them; first time only */
@@ -45,6 +46,20 @@ void engine_health(const struct engine *engine, struct engine_health *out); /* r
 
 /* --- requests --- */
 
+/*
+ * What a call came to. ERR_OK: `answer` is the record of the operation, completed (or, with `going_on`, as it is when the wait of the
+ * caller who began it was over). Else it is refused or failed for good, and `operation` is the record, where there is one.
+ */
+struct call_result {
+    bool going_on;                   /* 202 */
+    bool replayed;                   /* Idempotent-Replayed: true */
+    int64_t first_ms;                /* Idempotent-First-At */
+    int64_t retry_after_ms;          /* with a refusal that a later repeat may get past; 0: none */
+    struct slice key;                /* text, for Location; SLICE_NONE: there is no operation */
+    struct slice operation;          /* JSON record; SLICE_NONE: there is none */
+    struct slice pointers, pattern;  /* JSON arrays: where the arguments differ, which calls go round; SLICE_NONE */
+};
+
 struct engine_request {
     struct arena *arena;             /* in: for everything in and out; the caller's, untouched after done */
     struct slice namespace, actor;   /* in: from the token */
@@ -58,6 +73,7 @@ struct engine_request {
     struct slice next_cursor;        /* out: lists; SLICE_NONE: no more */
     struct saga_id saga;             /* out: start */
     bool created;                    /* out: start, false when the saga was there already */
+    struct call_result call;         /* out: call */
 
     union {                          /* in */
         struct {
@@ -67,6 +83,29 @@ struct engine_request {
             struct slice saga, input /* JSON; SLICE_NONE is {} */, business_id, tags /* JSON or none */;
             uint32_t version;        /* 0: the newest */
         } start;
+        struct {
+            struct slice business_id, tags /* JSON or none */, budget, loop /* JSON or none, checked */, on_timeout /* text or none */;
+            int64_t deadline_ms;     /* from now; 0: the default, 24 h */
+        } open;
+        struct {
+            struct saga_id saga;     /* nil: outside any saga */
+            struct slice run;        /* then: the caller's name of the run */
+            struct slice tool, step /* SLICE_NONE: implicit */, scope, args /* JSON; SLICE_NONE is {} */, emission, conversation_turn;
+            int64_t wait_ms;
+        } call;
+        struct {
+            struct saga_id id;
+            struct slice output;     /* JSON or none */
+            int64_t wait_ms;         /* for what is not settled */
+        } complete;
+        struct {
+            struct op_key key;
+            struct slice reason;
+        } bypass;
+        struct {
+            struct saga_id id;
+            struct slice note;
+        } resume;
         struct {
             struct saga_id id;
             int64_t wait_ms;         /* answer when the saga has ended, or when this is over; 0: at once */
@@ -119,6 +158,11 @@ struct engine_request {
 void engine_define(struct engine *engine, struct engine_request *request);
 void engine_get_definitions(struct engine *engine, struct engine_request *request);
 void engine_start_saga(struct engine *engine, struct engine_request *request); /* done when durable; no answer text: use engine_get_saga */
+void engine_open_saga(struct engine *engine, struct engine_request *request);  /* like engine_start_saga */
+void engine_call(struct engine *engine, struct engine_request *request);
+void engine_complete_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
+void engine_bypass(struct engine *engine, struct engine_request *request);     /* answer: {key, fingerprint, reason, actor, expires_at} */
+void engine_resume_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
 void engine_get_saga(struct engine *engine, struct engine_request *request);
 void engine_get_log(struct engine *engine, struct engine_request *request);    /* entries {seq, at, type, ...}; next_cursor is not used */
 void engine_abort_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
@@ -128,6 +172,7 @@ void engine_get_operation(struct engine *engine, struct engine_request *request)
 void engine_get_escalations(struct engine *engine, struct engine_request *request);
 void engine_resolve(struct engine *engine, struct engine_request *request);    /* answer: the escalation */
 void engine_get_stats(struct engine *engine, struct engine_request *request);
+void engine_write_tool_metrics(const struct engine *engine, struct buffer *out); /* Prometheus text, labelled by namespace and tool */
 
 /* The client left: done follows soon with ERR_TIMEOUT, or with what happened meanwhile. An operation under way goes on. */
 void engine_cancel(struct engine *engine, struct engine_request *request);

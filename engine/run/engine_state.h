@@ -8,6 +8,7 @@
 #define SAGAD_RUN_ENGINE_STATE_H
 
 #include "adapters/adapter.h"
+#include "base/json.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "run/definitions.h"
@@ -27,15 +28,20 @@ struct mail {
     void (*done)(struct mail *mail, enum err_code code, const struct err *err);
     bool from_inbox;
     struct uuid inbox_id;
+    struct live *live;         /* whose mailbox it was put into; NULL: it never came so far */
+    struct call_answer answer; /* of SAGA_INPUT_CALL, in `done`: what it says; its slices live as long as `done` */
 };
 
 enum activity_state {
     ACTIVITY_WAITING,   /* for its time, or for a place among the calls */
+    ACTIVITY_ASKING,    /* the guards, in PostgreSQL */
     ACTIVITY_RENDERING, /* settings or arguments are being evaluated */
     ACTIVITY_CALLING,
     ACTIVITY_JUDGING,   /* the answer is being evaluated */
     ACTIVITY_REPORTING  /* its mail is in the mailbox */
 };
+
+enum inquiry { INQUIRY_NONE, INQUIRY_PRECHECK, INQUIRY_STATUS }; /* what a WANT_ADMIT, or a call behind a half-open breaker, reads first */
 
 struct activity { /* one want being carried out */
     struct list_link link;       /* in its saga's list, sorted like wants; unlinked once detached */
@@ -55,6 +61,16 @@ struct activity { /* one want being carried out */
     struct outcome outcome;
     struct slice response, args, key; /* JSON, JSON, text; in the activity's arena */
     struct expression_context context; /* as it was when the call was made */
+    struct saga_id saga;         /* whose it is, also when that has left memory */
+    uint32_t shard;
+    struct slice namespace;
+    struct op_key operation_key; /* of a call, probe or admission */
+    enum effect effect;          /* the class of that operation */
+    bool maybe_before;           /* an earlier attempt may have taken effect */
+    struct admitting *admitting; /* limiter.c; NULL: it has not been there */
+    enum inquiry inquiry;
+    int64_t queued_boot_ms;
+    int64_t cost_micros;
     struct mail mail;
 };
 
@@ -67,6 +83,10 @@ struct live { /* a saga in memory */
     struct arena arena;
     struct saga saga;
     struct list mailbox, activities, waiters;
+    struct list callers;   /* work that waits until an operation, or all of them, are settled (call.c) */
+    struct digest run_digest; /* of a run: its place in engine->runs */
+    bool is_run;
+    bool awake;            /* a run that was woken: recovery finds it in the table awake, however old it is */
     struct mail *current;  /* being decided or appended */
     struct turn *turn;     /* being appended; NULL: none */
     bool dropped;          /* its shard was lost: freed when the turn is over */
@@ -89,9 +109,19 @@ struct shard {
     bool load_running, load_stale; /* stale: lost while loading */
 };
 
+/* What an emission of a call got that began nothing; as in operation.duplicate, in the order of the names in health.c. */
+#define DUPLICATE_DECISIONS 11
+
 struct tool_health {
     struct slice namespace, name;
     uint64_t calls, retries, unknown, failed, completed;
+    uint64_t operations;         /* keys that were new */
+    uint64_t duplicates[DUPLICATE_DECISIONS];
+    uint64_t drift, loop_trips, budget_refusals;
+    uint64_t rate_refusals, breaker_refusals; /* agents' calls that were refused */
+    uint64_t breaker_opened, pauses; /* seen by this engine; set by limiter.c, and so is: */
+    int breaker_state;           /* of its worst endpoint, as last told by the store: 0 closed, 1 open, 2 half open; set by limiter.c */
+    int64_t unknown_open, unknown_oldest_ms; /* scratch of a walk over the sagas in memory */
 };
 
 struct engine {
@@ -107,6 +137,8 @@ struct engine {
     struct shard shards[SHARD_COUNT];
     uint32_t next_shard;        /* round robin for sagas without a business id */
     struct map sagas;           /* saga id -> struct live */
+    struct map runs;            /* digest of (namespace, "~run", run) -> struct live, of the runs in memory */
+    struct map loadings;        /* saga id, or that digest -> struct loading (load.c) */
     struct list watches;
     struct list call_queue;     /* activities waiting for a place */
     struct timer call_timer;
@@ -117,6 +149,8 @@ struct engine {
     struct map tool_health;
     struct deferred watch_inbox;
     struct map deliveries;      /* inbox row id -> its delivery under way */
+    struct list late_outcomes;  /* inbox_late.c: evidence on its way to the owner of a saga */
+    struct limiter *limiter;
     bool ready_told, database_ready, definitions_loaded, draining, refused;
     struct err reason;          /* for not being ready */
     struct timer drain_timer;
@@ -130,6 +164,13 @@ struct engine {
 
 /* live.c */
 struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id id, const struct definition *definition);
+/* Folded from its log, not in the maps yet: live_enter() or live_discard() follows. NULL with a sentence. */
+struct live *live_from_log(struct engine *engine, struct shard *shard, struct saga_id id, struct slice namespace, const struct stored_turn *turns,
+                           size_t count, struct err *err);
+void live_enter(struct live *live);
+void live_discard(struct live *live);
+void live_set_run(struct live *live, const struct digest *digest); /* it is that run */
+void live_leave_run(struct live *live); /* it turned out that there is another */
 struct live *live_find(struct engine *engine, struct saga_id id);
 void live_send(struct live *live, struct mail *mail);  /* its done comes later, also when the saga leaves memory meanwhile */
 void live_advance(struct live *live);                  /* take the next input if no turn is under way */
@@ -141,17 +182,41 @@ void turn_begin(struct live *live, struct mail *mail);
 void turns_free(struct engine *engine); /* the idle ones, at the end */
 const struct append *turn_append(const struct live *live); /* of the turn being appended, inside the done of its mail too; NULL: none */
 
+/*
+ * load.c: mails to sagas that may not be in memory: ended ones and runs that rest are read back for them and leave again. The mail's done
+ * may come inside the call. ERR_FENCED: its shard is not ours (SHARD_OWNED); ERR_NOT_FOUND: no such saga in this namespace; ERR_BUSY.
+ */
+void live_deliver(struct engine *engine, struct saga_id id, struct slice namespace, struct mail *mail);
+/* To the run of this name; a run that does not exist begins with this mail, a SAGA_INPUT_CALL. */
+void live_deliver_run(struct engine *engine, struct slice namespace, struct slice run, struct mail *mail);
+struct digest run_digest(struct slice namespace, struct slice run);
+uint32_t run_shard(struct slice namespace, struct slice run);
+
 /* activity.c */
 void activities_reconcile(struct live *live);
 void activities_detach(struct live *live);             /* the saga leaves memory: cancel what can be cancelled */
 void call_queue_run(struct engine *engine);
 void call_queue_return(struct engine *engine);         /* draining: what waits was never sent, and the log will say so */
+void call_queue_push(struct activity *activity);
 void activity_report(struct activity *activity);
+void activity_return(struct activity *activity);       /* a call that was never sent, and will not be by this engine */
 void activity_end(struct activity *activity);          /* unlink and free */
 
 /* dispatch.c */
 void dispatch_begin(struct activity *activity);        /* a call or a probe whose place and time have come */
 void dispatch_cancel(struct activity *activity);
+
+/* precheck.c: an inquiry has its answer, or could not be made */
+void precheck_settled(struct activity *activity);
+void precheck_unasked(struct activity *activity, struct slice error, struct slice detail);
+
+/* caller.c: who waits for operations of a saga */
+void callers_check(struct live *live);                 /* after a turn, and at its end: answer those whose operation is settled */
+void callers_drop(struct live *live);                  /* it left memory: they ask the database from now on */
+
+/* health.c: what the records of a durable turn mean for the figures of tools, and those figures */
+void health_count(struct live *live, const struct records *records);
+void health_write_json(struct engine *engine, struct slice namespace, struct json_writer *w); /* member "tools" of the stats */
 
 /* fold.c: a saga read back from its log */
 struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count,
@@ -159,6 +224,8 @@ struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice n
 /* The same into a saga at hand (of a live one). */
 enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id, struct slice namespace,
                         const struct stored_turn *turns, size_t count, struct err *err);
+
+bool fold_was_woken(const struct stored_turn *turns, size_t count); /* a run that rested once and was called again */
 
 /* shard.c */
 void shard_gained(uint32_t shard, int64_t epoch, void *engine);

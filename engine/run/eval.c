@@ -141,3 +141,28 @@ bool eval_start(struct loop *loop, struct eval *eval)
     eval_render(eval);
     return true;
 }
+
+static void on_effect(struct eval *eval)
+{
+    struct effect_of_call *effect = container_of(eval, struct effect_of_call, eval);
+    const struct eval_item *item = &eval->items[0];
+
+    if (item->code == ERR_OK) { /* else it stays the stricter one */
+        effect->effect = expression_true(item->value) ? effect->tool->effect_then : effect->tool->effect_else;
+    }
+    effect->done(effect);
+}
+
+void effect_of_call(struct loop *loop, struct effect_of_call *effect)
+{
+    effect->effect = effect->tool->effect;
+    if (!effect->tool->conditional) {
+        effect->done(effect);
+        return;
+    }
+    effect->eval = (struct eval){.count = 1, .context = {.args = effect->args}, .arena = effect->arena, .done = on_effect};
+    effect->eval.items[0].template = &effect->tool->effect_if;
+    if (eval_start(loop, &effect->eval)) {
+        on_effect(&effect->eval);
+    }
+}

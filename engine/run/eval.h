@@ -5,7 +5,7 @@
 #ifndef SAGAD_RUN_EVAL_H
 #define SAGAD_RUN_EVAL_H
 
-#include "core/expression.h"
+#include "core/definition.h"
 #include "io/jq.h"
 
 struct secrets;
@@ -35,5 +35,20 @@ struct eval {
 
 /* True: finished, the items are good. False: `done` follows. */
 MUST_USE bool eval_start(struct loop *loop, struct eval *eval);
+
+/*
+ * The class of a call of `tool` with these arguments; of a conditional one by its condition, and the stricter one where that cannot be told.
+ * Lies in its owner; everything is borrowed until it is done. `done` may come inside the call.
+ */
+struct effect_of_call {
+    const struct tool *tool;
+    struct slice args;               /* JSON */
+    struct arena *arena;
+    void (*done)(struct effect_of_call *effect);
+    void *context;
+    enum effect effect;              /* out */
+    struct eval eval;
+};
+void effect_of_call(struct loop *loop, struct effect_of_call *effect);
 
 #endif

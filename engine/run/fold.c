@@ -70,3 +70,18 @@ struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice n
 
     return fold_into(engine, saga, arena, id, namespace, turns, count, err) == ERR_OK ? saga : NULL;
 }
+
+bool fold_was_woken(const struct stored_turn *turns, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct json_walk walk = json_walk(turns[i].payload);
+        struct slice text;
+
+        while (json_next_element(&walk, &text)) {
+            if (json_string_is(json_member(text, "type"), record_type_name(RECORD_RUN_WOKEN))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}

@@ -1,305 +1,376 @@
 /*
- * Inputs that reached an engine which does not own their shard: durable in the inbox, applied once by the owner, whose
- * append removes the row in the same transaction.
+ * The inbox at the engine that owns the shard: requests that reached another engine are carried out as if they had come here, and their
+ * answers go back. The turn that an input leads to removes its row in the same transaction, so that it is consumed once; what led to no
+ * turn (refused, or it meant nothing) is removed together with its answer. A row that cannot be taken now stays, for us or the next owner.
  */
-#include "run/work.h"
+#include "run/inbox.h"
 
 #include <stdlib.h>
 
 #include "base/canon.h"
-#include "base/json.h"
 #include "base/log.h"
+#include "base/metric.h"
 
-#define APPLIED_WITHIN_MS 10000
-#define LOOK_EVERY_MS 100
+#define ANSWER_BYTES_MAX (64u << 20)
+#define HELD_MS 60000 /* a row whose saga cannot be read is tried again after so long */
 
-/* --- the engine that took it --- */
-
-static void on_found(struct store_read *read);
-
-static void look(struct timer *timer)
-{
-    struct work *work = container_of(timer, struct work, timer);
-
-    work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_found, .context = work}, .id = work->saga, .namespace = work->namespace};
-    store_read_saga(work->engine->store, &work->read);
-}
-
-/* Has the owner applied it? A start: the saga is there. Another input: the log grew beyond what it was. */
-static void on_found(struct store_read *read)
-{
-    struct work *work = read->context;
-    bool there = read->code == ERR_OK && (work->mail.input.type == SAGA_INPUT_START || work->read.turn_count > work->next);
-
-    if (there) {
-        if (work->mail.input.type == SAGA_INPUT_START && work->request) {
-            work->request->saga = work->saga;
-            work->request->created = true;
-            work_done(work, ERR_OK, NULL);
-        } else {
-            work->until_boot_ms = 0;
-            query_saga_from_store(work);
-        }
-    } else if (read->code != ERR_OK && read->code != ERR_NOT_FOUND) {
-        work_done(work, read->code, &read->err);
-    } else if (loop_boot_ms(work->engine->loop) >= work->until_boot_ms) {
-        work_fail(work, ERR_BUSY, "it is durable, but the engine that owns this shard has not applied it yet",
-                  "repeat it with the same id: it is applied once");
-    } else {
-        timer_start(work->engine->loop, &work->timer, LOOK_EVERY_MS, look);
-    }
-}
-
-static void on_put(struct inbox_put *put)
-{
-    struct work *work = container_of(put, struct work, store.inbox);
-
-    if (put->code != ERR_OK) {
-        work_done(work, put->code, &put->err);
-        return;
-    }
-    work->until_boot_ms = loop_boot_ms(work->engine->loop) + APPLIED_WITHIN_MS;
-    look(&work->timer);
-}
-
-static void put_row(struct work *work, const char *kind, struct buffer *payload)
-{
-    work->store.inbox = (struct inbox_put){.row = {.shard = saga_id_shard(work->saga), .saga = work->saga, .kind = slice_of(kind),
-                                                   .payload = arena_slice(&work->arena, buffer_slice(payload))}, .done = on_put};
-    buffer_fini(payload);
-    store_inbox_put(work->engine->store, &work->store.inbox);
-}
-
-static void on_existing(struct store_read *read)
-{
-    struct work *work = read->context;
-    const struct saga_input *input = &work->mail.input;
-    struct find_saga *find = container_of(read, struct find_saga, read);
-
-    if (read->code == ERR_OK) {
-        struct digest digest = canon_digest(input->start.input, &work->arena);
-
-        if (!digest_equal(&digest, &find->input_digest)) {
-            work_fail(work, ERR_OTHER_INPUT, "this id was used before, with other input", NULL);
-            return;
-        }
-        if (work->request) {
-            work->request->saga = find->id;
-            work->request->created = false;
-        }
-        work_done(work, ERR_OK, NULL);
-        return;
-    }
-    if (read->code != ERR_NOT_FOUND) {
-        work_done(work, read->code, &read->err);
-        return;
-    }
-    struct buffer payload;
-    struct json_writer w;
-
-    buffer_init(&payload, 4u << 20);
-    json_writer_init(&w, &payload);
-    json_object_begin(&w, NULL);
-    json_write_slice(&w, "namespace", work->namespace);
-    json_write_slice(&w, "saga", work->definition->name);
-    json_write_i64(&w, "version", work->definition->version);
-    json_write_slice(&w, "business_id", input->start.business_id);
-    json_write_raw(&w, "tags", input->start.tags);
-    json_write_raw(&w, "input", input->start.input);
-    json_object_end(&w);
-    put_row(work, "start", &payload);
-}
-
-void inbox_start(struct work *work, uint32_t shard)
-{
-    struct slice fields[] = {work->namespace, work->definition->name, work->mail.input.start.business_id};
-    struct find_saga *find = arena_alloc(&work->arena, sizeof(*find));
-
-    find->read = (struct store_read){.arena = &work->arena, .done = on_existing, .context = work};
-    find->shard = shard;
-    if (!work->mail.input.start.business_id.ptr) {
-        find->read.code = ERR_NOT_FOUND;
-        on_existing(&find->read);
-        return;
-    }
-    find->business_digest = digest_fields("business", fields, COUNT_OF(fields));
-    store_find_saga(work->engine->store, find);
-}
-
-static void on_counted(struct store_read *read)
-{
-    struct work *work = read->context;
-    const struct saga_input *input = &work->mail.input;
-    bool resolve = input->type == SAGA_INPUT_OPERATOR;
-    struct buffer payload;
-    struct json_writer w;
-
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-        return;
-    }
-    work->next = work->read.turn_count;
-    buffer_init(&payload, 4u << 20);
-    json_writer_init(&w, &payload);
-    json_object_begin(&w, NULL);
-    json_write_slice(&w, "actor", work->actor);
-    json_write_slice(&w, "note", resolve ? input->operator.note : input->abort.note);
-    if (resolve) {
-        json_write_i64(&w, "escalation", (int64_t)input->operator.escalation);
-        json_write_text(&w, "action", operator_action_name(input->operator.action));
-        json_write_bool(&w, "happened", input->operator.happened);
-        json_write_bool(&w, "accept_double", input->operator.accept_double);
-        json_write_raw(&w, "result", input->operator.result);
-        json_write_raw(&w, "args", input->operator.args);
-    }
-    json_object_end(&w);
-    put_row(work, resolve ? "resolve" : "abort", &payload);
-}
-
-void inbox_input(struct work *work, const char *kind)
-{
-    (void)kind; /* the input says what it is */
-    work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_counted, .context = work}, .id = work->saga, .namespace = work->namespace};
-    store_read_saga(work->engine->store, &work->read);
-}
-
-/* --- the engine that owns the shard --- */
-
-struct delivery { /* a row on its way into a mailbox */
+struct delivery { /* a row on its way */
     struct engine *engine;
     struct arena arena;
-    struct mail mail;
+    struct mail mail;               /* of a start, and of late evidence */
+    struct engine_request request;  /* of the others; its `out` is what the answer is made of, for a start too */
+    struct answer_put answer;
+    struct buffer body;
+    struct timer timer;
     uint32_t shard;
     struct uuid id;
+    bool is_call, is_verdict;
+    bool keep;                      /* the row stays although it was answered */
 };
 
-static void delivery_end(struct delivery *delivery, bool drop)
+static void delivery_end(struct delivery *delivery)
 {
-    if (drop) {
-        store_inbox_drop(delivery->engine->store, delivery->shard, &delivery->id);
-    }
+    timer_stop(delivery->engine->loop, &delivery->timer);
     (void)map_remove(&delivery->engine->deliveries, &delivery->id, sizeof(delivery->id));
+    buffer_fini(&delivery->body);
     arena_fini(&delivery->arena);
     free(delivery);
 }
 
-static void on_delivered(struct mail *mail, enum err_code code, const struct err *err)
+static void delivery_drop(struct delivery *delivery)
+{
+    store_inbox_drop(delivery->engine->store, delivery->shard, &delivery->id);
+    delivery_end(delivery);
+}
+
+static void on_held(struct timer *timer)
+{
+    delivery_end(container_of(timer, struct delivery, timer)); /* the row comes again */
+}
+
+static void delivery_hold(struct delivery *delivery)
+{
+    timer_start(delivery->engine->loop, &delivery->timer, HELD_MS, on_held);
+}
+
+/* --- answers --- */
+
+/* Nothing happened, and nothing is wrong with it: it is for the next owner, or for us when the database is back. */
+static bool is_for_later(enum err_code code)
+{
+    return code == ERR_FENCED || code == ERR_STORE || code == ERR_STOPPING || code == ERR_LOST_COMMIT;
+}
+
+static void on_answered(struct answer_put *put)
+{
+    struct delivery *delivery = container_of(put, struct delivery, answer);
+
+    if (delivery->keep && put->code == ERR_OK) {
+        delivery_hold(delivery);
+    } else {
+        delivery_end(delivery); /* if it was not written, the row that is still there comes again */
+    }
+}
+
+static void delivery_answer(struct delivery *delivery)
+{
+    const struct engine_request *request = &delivery->request;
+
+    if (request->code != ERR_OK && !delivery->is_call) { /* what calls are told stands in the log of their saga */
+        log_info("inbox_refused", LOG_UUID("input", &delivery->id), LOG_ERR(&request->err));
+    }
+    /* Consumed before, by an append of whoever owned the shard then: that one has answered. (Of a verdict it is an answer.) */
+    if (request->code == ERR_DECIDED && !delivery->is_verdict) {
+        delivery_end(delivery);
+        return;
+    }
+    /* A program that can read the saga will find the input; a call of an agent is not made after such a time. */
+    delivery->keep = request->code == ERR_CORRUPT && !delivery->is_call;
+    inbox_answer_write(request, &delivery->body);
+    if (delivery->body.overflow) {
+        delivery_drop(delivery);
+        return;
+    }
+    delivery->answer = (struct answer_put){.shard = delivery->shard, .input = delivery->id, .body = buffer_slice(&delivery->body),
+                                           .drop_input = !delivery->keep, .done = on_answered};
+    store_answer_put(delivery->engine->store, &delivery->answer);
+}
+
+static void delivery_ended(struct delivery *delivery)
+{
+    if (is_for_later(delivery->request.code) || !delivery->engine->store || delivery->engine->store_closing) {
+        delivery_end(delivery);
+    } else {
+        delivery_answer(delivery);
+    }
+}
+
+static void on_request_done(struct engine_request *request)
+{
+    delivery_ended(container_of(request, struct delivery, request));
+}
+
+/* --- start --- */
+
+static void on_started(struct mail *mail, enum err_code code, const struct err *err)
+{
+    struct delivery *delivery = container_of(mail, struct delivery, mail);
+    struct engine_request *request = &delivery->request;
+    const struct append *append = mail->live ? turn_append(mail->live) : NULL;
+
+    request->code = code;
+    if (code == ERR_OK) {
+        request->created = true;
+    } else if (code == ERR_CONFLICT && append) {
+        struct digest digest = canon_digest(mail->input.start.input.ptr ? mail->input.start.input : SLICE("{}"), &delivery->arena);
+
+        metric_add(METRIC_DUPLICATE_STARTS, 1);
+        if (digest_equal(&digest, &append->existing_input)) {
+            request->code = ERR_OK;
+            request->saga = append->existing;
+        } else {
+            request->code = err_set(&request->err, ERR_OTHER_INPUT, "this id was used before, with other input");
+            err_hint(&request->err, "repeat a start with exactly the input it had, or choose another id");
+        }
+    } else {
+        request->err = *err;
+    }
+    delivery_ended(delivery);
+}
+
+static void deliver_start(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    struct engine *engine = delivery->engine;
+    struct arena *arena = &delivery->arena;
+    struct saga_input *input = &delivery->mail.input;
+    struct engine_request *request = &delivery->request;
+    int64_t version = 0;
+
+    if (live_find(engine, row->saga)) {
+        delivery_drop(delivery); /* applied before */
+        return;
+    }
+    *input = (struct saga_input){.type = SAGA_INPUT_START, .start = {
+        .namespace = request->namespace, .business_id = inbox_text(payload, "business_id", arena), .tags = inbox_raw(payload, "tags"),
+        .input = inbox_raw(payload, "input"), .budget = inbox_raw(payload, "budget"), .loop = inbox_raw(payload, "loop"),
+        .on_timeout = inbox_text(payload, "on_timeout", arena)}};
+    (void)json_i64(json_member(payload, "deadline_ms"), &input->start.deadline_ms);
+    (void)json_i64(json_member(payload, "version"), &version); /* 0 is the newest */
+    const struct definition *definition = definitions_newest(engine->definitions, request->namespace, inbox_text(payload, "saga", arena),
+                                                             (uint32_t)version, &request->err);
+    if (!definition && request->err.code == ERR_NOT_FOUND) {
+        /* What is registered is never removed: one that is not known here was registered elsewhere a moment ago. The row comes again. */
+        log_warn("inbox_start_refused", LOG_UUID("saga", &row->saga.uuid), LOG_ERR(&request->err));
+        engine_reload_definitions(engine);
+        delivery_end(delivery);
+        return;
+    }
+    if (!definition) {
+        request->code = request->err.code;
+        delivery_ended(delivery);
+        return;
+    }
+    request->saga = row->saga;
+    delivery->mail.done = on_started;
+    live_send(live_new(engine, &engine->shards[delivery->shard], row->saga, definition), &delivery->mail);
+}
+
+/* --- requests --- */
+
+/* What is left of the caller's patience. Clocks of engines may differ: never more than it was. */
+static int64_t wait_left(const struct delivery *delivery, struct slice payload)
+{
+    int64_t wait_ms = 0, passed_ms = loop_wall_ms(delivery->engine->loop) - uuid_v7_ms(&delivery->id);
+
+    (void)json_i64(json_member(payload, "wait_ms"), &wait_ms);
+    passed_ms = passed_ms < 0 ? 0 : passed_ms;
+    return wait_ms > passed_ms ? wait_ms - passed_ms : 0;
+}
+
+static void deliver_call(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    struct engine_request *request = &delivery->request;
+    struct arena *arena = &delivery->arena;
+
+    (void)row; /* of a run nobody knew the saga */
+    delivery->is_call = true;
+    request->in.call.run = inbox_text(payload, "run", arena);
+    request->in.call.tool = inbox_text(payload, "tool", arena);
+    request->in.call.step = inbox_text(payload, "step", arena);
+    request->in.call.scope = inbox_text(payload, "scope", arena);
+    request->in.call.args = inbox_raw(payload, "args");
+    request->in.call.emission = inbox_text(payload, "emission", arena);
+    request->in.call.conversation_turn = inbox_text(payload, "turn", arena);
+    request->in.call.wait_ms = wait_left(delivery, payload);
+    (void)uuid_parse(inbox_text(payload, "saga", arena), &request->in.call.saga.uuid);
+    call_deliver(delivery->engine, request, &delivery->id);
+}
+
+static void deliver_complete(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    delivery->request.in.complete.id = row->saga;
+    delivery->request.in.complete.output = inbox_raw(payload, "output");
+    delivery->request.in.complete.wait_ms = wait_left(delivery, payload);
+    complete_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_bypass(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    (void)row; /* found by the key */
+    (void)uuid_parse(inbox_text(payload, "key", &delivery->arena), &delivery->request.in.bypass.key.uuid);
+    delivery->request.in.bypass.reason = inbox_text(payload, "reason", &delivery->arena);
+    bypass_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_resume(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    delivery->request.in.resume.id = row->saga;
+    delivery->request.in.resume.note = inbox_text(payload, "note", &delivery->arena);
+    resume_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_abort(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    delivery->request.in.abort.id = row->saga;
+    delivery->request.in.abort.note = inbox_text(payload, "note", &delivery->arena);
+    abort_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_resolve(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    struct engine_request *request = &delivery->request;
+    int64_t number = 0;
+
+    (void)row; /* found by the number of the escalation */
+    delivery->is_verdict = true;
+    (void)json_i64(json_member(payload, "escalation"), &number);
+    (void)json_bool(json_member(payload, "happened"), &request->in.resolve.happened);
+    (void)json_bool(json_member(payload, "accept_double"), &request->in.resolve.accept_double);
+    request->in.resolve.number = (uint64_t)number;
+    request->in.resolve.result = inbox_raw(payload, "result");
+    request->in.resolve.args = inbox_raw(payload, "args");
+    request->in.resolve.note = inbox_text(payload, "note", &delivery->arena);
+    if (!operator_action_parse(inbox_text(payload, "action", &delivery->arena), &request->in.resolve.action)) {
+        log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));
+        delivery_drop(delivery);
+        return;
+    }
+    resolve_deliver(delivery->engine, request, &delivery->id);
+}
+
+/* --- late evidence --- */
+
+static void on_settled(struct mail *mail, enum err_code code, const struct err *err)
 {
     struct delivery *delivery = container_of(mail, struct delivery, mail);
 
-    if (code != ERR_OK) {
-        log_info("inbox_refused", LOG_UUID("input", &delivery->id), LOG_ERR(err));
-    }
-    /* Fenced: the next owner finds the row. Else it was consumed by its append, or meant nothing and goes here. */
-    delivery_end(delivery, code != ERR_FENCED);
-}
-
-static struct slice text_of(struct slice object, const char *name, struct arena *arena)
-{
-    struct slice text = json_string(json_member(object, name), arena);
-
-    return text.ptr ? arena_slice(arena, text) : SLICE_NONE;
-}
-
-static struct slice raw_of(struct slice object, const char *name)
-{
-    struct slice value = json_member(object, name);
-
-    return json_type(value) == JSON_NULL ? SLICE_NONE : value;
-}
-
-static void deliver_start(struct delivery *delivery, struct saga_id id, struct slice payload)
-{
-    struct engine *engine = delivery->engine;
-    struct saga_input *input = &delivery->mail.input;
-    struct err err = {0};
-    int64_t version = 0;
-
-    input->type = SAGA_INPUT_START;
-    input->start.namespace = text_of(payload, "namespace", &delivery->arena);
-    input->start.business_id = text_of(payload, "business_id", &delivery->arena);
-    input->start.tags = raw_of(payload, "tags");
-    input->start.input = raw_of(payload, "input");
-    (void)json_i64(json_member(payload, "version"), &version); /* 0 is the newest */
-    const struct definition *definition = definitions_newest(engine->definitions, input->start.namespace, text_of(payload, "saga", &delivery->arena),
-                                                             (uint32_t)version, &err);
-    if (!definition) {
-        /* What is registered is never removed: one that is not known here was registered elsewhere a moment ago. The row comes again. */
-        bool unknown = err.code == ERR_NOT_FOUND;
-
-        log_warn("inbox_start_refused", LOG_UUID("saga", &id.uuid), LOG_ERR(&err));
-        if (unknown) {
-            engine_reload_definitions(engine);
+    if (is_for_later(code) || code == ERR_BUSY) {
+        delivery_end(delivery);
+    } else if (code == ERR_CORRUPT) {
+        log_error("late_evidence_waits", LOG_UUID("input", &delivery->id), LOG_ERR(err));
+        delivery_hold(delivery); /* for a program that can read the saga */
+    } else {
+        if (code != ERR_OK) {
+            log_info("late_evidence_refused", LOG_UUID("input", &delivery->id), LOG_ERR(err));
         }
-        delivery_end(delivery, !unknown);
+        delivery_drop(delivery); /* where its turn did not take it: it meant nothing any more */
+    }
+}
+
+static void deliver_settled(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    struct arena *arena = &delivery->arena;
+    struct saga_input *input = &delivery->mail.input;
+    struct outcome *outcome;
+    int64_t step = -1, attempt = 0;
+
+    *input = (struct saga_input){.type = SAGA_INPUT_SETTLED, .settled = {
+        .direction = json_string_is(json_member(payload, "direction"), direction_name(DIRECTION_UNDO)) ? DIRECTION_UNDO : DIRECTION_DO,
+        .undo_args = inbox_raw(payload, "undo_args"), .undo_error = inbox_text(payload, "undo_error", arena)}};
+    outcome = &input->settled.outcome;
+    (void)json_i64(json_member(payload, "step"), &step);
+    (void)json_i64(json_member(payload, "attempt"), &attempt);
+    (void)json_i64(json_member(payload, "cost_micros"), &input->settled.cost_micros);
+    (void)json_bool(json_member(payload, "unsent"), &outcome->unsent);
+    (void)json_i64(json_member(payload, "retry_after_ms"), &outcome->retry_after_ms);
+    outcome->result = inbox_raw(payload, "result");
+    outcome->error = inbox_text(payload, "error", arena);
+    outcome->detail = inbox_text(payload, "detail", arena);
+    if (step < 0 || step >= STEP_NONE || attempt <= 0 || !outcome_parse(inbox_text(payload, "outcome", arena), &outcome->kind) ||
+        outcome->kind == OUTCOME_ABSENT) {
+        log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));
+        delivery_drop(delivery);
         return;
     }
-    live_send(live_new(engine, &engine->shards[delivery->shard], id, definition), &delivery->mail);
+    input->settled.step = (uint32_t)step;
+    input->settled.attempt = (uint32_t)attempt;
+    delivery->mail.done = on_settled;
+    live_deliver(delivery->engine, row->saga, delivery->request.namespace, &delivery->mail);
 }
 
-static void deliver_input(struct delivery *delivery, struct live *live, struct slice kind, struct slice payload)
+/* --- rows --- */
+
+static const struct {
+    const char *kind;
+    void (*deliver)(struct delivery *delivery, const struct inbox_row *row, struct slice payload);
+} kinds[] = {
+    {"call", deliver_call},     {"start", deliver_start},   {"abort", deliver_abort},   {"resolve", deliver_resolve},
+    {"complete", deliver_complete}, {"bypass", deliver_bypass}, {"resume", deliver_resume}, {"settled", deliver_settled},
+};
+
+static void deliver(struct engine *engine, const struct inbox_row *row)
 {
-    struct saga_input *input = &delivery->mail.input;
-    struct slice actor = text_of(payload, "actor", &delivery->arena), note = text_of(payload, "note", &delivery->arena);
+    struct delivery *delivery = memory_alloc(sizeof(*delivery));
+    struct slice payload;
 
-    if (slice_is(kind, "abort")) {
-        *input = (struct saga_input){.type = SAGA_INPUT_ABORT, .abort = {.actor = actor, .note = note}};
-    } else {
-        int64_t number = 0;
-
-        *input = (struct saga_input){.type = SAGA_INPUT_OPERATOR, .operator = {.actor = actor, .note = note,
-            .result = raw_of(payload, "result"), .args = raw_of(payload, "args")}};
-        (void)json_i64(json_member(payload, "escalation"), &number);
-        input->operator.escalation = (uint64_t)number;
-        (void)json_bool(json_member(payload, "happened"), &input->operator.happened);
-        (void)json_bool(json_member(payload, "accept_double"), &input->operator.accept_double);
-        if (!operator_action_parse(text_of(payload, "action", &delivery->arena), &input->operator.action)) {
-            log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));
-            delivery_end(delivery, true);
-            return;
-        }
-        if (input->operator.action == OPERATOR_RESOLVE && input->operator.happened) {
-            /* Rendered by the owner in the same way as behind a call would need another turn of the loop; a person sees it in the escalation that follows. */
-            input->operator.undo_error = SLICE("the compensator's arguments were not rendered: the verdict reached an engine that did not own the saga");
+    delivery->engine = engine;
+    delivery->shard = row->shard;
+    delivery->id = row->id;
+    map_put(&engine->deliveries, &delivery->id, sizeof(delivery->id), delivery);
+    arena_init(&delivery->arena, 2048);
+    buffer_init(&delivery->body, ANSWER_BYTES_MAX);
+    delivery->mail.from_inbox = true;
+    delivery->mail.inbox_id = row->id;
+    payload = arena_slice(&delivery->arena, row->payload);
+    if (inbox_is_json(payload)) {
+        delivery->request = (struct engine_request){.arena = &delivery->arena, .namespace = inbox_text(payload, "namespace", &delivery->arena),
+                                                    .actor = inbox_text(payload, "actor", &delivery->arena), .done = on_request_done};
+        for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+            if (slice_is(row->kind, kinds[i].kind)) {
+                kinds[i].deliver(delivery, row, payload);
+                return;
+            }
         }
     }
-    live_send(live, &delivery->mail);
+    log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id), LOG_SLICE("kind", row->kind));
+    delivery_drop(delivery);
 }
 
 void inbox_rows(const struct inbox_row *rows, size_t count, void *context)
 {
     struct engine *engine = context;
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !engine->draining; i++) {
         const struct inbox_row *row = &rows[i];
-        struct live *live = live_find(engine, row->saga);
 
-        if (row->shard >= SHARD_COUNT || engine->shards[row->shard].state != SHARD_OWNED) {
-            continue;
+        if (row->shard < SHARD_COUNT && engine->shards[row->shard].state == SHARD_OWNED &&
+            !map_find(&engine->deliveries, &row->id, sizeof(row->id))) { /* else it is on its way: its append removes the row */
+            deliver(engine, row);
         }
-        if (map_find(&engine->deliveries, &row->id, sizeof(row->id))) {
-            continue; /* on its way; its append removes the row */
-        }
-        if (slice_is(row->kind, "start") ? live != NULL : live == NULL) {
-            store_inbox_drop(engine->store, row->shard, &row->id); /* applied before, or its saga has ended */
-            continue;
-        }
-        struct delivery *delivery = memory_alloc(sizeof(*delivery));
+    }
+}
 
-        delivery->engine = engine;
-        delivery->shard = row->shard;
-        delivery->id = row->id;
-        map_put(&engine->deliveries, &delivery->id, sizeof(delivery->id), delivery);
-        arena_init(&delivery->arena, 1024);
-        delivery->mail.done = on_delivered;
-        delivery->mail.from_inbox = true;
-        delivery->mail.inbox_id = row->id;
-        struct slice payload = arena_slice(&delivery->arena, row->payload);
+void inbox_free(struct engine *engine)
+{
+    size_t position = 0;
+    void *value;
 
-        if (slice_is(row->kind, "start")) {
-            deliver_start(delivery, row->saga, payload);
-        } else {
-            deliver_input(delivery, live, row->kind, payload);
+    inbox_late_free(engine);
+    while (map_next(&engine->deliveries, &position, &value)) {
+        struct delivery *delivery = value;
+
+        if (timer_running(&delivery->timer)) { /* held; the others end with their work */
+            delivery_end(delivery);
         }
     }
 }

@@ -9,7 +9,7 @@
 
 #define LIVE_BLOCK_BYTES 2048
 
-struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id id, const struct definition *definition)
+static struct live *live_make(struct engine *engine, struct shard *shard)
 {
     struct live *live = memory_alloc(sizeof(*live));
 
@@ -19,10 +19,56 @@ struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id
     list_init(&live->mailbox);
     list_init(&live->activities);
     list_init(&live->waiters);
-    saga_init(&live->saga, &live->arena, id, definition);
-    list_push(&shard->sagas, &live->link);
-    map_put(&engine->sagas, &live->saga.id, sizeof(live->saga.id), live);
+    list_init(&live->callers);
+    return live;
+}
+
+void live_enter(struct live *live)
+{
+    list_push(&live->shard->sagas, &live->link);
+    map_put(&live->engine->sagas, &live->saga.id, sizeof(live->saga.id), live);
     gauge_add(GAUGE_SAGAS_LOADED, 1);
+    if (live->saga.seq > 0 && live->saga.definition->kind == SAGA_RUN) {
+        struct digest digest = run_digest(live->saga.namespace, live->saga.run);
+
+        live_set_run(live, &digest);
+    }
+}
+
+void live_set_run(struct live *live, const struct digest *digest)
+{
+    live->is_run = true;
+    live->run_digest = *digest;
+    map_put(&live->engine->runs, &live->run_digest, sizeof(live->run_digest), live);
+}
+
+void live_leave_run(struct live *live)
+{
+    if (live->is_run && map_find(&live->engine->runs, &live->run_digest, sizeof(live->run_digest)) == live) {
+        (void)map_remove(&live->engine->runs, &live->run_digest, sizeof(live->run_digest));
+    }
+    live->is_run = false;
+}
+
+struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id id, const struct definition *definition)
+{
+    struct live *live = live_make(engine, shard);
+
+    saga_init(&live->saga, &live->arena, id, definition);
+    live_enter(live);
+    return live;
+}
+
+struct live *live_from_log(struct engine *engine, struct shard *shard, struct saga_id id, struct slice namespace, const struct stored_turn *turns,
+                           size_t count, struct err *err)
+{
+    struct live *live = live_make(engine, shard);
+
+    if (fold_into(engine, &live->saga, &live->arena, id, namespace, turns, count, err) != ERR_OK) {
+        live_discard(live);
+        return NULL;
+    }
+    live->awake = live->saga.definition->kind == SAGA_RUN && fold_was_woken(turns, count);
     return live;
 }
 
@@ -33,12 +79,13 @@ struct live *live_find(struct engine *engine, struct saga_id id)
 
 static void live_forget(struct live *live)
 {
+    live_leave_run(live);
     (void)map_remove(&live->engine->sagas, &live->saga.id, sizeof(live->saga.id));
     list_remove(&live->shard->sagas, &live->link);
     gauge_add(GAUGE_SAGAS_LOADED, -1);
 }
 
-static void live_free(struct live *live)
+void live_discard(struct live *live)
 {
     arena_fini(&live->arena);
     free(live);
@@ -59,6 +106,7 @@ static void refuse_mail(struct live *live, enum err_code code, const char *messa
 
 void live_send(struct live *live, struct mail *mail)
 {
+    mail->live = live;
     list_push(&live->mailbox, &mail->link);
     live_advance(live);
 }
@@ -66,11 +114,27 @@ void live_send(struct live *live, struct mail *mail)
 /* Out of memory and out of sight; whoever waited is told. */
 static void live_end(struct live *live)
 {
+    live_forget(live); /* first: what is sent to it from now on has it read back */
     waiters_answer(live);
+    callers_check(live);
     activities_detach(live);
-    live_forget(live);
     refuse_mail(live, ERR_ENDED, "the saga has ended");
-    live_free(live);
+    live_discard(live);
+}
+
+/* An open saga or a run that has ended still hears mails: repeats of its calls are answered, and a run is woken. */
+static bool hears(const struct live *live)
+{
+    return live->saga.phase != PHASE_ENDED || saga_is_open(&live->saga);
+}
+
+/* Nothing is to be done for it any more. */
+static bool is_over(const struct live *live)
+{
+    if (live->saga.phase == PHASE_ENDED) {
+        return !saga_is_open(&live->saga) || list_empty(&live->mailbox);
+    }
+    return live->saga.seq == 0 && list_empty(&live->mailbox);
 }
 
 void live_advance(struct live *live)
@@ -80,18 +144,20 @@ void live_advance(struct live *live)
     }
     live->busy = true;
     /* Before all of a shard is loaded nothing of it goes on: which escalation numbers are free is not known. on_loaded() comes here. */
-    while (!live->turn && !live->dropped && live->shard->state != SHARD_LOADING && live->saga.phase != PHASE_ENDED && !list_empty(&live->mailbox)) {
+    while (!live->turn && !live->dropped && live->shard->state != SHARD_LOADING && hears(live) && !list_empty(&live->mailbox)) {
         live->current = container_of(list_pop(&live->mailbox), struct mail, link);
         turn_begin(live, live->current);
         if (!live->turn) { /* it meant nothing: what it was about may have to be started again, a timer that came early */
             live->current = NULL;
-            activities_reconcile(live);
+            if (live->saga.phase != PHASE_ENDED && live->saga.seq > 0) {
+                activities_reconcile(live);
+            }
         }
     }
     live->busy = false;
-    if (!live->turn && (live->dropped || live->saga.phase == PHASE_ENDED || (live->saga.seq == 0 && list_empty(&live->mailbox)))) {
+    if (!live->turn && (live->dropped || is_over(live))) {
         if (live->dropped) {
-            live_free(live);
+            live_discard(live);
         } else {
             live_end(live);
         }
@@ -104,6 +170,11 @@ void live_after_turn(struct live *live)
     if (!live->dropped && live->saga.phase != PHASE_ENDED && live->saga.seq > 0 && live->refusals < REFUSALS_MAX) {
         activities_reconcile(live);
     }
+    if (!live->dropped && !list_empty(&live->callers)) {
+        live->busy = true; /* what they send is decided when all have been looked at */
+        callers_check(live);
+        live->busy = false;
+    }
     live_advance(live);
 }
 
@@ -111,10 +182,11 @@ void live_drop(struct live *live)
 {
     live->dropped = true;
     waiters_drop(live);
+    callers_drop(live);
     activities_detach(live);
     live_forget(live);
     refuse_mail(live, ERR_FENCED, "the shard of this saga went to another engine");
     if (!live->turn && !live->busy) {
-        live_free(live);
+        live_discard(live);
     }
 }

@@ -1,11 +1,11 @@
 /* What people do to a saga: abort it, resolve its escalation. Durable before it is acknowledged, first one wins. */
-#include "run/work.h"
+#include "run/calling.h"
 
 #include <stdio.h>
 
 #include "base/json.h"
 
-static void answer_saga(struct work *work)
+void answer_saga(struct work *work)
 {
     const struct live *live = live_find(work->engine, work->saga);
 
@@ -46,19 +46,19 @@ static void on_abort_read(struct store_read *read)
         } else {
             work_fail(work, ERR_ENDED, "the saga has ended", "GET it to see how");
         }
+    } else if (work->mail.from_inbox) {
+        live_deliver(work->engine, work->saga, work->namespace, &work->mail); /* it is loaded, or was lost, or cannot be read */
     } else {
         inbox_input(work, "abort");
     }
 }
 
-void engine_abort_saga(struct engine *engine, struct engine_request *request)
+static void abort_begin(struct work *work)
 {
-    struct work *work = work_new(engine, request);
+    struct engine *engine = work->engine;
+    const struct engine_request *request = work->request;
 
     work->saga = request->in.abort.id;
-    if (work_refused(work)) {
-        return;
-    }
     work->mail.input = (struct saga_input){.type = SAGA_INPUT_ABORT, .abort = {
         .actor = work->actor, .note = arena_slice(&work->arena, request->in.abort.note)}};
     work->mail.done = on_aborted;
@@ -75,6 +75,24 @@ void engine_abort_saga(struct engine *engine, struct engine_request *request)
     work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_abort_read, .context = work}, .id = work->saga,
                                     .namespace = work->namespace, .turns_max = 1};
     store_read_saga(engine->store, &work->read);
+}
+
+void engine_abort_saga(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+
+    if (!work_refused(work)) {
+        abort_begin(work);
+    }
+}
+
+void abort_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id)
+{
+    struct work *work = work_of_delivery(engine, request, inbox_id);
+
+    if (work) {
+        abort_begin(work);
+    }
 }
 
 /* --- resolve --- */
@@ -119,9 +137,11 @@ static void send_resolution(struct work *work)
 {
     struct live *live = live_find(work->engine, work->saga);
 
+    work->mail.done = on_resolved;
     if (live) {
-        work->mail.done = on_resolved;
         live_send(live, &work->mail);
+    } else if (work->mail.from_inbox) {
+        live_deliver(work->engine, work->saga, work->namespace, &work->mail);
     } else {
         inbox_input(work, "resolve");
     }
@@ -139,6 +159,21 @@ static void on_undo_args(struct eval *eval)
         input->operator.undo_error = eval->items[0].error;
     }
     send_resolution(work);
+}
+
+/* The saga may leave memory while a program runs: what the context shows of it is kept. */
+static void keep_context(struct expression_context *context, struct arena *arena)
+{
+    struct expression_step *steps = arena_array(arena, context->step_count + 1, sizeof(*steps));
+
+    for (size_t i = 0; i < context->step_count; i++) {
+        steps[i] = (struct expression_step){.id = arena_slice(arena, context->steps[i].id), .result = arena_slice(arena, context->steps[i].result),
+                                            .status = arena_slice(arena, context->steps[i].status)};
+    }
+    context->steps = steps;
+    context->input = arena_slice(arena, context->input);
+    context->saga_id = arena_slice(arena, context->saga_id);
+    context->saga_name = arena_slice(arena, context->saga_name);
 }
 
 /* An operator says that it happened: what an undo will need is rendered from the result given, as after a call. */
@@ -167,9 +202,10 @@ static bool render_undo_args(struct work *work, const struct live *live)
 
     uuid_text(&forward->key.uuid, key);
     eval->count = 1;
-    eval->items[0].template = &compensator->with;
+    eval->items[0].template = arena_dup(&work->arena, &compensator->with, sizeof(compensator->with));
     eval->arena = &work->arena;
     eval->context = saga_expression_context(saga, &work->arena);
+    keep_context(&eval->context, &work->arena);
     eval->context.args = arena_slice(&work->arena, forward->args);
     eval->context.key = arena_slice(&work->arena, slice_of(key));
     eval->context.result = input->operator.result.ptr ? input->operator.result : SLICE("null");
@@ -212,13 +248,11 @@ static void on_escalation_found(struct store_read *read)
     }
 }
 
-void engine_resolve(struct engine *engine, struct engine_request *request)
+static void resolve_begin(struct work *work)
 {
-    struct work *work = work_new(engine, request);
+    struct engine *engine = work->engine;
+    const struct engine_request *request = work->request;
 
-    if (work_refused(work)) {
-        return;
-    }
     if (request->in.resolve.result.len > engine->options.payload_bytes_max || request->in.resolve.args.len > engine->options.payload_bytes_max) {
         work_fail(work, ERR_TOO_LARGE, "the result or the arguments are larger than allowed", NULL);
         return;
@@ -229,4 +263,22 @@ void engine_resolve(struct engine *engine, struct engine_request *request)
         .args = arena_slice(&work->arena, request->in.resolve.args), .actor = work->actor,
         .note = arena_slice(&work->arena, request->in.resolve.note)}};
     read_escalation(work, request->in.resolve.number, on_escalation_found);
+}
+
+void engine_resolve(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+
+    if (!work_refused(work)) {
+        resolve_begin(work);
+    }
+}
+
+void resolve_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id)
+{
+    struct work *work = work_of_delivery(engine, request, inbox_id);
+
+    if (work) {
+        resolve_begin(work);
+    }
 }

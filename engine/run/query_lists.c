@@ -147,6 +147,8 @@ static struct list_sagas table_filter(struct work *work)
     return (struct list_sagas){
         .namespace = work->namespace,
         .saga_name = arena_slice(arena, request->in.sagas.saga),
+        /* Calls outside any saga: shown to who asks for them by their name, and where a person has to do something about one. */
+        .without_runs = request->in.sagas.saga.len == 0 && !slice_is(request->in.sagas.status, "paused") && !slice_is(request->in.sagas.status, "escalated"),
         .business_id = arena_slice(arena, request->in.sagas.business_id),
         .tag_name = arena_slice(arena, request->in.sagas.tag_name),
         .tag_value = arena_slice(arena, request->in.sagas.tag_value),
@@ -346,42 +348,6 @@ void engine_get_definitions(struct engine *engine, struct engine_request *reques
 
 /* --- stats --- */
 
-static int compare_health(const void *a, const void *b)
-{
-    const struct tool_health *const *x = a, *const *y = b;
-
-    return slice_compare((*x)->name, (*y)->name);
-}
-
-static void write_tools(struct json_writer *w, struct work *work)
-{
-    const struct map *map = &work->engine->tool_health;
-    const struct tool_health **tools = arena_array(&work->arena, map->count + 1, sizeof(*tools));
-    size_t count = 0, position = 0;
-    void *value;
-
-    while (map_next(map, &position, &value)) {
-        const struct tool_health *health = value;
-
-        if (slice_equal(health->namespace, work->namespace)) {
-            tools[count++] = health;
-        }
-    }
-    qsort(tools, count, sizeof(*tools), compare_health);
-    json_array_begin(w, "tools");
-    for (size_t i = 0; i < count; i++) {
-        json_object_begin(w, NULL);
-        json_write_slice(w, "name", tools[i]->name);
-        json_write_i64(w, "calls", (int64_t)tools[i]->calls);
-        json_write_i64(w, "retries", (int64_t)tools[i]->retries);
-        json_write_i64(w, "completed", (int64_t)tools[i]->completed);
-        json_write_i64(w, "failed", (int64_t)tools[i]->failed);
-        json_write_i64(w, "unknown", (int64_t)tools[i]->unknown);
-        json_object_end(w);
-    }
-    json_array_end(w);
-}
-
 static void write_engines(struct json_writer *w, const struct engine *engine)
 {
     struct buffer text;
@@ -410,7 +376,7 @@ static void on_counted(struct store_read *read)
         json_write_i64(&w, saga_status_name((enum saga_status)i), work->store.count.counts[i]);
     }
     json_object_end(&w);
-    write_tools(&w, work);
+    health_write_json(work->engine, work->namespace, &w);
     write_engines(&w, work->engine);
     json_object_end(&w);
     work_done(work, ERR_OK, NULL);

@@ -35,6 +35,7 @@ struct operations {
     struct saga_id stopped; /* where the page ended; nil: nowhere */
     uint32_t stopped_place; /* 2 * step + direction */
     struct buffer text;     /* of one operation */
+    struct find_saga find;  /* of the run that is asked for */
 };
 
 static bool cursor_parse(struct slice cursor, struct operations *out)
@@ -156,6 +157,33 @@ static struct operations *operations_new(struct work *work)
     return operations;
 }
 
+/* What was asked for is the name of a run, or else the id of a saga. */
+static void on_run_found(struct store_read *read)
+{
+    struct walk *walk = read->context;
+    struct operations *operations = walk->context;
+
+    if (read->code == ERR_OK) {
+        walk_one(walk, operations->find.id);
+    } else if (read->code != ERR_NOT_FOUND) {
+        work_done(walk->work, read->code, &read->err);
+    } else if (!uuid_is_nil(&walk->work->saga.uuid)) {
+        walk_one(walk, walk->work->saga);
+    } else {
+        walk->done(walk, false);
+    }
+}
+
+static void find_run(struct walk *walk, struct slice run)
+{
+    struct work *work = walk->work;
+    struct operations *operations = walk->context;
+
+    operations->find = (struct find_saga){.read = {.arena = &work->arena, .done = on_run_found, .context = walk},
+                                          .business_digest = run_digest(work->namespace, run), .shard = run_shard(work->namespace, run)};
+    store_find_saga(work->engine->store, &operations->find);
+}
+
 void engine_list_operations(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
@@ -174,12 +202,11 @@ void engine_list_operations(struct engine *engine, struct engine_request *reques
         work_fail(work, ERR_MALFORMED, "this is not a state of operations", "they are pending, in_flight, completed, failed, unknown, escalated");
     } else if (cursor.len && !cursor_parse(cursor, operations)) {
         work_bad_cursor(work);
-    } else if (run.len && !uuid_parse(run, &work->saga.uuid)) {
-        work_fail(work, ERR_MALFORMED, "`run` is not the id of a saga", NULL);
     } else {
         buffer_put_char(&work->out, '[');
         if (run.len) {
-            walk_one(walk, work->saga);
+            (void)uuid_parse(run, &work->saga.uuid); /* else it stays nil */
+            find_run(walk, run);
         } else {
             walk->page.before = operations->from_place == UINT32_MAX || uuid_is_nil(&operations->from.uuid) ? operations->from.uuid
                                                                                                               : successor(operations->from.uuid);
@@ -203,7 +230,7 @@ static bool is_key_of(const struct saga *saga, uint32_t step, enum direction dir
         return true;
     }
     uuid_text(&saga->id.uuid, run);
-    struct op_identity identity = {.namespace = saga->namespace, .run = slice_of(run), .step = saga->definition->steps[step].id,
+    struct op_identity identity = {.namespace = saga->namespace, .run = saga->run.len ? saga->run : slice_of(run), .step = saga->definition->steps[step].name,
                                    .tool = saga_tool(saga, step, direction)->name, .scope = saga->steps[step].forward.scope, .direction = direction};
 
     for (identity.generation = 0; identity.generation < op->generation; identity.generation++) {

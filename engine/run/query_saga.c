@@ -69,6 +69,7 @@ static void answer_or_wait(struct work *work)
         work_done(work, ERR_OK, NULL);
     } else {
         work->live = live;
+        work->waits_in = &live->waiters;
         list_push(&live->waiters, &work->link);
         timer_start(engine->loop, &work->timer, left, on_wait_over);
     }

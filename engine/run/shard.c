@@ -11,33 +11,30 @@ static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct sl
 {
     struct shard *shard = load->context;
     struct engine *engine = shard->engine;
-    struct arena scratch;
     struct err err = {0};
 
     if (shard->load_stale || live_find(engine, id)) {
         return;
     }
-    arena_init(&scratch, 1024);
-    struct saga *folded = fold_turns(engine, id, namespace, turns, count, &scratch, &err);
+    struct live *live = live_from_log(engine, shard, id, namespace, turns, count, &err);
 
-    if (!folded) {
+    if (!live) {
         int64_t made = uuid_v7_ms(&id.uuid);
 
         log_error("saga_unreadable", LOG_UUID("saga", &id.uuid), LOG_ERR(&err));
         /* It stays among the unfinished, so that a program which can read it finds it. */
         shard->oldest_unreadable_ms = shard->oldest_unreadable_ms == 0 || made < shard->oldest_unreadable_ms ? made : shard->oldest_unreadable_ms;
-    } else if (folded->phase != PHASE_ENDED) {
-        struct live *live = live_new(engine, shard, id, folded->definition);
-
-        if (fold_into(engine, &live->saga, &live->arena, id, namespace, turns, count, &err) != ERR_OK) {
-            UNREACHABLE(); /* it was folded a moment ago */
-        }
-        live->interrupted = true;
-        if (live->saga.escalation.number / SHARD_COUNT > shard->escalation_counter) {
-            shard->escalation_counter = live->saga.escalation.number / SHARD_COUNT;
-        }
+        return;
     }
-    arena_fini(&scratch);
+    if (live->saga.phase == PHASE_ENDED) {
+        live_discard(live);
+        return;
+    }
+    live_enter(live);
+    live->interrupted = true;
+    if (live->saga.escalation.number / SHARD_COUNT > shard->escalation_counter) {
+        shard->escalation_counter = live->saga.escalation.number / SHARD_COUNT;
+    }
 }
 
 /* The inbox is watched for the shards that are owned; asked once for all that changed in this turn of the loop. */
@@ -152,6 +149,9 @@ int64_t shard_oldest_unfinished_ms(uint32_t number, void *context)
         const struct live *live = container_of(link, struct live, link);
         int64_t made = uuid_v7_ms(&live->saga.id.uuid);
 
+        if (live->awake || live->saga.phase == PHASE_ENDED) {
+            continue; /* found in the table awake, or only here to answer */
+        }
         oldest = made < oldest ? made : oldest;
     }
     return oldest;

@@ -86,6 +86,10 @@ static bool start_is_good(struct work *work, const struct engine_request *reques
         work_fail(work, ERR_INVALID, "an id has 1 to 256 bytes", NULL);
         return false;
     }
+    if (slice_starts_with(request->in.start.saga, "~")) {
+        work_fail(work, ERR_NOT_FOUND, "there is no saga definition with this name", "an open saga is started with \"open\": true instead of \"saga\"");
+        return false;
+    }
     work->definition = definitions_newest(engine->definitions, work->namespace, request->in.start.saga, request->in.start.version, &err);
     if (!work->definition) {
         work_done(work, err.code, &err);
@@ -98,11 +102,23 @@ static bool start_is_good(struct work *work, const struct engine_request *reques
         work_fail(work, ERR_INVALID, "the input does not fit the schema of this saga", "see `errors` for each place");
         return false;
     }
-    if (engine->sagas.count >= engine->options.sagas_max) {
-        work_fail(work, ERR_BUSY, "this engine has as many unfinished sagas as it may keep in memory", "try again when some have ended, or raise --sagas-max");
-        return false;
+    return !work_is_too_many(work);
+}
+
+static void send_start(struct work *work)
+{
+    struct engine *engine = work->engine;
+    uint32_t shard = choose_shard(engine, work);
+
+    work->saga = saga_id_new(loop_wall_ms(engine->loop), shard);
+    if (engine->shards[shard].state != SHARD_OWNED) {
+        inbox_start(work, shard);
+        return;
     }
-    return true;
+    struct live *live = live_new(engine, &engine->shards[shard], work->saga, work->definition);
+
+    work->mail.done = on_started;
+    live_send(live, &work->mail);
 }
 
 void engine_start_saga(struct engine *engine, struct engine_request *request)
@@ -119,15 +135,28 @@ void engine_start_saga(struct engine *engine, struct engine_request *request)
     input->start.business_id = arena_slice(&work->arena, request->in.start.business_id);
     input->start.tags = arena_slice(&work->arena, request->in.start.tags);
     input->start.input = arena_slice(&work->arena, request->in.start.input.ptr ? request->in.start.input : SLICE("{}"));
-    uint32_t shard = choose_shard(engine, work);
+    send_start(work);
+}
 
-    work->saga = saga_id_new(loop_wall_ms(engine->loop), shard);
-    if (engine->shards[shard].state != SHARD_OWNED) {
-        inbox_start(work, shard);
+#define DEADLINE_DEFAULT_MS (INT64_C(24) * 3600 * 1000)
+
+void engine_open_saga(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+    struct arena *arena = &work->arena;
+    int64_t deadline_ms = request->in.open.deadline_ms ? request->in.open.deadline_ms : DEADLINE_DEFAULT_MS;
+
+    if (work_refused(work) || work_is_too_many(work)) {
         return;
     }
-    struct live *live = live_new(engine, &engine->shards[shard], work->saga, work->definition);
-
-    work->mail.done = on_started;
-    live_send(live, &work->mail);
+    if (request->in.open.business_id.ptr && (request->in.open.business_id.len == 0 || request->in.open.business_id.len > ID_BYTES_MAX)) {
+        work_fail(work, ERR_INVALID, "an id has 1 to 256 bytes", NULL);
+        return;
+    }
+    work->definition = definitions_open(engine->definitions, SAGA_OPEN);
+    work->mail.input = (struct saga_input){.type = SAGA_INPUT_START, .start = {
+        .namespace = work->namespace, .business_id = arena_slice(arena, request->in.open.business_id), .tags = arena_slice(arena, request->in.open.tags),
+        .input = SLICE("{}"), .deadline_ms = loop_wall_ms(engine->loop) + deadline_ms, .budget = arena_slice(arena, request->in.open.budget),
+        .loop = arena_slice(arena, request->in.open.loop), .on_timeout = arena_slice(arena, request->in.open.on_timeout)}};
+    send_start(work);
 }

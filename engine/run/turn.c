@@ -26,7 +26,7 @@ struct turn {
     struct append append;
     struct append_start start;
     enum saga_status status_after;
-    bool ended;
+    bool ended, awake;
     int64_t began_us;
 };
 
@@ -86,6 +86,7 @@ static bool makes_key_known(const struct record *record)
     case RECORD_STEP_INTENT:
     case RECORD_COMPENSATION_INTENT:
     case RECORD_STEP_REOPENED:
+    case RECORD_STEP_CALLED:
     case RECORD_COMPENSATION_REOPENED:
         return record->args.ptr != NULL; /* the first record of an operation carries its arguments; so does a retry with changed ones, under a new key */
     case RECORD_SAGA_STARTED:
@@ -97,6 +98,16 @@ static bool makes_key_known(const struct record *record)
     case RECORD_STEP_FAILED:
     case RECORD_STEP_SKIPPED:
     case RECORD_STEP_WAIVED:
+    case RECORD_STEP_REPEATED:
+    case RECORD_STEP_LATE:
+    case RECORD_OPERATION_DUPLICATE:
+    case RECORD_OPERATION_EXPIRED:
+    case RECORD_BYPASS_SIGNED:
+    case RECORD_LOOP_TRIPPED:
+    case RECORD_SAGA_PAUSED:
+    case RECORD_SAGA_RESUMED:
+    case RECORD_RUN_RESTED:
+    case RECORD_RUN_WOKEN:
     case RECORD_SAGA_FAILING:
     case RECORD_COMPENSATION_PLANNED:
     case RECORD_COMPENSATION_RETRYING:
@@ -116,6 +127,34 @@ static bool makes_key_known(const struct record *record)
     return false;
 }
 
+/* An intent that follows its step.called in one turn carries the arguments again: the key is known once. */
+static uint32_t add_key(struct op_key *keys, uint32_t count, const struct op_key *key)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (uuid_equal(&keys[i].uuid, &key->uuid)) {
+            return count;
+        }
+    }
+    keys[count] = *key;
+    return count + 1;
+}
+
+/* The row of a saga that begins. What it is found by is the caller's id, for a run its name. */
+static void describe_start(struct turn *turn, const struct record *first)
+{
+    struct slice id = slice_is(first->saga_name, RUN_SAGA_NAME) ? first->run : first->business_id;
+
+    turn->start = (struct append_start){.namespace = first->namespace, .saga_name = first->saga_name, .tags = first->tags, .version = first->version};
+    turn->start.input_digest = canon_digest(first->input.ptr ? first->input : SLICE("{}"), &turn->arena);
+    if (id.ptr) {
+        struct slice fields[] = {first->namespace, first->saga_name, id};
+
+        turn->start.business_id = id;
+        turn->start.business_digest = digest_fields("business", fields, COUNT_OF(fields));
+    }
+    turn->append.start = &turn->start;
+}
+
 /* Writes the payload and everything the tables beside the log need, by applying the records to a copy. */
 static void turn_describe(struct turn *turn)
 {
@@ -126,6 +165,7 @@ static void turn_describe(struct turn *turn)
     struct append_escalation *escalations = arena_array(&turn->arena, turn->records.count, sizeof(*escalations));
     uint32_t key_count = 0, escalation_count = 0;
 
+    turn->awake = live->awake;
     buffer_put_char(&turn->payload, '[');
     for (size_t i = 0; i < turn->records.count; i++) {
         const struct record *record = &turn->records.items[i];
@@ -133,9 +173,9 @@ static void turn_describe(struct turn *turn)
         if (i > 0) {
             buffer_put_char(&turn->payload, ',');
         }
-        record_write(record, saga->definition, &turn->payload);
+        record_write(record, after->definition, &turn->payload); /* of the copy: what an open saga calls adds to its steps */
         if (makes_key_known(record)) {
-            keys[key_count++] = record->key;
+            key_count = add_key(keys, key_count, &record->key);
         }
         if (record->type == RECORD_ESCALATION_RESOLVED) {
             buffer_reset(&turn->body);
@@ -148,10 +188,13 @@ static void turn_describe(struct turn *turn)
             buffer_reset(&turn->body);
             saga_write_escalation(after, &turn->body);
             escalations[escalation_count++] = (struct append_escalation){.number = record->escalation, .opened = true,
-                .step = record->step == STEP_NONE ? SLICE_NONE : saga->definition->steps[record->step].id, .reason = record->reason,
+                .step = record->step == STEP_NONE ? SLICE_NONE : after->definition->steps[record->step].id, .reason = record->reason,
                 .body = arena_slice(&turn->arena, buffer_slice(&turn->body))};
             live->shard->escalation_counter++;
             metric_add(METRIC_ESCALATIONS, 1);
+        }
+        if (record->type == RECORD_RUN_WOKEN || record->type == RECORD_RUN_RESTED) {
+            turn->awake = record->type == RECORD_RUN_WOKEN;
         }
     }
     buffer_put_char(&turn->payload, ']');
@@ -162,20 +205,11 @@ static void turn_describe(struct turn *turn)
         .at_ms = turn->mail->input.now_ms, .first_seq = turn->records.items[0].seq, .record_count = (uint32_t)turn->records.count,
         .payload = buffer_slice(&turn->payload), .new_keys = keys, .new_key_count = key_count,
         .status_changed = saga->seq > 0 && turn->status_after != saga_status(saga), .status = turn->status_after, .ended = turn->ended,
+        .awake = turn->awake == live->awake ? AWAKE_AS_IT_WAS : turn->awake ? AWAKE_ADD : AWAKE_REMOVE,
         .started_ms = after->created_ms, .escalations = escalations, .escalation_count = escalation_count,
         .from_inbox = turn->mail->from_inbox, .inbox_id = turn->mail->inbox_id};
-    if (turn->mail->input.type == SAGA_INPUT_START) {
-        const struct record *first = &turn->records.items[0];
-
-        turn->start = (struct append_start){.namespace = first->namespace, .saga_name = first->saga_name, .tags = first->tags, .version = first->version};
-        turn->start.input_digest = canon_digest(first->input.ptr ? first->input : SLICE("{}"), &turn->arena);
-        if (first->business_id.ptr) {
-            struct slice fields[] = {first->namespace, first->saga_name, first->business_id};
-
-            turn->start.business_id = first->business_id;
-            turn->start.business_digest = digest_fields("business", fields, COUNT_OF(fields));
-        }
-        turn->append.start = &turn->start;
+    if (turn->records.items[0].type == RECORD_SAGA_STARTED) {
+        describe_start(turn, &turn->records.items[0]);
     }
 }
 
@@ -208,13 +242,43 @@ static bool is_own(enum saga_input_type type)
     case SAGA_INPUT_PROBED:
     case SAGA_INPUT_EVALUATED:
     case SAGA_INPUT_TIMER:
+    case SAGA_INPUT_ADMITTED:
         return true;
     case SAGA_INPUT_START:
     case SAGA_INPUT_ABORT:
     case SAGA_INPUT_OPERATOR:
+    case SAGA_INPUT_CALL:
+    case SAGA_INPUT_COMPLETE:
+    case SAGA_INPUT_BYPASS:
+    case SAGA_INPUT_RESUME:
         return false;
     }
     return false;
+}
+
+/* The records are durable: fold them, and count what they mean. */
+static void turn_apply(struct turn *turn)
+{
+    struct live *live = turn->live;
+    bool ended_before = live->saga.phase == PHASE_ENDED;
+
+    for (size_t i = 0; i < turn->records.count; i++) {
+        saga_apply(&live->saga, &turn->records.items[i]);
+    }
+    live->refusals = 0;
+    live->awake = turn->awake;
+    metric_add(METRIC_TURNS, 1);
+    metric_add(METRIC_RECORDS, turn->records.count);
+    health_count(live, &turn->records);
+    if (live->saga.definition->kind == SAGA_RUN) {
+        return; /* it is no saga that anybody started or waits for */
+    }
+    if (turn->append.start) {
+        metric_add(METRIC_SAGAS_STARTED, 1);
+    }
+    if (live->saga.phase == PHASE_ENDED && !ended_before) {
+        count_ended(&live->saga);
+    }
 }
 
 static void on_appended(struct append *append)
@@ -226,18 +290,7 @@ static void on_appended(struct append *append)
 
     histogram_observe_us(HISTOGRAM_COMMIT, loop_boot_us(engine->loop) - turn->began_us);
     if (append->code == ERR_OK && !live->dropped) {
-        for (size_t i = 0; i < turn->records.count; i++) {
-            saga_apply(&live->saga, &turn->records.items[i]);
-        }
-        live->refusals = 0;
-        metric_add(METRIC_TURNS, 1);
-        metric_add(METRIC_RECORDS, turn->records.count);
-        if (mail->input.type == SAGA_INPUT_START) {
-            metric_add(METRIC_SAGAS_STARTED, 1);
-        }
-        if (live->saga.phase == PHASE_ENDED) {
-            count_ended(&live->saga);
-        }
+        turn_apply(turn);
     } else if (append->code == ERR_FENCED && !live->dropped) {
         /* The shard is dropped, and this saga with it: now, because what it still wants is for the new owner to start. */
         leases_report_fenced(engine->leases, live->shard->number, append->epoch);
@@ -252,6 +305,7 @@ static void on_appended(struct append *append)
     }
     /* The mail's owner may free it, and read `append` through the turn's arena only until it returns. */
     live->busy = true;
+    mail->answer = turn->records.answer;
     mail->done(mail, append->code, &append->err);
     live->turn = NULL;
     if (append->code == ERR_OK && !live->dropped) {
@@ -277,6 +331,7 @@ void turn_begin(struct live *live, struct mail *mail)
         bool busy = live->busy;
 
         live->busy = true; /* whoever is told may send the next input */
+        mail->answer = turn->records.answer;
         mail->done(mail, code, &err);
         live->busy = busy;
         turn_end(engine, turn);

@@ -44,7 +44,7 @@ void work_done(struct work *work, enum err_code code, const struct err *err)
 {
     timer_stop(work->engine->loop, &work->timer);
     if (work->live) {
-        list_remove(&work->live->waiters, &work->link);
+        list_remove(work->waits_in, &work->link);
         work->live = NULL;
     }
     if (code == ERR_OK && work->out.overflow) {
@@ -87,6 +87,15 @@ bool work_refused(struct work *work)
         return true;
     }
     return false;
+}
+
+bool work_is_too_many(struct work *work)
+{
+    if (work->engine->sagas.count < work->engine->options.sagas_max) {
+        return false;
+    }
+    work_fail(work, ERR_BUSY, "this engine has as many unfinished sagas as it may keep in memory", "try again when some have ended, or raise --sagas-max");
+    return true;
 }
 
 struct cancelled {

@@ -14,8 +14,10 @@ struct work {
     struct slice namespace, actor;
     struct deferred deferred;       /* the answer never comes inside the call that asked */
     struct timer timer;
-    struct list_link link;          /* among the waiters of a saga */
+    struct list_link link;          /* among the waiters or the callers of a saga */
     struct live *live;              /* whose waiter it is */
+    struct list *waits_in;          /* then: that list */
+    struct calling *calling;        /* call.c */
     int64_t until_boot_ms;          /* waits so long at most */
     struct saga_id saga;
     struct mail mail;
@@ -46,8 +48,37 @@ void work_fail(struct work *work, enum err_code code, const char *message, const
 /* Nothing that needs the database can be done now? Then the work has been ended. */
 bool work_refused(struct work *work);
 
+/* More sagas in memory than may be? Then the work has been ended. */
+bool work_is_too_many(struct work *work);
+
 /* query_saga.c: answers with the saga work->saga as its log has it. */
 void query_saga_from_store(struct work *work);
+
+/*
+ * call.c, open.c: an input of the inbox whose shard is ours: like the engine_...() of the same name, but that its turn removes the row.
+ * The request is the delivery's: namespace, actor, arena, in, done; done as for everybody, `call`, `err`, `faults` and `answer` say what to
+ * tell the caller. With ERR_FENCED nothing happened and the row is for the next owner; else the row is gone or has to go (a refusal
+ * or an answer without records leaves it there: drop it).
+ */
+void call_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void complete_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void bypass_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void resume_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+/* operator.c: the same */
+void abort_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void resolve_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+
+/* open.c: for work->saga, from memory or from its log */
+void answer_saga(struct work *work);
+
+/*
+ * inbox.c: a call, a completion, a bypass or a resumption (work->request->in.KIND, checked) for a shard that this engine does not own.
+ * work->until_boot_ms is when the caller's patience ends. Ends the work; fills request->call and the rest like the owner would.
+ */
+void inbox_call(struct work *work, uint32_t shard);
+void inbox_complete(struct work *work, uint32_t shard);
+void inbox_bypass(struct work *work, uint32_t shard);
+void inbox_resume(struct work *work, uint32_t shard);
 
 /* inbox.c: for a shard that this engine does not own. Durable there, then answered when its owner has applied it. */
 void inbox_start(struct work *work, uint32_t shard);

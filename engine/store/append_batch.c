@@ -4,7 +4,7 @@
  *   fence     locks the lease rows at the epochs of the appends, or refuses the whole batch
  *   start     saga rows; those with a business id may find it taken, and then nothing of their turn may be written: what
  *             belongs to them is joined with the saga row that then is not there
- *   log, key, status, escalation, inbox
+ *   log, key, status, awake, escalation, inbox
  *
  * Everything is in one implicit transaction, ended by the Sync.
  */
@@ -31,7 +31,17 @@ static bool is_no_unique_start(const struct append *append)
 
 static bool is_status_change(const struct append *append)
 {
-    return !append->start && (append->status_changed || append->ended);
+    return !append->start && append->status_changed;
+}
+
+static bool is_woken(const struct append *append)
+{
+    return append->awake == AWAKE_ADD;
+}
+
+static bool is_at_rest(const struct append *append)
+{
+    return append->awake == AWAKE_REMOVE;
 }
 
 static bool is_from_inbox(const struct append *append)
@@ -320,6 +330,19 @@ static void add_escalations(struct batch *batch)
     }
 }
 
+static void add_awake(struct batch *batch, const struct db_statement *statement, item_filter filter)
+{
+    size_t n = batch_count(batch, filter);
+    struct db_args *args;
+
+    if (n == 0) {
+        return;
+    }
+    args = batch_query(batch, statement, NULL);
+    COLUMN(args, DB_INT2, batch, n, filter, db_item_int(args, a->shard));
+    COLUMN(args, DB_UUID, batch, n, filter, db_item_uuid(args, &a->saga.uuid));
+}
+
 static void add_inbox(struct batch *batch)
 {
     size_t n = batch_count(batch, is_from_inbox);
@@ -345,6 +368,8 @@ void batch_build(struct batch *batch)
     add_keys(batch, batch->keys_known ? &sql_key_known : &sql_key, is_no_unique_start);
     add_keys(batch, &sql_key_unique, is_unique_start);
     add_status(batch);
+    add_awake(batch, &sql_awake_add, is_woken);
+    add_awake(batch, &sql_awake_remove, is_at_rest);
     add_escalations(batch);
     add_inbox(batch);
 }

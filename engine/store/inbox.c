@@ -139,8 +139,11 @@ static void on_inbox_done(struct db_transaction *transaction)
     struct inbox_watch *watch = container_of(transaction, struct inbox_watch, transaction);
     struct store *store = container_of(watch, struct store, inbox);
     bool good = transaction->outcome == DB_COMMITTED && !watch->stale && !store->closing;
-    bool again = watch->again || watch->stale;
+    bool more = good && watch->row_count == POLL_ROWS;
+    bool again = watch->again || watch->stale || more;
     size_t count = 0;
+
+    watch->after = more ? watch->rows[watch->row_count - 1].id : (struct uuid){{0}};
 
     for (size_t i = 0; good && i < watch->row_count; i++) {
         if (!is_consumed(watch, &watch->rows[i].id) && !appends_will_consume(store, &watch->rows[i].id)) {
@@ -182,6 +185,7 @@ static void poll_now(struct store *store)
     }
     db_array_end(args);
     db_arg_int8(args, POLL_ROWS);
+    db_arg_uuid(args, &watch->after);
     watch->query = (struct db_query){.statement = &sql_inbox_read, .args = args, .on_rows = on_inbox_rows, .context = watch};
     memset(&watch->transaction, 0, sizeof(watch->transaction));
     watch->transaction.queries = &watch->query;

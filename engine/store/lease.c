@@ -37,6 +37,12 @@ bool lease_is_held(const struct leases *leases, uint32_t shard, int64_t *epoch)
     return leases->shards[shard].held;
 }
 
+int64_t lease_last_epoch(const struct leases *leases, uint32_t shard)
+{
+    CHECK(shard < SHARD_COUNT);
+    return leases->shards[shard].held ? leases->shards[shard].epoch : leases->table[shard].epoch;
+}
+
 bool lease_allows_send(const struct leases *leases, uint32_t shard)
 {
     CHECK(shard < SHARD_COUNT);

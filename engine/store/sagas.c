@@ -104,6 +104,22 @@ void store_find_operation(struct store *store, struct find_operation *find)
     job_submit(job);
 }
 
+static void on_input(struct db_query *query, const struct db_rows *rows)
+{
+    ((struct job *)query->context)->found = db_row_count(rows) == 1;
+}
+
+void store_find_input(struct store *store, struct find_input *find)
+{
+    struct job *job = read_job(store, &find->read, find);
+    struct db_args *args = job_query(job, &sql_inbox_find, on_input);
+
+    job->wants_one = true;
+    db_arg_int2(args, (int)find->shard);
+    db_arg_uuid(args, &find->id);
+    job_submit(job);
+}
+
 /* --- list --- */
 
 static void on_list(struct db_query *query, const struct db_rows *rows)
@@ -163,6 +179,7 @@ void store_list_sagas(struct store *store, struct list_sagas *list)
     arg_text_or_null(args, list->tag_name);
     db_arg_text(args, is_set(list->tag_name) && !list->tag_value.ptr ? SLICE("") : list->tag_value);
     db_arg_int8(args, (int64_t)list->limit);
+    db_arg_bool(args, list->without_runs);
     job_submit(job);
 }
 

@@ -4,6 +4,8 @@
  */
 #include "store/sql.h"
 
+#include "core/definition.h"
+
 /* --- append --- */
 
 const struct db_statement sql_fence = {
@@ -103,6 +105,19 @@ const struct db_statement sql_escalation_resolve = {
     " select sagad.expect('escalation', (select count(*) from changed), cardinality($1::int2[])::int8)",
 };
 
+/* The join is for the first turn of a run that was refused: it leaves nothing. */
+const struct db_statement sql_awake_add = {
+    "awake_add",
+    "insert into sagad.awake (shard, saga) select u.shard, u.saga from unnest($1::int2[], $2::uuid[]) as u (shard, saga)"
+    " join sagad.saga s on s.shard = u.shard and s.id = u.saga on conflict (shard, saga) do nothing",
+};
+
+const struct db_statement sql_awake_remove = {
+    "awake_remove",
+    "delete from sagad.awake a using unnest($1::int2[], $2::uuid[]) as u (shard, saga)"
+    " where a.shard = u.shard and a.saga = u.saga",
+};
+
 const struct db_statement sql_inbox_consume = {
     "inbox_consume",
     "with input as materialized (select u.shard, u.id"
@@ -160,15 +175,19 @@ const struct db_statement sql_check_server = {
     " current_setting('transaction_read_only'), current_user::text,"
     " exists (select 1 from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'schema_version'),"
     " coalesce(has_schema_privilege(n.oid, 'usage'), false),"
-    " (select string_agg(r.privilege || ' on ' || r.name, ', ' order by r.name, r.privilege)"
+    " (select string_agg(t.privileges || ' on ' || t.name, '; ' order by t.name)"
+    "    from (select r.name, string_agg(r.privilege, ', ' order by r.privilege) as privileges"
     "    from (values ('schema_version', 'select'), ('shard', 'select'), ('shard', 'update'),"
     "                 ('saga', 'select'), ('saga', 'insert'), ('saga', 'update'), ('log', 'select'), ('log', 'insert'),"
     "                 ('operation_key', 'select'), ('operation_key', 'insert'), ('inbox', 'select'),"
-    "                 ('inbox', 'insert'), ('inbox', 'delete'), ('escalation', 'select'), ('escalation', 'insert'),"
+    "                 ('inbox', 'insert'), ('inbox', 'delete'), ('awake', 'select'), ('awake', 'insert'), ('awake', 'delete'),"
+    "                 ('answer', 'select'), ('answer', 'insert'), ('answer', 'delete'), ('escalation', 'select'), ('escalation', 'insert'),"
     "                 ('escalation', 'update'), ('tool', 'select'), ('tool', 'insert'), ('definition', 'select'),"
-    "                 ('definition', 'insert')) as r (name, privilege)"
+    "                 ('definition', 'insert')"
+    "          union all select t, p from unnest(array['guard', 'guard_place', 'guard_breaker', 'guard_budget', 'guard_reservation']) as t"
+    "          cross join unnest(array['select', 'insert', 'update', 'delete']) as p) as r (name, privilege)"
     "    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = r.name"
-    "   where not has_table_privilege(c.oid, r.privilege))"
+    "   where not has_table_privilege(c.oid, r.privilege) group by r.name) as t)"
     " from (select 1) as one left join pg_catalog.pg_namespace n on n.nspname = 'sagad'",
 };
 
@@ -242,13 +261,17 @@ const struct db_statement sql_lease_unlock_all = {
 
 /* --- loads and reads --- */
 
+/* Unfinished are those behind `low`, and runs that were woken, however old. One that is both comes once. */
 const struct db_statement sql_load = {
     "load",
-    "select s.id, s.namespace, l.seq, l.at, l.payload"
-    " from (select g.id, g.namespace from sagad.saga g"
+    "select s.id, s.namespace, l.seq, l.at, l.payload from (select u.id, u.namespace"
+    " from ((select g.id, g.namespace from sagad.saga g"
     " where g.shard = $1::int2 and g.id > $2::uuid"
     " and g.id >= coalesce((select sagad.id_floor(h.low) from sagad.shard h where h.shard = $1::int2), $2::uuid)"
-    " and g.ended_at is null order by g.id limit $3::int8) as s"
+    " and g.ended_at is null order by g.id limit $3::int8)"
+    " union (select r.id, r.namespace from sagad.awake a join sagad.saga r on r.shard = a.shard and r.id = a.saga"
+    " where a.shard = $1::int2 and a.saga > $2::uuid and r.ended_at is null order by a.saga limit $3::int8)) as u"
+    " order by u.id limit $3::int8) as s"
     " join sagad.log l on l.shard = $1::int2 and l.saga = s.id order by s.id, l.seq",
 };
 
@@ -287,14 +310,14 @@ const struct db_statement sql_saga_by_key = {
 
 /*
  * The newest of each shard, merged: ids are in order of time within a shard, and no index has to span shards. $4: only
- * unfinished ones are wanted, and those are all behind `low`.
+ * unfinished ones are wanted, and those are all behind `low`, but for runs that were woken. $11: runs are left out.
  */
 const struct db_statement sql_saga_list = {
     "saga_list",
     "select " ROW_COLUMNS " from sagad.shard h cross join lateral (select * from sagad.saga g"
     " where g.shard = h.shard and g.id < $1::uuid"
-    " and g.id >= greatest($2::uuid, case when $4::bool then sagad.id_floor(h.low) end) and g.namespace = $3::text"
-    " and (not $4::bool or g.ended_at is null)"
+    " and g.id >= greatest($2::uuid, case when $4::bool and $11::bool then sagad.id_floor(h.low) end) and g.namespace = $3::text"
+    " and (not $4::bool or g.ended_at is null) and (not $11::bool or g.name <> '" RUN_SAGA_NAME "')"
     " and ($5::text is null or g.status = $5::text)"
     " and ($6::text is null or g.name = $6::text)"
     " and ($7::text is null or g.business_id = $7::text)"
@@ -302,14 +325,15 @@ const struct db_statement sql_saga_list = {
     " order by g.id desc limit $10::int8) as s order by s.id desc limit $10::int8",
 };
 
-/* Unfinished sagas lie behind `low`; the bound on the id is the earlier of that and a day ago. */
+/* Unfinished sagas lie behind `low`; the bound on the id is the earlier of that and a day ago. Runs are no sagas to people. */
 const struct db_statement sql_saga_count = {
     "saga_count",
     "select s.status, sum(s.count)::int8 from sagad.shard h cross join lateral (select g.status, count(*) as count"
     " from sagad.saga g where g.shard = h.shard"
     " and g.id >= coalesce(sagad.id_floor(case when h.low is not null then least(h.low, now() - interval '24 hours') end),"
     " '00000000-0000-0000-0000-000000000000'::uuid)"
-    " and g.namespace = $1::text and (g.ended_at is null or g.ended_at > now() - interval '24 hours')"
+    " and g.namespace = $1::text and g.name <> '" RUN_SAGA_NAME "'"
+    " and (g.ended_at is null or g.ended_at > now() - interval '24 hours')"
     " group by g.status) as s group by s.status",
 };
 
@@ -342,12 +366,45 @@ const struct db_statement sql_inbox_read = {
     "inbox_read",
     "select i.shard, i.id, i.saga, i.kind, i.payload"
     " from unnest($1::int2[]) as u (shard) cross join lateral (select * from sagad.inbox g"
-    " where g.shard = u.shard order by g.id limit $2::int8) as i order by i.id limit $2::int8",
+    " where g.shard = u.shard and g.id > $3::uuid order by g.id limit $2::int8) as i order by i.id limit $2::int8",
 };
 
 const struct db_statement sql_inbox_drop = {
     "inbox_drop",
     "delete from sagad.inbox where shard = $1::int2 and id = $2::uuid",
+};
+
+const struct db_statement sql_inbox_find = {
+    "inbox_find",
+    "select 1::int4 from sagad.inbox where shard = $1::int2 and id = $2::uuid",
+};
+
+/* --- answers --- */
+
+/* Each is written once: a second one to the same input, from a delivery that was repeated, is not kept. */
+const struct db_statement sql_answer_put = {
+    "answer_put",
+    "with put as (insert into sagad.answer (shard, input, body)"
+    " select u.shard, u.input, u.body from unnest($1::int2[], $2::uuid[], $3::bytea[]) as u (shard, input, body)"
+    " on conflict (shard, input) do nothing returning input)"
+    " select pg_notify('" SQL_ANSWERS_CHANNEL "', string_agg(put.input::text, ' ')) from put having count(*) > 0",
+};
+
+const struct db_statement sql_answer_drop_inputs = {
+    "answer_drop_inputs",
+    "delete from sagad.inbox i using unnest($1::int2[], $2::uuid[]) as u (shard, id) where i.shard = u.shard and i.id = u.id",
+};
+
+const struct db_statement sql_answer_take = {
+    "answer_take",
+    "delete from sagad.answer a using unnest($1::int2[], $2::uuid[]) as u (shard, input)"
+    " where a.shard = u.shard and a.input = u.input returning a.input, a.body",
+};
+
+/* Reads the whole table, which holds what nobody fetched within minutes. */
+const struct db_statement sql_answer_sweep = {
+    "answer_sweep",
+    "delete from sagad.answer where at < clock_timestamp() - interval '10 minutes'",
 };
 
 /* --- definitions --- */
@@ -391,6 +448,44 @@ const struct db_statement sql_definition_state = {
     "select (select count(*) from sagad.tool) + (select count(*) from sagad.definition)",
 };
 
+/* --- guards: see schema/migrations/0006_guard.sql --- */
+
+const struct db_statement sql_guard_ask = {
+    "guard_ask",
+    "select verdict, retry_after_ms, is_probe from sagad.guard_ask($1::int2, $2::text, $3::text, $4::text, $5::int8, $6::int8,"
+    " $7::int8, $8::int8, $9::int8, $10::uuid, $11::bool, $12::uuid, $13::int2[], $14::text[], $15::timestamptz[],"
+    " $16::int8[], $17::int8[], $18::int8[], $19::int8[], $20::int8[], $21::int8[])",
+};
+
+const struct db_statement sql_guard_tell = {
+    "guard_tell",
+    "select breaker_state, breaker_changed from sagad.guard_tell($1::int2, $2::text, $3::text, $4::text, $5::int8, $6::int8,"
+    " $7::int8, $8::uuid, $9::uuid, $10::text, $11::bool, $12::int8, $13::int8, $14::text, $15::int8)",
+};
+
+/* In the order given, which is that of the names, as everywhere: so that two that touch the same budgets cannot wait for each other. */
+const struct db_statement sql_guard_count = {
+    "guard_count",
+    "insert into sagad.guard_budget as b (shard, name, period, calls, emissions, micros)"
+    " select u.shard, u.name, u.period, u.calls, u.emissions, u.micros"
+    " from unnest($1::int2[], $2::text[], $3::timestamptz[], $4::int8[], $5::int8[], $6::int8[])"
+    " with ordinality as u (shard, name, period, calls, emissions, micros, i) order by u.i"
+    " on conflict (shard, name, period) do update set calls = b.calls + excluded.calls,"
+    " emissions = b.emissions + excluded.emissions, micros = b.micros + excluded.micros",
+};
+
+const struct db_statement sql_guard_list = {
+    "guard_list",
+    "select g.namespace, g.tool, coalesce(b.endpoint, ''), coalesce(b.state, 'closed'),"
+    " case when b.state <> 'closed' and b.open_until > clock_timestamp() then b.open_until end,"
+    " case when g.paused_until > clock_timestamp() then g.paused_until end,"
+    " (select count(*)::int8 from sagad.guard_place p where p.shard = g.shard and p.namespace = g.namespace and p.tool = g.tool"
+    " and p.expires_at > clock_timestamp()), coalesce(b.opened, 0)"
+    " from sagad.guard g left join sagad.guard_breaker b"
+    " on b.shard = g.shard and b.namespace = g.namespace and b.tool = g.tool"
+    " where $1::text is null or g.namespace = $1::text order by 1, 2, 3",
+};
+
 const struct db_statement *const sql_hot[] = {
     &sql_start,      &sql_start_unique,    &sql_lower_low, &sql_log,
     &sql_log_unique, &sql_key,  &sql_key_known, &sql_key_unique, &sql_status,
@@ -398,5 +493,6 @@ const struct db_statement *const sql_hot[] = {
     &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
     &sql_lease_renew, &sql_load,           &sql_load_escalation_max, &sql_saga_row,
     &sql_saga_turns, &sql_saga_by_business_id, &sql_saga_by_key, &sql_saga_list,
-    &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_one, &sql_inbox_read, &sql_inbox_drop, NULL,
+    &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_one, &sql_inbox_read, &sql_inbox_drop, &sql_inbox_find,
+    &sql_awake_add, &sql_awake_remove, &sql_answer_put, &sql_answer_drop_inputs, &sql_answer_take, NULL,
 };

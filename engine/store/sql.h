@@ -20,6 +20,8 @@ extern const struct db_statement sql_key_unique;
 extern const struct db_statement sql_status;
 extern const struct db_statement sql_escalation_open;
 extern const struct db_statement sql_escalation_resolve;
+extern const struct db_statement sql_awake_add;
+extern const struct db_statement sql_awake_remove;
 extern const struct db_statement sql_inbox_consume;
 
 /* what is asked about an append */
@@ -60,6 +62,13 @@ extern const struct db_statement sql_escalation_one;
 extern const struct db_statement sql_inbox_put;
 extern const struct db_statement sql_inbox_read;
 extern const struct db_statement sql_inbox_drop;
+extern const struct db_statement sql_inbox_find;
+
+/* answers */
+extern const struct db_statement sql_answer_put;        /* many; says to whoever listens which they are */
+extern const struct db_statement sql_answer_drop_inputs;
+extern const struct db_statement sql_answer_take;
+extern const struct db_statement sql_answer_sweep;
 
 /* definitions */
 extern const struct db_statement sql_definition_lock;
@@ -69,10 +78,17 @@ extern const struct db_statement sql_definition_notify;
 extern const struct db_statement sql_definition_load;
 extern const struct db_statement sql_definition_state;  /* changes whenever something was registered */
 
+/* guards */
+extern const struct db_statement sql_guard_ask;
+extern const struct db_statement sql_guard_tell;
+extern const struct db_statement sql_guard_count;
+extern const struct db_statement sql_guard_list;
+
 /* Those that run for every turn or every input: tests hold their plans to the index, whatever the size of the tables. */
 extern const struct db_statement *const sql_hot[];
 
 #define SQL_INBOX_CHANNEL "sagad_inbox"
+#define SQL_ANSWERS_CHANNEL "sagad_answers"
 #define SQL_DEFINITIONS_CHANNEL "sagad_definitions"
 #define SQL_LEASES_CHANNEL "sagad_leases"
 

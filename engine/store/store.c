@@ -37,7 +37,7 @@ const char *const store_setup[] = {
     NULL,
 };
 
-static const char *const listener_setup[] = {"listen " SQL_INBOX_CHANNEL, "listen " SQL_DEFINITIONS_CHANNEL};
+static const char *const listener_setup[] = {"listen " SQL_INBOX_CHANNEL, "listen " SQL_ANSWERS_CHANNEL, "listen " SQL_DEFINITIONS_CHANNEL};
 
 /* --- readiness --- */
 
@@ -281,6 +281,7 @@ static void on_schema_checked(struct db_transaction *transaction)
     loads_run(store);
     jobs_run(store);
     if (conn == &store->conns[store->writer_count]) { /* notifications may have been missed while it was away */
+        answers_conn_up(store);
         inbox_conn_up(store);
         definitions_conn_up(store);
     }
@@ -381,6 +382,8 @@ static void on_notify(struct db *db, struct slice channel, struct slice payload,
     (void)db;
     if (slice_is(channel, SQL_INBOX_CHANNEL)) {
         inbox_notified(store, payload);
+    } else if (slice_is(channel, SQL_ANSWERS_CHANNEL)) {
+        answers_notified(store, payload);
     } else if (slice_is(channel, SQL_DEFINITIONS_CHANNEL)) {
         definitions_notified(store);
     }
@@ -468,6 +471,7 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
     list_init(&store->loads);
     list_init(&store->jobs);
     appends_init(store);
+    answers_init(store);
     for (size_t i = 0; i < store->conn_count; i++) {
         conn_open(store, i);
     }
@@ -484,6 +488,7 @@ static void on_all_closed(struct deferred *deferred)
     jobs_stop(store);
     appends_stop(store);
     appends_fini(store);
+    answers_fini(store);
     for (size_t i = 0; i < store->conn_count; i++) {
         arena_fini(&store->conns[i].arena);
     }
@@ -517,6 +522,7 @@ void store_close(struct store *store, void (*on_closed)(void *context), void *co
     store->on_closed = on_closed;
     store->closed_context = context;
     inbox_stop(store);
+    answers_stop(store);
     definitions_stop(store);
     if (store->leases) {
         leases_close(store->leases);

@@ -67,7 +67,8 @@ struct append {
     const struct append_start *start; /* NULL but for the first turn */
     bool status_changed;            /* status below is not what it was before the turn */
     enum saga_status status;
-    bool ended;
+    bool ended;                     /* set with a status change; false with one takes ended_at back: a run that was woken */
+    enum { AWAKE_AS_IT_WAS, AWAKE_ADD, AWAKE_REMOVE } awake; /* a woken run is unfinished although it is old: recovery finds it in the table awake */
     int64_t started_ms;             /* of the saga */
     const struct append_escalation *escalations;
     uint32_t escalation_count;
@@ -119,6 +120,7 @@ struct lease_options {
 struct leases *leases_start(struct store *store, const struct lease_options *options);
 void leases_release(struct leases *leases, void (*done)(void *context), void *context); /* gives all up: another engine can take over at once */
 bool lease_is_held(const struct leases *leases, uint32_t shard, int64_t *epoch);
+int64_t lease_last_epoch(const struct leases *leases, uint32_t shard); /* whoever holds it, as last read */
 bool lease_allows_send(const struct leases *leases, uint32_t shard); /* reads CLOCK_BOOTTIME now; ask right before a call leaves */
 void leases_report_fenced(struct leases *leases, uint32_t shard, int64_t epoch); /* an append was refused: on_lost follows */
 void leases_write_json(struct leases *leases, struct buffer *out); /* array of {engine, shards, epoch range, expires_at} from the table as last read */
@@ -149,7 +151,7 @@ struct inbox_row {
     struct uuid id;
     uint32_t shard;
     struct saga_id saga;
-    struct slice kind;              /* "start", "abort", "resolve" */
+    struct slice kind;              /* "start", "abort", "resolve", "call", "complete", "bypass", "resume", "settled" */
     struct slice payload;           /* JSON */
 };
 
@@ -165,6 +167,32 @@ void store_inbox_put(struct store *store, struct inbox_put *put); /* durable whe
 /* `on_rows` is called with rows of shards in `shards` (a bit set) when there are some: after a notification, and by a slow poll. Rows come again until consumed by an append or store_inbox_drop(). */
 void store_inbox_watch(struct store *store, uint64_t shards, void (*on_rows)(const struct inbox_row *rows, size_t count, void *context), void *context);
 void store_inbox_drop(struct store *store, uint32_t shard, const struct uuid *id); /* its input was refused or came too late; ignored while an append is about to consume it */
+
+/*
+ * --- answers: what an owner says to an input of the inbox that another engine's caller waits for ---
+ *
+ * Written by the owner, once, and read (and removed) by whoever put the input. An answer that nobody fetches is removed after ten minutes.
+ */
+struct answer_put {
+    uint32_t shard;
+    struct uuid input;              /* id of the inbox row */
+    struct slice body;              /* JSON; borrowed until done */
+    bool drop_input;                /* the input was refused: remove the inbox row in the same transaction */
+    enum err_code code;             /* out: ERR_OK, ERR_STORE (refused), ERR_STOPPING; while the database is away it waits */
+    void (*done)(struct answer_put *put); /* may be NULL */
+    struct list_link link;          /* the store's */
+};
+void store_answer_put(struct store *store, struct answer_put *put); /* an input that an append is about to consume is not dropped */
+
+struct answer_wait {                /* lies in the waiter; on_answer comes once, unless it is removed before */
+    struct list_link link;          /* the store's */
+    uint32_t shard;
+    struct uuid input;
+    void (*on_answer)(struct answer_wait *wait, struct slice body); /* body is borrowed during the call */
+};
+/* Begin before the input is put: a notification from before it waited is not heard, and the poll behind it takes a second. */
+void store_answer_wait(struct store *store, struct answer_wait *wait);
+void store_answer_stop(struct store *store, struct answer_wait *wait); /* a no-op when it does not wait */
 
 /* --- reads; each answers in the arena of its request --- */
 
@@ -215,6 +243,13 @@ struct find_operation { /* which saga has this key */
 };
 void store_find_operation(struct store *store, struct find_operation *find);
 
+struct find_input { /* ERR_OK: the row is still in the inbox; ERR_NOT_FOUND: it was consumed or dropped */
+    struct store_read read;
+    uint32_t shard;                 /* in */
+    struct uuid id;                 /* in */
+};
+void store_find_input(struct store *store, struct find_input *find);
+
 struct list_sagas { /* newest first */
     struct store_read read;
     struct slice namespace;                             /* in */
@@ -223,6 +258,7 @@ struct list_sagas { /* newest first */
     struct slice saga_name, business_id;                /* in; SLICE_NONE: any */
     struct slice tag_name, tag_value;                   /* in */
     int64_t since_ms, until_ms;                         /* in; 0: any */
+    bool without_runs;                                  /* in: leave "~run" out */
     struct uuid before;                                 /* in; nil: from the newest */
     size_t limit;                                       /* in */
     struct saga_row *rows;                              /* out */
@@ -248,7 +284,7 @@ struct list_escalations { /* newest first; or one by number */
 };
 void store_list_escalations(struct store *store, struct list_escalations *list);
 
-struct count_sagas { /* by status, over a namespace */
+struct count_sagas { /* by status, over a namespace; runs are not counted */
     struct store_read read;
     struct slice namespace;
     int64_t counts[SAGA_STATUS_COUNT]; /* out; ended ones over the last 24 h */

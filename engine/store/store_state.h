@@ -8,6 +8,7 @@
 #define SAGAD_STORE_STORE_STATE_H
 
 #include "base/list.h"
+#include "base/map.h"
 #include "io/db.h"
 #include "store/sql.h"
 #include "store/store.h"
@@ -29,7 +30,7 @@ struct conn_facts { /* what a connection's checks found */
     bool have;
     int backend_pid, timeline;
     int64_t backend_started_us;
-    char fsync[8], full_page_writes[8], synchronous_commit[16], read_only[8], user[80], missing[240];
+    char fsync[8], full_page_writes[8], synchronous_commit[16], read_only[8], user[80], missing[480];
     bool standby, has_table, has_usage;
     int schema_version, second_pid;
 };
@@ -63,7 +64,7 @@ enum batch_phase {
     BATCH_LOOKING    /* reading the log */
 };
 
-#define BATCH_QUERIES_MAX 12
+#define BATCH_QUERIES_MAX 16
 #define BATCH_BYTES_MAX (4u << 20)    /* of payloads in one transaction, if it has more than one append */
 
 struct batch { /* a writer has one, again and again */
@@ -103,8 +104,31 @@ struct inbox_watch {
     struct db_query query;
     struct inbox_row *rows;
     size_t row_count;
+    struct uuid after;        /* where the next page begins: rows that wait for long must not hide those behind them */
     struct uuid consumed[CONSUMED_MAX]; /* since the poll under way was sent */
     size_t consumed_count;
+};
+
+/* --- answers (answers.c) --- */
+
+struct answers {
+    struct list puts;                   /* to be written when the ones under way are */
+    bool putting;
+    struct deferred put_soon;
+    struct timer put_again, sweep;
+
+    struct map waits;                   /* input -> struct answer_wait */
+    struct list ripe;                   /* of them, those to be asked for next */
+    struct timer poll;
+    bool taking;
+    struct arena arena;
+    struct db_transaction transaction;
+    struct db_query query;
+    struct {
+        struct uuid input;
+        struct slice body;
+    } *taken;
+    size_t taken_count;
 };
 
 /* --- definitions (definitions.c) --- */
@@ -150,6 +174,7 @@ struct store {
     struct list loads;                  /* shard loads that wait for a connection */
     struct list jobs;                   /* and writing requests whose answer was lost */
     struct inbox_watch inbox;
+    struct answers answers;
     struct definition_watch definitions;
     struct leases *leases;
 
@@ -211,6 +236,13 @@ void inbox_conn_up(struct store *store);
 void inbox_notified(struct store *store, struct slice payload);
 void inbox_consumed(struct store *store, const struct uuid *id);
 void inbox_stop(struct store *store);
+
+/* answers.c */
+void answers_init(struct store *store);
+void answers_conn_up(struct store *store);
+void answers_notified(struct store *store, struct slice payload);
+void answers_stop(struct store *store);
+void answers_fini(struct store *store);       /* ends what waits to be written with ERR_STOPPING */
 
 /* definitions.c */
 void definitions_conn_up(struct store *store);

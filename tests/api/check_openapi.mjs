@@ -14,6 +14,7 @@ import { join } from 'node:path'
 
 const [openapiPath, target, givenToken] = process.argv.slice(2)
 let token = givenToken
+const fake = !/^(dev:|https?:)/.test(target)
 let Ajv
 try {
   Ajv = createRequire((process.env.NODE_MODULES ?? process.cwd()) + '/here.js')('ajv/dist/2020').default
@@ -42,6 +43,12 @@ function hold(pointer, value, what) {
   if (!check(value)) faults.push(`${what}: ${ajv.errorsText(check.errors, { separator: '; ' })}\n    ${JSON.stringify(value).slice(0, 600)}`)
 }
 
+function holdHeader(name, schema, value, what) {
+  const typed = schema.type === 'integer' ? Number(value) : value
+  const check = ajv.compile(schema)
+  if (!check(typed)) faults.push(`${what}: the header ${name} is ${value}`)
+}
+
 async function ask(method, path, { body, headers = {}, status, raw } = {}) {
   const text = raw ?? (body === undefined ? undefined : JSON.stringify(body))
   if (text !== undefined) headers['content-type'] = 'application/json'
@@ -55,6 +62,12 @@ async function ask(method, path, { body, headers = {}, status, raw } = {}) {
   count++
   if (status !== undefined && answer.status !== status) faults.push(`${what}, expected ${status}: ${answered.slice(0, 400)}`)
   if (type === 'application/problem+json') hold('/components/schemas/Problem', JSON.parse(answered), what)
+  if (type === 'application/json' || type === 'application/problem+json') {
+    for (const [name, header] of Object.entries(operation?.responses[answer.status]?.headers ?? {})) {
+      const value = answer.headers.get(name)
+      if (value !== null) holdHeader(name, header.schema, value, what)
+    }
+  }
   if (type === 'application/problem+json' && JSON.parse(answered).status !== answer.status) faults.push(`${what}: the problem says another status`)
   if (!operation) return { answer, json: type.endsWith('json') && answered ? JSON.parse(answered) : undefined }
   const response = operation.responses[answer.status]
@@ -75,7 +88,9 @@ async function ask(method, path, { body, headers = {}, status, raw } = {}) {
 
 const definitions = {
   tools: [
-    { name: 't.one', builtin: { do: 'echo' }, effect: 'read' },
+    { name: 't.one', builtin: { do: 'echo' }, effect: 'idempotent', terminal: true },
+    { name: 't.read', builtin: { do: 'echo' }, effect: 'read' },
+    { name: 't.slow', builtin: { do: 'sleep', for: '700ms' }, effect: 'idempotent', terminal: true },
     { name: 't.stuck', builtin: { do: 'fail', outcome: 'unknown' }, effect: 'once', terminal: true }
   ],
   sagas: [
@@ -112,7 +127,6 @@ async function walk() {
   await ask('POST', '/v1/sagas', { body: { saga: 'quick', input: { n: 2 }, id: business }, status: 422 })
   await ask('POST', '/v1/sagas', { body: { saga: 'nothing' }, status: 404 })
   await ask('POST', '/v1/sagas', { body: { saga: 'quick', colour: 1 }, status: 422 })
-  await ask('POST', '/v1/sagas', { body: { open: true }, status: 422 })
   await ask('POST', '/v1/sagas', { raw: '{', status: 400 })
   await ask('POST', '/v1/sagas', { raw: '{"saga":"quick","input":"' + 'x'.repeat(1100000) + '"}', status: 413 })
   await ask('GET', '/v1/sagas', { status: 200 })
@@ -147,6 +161,8 @@ async function walk() {
   const aborting = await ask('POST', '/v1/sagas', { body: { saga: 'stuck' }, status: 201 })
   await ask('POST', `/v1/sagas/${aborting.json?.id}/abort`, { body: { note: 'walk' }, status: 200 })
 
+  await walkCalls()
+
   const operations = await ask('GET', '/v1/operations', { status: 200 })
   await ask('GET', '/v1/operations?limit=1&tool=t.one', { status: 200 })
   await ask('GET', `/v1/operations/${operations.json?.items?.[0]?.key}`, { status: 200 })
@@ -156,6 +172,82 @@ async function walk() {
   await ask('DELETE', '/v1/sagas', { status: 405 })
   await ask('GET', '/nothing', { status: 404 })
   if (token) await ask('GET', '/v1/stats', { headers: { authorization: 'Bearer nobody' }, status: 401 })
+}
+
+// Calls of agents, alone and in open sagas.
+async function walkCalls() {
+  const run = 'walk-' + Date.now()
+  const headerIs = (asked, name, value) => {
+    if (asked.answer.headers.get(name) !== value) faults.push(`${name} is ${asked.answer.headers.get(name)}, expected ${value}: ${asked.text}`)
+  }
+  const call = { run, tool: 't.one', args: { n: 1.5 } }
+  const first = await ask('POST', '/v1/operations', { body: call, headers: { 'idempotency-key': run }, status: 200 })
+  headerIs(first, 'idempotent-replayed', null)
+  if (first.json?.result?.n !== 1.5) faults.push(`the result is not that of the tool: ${first.text}`)
+  const again = await ask('POST', '/v1/operations', { body: call, headers: { 'idempotency-key': run }, status: 200 })
+  headerIs(again, 'idempotent-replayed', 'true')
+  if (again.json?.key !== first.json?.key) faults.push('the same call again has another key')
+  if (!again.answer.headers.get('idempotent-first-at')) faults.push('a replay does not say when it was first')
+  const other = await ask('POST', '/v1/operations', { body: { ...call, args: { n: 2 } }, status: 422 })
+  if (!Array.isArray(other.json?.pointers)) faults.push(`other arguments without pointers: ${other.text}`)
+  await ask('POST', '/v1/operations', { body: { run, tool: 'nothing' }, status: 404 })
+  await ask('POST', '/v1/operations', { body: { run: '', tool: 't.one', step: '~x', colour: 1 }, status: 422 })
+  await ask('POST', '/v1/operations', { raw: '{', status: 400 })
+  await ask('POST', '/v1/operations?wait=soon', { body: call, status: 400 })
+  const slow = { run, tool: 't.slow', step: 'nap/1', scope: 'bed 7', turn: 1, args: { n: 1 } }
+  const going = await ask('POST', '/v1/operations?wait=10ms', { body: slow, status: 202 })
+  headerIs(going, 'location', `/v1/operations/${going.json?.key}`)
+  const dup = await ask('POST', '/v1/operations?wait=10ms', { body: slow, status: 409 })
+  if (!(Number(dup.answer.headers.get('retry-after')) >= 1) || dup.json?.operation?.key !== going.json?.key) faults.push(`in flight: ${dup.text}`)
+  await ask('GET', `/v1/operations/${going.json?.key}`, { status: 200 })
+  await ask('GET', `/v1/operations?run=${run}`, { status: 200 })
+  await ask('POST', `/v1/operations/${first.json?.key}/bypass`, { body: { reason: 'walk' }, status: 200 })
+  await ask('POST', `/v1/operations/${first.json?.key}/bypass`, { body: {}, status: 422 })
+  await ask('POST', '/v1/operations/00000000-0000-8000-8000-000000000000/bypass', { body: { reason: 'walk' }, status: 404 })
+
+  const opening = { open: true, id: run, tags: { walk: 'open' }, deadline: '15m', on_timeout: 'abort', budget: { calls: 10 }, loop: { repeats: 5 } }
+  const opened = await ask('POST', '/v1/sagas', { body: opening, status: 201 })
+  const path = `/v1/sagas/${opened.json?.id}`
+  headerIs(opened, 'location', path)
+  await ask('POST', '/v1/sagas', { body: opening, status: 200 })
+  await ask('POST', '/v1/sagas', { body: { open: true, saga: 'quick' }, status: 422 })
+  await ask('POST', '/v1/sagas', { body: { open: false }, status: 422 })
+  await ask('GET', path, { status: 200 })
+  await ask('POST', `${path}/resume`, { body: { note: 'walk' }, status: 409 })
+  await ask('POST', `${path}/calls`, { body: { tool: 't.read', step: 'look', args: { n: 1 } }, status: 200 })
+  await ask('POST', `${path}/calls`, { body: { tool: 'nothing' }, status: 404 })
+  const done = await ask('POST', `${path}/calls`, { body: { tool: 't.one', args: { n: 1 } }, status: 200 })
+  await ask('GET', path, { status: 200 })
+  await ask('POST', `${path}/complete`, { body: { output: { done: true } }, status: 200 })
+  await ask('POST', `${path}/calls`, { body: { tool: 't.one', scope: 'late' }, status: 409 })
+  const stored = await ask('POST', `${path}/calls`, { body: { tool: 't.one', args: { n: 1 } }, status: 200 })
+  headerIs(stored, 'idempotent-replayed', 'true')
+  if (stored.json?.key !== done.json?.key) faults.push('the stored result is that of another operation')
+  await ask('GET', `${path}/log`, { status: 200 })
+  await ask('GET', '/v1/sagas?tag.walk=open', { status: 200 })
+  await ask('GET', '/v1/sagas?saga=~open', { status: 200 })
+  await ask('GET', '/v1/sagas?saga=~run', { status: 200 })
+  await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/calls', { body: { tool: 't.one' }, status: 404 })
+  await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/complete', { body: {}, status: 404 })
+  await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/resume', { body: { note: 'walk' }, status: 404 })
+
+  const looping = await ask('POST', '/v1/sagas', { body: { open: true, loop: { repeats: 2, max_cycle: 1 } }, status: 201 })
+  await paused(`/v1/sagas/${looping.json?.id}`)
+  const left = await ask('POST', '/v1/sagas', { body: { open: true }, status: 201 })
+  await ask('POST', `/v1/sagas/${left.json?.id}/abort`, { body: { note: 'walk' }, status: 200 })
+}
+
+// The second trip of a loop pauses the saga; the fake engine has a tool for that.
+async function paused(path) {
+  let patterns = 0
+  for (let i = 0; i < 12; i++) {
+    const asked = await ask('POST', `${path}/calls`, { body: { tool: fake ? (i ? 'as.paused' : 'as.loop-detected') : 't.read', args: { n: 1 }, turn: Math.floor(i / 6) } })
+    patterns += asked.json?.type?.endsWith(':loop-detected') && asked.json.pattern?.length ? 1 : 0
+    const saga = await ask('GET', path, { status: 200 })
+    if (saga.json?.status === 'paused') break
+  }
+  if (!patterns) faults.push('no loop was told its pattern')
+  await ask('POST', `${path}/resume`, { body: { note: 'walk' }, status: 200 })
 }
 
 const freePort = () => new Promise((resolve) => {

@@ -407,6 +407,72 @@ static void a_large_payload_comes_back_byte_for_byte(void **state)
     free(payload);
 }
 
+/* --- runs that rest and are woken --- */
+
+static long unfinished(struct saga_id id)
+{
+    return host_number(&host, "select count(*) from sagad.saga where id = '%s' and ended_at is null", id_text(id));
+}
+
+static long awake(struct saga_id id)
+{
+    return host_number(&host, "select count(*) from sagad.awake where shard = sagad.shard_of('%s') and saga = '%s'", id_text(id), id_text(id));
+}
+
+static void a_run_that_rested_is_woken_and_rests_again(void **state)
+{
+    struct turn turn = {0};
+    struct saga_id id = host_saga(19);
+
+    (void)state;
+    turn_start(&turn, id, 0, "run-1");
+    turn.start.saga_name = SLICE("~run");
+    host_append(&host, store, &turn);
+    turn_next(&turn, id, 0, 2, "run.rested");
+    turn.append.status_changed = turn.append.ended = true;
+    turn.append.status = SAGA_COMPLETED;
+    host_append(&host, store, &turn);
+    assert_int_equal(unfinished(id), 0);
+    for (int round = 0; round < 2; round++) {
+        turn_next(&turn, id, 0, (uint64_t)(3 + 2 * round), "run.woken");
+        turn.append.status_changed = true;
+        turn.append.awake = AWAKE_ADD;
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(unfinished(id), 1);
+        assert_int_equal(awake(id), 1);
+        turn_next(&turn, id, 0, (uint64_t)(4 + 2 * round), "run.rested");
+        turn.append.status_changed = turn.append.ended = true;
+        turn.append.status = SAGA_COMPLETED;
+        turn.append.awake = AWAKE_REMOVE;
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(unfinished(id), 0);
+        assert_int_equal(awake(id), 0);
+    }
+}
+
+static void what_is_added_to_the_log_of_an_ended_saga_leaves_its_end_as_it_was(void **state)
+{
+    struct turn turn = {0};
+    struct saga_id id = host_saga(21);
+    long ended;
+
+    (void)state;
+    turn_start(&turn, id, 0, NULL);
+    turn.append.ended = true;
+    turn.append.status = SAGA_COMPLETED;
+    host_append(&host, store, &turn);
+    ended = host_number(&host, "select (extract(epoch from ended_at) * 1000)::int8 from sagad.saga where id = '%s'", id_text(id));
+    turn_next(&turn, id, 0, 2, "operation.duplicate");
+    turn.append.ended = true;
+    turn.append.status = SAGA_COMPLETED;
+    turn.append.at_ms += 60000;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_number(&host, "select (extract(epoch from ended_at) * 1000)::int8 from sagad.saga where id = '%s'", id_text(id)), ended);
+}
+
 /* --- SQL for people --- */
 
 static void append_payload(struct saga_id id, uint64_t seq, uint32_t records, const char *payload)
@@ -452,6 +518,14 @@ static void steps_and_operations_can_be_read_in_sql(void **state)
     assert_string_equal(out, "charge|unknown|timeout\nreserve|compensating|null\n");
     host_text(&host, out, sizeof(out), "select right(key::text, 1), step, direction, state from sagad.operation where shard = 20 and saga = '%s' order by key", id_text(id));
     assert_string_equal(out, "1|reserve|do|completed\n2|charge|do|unknown\n3|reserve|undo|in_flight\n");
+    append_payload(id, 7, 2,
+                   "[{\"type\":\"step.called\",\"step\":\"~pay\",\"key\":\"00000000-0000-8000-8000-000000000004\",\"data\":{}},"
+                   "{\"type\":\"operation.duplicate\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-000000000001\",\"data\":{}}]");
+    append_payload(id, 9, 1, "[{\"type\":\"step.late\",\"step\":\"charge\",\"key\":\"00000000-0000-8000-8000-000000000002\",\"data\":{}}]");
+    host_text(&host, out, sizeof(out), "select step, status from sagad.saga_step where shard = 20 and saga = '%s' order by step", id_text(id));
+    assert_string_equal(out, "charge|unknown\nreserve|compensating\n~pay|pending\n");
+    host_text(&host, out, sizeof(out), "select right(key::text, 1), state from sagad.operation where shard = 20 and saga = '%s' order by key", id_text(id));
+    assert_string_equal(out, "1|completed\n2|unknown\n3|in_flight\n4|pending\n");
     host_text(&host, out, sizeof(out), "explain select * from sagad.log_entry where shard = sagad.shard_of('%s') and saga = '%s'", id_text(id), id_text(id));
     assert_non_null(strstr(out, "log_pk"));
 }
@@ -546,6 +620,8 @@ int main(void)
         cmocka_unit_test(a_start_with_an_old_id_moves_recovery_back),
         cmocka_unit_test(changing_a_status_touches_no_index),
         cmocka_unit_test(a_large_payload_comes_back_byte_for_byte),
+        cmocka_unit_test(a_run_that_rested_is_woken_and_rests_again),
+        cmocka_unit_test(what_is_added_to_the_log_of_an_ended_saga_leaves_its_end_as_it_was),
         cmocka_unit_test(steps_and_operations_can_be_read_in_sql),
         cmocka_unit_test(statements_of_every_turn_go_by_the_index),
     };

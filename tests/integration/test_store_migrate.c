@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+#include "io/db.h"
 #include "store/migrate.h"
 #include "tests/integration/store_host.h"
 
@@ -96,10 +97,27 @@ static void a_newer_schema_is_refused_by_both(void **state)
     host_sql(&host, "delete from sagad.schema_version where version = 99");
 }
 
+/* The schema as a program made it that knows all migrations but the newest. */
+static void make_older_schema(void)
+{
+    struct db_session *session = NULL;
+    struct err err = {.code = ERR_OK};
+
+    host_sql(&host, "drop schema sagad cascade");
+    assert_int_equal(db_session_open(cluster_dsn(&host.cluster), "test", &session, &err), ERR_OK);
+    for (const struct migration *m = migrations; m->version < migrate_newest(); m++) {
+        if (db_session_run(session, m->sql, NULL, NULL, &err) != ERR_OK) {
+            fail_msg("migration %d: %s (%s)", m->version, err.message, err.detail);
+        }
+    }
+    db_session_close(session);
+    host_sql(&host, "insert into sagad.schema_version (version, name) select n, 'earlier' from generate_series(1, %d) n", migrate_newest() - 1);
+}
+
 static void an_older_schema_asks_for_migrate(void **state)
 {
     (void)state;
-    host_sql(&host, "delete from sagad.schema_version where version = %d", migrate_newest());
+    make_older_schema();
     assert_true(refused_with(NULL, "older than this program"));
     assert_non_null(strstr(host.err.hint, "sagad migrate"));
 }
@@ -108,9 +126,8 @@ static void it_does_not_change_the_schema_under_running_engines(void **state)
 {
     struct err err = {.code = ERR_OK};
 
-    (void)state; /* the newest migration counts as not applied, from the test above */
-    host_sql(&host, "drop view sagad.operation, sagad.saga_step, sagad.log_entry;"
-                    " update sagad.shard set owner = 'one', expires_at = now() + interval '1 hour' where shard = 3");
+    (void)state; /* the newest migration is not applied, from the test above */
+    host_sql(&host, "update sagad.shard set owner = 'one', expires_at = now() + interval '1 hour' where shard = 3");
     assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_BUSY);
     assert_non_null(strstr(err.message, "engines are running"));
     host_sql(&host, "update sagad.shard set owner = null, expires_at = null");
@@ -151,7 +168,9 @@ static void missing_rights_are_named(void **state)
                     " create role weaker login");
     (void)snprintf(dsn, sizeof(dsn), "%s user=weak", cluster_dsn(&host.cluster));
     assert_true(refused_with(&(struct store_options){.dsn = dsn}, "lacks rights"));
-    assert_non_null(strstr(host.err.detail, "insert on log"));
+    if (!strstr(host.err.detail, "insert on log")) {
+        fail_msg("%s", host.err.detail);
+    }
     (void)snprintf(dsn, sizeof(dsn), "%s user=weaker", cluster_dsn(&host.cluster));
     assert_true(refused_with(&(struct store_options){.dsn = dsn}, "may not use the schema"));
 }

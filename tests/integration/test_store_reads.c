@@ -271,6 +271,55 @@ static void a_shard_is_loaded_with_its_unfinished_sagas_and_no_others(void **sta
     assert_int_equal(loaded.load.escalation_number_max, 0);
 }
 
+static void a_run_that_was_woken_is_loaded_however_old_and_once(void **state)
+{
+    struct loaded loaded = {.load = {.shard = 52, .on_saga = on_saga, .done = on_loaded}};
+    struct turn turn = {0};
+    struct saga_id old = saga_id_new(INT64_C(1700000000000), 52), older = saga_id_new(INT64_C(1600000000000), 52), asleep = saga_id_new(INT64_C(1600000000000), 52);
+    struct saga_id ids_here[] = {old, older, asleep};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(ids_here); i++) {
+        turn_start(&turn, ids_here[i], 0, NULL);
+        turn.append.ended = uuid_equal(&ids_here[i].uuid, &asleep.uuid);
+        turn.append.status = turn.append.ended ? SAGA_COMPLETED : SAGA_RUNNING;
+        turn.append.awake = turn.append.ended ? AWAKE_AS_IT_WAS : AWAKE_ADD;
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+    }
+    host_sql(&host, "update sagad.shard set low = '2023-01-01Z' where shard = 52"); /* before one of them, behind the other */
+    store_load_shard(store, &loaded.load);
+    host_run_until(&host, is_loaded, &loaded);
+    assert_int_equal(loaded.sagas, 2);
+    assert_int_equal(loaded.turns, 2);
+    host_sql(&host, "update sagad.shard set low = null where shard = 52");
+}
+
+static void runs_can_be_left_out_of_a_list(void **state)
+{
+    struct turn turn = {0};
+    struct list_sagas all = {.namespace = SLICE("runs"), .limit = 9}, sagas = {.namespace = SLICE("runs"), .limit = 9, .without_runs = true},
+                      runs = {.namespace = SLICE("runs"), .limit = 9, .saga_name = SLICE("~run"), .has_status = true, .status = SAGA_RUNNING};
+    struct count_sagas count = {.namespace = SLICE("runs")};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        turn_start(&turn, host_saga(53), 0, NULL);
+        turn.start.namespace = turn.append.namespace = SLICE("runs");
+        turn.start.saga_name = i == 0 ? SLICE("~open") : SLICE("~run");
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+    }
+    assert_int_equal(ASK(store_list_sagas, &all), ERR_OK);
+    assert_int_equal(all.count, 3);
+    assert_int_equal(ASK(store_list_sagas, &sagas), ERR_OK);
+    assert_int_equal(sagas.count, 1);
+    assert_int_equal(ASK(store_list_sagas, &runs), ERR_OK);
+    assert_int_equal(runs.count, 2);
+    assert_int_equal(ASK(store_count_sagas, &count), ERR_OK);
+    assert_int_equal(count.counts[SAGA_RUNNING], 1);
+}
+
 static void a_load_goes_on_over_lost_connections(void **state)
 {
     struct loaded loaded = {.load = {.shard = 50, .on_saga = on_saga, .done = on_loaded}};
@@ -382,6 +431,51 @@ static void an_input_of_the_inbox_reaches_its_owner_until_it_is_consumed(void **
     store_inbox_drop(store, last_row.shard, &last_row.id);
 }
 
+static uint64_t kinds_seen; /* one bit a shard */
+
+static void on_crowd(const struct inbox_row *rows, size_t count, void *context)
+{
+    (void)context;
+    for (size_t i = 0; i < count; i++) {
+        rows_seen++;
+        kinds_seen |= UINT64_C(1) << rows[i].shard;
+    }
+}
+
+static bool saw_the_last(void *context)
+{
+    (void)context;
+    return kinds_seen >> 5 & 1;
+}
+
+static void inputs_that_wait_for_long_do_not_hide_those_behind_them(void **state)
+{
+    (void)state;
+    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) select 4, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid,"
+                    " gen_random_uuid(), 'complete', '{}' from generate_series(1, 600) n;"
+                    " insert into sagad.inbox (shard, id, saga, kind, payload) values (5, 'ffffffff-0000-7000-8000-000000000000', gen_random_uuid(), 'call', '{}')");
+    rows_seen = 0;
+    store_inbox_watch(store, UINT64_C(1) << 4 | UINT64_C(1) << 5, on_crowd, NULL);
+    host_run_until(&host, saw_the_last, NULL);
+    assert_int_equal(rows_seen, 601);
+    store_inbox_watch(store, 0, on_crowd, NULL);
+    host_sql(&host, "delete from sagad.inbox where shard in (4, 5)");
+}
+
+static void an_input_is_found_while_it_is_in_the_inbox(void **state)
+{
+    struct find_input find = {.shard = 6, .id = uuid_v7(1)}, elsewhere = {.shard = 7, .id = find.id};
+    char text[UUID_TEXT_BYTES];
+
+    (void)state;
+    uuid_text(&find.id, text);
+    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (6, '%s', gen_random_uuid(), 'call', '{}')", text);
+    assert_int_equal(ASK(store_find_input, &find), ERR_OK);
+    assert_int_equal(ASK(store_find_input, &elsewhere), ERR_NOT_FOUND);
+    host_sql(&host, "delete from sagad.inbox where shard = 6");
+    assert_int_equal(ASK(store_find_input, &find), ERR_NOT_FOUND);
+}
+
 /* --- definitions --- */
 
 static int changes;
@@ -476,9 +570,13 @@ int main(void)
         cmocka_unit_test(each_filter_of_a_list_holds),
         cmocka_unit_test(sagas_are_counted_by_status),
         cmocka_unit_test(a_shard_is_loaded_with_its_unfinished_sagas_and_no_others),
+        cmocka_unit_test(a_run_that_was_woken_is_loaded_however_old_and_once),
+        cmocka_unit_test(runs_can_be_left_out_of_a_list),
         cmocka_unit_test(a_load_goes_on_over_lost_connections),
         cmocka_unit_test(escalations_are_listed_newest_first_and_read_by_number),
         cmocka_unit_test(an_input_of_the_inbox_reaches_its_owner_until_it_is_consumed),
+        cmocka_unit_test(inputs_that_wait_for_long_do_not_hide_those_behind_them),
+        cmocka_unit_test(an_input_is_found_while_it_is_in_the_inbox),
         cmocka_unit_test(definitions_get_versions_all_or_nothing),
         cmocka_unit_test(without_the_database_a_read_says_so),
     };

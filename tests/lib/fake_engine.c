@@ -1,45 +1,17 @@
 /* See fake_engine.h. It answers with what schema/openapi.json describes, so that the API can be held against that. */
-#include "tests/lib/fake_engine.h"
+#include "tests/lib/fake_engine_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/instant.h"
 #include "base/json.h"
-#include "base/map.h"
-
-struct fake_saga {
-    struct list_link link;
-    struct arena arena;
-    struct saga_id id;
-    struct slice namespace, name, business_id, input, tags;
-    const char *status;
-    int64_t created_ms, ended_ms;
-    uint64_t seq;
-    bool aborted;
-};
-
-struct fake_wait { /* a request that holds its answer */
-    struct list_link link;
-    struct engine *engine;
-    struct engine_request *request;
-    struct fake_saga *saga;
-    struct timer timer;
-};
 
 struct fake_done { /* a request whose answer is on its way */
     struct deferred deferred;
     struct engine_request *request;
     struct engine *engine;
     struct fake_saga *ends;
-};
-
-struct engine {
-    struct loop *loop;
-    struct list sagas, waits, watches;
-    struct map by_id;
-    size_t cancelled, pending;
-    bool away, resolved;
 };
 
 struct engine *fake_engine_new(struct loop *loop)
@@ -50,6 +22,7 @@ struct engine *fake_engine_new(struct loop *loop)
     list_init(&engine->sagas);
     map_init(&engine->by_id);
     list_init(&engine->waits);
+    fake_calls_init(engine);
     list_init(&engine->watches);
     return engine;
 }
@@ -65,6 +38,7 @@ void fake_engine_free(struct engine *engine)
         arena_fini(&saga->arena);
         free(saga);
     }
+    fake_calls_fini(engine);
     map_fini(&engine->by_id);
     free(engine);
 }
@@ -120,25 +94,25 @@ static void finish_and_end(struct engine *engine, struct engine_request *request
     loop_defer(engine->loop, &done->deferred, on_done);
 }
 
-static void finish(struct engine *engine, struct engine_request *request, enum err_code code)
+void fake_finish(struct engine *engine, struct engine_request *request, enum err_code code)
 {
     finish_and_end(engine, request, code, NULL);
 }
 
-static void finish_text(struct engine *engine, struct engine_request *request, struct slice text)
+void fake_finish_text(struct engine *engine, struct engine_request *request, struct slice text)
 {
     request->answer = text;
-    finish(engine, request, ERR_OK);
+    fake_finish(engine, request, ERR_OK);
 }
 
-static struct fake_saga *saga_find(const struct engine *engine, struct slice namespace, struct saga_id id)
+struct fake_saga *fake_saga_find(const struct engine *engine, struct slice namespace, struct saga_id id)
 {
     struct fake_saga *saga = map_find(&engine->by_id, id.uuid.bytes, sizeof(id.uuid.bytes));
 
     return saga && slice_equal(saga->namespace, namespace) ? saga : NULL;
 }
 
-static struct slice instant(struct arena *arena, int64_t ms)
+struct slice fake_instant(struct arena *arena, int64_t ms)
 {
     char text[INSTANT_TEXT_BYTES];
 
@@ -149,7 +123,7 @@ static struct slice instant(struct arena *arena, int64_t ms)
     return arena_printf(arena, "\"%s\"", text);
 }
 
-static struct slice quoted(struct arena *arena, struct slice text)
+struct slice fake_quoted(struct arena *arena, struct slice text)
 {
     struct buffer out;
 
@@ -164,7 +138,7 @@ static struct slice quoted(struct arena *arena, struct slice text)
     return json;
 }
 
-static struct slice saga_json(const struct fake_saga *saga, struct arena *arena)
+struct slice fake_saga_json(const struct fake_saga *saga, struct arena *arena)
 {
     char id[UUID_TEXT_BYTES];
 
@@ -177,12 +151,13 @@ static struct slice saga_json(const struct fake_saga *saga, struct arena *arena)
                         "\"result\":null,\"error\":null,\"started_at\":null,\"ended_at\":null,\"compensation\":null}],"
                         "\"escalation\":null,\"cost\":null,"
                         "\"tags\":%.*s,\"created_at\":%.*s,\"updated_at\":%.*s,\"ended_at\":%.*s}",
-                        id, SLICE_ARG(saga->name), SLICE_ARG(quoted(arena, saga->business_id)), saga->status,
-                        SLICE_ARG(saga->input), SLICE_ARG(saga->tags), SLICE_ARG(instant(arena, saga->created_ms)),
-                        SLICE_ARG(instant(arena, saga->created_ms)), SLICE_ARG(instant(arena, saga->ended_ms)));
+                        id, SLICE_ARG(saga->name), SLICE_ARG(fake_quoted(arena, saga->business_id)), saga->status,
+                        SLICE_ARG(saga->input), SLICE_ARG(saga->tags), SLICE_ARG(fake_instant(arena, saga->created_ms)),
+                        SLICE_ARG(fake_instant(arena, saga->created_ms)),
+                        SLICE_ARG(fake_instant(arena, saga->ended_ms)));
 }
 
-static enum err_code not_found(struct engine_request *request)
+enum err_code fake_not_found(struct engine_request *request)
 {
     return err_set(&request->err, ERR_NOT_FOUND, "there is no such thing in this namespace");
 }
@@ -205,17 +180,18 @@ static struct fake_saga *saga_of_business_id(const struct engine *engine, struct
     return NULL;
 }
 
-static struct fake_saga *saga_new(struct engine *engine, const struct engine_request *request)
+static struct fake_saga *saga_new(struct engine *engine, const struct engine_request *request, struct slice name,
+                                  struct slice business_id, struct slice input, struct slice tags)
 {
     struct fake_saga *saga = memory_alloc(sizeof(*saga));
 
     arena_init(&saga->arena, 1024);
     saga->id = saga_id_new(loop_wall_ms(engine->loop), 1);
     saga->namespace = arena_slice(&saga->arena, request->namespace);
-    saga->name = arena_slice(&saga->arena, request->in.start.saga);
-    saga->business_id = arena_slice(&saga->arena, request->in.start.business_id);
-    saga->input = arena_slice(&saga->arena, request->in.start.input.ptr ? request->in.start.input : SLICE("{}"));
-    saga->tags = arena_slice(&saga->arena, request->in.start.tags.ptr ? request->in.start.tags : SLICE("null"));
+    saga->name = arena_slice(&saga->arena, name);
+    saga->business_id = arena_slice(&saga->arena, business_id);
+    saga->input = arena_slice(&saga->arena, input);
+    saga->tags = arena_slice(&saga->arena, tags.ptr ? tags : SLICE("null"));
     saga->status = slice_is(saga->name, "stuck") ? "escalated" : "running";
     saga->created_ms = loop_wall_ms(engine->loop);
     saga->seq = 2;
@@ -227,21 +203,44 @@ static struct fake_saga *saga_new(struct engine *engine, const struct engine_req
 void engine_start_saga(struct engine *engine, struct engine_request *request)
 {
     struct slice name = request->in.start.saga;
+    struct slice input = request->in.start.input.ptr ? request->in.start.input : SLICE("{}");
     struct fake_saga *saga;
 
     if (!slice_is(name, "quick") && !slice_is(name, "slow") && !slice_is(name, "stuck")) {
-        finish(engine, request, not_found(request));
+        fake_finish(engine, request, fake_not_found(request));
         return;
     }
     saga = saga_of_business_id(engine, request->namespace, name, request->in.start.business_id);
     request->created = saga == NULL;
-    if (saga && !slice_equal(saga->input, request->in.start.input.ptr ? request->in.start.input : SLICE("{}"))) {
-        finish(engine, request, err_set(&request->err, ERR_OTHER_INPUT, "this id was started with other input"));
+    if (saga && !slice_equal(saga->input, input)) {
+        fake_finish(engine, request, err_set(&request->err, ERR_OTHER_INPUT, "this id was started with other input"));
         return;
     }
-    saga = saga ? saga : saga_new(engine, request);
+    saga = saga ? saga : saga_new(engine, request, name, request->in.start.business_id, input, request->in.start.tags);
     request->saga = saga->id;
     finish_and_end(engine, request, ERR_OK, request->created && slice_is(name, "quick") ? saga : NULL);
+}
+
+void engine_open_saga(struct engine *engine, struct engine_request *request)
+{
+    struct slice input = arena_printf(
+        request->arena, "{\"deadline_ms\":%lld,\"on_timeout\":%.*s,\"budget\":%.*s,\"loop\":%.*s}",
+        (long long)request->in.open.deadline_ms, SLICE_ARG(fake_quoted(request->arena, request->in.open.on_timeout)),
+        SLICE_ARG(request->in.open.budget.ptr ? request->in.open.budget : SLICE("null")),
+        SLICE_ARG(request->in.open.loop.ptr ? request->in.open.loop : SLICE("null")));
+    struct fake_saga *saga =
+        saga_of_business_id(engine, request->namespace, SLICE(OPEN_SAGA_NAME), request->in.open.business_id);
+
+    request->created = saga == NULL;
+    if (saga && !slice_equal(saga->input, input)) {
+        fake_finish(engine, request, err_set(&request->err, ERR_OTHER_INPUT, "this id was opened otherwise"));
+        return;
+    }
+    saga = saga ? saga
+                : saga_new(engine, request, SLICE(OPEN_SAGA_NAME), request->in.open.business_id, input,
+                           request->in.open.tags);
+    request->saga = saga->id;
+    fake_finish(engine, request, ERR_OK);
 }
 
 static void wait_end(struct fake_wait *wait, enum err_code code)
@@ -251,8 +250,22 @@ static void wait_end(struct fake_wait *wait, enum err_code code)
     list_remove(&wait->engine->waits, &wait->link);
     timer_stop(wait->engine->loop, &wait->timer);
     request->internal = NULL;
-    request->answer = saga_json(wait->saga, request->arena);
-    finish(wait->engine, request, code);
+    request->answer = fake_saga_json(wait->saga, request->arena);
+    fake_finish(wait->engine, request, code);
+}
+
+/* The answer of a request that waits for something of a saga. */
+static void wait_begin(struct engine *engine, struct engine_request *request, struct fake_saga *saga, int64_t wait_ms,
+                       void (*over)(struct timer *timer))
+{
+    struct fake_wait *wait = arena_alloc(request->arena, sizeof(*wait));
+
+    wait->engine = engine;
+    wait->request = request;
+    wait->saga = saga;
+    request->internal = wait;
+    list_push(&engine->waits, &wait->link);
+    timer_start(engine->loop, &wait->timer, wait_ms, over);
 }
 
 static void on_wait_over(struct timer *timer)
@@ -262,21 +275,14 @@ static void on_wait_over(struct timer *timer)
 
 void engine_get_saga(struct engine *engine, struct engine_request *request)
 {
-    struct fake_saga *saga = saga_find(engine, request->namespace, request->in.get.id);
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.get.id);
 
     if (!saga) {
-        finish(engine, request, not_found(request));
+        fake_finish(engine, request, fake_not_found(request));
     } else if (request->in.get.wait_ms > 0 && saga->ended_ms == 0 && !engine->away) {
-        struct fake_wait *wait = arena_alloc(request->arena, sizeof(*wait));
-
-        wait->engine = engine;
-        wait->request = request;
-        wait->saga = saga;
-        request->internal = wait;
-        list_push(&engine->waits, &wait->link);
-        timer_start(engine->loop, &wait->timer, request->in.get.wait_ms, on_wait_over);
+        wait_begin(engine, request, saga, request->in.get.wait_ms, on_wait_over);
     } else {
-        finish_text(engine, request, saga_json(saga, request->arena));
+        fake_finish_text(engine, request, fake_saga_json(saga, request->arena));
     }
 }
 
@@ -285,7 +291,52 @@ void engine_cancel(struct engine *engine, struct engine_request *request)
     engine->cancelled++;
     if (request->internal) {
         (void)err_set(&request->err, ERR_TIMEOUT, "the wait was broken off");
-        wait_end(request->internal, ERR_TIMEOUT);
+        if (fake_call_wait_is(engine, request)) {
+            fake_call_wait_end(request->internal, ERR_TIMEOUT);
+        } else {
+            wait_end(request->internal, ERR_TIMEOUT);
+        }
+    }
+}
+
+/* --- open sagas --- */
+
+static void on_complete_over(struct timer *timer)
+{
+    struct fake_wait *wait = container_of(timer, struct fake_wait, timer);
+
+    wait->request->call.retry_after_ms = 2000;
+    wait_end(wait, err_set(&wait->request->err, ERR_UNSETTLED, "1 operation is not settled yet"));
+}
+
+void engine_complete_saga(struct engine *engine, struct engine_request *request)
+{
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.complete.id);
+
+    if (!saga) {
+        fake_finish(engine, request, fake_not_found(request));
+    } else if (!slice_is(saga->name, OPEN_SAGA_NAME)) {
+        fake_finish(engine, request,
+                    err_set(&request->err, ERR_CONFLICT, "only an open saga is completed by its caller"));
+    } else if (fake_calls_unsettled(engine, saga)) {
+        wait_begin(engine, request, saga, request->in.complete.wait_ms, on_complete_over);
+    } else {
+        fake_engine_end(engine, saga->id);
+        fake_finish_text(engine, request, fake_saga_json(saga, request->arena));
+    }
+}
+
+void engine_resume_saga(struct engine *engine, struct engine_request *request)
+{
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.resume.id);
+
+    if (!saga) {
+        fake_finish(engine, request, fake_not_found(request));
+    } else if (strcmp(saga->status, "paused") != 0) {
+        fake_finish(engine, request, err_set(&request->err, ERR_CONFLICT, "the saga is not paused"));
+    } else {
+        saga->status = "running";
+        fake_finish_text(engine, request, fake_saga_json(saga, request->arena));
     }
 }
 
@@ -322,6 +373,7 @@ void fake_engine_end_all(struct engine *engine)
 {
     struct list_link *link = list_first(&engine->sagas);
 
+    fake_calls_settle(engine);
     for (; link; link = list_after(&engine->sagas, link)) {
         fake_engine_end(engine, container_of(link, struct fake_saga, link)->id);
     }
@@ -329,41 +381,42 @@ void fake_engine_end_all(struct engine *engine)
 
 void engine_abort_saga(struct engine *engine, struct engine_request *request)
 {
-    struct fake_saga *saga = saga_find(engine, request->namespace, request->in.abort.id);
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.abort.id);
 
     if (!saga) {
-        finish(engine, request, not_found(request));
+        fake_finish(engine, request, fake_not_found(request));
     } else if (saga->ended_ms) {
-        finish(engine, request, err_set(&request->err, ERR_ENDED, "the saga has ended %s", saga->status));
+        fake_finish(engine, request, err_set(&request->err, ERR_ENDED, "the saga has ended %s", saga->status));
     } else {
         saga->aborted = true;
         saga->status = "compensating";
-        finish_text(engine, request, saga_json(saga, request->arena));
+        fake_finish_text(engine, request, fake_saga_json(saga, request->arena));
     }
 }
 
 void engine_get_log(struct engine *engine, struct engine_request *request)
 {
     static const char *const types[] = {"saga.started", "step.intent", "saga.completed"};
-    struct fake_saga *saga = saga_find(engine, request->namespace, request->in.log.id);
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.log.id);
     struct buffer out;
     size_t count = 0;
 
     if (!saga) {
-        finish(engine, request, not_found(request));
+        fake_finish(engine, request, fake_not_found(request));
         return;
     }
     buffer_init(&out, 65536);
     buffer_put_char(&out, '[');
     for (uint64_t seq = request->in.log.after_seq + 1; seq <= saga->seq && count < request->in.log.limit; seq++) {
         buffer_printf(&out, "%s{\"seq\":%llu,\"at\":%.*s,\"type\":\"%s\",\n \"data\":{\"input\":%.*s}}",
-                      count++ ? "," : "", (unsigned long long)seq, SLICE_ARG(instant(request->arena, saga->created_ms)),
-                      types[seq - 1], SLICE_ARG(saga->input));
+                      count++ ? "," : "", (unsigned long long)seq,
+                      SLICE_ARG(fake_instant(request->arena, saga->created_ms)), types[seq - 1],
+                      SLICE_ARG(saga->input));
     }
     buffer_put_char(&out, ']');
     request->answer = arena_slice(request->arena, buffer_slice(&out));
     buffer_fini(&out);
-    finish(engine, request, ERR_OK);
+    fake_finish(engine, request, ERR_OK);
 }
 
 void engine_list_sagas(struct engine *engine, struct engine_request *request)
@@ -379,25 +432,18 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
 
         if (slice_equal(saga->namespace, request->namespace)) {
             buffer_put_text(&out, count++ ? "," : "");
-            buffer_put_slice(&out, saga_json(saga, request->arena));
+            buffer_put_slice(&out, fake_saga_json(saga, request->arena));
         }
     }
     buffer_put_char(&out, ']');
     request->next_cursor = link ? SLICE("more") : SLICE_NONE;
     request->answer = arena_slice(request->arena, buffer_slice(&out));
     buffer_fini(&out);
-    finish(engine, request, ERR_OK);
+    fake_finish(engine, request, ERR_OK);
 }
 
 /* --- the rest: fixed answers of the right shape --- */
 
-#define OPERATION                                                                                                      \
-    "{\"key\":\"7c0f1a44-0000-8000-8000-000000000001\",\"state\":\"completed\",\"took_effect\":\"yes\",\"run\":\"r\"," \
-    "\"saga\":\"quick\",\"step\":\"one\","                                                                             \
-    "\"tool\":\"t.one\",\"tool_version\":1,\"scope\":null,\"generation\":0,\"class\":\"keyed\",\"attempts\":1,"        \
-    "\"args\":{\"n\":1.0},\"result\":null,"                                                                            \
-    "\"error\":null,\"cost\":null,\"duplicate\":false,\"duplicates_seen\":0,\"first_sent_at\":null,\"last_sent_at\":"  \
-    "null,\"created_at\":null,\"ended_at\":null}"
 #define ESCALATION(status)                                                                                             \
     "{\"n\":1,\"saga\":\"019b3c52-0000-7000-8000-000000000001\",\"step\":\"one\",\"operation\":null,\"reason\":"       \
     "\"unknown\",\"status\":\"" status "\","                                                                           \
@@ -412,69 +458,61 @@ void engine_define(struct engine *engine, struct engine_request *request)
     if (json_type(tools) != JSON_ARRAY) {
         faults_init(&request->faults, request->arena);
         faults_add(&request->faults, SLICE("/tools"), "expected an array");
-        finish(engine, request, err_set(&request->err, ERR_INVALID, "the document has 1 fault"));
+        fake_finish(engine, request, err_set(&request->err, ERR_INVALID, "the document has 1 fault"));
         return;
     }
-    finish_text(engine, request,
-                SLICE("[{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1,\"change\":\"created\"}]"));
+    fake_finish_text(engine, request,
+                     SLICE("[{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1,\"change\":\"created\"}]"));
 }
 
 void engine_get_definitions(struct engine *engine, struct engine_request *request)
 {
     if (!request->in.definitions.name.ptr) {
-        finish_text(
+        fake_finish_text(
             engine, request,
             SLICE("[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1},{\"kind\":\"saga\",\"name\":\"b\",\"version\":2},"
                   "{\"kind\":\"saga\",\"name\":\"c\",\"version\":1}]"));
-    } else if (slice_is(request->in.definitions.name, "quick")) {
-        finish_text(engine, request,
-                    SLICE("{\"kind\":\"saga\",\"name\":\"quick\",\"version\":1,\"body\":{\"name\":\"quick\",\"steps\":["
-                          "{},{},{}]}}"));
+    } else if (slice_is(request->in.definitions.name, "quick") && slice_is(request->namespace, "default")) {
+        fake_finish_text(
+            engine, request,
+            SLICE("{\"kind\":\"saga\",\"name\":\"quick\",\"version\":1,\"body\":{\"name\":\"quick\",\"steps\":["
+                  "{},{},{}]}}"));
     } else {
-        finish(engine, request, not_found(request));
+        fake_finish(engine, request, fake_not_found(request));
     }
 }
 
-void engine_list_operations(struct engine *engine, struct engine_request *request)
+static bool is_default(const struct engine_request *request) /* what is fixed here belongs to this namespace */
 {
-    finish_text(engine, request, SLICE("[" OPERATION "]"));
-}
-
-void engine_get_operation(struct engine *engine, struct engine_request *request)
-{
-    if (request->in.operation.key.uuid.bytes[0] == 0x7c) {
-        finish_text(engine, request, SLICE(OPERATION));
-    } else {
-        finish(engine, request, not_found(request));
-    }
+    return slice_is(request->namespace, "default");
 }
 
 void engine_get_escalations(struct engine *engine, struct engine_request *request)
 {
     if (request->in.escalations.number == 0) {
-        finish_text(engine, request, SLICE("[" ESCALATION("open") "]"));
-    } else if (request->in.escalations.number == 1) {
-        finish_text(engine, request, engine->resolved ? SLICE(ESCALATION("resolved")) : SLICE(ESCALATION("open")));
+        fake_finish_text(engine, request, is_default(request) ? SLICE("[" ESCALATION("open") "]") : SLICE("[]"));
+    } else if (request->in.escalations.number == 1 && is_default(request)) {
+        fake_finish_text(engine, request, engine->resolved ? SLICE(ESCALATION("resolved")) : SLICE(ESCALATION("open")));
     } else {
-        finish(engine, request, not_found(request));
+        fake_finish(engine, request, fake_not_found(request));
     }
 }
 
 void engine_resolve(struct engine *engine, struct engine_request *request)
 {
-    if (request->in.resolve.number != 1) {
-        finish(engine, request, not_found(request));
+    if (request->in.resolve.number != 1 || !is_default(request)) {
+        fake_finish(engine, request, fake_not_found(request));
     } else if (engine->resolved) {
-        finish(engine, request, err_set(&request->err, ERR_DECIDED, "escalation 1 was resolved before"));
+        fake_finish(engine, request, err_set(&request->err, ERR_DECIDED, "escalation 1 was resolved before"));
     } else {
         engine->resolved = true;
-        finish_text(engine, request, SLICE(ESCALATION("resolved")));
+        fake_finish_text(engine, request, SLICE(ESCALATION("resolved")));
     }
 }
 
 void engine_get_stats(struct engine *engine, struct engine_request *request)
 {
-    finish_text(engine, request, SLICE("{\"sagas\":{\"running\":1},\"engines\":[]}"));
+    fake_finish_text(engine, request, SLICE("{\"sagas\":{\"running\":1},\"engines\":[]}"));
 }
 
 void engine_health(const struct engine *engine, struct engine_health *out)

@@ -407,7 +407,7 @@ const char *trial_records(struct trial *trial)
 const char *trial_wants(struct trial *trial)
 {
     static const char *const names[] = {
-        [WANT_CALL] = "call", [WANT_PROBE] = "probe", [WANT_TIMER] = "timer", [WANT_EVALUATE] = "evaluate"};
+        [WANT_ADMIT] = "admit", [WANT_CALL] = "call", [WANT_PROBE] = "probe", [WANT_TIMER] = "timer", [WANT_EVALUATE] = "evaluate"};
     struct wants wants;
     struct slice text = SLICE("");
 
@@ -478,6 +478,9 @@ static void same_saga(const struct saga *a, const struct saga *b)
     assert_int_equal(a->escalation.step, b->escalation.step);
     assert_int_equal(a->escalation.direction, b->escalation.direction);
     assert_int_equal(a->escalation_count, b->escalation_count);
+    assert_memory_equal(&a->budget, &b->budget, sizeof(a->budget));
+    assert_memory_equal(&a->used, &b->used, sizeof(a->used));
+    same_slice("run", a->run, b->run);
     same_slice("asked_by", a->escalation.asked_by, b->escalation.asked_by);
     same_slice("evidence", a->escalation.evidence, b->escalation.evidence);
     same_slice("failing_reason", a->failing_reason, b->failing_reason);
@@ -487,6 +490,8 @@ static void same_saga(const struct saga *a, const struct saga *b)
     for (uint32_t i = 0; i < a->definition->step_count; i++) {
         assert_int_equal(a->steps[i].plan, b->steps[i].plan);
         assert_int_equal(a->steps[i].start_order, b->steps[i].start_order);
+        assert_int_equal(a->steps[i].begun_seq, b->steps[i].begun_seq);
+        assert_int_equal(a->steps[i].settled_seq, b->steps[i].settled_seq);
         same_slice("undo_args", a->steps[i].undo_args, b->steps[i].undo_args);
         same_slice("undo_error", a->steps[i].undo_error, b->steps[i].undo_error);
         same_operation(&a->steps[i].forward, &b->steps[i].forward);

@@ -149,6 +149,7 @@ export class World {
     this.sagactlPath = program('SAGACTL')
     this.shopPath = program('SAGAD_SHOP')
     this.ledgerPath = join(this.directory, 'ledger.jsonl')
+    this.engines = [] // see startEngines()
     this.dsn = `host=${this.directory} port=5432 user=postgres dbname=postgres`
   }
 
@@ -164,7 +165,7 @@ export class World {
   }
 
   showLogs() {
-    for (const name of ['postgres', 'sagad']) {
+    for (const name of ['postgres', 'sagad', ...this.engines.map((engine) => engine.name)]) {
       if (!existsSync(this.log(name))) continue
       const lines = readFileSync(this.log(name), 'utf8').trimEnd().split('\n').slice(-40)
       console.log(`# the end of the log of ${name}:`)
@@ -259,6 +260,51 @@ export class World {
     }
   }
 
+  // Several engines over one database, each {name, port, child}; tests that use these do not use startSagad().
+  async startEngines(count, args = []) {
+    this.migrate()
+    this.engineArgs = args
+    for (let number = 0; number < count; number++) this.engines.push({ name: `sagad-${number}`, port: await freePort() })
+    for (const engine of this.engines) this.launchEngine(engine)
+    for (const engine of this.engines) await this.engineReady(engine)
+    this.port = this.engines[0].port
+  }
+
+  launchEngine(engine) {
+    engine.child = this.launch(engine.name, this.sagadPath, ['--database', this.dsn, '--listen', `127.0.0.1:${engine.port}`, '--lease', '2s',
+      '--log-format', 'text', ...this.engineArgs])
+  }
+
+  async engineReady(engine, seconds = 60) {
+    for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(20)) {
+      if (engine.child.end) throw new Error(`${engine.name} ended: ${JSON.stringify(engine.child.end)}`)
+      // One that owns no shard, because another one owns them all, is alive and not ready.
+      if (await this.asks(engine, '/readyz') || (await this.asks(engine, '/livez') && await this.anyEngineIsReady())) return
+    }
+    throw new Error(`${engine.name} is not ready after ${seconds} s`)
+  }
+
+  async asks(engine, path) {
+    try {
+      const answer = await fetch(`http://127.0.0.1:${engine.port}${path}`, { signal: AbortSignal.timeout(5000) })
+      await answer.text()
+      return answer.status === 200
+    } catch {
+      return false
+    }
+  }
+
+  async anyEngineIsReady() {
+    for (const engine of this.engines) if (await this.asks(engine, '/readyz')) return true
+    return false
+  }
+
+  async killEngine(engine) {
+    engine.child.kill('SIGKILL')
+    const end = await engine.child.ended
+    if (end.signal !== 'SIGKILL') throw new Error(`${engine.name} ended by itself: ${JSON.stringify(end)}`)
+  }
+
   async kill9() {
     this.sagad.kill('SIGKILL')
     const end = await this.sagad.ended
@@ -290,6 +336,30 @@ export class World {
 
   async noFaults() {
     await (await fetch(`http://127.0.0.1:${this.shopPort}/faults`, { method: 'DELETE' })).text()
+  }
+
+  // Keys honoured or not, status reads or none, chaos: see `sagad-shop --help`.
+  async shopSettings(settings) {
+    const answer = await fetch(`http://127.0.0.1:${this.shopPort}/settings`, { method: 'PUT', body: JSON.stringify(settings) })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`PUT /settings: ${text}`)
+  }
+
+  // One request straight to the shop, as often as it takes.
+  async atShop(method, path, body, key) {
+    for (let tries = 0; ; tries++) {
+      try {
+        const answer = await fetch(`http://127.0.0.1:${this.shopPort}${path}`, {
+          method, body: body && JSON.stringify(body), headers: key ? { 'idempotency-key': key } : {}, signal: AbortSignal.timeout(2000)
+        })
+        const text = await answer.text()
+        if (answer.ok) return JSON.parse(text)
+        if (answer.status < 500 && answer.status !== 429) throw new TypeError(`${method} ${path}: ${answer.status} ${text}`)
+      } catch (error) {
+        if (error instanceof TypeError && !error.cause || tries > 50) throw error
+      }
+      await sleep(20)
+    }
   }
 
   ledger() {

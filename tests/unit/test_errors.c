@@ -28,6 +28,44 @@ static void every_code_has_a_name_a_title_and_sound_numbers(void **state)
     assert_false(err_retryable(ERR_INVALID));
 }
 
+/* Agents and their frameworks act by status, exit code and `retryable`: these are part of the contract. */
+static void refusals_of_calls_are_as_the_contract_has_them(void **state)
+{
+    static const struct {
+        enum err_code code;
+        const char *name;
+        int status, exit_code;
+        bool retryable;
+    } rows[] = {
+        {ERR_IN_FLIGHT, "in-flight", 409, 7, true},
+        {ERR_DUPLICATE, "duplicate-call", 409, 4, false},
+        {ERR_OUTCOME_UNKNOWN, "outcome-unknown", 409, 4, true},
+        {ERR_AWAITING, "awaiting-operator", 409, 9, true},
+        {ERR_LOOP, "loop-detected", 409, 4, false},
+        {ERR_SEALED, "saga-sealed", 409, 4, false},
+        {ERR_CLOSED, "saga-closed", 409, 4, false},
+        {ERR_UNSETTLED, "unsettled", 409, 4, true},
+        {ERR_PAUSED, "paused", 409, 9, true},
+        {ERR_PAST_RETURN, "past-point-of-no-return", 409, 4, false},
+        {ERR_EXPIRED, "expired", 410, 4, false},
+        {ERR_DRIFT, "arguments-differ", 422, 4, false},
+        {ERR_BLOCKED, "blocked-by-precheck", 422, 1, false},
+        {ERR_OTHER_INPUT, "other-input", 422, 4, false},
+        {ERR_BUDGET, "budget-exhausted", 403, 5, false},
+        {ERR_TOOL_FAILED, "tool-failed", 424, 1, false},
+        {ERR_RATE, "rate-limited", 429, 6, true},
+        {ERR_BREAKER, "breaker-open", 503, 6, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        assert_string_equal(err_name(rows[i].code), rows[i].name);
+        assert_int_equal(err_http_status(rows[i].code), rows[i].status);
+        assert_int_equal(err_exit_code(rows[i].code), rows[i].exit_code);
+        assert_int_equal(err_retryable(rows[i].code), rows[i].retryable);
+    }
+}
+
 static void setting_returns_the_code_and_clears_what_was_said_before(void **state)
 {
     struct err err = {0};
@@ -159,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_has_a_name_a_title_and_sound_numbers),
+        cmocka_unit_test(refusals_of_calls_are_as_the_contract_has_them),
         cmocka_unit_test(setting_returns_the_code_and_clears_what_was_said_before),
         cmocka_unit_test(context_goes_in_front_and_keeps_the_code),
         cmocka_unit_test(long_sentences_are_cut),

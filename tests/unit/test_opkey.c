@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/canon.h"
 #include "base/json.h"
 #include "core/opkey.h"
 
@@ -101,18 +102,81 @@ static void fingerprints_see_through_notation_and_volatile_members_only(void **s
     (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct digest a = op_fingerprint(SLICE("t"), slice_of(cases[i].a), &arena);
-        struct digest b = op_fingerprint(SLICE("t"), slice_of(cases[i].b), &arena);
+        struct digest a = op_fingerprint(SLICE("t"), slice_of(cases[i].a), NULL, &arena);
+        struct digest b = op_fingerprint(SLICE("t"), slice_of(cases[i].b), NULL, &arena);
 
         assert_int_equal(digest_equal(&a, &b), cases[i].is_same);
     }
-    struct digest none = op_fingerprint(SLICE("t"), SLICE_NONE, &arena),
-                  null = op_fingerprint(SLICE("t"), SLICE("null"), &arena);
-    struct digest other = op_fingerprint(SLICE("u"), SLICE("null"), &arena);
+    struct digest none = op_fingerprint(SLICE("t"), SLICE_NONE, NULL, &arena),
+                  null = op_fingerprint(SLICE("t"), SLICE("null"), NULL, &arena);
+    struct digest other = op_fingerprint(SLICE("u"), SLICE("null"), NULL, &arena);
 
     assert_true(digest_equal(&none, &null));
     assert_false(digest_equal(&null, &other));
     arena_fini(&arena);
+}
+
+static void a_tool_says_what_else_is_volatile_and_stars_stand_for_every_element(void **state)
+{
+    static const struct slice items[] = {
+        {"/request_id", 11}, {"/asked_at", 9}, {"/items/*/id", 11}, {"/rows/1/at", 10}, {"/a~1b", 5}};
+    static const struct pointers volatiles = {items, COUNT_OF(items)};
+    static const struct {
+        const char *a, *b;
+        bool is_same;
+    } cases[] = {
+        {"{\"asked_at\":1,\"x\":1}", "{\"x\":1,\"request_id\":2}", true},
+        {"{\"trace_id\":1}", "{\"trace_id\":2}", false}, /* only those that are given */
+        {"{\"items\":[{\"id\":1,\"n\":1},{\"id\":2,\"n\":2}]}", "{\"items\":[{\"n\":1},{\"id\":7,\"n\":2}]}", true},
+        {"{\"items\":[{\"id\":1,\"n\":1}]}", "{\"items\":[{\"id\":1,\"n\":2}]}", false},
+        {"{\"items\":[{\"id\":1},{}]}", "{\"items\":[{}]}", false},
+        {"{\"rows\":[{\"at\":1},{\"at\":1}]}", "{\"rows\":[{\"at\":1},{\"at\":2}]}", true},
+        {"{\"rows\":[{\"at\":1},{\"at\":1}]}", "{\"rows\":[{\"at\":2},{\"at\":1}]}", false},
+        {"{\"a/b\":1}", "{\"a/b\":2}", true},
+        {"{\"id\":1}", "{\"id\":2}", false},
+    };
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct digest a = op_fingerprint(SLICE("t"), slice_of(cases[i].a), &volatiles, &arena);
+        struct digest b = op_fingerprint(SLICE("t"), slice_of(cases[i].b), &volatiles, &arena);
+
+        assert_int_equal(digest_equal(&a, &b), cases[i].is_same);
+    }
+    struct digest always = op_fingerprint(SLICE("t"), SLICE("{\"trace_id\":1}"), &volatiles_always, &arena),
+                  none = op_fingerprint(SLICE("t"), SLICE("{}"), NULL, &arena);
+
+    assert_true(digest_equal(&always, &none));
+    arena_fini(&arena);
+}
+
+static void pointers_overlap_where_one_may_lie_within_the_other(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool overlaps;
+    } cases[] = {
+        {"/a", "/a", true},
+        {"/a", "/a/b", true},
+        {"/a/b", "/a", true},
+        {"/a", "/ab", false},
+        {"/a/b", "/a/c", false},
+        {"/items/*/id", "/items/0/id", true},
+        {"/items/*", "/items/3", true},
+        {"/items/*/id", "/items/0/at", false},
+        {"/a~1b", "/a/b", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(canon_pointers_overlap(slice_of(cases[i].a), slice_of(cases[i].b)), cases[i].overlaps);
+        assert_int_equal(canon_pointers_overlap(slice_of(cases[i].b), slice_of(cases[i].a)), cases[i].overlaps);
+    }
+    assert_true(canon_pointer_matches(SLICE("/a/*/b"), SLICE("/a/0/b")));
+    assert_false(canon_pointer_matches(SLICE("/a/*"), SLICE("/a/0/b")));
+    assert_false(canon_pointer_matches(SLICE("/a/0/b"), SLICE("/a/*/b")));
 }
 
 int main(void)
@@ -121,6 +185,8 @@ int main(void)
         cmocka_unit_test(keys_are_those_of_the_published_vectors),
         cmocka_unit_test(no_scope_and_an_empty_scope_make_the_same_key),
         cmocka_unit_test(fingerprints_see_through_notation_and_volatile_members_only),
+        cmocka_unit_test(a_tool_says_what_else_is_volatile_and_stars_stand_for_every_element),
+        cmocka_unit_test(pointers_overlap_where_one_may_lie_within_the_other),
     };
 
     return cmocka_run_group_tests_name("opkey", tests, NULL, NULL);

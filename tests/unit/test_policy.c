@@ -123,6 +123,35 @@ static void a_huge_number_of_tries_or_a_factor_of_one_does_not_overflow(void **s
     assert_true(retry_due_ms(&steep, UINT32_MAX, 0, 0, &key) > 0);
 }
 
+static void what_is_written_lies_on_top_of_what_is_not(void **state)
+{
+    struct retry_policy own = {.max_attempts = 9, .factor_milli = 1000};
+    struct retry_policy policy = retry_policy_with(retry_policy_default(EFFECT_KEYED), &own);
+
+    (void)state;
+    assert_int_equal(policy.max_attempts, 9);
+    assert_int_equal(policy.factor_milli, 1000);
+    assert_int_equal(policy.initial_ms, 2000);
+    assert_int_equal(policy.max_unsent, 10);
+    assert_int_equal(policy.max_ms, 300000);
+    own = (struct retry_policy){.initial_ms = 600000};
+    assert_int_equal(retry_policy_with(retry_policy_default(EFFECT_KEYED), &own).max_ms, 600000);
+    own.max_ms = 700000;
+    assert_int_equal(retry_policy_with(retry_policy_default(EFFECT_KEYED), &own).max_ms, 700000);
+}
+
+static void the_stricter_of_two_classes_allows_less(void **state)
+{
+    static const enum effect order[] = {EFFECT_READ, EFFECT_IDEMPOTENT, EFFECT_KEYED, EFFECT_CHECKED, EFFECT_ONCE};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(order); i++) {
+        for (size_t k = 0; k < COUNT_OF(order); k++) {
+            assert_int_equal(effect_stricter(order[i], order[k]), order[i > k ? i : k]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +162,8 @@ int main(void)
         cmocka_unit_test(jitter_is_spread_over_the_whole_backoff),
         cmocka_unit_test(a_receivers_wish_is_honoured_even_beyond_the_longest_delay),
         cmocka_unit_test(a_huge_number_of_tries_or_a_factor_of_one_does_not_overflow),
+        cmocka_unit_test(what_is_written_lies_on_top_of_what_is_not),
+        cmocka_unit_test(the_stricter_of_two_classes_allows_less),
     };
 
     return cmocka_run_group_tests_name("policy", tests, NULL, NULL);

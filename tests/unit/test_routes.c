@@ -21,6 +21,12 @@ static const struct {
     {"GET", "/v1/sagas/x", "/v1/sagas/{id}", "x", NULL},
     {"GET", "/v1/sagas/x/log", "/v1/sagas/{id}/log", "x", NULL},
     {"POST", "/v1/sagas/x/signals/paid", "/v1/sagas/{id}/signals/{name}", "x", NULL},
+    {"POST", "/v1/sagas/x/calls", "/v1/sagas/{id}/calls", "x", NULL},
+    {"POST", "/v1/sagas/x/complete", "/v1/sagas/{id}/complete", "x", NULL},
+    {"POST", "/v1/sagas/x/resume", "/v1/sagas/{id}/resume", "x", NULL},
+    {"POST", "/v1/operations", "/v1/operations", NULL, NULL},
+    {"GET", "/v1/operations/k", "/v1/operations/{key}", "k", NULL},
+    {"POST", "/v1/operations/k/bypass", "/v1/operations/{key}/bypass", "k", NULL},
     {"GET", "/", "/", NULL, NULL},
     {"GET", "/v1/openapi.json", "/v1/openapi.json", NULL, NULL},
     {"GET", "/v1/sagas/", NULL, NULL, ""},
@@ -32,6 +38,10 @@ static const struct {
     {"GET", "/V1/sagas", NULL, NULL, ""},
     {"DELETE", "/v1/sagas", NULL, NULL, "POST, GET, HEAD"},
     {"GET", "/v1/sagas/x/abort", NULL, NULL, "POST"},
+    {"GET", "/v1/sagas/x/calls", NULL, NULL, "POST"},
+    {"POST", "/v1/operations/k", NULL, NULL, "GET, HEAD"},
+    {"DELETE", "/v1/operations", NULL, NULL, "POST, GET, HEAD"},
+    {"POST", "/v1/operations//bypass", NULL, NULL, ""},
     {"get", "/v1/sagas", NULL, NULL, "POST, GET, HEAD"},
 };
 
@@ -66,6 +76,11 @@ static void a_route_knows_its_query_parameters(void **state)
     assert_false(route_allows_query(match.route, SLICE("tag")));
     assert_false(route_allows_query(match.route, SLICE("lim")));
     assert_false(route_allows_query(match.route, SLICE("")));
+    route_find(SLICE("POST"), SLICE("/v1/operations"), &match);
+    assert_true(route_allows_query(match.route, SLICE("wait")));
+    assert_false(route_allows_query(match.route, SLICE("limit")));
+    route_find(SLICE("POST"), SLICE("/v1/sagas/x/complete"), &match);
+    assert_true(route_allows_query(match.route, SLICE("wait")));
     route_find(SLICE("GET"), SLICE("/livez"), &match);
     assert_false(route_allows_query(match.route, SLICE("limit")));
 }
@@ -78,6 +93,21 @@ static void changes_need_more_than_a_reader(void **state)
             assert_true(routes[i].least >= ROLE_AGENT);
         } else {
             assert_true(routes[i].least <= ROLE_READER);
+        }
+    }
+}
+
+/* A role that agents hold must never be enough for what signs off, decides or lets go on. */
+static void what_a_person_decides_is_beyond_an_agent(void **state)
+{
+    static const char *const verbs[] = {"resolve", "bypass", "resume", "pause", "approvals/", "bulk"};
+
+    (void)state;
+    for (size_t i = 0; i < route_count; i++) {
+        for (size_t k = 0; k < COUNT_OF(verbs); k++) {
+            if (strcmp(routes[i].method, "POST") == 0 && strstr(routes[i].pattern, verbs[k])) {
+                assert_true(routes[i].least > ROLE_AGENT);
+            }
         }
     }
 }
@@ -151,6 +181,7 @@ int main(void)
         cmocka_unit_test(paths_find_their_routes),
         cmocka_unit_test(a_route_knows_its_query_parameters),
         cmocka_unit_test(changes_need_more_than_a_reader),
+        cmocka_unit_test(what_a_person_decides_is_beyond_an_agent),
         cmocka_unit_test(openapi_describes_the_same_routes),
     };
 

@@ -182,6 +182,80 @@ static bool count_lines(void *context, struct slice line)
     return true;
 }
 
+static void effects_are_counted_by_request_whatever_the_key(void **state)
+{
+    struct fixture f;
+    struct books_answer answer;
+
+    (void)state;
+    begin(&f, false);
+    answer = charge(&f, "k", "{\"amount\": 10.0, \"customer\": \"bob\", \"request\": \"r\"}");
+    assert_true(slice_is(answer.request, "r"));
+    assert_true(charge(&f, "l", "{\"amount\": 1e1, \"customer\": \"bob\", \"request\": \"r\"}").effect);
+    answer = ask(&f, ROUTE_REFUNDS, ENTRY_CHARGE, NULL, "ch-1", false, NULL);
+    assert_true(answer.effect);
+    assert_true(slice_is(answer.request, "r"));
+    assert_false(ask(&f, ROUTE_REFUNDS, ENTRY_CHARGE, "other", "ch-1", false, NULL).effect);
+    answer = ask(&f, ROUTE_REQUESTS, ENTRY_NONE, NULL, "r", false, NULL);
+    assert_true(slice_is(json_member(json_member(answer.body, "charge"), "done"), "2"));
+    assert_true(slice_is(json_member(json_member(answer.body, "charge"), "undone"), "1"));
+    assert_true(slice_is(json_member(json_member(answer.body, "mail"), "done"), "0"));
+    end(&f);
+}
+
+static void a_tag_is_state_and_setting_it_again_is_no_effect(void **state)
+{
+    struct fixture f;
+    const char *vip = "{\"tag\": \"vip\", \"request\": \"r\"}";
+
+    (void)state;
+    begin(&f, true);
+    assert_int_equal(ask(&f, ROUTE_PROBES, ENTRY_TAG, NULL, "bob", false, NULL).status, 404);
+    assert_true(ask(&f, ROUTE_TAGS, ENTRY_TAG, "k", "bob", false, vip).effect);
+    assert_false(ask(&f, ROUTE_TAGS, ENTRY_TAG, "l", "bob", false, vip).effect);
+    assert_true(json_string_is(json_member(ask(&f, ROUTE_PROBES, ENTRY_TAG, NULL, "bob", false, NULL).body, "tag"),
+                               "vip"));
+    assert_true(ask(&f, ROUTE_UNTAGS, ENTRY_TAG, "k", "bob", false, NULL).effect);
+    assert_int_equal(ask(&f, ROUTE_UNTAGS, ENTRY_TAG, "k", "bob", false, NULL).status, 404);
+    assert_int_equal(ask(&f, ROUTE_TAGS, ENTRY_TAG, "k", "bob", false, "{}").status, 422);
+    assert_int_equal(f.books.sum.tags, 0);
+    end(&f);
+}
+
+static void without_status_reads_nothing_is_told_of_a_key(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f, false);
+    f.books.no_status = true;
+    assert_true(charge(&f, "k", bob).effect);
+    assert_int_equal(ask(&f, ROUTE_PROBES, ENTRY_CHARGE, NULL, "k", true, NULL).status, 405);
+    assert_int_equal(ask(&f, ROUTE_PROBES, ENTRY_CHARGE, NULL, "nobody", true, NULL).status, 405);
+    assert_int_equal(ask(&f, ROUTE_PROBES, ENTRY_CHARGE, NULL, "ch-1", false, NULL).status, 200);
+    end(&f);
+}
+
+static void of_two_reads_one_changes_and_one_does_not(void **state)
+{
+    struct books_request request = {.route = ROUTE_SHIPMENTS, .target = SLICE("s"), .number = 1};
+    struct books_answer first, second;
+    struct fixture f;
+
+    (void)state;
+    begin(&f, false);
+    for (int pass = 0; pass < 2; pass++) {
+        request.number++;
+        books_decide(&f.books, &request, &f.arena, &first);
+        request.number++;
+        books_decide(&f.books, &request, &f.arena, &second);
+        assert_int_equal(first.status, 200);
+        assert_int_equal(slice_equal(first.body, second.body), pass == 1);
+        request.route = ROUTE_PRICES;
+    }
+    end(&f);
+}
+
 static void a_torn_last_line_is_cut_off_and_the_rest_is_kept(void **state)
 {
     char path[] = "/tmp/sagad-test-ledger-XXXXXX";
@@ -272,6 +346,32 @@ static void the_same_seed_makes_the_same_chaos_whatever_the_order(void **state)
     fault_plan_fini(&back);
 }
 
+static void chaos_makes_only_what_its_weights_name(void **state)
+{
+    struct fault_plan plan;
+    struct err err;
+    char key[16];
+
+    (void)state;
+    fault_plan_init(&plan, 0, 7);
+    assert_int_equal(fault_plan_set_chaos(&plan, SLICE("{\"percent\": 101}"), &err), ERR_INVALID);
+    assert_int_equal(fault_plan_set_chaos(&plan, SLICE("{\"percent\": 9, \"modes\": {\"none\": 1}}"), &err), ERR_INVALID);
+    assert_int_equal(plan.chaos_percent, 0);
+    assert_int_equal(fault_plan_set_chaos(
+                         &plan, SLICE("{\"percent\": 100, \"ms\": 90, \"modes\": {\"late\": 3, \"truncated\": 1}}"), &err),
+                     ERR_OK);
+    for (int i = 0; i < 100; i++) {
+        int len = snprintf(key, sizeof(key), "key-%d", i);
+        struct fault_decision made =
+            fault_plan_take(&plan, ROUTE_CHARGES, (struct slice){key, (size_t)len}, SLICE_NONE);
+
+        assert_true(made.mode == FAULT_LATE || made.mode == FAULT_TRUNCATED);
+        assert_in_range(made.ms, 50, 90);
+    }
+    assert_int_not_equal(fault_plan_take(&plan, ROUTE_TAGS, SLICE("k"), SLICE_NONE).mode, FAULT_LATE);
+    fault_plan_fini(&plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +382,11 @@ int main(void)
         cmocka_unit_test(a_release_is_idempotent_and_an_unknown_one_is_not_found),
         cmocka_unit_test(a_key_that_was_called_off_is_refused_when_it_comes_late),
         cmocka_unit_test(a_refund_pays_back_once),
+        cmocka_unit_test(effects_are_counted_by_request_whatever_the_key),
+        cmocka_unit_test(a_tag_is_state_and_setting_it_again_is_no_effect),
+        cmocka_unit_test(without_status_reads_nothing_is_told_of_a_key),
+        cmocka_unit_test(of_two_reads_one_changes_and_one_does_not),
+        cmocka_unit_test(chaos_makes_only_what_its_weights_name),
         cmocka_unit_test(a_torn_last_line_is_cut_off_and_the_rest_is_kept),
         cmocka_unit_test(a_rule_fires_as_often_as_it_says_and_only_where_it_matches),
         cmocka_unit_test(a_rule_that_makes_no_sense_is_refused),

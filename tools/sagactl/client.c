@@ -85,6 +85,26 @@ static int exit_code_of(struct slice type, int status)
     }
 }
 
+/* The operation that a refused call is about, and what is wrong with the call. */
+static void print_operation(struct slice body, struct arena *arena)
+{
+    struct slice operation = json_member(body, "operation"), pointers = json_member(body, "pointers"), pointer;
+
+    if (json_type(operation) == JSON_OBJECT) {
+        (void)fprintf(stderr, "  operation %.*s is %.*s: sagactl operations %.*s\n",
+                      SLICE_ARG(json_string(json_member(operation, "key"), arena)),
+                      SLICE_ARG(json_string(json_member(operation, "state"), arena)),
+                      SLICE_ARG(json_string(json_member(operation, "key"), arena)));
+    }
+    if (json_type(pointers) == JSON_ARRAY) {
+        struct json_walk walk = json_walk(pointers);
+
+        while (json_next_element(&walk, &pointer)) {
+            (void)fprintf(stderr, "  differs: %.*s\n", SLICE_ARG(json_string(pointer, arena)));
+        }
+    }
+}
+
 int print_problem(const struct ctl *ctl, int status, struct slice body)
 {
     struct arena arena;
@@ -105,6 +125,7 @@ int print_problem(const struct ctl *ctl, int status, struct slice body)
             (void)fprintf(stderr, "  %.*s: %.*s\n", pointer.len ? (int)pointer.len : 10,
                           pointer.len ? pointer.ptr : "(document)", SLICE_ARG(detail));
         }
+        print_operation(body, &arena);
         if (status == 401 && !ctl->token) {
             (void)fputs("  A token goes with --token, --token-file, SAGACTL_TOKEN or SAGACTL_TOKEN_FILE.\n", stderr);
         }
@@ -127,13 +148,16 @@ static size_t put_headers(const struct ctl *ctl, struct arena *arena, struct htt
     if (ctl->token) {
         headers[count++] = (struct http_header){SLICE("Authorization"), arena_printf(arena, "Bearer %s", ctl->token)};
     }
+    if (ctl->emission && has_body) {
+        headers[count++] = (struct http_header){SLICE("Idempotency-Key"), slice_of(ctl->emission)};
+    }
     return count;
 }
 
 int client_call(struct ctl *ctl, const char *method, struct slice path, struct slice body, int64_t timeout_ms,
                 struct arena *arena, struct answer *out)
 {
-    struct http_header headers[4];
+    struct http_header headers[5];
     struct err err = {0};
 
     client_open(ctl);
@@ -160,6 +184,8 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
     for (size_t i = 0; i < request->response_header_count; i++) {
         if (slice_is(request->response_headers[i].name, "location")) {
             out->location = request->response_headers[i].value;
+        } else if (slice_is(request->response_headers[i].name, "idempotent-first-at")) {
+            out->first_at = request->response_headers[i].value;
         }
     }
     bool is_json = request->response_body.len > 0 && json_check(request->response_body, &answer_limits, &err) == ERR_OK;
@@ -236,7 +262,7 @@ static void on_data(struct http_request *request, struct slice data)
 int client_follow(struct client_stream *stream)
 {
     struct ctl *ctl = stream->ctl;
-    struct http_header headers[5];
+    struct http_header headers[6];
     struct arena arena;
     struct answer answer;
 

@@ -13,6 +13,11 @@
     X(list)                                                                                                            \
     X(show)                                                                                                            \
     X(log)                                                                                                             \
+    X(call)                                                                                                            \
+    X(open)                                                                                                            \
+    X(complete)                                                                                                        \
+    X(bypass)                                                                                                          \
+    X(resume)                                                                                                          \
     X(abort)                                                                                                           \
     X(replay)                                                                                                          \
     X(escalations)                                                                                                     \

@@ -37,6 +37,7 @@ struct ctl {
     bool colour;   /* stdout */
     bool progress; /* stderr is a terminal */
     const struct command *command;
+    const char *emission; /* sent as Idempotency-Key; NULL: none */
     bool quiet; /* say nothing about a server that does not answer: it will be asked again */
     struct loop *loop; /* made with the first request */
     struct http_client *http;

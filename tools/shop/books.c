@@ -21,6 +21,8 @@ static const char *const route_names[ROUTE_COUNT] = {
 #undef X
 };
 
+#define SHOP_TAG_TEXT_BYTES (64 * 1024)
+
 struct thing {
     enum entry_kind kind;
     struct slice id, key;
@@ -28,6 +30,13 @@ struct thing {
     bool undone;         /* released, refunded */
     uint32_t times;      /* entries made under this key: over 1 only with --ignore-keys */
     struct digest body;
+    struct slice tag;    /* ENTRY_TAG: its text */
+    struct tally *tally; /* of the request that it was made for; NULL where nobody said */
+};
+
+struct tally { /* what happened for one request */
+    struct slice request;
+    int64_t done[ENTRY_KIND_COUNT], undone[ENTRY_KIND_COUNT]; /* by the kind of the thing */
 };
 
 const char *entry_kind_name(enum entry_kind kind)
@@ -59,10 +68,14 @@ void books_init(struct books *books, bool ignore_keys)
     arena_init(&books->arena, 64 * 1024);
     map_init(&books->by_id);
     map_init(&books->by_key);
+    map_init(&books->by_tag);
+    map_init(&books->by_request);
 }
 
 void books_fini(struct books *books)
 {
+    map_fini(&books->by_tag);
+    map_fini(&books->by_request);
     map_fini(&books->by_id);
     map_fini(&books->by_key);
     arena_fini(&books->arena);
@@ -153,6 +166,7 @@ static bool order_is_acceptable(const struct books *books, const struct books_re
             answer_problem(answer, arena, 404, "no_such_charge", "charge_id names no charge of this shop");
             return false;
         }
+        answer->request = charge->tally ? charge->tally->request : SLICE_NONE;
         if (charge->undone && !books->ignore_keys) {
             answer_problem(answer, arena, 422, "already_refunded", "this charge was refunded under another key");
             return false;
@@ -172,6 +186,8 @@ static bool order_is_acceptable(const struct books *books, const struct books_re
         return true;
     case ENTRY_NONE:
     case ENTRY_RELEASE:
+    case ENTRY_TAG:
+    case ENTRY_UNTAG:
     case ENTRY_VOID:
     case ENTRY_KIND_COUNT:
         break;
@@ -215,9 +231,10 @@ static void decide_release(const struct books *books, const struct books_request
     if (thing && thing->undone) {
         answer_thing(answer, arena, 200, thing);
     } else if (thing) {
-        answer_effect(books, answer, arena, 200, ENTRY_RELEASE);
+        answer_effect(books, answer, arena, 200, request->kind == ENTRY_CHARGE ? ENTRY_REFUND : ENTRY_RELEASE);
+        answer->request = thing->tally ? thing->tally->request : SLICE_NONE;
     } else if (!request->target_is_key) {
-        answer_problem(answer, arena, 404, "no_such_reservation", "this shop never gave out that id");
+        answer_problem(answer, arena, 404, "no_such_thing", "this shop never gave out that id");
     } else if (map_find(&books->by_key, request->target.ptr, request->target.len)) {
         answer->status = 200;
         answer->body = SLICE("{\"status\":\"called off\"}");
@@ -226,29 +243,134 @@ static void decide_release(const struct books *books, const struct books_request
     }
 }
 
+static const struct thing *books_tag(const struct books *books, struct slice name)
+{
+    const struct thing *thing = map_find(&books->by_tag, name.ptr, name.len);
+
+    return thing && !thing->undone ? thing : NULL;
+}
+
+/* A tag is state and not a happening: to set what is set already, or to take away what is not there, changes nothing. */
+static void decide_tag(const struct books *books, const struct books_request *request, struct arena *arena,
+                       struct books_answer *answer)
+{
+    const struct thing *thing = books_tag(books, request->target);
+    struct slice text = text_member(request->body, "tag", arena);
+
+    if (!text.ptr) {
+        answer_problem(answer, arena, 422, "bad_tag", "tag must be a text");
+    } else if (thing && slice_equal(thing->tag, text)) {
+        answer_thing(answer, arena, 200, thing);
+    } else {
+        answer_effect(books, answer, arena, 200, ENTRY_TAG);
+    }
+}
+
+static void decide_untag(const struct books *books, const struct books_request *request, struct arena *arena,
+                         struct books_answer *answer)
+{
+    const struct thing *thing = books_tag(books, request->target);
+
+    if (thing) {
+        answer_effect(books, answer, arena, 200, ENTRY_UNTAG);
+        answer->request = thing->tally ? thing->tally->request : SLICE_NONE;
+    } else {
+        answer_problem(answer, arena, 404, "absent", "there is no tag of this name");
+    }
+}
+
+/* The reads. What they say is about the shop, never about the request that asks. */
+static void decide_read(const struct books *books, const struct books_request *request, struct arena *arena,
+                        struct books_answer *answer)
+{
+    const struct tally *tally = map_find(&books->by_request, request->target.ptr, request->target.len);
+    struct json_writer w;
+    struct buffer out;
+
+    buffer_init(&out, 4096);
+    json_writer_init(&w, &out);
+    json_object_begin(&w, NULL);
+    if (request->route == ROUTE_SHIPMENTS) {
+        json_write_slice(&w, "shipment", request->target);
+        json_write_i64(&w, "position", (int64_t)request->number);
+    } else if (request->route == ROUTE_PRICES) {
+        json_write_slice(&w, "sku", request->target);
+        json_write_i64(&w, "amount", 10 * (int64_t)request->target.len);
+    } else {
+        json_write_slice(&w, "request", request->target);
+        for (int kind = ENTRY_NONE + 1; kind < ENTRY_KIND_COUNT; kind++) {
+            if (kind == ENTRY_RESERVATION || kind == ENTRY_CHARGE || kind == ENTRY_MAIL || kind == ENTRY_TAG) {
+                json_object_begin(&w, entry_kind_name((enum entry_kind)kind));
+                json_write_i64(&w, "done", tally ? tally->done[kind] : 0);
+                json_write_i64(&w, "undone", tally ? tally->undone[kind] : 0);
+                json_object_end(&w);
+            }
+        }
+    }
+    json_object_end(&w);
+    answer->status = 200;
+    answer->body = arena_slice(arena, buffer_slice(&out));
+    buffer_fini(&out);
+}
+
+static void decide_probe(const struct books *books, const struct books_request *request, struct arena *arena,
+                         struct books_answer *answer)
+{
+    const struct thing *thing =
+        request->kind == ENTRY_TAG ? books_tag(books, request->target) : books_find(books, request);
+
+    if (request->target_is_key && books->no_status) {
+        answer_problem(answer, arena, 405, "no_status_read", "this shop does not tell what became of a key");
+    } else if (thing) {
+        answer_thing(answer, arena, 200, thing);
+        if (request->kind == ENTRY_TAG) {
+            struct buffer text;
+
+            buffer_init(&text, SHOP_TAG_TEXT_BYTES);
+            json_put_string(&text, thing->tag);
+            answer->body = arena_printf(arena, "{\"id\":\"%.*s\",\"tag\":%.*s}", SLICE_ARG(thing->id),
+                                        SLICE_ARG(buffer_slice(&text)));
+            buffer_fini(&text);
+        }
+    } else {
+        answer_problem(answer, arena, 404, "absent", "nothing of this name is known");
+    }
+}
+
 void books_decide(const struct books *books, const struct books_request *request, struct arena *arena,
                   struct books_answer *answer)
 {
-    const struct thing *thing;
-
     *answer = (struct books_answer){.kind = ENTRY_NONE};
+    answer->request = json_string(json_member(request->body, "request"), arena);
     switch (request->route) {
     case ROUTE_RESERVATIONS:
     case ROUTE_CHARGES:
-    case ROUTE_REFUNDS:
     case ROUTE_MAILS:
         decide_create(books, request, arena, answer);
+        return;
+    case ROUTE_REFUNDS:
+        if (request->kind == ENTRY_CHARGE) {
+            decide_release(books, request, arena, answer);
+        } else {
+            decide_create(books, request, arena, answer);
+        }
         return;
     case ROUTE_RELEASES:
         decide_release(books, request, arena, answer);
         return;
+    case ROUTE_TAGS:
+        decide_tag(books, request, arena, answer);
+        return;
+    case ROUTE_UNTAGS:
+        decide_untag(books, request, arena, answer);
+        return;
     case ROUTE_PROBES:
-        thing = books_find(books, request);
-        if (thing) {
-            answer_thing(answer, arena, 200, thing);
-        } else {
-            answer_problem(answer, arena, 404, "absent", "nothing of this name is known");
-        }
+        decide_probe(books, request, arena, answer);
+        return;
+    case ROUTE_SHIPMENTS:
+    case ROUTE_PRICES:
+    case ROUTE_REQUESTS:
+        decide_read(books, request, arena, answer);
         return;
     case ROUTE_COUNT:
         break;
@@ -256,15 +378,44 @@ void books_decide(const struct books *books, const struct books_request *request
     UNREACHABLE();
 }
 
+static struct tally *books_tally(struct books *books, struct slice body)
+{
+    struct tally *tally;
+    struct arena arena;
+    struct slice request;
+
+    arena_init(&arena, 512);
+    request = json_string(json_member(body, "request"), &arena);
+    tally = request.len > 0 ? map_find(&books->by_request, request.ptr, request.len) : NULL;
+    if (request.len > 0 && !tally) {
+        tally = arena_alloc(&books->arena, sizeof(*tally));
+        *tally = (struct tally){.request = arena_slice(&books->arena, request)};
+        map_put(&books->by_request, tally->request.ptr, tally->request.len, tally);
+    }
+    arena_fini(&arena);
+    return tally;
+}
+
+static void thing_undo(struct thing *thing)
+{
+    thing->undone = true;
+    if (thing->tally) {
+        thing->tally->undone[thing->kind]++;
+    }
+}
+
 /* Remember a new thing by its id and, when it came with one, by its key. */
-static void books_add(struct books *books, enum entry_kind kind, struct slice id, struct slice key, int64_t units,
-                      struct slice body)
+static struct thing *books_add(struct books *books, enum entry_kind kind, struct slice id, struct slice key,
+                               int64_t units, struct slice body)
 {
     struct thing *first = key.len > 0 ? map_find(&books->by_key, key.ptr, key.len) : NULL;
     struct thing *thing = arena_alloc(&books->arena, sizeof(*thing));
 
     *thing = (struct thing){.kind = kind, .id = arena_slice(&books->arena, id), .units = units, .times = 1,
-                            .body = digest_sha256(body)};
+                            .body = digest_sha256(body), .tally = books_tally(books, body)};
+    if (thing->tally) {
+        thing->tally->done[kind]++;
+    }
     map_put(&books->by_id, thing->id.ptr, thing->id.len, thing);
     if (first) {
         first->times++;
@@ -272,6 +423,16 @@ static void books_add(struct books *books, enum entry_kind kind, struct slice id
         thing->key = arena_slice(&books->arena, key);
         map_put(&books->by_key, thing->key.ptr, thing->key.len, thing);
     }
+    return thing;
+}
+
+static void books_add_tag(struct books *books, struct slice id, struct slice name, struct slice body)
+{
+    struct thing *thing = books_add(books, ENTRY_TAG, id, SLICE_NONE, 0, body);
+
+    thing->key = arena_slice(&books->arena, name);
+    thing->tag = arena_slice(&books->arena, json_string(json_member(body, "tag"), &books->arena));
+    map_put(&books->by_tag, thing->key.ptr, thing->key.len, thing);
 }
 
 void books_apply(struct books *books, enum entry_kind kind, struct slice id, struct slice key, struct slice target,
@@ -287,13 +448,13 @@ void books_apply(struct books *books, enum entry_kind kind, struct slice id, str
         books->sum.reserved++;
         books->sum.reserved_units += units;
         books->sum.standing_units += units;
-        books_add(books, kind, id, key, units, body);
+        (void)books_add(books, kind, id, key, units, body); /* only a tag is filled further */
         return;
     case ENTRY_CHARGE:
         (void)json_i64(json_member(body, "amount"), &units);
         books->sum.charges++;
         books->sum.charged += units;
-        books_add(books, kind, id, key, units, body);
+        (void)books_add(books, kind, id, key, units, body);
         return;
     case ENTRY_REFUND: {
         struct arena arena;
@@ -301,20 +462,24 @@ void books_apply(struct books *books, enum entry_kind kind, struct slice id, str
 
         arena_init(&arena, 512);
         charge = json_string(json_member(body, "charge_id"), &arena);
+        charge = charge.ptr ? charge : target; /* DELETE of the charge itself */
         thing = charge.ptr ? map_find(&books->by_id, charge.ptr, charge.len) : NULL;
+        if (!thing && charge.ptr) {
+            thing = map_find(&books->by_key, charge.ptr, charge.len);
+        }
         arena_fini(&arena);
         if (thing) {
-            thing->undone = true;
+            thing_undo(thing);
             units = thing->units;
         }
         books->sum.refunds++;
         books->sum.refunded += units;
-        books_add(books, kind, id, key, units, body);
+        (void)books_add(books, kind, id, key, units, body);
         return;
     }
     case ENTRY_MAIL:
         books->sum.mails++;
-        books_add(books, kind, id, key, 0, body);
+        (void)books_add(books, kind, id, key, 0, body);
         return;
     case ENTRY_RELEASE:
         thing = map_find(&books->by_id, target.ptr, target.len);
@@ -322,14 +487,25 @@ void books_apply(struct books *books, enum entry_kind kind, struct slice id, str
             thing = map_find(&books->by_key, target.ptr, target.len);
         }
         if (thing && !thing->undone) {
-            thing->undone = true;
+            thing_undo(thing);
             books->sum.released++;
             books->sum.standing_units -= thing->units;
         }
         return;
+    case ENTRY_TAG:
+        books->sum.tags++;
+        books_add_tag(books, id, target, body);
+        return;
+    case ENTRY_UNTAG:
+        thing = map_find(&books->by_tag, target.ptr, target.len);
+        if (thing && !thing->undone) {
+            thing_undo(thing);
+            books->sum.tags--;
+        }
+        return;
     case ENTRY_VOID:
         books->sum.voided++;
-        books_add(books, kind, id, target, 0, body);
+        (void)books_add(books, kind, id, target, 0, body);
         return;
     case ENTRY_NONE:
     case ENTRY_KIND_COUNT:
@@ -360,6 +536,9 @@ void books_write_summary(const struct books *books, struct buffer *out)
     json_object_end(&w);
     json_object_begin(&w, "mails");
     json_write_i64(&w, "sent", books->sum.mails);
+    json_object_end(&w);
+    json_object_begin(&w, "tags");
+    json_write_i64(&w, "standing", books->sum.tags);
     json_object_end(&w);
     json_write_i64(&w, "effects", (int64_t)books->entries);
     json_object_end(&w);

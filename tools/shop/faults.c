@@ -17,11 +17,14 @@ static const struct {
 #undef X
 };
 
-/* What --chaos picks from; a mode that stands twice comes twice as often. Never what would hold a caller for long. */
-static const enum fault_mode chaos_modes[] = {
-    FAULT_RESET_AFTER, FAULT_RESET_AFTER, FAULT_RESET_BEFORE, FAULT_500_BEFORE, FAULT_500_AFTER,
-    FAULT_503, FAULT_429, FAULT_GARBAGE, FAULT_SLOW, FAULT_SLOW,
+/* What chaos picks from until it is told otherwise, and how often. Never what would hold a caller for long. */
+static const unsigned chaos_weights[FAULT_MODE_COUNT] = {
+    [FAULT_RESET_AFTER] = 2, [FAULT_RESET_BEFORE] = 1, [FAULT_500_BEFORE] = 1, [FAULT_500_AFTER] = 1, [FAULT_503] = 1,
+    [FAULT_429] = 1, [FAULT_GARBAGE] = 1, [FAULT_TRUNCATED] = 1, [FAULT_SLOW] = 2,
 };
+
+#define CHAOS_MS_MIN 50
+#define CHAOS_MS_MAX 305
 
 struct key_seen {
     struct slice key;
@@ -42,7 +45,8 @@ bool fault_mode_has_effect(enum fault_mode mode)
 
 void fault_plan_init(struct fault_plan *plan, unsigned chaos_percent, uint64_t seed)
 {
-    *plan = (struct fault_plan){.chaos_percent = chaos_percent, .seed = seed};
+    *plan = (struct fault_plan){.chaos_percent = chaos_percent, .seed = seed, .ms_max = CHAOS_MS_MAX};
+    memcpy(plan->weights, chaos_weights, sizeof(plan->weights));
     map_init(&plan->seen);
     arena_init(&plan->arena, 16 * 1024);
 }
@@ -58,6 +62,17 @@ void fault_plan_clear(struct fault_plan *plan)
     plan->rule_count = 0;
 }
 
+static bool mode_find(struct slice name, enum fault_mode *out)
+{
+    for (int i = 0; i < FAULT_MODE_COUNT; i++) {
+        if (slice_is(name, fault_modes[i].name)) {
+            *out = (enum fault_mode)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool mode_parse(struct slice name, struct fault_rule *rule)
 {
     struct slice ms = {NULL, 0};
@@ -71,13 +86,7 @@ static bool mode_parse(struct slice name, struct fault_rule *rule)
             return false;
         }
     }
-    for (int i = 0; i < FAULT_MODE_COUNT; i++) {
-        if (slice_is(name, fault_modes[i].name)) {
-            rule->mode = (enum fault_mode)i;
-            return true;
-        }
-    }
-    return false;
+    return mode_find(name, &rule->mode);
 }
 
 static bool route_parse(struct slice name, struct fault_rule *rule)
@@ -114,7 +123,9 @@ enum err_code fault_plan_add(struct fault_plan *plan, struct slice rule_json, st
 
     arena_init(&arena, 1024);
     if (!route_parse(json_string(json_member(rule_json, "route"), &arena), &rule)) {
-        code = err_set(err, ERR_INVALID, "route must be reservations, releases, charges, refunds, mails, probes or *");
+        code = err_set(err, ERR_INVALID,
+                       "route must be * or one of reservations, releases, charges, refunds, mails, tags, untags, probes, "
+                       "shipments, prices, requests");
     } else if (ms.ptr && (!json_i64(ms, &rule.ms) || rule.ms < 0)) {
         code = err_set(err, ERR_INVALID, "ms must be a whole number of milliseconds");
     } else if (!mode_parse(json_string(json_member(rule_json, "mode"), &arena), &rule)) {
@@ -167,7 +178,9 @@ static struct fault_decision chaos_take(struct fault_plan *plan, enum route rout
 {
     struct slice name = key.len > 0 ? key : body.len > 0 ? body : SLICE("-");
     char text[96];
-    uint8_t luck[2];
+    uint8_t luck[4];
+    unsigned total = 0, pick;
+    enum fault_mode mode = FAULT_NONE;
     struct digest digest;
     int len = snprintf(text, sizeof(text), "%llu %s %u ", (unsigned long long)plan->seed, route_name(route),
                        times_seen(plan, name));
@@ -178,7 +191,75 @@ static struct fault_decision chaos_take(struct fault_plan *plan, enum route rout
     if ((unsigned)luck[0] * 100 / 256 >= plan->chaos_percent) {
         return (struct fault_decision){.mode = FAULT_NONE};
     }
-    return (struct fault_decision){.mode = chaos_modes[luck[1] % COUNT_OF(chaos_modes)], .ms = 50 + luck[1]};
+    for (int i = 0; i < FAULT_MODE_COUNT; i++) {
+        total += plan->weights[i];
+    }
+    pick = total > 0 ? (luck[1] + 256u * luck[2]) % total : 0;
+    for (int i = 0; i < FAULT_MODE_COUNT && mode == FAULT_NONE && total > 0; i++) {
+        if (pick < plan->weights[i]) {
+            mode = (enum fault_mode)i;
+        } else {
+            pick -= plan->weights[i];
+        }
+    }
+    /* A state that is set late, after it was taken away again, is what no caller without keys can prevent. */
+    if (mode == FAULT_LATE && (route == ROUTE_TAGS || route == ROUTE_UNTAGS)) {
+        mode = FAULT_SLOW;
+    }
+    return (struct fault_decision){.mode = mode, .ms = CHAOS_MS_MIN + luck[3] * (plan->ms_max - CHAOS_MS_MIN) / 255};
+}
+
+static bool weights_parse(struct slice modes, unsigned weights[FAULT_MODE_COUNT], struct err *err)
+{
+    struct json_walk walk = json_walk(modes);
+    struct slice name, value;
+
+    memset(weights, 0, FAULT_MODE_COUNT * sizeof(weights[0]));
+    while (json_next_member(&walk, &name, &value)) {
+        enum fault_mode mode;
+        int64_t weight;
+
+        if (!mode_find(name, &mode) || mode == FAULT_NONE || !json_i64(value, &weight) || weight < 0 || weight > 1000) {
+            (void)err_set(err, ERR_INVALID, "modes: %.*s is no fault with a weight from 0 to 1000", SLICE_ARG(name));
+            return false;
+        }
+        weights[mode] = (unsigned)weight;
+    }
+    return true;
+}
+
+enum err_code fault_plan_set_chaos(struct fault_plan *plan, struct slice chaos, struct err *err)
+{
+    struct slice modes = json_member(chaos, "modes");
+    unsigned weights[FAULT_MODE_COUNT];
+    int64_t percent = plan->chaos_percent, seed = (int64_t)plan->seed, ms = plan->ms_max;
+
+    memcpy(weights, plan->weights, sizeof(weights));
+    if (json_type(chaos) != JSON_OBJECT) {
+        return err_set(err, ERR_INVALID, "chaos must be an object");
+    }
+    if (json_member(chaos, "percent").ptr &&
+        (!json_i64(json_member(chaos, "percent"), &percent) || percent < 0 || percent > 100)) {
+        return err_set(err, ERR_INVALID, "percent must be a whole number from 0 to 100");
+    }
+    if (json_member(chaos, "seed").ptr && (!json_i64(json_member(chaos, "seed"), &seed) || seed < 0)) {
+        return err_set(err, ERR_INVALID, "seed must be a whole number");
+    }
+    if (json_member(chaos, "ms").ptr &&
+        (!json_i64(json_member(chaos, "ms"), &ms) || ms < CHAOS_MS_MIN || ms > 60000)) {
+        return err_set(err, ERR_INVALID, "ms must be a whole number from %d to 60000", CHAOS_MS_MIN);
+    }
+    if (modes.ptr && json_type(modes) != JSON_OBJECT) {
+        return err_set(err, ERR_INVALID, "modes must be an object: the weight of each");
+    }
+    if (modes.ptr && !weights_parse(modes, weights, err)) {
+        return ERR_INVALID;
+    }
+    plan->chaos_percent = (unsigned)percent;
+    plan->seed = (uint64_t)seed;
+    plan->ms_max = (unsigned)ms;
+    memcpy(plan->weights, weights, sizeof(weights));
+    return ERR_OK;
 }
 
 struct fault_decision fault_plan_take(struct fault_plan *plan, enum route route, struct slice key, struct slice body)

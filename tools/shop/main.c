@@ -16,6 +16,7 @@ static const char help_text[] =
     "  --listen ADDRESS:PORT  where to serve (127.0.0.1:9001); port 0 takes a free one and prints it\n"
     "  --ledger FILE          the append-only ledger (shop-ledger.jsonl); the state is rebuilt from it\n"
     "  --ignore-keys          do not honour Idempotency-Key: every request is a new effect\n"
+    "  --no-status            do not tell what became of a key\n"
     "  --no-sync              do not wait for the disk before answering\n"
     "  --chaos PERCENT        so many of a hundred requests go wrong\n"
     "  --seed N               which ones (1)\n"
@@ -24,16 +25,22 @@ static const char help_text[] =
     "  POST /charges {amount, customer}   POST /refunds {charge_id}     GET /charges/by-key/KEY\n"
     "  POST /mails {to, subject}          GET /mails/by-key/KEY\n"
     "  DELETE /reservations/by-key/KEY    releases it, or calls the key off before it comes\n"
+    "  PUT /tags/NAME {tag}               DELETE /tags/NAME             GET /tags/NAME\n"
+    "  DELETE /charges/ID                 gives the money back once, with or without a key\n"
+    "  GET /prices/SKU, GET /shipments/ID a read that is always the same, and one that never is\n"
+    "  GET /requests/NAME                 what was done and undone for bodies with \"request\": NAME\n"
     "  GET /ledger, GET /state            what happened, and what stands\n"
     "  PUT /faults {route, mode, times, match, ms}, GET /faults, DELETE /faults\n"
+    "  PUT /settings {keys: honour|ignore, status: by-key|none, chaos: {percent, seed, ms, modes}}, GET /settings\n"
     "  sku \"none\" is out of stock, customer \"declined\" is declined, mail to bounce@... bounces\n";
 
-enum { OPTION_LISTEN = 256, OPTION_LEDGER, OPTION_IGNORE_KEYS, OPTION_NO_SYNC, OPTION_CHAOS, OPTION_SEED, OPTION_HELP };
+enum { OPTION_LISTEN = 256, OPTION_LEDGER, OPTION_IGNORE_KEYS, OPTION_NO_STATUS, OPTION_NO_SYNC, OPTION_CHAOS, OPTION_SEED, OPTION_HELP };
 
 static const struct option long_options[] = {
     {"listen", required_argument, NULL, OPTION_LISTEN},
     {"ledger", required_argument, NULL, OPTION_LEDGER},
     {"ignore-keys", no_argument, NULL, OPTION_IGNORE_KEYS},
+    {"no-status", no_argument, NULL, OPTION_NO_STATUS},
     {"no-sync", no_argument, NULL, OPTION_NO_SYNC},
     {"chaos", required_argument, NULL, OPTION_CHAOS},
     {"seed", required_argument, NULL, OPTION_SEED},
@@ -62,6 +69,9 @@ static void options_read(int argc, char **argv, struct shop_options *options)
             break;
         case OPTION_IGNORE_KEYS:
             options->ignore_keys = true;
+            break;
+        case OPTION_NO_STATUS:
+            options->no_status = true;
             break;
         case OPTION_NO_SYNC:
             options->no_sync = true;

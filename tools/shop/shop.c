@@ -61,6 +61,13 @@ static const struct {
     {"GET", "/refunds", true, ROUTE_PROBES, ENTRY_REFUND},
     {"POST", "/mails", false, ROUTE_MAILS, ENTRY_MAIL},
     {"GET", "/mails", true, ROUTE_PROBES, ENTRY_MAIL},
+    {"DELETE", "/charges", true, ROUTE_REFUNDS, ENTRY_CHARGE},
+    {"PUT", "/tags", true, ROUTE_TAGS, ENTRY_TAG},
+    {"DELETE", "/tags", true, ROUTE_UNTAGS, ENTRY_TAG},
+    {"GET", "/tags", true, ROUTE_PROBES, ENTRY_TAG},
+    {"GET", "/shipments", true, ROUTE_SHIPMENTS, ENTRY_NONE},
+    {"GET", "/prices", true, ROUTE_PRICES, ENTRY_NONE},
+    {"GET", "/requests", true, ROUTE_REQUESTS, ENTRY_NONE},
 };
 
 /* Which thing the path names: nothing, /ID or /by-key/KEY behind the prefix. False: the path is not of this route. */
@@ -130,6 +137,7 @@ static struct slice ledger_line(const struct shop *shop, const struct exchange *
     json_write_i64(&w, "n", (int64_t)shop->ledger.lines + 1);
     json_write_i64(&w, "t_in", exchange->t_in_ms);
     json_write_slice(&w, "key", request->key);
+    json_write_slice(&w, "request", answer->request);
     json_write_text(&w, "method", method);
     json_write_text(&w, "path", path);
     json_write_i64(&w, "effect", answer->effect ? 1 : 0);
@@ -208,6 +216,31 @@ static bool connection_linger(struct shop *shop, struct MHD_Connection *connecti
     return false;
 }
 
+/* Like poll() on nobody: the time passes whether the caller stays or not, and ends with the shop. */
+static void shop_wait(const struct shop *shop, int64_t ms)
+{
+    int64_t until_ms = now_ms() + ms;
+
+    while (!atomic_load(&shop->stopping) && now_ms() < until_ms) {
+        int64_t left = until_ms - now_ms();
+
+        (void)poll(NULL, 0, (int)(left < 50 ? left : 50)); /* woken early it looks at the clock again */
+    }
+}
+
+#define TRUNCATED_BYTES 64 /* promised by the head of the answer; half of them come */
+
+static ssize_t on_truncated(void *context, uint64_t position, char *out, size_t max)
+{
+    (void)context;
+    if (position >= TRUNCATED_BYTES / 2 || max < TRUNCATED_BYTES / 2) {
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    memset(out, ' ', TRUNCATED_BYTES / 2);
+    memcpy(out, "{\"id\":", 6);
+    return TRUNCATED_BYTES / 2;
+}
+
 static ssize_t on_huge(void *context, uint64_t position, char *out, size_t max)
 {
     (void)context;
@@ -252,6 +285,8 @@ static enum MHD_Result reply_answer(struct shop *shop, struct MHD_Connection *co
 {
     switch (answer->fault.mode) {
     case FAULT_NONE:
+    case FAULT_LATE:
+    case FAULT_REDELIVERED:
         return reply(connection, answer->status, answer->body);
     case FAULT_SLOW:
         if (!connection_linger(shop, connection, answer->fault.ms)) {
@@ -276,6 +311,9 @@ static enum MHD_Result reply_answer(struct shop *shop, struct MHD_Connection *co
         return reply_problem(connection, 429, "too many requests");
     case FAULT_GARBAGE:
         return reply(connection, 201, SLICE("{\"id\": \"\xff\xfe<html>, 17,,}"));
+    case FAULT_TRUNCATED:
+        return reply_with(connection, 201,
+                          MHD_create_response_from_callback(TRUNCATED_BYTES, TRUNCATED_BYTES, on_truncated, NULL, NULL));
     case FAULT_HUGE:
         return reply_with(connection, 201,
                           MHD_create_response_from_callback(HUGE_BYTES, 64 * 1024, on_huge, NULL, NULL));
@@ -287,31 +325,51 @@ static enum MHD_Result reply_answer(struct shop *shop, struct MHD_Connection *co
 
 /* --- requests --- */
 
+/* Under the lock: what this request comes to, written down and made true. */
+static uint64_t shop_serve(struct shop *shop, struct exchange *exchange, const char *method, const char *path,
+                           struct books_request *request, enum fault_mode fault, struct books_answer *decided)
+{
+    struct buffer line;
+    uint64_t position;
+
+    buffer_init(&line, 4 * SHOP_BODY_BYTES_MAX);
+    request->number = shop->ledger.lines + 1;
+    if (fault_mode_has_effect(fault)) {
+        books_decide(&shop->books, request, &exchange->arena, decided);
+    }
+    position =
+        ledger_append(&shop->ledger, ledger_line(shop, exchange, method, path, request, decided, fault, &line));
+    if (decided->effect) {
+        books_apply(&shop->books, decided->kind, slice_of(decided->id), request->key, request->target, request->body);
+    }
+    shop->requests++;
+    buffer_fini(&line);
+    return position;
+}
+
 static enum MHD_Result handle_business(struct shop *shop, struct MHD_Connection *connection, struct exchange *exchange,
                                        const char *method, const char *path, struct books_request *request)
 {
     struct books_answer decided = {.kind = ENTRY_NONE};
     struct answer answer;
-    struct buffer line;
     uint64_t position;
 
     request->key = slice_of(MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Idempotency-Key"));
     request->body = body_on_one_line(&exchange->body);
-    buffer_init(&line, 4 * SHOP_BODY_BYTES_MAX);
     pthread_mutex_lock(&shop->lock);
     answer.fault = fault_plan_take(&shop->faults, request->route, request->key.ptr ? request->key : request->target,
                                    request->body);
-    if (fault_mode_has_effect(answer.fault.mode)) {
-        books_decide(&shop->books, request, &exchange->arena, &decided);
+    if (answer.fault.mode == FAULT_LATE) {
+        pthread_mutex_unlock(&shop->lock);
+        shop_wait(shop, answer.fault.ms);
+        pthread_mutex_lock(&shop->lock);
     }
-    position = ledger_append(&shop->ledger, ledger_line(shop, exchange, method, path, request, &decided,
-                                                        answer.fault.mode, &line));
-    if (decided.effect) {
-        books_apply(&shop->books, decided.kind, slice_of(decided.id), request->key, request->target, request->body);
+    position = shop_serve(shop, exchange, method, path, request, answer.fault.mode, &decided);
+    /* A queue that delivers twice leans on the key; a shop that knows no keys has no such queue. */
+    if (answer.fault.mode == FAULT_REDELIVERED && !shop->books.ignore_keys && (request->key.ptr || strcmp(method, "POST") != 0)) {
+        position = shop_serve(shop, exchange, method, path, request, answer.fault.mode, &decided);
     }
-    shop->requests++;
     pthread_mutex_unlock(&shop->lock);
-    buffer_fini(&line);
     ledger_wait(&shop->ledger,
                 position); /* also without an effect: the answer may speak of one that is on its way to the disk */
     answer.status = decided.status;
@@ -339,6 +397,80 @@ static enum MHD_Result handle_faults(struct shop *shop, struct MHD_Connection *c
         fault_plan_clear(&shop->faults);
     }
     fault_plan_write(&shop->faults, &out);
+    pthread_mutex_unlock(&shop->lock);
+    result = code == ERR_OK ? reply(connection, 200, buffer_slice(&out)) : reply_problem(connection, 422, err.message);
+    buffer_fini(&out);
+    return result;
+}
+
+/* Does `value` name one of the two? True also when it is absent; `second` then stays as it is. */
+static bool choice_parse(struct slice value, const char *first_name, const char *second_name, bool *second)
+{
+    if (!value.ptr || json_string_is(value, first_name)) {
+        *second = value.ptr ? false : *second;
+        return true;
+    }
+    *second = true;
+    return json_string_is(value, second_name);
+}
+
+static enum err_code settings_read(struct shop *shop, struct slice body, struct err *err)
+{
+    struct slice chaos = json_member(body, "chaos");
+    bool ignore_keys = shop->books.ignore_keys, no_status = shop->books.no_status;
+
+    if (!choice_parse(json_member(body, "keys"), "honour", "ignore", &ignore_keys)) {
+        return err_set(err, ERR_INVALID, "keys must be honour or ignore");
+    }
+    if (!choice_parse(json_member(body, "status"), "by-key", "none", &no_status)) {
+        return err_set(err, ERR_INVALID, "status must be by-key or none");
+    }
+    if (chaos.ptr && fault_plan_set_chaos(&shop->faults, chaos, err) != ERR_OK) {
+        return ERR_INVALID;
+    }
+    shop->books.ignore_keys = ignore_keys;
+    shop->books.no_status = no_status;
+    return ERR_OK;
+}
+
+static void settings_write(const struct shop *shop, struct buffer *out)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, out);
+    json_object_begin(&w, NULL);
+    json_write_text(&w, "keys", shop->books.ignore_keys ? "ignore" : "honour");
+    json_write_text(&w, "status", shop->books.no_status ? "none" : "by-key");
+    json_object_begin(&w, "chaos");
+    json_write_i64(&w, "percent", shop->faults.chaos_percent);
+    json_write_i64(&w, "seed", (int64_t)shop->faults.seed);
+    json_write_i64(&w, "ms", shop->faults.ms_max);
+    json_object_begin(&w, "modes");
+    for (int mode = FAULT_NONE + 1; mode < FAULT_MODE_COUNT; mode++) {
+        json_write_i64(&w, fault_mode_name((enum fault_mode)mode), shop->faults.weights[mode]);
+    }
+    json_object_end(&w);
+    json_object_end(&w);
+    json_object_end(&w);
+}
+
+static enum MHD_Result handle_settings(struct shop *shop, struct MHD_Connection *connection, struct exchange *exchange,
+                                       const char *method)
+{
+    struct buffer out;
+    struct err err = {.code = ERR_OK};
+    enum err_code code = ERR_OK;
+    enum MHD_Result result;
+
+    if (strcmp(method, "PUT") != 0 && strcmp(method, "GET") != 0) {
+        return reply_problem(connection, 405, "GET or PUT");
+    }
+    buffer_init(&out, 16 * 1024);
+    pthread_mutex_lock(&shop->lock);
+    if (strcmp(method, "PUT") == 0) {
+        code = settings_read(shop, buffer_slice(&exchange->body), &err);
+    }
+    settings_write(shop, &out);
     pthread_mutex_unlock(&shop->lock);
     result = code == ERR_OK ? reply(connection, 200, buffer_slice(&out)) : reply_problem(connection, 422, err.message);
     buffer_fini(&out);
@@ -401,6 +533,9 @@ static enum MHD_Result handle(struct shop *shop, struct MHD_Connection *connecti
     }
     if (strcmp(path, "/faults") == 0) {
         return handle_faults(shop, connection, exchange, method);
+    }
+    if (strcmp(path, "/settings") == 0) {
+        return handle_settings(shop, connection, exchange, method);
     }
     if (strcmp(path, "/state") == 0 && strcmp(method, "GET") == 0) {
         return handle_state(shop, connection);
@@ -505,6 +640,7 @@ enum err_code shop_start(struct shop *shop, const struct shop_options *options, 
     shop->ledger.fd = -1;
     pthread_mutex_init(&shop->lock, NULL);
     books_init(&shop->books, options->ignore_keys);
+    shop->books.no_status = options->no_status;
     fault_plan_init(&shop->faults, options->chaos_percent, options->seed);
     code = ledger_open(&shop->ledger, options->ledger_path, !options->no_sync, on_ledger_line, shop, err);
     if (code == ERR_OK) {

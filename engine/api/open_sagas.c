@@ -1,0 +1,172 @@
+/* Open sagas, which an agent drives: opened here, ended well here; their calls are in calls.c, abort is that of every
+ * saga. */
+#include "api/sagas.h"
+
+#include "base/instant.h"
+
+#define COMPLETE_WAIT_MS 30000
+
+/* --- opening --- */
+
+struct open_state {
+    struct slice open, saga, input, version, id, tags, deadline, on_timeout, budget, loop;
+};
+
+struct number_member { /* of `loop` */
+    const char *name;
+    int64_t min, max;
+};
+
+static const struct number_member loop_members[] = {{"repeats", 2, LOOP_REPEATS_MAX}, {"max_cycle", 1, LOOP_CYCLE_MAX}};
+
+static const struct number_member *loop_member_find(struct slice name)
+{
+    for (size_t i = 0; i < COUNT_OF(loop_members); i++) {
+        if (slice_is(name, loop_members[i].name)) {
+            return &loop_members[i];
+        }
+    }
+    return NULL;
+}
+
+static void check_number(struct slice value, const struct number_member *member, struct slice pointer,
+                         struct faults *faults)
+{
+    int64_t number = 0;
+
+    if (!json_i64(value, &number) || number < member->min || number > member->max) {
+        faults_add(faults, pointer, "not a whole number from %lld to %lld", (long long)member->min,
+                   (long long)member->max);
+    }
+}
+
+static void check_loop(struct slice loop, struct arena *arena, struct faults *faults)
+{
+    struct json_walk walk = json_walk(loop);
+    struct slice name_raw, value;
+
+    if (json_type(loop) != JSON_OBJECT) {
+        return; /* absent, or a fault that has been named */
+    }
+    while (json_next_member(&walk, &name_raw, &value)) {
+        struct slice quoted = {name_raw.ptr - 1, name_raw.len + 2}, name = json_string(quoted, arena);
+        struct slice place = json_pointer_join(arena, SLICE("/loop"), name);
+        const struct number_member *member = loop_member_find(name);
+
+        if (member) {
+            check_number(value, member, place, faults);
+        } else {
+            faults_add(faults, place, "unknown member");
+        }
+    }
+}
+
+static void check_alone(const struct open_state *state, struct faults *faults)
+{
+    bool open = false;
+
+    if (state->open.ptr && json_bool(state->open, &open) && !open) {
+        faults_add(faults, SLICE("/open"),
+                   "\"open\" is true where an open saga is meant; leave it out to start the saga that \"saga\" names");
+        return;
+    }
+    if (state->saga.ptr) {
+        faults_add(faults, SLICE("/saga"), "an open saga follows no definition: give \"open\" or \"saga\", not both");
+    }
+    if (state->input.ptr) {
+        faults_add(faults, SLICE("/input"), "an open saga has no input; each of its calls brings its arguments");
+    }
+    if (state->version.ptr) {
+        faults_add(faults, SLICE("/version"), "an open saga follows no definition, so there is no version of it");
+    }
+}
+
+static void check_open(struct api_request *request, struct faults *faults)
+{
+    struct open_state *state = request->state;
+    struct engine_request *engine = &request->engine;
+    struct slice deadline = json_string(state->deadline, request->arena);
+    struct budget budget;
+    int64_t deadline_ms = 0;
+
+    check_alone(state, faults);
+    if (deadline.ptr && (!duration_parse(deadline, &deadline_ms) || deadline_ms == 0)) {
+        faults_add(faults, SLICE("/deadline"), "not a duration from now, such as 15m or 24h, at most 366 days");
+    }
+    engine->in.open.on_timeout = json_string(state->on_timeout, request->arena);
+    if (engine->in.open.on_timeout.ptr && !slice_is(engine->in.open.on_timeout, "abort") &&
+        !slice_is(engine->in.open.on_timeout, "escalate")) {
+        faults_add(faults, SLICE("/on_timeout"), "\"on_timeout\" is \"abort\", which undoes, or \"escalate\"");
+    }
+    if (state->budget.ptr) {
+        (void)budget_read(state->budget, SLICE("/budget"), request->arena, faults, &budget); /* has named every fault */
+    }
+    check_loop(state->loop, request->arena, faults);
+    saga_check_tags(state->tags, request->arena, faults);
+    engine->in.open.business_id = saga_read_id(request, state->id, faults);
+    engine->in.open.tags = state->tags;
+    engine->in.open.budget = state->budget;
+    engine->in.open.loop = state->loop;
+    engine->in.open.deadline_ms = deadline_ms;
+}
+
+void handle_open_saga(struct api_request *request)
+{
+    struct open_state *state = arena_alloc(request->arena, sizeof(*state));
+    const struct member members[] = {
+        {"open", JSON_BOOL, true, false, &state->open},
+        {"id", JSON_STRING, false, false, &state->id},
+        {"tags", JSON_OBJECT, false, false, &state->tags},
+        {"deadline", JSON_STRING, false, false, &state->deadline},
+        {"on_timeout", JSON_STRING, false, false, &state->on_timeout},
+        {"budget", JSON_OBJECT, false, false, &state->budget},
+        {"loop", JSON_OBJECT, false, false, &state->loop},
+        {"saga", JSON_NONE, false, false, &state->saga}, /* these three: only to say that they do not belong here */
+        {"input", JSON_NONE, false, false, &state->input},
+        {"version", JSON_NONE, false, false, &state->version},
+    };
+
+    request->state = state;
+    if (request_read_wait(request, 0) && request_read_body(request, members, COUNT_OF(members), check_open)) {
+        request_ask(request, engine_open_saga, saga_on_started);
+    }
+}
+
+/* --- ending --- */
+
+void handle_complete_saga(struct api_request *request)
+{
+    struct slice *output = arena_alloc(request->arena, sizeof(*output));
+    const struct member members[] = {{"output", JSON_NONE, false, false, output}};
+    struct saga_id id;
+
+    if (request_read_saga_id(request, &id) && request_read_wait(request, COMPLETE_WAIT_MS) &&
+        request_read_body(request, members, COUNT_OF(members), NULL)) {
+        request->engine.in.complete.id = id;
+        request->engine.in.complete.output = *output;
+        request->engine.in.complete.wait_ms = request->wait_ms;
+        request_ask(request, engine_complete_saga, request_on_answer);
+    }
+}
+
+/* --- going on --- */
+
+static void check_resume(struct api_request *request, struct faults *faults)
+{
+    struct slice *note = request->state;
+
+    request->engine.in.resume.note = read_note(*note, SLICE("/note"), request->arena, faults);
+}
+
+void handle_resume_saga(struct api_request *request)
+{
+    struct slice *note = arena_alloc(request->arena, sizeof(*note));
+    const struct member members[] = {{"note", JSON_STRING, true, false, note}};
+    struct saga_id id;
+
+    request->state = note;
+    if (request_read_saga_id(request, &id) && request_read_body(request, members, COUNT_OF(members), check_resume)) {
+        request->engine.in.resume.id = id;
+        request_ask(request, engine_resume_saga, request_on_answer);
+    }
+}

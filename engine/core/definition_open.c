@@ -1,0 +1,128 @@
+/*
+ * Open sagas and runs: definitions that grow by a step with each call of an agent. Also what such a step has in common
+ * with one that was written down: its compensator and its retries.
+ */
+#include <string.h>
+
+#include "core/definition_parts.h"
+
+#define ROOM_MIN 8
+
+/*
+ * Where the steps of successive versions of one definition lie. A version reads no further than its own count and the
+ * next writes behind what was ever taken, so that they share the array, and one that was made for trying disturbs
+ * nobody: then the place is taken, and the array is copied.
+ */
+struct step_room {
+    const struct arena *arena;
+    uint32_t capacity, taken;
+};
+
+struct definition *definition_open(enum saga_kind kind, const struct tool_shelf *shelf, struct arena *arena)
+{
+    struct definition *definition = arena_alloc(arena, sizeof(*definition));
+
+    CHECK(kind != SAGA_DEFINED);
+    definition->kind = kind;
+    definition->shelf = shelf;
+    definition->budget = BUDGET_UNBOUNDED;
+    definition->name = slice_of(kind == SAGA_OPEN ? OPEN_SAGA_NAME : RUN_SAGA_NAME);
+    definition->body = SLICE("{}");
+    return definition;
+}
+
+static void make_room(struct definition *definition, struct arena *arena)
+{
+    struct step_room *room = definition->room;
+    uint32_t count = definition->step_count;
+
+    if (room && room->arena == arena && room->taken == count && count < room->capacity) {
+        return;
+    }
+    /* In another arena it may be for trying only, which pays for no more than it needs. */
+    bool grows = room && room->arena == arena;
+    uint32_t capacity = grows && count > ROOM_MIN ? 2 * count : count + ROOM_MIN;
+    struct step_definition *steps = arena_array(arena, capacity, sizeof(*steps));
+
+    if (count > 0) {
+        memcpy(steps, definition->steps, count * sizeof(*steps));
+    }
+    definition->steps = steps;
+    definition->room = arena_alloc(arena, sizeof(*room));
+    *definition->room = (struct step_room){.arena = arena, .capacity = capacity, .taken = count};
+}
+
+struct definition *definition_with_step(const struct definition *definition, const struct step_definition *step,
+                                        struct arena *arena)
+{
+    struct definition *next = arena_dup(arena, definition, sizeof(*definition));
+
+    CHECK(definition->kind != SAGA_DEFINED && definition->step_count < UINT32_MAX / 4);
+    make_room(next, arena);
+    next->steps[next->step_count] = *step;
+    next->steps[next->step_count].index = next->step_count;
+    next->room->taken = ++next->step_count;
+    return next;
+}
+
+enum effect tool_effect_mildest(const struct tool *tool)
+{
+    if (!tool->conditional) {
+        return tool->effect;
+    }
+    return effect_stricter(tool->effect_then, tool->effect_else) == tool->effect_then ? tool->effect_else
+                                                                                      : tool->effect_then;
+}
+
+bool tool_may_undo(const struct tool *tool)
+{
+    return tool_effect_mildest(tool) != EFFECT_READ && tool->effect != EFFECT_ONCE;
+}
+
+bool step_definition_of_call(const struct tool *tool, const struct tool *undo, struct step_definition *out)
+{
+    struct step_definition step = {.tool = tool, .retry = tool->retry, .timeout_ms = tool->timeout_ms};
+
+    if (tool->compensate.is_set) {
+        if (!undo || !tool_may_undo(undo)) {
+            return false;
+        }
+        step.compensate = tool->compensate;
+        compensator_resolve(&step.compensate, undo);
+    } else if (!tool->terminal && tool->effect != EFFECT_READ) {
+        return false;
+    }
+    step.terminal = tool->terminal;
+    *out = step;
+    return true;
+}
+
+void compensator_resolve(struct compensator *compensator, const struct tool *tool)
+{
+    compensator->tool = tool;
+    compensator->retry = retry_policy_of_undo(compensator, tool->effect);
+}
+
+/* --- retries --- */
+
+/* `once` leaves once, whatever was written for the other class that the tool may be of. */
+static struct retry_policy of_class(struct retry_policy policy, enum effect effect)
+{
+    policy.max_attempts = effect == EFFECT_ONCE ? 1 : policy.max_attempts;
+    return policy;
+}
+
+struct retry_policy retry_policy_of(const struct tool *tool, enum effect effect)
+{
+    return of_class(retry_policy_with(retry_policy_default(effect), &tool->own_retry), effect);
+}
+
+struct retry_policy retry_policy_of_step(const struct step_definition *step, enum effect effect)
+{
+    return of_class(retry_policy_with(retry_policy_of(step->tool, effect), &step->own_retry), effect);
+}
+
+struct retry_policy retry_policy_of_undo(const struct compensator *compensate, enum effect effect)
+{
+    return of_class(retry_policy_with(retry_policy_of(compensate->tool, effect), &compensate->own_retry), effect);
+}

@@ -1,0 +1,366 @@
+/*
+ * A call whose operation is there already: the table of operations.md, Duplicates.
+ *
+ *     operation is              coalesce          refuse      escalate      allow
+ *     pending, in flight        waits             refused     a person      one more operation
+ *     completed                 stored result     refused     a person      one more
+ *     failed, attempts left     a new attempt     the same    the same      one more
+ *     failed for good           the failure       the same    a person      one more
+ *     unknown                   refused, whatever the policy: nothing is called blindly
+ *
+ * The same emission again gets what its operation has, whatever the policy, and a read is called again each time. Other
+ * arguments are looked at where an answer would be shared or a retry begun; a retry sends the first ones.
+ */
+#include "core/drift.h"
+#include "core/saga_call.h"
+
+static const struct operation *operation_found(const struct call *call)
+{
+    return &call->m->saga->steps[call->found].forward;
+}
+
+static const struct tool *tool_found(const struct call *call)
+{
+    return call->m->saga->definition->steps[call->found].tool;
+}
+
+/* When it may be worth asking again. */
+static int64_t retry_after_ms(const struct call *call)
+{
+    const struct operation *op = operation_found(call);
+    int64_t left = op->due_ms - call->m->input->now_ms;
+
+    return op->state == OP_UNKNOWN ? CALL_RETRY_PERSON_MS : left > CALL_RETRY_LEAST_MS ? left : CALL_RETRY_LEAST_MS;
+}
+
+void duplicate_emit(struct call *call, const struct call_decision *decision)
+{
+    struct machine *m = call->m;
+    struct call_answer *answer = &m->out->answer;
+    struct record record = {.type = RECORD_OPERATION_DUPLICATE,
+                            .step = call->found,
+                            .key = operation_found(call)->key,
+                            .fingerprint = call->fingerprint,
+                            .decision = slice_of(decision->decision),
+                            .pointers = decision->pointers,
+                            .emission = m->input->call.emission,
+                            .conversation_turn = m->input->call.conversation_turn,
+                            .actor = m->input->call.actor};
+
+    *answer = (struct call_answer){
+        .code = decision->code,
+        .step = call->found,
+        .duplicate = true,
+        .replay = decision->replay,
+        .first_ms = operation_found(call)->created_ms,
+        .original_ms = operation_found(call)->created_ms,
+        .retry_after_ms = decision->retry_after_ms,
+        .message = decision->message,
+        .hint = decision->hint,
+        .pointers = decision->pointers,
+        .decision = decision->decision,
+    };
+    machine_emit(m, record);
+}
+
+/* --- the cells --- */
+
+static void wait_for_it(struct call *call)
+{
+    duplicate_emit(call, &(struct call_decision){.decision = "waited", .retry_after_ms = retry_after_ms(call)});
+}
+
+static const char *state_words(const struct call *call)
+{
+    const struct operation *op = operation_found(call);
+
+    switch (op->state) {
+    case OP_PENDING:
+    case OP_IN_FLIGHT:
+    case OP_RETRYING:
+    case OP_PROBING:
+        return "is under way";
+    case OP_COMPLETED:
+        return op->took_effect == TOOK_EFFECT_UNDONE ? "was completed, and undone since" : "was completed";
+    case OP_FAILED:
+    case OP_SKIPPED:
+        return "failed";
+    case OP_NONE:
+    case OP_UNKNOWN:
+    case OP_STATE_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+static void refuse_duplicate(struct call *call)
+{
+    struct call_decision decision = {.decision = "refused", .code = ERR_DUPLICATE};
+
+    decision.message = arena_printf(call->m->turn, "%.*s was called before and %s; its tool refuses duplicates",
+                                    SLICE_ARG(call_name(call)), state_words(call));
+    decision.hint = SLICE("Use the record in `operation`. What is meant to happen a second time needs another step or scope, or an operator's bypass.");
+    duplicate_emit(call, &decision);
+}
+
+static bool person_is_asked(const struct call *call)
+{
+    const struct escalation *open = &call->m->saga->escalation;
+
+    return open->number && open->step == call->found && open->direction == DIRECTION_DO;
+}
+
+static void await_person(struct call *call, const char *word)
+{
+    struct call_decision decision = {.decision = word, .code = ERR_AWAITING, .retry_after_ms = CALL_RETRY_PERSON_MS};
+
+    decision.message = arena_printf(call->m->turn, "%.*s was called before and awaits the decision of a person",
+                                    SLICE_ARG(call_name(call)));
+    decision.hint = SLICE("Do not call it in another way. Ask again later, or see GET /v1/escalations.");
+    duplicate_emit(call, &decision);
+}
+
+static void escalate_duplicate(struct call *call)
+{
+    struct machine *m = call->m;
+
+    if (m->saga->phase != PHASE_FORWARD) { /* too late for questions about more work */
+        refuse_duplicate(call);
+        return;
+    }
+    if (m->saga->escalation.number) { /* one question at a time: this one, or another that comes first */
+        await_person(call, "awaiting-operator");
+        return;
+    }
+    await_person(call, "escalated");
+    escalation_raise(m, call->found, DIRECTION_DO, SLICE("duplicate"));
+}
+
+static void refuse_unknown(struct call *call)
+{
+    struct call_decision decision = {.decision = "unknown", .code = ERR_OUTCOME_UNKNOWN, .retry_after_ms = retry_after_ms(call)};
+
+    if (person_is_asked(call)) {
+        await_person(call, "awaiting-operator");
+        return;
+    }
+    decision.message = arena_printf(call->m->turn, "%.*s was called before, and nobody can say yet whether it happened",
+                                    SLICE_ARG(call_name(call)));
+    decision.hint = operation_found(call)->state == OP_PROBING
+                        ? SLICE("It is being asked about. Ask again later; it is not called again before that is known.")
+                        : SLICE("A person has to find out. Ask again later; it is not called again before that is known.");
+    duplicate_emit(call, &decision);
+}
+
+/* Its stored result or failure; `drift` says in what the arguments differ, which did not matter. */
+static void replay(struct call *call, const struct drift *drift)
+{
+    bool failed = operation_found(call)->state != OP_COMPLETED;
+    struct call_decision decision = {.decision = failed ? "failed" : "replayed", .replay = true};
+
+    if (drift && drift->differs) {
+        decision.decision = failed ? "failed" : "drift";
+        decision.pointers = drift->pointers;
+    }
+    duplicate_emit(call, &decision);
+}
+
+static struct drift drift_of(const struct call *call)
+{
+    const struct operation *op = operation_found(call);
+
+    if (digest_equal(&op->fingerprint, &call->fingerprint)) {
+        return (struct drift){0};
+    }
+    return drift_find(tool_found(call), op->args.ptr ? op->args : SLICE("{}"), call->m->input->call.args, call->m->turn);
+}
+
+/* True: the arguments differ where they must not, and that was the answer. */
+static bool refuse_drift(struct call *call, const struct drift *drift)
+{
+    struct call_decision decision = {.decision = "drift-refused", .code = ERR_DRIFT, .pointers = drift->pointers};
+
+    if (!drift->material) {
+        return false;
+    }
+    decision.message = arena_printf(call->m->turn, "%.*s was called before with other arguments",
+                                    SLICE_ARG(call_name(call)));
+    decision.hint = SLICE("Call it with the first arguments to get its result; what is meant to be another effect needs another step or scope.");
+    duplicate_emit(call, &decision);
+    return true;
+}
+
+/* --- the table --- */
+
+static void decide_unsettled(struct call *call)
+{
+    switch (tool_found(call)->on_duplicate) {
+    case DUPLICATE_COALESCE:
+        wait_for_it(call);
+        return;
+    case DUPLICATE_REFUSE:
+        refuse_duplicate(call);
+        return;
+    case DUPLICATE_ESCALATE:
+        escalate_duplicate(call);
+        return;
+    case DUPLICATE_ALLOW:
+        call_begin(call, "allow");
+        return;
+    }
+    UNREACHABLE();
+}
+
+static void decide_completed(struct call *call)
+{
+    struct drift drift;
+
+    switch (tool_found(call)->on_duplicate) {
+    case DUPLICATE_COALESCE:
+        drift = drift_of(call);
+        if (!refuse_drift(call, &drift)) {
+            replay(call, &drift);
+        }
+        return;
+    case DUPLICATE_REFUSE:
+        refuse_duplicate(call);
+        return;
+    case DUPLICATE_ESCALATE:
+        escalate_duplicate(call);
+        return;
+    case DUPLICATE_ALLOW:
+        call_begin(call, "allow");
+        return;
+    }
+    UNREACHABLE();
+}
+
+static bool has_attempts_left(const struct call *call)
+{
+    const struct operation *op = operation_found(call);
+
+    if (op->state != OP_FAILED) {
+        return false; /* skipped by a person */
+    }
+    return op->source == SOURCE_GUARD ||
+           op->counted < operation_terms(call->m->saga, call->found, DIRECTION_DO).max_attempts;
+}
+
+static void decide_failed(struct call *call)
+{
+    enum on_duplicate policy = tool_found(call)->on_duplicate;
+    bool again = has_attempts_left(call) && call->m->saga->phase == PHASE_FORWARD;
+    struct drift drift;
+
+    if (policy == DUPLICATE_ALLOW) {
+        call_begin(call, "allow");
+        return;
+    }
+    if (policy == DUPLICATE_ESCALATE && !again) {
+        escalate_duplicate(call);
+        return;
+    }
+    drift = drift_of(call);
+    if (refuse_drift(call, &drift)) {
+        return;
+    }
+    if (again) {
+        call_repeat(call);
+    } else {
+        replay(call, &drift);
+    }
+}
+
+/* --- what comes before the table --- */
+
+static bool is_under_way(const struct operation *op)
+{
+    return op->state == OP_PENDING || op->state == OP_IN_FLIGHT || op->state == OP_RETRYING ||
+           (op->state == OP_PROBING && op->accepted);
+}
+
+static bool is_unknown(const struct operation *op)
+{
+    return op->state == OP_UNKNOWN || (op->state == OP_PROBING && !op->accepted);
+}
+
+/* How long a record answers counts from the saga's end; in a run, which has none, from its own. */
+static bool has_expired(const struct call *call)
+{
+    const struct saga *saga = call->m->saga;
+    const struct operation *op = operation_found(call);
+    int64_t from_ms = saga->definition->kind == SAGA_RUN ? op->ended_ms : saga->phase == PHASE_ENDED ? saga->ended_ms : 0;
+
+    if (is_under_way(op) || is_unknown(op)) {
+        return false;
+    }
+    return op->expired || (from_ms && call->m->input->now_ms >= from_ms + tool_found(call)->ttl_ms);
+}
+
+static void decide_expired(struct call *call)
+{
+    struct machine *m = call->m;
+    struct call_decision decision = {.decision = "expired", .code = ERR_EXPIRED};
+
+    if (m->saga->definition->kind == SAGA_RUN && !operation_found(call)->expired) {
+        machine_emit(m, (struct record){.type = RECORD_OPERATION_EXPIRED, .step = call->found, .key = operation_found(call)->key});
+    }
+    /* A repeat of the old request is no wish for another effect, however late it comes. */
+    if (tool_found(call)->again_on_expired && !call->same_emission) {
+        call_begin(call, "again");
+        return;
+    }
+    decision.message = arena_printf(m->turn, "%.*s was called before; its result is not kept any more",
+                                    SLICE_ARG(call_name(call)));
+    decision.hint = SLICE("GET /v1/operations/KEY tells what is known of it. What is meant to happen again needs another run, step or scope.");
+    duplicate_emit(call, &decision);
+}
+
+static bool is_signed(const struct call *call)
+{
+    const struct bypass *bypass = &call->m->saga->steps[call->found].bypass;
+
+    return bypass->expires_ms > call->m->input->now_ms && digest_equal(&bypass->fingerprint, &call->fingerprint);
+}
+
+static void decide_same_emission(struct call *call)
+{
+    const struct operation *op = operation_found(call);
+
+    if (is_under_way(op)) {
+        wait_for_it(call);
+    } else if (is_unknown(op)) {
+        refuse_unknown(call);
+    } else if (op->state == OP_FAILED && op->source == SOURCE_GUARD && call->m->saga->phase == PHASE_FORWARD) {
+        call_repeat(call); /* it was told to come back */
+    } else {
+        replay(call, NULL);
+    }
+}
+
+void duplicate_decide(struct call *call)
+{
+    const struct operation *op = operation_found(call);
+
+    if (!call->same_emission && !is_under_way(op) && !is_unknown(op) && is_signed(call)) {
+        call_begin(call, "bypass");
+    } else if (op->effect == EFFECT_READ && !call->same_emission && call->m->saga->phase == PHASE_FORWARD) {
+        if (is_under_way(op)) {
+            wait_for_it(call);
+        } else {
+            call_repeat(call);
+        }
+    } else if (has_expired(call)) {
+        decide_expired(call);
+    } else if (call->same_emission) {
+        decide_same_emission(call);
+    } else if (is_unknown(op)) {
+        refuse_unknown(call);
+    } else if (is_under_way(op)) {
+        decide_unsettled(call);
+    } else if (op->state == OP_COMPLETED) {
+        decide_completed(call);
+    } else {
+        decide_failed(call);
+    }
+}

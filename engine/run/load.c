@@ -1,0 +1,282 @@
+/*
+ * Bringing a saga into memory because somebody has a mail for it. All unfinished ones of an owned shard are there already;
+ * what is read here has ended, or is a run that rests. Mails that come meanwhile share one load.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/engine_state.h"
+
+struct loading {
+    struct engine *engine;
+    struct arena arena;
+    struct digest key;          /* in engine->loadings: of a run its digest, else the saga's id and zeros */
+    struct slice namespace;
+    struct saga_id id;
+    struct shard *shard;
+    int64_t epoch;              /* under which it was asked */
+    struct list mails;
+    struct deferred deferred;
+    struct read_saga read;
+    struct find_saga find;
+};
+
+struct digest run_digest(struct slice namespace, struct slice run)
+{
+    struct slice fields[] = {namespace, SLICE(RUN_SAGA_NAME), run};
+
+    return digest_fields("business", fields, COUNT_OF(fields));
+}
+
+uint32_t run_shard(struct slice namespace, struct slice run)
+{
+    struct digest digest = run_digest(namespace, run);
+
+    return digest.bytes[31] % SHARD_COUNT;
+}
+
+static void refuse(struct mail *mail, enum err_code code, const char *message)
+{
+    struct err err = {0};
+
+    (void)err_set(&err, code, "%s", message);
+    mail->done(mail, code, &err);
+}
+
+static const char shard_elsewhere[] = "another engine owns the shard of this saga";
+static const char no_such_saga[] = "there is no saga with this id";
+
+static struct digest key_of_id(struct saga_id id)
+{
+    struct digest key = {{0}};
+
+    memcpy(key.bytes, &id, sizeof(id));
+    return key;
+}
+
+static struct loading *loading_new(struct engine *engine, struct shard *shard, const struct digest *key, struct slice namespace)
+{
+    struct loading *loading = memory_alloc(sizeof(*loading));
+
+    loading->engine = engine;
+    loading->shard = shard;
+    loading->epoch = shard->epoch;
+    loading->key = *key;
+    arena_init(&loading->arena, 4096);
+    loading->namespace = arena_slice(&loading->arena, namespace);
+    list_init(&loading->mails);
+    map_put(&engine->loadings, &loading->key, sizeof(loading->key), loading);
+    return loading;
+}
+
+static void on_over(struct deferred *deferred)
+{
+    struct loading *loading = container_of(deferred, struct loading, deferred);
+
+    arena_fini(&loading->arena);
+    free(loading);
+}
+
+/* Later in this turn of the loop: what the read answered with is freed when nobody is inside its `done` any more. */
+static void loading_free(struct loading *loading)
+{
+    loop_defer(loading->engine->loop, &loading->deferred, on_over);
+}
+
+/* Nothing changed hands while it was read? Else what was read may be old. */
+static bool is_good(const struct loading *loading)
+{
+    return loading->shard->state == SHARD_OWNED && loading->shard->epoch == loading->epoch;
+}
+
+/* Out of the map first: a mail's done may ask for the same saga again. */
+static void loading_refuse(struct loading *loading, enum err_code code, const struct err *err)
+{
+    struct list_link *link;
+
+    (void)map_remove(&loading->engine->loadings, &loading->key, sizeof(loading->key));
+    while ((link = list_pop(&loading->mails)) != NULL) {
+        struct mail *mail = container_of(link, struct mail, link);
+
+        mail->done(mail, code, err);
+    }
+    loading_free(loading);
+}
+
+static void loading_lost(struct loading *loading)
+{
+    struct err err = {0};
+
+    (void)err_set(&err, ERR_FENCED, "%s", shard_elsewhere);
+    loading_refuse(loading, ERR_FENCED, &err);
+}
+
+/* All mails are in the mailbox before the first is decided: a saga with an empty one might leave again. */
+static void loading_deliver(struct loading *loading, struct live *live)
+{
+    struct list_link *link;
+
+    (void)map_remove(&loading->engine->loadings, &loading->key, sizeof(loading->key));
+    if (live->interrupted) {
+        activities_reconcile(live); /* before anything new: what is wanted now was begun by somebody who is gone */
+    }
+    while ((link = list_pop(&loading->mails)) != NULL) {
+        struct mail *mail = container_of(link, struct mail, link);
+
+        mail->live = live;
+        list_push(&live->mailbox, &mail->link);
+    }
+    loading_free(loading);
+    live_advance(live);
+}
+
+static void on_read(struct store_read *read)
+{
+    struct loading *loading = read->context;
+    struct engine *engine = loading->engine;
+    struct err err = {0};
+
+    if (!is_good(loading)) {
+        loading_lost(loading);
+        return;
+    }
+    if (read->code != ERR_OK) {
+        err = read->err;
+        if (read->code == ERR_NOT_FOUND) {
+            (void)err_set(&err, ERR_NOT_FOUND, "%s", no_such_saga);
+        }
+        loading_refuse(loading, read->code, &err);
+        return;
+    }
+    struct live *live = live_find(engine, loading->id);
+
+    if (!live) {
+        live = live_from_log(engine, loading->shard, loading->id, loading->namespace, loading->read.turns, loading->read.turn_count, &err);
+        if (!live) {
+            loading_refuse(loading, ERR_CORRUPT, &err);
+            return;
+        }
+        live->interrupted = live->saga.phase != PHASE_ENDED;
+        live_enter(live);
+    }
+    loading_deliver(loading, live);
+}
+
+static bool is_full(const struct engine *engine)
+{
+    return engine->sagas.count + engine->loadings.count >= engine->options.sagas_max;
+}
+
+static const char too_many[] = "this engine has as many sagas in memory as it may keep";
+
+void live_deliver(struct engine *engine, struct saga_id id, struct slice namespace, struct mail *mail)
+{
+    struct live *live = live_find(engine, id);
+    uint32_t number = saga_id_shard(id);
+
+    mail->live = NULL;
+    if (live && live->saga.seq > 0) {
+        if (slice_equal(live->saga.namespace, namespace)) {
+            live_send(live, mail);
+        } else {
+            refuse(mail, ERR_NOT_FOUND, no_such_saga);
+        }
+        return;
+    }
+    if (number >= SHARD_COUNT) {
+        refuse(mail, ERR_NOT_FOUND, no_such_saga);
+        return;
+    }
+    if (engine->shards[number].state != SHARD_OWNED) {
+        refuse(mail, ERR_FENCED, shard_elsewhere);
+        return;
+    }
+    if (live) { /* its start is being made durable: what comes now is decided after it */
+        live_send(live, mail);
+        return;
+    }
+    struct digest key = key_of_id(id);
+    struct loading *loading = map_find(&engine->loadings, &key, sizeof(key));
+
+    if (loading && !slice_equal(loading->namespace, namespace)) {
+        refuse(mail, ERR_NOT_FOUND, no_such_saga);
+        return;
+    }
+    if (!loading) {
+        if (is_full(engine)) {
+            refuse(mail, ERR_BUSY, too_many);
+            return;
+        }
+        loading = loading_new(engine, &engine->shards[number], &key, namespace);
+        loading->id = id;
+        loading->read = (struct read_saga){.read = {.arena = &loading->arena, .done = on_read, .context = loading}, .id = id, .namespace = loading->namespace};
+        store_read_saga(engine->store, &loading->read);
+    }
+    list_push(&loading->mails, &mail->link);
+}
+
+/* --- runs, by their name --- */
+
+static void on_found(struct store_read *read)
+{
+    struct loading *loading = read->context;
+    struct engine *engine = loading->engine;
+
+    if (!is_good(loading)) {
+        loading_lost(loading);
+        return;
+    }
+    if (read->code != ERR_OK && read->code != ERR_NOT_FOUND) {
+        loading_refuse(loading, read->code, &read->err);
+        return;
+    }
+    struct live *live = map_find(&engine->runs, &loading->key, sizeof(loading->key));
+
+    if (live) {
+        loading_deliver(loading, live);
+    } else if (read->code == ERR_NOT_FOUND) {
+        struct saga_id id = saga_id_new(loop_wall_ms(engine->loop), loading->shard->number);
+
+        live = live_new(engine, loading->shard, id, definitions_open(engine->definitions, SAGA_RUN));
+        live_set_run(live, &loading->key);
+        loading_deliver(loading, live);
+    } else {
+        /* Now that it has an id the rest is as for every saga. */
+        struct list_link *link;
+
+        (void)map_remove(&engine->loadings, &loading->key, sizeof(loading->key));
+        while ((link = list_pop(&loading->mails)) != NULL) {
+            live_deliver(engine, loading->find.id, loading->namespace, container_of(link, struct mail, link));
+        }
+        loading_free(loading);
+    }
+}
+
+void live_deliver_run(struct engine *engine, struct slice namespace, struct slice run, struct mail *mail)
+{
+    struct digest key = run_digest(namespace, run);
+    uint32_t number = key.bytes[31] % SHARD_COUNT;
+    struct live *live = map_find(&engine->runs, &key, sizeof(key));
+
+    mail->live = NULL;
+    if (engine->shards[number].state != SHARD_OWNED) {
+        refuse(mail, ERR_FENCED, shard_elsewhere);
+        return;
+    }
+    if (live) {
+        live_send(live, mail);
+        return;
+    }
+    struct loading *loading = map_find(&engine->loadings, &key, sizeof(key));
+
+    if (!loading) {
+        if (is_full(engine)) {
+            refuse(mail, ERR_BUSY, too_many);
+            return;
+        }
+        loading = loading_new(engine, &engine->shards[number], &key, namespace);
+        loading->find = (struct find_saga){.read = {.arena = &loading->arena, .done = on_found, .context = loading}, .business_digest = key, .shard = number};
+        store_find_saga(engine->store, &loading->find);
+    }
+    list_push(&loading->mails, &mail->link);
+}

@@ -1,0 +1,589 @@
+/* Calls of agents, open sagas and bypasses over HTTP: bodies, status, headers, waiting. Over a fake engine. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/api/api_host.h"
+#include "tests/api/raw_client.h"
+
+#define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define X128 X64 X64
+#define X256 X128 X128
+#define X1024 X256 X256 X256 X256
+
+static struct api_host host;
+static struct api_host narrow; /* two may wait */
+static struct raw_answer answer;
+
+static int setup(void **state)
+{
+    (void)state;
+    host = api_host_start(&(struct api_options){0});
+    narrow = api_host_start(&(struct api_options){.waiting_max = 2});
+    return host.port && narrow.port ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    int a = api_host_stop(&host), b = api_host_stop(&narrow);
+
+    (void)state;
+    return a || b;
+}
+
+static void ask(const char *method, const char *target, const char *body)
+{
+    raw_ask(host.port, method, target, "", body, &answer);
+}
+
+static bool body_has(const char *text)
+{
+    return strstr(answer.body, text) != NULL;
+}
+
+static void take_uuid(const char *member, char out[37])
+{
+    const char *at = strstr(answer.body, member);
+
+    assert_non_null(at);
+    (void)snprintf(out, 37, "%.36s", at + strlen(member));
+}
+
+static void open_saga(char id[37])
+{
+    ask("POST", "/v1/sagas", "{\"open\":true}");
+    assert_int_equal(answer.status, 201);
+    take_uuid("{\"id\":\"", id);
+}
+
+/* Sends a call and leaves it open. */
+static int begin(uint16_t port, const char *target, const char *body)
+{
+    char request[512];
+    int fd = raw_connect(port);
+
+    (void)snprintf(request, sizeof(request), "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
+                   target, strlen(body), body);
+    raw_send(fd, request, strlen(request));
+    return fd;
+}
+
+static void settle(void)
+{
+    (void)usleep(200000);
+    assert_int_equal(kill(host.pid, SIGUSR1), 0);
+}
+
+/* --- answers --- */
+
+static void a_call_that_completes_is_200_with_the_record(void **state)
+{
+    (void)state;
+    ask("POST", "/v1/operations",
+        "{\"run\":\"a\",\"tool\":\"t.one\",\"args\":{\"n\":1.50,\"m\": [ 9007199254740993 ]}}");
+    assert_int_equal(answer.status, 200);
+    assert_true(body_has("\"state\":\"completed\""));
+    assert_true(body_has("\"result\":{\"n\":1.50,\"m\": [ 9007199254740993 ]}")); /* byte for byte */
+    assert_true(body_has("\"step\":\"~t.one\""));
+    assert_false(raw_head_has(&answer, "\r\nIdempotent-Replayed:"));
+    assert_false(raw_head_has(&answer, "\r\nLocation:"));
+}
+
+static void a_duplicate_gets_the_same_content_marked_in_the_headers(void **state)
+{
+    static const char body[] =
+        "{\"run\":\"b\",\"tool\":\"t.one\",\"step\":\"pay:1\",\"scope\":\"order 7\",\"args\":{\"n\":1.0}}";
+    char key[37];
+
+    (void)state;
+    ask("POST", "/v1/operations", body);
+    take_uuid("{\"key\":\"", key);
+    ask("POST", "/v1/operations", body);
+    assert_int_equal(answer.status, 200);
+    assert_true(body_has(key) && body_has("\"result\":{\"n\":1.0}"));
+    assert_true(raw_head_has(&answer, "\r\nIdempotent-Replayed: true\r\n"));
+    assert_true(raw_head_has(&answer, "\r\nIdempotent-First-At: 20"));
+    ask("POST", "/v1/operations",
+        "{\"run\":\"b\",\"tool\":\"t.one\",\"step\":\"pay:1\",\"scope\":\"order 8\",\"args\":{\"n\":1.0}}");
+    assert_false(body_has(key)); /* another scope is another operation */
+}
+
+static void a_wait_that_is_over_is_202_with_the_place_of_the_operation(void **state)
+{
+    char key[37], location[80];
+
+    (void)state;
+    ask("POST", "/v1/operations?wait=50ms", "{\"run\":\"c\",\"tool\":\"t.slow\"}");
+    assert_int_equal(answer.status, 202);
+    take_uuid("{\"key\":\"", key);
+    assert_true(body_has("\"state\":\"in_flight\""));
+    (void)snprintf(location, sizeof(location), "\r\nLocation: /v1/operations/%s\r\n", key);
+    assert_true(raw_head_has(&answer, location));
+    (void)snprintf(location, sizeof(location), "/v1/operations/%s", key);
+    ask("GET", location, NULL);
+    assert_int_equal(answer.status, 200);
+
+    ask("POST", "/v1/operations?wait=50ms", "{\"run\":\"c\",\"tool\":\"t.slow\"}"); /* a duplicate: not its own */
+    assert_int_equal(answer.status, 409);
+    assert_true(body_has("urn:sagad:problem:in-flight") && body_has("\"retryable\":true"));
+    assert_true(body_has("\"operation\":{\"key\":\"") && body_has(key));
+    assert_true(raw_head_has(&answer, "\r\nRetry-After: 2\r\n")); /* 1.5 s, rounded up */
+    settle();
+    ask("POST", "/v1/operations?wait=0s", "{\"run\":\"c\",\"tool\":\"t.slow\"}");
+    assert_int_equal(answer.status, 200);
+    assert_true(raw_head_has(&answer, "\r\nIdempotent-Replayed: true\r\n"));
+}
+
+static void all_who_wait_for_one_operation_are_told_when_it_is_settled(void **state)
+{
+    int fds[64];
+    size_t replayed = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(fds); i++) { /* without ?wait=: 30 s */
+        fds[i] = begin(host.port, "/v1/operations", "{\"run\":\"d\",\"tool\":\"t.slow\",\"args\":{\"n\":1}}");
+    }
+    settle();
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        raw_read(fds[i], 5000, &answer);
+        assert_int_equal(answer.status, 200);
+        assert_true(body_has("\"result\":{\"n\":1}"));
+        replayed += raw_head_has(&answer, "\r\nIdempotent-Replayed: true");
+        (void)close(fds[i]);
+    }
+    assert_int_equal(replayed, COUNT_OF(fds) - 1);
+}
+
+static void a_caller_that_leaves_ends_its_wait_and_not_the_operation(void **state)
+{
+    int fd = begin(host.port, "/v1/operations?wait=5m", "{\"run\":\"e\",\"tool\":\"t.slow\"}"), tries = 0;
+
+    (void)state;
+    (void)usleep(100000);
+    (void)close(fd);
+    do {
+        (void)usleep(100000);
+        ask("GET", "/metrics", NULL);
+    } while (!body_has("sagad_http_connections 1\n") && ++tries < 50);
+    assert_true(tries < 50);
+    ask("POST", "/v1/operations?wait=0s", "{\"run\":\"e\",\"tool\":\"t.slow\"}");
+    assert_int_equal(answer.status, 409);
+    settle();
+    ask("POST", "/v1/operations", "{\"run\":\"e\",\"tool\":\"t.slow\"}");
+    assert_int_equal(answer.status, 200);
+}
+
+static void other_arguments_are_told_where_they_differ_and_not_how(void **state)
+{
+    (void)state;
+    ask("POST", "/v1/operations", "{\"run\":\"f\",\"tool\":\"t.one\",\"args\":{\"amount\":1}}");
+    ask("POST", "/v1/operations", "{\"run\":\"f\",\"tool\":\"t.one\",\"args\":{\"amount\":7654321}}");
+    assert_int_equal(answer.status, 422);
+    assert_true(body_has("urn:sagad:problem:arguments-differ"));
+    assert_true(body_has("\"pointers\":[\"/amount\",\"/to/name\"]"));
+    assert_false(body_has("7654321"));
+}
+
+static void arguments_that_break_the_schema_are_named_place_by_place(void **state)
+{
+    (void)state;
+    ask("POST", "/v1/operations", "{\"run\":\"g\",\"tool\":\"t.one\",\"args\":[]}");
+    assert_int_equal(answer.status, 422);
+    assert_true(body_has("urn:sagad:problem:invalid") && body_has("\"pointer\":\"/args\""));
+}
+
+/* The fake's tool "as.NAME" is refused with the error of that name: each is a problem of the right shape. */
+static void every_refusal_is_a_problem_with_the_record(void **state)
+{
+    (void)state;
+    for (int code = ERR_OK + 1; code < ERR_COUNT; code++) {
+        char body[200], text[120];
+        int status = err_http_status((enum err_code)code);
+
+        (void)snprintf(body, sizeof(body), "{\"run\":\"h\",\"tool\":\"as.%s\"}", err_name((enum err_code)code));
+        ask("POST", "/v1/operations", body);
+        assert_int_equal(answer.status, status);
+        assert_true(raw_head_has(&answer, "application/problem+json"));
+        (void)snprintf(text, sizeof(text), "\"type\":\"urn:sagad:problem:%s\"", err_name((enum err_code)code));
+        assert_true(body_has(text));
+        assert_true(body_has("\"operation\":{\"key\":\""));
+        assert_true(body_has(err_retryable((enum err_code)code) ? "\"retryable\":true" : "\"retryable\":false"));
+        assert_int_equal(raw_head_has(&answer, "\r\nRetry-After: "), err_retryable((enum err_code)code));
+        assert_int_equal(body_has("\"pointers\":["), code == ERR_DRIFT);
+        assert_int_equal(body_has("\"pattern\":[{\"tool\":"), code == ERR_LOOP);
+    }
+}
+
+static void a_header_recognises_the_emission_and_is_bounded(void **state)
+{
+    static const char body[] = "{\"run\":\"i\",\"tool\":\"t.one\"}";
+
+    (void)state;
+    raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: e-1\r\n", body, &answer);
+    assert_int_equal(answer.status, 200);
+    raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: " X256 "\r\n", body, &answer);
+    assert_int_equal(answer.status, 200);
+    raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: x" X256 "\r\n", body, &answer);
+    assert_int_equal(answer.status, 422);
+    assert_true(body_has("Idempotency-Key has 1 to 256 bytes"));
+    raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: \r\n", body, &answer);
+    assert_int_equal(answer.status, 422);
+    raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: a\r\nidempotency-key: b\r\n", body, &answer);
+    assert_int_equal(answer.status, 422);
+    assert_true(body_has("stands there 2 times"));
+}
+
+/* --- what is wrong is named --- */
+
+#define SOME "019b3c52-0000-7000-8000-00000000ffff"
+
+static const struct {
+    const char *name, *method, *target, *body;
+    int status;
+    const char *says;
+} wrongs[] = {
+    {"no run", "POST", "/v1/operations", "{\"tool\":\"t.one\"}", 422, "\\\"run\\\" is missing"},
+    {"no tool", "POST", "/v1/operations", "{\"run\":\"a\"}", 422, "\\\"tool\\\" is missing"},
+    {"nothing", "POST", "/v1/operations", "", 422, "wrong in 2 places"},
+    {"an empty run", "POST", "/v1/operations", "{\"run\":\"\",\"tool\":\"t.one\"}", 422, "\"pointer\":\"/run\""},
+    {"a run of 257 bytes", "POST", "/v1/operations", "{\"run\":\"x" X256 "\",\"tool\":\"t.one\"}", 422,
+     "\"pointer\":\"/run\""},
+    {"a run with a line end", "POST", "/v1/operations", "{\"run\":\"a\\nb\",\"tool\":\"t.one\"}", 422,
+     "\"pointer\":\"/run\""},
+    {"an empty tool", "POST", "/v1/operations", "{\"run\":\"a\",\"tool\":\"\"}", 422, "\"pointer\":\"/tool\""},
+    {"an unknown tool", "POST", "/v1/operations", "{\"run\":\"a\",\"tool\":\"nothing\"}", 404, "not-found"},
+    {"an empty step", "POST", "/v1/operations", "{\"run\":\"a\",\"tool\":\"t.one\",\"step\":\"\"}", 422,
+     "\"pointer\":\"/step\""},
+    {"a step with a space", "POST", "/v1/operations", "{\"run\":\"a\",\"tool\":\"t.one\",\"step\":\"a b\"}", 422,
+     "\"pointer\":\"/step\""},
+    {"a step of the engine's own", "POST", "/v1/operations", "{\"run\":\"a\",\"tool\":\"t.one\",\"step\":\"~t.one\"}",
+     422, "begin with ~"},
+    {"a step of 129 bytes", "POST", "/v1/operations", "{\"run\":\"a\",\"tool\":\"t.one\",\"step\":\"x" X128 "\"}", 422,
+     "\"pointer\":\"/step\""},
+    {"a scope that is a number", "POST", "/v1/operations", "{\"run\":\"a\",\"tool\":\"t.one\",\"scope\":7}", 422,
+     "expected string"},
+    {"a scope of 257 bytes", "POST", "/v1/operations", "{\"run\":\"a\",\"tool\":\"t.one\",\"scope\":\"x" X256 "\"}",
+     422, "\"pointer\":\"/scope\""},
+    {"a turn that is a list", "POST", "/v1/operations", "{\"run\":\"a\",\"tool\":\"t.one\",\"turn\":[]}", 422,
+     "\"pointer\":\"/turn\""},
+    {"half a turn", "POST", "/v1/operations", "{\"run\":\"a\",\"tool\":\"t.one\",\"turn\":1.5}", 422,
+     "\"pointer\":\"/turn\""},
+    {"an unknown member", "POST", "/v1/operations", "{\"run\":\"a\",\"tool\":\"t.one\",\"arguments\":{}}", 422,
+     "\"pointer\":\"/arguments\""},
+    {"four faults at once", "POST", "/v1/operations", "{\"run\":\"\",\"tool\":1,\"step\":\"~\",\"colour\":1}", 422,
+     "wrong in 4 places"},
+    {"not JSON", "POST", "/v1/operations", "{\"run\":", 400, "malformed"},
+    {"a member twice", "POST", "/v1/operations", "{\"run\":\"a\",\"run\":\"b\",\"tool\":\"t.one\"}", 400, "malformed"},
+    {"a wait that is none", "POST", "/v1/operations?wait=long", "{\"run\":\"a\",\"tool\":\"t.one\"}", 400, "duration"},
+    {"a wait of 6 minutes", "POST", "/v1/operations?wait=6m", "{\"run\":\"a\",\"tool\":\"t.one\"}", 400, "at most 5m"},
+    {"a run in a saga", "POST", "/v1/sagas/" SOME "/calls", "{\"run\":\"a\",\"tool\":\"t.one\"}", 422,
+     "\"pointer\":\"/run\""},
+    {"a call in no saga", "POST", "/v1/sagas/" SOME "/calls", "{\"tool\":\"t.one\"}", 404, "not-found"},
+    {"a saga id that is none", "POST", "/v1/sagas/7/calls", "{\"tool\":\"t.one\"}", 404, "not-found"},
+
+    {"open beside saga", "POST", "/v1/sagas", "{\"open\":true,\"saga\":\"quick\"}", 422, "\"pointer\":\"/saga\""},
+    {"open with input", "POST", "/v1/sagas", "{\"open\":true,\"input\":{}}", 422, "\"pointer\":\"/input\""},
+    {"open with a version", "POST", "/v1/sagas", "{\"open\":true,\"version\":1}", 422, "\"pointer\":\"/version\""},
+    {"open that is false", "POST", "/v1/sagas", "{\"open\":false,\"saga\":\"quick\"}", 422, "leave it out"},
+    {"open that is a text", "POST", "/v1/sagas", "{\"open\":\"yes\"}", 422, "expected boolean"},
+    {"a deadline without a unit", "POST", "/v1/sagas", "{\"open\":true,\"deadline\":\"15\"}", 422,
+     "\"pointer\":\"/deadline\""},
+    {"a deadline of nothing", "POST", "/v1/sagas", "{\"open\":true,\"deadline\":\"0s\"}", 422,
+     "\"pointer\":\"/deadline\""},
+    {"a deadline of years", "POST", "/v1/sagas", "{\"open\":true,\"deadline\":\"4000d\"}", 422,
+     "\"pointer\":\"/deadline\""},
+    {"another on_timeout", "POST", "/v1/sagas", "{\"open\":true,\"on_timeout\":\"retry\"}", 422,
+     "\"pointer\":\"/on_timeout\""},
+    {"a budget below nothing", "POST", "/v1/sagas", "{\"open\":true,\"budget\":{\"calls\":-1}}", 422,
+     "\"pointer\":\"/budget/calls\""},
+    {"a budget of half a micro", "POST", "/v1/sagas", "{\"open\":true,\"budget\":{\"micros\":0.5}}", 422,
+     "\"pointer\":\"/budget/micros\""},
+    {"a budget of tokens", "POST", "/v1/sagas", "{\"open\":true,\"budget\":{\"tokens\":1}}", 422,
+     "\"pointer\":\"/budget/tokens\""},
+    {"a budget of nothing", "POST", "/v1/sagas", "{\"open\":true,\"budget\":{}}", 422, "\"pointer\":\"/budget\""},
+    {"one repeat", "POST", "/v1/sagas", "{\"open\":true,\"loop\":{\"repeats\":1}}", 422, "from 2 to 10"},
+    {"a cycle of nine", "POST", "/v1/sagas", "{\"open\":true,\"loop\":{\"max_cycle\":9}}", 422, "from 1 to 8"},
+    {"a loop that is a number", "POST", "/v1/sagas", "{\"open\":true,\"loop\":3}", 422, "\"pointer\":\"/loop\""},
+    {"a deadline of a defined saga", "POST", "/v1/sagas", "{\"saga\":\"quick\",\"deadline\":\"15m\"}", 422,
+     "only an open saga takes"},
+    {"five faults of an opening", "POST", "/v1/sagas",
+     "{\"open\":true,\"input\":1,\"deadline\":\"x\",\"on_timeout\":\"x\",\"budget\":{\"calls\":\"x\"},\"colour\":1}",
+     422, "wrong in 5 places"},
+
+    {"completing nothing", "POST", "/v1/sagas/" SOME "/complete", "{}", 404, "not-found"},
+    {"completing with a result", "POST", "/v1/sagas/" SOME "/complete", "{\"result\":1}", 422,
+     "\"pointer\":\"/result\""},
+    {"resuming without a note", "POST", "/v1/sagas/" SOME "/resume", "{}", 422, "\\\"note\\\" is missing"},
+    {"resuming with a blank note", "POST", "/v1/sagas/" SOME "/resume", "{\"note\":\"  \"}", 422,
+     "\"pointer\":\"/note\""},
+    {"resuming nothing", "POST", "/v1/sagas/" SOME "/resume", "{\"note\":\"x\"}", 404, "not-found"},
+    {"a bypass without a reason", "POST", "/v1/operations/" SOME "/bypass", "{}", 422, "\\\"reason\\\" is missing"},
+    {"a bypass with a blank reason", "POST", "/v1/operations/" SOME "/bypass", "{\"reason\":\" \"}", 422,
+     "\"pointer\":\"/reason\""},
+    {"a bypass with a long reason", "POST", "/v1/operations/" SOME "/bypass", "{\"reason\":\"" X1024 "\"}", 422,
+     "1000 characters"},
+    {"a bypass of nothing", "POST", "/v1/operations/" SOME "/bypass", "{\"reason\":\"x\"}", 404, "not-found"},
+    {"a bypass of what is no key", "POST", "/v1/operations/7/bypass", "{\"reason\":\"x\"}", 404, "not-found"},
+    {"reading where calls are made", "GET", "/v1/sagas/" SOME "/calls", NULL, 405, "method-not-allowed"},
+};
+
+static void wrong_requests_are_told_what_is_wrong(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(wrongs); i++) {
+        ask(wrongs[i].method, wrongs[i].target, wrongs[i].body);
+        if (answer.status != wrongs[i].status || !body_has(wrongs[i].says)) {
+            fail_msg("%s: got %d %s", wrongs[i].name, answer.status, answer.body);
+        }
+        assert_true(raw_head_has(&answer, "application/problem+json"));
+    }
+}
+
+static void the_longest_names_are_taken(void **state)
+{
+    (void)state;
+    ask("POST", "/v1/operations",
+        "{\"run\":\"" X256 "\",\"tool\":\"t.one\",\"step\":\"" X128 "\",\"scope\":\"" X256 "\",\"turn\":\"" X128 "\"}");
+    assert_int_equal(answer.status, 200);
+    ask("POST", "/v1/operations",
+        "{\"run\":\"r\",\"tool\":\"t.one\",\"step\":\"Az09._:/-\",\"scope\":\"\",\"turn\":7}");
+    assert_int_equal(answer.status, 200);
+}
+
+/* --- open sagas --- */
+
+static void an_open_saga_is_201_and_the_same_id_is_200(void **state)
+{
+    static const char body[] =
+        "{\"open\":true,\"id\":\"trip-1\",\"tags\":{\"a\":\"b\"},\"deadline\":\"15m\",\"on_timeout\":\"escalate\","
+        "\"budget\":{\"calls\":10,\"emissions\":30,\"micros\":5000000},\"loop\":{\"repeats\":2,\"max_cycle\":8}}";
+    char id[37];
+
+    (void)state;
+    ask("POST", "/v1/sagas", body);
+    assert_int_equal(answer.status, 201);
+    assert_true(raw_head_has(&answer, "\r\nLocation: /v1/sagas/0"));
+    assert_true(body_has("\"deadline_ms\":900000,\"on_timeout\":\"escalate\"")); /* the fake shows what it was given */
+    assert_true(body_has("\"micros\":5000000") && body_has("\"repeats\":2") && body_has("\"tags\":{\"a\":\"b\"}"));
+    take_uuid("{\"id\":\"", id);
+    ask("POST", "/v1/sagas", body);
+    assert_int_equal(answer.status, 200);
+    assert_true(body_has(id));
+    ask("POST", "/v1/sagas", "{\"open\":true,\"id\":\"trip-1\"}");
+    assert_int_equal(answer.status, 422);
+    assert_true(body_has("other-input"));
+}
+
+static void an_idempotency_key_serves_as_its_id(void **state)
+{
+    (void)state;
+    raw_ask(host.port, "POST", "/v1/sagas", "Idempotency-Key: k-9\r\n", "{\"open\":true}", &answer);
+    assert_int_equal(answer.status, 201);
+    assert_true(body_has("\"business_id\":\"k-9\""));
+    raw_ask(host.port, "POST", "/v1/sagas", "Idempotency-Key: k-9\r\n", "{\"open\":true}", &answer);
+    assert_int_equal(answer.status, 200);
+}
+
+static void an_open_saga_takes_calls_until_it_is_completed(void **state)
+{
+    char id[37], calls[80], complete[80];
+
+    (void)state;
+    open_saga(id);
+    (void)snprintf(calls, sizeof(calls), "/v1/sagas/%s/calls", id);
+    (void)snprintf(complete, sizeof(complete), "/v1/sagas/%s/complete", id);
+    ask("POST", calls, "{\"tool\":\"t.one\",\"args\":{\"n\":1}}");
+    assert_int_equal(answer.status, 200);
+    assert_true(body_has(id)); /* the run is the saga */
+    ask("POST", complete, "{\"output\":{\"done\":true}}");
+    assert_int_equal(answer.status, 200);
+    assert_true(body_has("\"status\":\"completed\""));
+    ask("POST", calls, "{\"tool\":\"t.one\",\"scope\":\"another\"}");
+    assert_int_equal(answer.status, 409);
+    assert_true(body_has("saga-closed"));
+    ask("POST", calls, "{\"tool\":\"t.one\",\"args\":{\"n\":1}}"); /* an earlier one still has its answer */
+    assert_int_equal(answer.status, 200);
+    assert_true(raw_head_has(&answer, "\r\nIdempotent-Replayed: true\r\n"));
+}
+
+static void completing_waits_and_is_then_409_unsettled(void **state)
+{
+    char id[37], path[80];
+
+    (void)state;
+    open_saga(id);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/calls?wait=0s", id);
+    ask("POST", path, "{\"tool\":\"t.slow\"}");
+    assert_int_equal(answer.status, 202);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/complete?wait=50ms", id);
+    ask("POST", path, NULL);
+    assert_int_equal(answer.status, 409);
+    assert_true(body_has("urn:sagad:problem:unsettled"));
+    assert_true(raw_head_has(&answer, "\r\nRetry-After: 2\r\n"));
+    settle();
+    (void)usleep(100000);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/complete", id);
+    ask("POST", path, NULL);
+    assert_int_equal(answer.status, 200);
+}
+
+static void an_open_saga_can_be_aborted(void **state)
+{
+    char id[37], path[80];
+
+    (void)state;
+    open_saga(id);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/abort", id);
+    ask("POST", path, "{\"note\":\"changed my mind\"}");
+    assert_int_equal(answer.status, 200);
+    assert_true(body_has("\"status\":\"compensating\""));
+}
+
+static void a_defined_saga_takes_no_calls(void **state)
+{
+    char id[37], path[80];
+
+    (void)state;
+    ask("POST", "/v1/sagas", "{\"saga\":\"slow\"}");
+    take_uuid("{\"id\":\"", id);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/calls", id);
+    ask("POST", path, "{\"tool\":\"t.one\"}");
+    assert_int_equal(answer.status, 409);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/complete", id);
+    ask("POST", path, "{}");
+    assert_int_equal(answer.status, 409);
+}
+
+static void a_paused_saga_is_resumed_once(void **state)
+{
+    char id[37], path[80];
+
+    (void)state;
+    open_saga(id);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/calls", id);
+    ask("POST", path, "{\"tool\":\"as.paused\"}");
+    assert_int_equal(answer.status, 409);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/resume", id);
+    ask("POST", path, "{\"note\":\"looked at it\"}");
+    assert_int_equal(answer.status, 200);
+    assert_true(body_has("\"status\":\"running\""));
+    ask("POST", path, "{\"note\":\"looked at it\"}");
+    assert_int_equal(answer.status, 409);
+}
+
+/* --- bypass --- */
+
+static void one_more_execution_is_signed_off_with_a_reason(void **state)
+{
+    char key[37], path[80];
+
+    (void)state;
+    ask("POST", "/v1/operations", "{\"run\":\"bypass\",\"tool\":\"t.one\"}");
+    take_uuid("{\"key\":\"", key);
+    (void)snprintf(path, sizeof(path), "/v1/operations/%s/bypass", key);
+    ask("POST", path, "{\"reason\":\"the parcel was lost\"}");
+    assert_int_equal(answer.status, 200);
+    assert_true(body_has("\"reason\":\"the parcel was lost\"") && body_has("\"actor\":\"local\"") &&
+                body_has("\"expires_at\":\"20"));
+    ask("POST", path, "{\"reason\":\"again\"}");
+    assert_int_equal(answer.status, 409);
+    assert_true(body_has("already-decided"));
+}
+
+/* --- bounds --- */
+
+static void only_so_many_may_wait_and_others_are_still_answered(void **state)
+{
+    int fds[2], tries = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        fds[i] = begin(narrow.port, "/v1/operations", "{\"run\":\"n\",\"tool\":\"t.slow\"}");
+    }
+    (void)usleep(200000);
+    raw_ask(narrow.port, "POST", "/v1/operations", "", "{\"run\":\"m\",\"tool\":\"t.one\"}", &answer);
+    assert_int_equal(answer.status, 503);
+    assert_true(body_has("urn:sagad:problem:busy") && raw_head_has(&answer, "\r\nRetry-After: 1\r\n"));
+    raw_ask(narrow.port, "POST", "/v1/sagas?wait=1s", "", "{\"saga\":\"quick\"}", &answer);
+    assert_int_equal(answer.status, 503);
+    raw_ask(narrow.port, "POST", "/v1/operations?wait=0s", "", "{\"run\":\"m\",\"tool\":\"t.one\"}", &answer);
+    assert_int_equal(answer.status, 200);
+    raw_ask(narrow.port, "GET", "/readyz", "", NULL, &answer);
+    assert_int_equal(answer.status, 200);
+    (void)close(fds[0]); /* one leaves: another finds its place */
+    do {
+        (void)usleep(100000);
+        raw_ask(narrow.port, "POST", "/v1/operations", "", "{\"run\":\"m\",\"tool\":\"t.one\"}", &answer);
+    } while (answer.status == 503 && ++tries < 50);
+    assert_int_equal(answer.status, 200);
+    for (int i = 0; i < 5; i++) { /* an answer gives the place back, a refusal too */
+        raw_ask(narrow.port, "POST", "/v1/operations", "", i % 2 ? "{" : "{\"run\":1}", &answer);
+        assert_in_range(answer.status, 400, 422);
+    }
+    (void)close(fds[1]);
+}
+
+static void those_who_wait_are_told_when_the_engine_stops(void **state)
+{
+    struct api_host own = api_host_start(&(struct api_options){0});
+    int fd = begin(own.port, "/v1/operations?wait=5m", "{\"run\":\"s\",\"tool\":\"t.slow\"}"), status = 0;
+
+    (void)state;
+    (void)usleep(200000);
+    assert_int_equal(kill(own.pid, SIGTERM), 0);
+    raw_read(fd, 5000, &answer);
+    assert_int_equal(answer.status, 503);
+    assert_true(body_has("urn:sagad:problem:stopping") && body_has("\"retryable\":true") &&
+                body_has("\"operation\":{"));
+    assert_true(raw_head_has(&answer, "\r\nRetry-After: "));
+    (void)close(fd);
+    assert_int_equal(waitpid(own.pid, &status, 0), own.pid);
+    assert_int_equal(status, 0);
+}
+
+static void metrics_end_with_those_of_the_tools(void **state)
+{
+    (void)state;
+    ask("GET", "/metrics", NULL);
+    assert_int_equal(answer.status, 200);
+    assert_true(body_has("sagad_http_connections ") &&
+                body_has("sagad_tool_operations_total{namespace=\"default\",tool=\"t.one\"}"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_that_completes_is_200_with_the_record),
+        cmocka_unit_test(a_duplicate_gets_the_same_content_marked_in_the_headers),
+        cmocka_unit_test(a_wait_that_is_over_is_202_with_the_place_of_the_operation),
+        cmocka_unit_test(all_who_wait_for_one_operation_are_told_when_it_is_settled),
+        cmocka_unit_test(a_caller_that_leaves_ends_its_wait_and_not_the_operation),
+        cmocka_unit_test(other_arguments_are_told_where_they_differ_and_not_how),
+        cmocka_unit_test(arguments_that_break_the_schema_are_named_place_by_place),
+        cmocka_unit_test(every_refusal_is_a_problem_with_the_record),
+        cmocka_unit_test(a_header_recognises_the_emission_and_is_bounded),
+        cmocka_unit_test(wrong_requests_are_told_what_is_wrong),
+        cmocka_unit_test(the_longest_names_are_taken),
+        cmocka_unit_test(an_open_saga_is_201_and_the_same_id_is_200),
+        cmocka_unit_test(an_idempotency_key_serves_as_its_id),
+        cmocka_unit_test(an_open_saga_takes_calls_until_it_is_completed),
+        cmocka_unit_test(completing_waits_and_is_then_409_unsettled),
+        cmocka_unit_test(an_open_saga_can_be_aborted),
+        cmocka_unit_test(a_defined_saga_takes_no_calls),
+        cmocka_unit_test(a_paused_saga_is_resumed_once),
+        cmocka_unit_test(one_more_execution_is_signed_off_with_a_reason),
+        cmocka_unit_test(only_so_many_may_wait_and_others_are_still_answered),
+        cmocka_unit_test(those_who_wait_are_told_when_the_engine_stops),
+        cmocka_unit_test(metrics_end_with_those_of_the_tools),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,261 @@
+/*
+ * Who may do what: every route of the table with every role, and with a token of another namespace. A new route fails
+ * here until it stands in the list below.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "api/routes.h"
+#include "tests/api/api_host.h"
+#include "tests/api/raw_client.h"
+#include "tests/api/token_file.h"
+
+static const struct {
+    const char *method, *pattern;
+    enum role least;
+    const char *body; /* one that passes */
+    bool thing;       /* names something that belongs to a namespace */
+} rights[] = {
+    {"GET", "/", ROLE_NONE, NULL, false},
+    {"GET", "/livez", ROLE_NONE, NULL, false},
+    {"GET", "/readyz", ROLE_NONE, NULL, false},
+    {"GET", "/healthz", ROLE_NONE, NULL, false},
+    {"GET", "/v1/openapi.json", ROLE_NONE, NULL, false},
+    {"GET", "/metrics", ROLE_READER, NULL, false},
+    {"GET", "/v1/stats", ROLE_READER, NULL, false},
+    {"GET", "/v1/tools", ROLE_READER, NULL, false},
+    {"GET", "/v1/tools/{name}", ROLE_READER, NULL, true},
+    {"GET", "/v1/definitions", ROLE_READER, NULL, false},
+    {"GET", "/v1/definitions/{name}", ROLE_READER, NULL, true},
+    {"GET", "/v1/sagas", ROLE_READER, NULL, false},
+    {"GET", "/v1/sagas/{id}", ROLE_READER, NULL, true},
+    {"GET", "/v1/sagas/{id}/log", ROLE_READER, NULL, true},
+    {"GET", "/v1/operations", ROLE_READER, NULL, false},
+    {"GET", "/v1/operations/{key}", ROLE_READER, NULL, true},
+    {"GET", "/v1/escalations", ROLE_READER, NULL, false},
+    {"GET", "/v1/escalations/{n}", ROLE_READER, NULL, true},
+    {"GET", "/v1/approvals", ROLE_READER, NULL, false},
+    /* An agent calls, opens, starts, completes and aborts in its own namespace ... */
+    {"POST", "/v1/operations", ROLE_AGENT, "{\"run\":\"rights\",\"tool\":\"t.one\"}", false},
+    {"POST", "/v1/sagas", ROLE_AGENT, "{\"open\":true}", false},
+    {"POST", "/v1/sagas/{id}/calls", ROLE_AGENT, "{\"tool\":\"t.one\"}", true},
+    {"POST", "/v1/sagas/{id}/complete", ROLE_AGENT, "{}", true},
+    {"POST", "/v1/sagas/{id}/abort", ROLE_AGENT, "{}", true},
+    {"POST", "/v1/sagas/{id}/signals/{name}", ROLE_AGENT, "{}", true},
+    {"POST", "/mcp", ROLE_AGENT, "{}", false},
+    /* ... and never resolves, bypasses, resumes, pauses, approves ... */
+    {"POST", "/v1/sagas/{id}/pause", ROLE_OPERATOR, "{}", true},
+    {"POST", "/v1/sagas/{id}/resume", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
+    {"POST", "/v1/operations/{key}/bypass", ROLE_OPERATOR, "{\"reason\":\"x\"}", true},
+    {"POST", "/v1/escalations/{n}/resolve", ROLE_OPERATOR, "{\"action\":\"probe\",\"note\":\"x\"}", true},
+    {"POST", "/v1/approvals/{n}", ROLE_OPERATOR, "{}", true},
+    {"POST", "/v1/bulk", ROLE_OPERATOR, "{}", false},
+    {"POST", "/v1/bulk/{n}/run", ROLE_OPERATOR, "{}", true},
+    /* ... or defines. */
+    {"POST", "/v1/definitions", ROLE_ADMIN, "{\"tools\":[]}", false},
+};
+
+static const struct test_token tokens[] = {
+    {"a-reader", "default", "reader", NULL},      {"an-agent", "default", "agent", NULL},
+    {"an-operator", "default", "operator", NULL}, {"an-admin", "default", "admin", NULL},
+    {"other-agent", "other", "agent", NULL},      {"other-admin", "other", "admin", NULL},
+};
+
+static struct api_host host;
+static char tokens_path[] = "/tmp/sagad-test-rights-XXXXXX";
+static struct raw_answer answer;
+
+static int setup(void **state)
+{
+    int fd = mkstemp(tokens_path);
+
+    (void)state;
+    if (fd < 0) {
+        return -1;
+    }
+    (void)close(fd);
+    token_file_write(tokens_path, tokens, COUNT_OF(tokens));
+    host = api_host_start(&(struct api_options){.tokens_file = tokens_path});
+    return host.port ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    (void)unlink(tokens_path);
+    return api_host_stop(&host);
+}
+
+static void ask_as(const char *token, const char *method, const char *target, const char *body)
+{
+    char head[256];
+
+    (void)snprintf(head, sizeof(head), "Authorization: Bearer %s\r\n", token);
+    raw_ask(host.port, method, target, head, body, &answer);
+}
+
+static size_t right_of(const struct route *route)
+{
+    for (size_t i = 0; i < COUNT_OF(rights); i++) {
+        if (strcmp(rights[i].method, route->method) == 0 && strcmp(rights[i].pattern, route->pattern) == 0) {
+            return i;
+        }
+    }
+    fail_msg("%s %s: say in this file who may", route->method, route->pattern);
+    return 0;
+}
+
+/* The first text of 36 characters behind `member` in the answer. */
+static void take_uuid(const char *member, char out[37])
+{
+    const char *at = strstr(answer.body, member);
+
+    assert_non_null(at);
+    (void)snprintf(out, 37, "%.36s", at + strlen(member));
+}
+
+/* Something of each kind in the namespace "default", which the path then names. */
+static void fill(const char *pattern, char *out, size_t size)
+{
+    char id[37], key[37];
+    const char *brace = strchr(pattern, '{');
+
+    ask_as("an-agent", "POST", "/v1/sagas", "{\"open\":true}");
+    assert_int_equal(answer.status, 201);
+    take_uuid("{\"id\":\"", id);
+    ask_as("an-agent", "POST", "/v1/operations", "{\"run\":\"fill\",\"tool\":\"t.one\"}");
+    assert_int_equal(answer.status, 200);
+    take_uuid("{\"key\":\"", key);
+    if (!brace) {
+        (void)snprintf(out, size, "%s", pattern);
+        return;
+    }
+    const char *thing = strncmp(brace, "{id}", 4) == 0    ? id
+                        : strncmp(brace, "{key}", 5) == 0 ? key
+                        : strncmp(brace, "{n}", 3) == 0   ? "1"
+                                                          : "quick";
+    const char *rest = strchr(brace, '}') + 1;
+    const char *second = strchr(rest, '{');
+
+    (void)snprintf(out, size, "%.*s%s%.*s%s", (int)(brace - pattern), pattern, thing,
+                   second ? (int)(second - rest) : (int)strlen(rest), rest, second ? "name" : "");
+}
+
+static void the_table_says_for_every_route_who_may(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < route_count; i++) {
+        assert_int_equal(routes[i].least, rights[right_of(&routes[i])].least);
+    }
+    assert_int_equal(route_count, COUNT_OF(rights));
+}
+
+static void each_role_may_what_the_table_says_and_no_more(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < route_count; i++) {
+        size_t right = right_of(&routes[i]);
+
+        for (size_t k = 0; k < 4; k++) {
+            enum role role = (enum role)(ROLE_READER + (int)k);
+            char path[128];
+
+            fill(routes[i].pattern, path, sizeof(path));
+            ask_as(tokens[k].name, routes[i].method, path, rights[right].body);
+            bool refused = answer.status == 403 && strstr(answer.body, "urn:sagad:problem:forbidden");
+
+            if (refused != (role < rights[right].least) || answer.status == 401 || answer.status == 422) {
+                fail_msg("%s %s as %s: got %d %s", routes[i].method, path, tokens[k].name, answer.status, answer.body);
+            }
+        }
+    }
+}
+
+static void without_a_token_only_what_needs_none_is_answered(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < route_count; i++) {
+        char path[128];
+
+        fill(routes[i].pattern, path, sizeof(path));
+        raw_ask(host.port, routes[i].method, path, "", rights[right_of(&routes[i])].body, &answer);
+        assert_int_equal(answer.status == 401, routes[i].least != ROLE_NONE);
+    }
+}
+
+static void what_belongs_to_another_namespace_is_404_everywhere(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < route_count; i++) {
+        size_t right = right_of(&routes[i]);
+        char path[128];
+
+        if (!rights[right].thing || !routes[i].handle) {
+            continue;
+        }
+        fill(routes[i].pattern, path, sizeof(path));
+        ask_as("other-admin", routes[i].method, path, rights[right].body);
+        if (answer.status != 404 || !strstr(answer.body, "urn:sagad:problem:not-found")) {
+            fail_msg("%s %s of another namespace: got %d %s", routes[i].method, path, answer.status, answer.body);
+        }
+        if (rights[right].least <= ROLE_AGENT) {
+            ask_as("other-agent", routes[i].method, path, rights[right].body);
+            assert_int_equal(answer.status, 404);
+        }
+        ask_as("an-admin", routes[i].method, path, rights[right].body); /* it was there all the time */
+        assert_int_not_equal(answer.status, 404);
+    }
+}
+
+static void lists_show_only_what_belongs_to_the_namespace(void **state)
+{
+    static const char *const lists[] = {"/v1/sagas", "/v1/operations", "/v1/escalations"};
+    char path[128];
+
+    (void)state;
+    fill("/", path, sizeof(path));
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        ask_as("an-agent", "GET", lists[i], NULL);
+        assert_null(strstr(answer.body, "\"items\":[]"));
+        ask_as("other-admin", "GET", lists[i], NULL);
+        assert_int_equal(answer.status, 200);
+        assert_non_null(strstr(answer.body, "\"items\":[]"));
+    }
+}
+
+/* The same names in two namespaces are two operations: neither is told of the other. */
+static void the_same_call_in_another_namespace_is_another_operation(void **state)
+{
+    static const char body[] = "{\"run\":\"shared\",\"tool\":\"t.one\",\"args\":{\"n\":1}}";
+    char first[37], second[37];
+
+    (void)state;
+    ask_as("an-agent", "POST", "/v1/operations", body);
+    take_uuid("{\"key\":\"", first);
+    ask_as("other-agent", "POST", "/v1/operations", body);
+    assert_int_equal(answer.status, 200);
+    assert_false(raw_head_has(&answer, "Idempotent-Replayed"));
+    take_uuid("{\"key\":\"", second);
+    assert_string_not_equal(first, second);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_table_says_for_every_route_who_may),
+        cmocka_unit_test(each_role_may_what_the_table_says_and_no_more),
+        cmocka_unit_test(without_a_token_only_what_needs_none_is_answered),
+        cmocka_unit_test(lists_show_only_what_belongs_to_the_namespace),
+        cmocka_unit_test(the_same_call_in_another_namespace_is_another_operation),
+        cmocka_unit_test(what_belongs_to_another_namespace_is_404_everywhere),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,25 @@
+#include "tests/api/token_file.h"
+
+#include <stdio.h>
+
+#include "base/digest.h"
+
+void token_file_write(const char *path, const struct test_token *tokens, size_t count)
+{
+    FILE *file = fopen(path, "we");
+
+    CHECK(file);
+    CHECK(fputs("{\"tokens\":[", file) >= 0);
+    for (size_t i = 0; i < count; i++) {
+        struct digest digest = digest_sha256(slice_of(tokens[i].name));
+        char hex[65];
+
+        digest_hex(&digest, hex);
+        CHECK(fprintf(file, "%s{\"name\":\"%s\",\"sha256\":\"%s\",\"namespace\":\"%s\",\"role\":\"%s\"", i ? "," : "",
+                      tokens[i].name, hex, tokens[i].namespace, tokens[i].role) > 0);
+        CHECK(!tokens[i].expires_at || fprintf(file, ",\"expires_at\":\"%s\"", tokens[i].expires_at) > 0);
+        CHECK(fputc('}', file) == '}');
+    }
+    CHECK(fputs("]}", file) >= 0);
+    CHECK(fclose(file) == 0);
+}

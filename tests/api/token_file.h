@@ -1,0 +1,14 @@
+/* A tokens file for tests: the text of each token is its name. */
+#ifndef SAGAD_TESTS_TOKEN_FILE_H
+#define SAGAD_TESTS_TOKEN_FILE_H
+
+#include <stddef.h>
+
+struct test_token {
+    const char *name, *namespace, *role;
+    const char *expires_at; /* NULL: never */
+};
+
+void token_file_write(const char *path, const struct test_token *tokens, size_t count); /* replaces it */
+
+#endif

@@ -1,0 +1,537 @@
+/* Bounds over all engines: two stores on one database race, and no bound is passed, nothing is taken twice, nothing is lost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/guard.h"
+#include "tests/integration/store_host.h"
+
+enum { ENGINES = 2, RACERS = 60, PLACE_MS = 60000 };
+
+static struct host host;
+static struct store *engines[ENGINES];
+static struct arena arena;
+static int done_count;
+
+static void on_done(struct store_read *read)
+{
+    (void)read;
+    done_count++;
+}
+
+static bool all_done(void *context)
+{
+    return done_count == *(const int *)context;
+}
+
+static void wait_for(int count)
+{
+    host_run_until(&host, all_done, &count);
+    done_count = 0;
+}
+
+static struct uuid holder(uint8_t number)
+{
+    struct uuid uuid;
+
+    memset(uuid.bytes, number, sizeof(uuid.bytes));
+    return uuid;
+}
+
+/* An ask about a tool without bounds; the test adds what it is about. */
+static struct guard_ask asking(const char *tool, uint8_t number)
+{
+    return (struct guard_ask){.read = {.arena = &arena, .done = on_done}, .namespace = SLICE("default"), .tool = slice_of(tool),
+                              .endpoint = SLICE("http://127.0.0.1:9001"), .place_ms = PLACE_MS, .holder = holder(number),
+                              .operation = holder(number)};
+}
+
+static struct guard_tell telling(const struct guard_ask *ask)
+{
+    return (struct guard_tell){.read = {.arena = &arena, .done = on_done}, .namespace = ask->namespace, .tool = ask->tool,
+                               .endpoint = ask->endpoint, .rate = ask->rate, .breaker = ask->breaker, .holder = ask->holder,
+                               .operation = ask->operation};
+}
+
+static enum guard_verdict ask_one(struct guard_ask *ask, int engine)
+{
+    store_guard_ask(engines[engine], ask);
+    wait_for(1);
+    if (ask->read.code != ERR_OK) {
+        fail_msg("%s (%s)", ask->read.err.message, ask->read.err.detail);
+    }
+    return ask->verdict;
+}
+
+static void tell_one(struct guard_tell *tell, int engine)
+{
+    store_guard_tell(engines[engine], tell);
+    wait_for(1);
+    if (tell->read.code != ERR_OK) {
+        fail_msg("%s (%s)", tell->read.err.message, tell->read.err.detail);
+    }
+}
+
+/* All of them at once, in turn over the engines. How many were let through. */
+static int race(struct guard_ask *asks, int count)
+{
+    int granted = 0;
+
+    for (int i = 0; i < count; i++) {
+        store_guard_ask(engines[i % ENGINES], &asks[i]);
+    }
+    wait_for(count);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(asks[i].read.code, ERR_OK);
+        granted += asks[i].verdict == GUARD_GRANTED;
+    }
+    return granted;
+}
+
+static void places_are_never_more_than_there_are(void **state)
+{
+    static struct guard_ask asks[RACERS];
+    struct guard_tell tell;
+
+    (void)state;
+    for (int i = 0; i < RACERS; i++) {
+        asks[i] = asking("places", (uint8_t)(i + 1));
+        asks[i].concurrency = 7;
+    }
+    assert_int_equal(race(asks, RACERS), 7);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.guard_place where tool = 'places'"), 7);
+    for (int i = 0; i < RACERS; i++) {
+        if (asks[i].verdict == GUARD_GRANTED) {
+            struct guard_ask again = asks[i];
+
+            assert_int_equal(ask_one(&again, 1), GUARD_GRANTED); /* asked twice: taken once */
+            assert_int_equal(host_number(&host, "select count(*) from sagad.guard_place where tool = 'places'"), 7);
+            tell = telling(&asks[i]);
+            tell_one(&tell, 0);
+            tell_one(&tell, 1); /* told twice: given back once */
+            break;
+        }
+        assert_int_equal(asks[i].verdict, GUARD_CONCURRENCY);
+    }
+    for (int i = 0; i < RACERS; i++) {
+        asks[i].holder = holder((uint8_t)(100 + i));
+    }
+    assert_int_equal(race(asks, RACERS), 1);
+}
+
+static void a_place_of_an_engine_that_is_gone_comes_back_by_itself(void **state)
+{
+    struct guard_ask first = asking("expiry", 1), second = asking("expiry", 2);
+
+    (void)state;
+    first.concurrency = second.concurrency = 1;
+    first.place_ms = 300;
+    assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
+    assert_int_equal(ask_one(&second, 1), GUARD_CONCURRENCY);
+    host_run_ms(&host, 350);
+    assert_int_equal(ask_one(&second, 1), GUARD_GRANTED);
+    assert_int_equal(ask_one(&first, 0), GUARD_CONCURRENCY);
+}
+
+static void a_rate_holds_over_both_engines_and_says_when(void **state)
+{
+    static struct guard_ask asks[RACERS];
+    int granted, later = 0;
+
+    (void)state;
+    for (int i = 0; i < RACERS; i++) {
+        asks[i] = asking("rate", (uint8_t)(i + 1));
+        asks[i].rate = (struct rate_limit){.limit = 20, .per_ms = 100000}; /* one in 5 s, 20 at once */
+    }
+    granted = race(asks, RACERS);
+    assert_int_equal(granted, 20);
+    for (int i = 0; i < RACERS; i++) {
+        if (asks[i].verdict == GUARD_RATE) {
+            assert_true(asks[i].retry_after_ms > 3000 && asks[i].retry_after_ms <= 5000);
+            later++;
+        } else {
+            struct guard_ask again = asks[i];
+
+            assert_int_equal(ask_one(&again, i % 2), GUARD_GRANTED); /* a repeat of one that was let through */
+        }
+    }
+    assert_int_equal(later, RACERS - granted);
+    /* What was not used is given back. */
+    for (int i = 0; i < RACERS; i++) {
+        if (asks[i].verdict == GUARD_GRANTED) {
+            struct guard_tell tell = telling(&asks[i]);
+            struct guard_ask next = asking("rate", 200), last = asking("rate", 201);
+
+            next.rate = last.rate = asks[i].rate;
+            tell.never_called = true;
+            tell_one(&tell, 0);
+            tell_one(&tell, 0);
+            assert_int_equal(ask_one(&next, 1), GUARD_GRANTED);
+            assert_int_equal(ask_one(&last, 0), GUARD_RATE);
+            break;
+        }
+    }
+}
+
+static void calls_go_on_as_the_rate_refills(void **state)
+{
+    struct guard_ask ask;
+    int granted = 0;
+
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        ask = asking("refill", (uint8_t)(i + 1));
+        ask.rate = (struct rate_limit){.limit = 2, .per_ms = 200};
+        if (ask_one(&ask, i % 2) == GUARD_GRANTED) {
+            granted++;
+        } else {
+            assert_true(ask.retry_after_ms > 0 && ask.retry_after_ms <= 101);
+            host_run_ms(&host, ask.retry_after_ms);
+        }
+    }
+    assert_true(granted >= 6); /* two at once, then one each 100 ms */
+}
+
+static void a_pause_that_the_tool_asked_for_holds_for_all(void **state)
+{
+    struct guard_ask first = asking("pause", 1), second = asking("pause", 2);
+    struct guard_tell tell;
+
+    (void)state;
+    first.concurrency = second.concurrency = 5;
+    assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
+    tell = telling(&first);
+    tell.pause_ms = 400;
+    tell_one(&tell, 0);
+    assert_int_equal(ask_one(&second, 1), GUARD_PAUSED);
+    assert_true(second.retry_after_ms > 200 && second.retry_after_ms <= 400);
+    host_run_ms(&host, 420);
+    assert_int_equal(ask_one(&second, 1), GUARD_GRANTED);
+}
+
+/* --- the breaker --- */
+
+static struct guard_ask breaker_ask(const char *tool, uint8_t number)
+{
+    struct guard_ask ask = asking(tool, number);
+
+    ask.breaker = (struct breaker_policy){.failures = 3, .window_ms = 60000, .cooldown_ms = 200};
+    ask.safe_to_repeat = true;
+    return ask;
+}
+
+static struct guard_tell tell_of(const char *tool, uint8_t number, bool failed)
+{
+    struct guard_ask ask = breaker_ask(tool, number);
+    struct guard_tell tell = telling(&ask);
+
+    tell.failed = failed;
+    return tell;
+}
+
+static void open_breaker(const char *tool)
+{
+    for (uint8_t i = 1; i <= 3; i++) {
+        struct guard_ask ask = breaker_ask(tool, i);
+        struct guard_tell tell = tell_of(tool, i, true);
+
+        assert_int_equal(ask_one(&ask, i % 2), GUARD_GRANTED);
+        tell_one(&tell, i % 2);
+        assert_int_equal(tell.breaker_state, i < 3 ? BREAKER_CLOSED : BREAKER_OPEN);
+        assert_int_equal(tell.breaker_changed, i == 3);
+    }
+}
+
+static void a_breaker_opens_and_one_probe_over_both_engines_closes_it(void **state)
+{
+    static struct guard_ask asks[RACERS];
+    struct guard_ask ask = breaker_ask("breaker", 9);
+    struct guard_tell tell;
+    int probes = 0, probe = -1;
+
+    (void)state;
+    open_breaker("breaker");
+    assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER);
+    assert_true(ask.retry_after_ms > 100 && ask.retry_after_ms <= 240);
+    host_run_ms(&host, 250);
+    ask.safe_to_repeat = false;
+    assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER); /* only what is safe to repeat may try */
+    for (int i = 0; i < RACERS; i++) {
+        asks[i] = breaker_ask("breaker", (uint8_t)(20 + i));
+    }
+    assert_int_equal(race(asks, RACERS), 1);
+    for (int i = 0; i < RACERS; i++) {
+        if (asks[i].is_breaker_probe) {
+            probes++;
+            probe = i;
+        }
+    }
+    assert_int_equal(probes, 1);
+    tell = telling(&asks[(probe + 1) % RACERS]); /* a late success of somebody else closes nothing */
+    tell_one(&tell, 0);
+    assert_int_equal(tell.breaker_state, BREAKER_HALF_OPEN);
+    tell = telling(&asks[probe]);
+    tell_one(&tell, 0);
+    assert_int_equal(tell.breaker_state, BREAKER_CLOSED);
+    assert_true(tell.breaker_changed);
+    assert_int_equal(race(asks, RACERS), RACERS);
+}
+
+static void a_probe_that_fails_doubles_the_rest(void **state)
+{
+    struct guard_ask ask = breaker_ask("doubling", 9);
+    struct guard_tell tell;
+
+    (void)state;
+    open_breaker("doubling");
+    host_run_ms(&host, 250);
+    assert_int_equal(ask_one(&ask, 0), GUARD_GRANTED);
+    assert_true(ask.is_breaker_probe);
+    tell = tell_of("doubling", 9, true);
+    tell_one(&tell, 0);
+    assert_int_equal(tell.breaker_state, BREAKER_OPEN);
+    assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER);
+    assert_true(ask.retry_after_ms > 300 && ask.retry_after_ms <= 480);
+    /* It ends at 10 minutes. */
+    host_sql(&host, "update sagad.guard_breaker set cooldown_ms = 500000, open_until = now() - interval '1 s' where tool = 'doubling'");
+    assert_int_equal(ask_one(&ask, 0), GUARD_GRANTED);
+    tell_one(&tell, 0);
+    assert_int_equal(host_number(&host, "select cooldown_ms from sagad.guard_breaker where tool = 'doubling'"), 600000);
+}
+
+static void a_probe_that_never_comes_back_makes_room_for_another(void **state)
+{
+    struct guard_ask first = breaker_ask("lost", 8), second = breaker_ask("lost", 9);
+    struct guard_tell tell;
+
+    (void)state;
+    open_breaker("lost");
+    host_run_ms(&host, 250);
+    first.place_ms = 200;
+    assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
+    assert_int_equal(ask_one(&second, 1), GUARD_BREAKER);
+    host_run_ms(&host, 220);
+    assert_int_equal(ask_one(&second, 1), GUARD_GRANTED);
+    assert_true(second.is_breaker_probe);
+    tell = telling(&second);
+    tell.never_called = true; /* given back: the next may try at once */
+    tell_one(&tell, 1);
+    assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
+    assert_true(first.is_breaker_probe);
+}
+
+static void another_endpoint_has_a_breaker_of_its_own(void **state)
+{
+    struct guard_ask ask = breaker_ask("places-breaker", 9);
+
+    (void)state;
+    open_breaker("places-breaker");
+    assert_int_equal(ask_one(&ask, 0), GUARD_BREAKER);
+    ask.endpoint = SLICE("https://other:443");
+    assert_int_equal(ask_one(&ask, 0), GUARD_GRANTED);
+}
+
+/* --- budgets --- */
+
+static struct guard_budget budget(const char *name, int64_t calls_max, int64_t micros_max, int64_t micros)
+{
+    return (struct guard_budget){.name = slice_of(name), .calls_max = calls_max, .emissions_max = -1, .micros_max = micros_max,
+                                 .calls = 1, .emissions = 1, .micros = micros};
+}
+
+static long used(const char *name, const char *what)
+{
+    return host_number(&host, "select %s from sagad.guard_budget where name = '%s'", what, name);
+}
+
+static void a_budget_is_never_passed_however_many_race(void **state)
+{
+    static struct guard_ask asks[RACERS];
+    struct guard_budget both[] = {budget("race-all", -1, 1000, 100), budget("race-tool", 25, -1, 100)};
+
+    (void)state;
+    for (int i = 0; i < RACERS; i++) {
+        asks[i] = asking("budget", (uint8_t)(i + 1));
+        asks[i].budgets = both;
+        asks[i].budget_count = 2;
+    }
+    assert_int_equal(race(asks, RACERS), 10); /* 1000 at 100 each */
+    assert_int_equal(used("race-all", "micros"), 1000);
+    assert_int_equal(used("race-all", "calls"), 10);
+    assert_int_equal(used("race-tool", "calls"), 10); /* all budgets or none */
+    for (int i = 0; i < RACERS; i++) {
+        if (asks[i].verdict == GUARD_GRANTED) {
+            struct guard_ask again = asks[i];
+
+            again.holder = holder((uint8_t)(100 + i)); /* the next attempt of the same operation */
+            assert_int_equal(ask_one(&again, 1), GUARD_GRANTED);
+        } else {
+            assert_int_equal(asks[i].verdict, GUARD_BUDGET);
+        }
+    }
+    assert_int_equal(used("race-all", "calls"), 10);
+}
+
+static void what_it_cost_is_booked_once_and_a_certain_failure_gives_it_back(void **state)
+{
+    struct guard_budget one[] = {budget("settle", 3, -1, 50)};
+    struct guard_ask asks[4];
+    struct guard_tell tell;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        asks[i] = asking("settle", (uint8_t)(i + 1));
+        asks[i].budgets = one;
+        asks[i].budget_count = 1;
+        assert_int_equal(ask_one(&asks[i], i % 2), i < 3 ? GUARD_GRANTED : GUARD_BUDGET);
+    }
+    assert_int_equal(used("settle", "micros"), 150);
+    tell = telling(&asks[0]);
+    tell.charge = CHARGE_SETTLE;
+    tell.cost_micros = 70;
+    tell_one(&tell, 0);
+    tell_one(&tell, 1);
+    assert_int_equal(used("settle", "micros"), 170);
+    tell = telling(&asks[1]);
+    tell.charge = CHARGE_GIVE_BACK;
+    tell_one(&tell, 1);
+    tell_one(&tell, 0);
+    assert_int_equal(used("settle", "micros"), 120);
+    assert_int_equal(used("settle", "calls"), 2);
+    tell = telling(&asks[2]); /* nobody knows: it keeps what it has */
+    tell_one(&tell, 0);
+    assert_int_equal(used("settle", "micros"), 120);
+    assert_int_equal(ask_one(&asks[3], 1), GUARD_GRANTED);
+    assert_int_equal(used("settle", "calls"), 3);
+    assert_int_equal(used("settle", "emissions"), 4);
+    assert_int_equal(used("settle", "micros"), 170);
+    tell = telling(&asks[1]); /* late evidence: it did happen after all */
+    tell.charge = CHARGE_SETTLE;
+    tell.cost_micros = 5;
+    tell_one(&tell, 0);
+    tell_one(&tell, 1);
+    assert_int_equal(used("settle", "calls"), 4);
+    assert_int_equal(used("settle", "micros"), 175);
+}
+
+static void another_period_begins_anew(void **state)
+{
+    struct guard_budget one[] = {budget("days", 1, -1, 0)};
+    struct guard_ask first = asking("days", 1), second = asking("days", 2);
+
+    (void)state;
+    first.budgets = second.budgets = one;
+    first.budget_count = second.budget_count = 1;
+    assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
+    assert_int_equal(ask_one(&second, 1), GUARD_BUDGET);
+    one[0].period_start_ms = INT64_C(86400000) * 20000;
+    assert_int_equal(ask_one(&second, 1), GUARD_GRANTED);
+}
+
+static void duplicates_are_counted_without_being_asked(void **state)
+{
+    struct guard_budget add[] = {{.name = SLICE("count-a"), .emissions = 5}, {.name = SLICE("count-b"), .emissions = 1, .micros = 9}};
+    struct guard_count count = {.read = {.arena = &arena, .done = on_done}, .budgets = add, .budget_count = 2};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        store_guard_count(engines[i], &count);
+        wait_for(1);
+        assert_int_equal(count.read.code, ERR_OK);
+    }
+    assert_int_equal(used("count-a", "emissions"), 10);
+    assert_int_equal(used("count-b", "micros"), 18);
+}
+
+/* --- */
+
+static void a_refusal_takes_nothing(void **state)
+{
+    struct guard_budget one[] = {budget("nothing", 10, -1, 5)};
+    struct guard_ask first = asking("nothing", 1), second = asking("nothing", 2);
+
+    (void)state;
+    first.concurrency = second.concurrency = 1;
+    second.rate = (struct rate_limit){.limit = 1, .per_ms = 1000};
+    second.budgets = one;
+    second.budget_count = 1;
+    assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
+    assert_int_equal(ask_one(&second, 0), GUARD_CONCURRENCY);
+    assert_int_equal(used("nothing", "calls"), 0);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.guard where tool = 'nothing' and rate_at = '-infinity'"), 1);
+}
+
+static void what_there_is_can_be_listed(void **state)
+{
+    struct guard_list list = {.read = {.arena = &arena, .done = on_done}, .namespace = SLICE("default")};
+    struct guard_list other = {.read = {.arena = &arena, .done = on_done}, .namespace = SLICE("other")};
+    bool seen = false;
+
+    (void)state;
+    store_guard_list(engines[0], &list);
+    wait_for(1);
+    assert_int_equal(list.read.code, ERR_OK);
+    for (size_t i = 0; i < list.count; i++) {
+        if (slice_is(list.rows[i].tool, "doubling")) {
+            seen = true;
+            assert_int_equal(list.rows[i].breaker_state, BREAKER_OPEN);
+            assert_true(list.rows[i].open_until_ms > 0);
+            assert_int_equal(list.rows[i].opened, 3);
+        }
+    }
+    assert_true(seen);
+    store_guard_list(engines[1], &other);
+    wait_for(1);
+    assert_int_equal(other.count, 0);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    arena_init(&arena, 65536);
+    host_start(&host, NULL);
+    for (int i = 0; i < ENGINES; i++) {
+        engines[i] = host_store(&host, NULL);
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ENGINES; i++) {
+        host_store_close(&host, engines[i]);
+    }
+    host_stop(&host);
+    arena_fini(&arena);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places_are_never_more_than_there_are),
+        cmocka_unit_test(a_place_of_an_engine_that_is_gone_comes_back_by_itself),
+        cmocka_unit_test(a_rate_holds_over_both_engines_and_says_when),
+        cmocka_unit_test(calls_go_on_as_the_rate_refills),
+        cmocka_unit_test(a_pause_that_the_tool_asked_for_holds_for_all),
+        cmocka_unit_test(a_breaker_opens_and_one_probe_over_both_engines_closes_it),
+        cmocka_unit_test(a_probe_that_fails_doubles_the_rest),
+        cmocka_unit_test(a_probe_that_never_comes_back_makes_room_for_another),
+        cmocka_unit_test(another_endpoint_has_a_breaker_of_its_own),
+        cmocka_unit_test(a_budget_is_never_passed_however_many_race),
+        cmocka_unit_test(what_it_cost_is_booked_once_and_a_certain_failure_gives_it_back),
+        cmocka_unit_test(another_period_begins_anew),
+        cmocka_unit_test(duplicates_are_counted_without_being_asked),
+        cmocka_unit_test(a_refusal_takes_nothing),
+        cmocka_unit_test(what_there_is_can_be_listed),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,275 @@
+/* Answers to inputs that another engine took: they reach the one that waits, and nobody else; they are gone when read; nothing is asked while nobody waits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/store_state.h"
+#include "tests/integration/store_host.h"
+
+enum { MANY = 500 };
+
+static struct host host;
+static struct store *owner, *taker; /* two engines on one database */
+
+struct asked {
+    struct answer_wait wait;
+    int count;
+    char body[80];
+};
+
+struct said {
+    struct answer_put put;
+    int done;
+    char body[80];
+};
+
+static void on_answer(struct answer_wait *wait, struct slice body)
+{
+    struct asked *asked = container_of(wait, struct asked, wait);
+
+    asked->count++;
+    assert_true(body.len < sizeof(asked->body));
+    memcpy(asked->body, body.ptr, body.len);
+}
+
+static bool is_answered(void *context)
+{
+    return ((struct asked *)context)->count > 0;
+}
+
+static void on_said(struct answer_put *put)
+{
+    container_of(put, struct said, put)->done++;
+}
+
+static bool is_said(void *context)
+{
+    return ((struct said *)context)->done > 0;
+}
+
+static void ask(struct asked *asked, uint32_t shard)
+{
+    asked->wait = (struct answer_wait){.shard = shard, .input = uuid_v7(1), .on_answer = on_answer};
+    store_answer_wait(taker, &asked->wait);
+}
+
+static void say(struct said *said, uint32_t shard, const struct uuid *input, const char *body, bool drop_input)
+{
+    (void)snprintf(said->body, sizeof(said->body), "%s", body);
+    said->put = (struct answer_put){.shard = shard, .input = *input, .body = slice_of(said->body), .drop_input = drop_input, .done = on_said};
+    store_answer_put(owner, &said->put);
+    assert_int_equal(said->done, 0); /* never inside the call */
+}
+
+static long answers_left(void)
+{
+    return host_number(&host, "select count(*) from sagad.answer");
+}
+
+static void an_answer_reaches_the_engine_that_waits_and_is_gone(void **state)
+{
+    struct asked asked = {0}, other = {0};
+    struct said said = {0};
+
+    (void)state;
+    ask(&asked, 3);
+    ask(&other, 3);
+    say(&said, 3, &asked.wait.input, "{\"code\":\"ok\"}", false);
+    host_run_until(&host, is_answered, &asked);
+    assert_string_equal(asked.body, "{\"code\":\"ok\"}");
+    host_run_until(&host, is_said, &said);
+    assert_int_equal(said.put.code, ERR_OK);
+    assert_int_equal(asked.count, 1);
+    assert_int_equal(other.count, 0);
+    assert_int_equal(answers_left(), 0);
+    store_answer_stop(taker, &other.wait);
+    store_answer_stop(taker, &asked.wait); /* a second time does no harm */
+}
+
+static void a_refusal_takes_the_input_away_with_its_answer(void **state)
+{
+    struct asked asked = {0};
+    struct said said = {0};
+    char text[UUID_TEXT_BYTES];
+
+    (void)state;
+    ask(&asked, 4);
+    uuid_text(&asked.wait.input, text);
+    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (4, '%s', gen_random_uuid(), 'call', '{}'),"
+                    " (4, gen_random_uuid(), gen_random_uuid(), 'call', '{}')", text);
+    say(&said, 4, &asked.wait.input, "{\"code\":\"invalid\"}", true);
+    host_run_until(&host, is_answered, &asked);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 1);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.inbox where id = '%s'", text), 0);
+    host_sql(&host, "delete from sagad.inbox");
+}
+
+static void an_answer_that_was_there_before_somebody_waited_is_found(void **state)
+{
+    struct asked asked = {0};
+    struct said said = {0};
+    struct uuid input = uuid_v7(1);
+
+    (void)state;
+    say(&said, 5, &input, "{}", false);
+    host_run_until(&host, is_said, &said);
+    asked.wait = (struct answer_wait){.shard = 5, .input = input, .on_answer = on_answer};
+    store_answer_wait(taker, &asked.wait);
+    host_run_until(&host, is_answered, &asked);
+    assert_int_equal(answers_left(), 0);
+}
+
+static void the_first_answer_to_an_input_stands(void **state)
+{
+    struct asked asked = {0};
+    struct said first = {0}, second = {0};
+    struct uuid input = uuid_v7(1);
+
+    (void)state;
+    say(&first, 6, &input, "{\"n\":1}", false);
+    host_run_until(&host, is_said, &first);
+    say(&second, 6, &input, "{\"n\":2}", false);
+    host_run_until(&host, is_said, &second);
+    assert_int_equal(second.put.code, ERR_OK);
+    asked.wait = (struct answer_wait){.shard = 6, .input = input, .on_answer = on_answer};
+    store_answer_wait(taker, &asked.wait);
+    host_run_until(&host, is_answered, &asked);
+    assert_string_equal(asked.body, "{\"n\":1}");
+}
+
+struct crowd {
+    struct asked *asked;
+    struct said *said;
+};
+
+static bool all_answered(void *context)
+{
+    const struct crowd *crowd = context;
+
+    for (int i = 0; i < MANY; i++) {
+        if (crowd->asked[i].count == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void many_share_their_statements_and_each_gets_its_own(void **state)
+{
+    struct crowd crowd = {.asked = calloc(MANY, sizeof(*crowd.asked)), .said = calloc(MANY, sizeof(*crowd.said))};
+    char body[40];
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        ask(&crowd.asked[i], (uint32_t)i % SHARD_COUNT);
+    }
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(body, sizeof(body), "{\"n\":%d}", i);
+        say(&crowd.said[i], (uint32_t)i % SHARD_COUNT, &crowd.asked[i].wait.input, body, false);
+    }
+    host_run_until(&host, all_answered, &crowd);
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(body, sizeof(body), "{\"n\":%d}", i);
+        assert_string_equal(crowd.asked[i].body, body);
+        assert_int_equal(crowd.asked[i].count, 1);
+        host_run_until(&host, is_said, &crowd.said[i]);
+    }
+    assert_int_equal(answers_left(), 0);
+    free(crowd.asked);
+    free(crowd.said);
+}
+
+static void answers_outlive_lost_connections(void **state)
+{
+    struct asked asked = {0};
+    struct said said = {0};
+
+    (void)state;
+    ask(&asked, 7);
+    host_sql(&host, "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%'");
+    say(&said, 7, &asked.wait.input, "{\"late\":true}", false);
+    host_run_until(&host, is_answered, &asked);
+    assert_string_equal(asked.body, "{\"late\":true}");
+    host_run_until(&host, is_said, &said);
+    assert_int_equal(said.put.code, ERR_OK);
+}
+
+static void nothing_is_asked_while_nobody_waits(void **state)
+{
+    struct asked asked = {0};
+
+    (void)state;
+    ask(&asked, 8);
+    assert_true(timer_running(&taker->answers.poll));
+    store_answer_stop(taker, &asked.wait);
+    host_run_ms(&host, 1500);
+    assert_false(timer_running(&taker->answers.poll));
+    assert_false(taker->answers.taking);
+}
+
+static bool is_swept(void *context)
+{
+    (void)context;
+    return answers_left() == 1;
+}
+
+static void what_nobody_fetched_is_swept_once_by_who_wrote_answers(void **state)
+{
+    struct said said = {0};
+    struct uuid input = uuid_v7(1);
+
+    (void)state;
+    host_sql(&host, "insert into sagad.answer (shard, input, at, body) select 9, gen_random_uuid(), now() - interval '11 minutes', '{}' from generate_series(1, 5)");
+    say(&said, 9, &input, "{}", false);
+    host_run_until(&host, is_said, &said);
+    assert_true(timer_running(&owner->answers.sweep));
+    timer_start(host.loop, &owner->answers.sweep, 0, owner->answers.sweep.fire); /* eleven minutes have passed */
+    for (int i = 0; i < 50 && !is_swept(NULL); i++) {
+        host_run_ms(&host, 100);
+    }
+    assert_true(is_swept(NULL));
+    assert_false(timer_running(&owner->answers.sweep));
+    host_sql(&host, "delete from sagad.answer");
+}
+
+/* --- */
+
+static int setup(void **state)
+{
+    (void)state;
+    host_start(&host, NULL);
+    owner = host_store(&host, NULL);
+    taker = host_store(&host, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    host_store_close(&host, taker);
+    host_store_close(&host, owner);
+    host_stop(&host);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_reaches_the_engine_that_waits_and_is_gone),
+        cmocka_unit_test(a_refusal_takes_the_input_away_with_its_answer),
+        cmocka_unit_test(an_answer_that_was_there_before_somebody_waited_is_found),
+        cmocka_unit_test(the_first_answer_to_an_input_stands),
+        cmocka_unit_test(many_share_their_statements_and_each_gets_its_own),
+        cmocka_unit_test(answers_outlive_lost_connections),
+        cmocka_unit_test(nothing_is_asked_while_nobody_waits),
+        cmocka_unit_test(what_nobody_fetched_is_swept_once_by_who_wrote_answers),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

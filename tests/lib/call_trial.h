@@ -1,0 +1,62 @@
+/*
+ * Open sagas and runs on trial: the pure machine driven by an agent's calls, by hand. Each turn goes the way it goes in the
+ * engine: decide, check, write as text, read that back, apply. See saga_trial.h for sagas that were written down.
+ */
+#ifndef SAGAD_TESTS_CALL_TRIAL_H
+#define SAGAD_TESTS_CALL_TRIAL_H
+
+#include "core/saga.h"
+
+#define CALL_TRIAL_START_MS INT64_C(1700000000000)
+#define CALL_TRIAL_TOOLS_MAX 32
+
+struct call_trial {
+    struct tool_shelf shelf; /* first, so that find() gets back here */
+    const struct tool *tools[CALL_TRIAL_TOOLS_MAX];
+    size_t tool_count;
+    struct arena arena;      /* tools and log */
+    struct arena saga_arena; /* what the state keeps */
+    struct arena turn;
+    enum saga_kind kind;
+    struct saga saga;
+    int64_t now_ms;
+    uint64_t next_escalation;
+    struct buffer log;
+    struct records records; /* of the last turn */
+    struct err err;         /* of the last input that was refused */
+};
+
+struct wish { /* a call; JSON with ' for ", what is not named stays NULL */
+    const char *tool, *step, *args, *scope, *emission, *turn;
+};
+
+/* A run: it begins with its first call. */
+void call_trial_run(struct call_trial *t);
+/* An open saga, started; `members` may give budget, loop and on_timeout as JSON. The deadline is an hour from now. */
+void call_trial_open(struct call_trial *t, const char *budget, const char *loop, const char *on_timeout);
+/* Folds the log from scratch and compares, then frees. */
+void call_trial_close(struct call_trial *t);
+
+enum err_code call_trial_input(struct call_trial *t, struct saga_input input);
+/* The code of the answer; the whole of it is in t->records.answer. */
+enum err_code call_trial_call(struct call_trial *t, struct wish wish);
+#define CALL(t, ...) call_trial_call(t, (struct wish){__VA_ARGS__})
+
+/* Of the operation that the step with this label is; the current attempt. A completed one gets `result`, {"id":"LABEL"} where that is NULL. */
+void call_trial_settle(struct call_trial *t, const char *label, enum outcome_kind kind, const char *result);
+void call_trial_settle_undo(struct call_trial *t, const char *label);
+void call_trial_probe(struct call_trial *t, const char *label, enum outcome_kind kind);
+void call_trial_timer(struct call_trial *t, const char *label); /* the second commit of a pending operation */
+void call_trial_due(struct call_trial *t, enum saga_timer timer);
+void call_trial_admit(struct call_trial *t, const char *label, enum admission admission);
+enum err_code call_trial_bypass(struct call_trial *t, const char *label);
+enum err_code call_trial_resume(struct call_trial *t);
+enum err_code call_trial_complete(struct call_trial *t);
+enum err_code call_trial_abort(struct call_trial *t);
+enum err_code call_trial_operator(struct call_trial *t, enum operator_action action); /* about the open escalation; resolved as happened */
+
+const struct step *call_trial_step(const struct call_trial *t, const char *label);
+/* What the last turn recorded: "step.called a, step.intent a", a duplicate with its decision: "operation.duplicate a (waited)". */
+const char *call_trial_records(struct call_trial *t);
+
+#endif

@@ -1,0 +1,52 @@
+/* What the two files of the fake engine share: fake_engine.c has the sagas, fake_calls.c the operations. */
+#ifndef SAGAD_TESTS_FAKE_ENGINE_STATE_H
+#define SAGAD_TESTS_FAKE_ENGINE_STATE_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "tests/lib/fake_engine.h"
+
+struct fake_saga {
+    struct list_link link;
+    struct arena arena;
+    struct saga_id id;
+    struct slice namespace, name, business_id, input, tags;
+    const char *status;
+    int64_t created_ms, ended_ms;
+    uint64_t seq;
+    bool aborted;
+};
+
+struct fake_wait { /* a request that holds its answer */
+    struct list_link link;
+    struct engine *engine;
+    struct engine_request *request;
+    struct fake_saga *saga;
+    struct timer timer;
+};
+
+struct engine {
+    struct loop *loop;
+    struct list sagas, waits, watches, operations, call_waits;
+    struct map by_id;
+    size_t cancelled, pending;
+    bool away, resolved;
+};
+
+void fake_finish(struct engine *engine, struct engine_request *request, enum err_code code);
+void fake_finish_text(struct engine *engine, struct engine_request *request, struct slice text);
+enum err_code fake_not_found(struct engine_request *request);
+struct slice fake_instant(struct arena *arena, int64_t ms);       /* JSON */
+struct slice fake_quoted(struct arena *arena, struct slice text); /* JSON; null for SLICE_NONE */
+struct fake_saga *fake_saga_find(const struct engine *engine, struct slice namespace, struct saga_id id);
+struct slice fake_saga_json(const struct fake_saga *saga, struct arena *arena);
+
+void fake_calls_init(struct engine *engine);
+void fake_calls_fini(struct engine *engine);
+bool fake_calls_unsettled(const struct engine *engine, const struct fake_saga *saga);
+void fake_calls_settle(struct engine *engine); /* slow ones end completed */
+struct fake_call_wait;
+bool fake_call_wait_is(const struct engine *engine, const struct engine_request *request);
+void fake_call_wait_end(struct fake_call_wait *wait, enum err_code code); /* ERR_OK: it is settled */
+
+#endif

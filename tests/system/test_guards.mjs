@@ -1,0 +1,252 @@
+// Guards: work that the engines drive waits at them and loses nothing, compensations too; a tool that has come back is met gently; budgets of
+// the settings hold however many race. Starts and calls go to two engines in turn. The tools are a server of the test's own, which sees what
+// arrives and when. That no bound is passed when two engines ask at once is shown by test_guard.c.
+import { createServer } from 'node:http'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+
+// Behaves as `behave[path]` says; each arrival is kept: {path, method, at, key, active}.
+async function startServer() {
+  const server = createServer(async (request, response) => {
+    const path = request.url.split('?')[0].split('/')[1]
+    const chunks = []
+    for await (const chunk of request) chunks.push(chunk)
+    const active = (server.active[path] = (server.active[path] ?? 0) + 1)
+    server.seen.push({ path, method: request.method, at: Date.now(), key: request.headers['idempotency-key'], secret: request.headers['x-secret'], active })
+    const answer = (await server.behave[path]?.(request, Buffer.concat(chunks).toString())) ?? { status: 200, body: { ok: true } }
+    server.active[path]--
+    response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers })
+    response.end(JSON.stringify(answer.body ?? {}))
+  })
+  server.seen = []
+  server.active = {}
+  server.behave = {}
+  server.of = (path, method) => server.seen.filter((one) => one.path === path && (!method || one.method === method))
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return server
+}
+
+const retry = { max_attempts: 20, initial: '50ms', factor: 2, max: '300ms' }
+
+function definitions(base) {
+  const tool = (name, more = {}) => ({
+    name, effect: 'keyed', key: { window: '1h' }, timeout: '2s', retry, terminal: true, http: { method: 'POST', url: `${base}/${name}`, body: '${ .args }' }, ...more
+  })
+  const one = (name) => ({ name: `run_${name}`, steps: [{ id: 'one', call: name, with: { n: '${ .input.n }' } }] })
+  const tools = [
+    tool('rated', { rate: { limit: 5, per: '1s' } }),
+    tool('narrow', { concurrency: 2 }),
+    tool('broken', { breaker: { failures: 3, window: '60s', cooldown: '1s' } }),
+    tool('asked', {
+      effect: 'checked', key: undefined, breaker: { failures: 2, window: '60s', cooldown: '1s' }, retry: { ...retry, max_attempts: 2 },
+      probe: {
+        http: { method: 'GET', url: `${base}/asked/\${ .key }` }, visibility: '0s', give_up_after: '30s',
+        outcome: { completed: '${ .response.body.found == true }', absent: '${ .response.body.found == false }' }
+      }
+    }),
+    tool('sulky', { concurrency: 50 }),
+    tool('plain'),
+    tool('booked', { terminal: undefined, compensate: { tool: 'unbooked', with: {} } }),
+    tool('unbooked', { terminal: undefined, rate: { limit: 2, per: '1s' }, breaker: { failures: 2, window: '60s', cooldown: '500ms' } }),
+    tool('refused', { effect: 'once', key: undefined, retry: undefined }),
+    tool('limited'),
+    tool('costly', { cost: '${ .result.price }', result: '${ .response.body }' }),
+    tool('looked', {
+      precheck: {
+        http: { method: 'GET', url: `${base}/look`, headers: { 'x-secret': '${ secret("look") }' } }, done: '${ .response.body.state == "done" }',
+        blocked: '${ if .response.body.state == "closed" then "it is closed" else null end }', result: { state: '${ .response.body.state }' }
+      }
+    })
+  ].map((one) => JSON.parse(JSON.stringify(one)))
+  const sagas = ['rated', 'narrow', 'broken', 'asked', 'sulky', 'plain', 'looked', 'limited', 'costly'].map(one)
+  sagas.push({ name: 'run_undone', steps: [{ id: 'book', call: 'booked' }, { id: 'refuse', call: 'refused' }] })
+  return { tools, sagas }
+}
+
+await run(new World(), async (world) => {
+  const server = await startServer()
+  const budgets = join(world.directory, 'budgets.json')
+  const secrets = join(world.directory, 'secrets.json')
+  writeFileSync(budgets, JSON.stringify({ budgets: [{ tool: 'limited', per: 'day', calls: 5 }, { namespace: 'default', tool: 'costly', per: 'month', micros: 1000 }] }))
+  writeFileSync(secrets, JSON.stringify({ look: 'open sesame' }))
+
+  await promise('a budgets file that is wrong is refused before anything starts', () => {
+    const wrong = join(world.directory, 'wrong.json')
+    writeFileSync(wrong, '{"budgets": [{"per": "week", "calls": 1}]}')
+    for (const args of [['--check-config'], ['--database', world.dsn, '--listen', '127.0.0.1:0']]) {
+      const done = world.sagadOnce([...args, '--budgets', wrong], { seconds: 20 })
+      expect(done.status === 2 && done.stderr.includes('/budgets/0/per'), 'exit code and place', `${done.status} ${done.stderr}`)
+    }
+    expectEqual(world.sagadOnce(['--check-config', '--budgets', budgets]).status, 0, 'a good one')
+  })
+
+  await world.startPostgres()
+  await world.startEngines(2, ['--budgets', budgets, '--secrets', secrets])
+  await world.define(definitions(`http://127.0.0.1:${server.address().port}`))
+  await sleep(500) // the other engine has heard of them
+
+  let count = 0
+  const at = async (engine, ...rest) => {
+    world.port = world.engines[engine].port
+    try {
+      return await world.api(...rest)
+    } finally {
+      world.port = world.engines[0].port
+    }
+  }
+  const startMany = async (name, many) => Promise.all(Array.from({ length: many }, async (_, i) => {
+    const answer = await at(i % 2, 'POST', '/v1/sagas', { saga: `run_${name}`, input: { n: ++count } })
+    expect(answer.status === 201, 'the start', answer.text)
+    return answer.json.id
+  }))
+  const allEnd = async (ids, status = 'completed', seconds = 60) => {
+    for (const id of ids) expectEqual((await world.until(id, undefined, seconds)).status, status, 'the end')
+  }
+  const call = (engine, tool, run, body = {}) => at(engine, 'POST', '/v1/operations?wait=20s', { run, tool, args: { n: ++count }, ...body }, { seconds: 40 })
+
+  await promise('a rate over two engines: work waits instead of failing, and never passes it', async () => {
+    await allEnd(await startMany('rated', 20))
+    const times = server.of('rated').map((one) => one.at).sort((a, b) => a - b)
+    expectEqual(times.length, 20, 'calls')
+    for (let i = 0; i < times.length; i++) {
+      // Five at once, then one each 200 ms; 150 ms for the way from the guard to the server.
+      for (let k = i + 5; k < times.length; k++) expect(times[k] - times[i] >= (k - i - 4) * 200 - 150, 'the rate', times.map((time) => time - times[0]))
+    }
+    expect(times[19] - times[0] < 8000, 'what waits is let go in time', times.map((time) => time - times[0]))
+  })
+
+  await promise('places over two engines: never more calls at once than there are', async () => {
+    server.behave.narrow = () => sleep(100)
+    await allEnd(await startMany('narrow', 20))
+    expectEqual(server.of('narrow').length, 20, 'calls')
+    expectEqual(Math.max(...server.of('narrow').map((one) => one.active)), 2, 'at once')
+    expectEqual(world.sql('select count(*) from sagad.guard_place where tool = \'narrow\''), '0', 'places left')
+  })
+
+  await promise('a breaker: what waits is not lost, one call tries, and the tool is met gently when it is back', async () => {
+    let well = false
+    server.behave.broken = async () => (well ? undefined : { status: 500 })
+    const first = await startMany('broken', 6)
+    await sleep(800)
+    const before = server.of('broken').length
+    const more = await startMany('broken', 60)
+    await sleep(2500)
+    const tried = server.of('broken').length - before
+    expect(tried <= 2, 'tries while it rests', tried)
+    expect(world.sql('select state from sagad.guard_breaker where tool = \'broken\'') !== 'closed', 'the breaker')
+    const back = Date.now()
+    well = true
+    await allEnd([...first, ...more])
+    const times = server.of('broken').map((one) => one.at).filter((time) => time >= back).sort((a, b) => a - b)
+    expect(times.filter((time) => time - times[0] < 50).length <= 8, 'not all at once', times.slice(0, 30).map((time) => time - times[0]))
+    expectEqual(new Set(server.of('broken').map((one) => one.key)).size, 66, 'operations')
+    expectEqual(world.sql('select state from sagad.guard_breaker where tool = \'broken\''), 'closed', 'the breaker')
+  }, 90)
+
+  await promise('a call that is not safe to repeat never tries a breaker: a status read does', async () => {
+    let well = false
+    server.behave.asked = async (request) => (request.method === 'GET' ? (well ? { status: 200, body: { found: false } } : { status: 500 }) : well ? undefined : { status: 500 })
+    const ids = await startMany('asked', 2)
+    while (world.sql('select state from sagad.guard_breaker where tool = \'asked\'') !== 'open') await sleep(20)
+    const calls = server.of('asked', 'POST').length
+    const later = await startMany('asked', 4)
+    await sleep(1800)
+    expectEqual(server.of('asked', 'POST').length, calls, 'calls while it rests')
+    well = true
+    await allEnd(later)
+    await allEnd(ids)
+    const firstCall = server.of('asked', 'POST')[calls]
+    expect(server.of('asked', 'GET').some((one) => one.at <= firstCall.at && one.at > firstCall.at - 1500), 'the read before it')
+  }, 90)
+
+  await promise('429 with Retry-After pauses the tool for all calls, here and on the other engine', async () => {
+    let said = 0
+    server.behave.sulky = async () => (said++ === 0 ? { status: 429, headers: { 'retry-after': '2' } } : undefined)
+    const [first] = await startMany('sulky', 1)
+    while (server.of('sulky').length === 0) await sleep(10)
+    const asked = server.of('sulky')[0].at
+    await sleep(200)
+    await allEnd([...await startMany('sulky', 10), first])
+    const times = server.of('sulky').map((one) => one.at - asked)
+    expect(times.slice(1).every((time) => time >= 1950), 'nobody came before', times)
+    let plain = 0
+    server.behave.plain = async () => (plain++ === 0 ? { status: 429, headers: { 'retry-after': '1' } } : undefined)
+    const [alone] = await startMany('plain', 1)
+    while (server.of('plain').length === 0) await sleep(10)
+    await allEnd([alone])
+    expect(server.of('plain').slice(1).every((one) => one.at - server.of('plain')[0].at >= 950), 'one without bounds too')
+  })
+
+  await promise('compensations queue at a rate and an open breaker, and none is dropped', async () => {
+    let failures = 0
+    server.behave.refused = async () => ({ status: 422, body: { why: 'no' } })
+    server.behave.unbooked = async () => (failures++ < 3 ? { status: 503 } : undefined)
+    const ids = await startMany('undone', 8)
+    await allEnd(ids, 'compensated', 60)
+    const undone = server.of('unbooked').map((one) => one.key)
+    expectEqual(new Set(undone).size, 8, 'undone operations')
+  }, 90)
+
+  await promise('a budget of the settings is never passed by calls that race on two engines; a certain failure gives it back', async () => {
+    let refusals = 2
+    server.behave.limited = async () => (refusals-- > 0 ? { status: 422 } : undefined)
+    for (let i = 0; i < 2; i++) expectEqual((await call(i, 'limited', `failing-${i}`)).status, 424, 'a certain failure')
+    for (const end = Date.now() + 5000; world.sql('select calls from sagad.guard_budget where name = \'*/limited/day\'') !== '0'; await sleep(50)) expect(Date.now() < end, 'it is not given back', world.sql('select * from sagad.guard_budget; select * from sagad.guard_reservation; select * from sagad.guard'))
+    const all = await Promise.all(Array.from({ length: 24 }, (_, i) => call(i % 2, 'limited', `race-${i}`)))
+    const statuses = all.map((answer) => answer.status)
+    expectEqual(statuses.filter((status) => status === 200).length, 5, 'let through')
+    expect(all.every((answer) => answer.status === 200 || (answer.status === 403 && answer.json.type.endsWith(':budget-exhausted'))), 'the others are refused', statuses)
+    expectEqual(server.of('limited').length, 7, 'calls')
+    expectEqual(world.sql('select calls from sagad.guard_budget where name = \'*/limited/day\''), '5', 'used')
+    const [saga] = await startMany('limited', 1)
+    const ended = await world.until(saga)
+    expect(ended.status === 'compensated' && JSON.stringify(ended).includes('budget-exhausted'), 'in a defined saga it is a certain failure', ended)
+    for (let i = 0; i < 3; i++) await call(i % 2, 'limited', 'race-0') // duplicates or refusals
+  })
+
+  await promise('what a call cost is booked when it is known', async () => {
+    server.behave.costly = async () => ({ status: 200, body: { price: 400 } })
+    for (let i = 0; i < 3; i++) expectEqual((await call(i % 2, 'costly', `cost-${i}`)).json.cost, 400, 'the cost in the record')
+    for (const end = Date.now() + 5000; world.sql('select micros from sagad.guard_budget where name = \'default/costly/month\'') !== '1200'; await sleep(50)) expect(Date.now() < end, 'it is not booked', world.sql('select * from sagad.guard_budget; select * from sagad.guard_reservation'))
+    expectEqual((await call(0, 'costly', 'cost-9')).status, 403, 'the budget is used up')
+  })
+
+  await promise('a precheck before work of the engine: done, blocked, and asked again when it could not be', async () => {
+    let state = 'done'
+    let down = 0
+    server.behave.look = async () => (down-- > 0 ? { status: 503 } : { status: 200, body: { state } })
+    const [done] = await startMany('looked', 1)
+    await allEnd([done])
+    expectEqual(server.of('looked').length, 0, 'calls')
+    expect(server.of('look').every((one) => one.secret === 'open sesame' && !one.key), 'the secret, and no key', server.of('look'))
+    state = 'closed'
+    const [blocked] = await startMany('looked', 1)
+    const ended = await world.until(blocked)
+    expect(ended.status === 'compensated' && JSON.stringify(ended).includes('it is closed'), 'the reason', ended)
+    state = 'open'
+    down = 3
+    const [again] = await startMany('looked', 1)
+    await allEnd([again])
+    expectEqual(server.of('looked').length, 1, 'calls')
+  })
+
+  await promise('while the database is away nothing is let through, and afterwards everything is', async () => {
+    server.seen = []
+    const ids = await startMany('rated', 10)
+    await world.killPostgres()
+    await sleep(300)
+    const during = server.of('rated').length
+    await sleep(1500)
+    expect(server.of('rated').length <= during, 'calls while it is away', [during, server.of('rated').length])
+    await world.startPostgres()
+    for (const end = Date.now() + 30000; !(await world.anyEngineIsReady()) || (await world.api('GET', `/v1/sagas/${ids[0]}`)).status !== 200; await sleep(50)) {
+      expect(Date.now() < end, 'the engines are ready again')
+    }
+    await allEnd(ids)
+    expectEqual(new Set(server.of('rated').map((one) => one.key)).size, 10, 'operations')
+  }, 90)
+
+  server.closeAllConnections()
+  server.close()
+})

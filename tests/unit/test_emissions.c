@@ -1,0 +1,127 @@
+/* A repeat of a request is recognised, however many there were, and a copy keeps what it learns to itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "core/emissions.h"
+
+static struct digest some;
+
+static void add(struct emissions *emissions, const char *id, uint32_t step, struct arena *arena)
+{
+    emissions_add(emissions, slice_of(id), &some, step, arena);
+}
+
+static void an_id_is_found_with_what_it_came_with(void **state)
+{
+    struct arena arena;
+    struct emissions emissions = {0};
+    struct digest fingerprint = digest_sha256(SLICE("{}"));
+
+    (void)state;
+    arena_init(&arena, 4096);
+    assert_null(emissions_find(&emissions, SLICE("a")));
+    emissions_add(&emissions, SLICE("a"), &fingerprint, 7, &arena);
+    add(&emissions, "b", 8, &arena);
+    assert_int_equal(emissions.count, 2);
+    assert_int_equal(emissions_find(&emissions, SLICE("a"))->step, 7);
+    assert_true(digest_equal(&emissions_find(&emissions, SLICE("a"))->fingerprint, &fingerprint));
+    assert_int_equal(emissions_find(&emissions, SLICE("b"))->step, 8);
+    assert_null(emissions_find(&emissions, SLICE("c")));
+    assert_null(emissions_find(&emissions, SLICE("")));
+    arena_fini(&arena);
+}
+
+static void what_a_copy_adds_the_original_does_not_know(void **state)
+{
+    struct arena arena, turn;
+    struct emissions emissions = {0}, copy, again;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    arena_init(&turn, 4096);
+    for (int i = 0; i < 5; i++) {
+        add(&emissions, (const char[]){(char)('a' + i), '\0'}, (uint32_t)i, &arena);
+    }
+    copy = emissions_share(&emissions);
+    assert_int_equal(copy.count, 5);
+    add(&copy, "x", 10, &turn);
+    add(&copy, "y", 11, &turn);
+    again = emissions_share(&copy);
+    add(&again, "z", 12, &turn);
+    assert_int_equal(again.count, 8);
+    assert_int_equal(emissions_find(&again, SLICE("a"))->step, 0);
+    assert_int_equal(emissions_find(&again, SLICE("y"))->step, 11);
+    assert_int_equal(emissions_find(&again, SLICE("z"))->step, 12);
+    assert_null(emissions_find(&copy, SLICE("z")));
+    assert_null(emissions_find(&emissions, SLICE("x")));
+    assert_int_equal(emissions.count, 5);
+    arena_reset(&turn);
+    add(&emissions, "x", 20, &arena);
+    assert_int_equal(emissions_find(&emissions, SLICE("x"))->step, 20);
+    arena_fini(&arena);
+    arena_fini(&turn);
+}
+
+static void a_copy_does_not_know_what_the_original_adds_later(void **state)
+{
+    struct arena arena;
+    struct emissions emissions = {0}, copy;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    add(&emissions, "a", 1, &arena);
+    copy = emissions_share(&emissions);
+    add(&emissions, "b", 2, &arena);
+    assert_null(emissions_find(&copy, SLICE("b")));
+    add(&copy, "b", 3, &arena);
+    assert_int_equal(emissions_find(&copy, SLICE("b"))->step, 3);
+    assert_int_equal(emissions_find(&emissions, SLICE("b"))->step, 2);
+    arena_fini(&arena);
+}
+
+static void ten_thousand_are_found_as_fast_as_ten(void **state)
+{
+    struct arena arena, turn;
+    struct emissions emissions = {0};
+    clock_t begin = clock();
+
+    (void)state;
+    arena_init(&arena, 65536);
+    arena_init(&turn, 4096);
+    for (uint32_t i = 0; i < EMISSIONS_MAX; i++) {
+        struct emissions copy = emissions_share(&emissions); /* as each decision makes one */
+        struct slice id = arena_printf(&turn, "emission-%u", i);
+
+        assert_null(emissions_find(&copy, id));
+        emissions_add(&copy, id, &some, i, &turn);
+        emissions_add(&emissions, id, &some, i, &arena);
+        arena_reset(&turn);
+    }
+    for (uint32_t i = 0; i < EMISSIONS_MAX; i++) {
+        const struct emission *found = emissions_find(&emissions, arena_printf(&turn, "emission-%u", i));
+
+        assert_non_null(found);
+        assert_int_equal(found->step, i);
+        arena_reset(&turn);
+    }
+    assert_true((double)(clock() - begin) / CLOCKS_PER_SEC < 5.0); /* a list would take minutes here */
+    arena_fini(&arena);
+    arena_fini(&turn);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_id_is_found_with_what_it_came_with),
+        cmocka_unit_test(what_a_copy_adds_the_original_does_not_know),
+        cmocka_unit_test(a_copy_does_not_know_what_the_original_adds_later),
+        cmocka_unit_test(ten_thousand_are_found_as_fast_as_ten),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

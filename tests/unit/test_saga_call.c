@@ -1,0 +1,1045 @@
+/* What an agent's call means: the table of duplicates, drift, loops, the rules of open sagas, budgets and expiry. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/call_trial.h"
+
+#include "base/json.h"
+
+#define MINUTE_MS INT64_C(60000)
+#define HOUR_MS (60 * MINUTE_MS)
+
+/* --- the table --- */
+
+enum found { IN_FLIGHT, RETRYING, COMPLETED, FAILED_WITH_ATTEMPTS_LEFT, FAILED_FOR_GOOD, UNKNOWN, FOUND_COUNT };
+enum policy { COALESCE, REFUSE, ESCALATE, ALLOW, POLICY_COUNT };
+
+static const char *const found_names[] = {"in flight", "retrying", "completed", "failed, attempts left", "failed for good", "unknown"};
+static const char *const tools[] = {"coalesce", "refuse", "escalate", "allow"};
+
+static const struct {
+    enum err_code code;
+    const char *records;
+} table[FOUND_COUNT][POLICY_COUNT] = {
+    [IN_FLIGHT] = {{ERR_OK, "operation.duplicate a (waited)"},
+                   {ERR_DUPLICATE, "operation.duplicate a (refused)"},
+                   {ERR_AWAITING, "operation.duplicate a (escalated), escalation.opened a"},
+                   {ERR_OK, "step.called a~2 (allow), step.intent a~2"}},
+    [RETRYING] = {{ERR_OK, "operation.duplicate a (waited)"},
+                  {ERR_DUPLICATE, "operation.duplicate a (refused)"},
+                  {ERR_AWAITING, "operation.duplicate a (escalated), escalation.opened a"},
+                  {ERR_OK, "step.called a~2 (allow), step.intent a~2"}},
+    [COMPLETED] = {{ERR_OK, "operation.duplicate a (replayed)"},
+                   {ERR_DUPLICATE, "operation.duplicate a (refused)"},
+                   {ERR_AWAITING, "operation.duplicate a (escalated), escalation.opened a"},
+                   {ERR_OK, "step.called a~2 (allow), step.intent a~2"}},
+    [FAILED_WITH_ATTEMPTS_LEFT] = {{ERR_OK, "step.repeated a, step.intent a"},
+                                   {ERR_OK, "step.repeated a, step.intent a"},
+                                   {ERR_OK, "step.repeated a, step.intent a"},
+                                   {ERR_OK, "step.called a~2 (allow), step.intent a~2"}},
+    [FAILED_FOR_GOOD] = {{ERR_OK, "operation.duplicate a (failed)"},
+                         {ERR_OK, "operation.duplicate a (failed)"},
+                         {ERR_AWAITING, "operation.duplicate a (escalated), escalation.opened a"},
+                         {ERR_OK, "step.called a~2 (allow), step.intent a~2"}},
+    [UNKNOWN] = {{ERR_AWAITING, "operation.duplicate a (awaiting-operator)"},
+                 {ERR_AWAITING, "operation.duplicate a (awaiting-operator)"},
+                 {ERR_AWAITING, "operation.duplicate a (awaiting-operator)"},
+                 {ERR_AWAITING, "operation.duplicate a (awaiting-operator)"}},
+};
+
+/* An operation "a" as it was found, begun by the emission "first". Each further call is a turn of its own, or it would be a loop. */
+static void make(struct call_trial *t, const char *tool, enum found found)
+{
+    assert_int_equal(CALL(t, tool, "a", .emission = "first", .turn = "1"), ERR_OK);
+    assert_string_equal(call_trial_records(t) + (t->saga.definition->kind == SAGA_RUN ? strlen("saga.started, ") : 0),
+                        "step.called a, step.intent a");
+    switch (found) {
+    case IN_FLIGHT:
+        return;
+    case RETRYING:
+        call_trial_settle(t, "a", OUTCOME_RETRY, NULL);
+        assert_int_equal(call_trial_step(t, "a")->forward.state, OP_RETRYING);
+        return;
+    case COMPLETED:
+        call_trial_settle(t, "a", OUTCOME_COMPLETED, NULL);
+        return;
+    case FAILED_WITH_ATTEMPTS_LEFT:
+        call_trial_settle(t, "a", OUTCOME_FAILED, NULL);
+        return;
+    case FAILED_FOR_GOOD:
+        for (int i = 0; i < 3; i++) {
+            while (call_trial_step(t, "a")->forward.state == OP_RETRYING) {
+                call_trial_timer(t, "a");
+            }
+            call_trial_settle(t, "a", i < 2 ? OUTCOME_RETRY : OUTCOME_FAILED, NULL);
+        }
+        assert_int_equal(call_trial_step(t, "a")->forward.state, OP_FAILED);
+        return;
+    case UNKNOWN:
+        for (int i = 0; i < 3; i++) {
+            while (call_trial_step(t, "a")->forward.state == OP_RETRYING) {
+                call_trial_timer(t, "a");
+            }
+            call_trial_settle(t, "a", OUTCOME_UNKNOWN, NULL);
+        }
+        assert_int_equal(call_trial_step(t, "a")->forward.state, OP_UNKNOWN);
+        return;
+    case FOUND_COUNT:
+        break;
+    }
+    fail();
+}
+
+static void check_cell(struct call_trial *t, enum found found, enum policy policy)
+{
+    char at[80];
+    enum err_code code;
+
+    (void)snprintf(at, sizeof(at), "%s, %s", found_names[found], tools[policy]);
+    make(t, tools[policy], found);
+    code = CALL(t, tools[policy], "a", .emission = "second", .turn = "2");
+    if (code != table[found][policy].code || strcmp(call_trial_records(t), table[found][policy].records) != 0) {
+        fail_msg("%s: %s, %s", at, err_name(code), call_trial_records(t));
+    }
+    if (strstr(call_trial_records(t), "operation.duplicate")) {
+        assert_true(t->records.answer.duplicate);
+        assert_int_equal(t->records.answer.step, 0);
+        assert_true(t->records.answer.original_ms == CALL_TRIAL_START_MS);
+        assert_non_null(t->records.answer.decision);
+    } else {
+        assert_false(t->records.answer.duplicate);
+        assert_null(t->records.answer.decision);
+    }
+}
+
+static void a_duplicate_gets_what_the_table_says(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    for (unsigned found = 0; found < FOUND_COUNT; found++) {
+        for (unsigned policy = 0; policy < POLICY_COUNT; policy++) {
+            call_trial_run(&t);
+            check_cell(&t, (enum found)found, (enum policy)policy);
+            call_trial_close(&t);
+            call_trial_open(&t, NULL, NULL, NULL);
+            check_cell(&t, (enum found)found, (enum policy)policy);
+            call_trial_close(&t);
+        }
+    }
+}
+
+static void the_same_emission_is_coalesced_whatever_the_policy(void **state)
+{
+    static const struct {
+        enum err_code code;
+        const char *records;
+    } expected[FOUND_COUNT] = {
+        [IN_FLIGHT] = {ERR_OK, "operation.duplicate a (waited)"},
+        [RETRYING] = {ERR_OK, "operation.duplicate a (waited)"},
+        [COMPLETED] = {ERR_OK, "operation.duplicate a (replayed)"},
+        [FAILED_WITH_ATTEMPTS_LEFT] = {ERR_OK, "operation.duplicate a (failed)"},
+        [FAILED_FOR_GOOD] = {ERR_OK, "operation.duplicate a (failed)"},
+        [UNKNOWN] = {ERR_AWAITING, "operation.duplicate a (awaiting-operator)"},
+    };
+    struct call_trial t;
+
+    (void)state;
+    for (unsigned found = 0; found < FOUND_COUNT; found++) {
+        for (unsigned policy = 0; policy < POLICY_COUNT; policy++) {
+            call_trial_run(&t);
+            make(&t, tools[policy], (enum found)found);
+            for (int i = 0; i < 10; i++) { /* as often as the network likes, and it is no loop */
+                assert_int_equal(CALL(&t, tools[policy], "a", .emission = "first", .turn = "1"), expected[found].code);
+                assert_string_equal(call_trial_records(&t), expected[found].records);
+            }
+            assert_int_equal(t.saga.used.emissions, 1);
+            assert_int_equal(call_trial_step(&t, "a")->forward.duplicates, 10);
+            call_trial_close(&t);
+        }
+    }
+}
+
+static void an_emission_that_was_answered_is_known_from_then_on(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    make(&t, "coalesce", IN_FLIGHT);
+    CALL(&t, "coalesce", "a", .emission = "second");
+    assert_int_equal(CALL(&t, "coalesce", "b", .emission = "second"), ERR_OTHER_INPUT);
+    call_trial_close(&t);
+}
+
+static void another_call_under_the_same_emission_is_refused(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1,'memo':'x'}", .scope = "s", .emission = "e"), ERR_OK);
+    assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':1,'memo':'x'}", .scope = "s", .emission = "e"), ERR_OTHER_INPUT);
+    assert_int_equal(CALL(&t, "strict", "a", "{'amount':1,'memo':'x'}", .scope = "s", .emission = "e"), ERR_OTHER_INPUT);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1,'memo':'x'}", .scope = "r", .emission = "e"), ERR_OTHER_INPUT);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1,'memo':'y'}", .scope = "s", .emission = "e"), ERR_OTHER_INPUT);
+    assert_int_equal(t.records.count, 0);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'memo':'x', 'amount':1.0}", .scope = "s", .emission = "e"), ERR_OK);
+    assert_int_equal(t.saga.definition->step_count, 1);
+    call_trial_close(&t);
+}
+
+static void allow_begins_one_operation_for_each_emission_and_no_more(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    make(&t, "allow", COMPLETED);
+    assert_int_equal(CALL(&t, "allow", "a", .emission = "second"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called a~2 (allow), step.intent a~2");
+    assert_int_equal(CALL(&t, "allow", "a", .emission = "second"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
+    assert_int_equal(CALL(&t, "allow", "a", .emission = "first"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    assert_int_equal(CALL(&t, "allow", "a"), ERR_OK); /* without an id each request is a new emission */
+    assert_int_equal(call_trial_step(&t, "a~3")->forward.generation, 2);
+    assert_true(uuid_equal(&call_trial_step(&t, "a~3")->earlier_key.uuid, &call_trial_step(&t, "a~2")->forward.key.uuid));
+    call_trial_close(&t);
+}
+
+static void what_was_refused_is_decided_anew_when_it_comes_again(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    make(&t, "refuse", COMPLETED);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(CALL(&t, "refuse", "a", .emission = "second"), ERR_DUPLICATE);
+    }
+    call_trial_close(&t);
+}
+
+static void while_a_probe_is_asked_nobody_calls_again(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "saga.started, step.called a"); /* two commits, so that a crash between is known as not sent */
+    assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (waited)");
+    call_trial_timer(&t, "a");
+    call_trial_settle(&t, "a", OUTCOME_UNKNOWN, NULL);
+    assert_int_equal(CALL(&t, "checked", "a"), ERR_OUTCOME_UNKNOWN);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (unknown)");
+    assert_true(t.records.answer.retry_after_ms >= 1000);
+    call_trial_probe(&t, "a", OUTCOME_COMPLETED);
+    assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    call_trial_close(&t);
+}
+
+static void what_the_receiver_works_on_is_in_flight(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "checked", "a");
+    call_trial_timer(&t, "a");
+    call_trial_settle(&t, "a", OUTCOME_RUNNING, NULL);
+    assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (waited)");
+    call_trial_close(&t);
+}
+
+static void a_call_that_a_guard_refused_may_come_back(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    assert_int_equal(CALL(&t, "limited", "a", .emission = "first"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "saga.started, step.called a");
+    for (int i = 0; i < 9; i++) { /* more often than there are attempts: nothing was sent; and it is no loop, it was told to come back */
+        call_trial_admit(&t, "a", ADMISSION_REFUSED);
+        assert_string_equal(call_trial_records(&t), "step.failed a");
+        assert_int_equal(CALL(&t, "limited", "a", .emission = i % 2 ? "first" : NULL), ERR_OK);
+        assert_string_equal(call_trial_records(&t), "step.repeated a");
+    }
+    call_trial_admit(&t, "a", ADMISSION_GRANTED);
+    assert_string_equal(call_trial_records(&t), "step.intent a");
+    call_trial_close(&t);
+}
+
+/* --- identity --- */
+
+static void a_run_begins_with_its_first_call(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "saga.started, step.called a, step.intent a");
+    assert_int_equal(t.records.answer.step, 0);
+    assert_true(slice_is(t.saga.run, "run-1"));
+    call_trial_close(&t);
+}
+
+static void the_key_is_made_of_run_step_tool_and_scope(void **state)
+{
+    struct call_trial t;
+    struct op_identity identity = {SLICE("default"), SLICE("run-1"), SLICE("a"), SLICE("coalesce"), SLICE("s"), DIRECTION_DO, 0};
+    struct op_key key = op_key_make(&identity);
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "coalesce", "a", "{'amount':1}", .scope = "s", .emission = "e", .turn = "1");
+    assert_true(uuid_equal(&key.uuid, &call_trial_step(&t, "a")->forward.key.uuid));
+    call_trial_close(&t);
+}
+
+static void the_run_of_an_open_saga_is_its_id(void **state)
+{
+    struct call_trial t;
+    char run[UUID_TEXT_BYTES];
+    struct op_identity identity = {.namespace = SLICE("default"), .step = SLICE("a"), .tool = SLICE("coalesce"), .direction = DIRECTION_DO};
+    struct op_key key;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    CALL(&t, "coalesce", "a");
+    uuid_text(&t.saga.id.uuid, run);
+    identity.run = slice_of(run);
+    key = op_key_make(&identity);
+    assert_true(uuid_equal(&key.uuid, &call_trial_step(&t, "a")->forward.key.uuid));
+    call_trial_close(&t);
+}
+
+static void other_scopes_steps_and_tools_are_other_operations(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "coalesce", "a", .scope = "order-1");
+    assert_int_equal(CALL(&t, "coalesce", "a", .scope = "order-2"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called a~2, step.intent a~2");
+    assert_int_equal(CALL(&t, "strict", "a", .scope = "order-1"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called a~3, step.intent a~3");
+    assert_int_equal(CALL(&t, "coalesce", "b", .scope = "order-1"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called b, step.intent b");
+    assert_int_equal(CALL(&t, "coalesce", "a", .scope = "order-2"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
+    assert_int_equal(call_trial_step(&t, "a~3")->forward.generation, 0);
+    call_trial_close(&t);
+}
+
+static void without_a_name_there_is_one_step_a_tool_and_scope(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "coalesce", .args = "{'amount':1}");
+    assert_true(slice_is(t.saga.definition->steps[0].id, "~coalesce"));
+    assert_int_equal(CALL(&t, "coalesce", .args = "{'amount':1}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate ~coalesce (waited)");
+    assert_int_equal(CALL(&t, "coalesce", .args = "{'amount':2}", .scope = "order-2"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called ~coalesce~2, step.intent ~coalesce~2");
+    assert_int_equal(CALL(&t, "strict"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called ~strict, step.intent ~strict");
+    call_trial_close(&t);
+}
+
+static void a_tool_that_can_only_undo_is_not_called_forward(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    assert_int_equal(CALL(&t, "undo", "a"), ERR_INVALID);
+    assert_int_equal(t.records.count, 0);
+    assert_int_equal(t.saga.seq, 0);
+    call_trial_close(&t);
+}
+
+static void only_so_many_operations_fit_into_a_run(void **state)
+{
+    struct call_trial t;
+    char name[16];
+
+    (void)state;
+    call_trial_run(&t);
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(name, sizeof(name), "s%d", i);
+        assert_int_equal(CALL(&t, "mail", name), ERR_OK);
+        arena_reset(&t.turn);
+    }
+    assert_int_equal(CALL(&t, "mail", "one-more"), ERR_CONFLICT);
+    assert_int_equal(CALL(&t, "mail", "s7"), ERR_OK); /* what is there is still found */
+    assert_string_equal(call_trial_records(&t), "operation.duplicate s7 (waited)");
+    call_trial_close(&t);
+}
+
+/* --- reads --- */
+
+static void a_read_is_called_again_each_time(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "look", .args = "{'at':1}");
+    for (uint32_t i = 1; i < 20; i++) {
+        char result[32];
+
+        (void)snprintf(result, sizeof(result), "{'seen':%u}", i);
+        call_trial_settle(&t, "~look", OUTCOME_COMPLETED, result);
+        assert_int_equal(CALL(&t, "look", .args = "{'at':1}"), ERR_OK);
+        assert_string_equal(call_trial_records(&t), "step.repeated ~look, step.intent ~look");
+        assert_false(t.records.answer.duplicate);
+    }
+    assert_int_equal(t.saga.definition->step_count, 1);
+    assert_int_equal(t.saga.used.calls, 20);
+    call_trial_close(&t);
+}
+
+static void two_reads_at_once_get_one_answer_only_if_they_ask_the_same(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "look", .args = "{'city':'Paris'}");
+    assert_int_equal(CALL(&t, "look", .args = "{'city':'Paris'}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate ~look (waited)");
+    assert_int_equal(CALL(&t, "look", .args = "{'city':'Rome'}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called ~look~2 (allow), step.intent ~look~2");
+    call_trial_settle(&t, "~look", OUTCOME_COMPLETED, NULL);
+    call_trial_settle(&t, "~look~2", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "look", .args = "{'city':'Paris'}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.repeated ~look, step.intent ~look");
+    assert_true(slice_is(call_trial_step(&t, "~look")->forward.args, "{\"city\":\"Paris\"}"));
+    call_trial_close(&t);
+}
+
+static void a_repeated_request_for_a_read_gets_the_answer_it_had(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "look", .emission = "e");
+    call_trial_settle(&t, "~look", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "look", .emission = "e"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate ~look (replayed)");
+    call_trial_close(&t);
+}
+
+/* --- drift --- */
+
+static void arguments_that_differ_where_it_matters_are_refused(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "coalesce", "a", "{'amount':10,'memo':'x'}");
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':11,'memo':'y'}"), ERR_DRIFT);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (drift-refused)");
+    assert_true(slice_is(t.records.answer.pointers, "[\"/amount\"]"));
+    assert_int_equal(t.saga.definition->step_count, 1);
+    call_trial_close(&t);
+}
+
+static void arguments_that_differ_where_it_does_not_matter_are_coalesced_and_marked(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "coalesce", "a", "{'amount':10,'memo':'x'}");
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1e1,'memo':'y'}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (drift)");
+    assert_true(t.records.answer.replay);
+    assert_true(slice_is(t.records.answer.pointers, "[\"/memo\"]"));
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'memo':'x','amount':10.0,'request_id':'r'}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    call_trial_close(&t);
+}
+
+static void without_material_everything_matters(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "strict", "a", "{'amount':10,'memo':'x'}");
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "strict", "a", "{'amount':10,'memo':'y'}"), ERR_DRIFT);
+    assert_int_equal(CALL(&t, "strict", "a", "{'amount':10,'memo':'x','trace_id':1}"), ERR_OK);
+    call_trial_close(&t);
+}
+
+static void while_it_is_unsettled_other_arguments_wait_like_all_others(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "strict", "a", "{'amount':10}");
+    assert_int_equal(CALL(&t, "strict", "a", "{'amount':11}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (waited)");
+    call_trial_close(&t);
+}
+
+static void a_retry_sends_the_first_arguments(void **state)
+{
+    struct call_trial t;
+    struct digest fingerprint;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "coalesce", "a", "{'amount':10,'memo':'x'}");
+    fingerprint = call_trial_step(&t, "a")->forward.fingerprint;
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':10,'memo':'y'}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.repeated a, step.intent a");
+    assert_true(slice_is(call_trial_step(&t, "a")->forward.args, "{\"amount\":10,\"memo\":\"x\"}"));
+    assert_true(digest_equal(&fingerprint, &call_trial_step(&t, "a")->forward.fingerprint));
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':11,'memo':'x'}"), ERR_DRIFT);
+    call_trial_close(&t);
+}
+
+/* --- loops --- */
+
+static void equal_calls_with_equal_answers_are_a_loop_cache_hits_included(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    make(&t, "coalesce", COMPLETED);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (loop), loop.tripped a");
+    assert_true(slice_is(t.records.answer.pattern, "[{\"tool\":\"coalesce\",\"step\":\"a\",\"scope\":null}]"));
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
+    assert_int_equal(t.records.count, 0);
+    assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':1}"), ERR_OK); /* everything else passes */
+    call_trial_close(&t);
+}
+
+static void a_new_turn_lets_them_pass_again(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    make(&t, "coalesce", COMPLETED);
+    CALL(&t, "coalesce", "a", .turn = "1");
+    assert_int_equal(CALL(&t, "coalesce", "a", .turn = "1"), ERR_LOOP);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
+    assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    assert_int_equal(t.saga.loop.trips, 1);
+    call_trial_close(&t);
+}
+
+static void reads_in_turns_are_a_loop_of_two_and_both_are_closed(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(CALL(&t, "look", "a"), ERR_OK);
+        call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+        if (i < 2) {
+            assert_int_equal(CALL(&t, "look", "b", "{'b':1}"), ERR_OK);
+            call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
+        }
+    }
+    assert_int_equal(CALL(&t, "look", "b", "{'b':1}"), ERR_LOOP);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate b (loop), loop.tripped b");
+    assert_int_equal(json_count(t.records.answer.pattern), 2);
+    assert_int_equal(CALL(&t, "look", "a"), ERR_LOOP);
+    assert_int_equal(CALL(&t, "look", "b", "{'b':1}"), ERR_LOOP);
+    call_trial_close(&t);
+}
+
+static void other_names_for_the_same_call_go_round_too(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "look", "a");
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, "{'same':1}");
+    CALL(&t, "look", "b");
+    call_trial_settle(&t, "b", OUTCOME_COMPLETED, "{'same':1}");
+    assert_int_equal(CALL(&t, "look", "c"), ERR_LOOP); /* an operation of which nothing is known */
+    assert_string_equal(call_trial_records(&t), "loop.tripped");
+    assert_int_equal(t.saga.definition->step_count, 2);
+    call_trial_close(&t);
+}
+
+static void a_second_loop_pauses_until_an_operator_resumes(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, "{'repeats':2,'max_cycle':1}", NULL);
+    make(&t, "coalesce", COMPLETED);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP); /* the second of two already */
+    CALL(&t, "look", "b", .turn = "2");
+    call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "look", "b"), ERR_LOOP);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate b (loop), loop.tripped b, saga.paused");
+    assert_int_equal(saga_status(&t.saga), SAGA_PAUSED);
+    assert_int_equal(CALL(&t, "coalesce", "c", .turn = "3"), ERR_PAUSED);
+    assert_int_equal(t.records.count, 0);
+    assert_int_equal(CALL(&t, "coalesce", "a", .emission = "first"), ERR_OK); /* only the request that was here gets its answer */
+    assert_int_equal(call_trial_resume(&t), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "saga.resumed");
+    assert_int_equal(CALL(&t, "look", "b"), ERR_OK);
+    call_trial_close(&t);
+}
+
+static void while_it_is_paused_not_even_the_same_request_is_tried_again(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, "{'repeats':2,'max_cycle':1}", NULL);
+    CALL(&t, "limited", "g", .emission = "e");
+    call_trial_admit(&t, "g", ADMISSION_REFUSED);
+    make(&t, "coalesce", COMPLETED);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
+    CALL(&t, "look", "b", .turn = "2");
+    call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "look", "b"), ERR_LOOP);
+    assert_int_equal(CALL(&t, "limited", "g", .emission = "e"), ERR_PAUSED);
+    assert_int_equal(t.records.count, 0);
+    call_trial_close(&t);
+}
+
+static void whoever_waits_for_an_answer_makes_no_loop(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
+    }
+    call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
+    assert_int_equal(t.saga.loop.trips, 0);
+    call_trial_close(&t);
+}
+
+static void nor_whoever_was_told_to_come_back(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, "{'repeats':2}", NULL);
+    CALL(&t, "checked", "c");
+    call_trial_timer(&t, "c");
+    call_trial_settle(&t, "c", OUTCOME_UNKNOWN, NULL);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(CALL(&t, "checked", "c"), ERR_OUTCOME_UNKNOWN);
+    }
+    call_trial_probe(&t, "c", OUTCOME_COMPLETED);
+    assert_int_equal(t.saga.loop.trips, 0);
+
+    CALL(&t, "escalate", "a");
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "escalate", "a", .turn = "2"), ERR_AWAITING);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
+    }
+    assert_int_equal(t.saga.loop.trips, 0);
+    call_trial_close(&t);
+}
+
+static void an_answer_that_comes_at_last_is_no_loop_with_those_before(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "checked", "c");
+    call_trial_timer(&t, "c");
+    call_trial_settle(&t, "c", OUTCOME_UNKNOWN, NULL);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(CALL(&t, "checked", "c"), ERR_OUTCOME_UNKNOWN);
+    }
+    call_trial_probe(&t, "c", OUTCOME_COMPLETED);
+    assert_int_equal(CALL(&t, "checked", "c"), ERR_OK);
+
+    CALL(&t, "escalate", "a");
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
+    }
+    assert_int_equal(call_trial_operator(&t, OPERATOR_RESOLVE), ERR_OK);
+    assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (escalated), escalation.opened a");
+    call_trial_close(&t);
+}
+
+static void calls_that_race_count_once(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "allow", "a");
+    CALL(&t, "allow", "a");
+    CALL(&t, "allow", "a");
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, "{'same':1}");
+    call_trial_settle(&t, "a~2", OUTCOME_COMPLETED, "{'same':1}");
+    call_trial_settle(&t, "a~3", OUTCOME_COMPLETED, "{'same':1}");
+    assert_int_equal(CALL(&t, "allow", "a"), ERR_OK);
+    call_trial_close(&t);
+}
+
+static void whoever_waits_is_not_stopped_for_what_others_were_answered(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "coalesce", "a");
+    CALL(&t, "coalesce", "b"); /* the same call under another name, still in flight when the first goes round */
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
+    assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate b (waited)");
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
+    call_trial_close(&t);
+}
+
+static void polling_that_sees_something_new_is_no_loop_and_polling_that_does_not_is(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    for (int i = 0; i < 10; i++) {
+        char result[32];
+
+        (void)snprintf(result, sizeof(result), "{'seen':%d}", i < 8 ? i : 8);
+        assert_int_equal(CALL(&t, "look", "a"), ERR_OK);
+        call_trial_settle(&t, "a", OUTCOME_COMPLETED, result);
+    }
+    assert_int_equal(CALL(&t, "look", "a"), ERR_LOOP);
+    call_trial_close(&t);
+}
+
+/* --- the rules of open sagas --- */
+
+static void a_terminal_call_comes_last_and_seals(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    make(&t, "coalesce", IN_FLIGHT);
+    assert_int_equal(CALL(&t, "mail", "m"), ERR_UNSETTLED);
+    assert_int_equal(t.records.count, 0);
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "mail", "m"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called m");
+    assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':2}"), ERR_SEALED);
+    assert_int_equal(CALL(&t, "mail", "n"), ERR_SEALED);
+    assert_int_equal(t.records.count, 0);
+    assert_int_equal(CALL(&t, "look", "l"), ERR_OK); /* reads pass */
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK); /* and what was called before is still answered */
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    call_trial_close(&t);
+}
+
+static void only_a_certain_failure_unseals(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    CALL(&t, "mail", "m");
+    call_trial_timer(&t, "m");
+    assert_int_equal(CALL(&t, "coalesce", "b"), ERR_SEALED);
+    call_trial_settle(&t, "m", OUTCOME_FAILED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
+    call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
+    CALL(&t, "mail", "n", "{'n':1}");
+    call_trial_timer(&t, "n");
+    call_trial_settle(&t, "n", OUTCOME_UNKNOWN, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "c", "{'amount':3}"), ERR_SEALED);
+    assert_int_equal(CALL(&t, "mail", "n", "{'n':1}"), ERR_AWAITING);
+    call_trial_close(&t);
+}
+
+static void a_question_to_a_person_holds_up_only_what_cannot_be_undone(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    make(&t, "escalate", COMPLETED);
+    assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
+    assert_int_equal(saga_status(&t.saga), SAGA_ESCALATED);
+    assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called b, step.intent b");
+    call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(t.saga.escalation.step, 0);
+    assert_int_equal(CALL(&t, "mail", "m"), ERR_UNSETTLED);
+    call_trial_close(&t);
+}
+
+static void in_a_run_nothing_seals_and_nothing_comes_last(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "coalesce", "a");
+    assert_int_equal(CALL(&t, "mail", "m"), ERR_OK);
+    assert_int_equal(CALL(&t, "mail", "n"), ERR_OK);
+    assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':2}"), ERR_OK);
+    call_trial_close(&t);
+}
+
+static void a_saga_that_has_ended_answers_what_it_knows_and_takes_nothing_new(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    make(&t, "coalesce", COMPLETED);
+    CALL(&t, "look", "l");
+    call_trial_settle(&t, "l", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(call_trial_complete(&t), ERR_OK);
+    t.now_ms += HOUR_MS;
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    assert_int_equal(CALL(&t, "look", "l"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate l (replayed)");
+    assert_int_equal(CALL(&t, "coalesce", "b"), ERR_CLOSED);
+    assert_int_equal(t.records.count, 0);
+    t.now_ms += 24 * HOUR_MS;
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_EXPIRED);
+    assert_int_equal(saga_status(&t.saga), SAGA_COMPLETED);
+    call_trial_close(&t);
+}
+
+static void a_saga_that_is_being_undone_takes_nothing_new(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    make(&t, "escalate", COMPLETED);
+    assert_int_equal(call_trial_abort(&t), ERR_OK);
+    assert_int_equal(CALL(&t, "coalesce", "b"), ERR_CLOSED);
+    assert_int_equal(CALL(&t, "escalate", "a"), ERR_DUPLICATE); /* no question about more work any more */
+    assert_int_equal(CALL(&t, "escalate", "a", .emission = "first", .turn = "1"), ERR_OK);
+    CALL(&t, "escalate", "a");
+    CALL(&t, "escalate", "a");
+    assert_int_equal(CALL(&t, "escalate", "a"), ERR_LOOP); /* refused, but nothing more is to be closed */
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (loop)");
+    call_trial_settle_undo(&t, "a");
+    assert_int_equal(saga_status(&t.saga), SAGA_COMPENSATED);
+    assert_int_equal(CALL(&t, "escalate", "a", .turn = "2"), ERR_DUPLICATE);
+    call_trial_close(&t);
+}
+
+/* --- budgets --- */
+
+static void a_budget_is_never_overdrawn(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, "{'calls':2}", NULL, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK);
+    assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':2}"), ERR_OK);
+    assert_int_equal(CALL(&t, "coalesce", "c", "{'amount':3}"), ERR_BUDGET); /* none of them is settled yet */
+    assert_int_equal(t.records.count, 0);
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK); /* a duplicate costs none */
+    call_trial_close(&t);
+
+    call_trial_open(&t, "{'micros':250}", NULL, NULL);
+    assert_int_equal(CALL(&t, "paid", "a", "{'n':1}"), ERR_OK);
+    assert_int_equal(CALL(&t, "paid", "b", "{'n':2}"), ERR_OK);
+    assert_int_equal(CALL(&t, "paid", "c", "{'n':3}"), ERR_BUDGET); /* reserved, not yet spent */
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "paid", "c", "{'n':3}"), ERR_BUDGET);
+    call_trial_settle(&t, "b", OUTCOME_FAILED, NULL); /* given back */
+    assert_int_equal(t.saga.used.micros, 100);
+    assert_int_equal(CALL(&t, "paid", "c", "{'n':3}"), ERR_OK);
+    assert_int_equal(CALL(&t, "coalesce", "d"), ERR_OK); /* what costs nothing passes */
+    assert_int_equal(t.saga.used.micros, 200);
+    call_trial_close(&t);
+
+    call_trial_open(&t, "{'emissions':2}", NULL, NULL);
+    CALL(&t, "coalesce", "a", "{'amount':1}");
+    CALL(&t, "coalesce", "a", "{'amount':1}");
+    assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':2}"), ERR_BUDGET);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK); /* duplicates come before the budget */
+    call_trial_close(&t);
+}
+
+static void an_attempt_more_is_a_call_more(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, "{'calls':2}", NULL, NULL);
+    make(&t, "coalesce", FAILED_WITH_ATTEMPTS_LEFT);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_BUDGET);
+    call_trial_close(&t);
+}
+
+/* --- expiry --- */
+
+static void a_record_that_has_expired_answers_no_more(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    make(&t, "coalesce", COMPLETED);
+    t.now_ms += 24 * HOUR_MS - 1;
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
+    t.now_ms += 1;
+    assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_EXPIRED);
+    assert_string_equal(call_trial_records(&t), "operation.expired a, operation.duplicate a (expired)");
+    assert_int_equal(CALL(&t, "coalesce", "a", .emission = "first"), ERR_EXPIRED);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (expired)");
+    assert_null(call_trial_step(&t, "a")->forward.result.ptr);
+    call_trial_close(&t);
+}
+
+static void a_tool_may_begin_again_after_that(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    make(&t, "again", COMPLETED);
+    t.now_ms += HOUR_MS;
+    assert_int_equal(CALL(&t, "again", "a", .emission = "first"), ERR_EXPIRED); /* not for the request of then */
+    assert_int_equal(CALL(&t, "again", "a", .emission = "second"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called a~2 (again), step.intent a~2");
+    assert_int_equal(call_trial_step(&t, "a~2")->forward.generation, 1);
+    assert_int_equal(CALL(&t, "again", "a", .emission = "second"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
+    call_trial_close(&t);
+}
+
+static void what_is_not_settled_never_expires(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    make(&t, "again", UNKNOWN);
+    t.now_ms += 1000 * HOUR_MS;
+    assert_int_equal(CALL(&t, "again", "a"), ERR_AWAITING);
+    call_trial_close(&t);
+    call_trial_open(&t, NULL, NULL, NULL);
+    make(&t, "coalesce", UNKNOWN);
+    assert_int_equal(call_trial_operator(&t, OPERATOR_ABANDON), ERR_OK);
+    t.now_ms += 1000 * HOUR_MS;
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OUTCOME_UNKNOWN);
+    call_trial_close(&t);
+}
+
+static void while_the_saga_is_open_nothing_expires(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    make(&t, "again", COMPLETED);
+    t.now_ms += 1000 * HOUR_MS;
+    assert_int_equal(CALL(&t, "again", "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    call_trial_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_duplicate_gets_what_the_table_says),
+        cmocka_unit_test(the_same_emission_is_coalesced_whatever_the_policy),
+        cmocka_unit_test(an_emission_that_was_answered_is_known_from_then_on),
+        cmocka_unit_test(another_call_under_the_same_emission_is_refused),
+        cmocka_unit_test(allow_begins_one_operation_for_each_emission_and_no_more),
+        cmocka_unit_test(what_was_refused_is_decided_anew_when_it_comes_again),
+        cmocka_unit_test(while_a_probe_is_asked_nobody_calls_again),
+        cmocka_unit_test(what_the_receiver_works_on_is_in_flight),
+        cmocka_unit_test(a_call_that_a_guard_refused_may_come_back),
+        cmocka_unit_test(a_run_begins_with_its_first_call),
+        cmocka_unit_test(the_key_is_made_of_run_step_tool_and_scope),
+        cmocka_unit_test(the_run_of_an_open_saga_is_its_id),
+        cmocka_unit_test(other_scopes_steps_and_tools_are_other_operations),
+        cmocka_unit_test(without_a_name_there_is_one_step_a_tool_and_scope),
+        cmocka_unit_test(a_tool_that_can_only_undo_is_not_called_forward),
+        cmocka_unit_test(only_so_many_operations_fit_into_a_run),
+        cmocka_unit_test(a_read_is_called_again_each_time),
+        cmocka_unit_test(two_reads_at_once_get_one_answer_only_if_they_ask_the_same),
+        cmocka_unit_test(a_repeated_request_for_a_read_gets_the_answer_it_had),
+        cmocka_unit_test(arguments_that_differ_where_it_matters_are_refused),
+        cmocka_unit_test(arguments_that_differ_where_it_does_not_matter_are_coalesced_and_marked),
+        cmocka_unit_test(without_material_everything_matters),
+        cmocka_unit_test(while_it_is_unsettled_other_arguments_wait_like_all_others),
+        cmocka_unit_test(a_retry_sends_the_first_arguments),
+        cmocka_unit_test(equal_calls_with_equal_answers_are_a_loop_cache_hits_included),
+        cmocka_unit_test(a_new_turn_lets_them_pass_again),
+        cmocka_unit_test(reads_in_turns_are_a_loop_of_two_and_both_are_closed),
+        cmocka_unit_test(other_names_for_the_same_call_go_round_too),
+        cmocka_unit_test(a_second_loop_pauses_until_an_operator_resumes),
+        cmocka_unit_test(while_it_is_paused_not_even_the_same_request_is_tried_again),
+        cmocka_unit_test(whoever_waits_for_an_answer_makes_no_loop),
+        cmocka_unit_test(nor_whoever_was_told_to_come_back),
+        cmocka_unit_test(an_answer_that_comes_at_last_is_no_loop_with_those_before),
+        cmocka_unit_test(calls_that_race_count_once),
+        cmocka_unit_test(whoever_waits_is_not_stopped_for_what_others_were_answered),
+        cmocka_unit_test(polling_that_sees_something_new_is_no_loop_and_polling_that_does_not_is),
+        cmocka_unit_test(a_terminal_call_comes_last_and_seals),
+        cmocka_unit_test(only_a_certain_failure_unseals),
+        cmocka_unit_test(a_question_to_a_person_holds_up_only_what_cannot_be_undone),
+        cmocka_unit_test(in_a_run_nothing_seals_and_nothing_comes_last),
+        cmocka_unit_test(a_saga_that_has_ended_answers_what_it_knows_and_takes_nothing_new),
+        cmocka_unit_test(a_saga_that_is_being_undone_takes_nothing_new),
+        cmocka_unit_test(a_budget_is_never_overdrawn),
+        cmocka_unit_test(an_attempt_more_is_a_call_more),
+        cmocka_unit_test(a_record_that_has_expired_answers_no_more),
+        cmocka_unit_test(a_tool_may_begin_again_after_that),
+        cmocka_unit_test(what_is_not_settled_never_expires),
+        cmocka_unit_test(while_the_saga_is_open_nothing_expires),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,339 @@
+/* What stands between an operation and its intent: guards, the precheck, the saga's budget, and the class that the arguments decide. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/call_trial.h"
+#include "tests/lib/saga_trial.h"
+
+#define GUARDED_TOOLS                                                                                                              \
+    "{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'},"                                                               \
+    "{'name':'guarded','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'rate':{'limit':1,'per':'1s'},"              \
+    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                               \
+    "{'name':'guarded_once','builtin':{'do':'echo'},'effect':'once','rate':{'limit':1,'per':'1s'},"                                 \
+    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                               \
+    "{'name':'after','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},"                                             \
+    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                               \
+    "{'name':'priced','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'cost':60,"                                  \
+    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                               \
+    "{'name':'either','builtin':{'do':'echo'},'effect':{'if':'${ .args.dry }','then':'read','else':'once'},"                        \
+    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}}"
+#define GUARDED(members, steps) "{'tools':[" GUARDED_TOOLS "],'sagas':[{'name':'trial'," members "'steps':[" steps "]}]}"
+
+static void admit(struct trial *trial, const char *step, struct saga_input input)
+{
+    input.type = SAGA_INPUT_ADMITTED;
+    input.admitted.step = trial_step(trial, step);
+    assert_int_equal(trial_input(trial, input), ERR_OK);
+}
+
+#define ADMIT(trial, step, ...) admit(trial, step, (struct saga_input){.admitted = {__VA_ARGS__}})
+
+static struct operation *forward(struct trial *trial, const char *step)
+{
+    return &trial->saga.steps[trial_step(trial, step)].forward;
+}
+
+static void open_guarded(struct trial *trial, const char *tool)
+{
+    char document[4096];
+
+    (void)snprintf(document, sizeof(document), GUARDED("", "{'id':'a','call':'%s'},{'id':'b','call':'after'}"), tool);
+    trial_open(trial, document);
+    trial_start(trial, "{}");
+    assert_string_equal(trial_records(trial), "saga.started, step.pending a");
+    assert_string_equal(trial_wants(trial), "admit a 1");
+}
+
+/* --- guards --- */
+
+static void nothing_leaves_before_the_guards_have_said_so(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_guarded(&trial, "guarded");
+    trial_timer(&trial, "a"); /* time alone lets nothing pass */
+    assert_int_equal(trial.records.count, 0);
+    ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
+    assert_string_equal(trial_records(&trial), "step.intent a");
+    assert_string_equal(trial_wants(&trial), "call a 1");
+    ADMIT(&trial, "a", .admission = ADMISSION_GRANTED); /* said twice */
+    assert_int_equal(trial.records.count, 0);
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void a_retry_asks_the_guards_again_when_it_is_due(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_guarded(&trial, "guarded");
+    ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
+    trial_settle(&trial, "a", OUTCOME_RETRY);
+    assert_true(strncmp(trial_wants(&trial), "admit a 2 +", 11) == 0);
+    ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
+    assert_int_equal(trial.records.count, 0); /* it is not due */
+    trial.now_ms = forward(&trial, "a")->due_ms;
+    ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
+    assert_string_equal(trial_records(&trial), "step.intent a");
+    assert_int_equal(forward(&trial, "a")->attempts, 2);
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void work_that_the_engine_drives_waits_however_often_it_is_refused(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_guarded(&trial, "guarded");
+    for (int i = 0; i < 50; i++) {
+        ADMIT(&trial, "a", .admission = ADMISSION_REFUSED, .error = SLICE("rate-limited"), .retry_after_ms = 2000);
+        assert_string_equal(trial_records(&trial), "step.retrying a");
+        assert_string_equal(trial_wants(&trial), "admit a 1 +2000");
+        trial.now_ms += 2000;
+    }
+    ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
+    assert_string_equal(trial_records(&trial), "step.intent a");
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void an_exhausted_budget_is_a_certain_failure(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_guarded(&trial, "guarded");
+    ADMIT(&trial, "a", .admission = ADMISSION_REFUSED, .error = SLICE("budget-exhausted"), .detail = SLICE("the day's"));
+    assert_string_equal(trial_records(&trial), "step.failed a, saga.failing a, compensation.planned, saga.compensated");
+    assert_true(slice_is(trial.records.items[0].error, "budget-exhausted"));
+    assert_int_equal(trial.records.items[0].source, SOURCE_GUARD);
+    assert_int_equal(trial.saga.used.calls, 0);
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void a_guard_never_calls_failed_what_may_have_happened(void **state)
+{
+    static const char *const errors[] = {"rate-limited", "breaker-open", "budget-exhausted"};
+    struct call_trial t;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(errors); i++) {
+        struct saga_input input = {.type = SAGA_INPUT_ADMITTED, .admitted = {.admission = ADMISSION_REFUSED, .error = slice_of(errors[i]), .retry_after_ms = 1000}};
+
+        call_trial_open(&t, NULL, NULL, NULL);
+        CALL(&t, "limited", "a");
+        call_trial_admit(&t, "a", ADMISSION_GRANTED);
+        call_trial_settle(&t, "a", OUTCOME_UNKNOWN, NULL);
+        assert_string_equal(call_trial_records(&t), "step.retrying a");
+        t.now_ms = call_trial_step(&t, "a")->forward.due_ms;
+        assert_int_equal(call_trial_input(&t, input), ERR_OK);
+        assert_string_equal(call_trial_records(&t), i == 2 ? "step.unknown a, escalation.opened a" : "step.retrying a");
+        assert_int_equal(call_trial_step(&t, "a")->forward.took_effect, TOOK_EFFECT_MAYBE);
+        call_trial_close(&t);
+    }
+}
+
+static void a_call_of_an_agent_is_refused_and_may_come_back(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    assert_int_equal(CALL(&t, "limited", "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called a");
+    call_trial_admit(&t, "a", ADMISSION_REFUSED);
+    assert_string_equal(call_trial_records(&t), "step.failed a");
+    assert_int_equal(call_trial_step(&t, "a")->forward.due_ms, t.now_ms + 1000);
+    assert_int_equal(t.saga.used.calls, 0); /* it was never begun */
+    CALL(&t, "limited", "a", .turn = "2");
+    assert_string_equal(call_trial_records(&t), "step.repeated a");
+    call_trial_admit(&t, "a", ADMISSION_GRANTED);
+    assert_string_equal(call_trial_records(&t), "step.intent a");
+    assert_int_equal(t.saga.used.calls, 1);
+    call_trial_close(&t);
+}
+
+/* --- the precheck --- */
+
+static void what_was_there_already_completes_the_step_and_is_never_undone(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_guarded(&trial, "guarded_once");
+    ADMIT(&trial, "a", .admission = ADMISSION_DONE, .result = SLICE("{\"id\":\"theirs\"}"));
+    assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
+    assert_int_equal(forward(&trial, "a")->took_effect, TOOK_EFFECT_BEFORE);
+    assert_true(slice_is(forward(&trial, "a")->result, "{\"id\":\"theirs\"}"));
+    trial_settle(&trial, "b", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed b, saga.failing b, compensation.planned, saga.compensated");
+    assert_int_equal(forward(&trial, "a")->took_effect, TOOK_EFFECT_BEFORE);
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void what_must_not_be_called_fails_with_the_reason(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_guarded(&trial, "guarded");
+    ADMIT(&trial, "a", .admission = ADMISSION_BLOCKED, .detail = SLICE("the order is closed"));
+    assert_string_equal(trial_records(&trial), "step.failed a, saga.failing a, compensation.planned, saga.compensated");
+    assert_true(slice_is(trial.records.items[0].error, "blocked"));
+    assert_true(slice_is(trial.records.items[0].detail, "the order is closed"));
+    trial_close(&trial);
+}
+
+static void a_precheck_that_cannot_be_asked_is_tried_so_often_and_no_more(void **state)
+{
+    struct trial trial;
+    int tries = 0;
+
+    (void)state;
+    open_guarded(&trial, "guarded");
+    while (forward(&trial, "a")->state != OP_FAILED) {
+        trial.now_ms = forward(&trial, "a")->due_ms > trial.now_ms ? forward(&trial, "a")->due_ms : trial.now_ms;
+        ADMIT(&trial, "a", .admission = ADMISSION_UNASKED, .detail = SLICE("no route"));
+        assert_true(++tries <= 10);
+    }
+    assert_int_equal(tries, 10);
+    assert_int_equal(trial.saga.phase, PHASE_ENDED);
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void what_the_precheck_finds_after_an_unknown_attempt_may_be_our_own_effect(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_guarded(&trial, "guarded");
+    ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
+    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    trial.now_ms = forward(&trial, "a")->due_ms;
+    ADMIT(&trial, "a", .admission = ADMISSION_DONE); /* the same key says whose it is */
+    assert_string_equal(trial_records(&trial), "step.intent a");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(forward(&trial, "a")->took_effect, TOOK_EFFECT_YES);
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void an_abort_takes_back_what_still_waits_at_the_guards(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_guarded(&trial, "guarded");
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.failing, step.failed a, compensation.planned, saga.compensated");
+    ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
+    assert_int_equal(trial.records.count, 0);
+    trial_close(&trial);
+}
+
+/* --- budgets --- */
+
+static void a_defined_saga_stops_before_it_goes_over_its_budget(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, GUARDED("'budget':{'micros':100},", "{'id':'a','call':'priced'},{'id':'b','call':'priced'}"));
+    trial_start(&trial, "{}");
+    assert_int_equal(trial.saga.used.micros, 60);
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.failed b, saga.failing b, compensation.planned, compensation.intent a");
+    assert_true(slice_is(trial.records.items[1].error, "budget-exhausted"));
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void money_is_given_back_when_it_certainly_was_not_spent(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, "{'micros':150}", NULL, NULL);
+    CALL(&t, "paid", "a");
+    assert_int_equal(t.saga.used.micros, 100);
+    assert_int_equal(CALL(&t, "paid", "b"), ERR_BUDGET);
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    assert_int_equal(t.saga.used.micros, 0);
+    assert_int_equal(CALL(&t, "paid", "b"), ERR_OK);
+    call_trial_settle(&t, "b", OUTCOME_UNKNOWN, NULL); /* what may have been spent is */
+    assert_int_equal(t.saga.used.micros, 100);
+    call_trial_close(&t);
+}
+
+/* --- the class that the arguments decide --- */
+
+static void the_class_is_decided_once_and_frozen(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, GUARDED("", "{'id':'a','call':'either','with':{'dry':true}},{'id':'b','call':'either','with':{'dry':false}}"));
+    trial_start(&trial, "{}");
+    assert_string_equal(trial_records(&trial), "saga.started, step.intent a"); /* it only reads */
+    assert_int_equal(forward(&trial, "a")->effect, EFFECT_READ);
+    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial), "step.retrying a");
+    trial_timer(&trial, "a");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(forward(&trial, "a")->took_effect, TOOK_EFFECT_NO);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.pending b"); /* once: two commits */
+    trial_timer(&trial, "b");
+    trial_settle(&trial, "b", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial), "step.unknown b, escalation.opened b");
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void a_class_that_cannot_be_decided_is_the_stricter_one(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, GUARDED("", "{'id':'a','call':'either','with':[1]}")); /* .args.dry cannot be followed */
+    trial_start(&trial, "{}");
+    assert_string_equal(trial_records(&trial), "saga.started, step.pending a");
+    assert_int_equal(forward(&trial, "a")->effect, EFFECT_ONCE);
+    trial_close(&trial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_leaves_before_the_guards_have_said_so),
+        cmocka_unit_test(a_retry_asks_the_guards_again_when_it_is_due),
+        cmocka_unit_test(work_that_the_engine_drives_waits_however_often_it_is_refused),
+        cmocka_unit_test(an_exhausted_budget_is_a_certain_failure),
+        cmocka_unit_test(a_guard_never_calls_failed_what_may_have_happened),
+        cmocka_unit_test(a_call_of_an_agent_is_refused_and_may_come_back),
+        cmocka_unit_test(what_was_there_already_completes_the_step_and_is_never_undone),
+        cmocka_unit_test(what_must_not_be_called_fails_with_the_reason),
+        cmocka_unit_test(a_precheck_that_cannot_be_asked_is_tried_so_often_and_no_more),
+        cmocka_unit_test(what_the_precheck_finds_after_an_unknown_attempt_may_be_our_own_effect),
+        cmocka_unit_test(an_abort_takes_back_what_still_waits_at_the_guards),
+        cmocka_unit_test(a_defined_saga_stops_before_it_goes_over_its_budget),
+        cmocka_unit_test(money_is_given_back_when_it_certainly_was_not_spent),
+        cmocka_unit_test(the_class_is_decided_once_and_frozen),
+        cmocka_unit_test(a_class_that_cannot_be_decided_is_the_stricter_one),
+    };
+
+    return cmocka_run_group_tests_name("saga_guards", tests, NULL, NULL);
+}

@@ -1,0 +1,206 @@
+/* Evidence that comes when everything was settled already: it is never lost, and never overturns anything in silence. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/call_trial.h"
+#include "tests/lib/saga_trial.h"
+
+static void late(struct call_trial *t, const char *label, uint32_t attempt)
+{
+    struct saga_input input = {.type = SAGA_INPUT_SETTLED};
+
+    while (!slice_is(t->saga.definition->steps[input.settled.step].id, label)) {
+        input.settled.step++;
+    }
+    input.settled.attempt = attempt;
+    input.settled.outcome = (struct outcome){.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":9}")};
+    input.settled.undo_args = SLICE("{\"id\":9}");
+    assert_int_equal(call_trial_input(t, input), ERR_OK);
+}
+
+static enum err_code resolve(struct call_trial *t, bool happened)
+{
+    struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
+
+    input.operator.action = OPERATOR_RESOLVE;
+    input.operator.escalation = t->saga.escalation.number;
+    input.operator.actor = SLICE("ann");
+    input.operator.note = SLICE("looked it up");
+    input.operator.happened = happened;
+    if (happened) {
+        input.operator.result = SLICE("{\"id\":9}");
+        input.operator.undo_args = SLICE("{\"id\":9}");
+    }
+    return call_trial_input(t, input);
+}
+
+static void a_late_success_of_what_had_failed_is_asked_about(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    CALL(&t, "strict", "a");
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    late(&t, "a", 1);
+    assert_string_equal(call_trial_records(&t), "step.late a, escalation.opened a");
+    assert_true(slice_is(t.saga.escalation.reason, "late-success"));
+    assert_int_equal(call_trial_step(&t, "a")->forward.took_effect, TOOK_EFFECT_MAYBE);
+    assert_int_equal(call_trial_complete(&t), ERR_UNSETTLED);
+    late(&t, "a", 1); /* once is enough */
+    assert_int_equal(call_trial_step(&t, "a")->forward.state, OP_COMPLETED);
+    assert_int_equal(t.saga.escalation.number, 0);
+    call_trial_close(&t);
+}
+
+static void a_person_says_what_stands_and_an_abort_undoes_it(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    CALL(&t, "strict", "a");
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    late(&t, "a", 1);
+    assert_int_equal(resolve(&t, true), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "escalation.resolved a, step.completed a");
+    assert_int_equal(call_trial_abort(&t), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "saga.failing, compensation.planned, compensation.intent a");
+    call_trial_settle_undo(&t, "a");
+    assert_int_equal(t.saga.end, SAGA_COMPENSATED);
+    call_trial_close(&t);
+}
+
+static void while_the_saga_is_being_undone_the_effect_joins_what_is_left_to_undo(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    for (int happened = 0; happened <= 1; happened++) {
+        call_trial_open(&t, NULL, NULL, NULL);
+        CALL(&t, "strict", "a");
+        call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+        CALL(&t, "strict", "b");
+        call_trial_settle(&t, "b", OUTCOME_FAILED, NULL);
+        assert_int_equal(call_trial_abort(&t), ERR_OK);
+        assert_string_equal(call_trial_records(&t), "saga.failing, compensation.planned, compensation.intent a");
+        late(&t, "b", 1);
+        assert_string_equal(call_trial_records(&t), "step.late b, escalation.opened b");
+        call_trial_settle_undo(&t, "a");
+        assert_int_equal(t.saga.phase, PHASE_UNDO); /* it does not end while an effect may stand */
+        assert_int_equal(resolve(&t, happened), ERR_OK);
+        if (happened) {
+            assert_string_equal(call_trial_records(&t), "escalation.resolved b, step.completed b, compensation.intent b");
+            call_trial_settle_undo(&t, "b");
+        } else {
+            assert_string_equal(call_trial_records(&t), "escalation.resolved b, step.failed b, saga.compensated");
+        }
+        assert_int_equal(t.saga.end, SAGA_COMPENSATED);
+        call_trial_close(&t);
+    }
+}
+
+static void what_was_undone_blindly_and_turns_up_is_asked_about(void **state)
+{
+    struct trial trial;
+    struct saga_input input;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'voidable'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_timer(&trial, "b");
+    trial_settle(&trial, "b", OUTCOME_UNKNOWN);
+    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed b, compensation.intent a");
+    input = trial_outcome(&trial, SAGA_INPUT_SETTLED, trial_step(&trial, "b"), DIRECTION_DO, 1,
+                          (struct outcome){.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"9\"}")});
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.late b, escalation.opened b");
+    assert_true(slice_is(trial.saga.escalation.reason, "late-success"));
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.phase, PHASE_UNDO);
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK); /* it is undone again */
+    assert_string_equal(trial_records(&trial), "escalation.resolved b, compensation.reopened b, compensation.intent b");
+    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void what_cannot_be_undone_and_turns_up_too_late_is_a_debt(void **state)
+{
+    struct trial trial;
+    struct saga_input input;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'mail'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_timer(&trial, "b");
+    trial_settle(&trial, "b", OUTCOME_FAILED);
+    input = trial_outcome(&trial, SAGA_INPUT_SETTLED, trial_step(&trial, "b"), DIRECTION_DO, 1, (struct outcome){.kind = OUTCOME_COMPLETED});
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.late b, escalation.opened b");
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(trial_resolve(&trial, true, NULL), ERR_CONFLICT);
+    assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved b, step.waived b, saga.abandoned");
+    assert_int_equal(trial.records.items[2].debt_count, 1);
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void a_run_that_rests_is_woken_by_it(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "strict", "a");
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    t.now_ms += 60000;
+    call_trial_due(&t, SAGA_TIMER_REST);
+    assert_string_equal(call_trial_records(&t), "run.rested");
+    late(&t, "a", 1);
+    assert_string_equal(call_trial_records(&t), "run.woken, step.late a, escalation.opened a");
+    assert_int_equal(saga_escalation_actions(&t.saga), BIT(OPERATOR_RESOLVE) | BIT(OPERATOR_RETRY));
+    assert_int_equal(resolve(&t, true), ERR_OK);
+    call_trial_close(&t);
+}
+
+static void what_has_completed_is_never_overturned(void **state)
+{
+    struct call_trial t;
+    struct saga_input input = {.type = SAGA_INPUT_SETTLED, .settled = {.attempt = 1, .outcome = {.kind = OUTCOME_FAILED, .error = SLICE("no")}}};
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    CALL(&t, "strict", "a");
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(call_trial_input(&t, input), ERR_OK);
+    assert_int_equal(t.records.count, 0);
+    late(&t, "a", 1);
+    assert_int_equal(t.records.count, 0);
+    call_trial_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_late_success_of_what_had_failed_is_asked_about),
+        cmocka_unit_test(a_person_says_what_stands_and_an_abort_undoes_it),
+        cmocka_unit_test(while_the_saga_is_being_undone_the_effect_joins_what_is_left_to_undo),
+        cmocka_unit_test(what_was_undone_blindly_and_turns_up_is_asked_about),
+        cmocka_unit_test(what_cannot_be_undone_and_turns_up_too_late_is_a_debt),
+        cmocka_unit_test(a_run_that_rests_is_woken_by_it),
+        cmocka_unit_test(what_has_completed_is_never_overturned),
+    };
+
+    return cmocka_run_group_tests_name("saga_late", tests, NULL, NULL);
+}

@@ -1,0 +1,479 @@
+/* What becomes of open sagas and runs besides their calls: the end, the deadline, bypasses, pauses and rest. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/call_trial.h"
+
+#define MINUTE_MS INT64_C(60000)
+#define HOUR_MS (60 * MINUTE_MS)
+
+static void completed(struct call_trial *t, const char *tool, const char *label, const char *args)
+{
+    assert_int_equal(CALL(t, tool, label, args), ERR_OK);
+    if (call_trial_step(t, label)->forward.state == OP_PENDING) {
+        call_trial_timer(t, label);
+    }
+    call_trial_settle(t, label, OUTCOME_COMPLETED, NULL);
+}
+
+/* --- completing --- */
+
+static void an_open_saga_ends_when_its_agent_says_so(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    completed(&t, "coalesce", "a", NULL);
+    assert_int_equal(saga_status(&t.saga), SAGA_RUNNING);
+    assert_int_equal(call_trial_complete(&t), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "saga.completed");
+    assert_int_equal(call_trial_complete(&t), ERR_OK); /* a repeat of it */
+    assert_int_equal(t.records.count, 0);
+    assert_int_equal(saga_status(&t.saga), SAGA_COMPLETED);
+    call_trial_close(&t);
+}
+
+static void not_before_all_of_it_is_settled(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    CALL(&t, "coalesce", "a");
+    assert_int_equal(call_trial_complete(&t), ERR_UNSETTLED);
+    assert_non_null(strstr(t.err.detail, "a (in flight)"));
+    call_trial_settle(&t, "a", OUTCOME_RETRY, NULL);
+    assert_int_equal(call_trial_complete(&t), ERR_UNSETTLED);
+    call_trial_timer(&t, "a");
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    assert_int_equal(call_trial_complete(&t), ERR_OK); /* a failure is the agent's to judge */
+    call_trial_close(&t);
+}
+
+static void nor_while_the_outcome_of_something_is_unknown(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    CALL(&t, "once", "a");
+    call_trial_timer(&t, "a");
+    call_trial_settle(&t, "a", OUTCOME_UNKNOWN, NULL);
+    assert_int_equal(saga_status(&t.saga), SAGA_ESCALATED);
+    assert_int_equal(call_trial_complete(&t), ERR_UNSETTLED);
+    call_trial_close(&t);
+}
+
+static void nor_while_a_person_is_asked(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    completed(&t, "escalate", "a", NULL);
+    CALL(&t, "escalate", "a");
+    assert_int_equal(call_trial_complete(&t), ERR_UNSETTLED);
+    assert_non_null(strstr(t.err.detail, "duplicate"));
+    call_trial_close(&t);
+}
+
+static void what_is_sealed_can_still_be_completed(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    completed(&t, "coalesce", "a", NULL);
+    completed(&t, "mail", "m", NULL);
+    assert_int_equal(saga_status(&t.saga), SAGA_RUNNING);
+    assert_int_equal(call_trial_complete(&t), ERR_OK);
+    call_trial_close(&t);
+}
+
+static void a_run_is_neither_completed_nor_aborted(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "coalesce", "a");
+    assert_int_equal(call_trial_complete(&t), ERR_CONFLICT);
+    assert_int_equal(call_trial_abort(&t), ERR_CONFLICT);
+    call_trial_close(&t);
+}
+
+/* --- aborting --- */
+
+static void an_abort_undoes_in_reverse(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    completed(&t, "coalesce", "a", "{'n':1}");
+    completed(&t, "coalesce", "b", "{'n':2}");
+    assert_int_equal(call_trial_abort(&t), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "saga.failing, compensation.planned, compensation.intent b");
+    call_trial_settle_undo(&t, "b");
+    assert_string_equal(call_trial_records(&t), "compensation.completed b, compensation.intent a");
+    call_trial_settle_undo(&t, "a");
+    assert_int_equal(saga_status(&t.saga), SAGA_COMPENSATED);
+    assert_int_equal(call_trial_complete(&t), ERR_ENDED);
+    call_trial_close(&t);
+}
+
+static void an_abort_comes_too_late_after_what_cannot_be_undone(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    completed(&t, "mail", "m", NULL);
+    assert_int_equal(call_trial_abort(&t), ERR_PAST_RETURN);
+    call_trial_close(&t);
+}
+
+/* --- the deadline --- */
+
+static void the_deadline_undoes_what_a_vanished_agent_has_left(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    completed(&t, "coalesce", "a", NULL);
+    t.now_ms += HOUR_MS - 1;
+    call_trial_due(&t, SAGA_TIMER_DEADLINE);
+    assert_int_equal(t.records.count, 0);
+    t.now_ms += 1;
+    call_trial_due(&t, SAGA_TIMER_DEADLINE);
+    assert_string_equal(call_trial_records(&t), "saga.failing, compensation.planned, compensation.intent a");
+    assert_true(slice_is(t.saga.failing_reason, "deadline"));
+    call_trial_close(&t);
+}
+
+static void or_asks_a_person_where_that_was_wanted(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, "escalate");
+    completed(&t, "coalesce", "a", NULL);
+    t.now_ms += HOUR_MS;
+    call_trial_due(&t, SAGA_TIMER_DEADLINE);
+    assert_string_equal(call_trial_records(&t), "escalation.opened");
+    assert_true(slice_is(t.saga.escalation.reason, "deadline"));
+    call_trial_due(&t, SAGA_TIMER_DEADLINE);
+    assert_int_equal(t.records.count, 0);
+    assert_int_equal(CALL(&t, "coalesce", "b", "{'n':2}"), ERR_AWAITING);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK); /* what is known is still told */
+    assert_int_equal(call_trial_operator(&t, OPERATOR_COMPENSATE), ERR_OK);
+    call_trial_settle_undo(&t, "a");
+    assert_int_equal(saga_status(&t.saga), SAGA_COMPENSATED);
+    call_trial_close(&t);
+}
+
+static void one_question_at_a_time(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, "escalate");
+    completed(&t, "escalate", "a", NULL);
+    CALL(&t, "escalate", "a");
+    t.now_ms += HOUR_MS;
+    call_trial_due(&t, SAGA_TIMER_DEADLINE);
+    assert_int_equal(t.records.count, 0);
+    assert_true(slice_is(t.saga.escalation.reason, "duplicate"));
+    call_trial_close(&t);
+}
+
+static void a_deadline_after_what_cannot_be_undone_is_the_end_of_the_work(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    completed(&t, "coalesce", "a", NULL);
+    completed(&t, "mail", "m", NULL);
+    CALL(&t, "look", "l");
+    t.now_ms += HOUR_MS;
+    call_trial_due(&t, SAGA_TIMER_DEADLINE);
+    assert_int_equal(t.records.count, 0); /* somebody still reads */
+    call_trial_settle(&t, "l", OUTCOME_COMPLETED, NULL);
+    call_trial_due(&t, SAGA_TIMER_DEADLINE);
+    assert_string_equal(call_trial_records(&t), "saga.completed");
+    call_trial_close(&t);
+}
+
+/* --- one more execution --- */
+
+static void a_bypass_is_used_once_and_a_second_click_finds_the_new_operation(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    completed(&t, "coalesce", "a", "{'amount':1}");
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "bypass.signed a");
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
+    assert_int_equal(call_trial_step(&t, "a~2")->forward.generation, 1);
+    assert_true(uuid_equal(&call_trial_step(&t, "a~2")->earlier_key.uuid, &call_trial_step(&t, "a")->forward.key.uuid));
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
+    call_trial_settle(&t, "a~2", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (replayed)");
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_CONFLICT); /* it has a younger one now */
+    assert_int_equal(call_trial_bypass(&t, "a~2"), ERR_OK);
+    call_trial_close(&t);
+}
+
+static void a_bypass_is_for_these_arguments_only(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    completed(&t, "coalesce", "a", "{'amount':1,'memo':'x'}");
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':2,'memo':'x'}"), ERR_DRIFT);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1,'memo':'y'}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (drift)");
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1.0,'memo':'x','timestamp':7}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
+    call_trial_close(&t);
+}
+
+static void a_bypass_ends_after_a_quarter_of_an_hour(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    completed(&t, "coalesce", "a", NULL);
+    call_trial_bypass(&t, "a");
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_DECIDED);
+    t.now_ms += 15 * MINUTE_MS;
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
+    t.now_ms += 15 * MINUTE_MS - 1;
+    assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
+    call_trial_close(&t);
+}
+
+static void a_repeat_of_the_old_request_does_not_use_it(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "coalesce", "a", .emission = "e");
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    call_trial_bypass(&t, "a");
+    assert_int_equal(CALL(&t, "coalesce", "a", .emission = "e"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    assert_int_equal(CALL(&t, "coalesce", "a", .emission = "f"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
+    assert_int_equal(CALL(&t, "coalesce", "a", .emission = "f"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
+    call_trial_close(&t);
+}
+
+static void a_signature_stands_above_a_closed_loop(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    completed(&t, "coalesce", "a", NULL);
+    CALL(&t, "coalesce", "a");
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
+    call_trial_close(&t);
+}
+
+static void what_may_still_happen_is_not_signed_off(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "once", "a");
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_CONFLICT);
+    call_trial_timer(&t, "a");
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_CONFLICT);
+    call_trial_settle(&t, "a", OUTCOME_UNKNOWN, NULL);
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_CONFLICT);
+    completed(&t, "look", "l", NULL);
+    assert_int_equal(call_trial_bypass(&t, "l"), ERR_INVALID);
+    call_trial_close(&t);
+}
+
+static void no_signature_once_a_saga_is_sealed_or_over(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    completed(&t, "coalesce", "a", NULL);
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
+    completed(&t, "mail", "m", NULL);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_SEALED);
+    t.now_ms += 16 * MINUTE_MS;
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_SEALED);
+    assert_int_equal(call_trial_complete(&t), ERR_OK);
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_ENDED);
+    call_trial_close(&t);
+}
+
+/* --- pauses --- */
+
+static void only_what_is_paused_or_closed_is_resumed(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    completed(&t, "coalesce", "a", NULL);
+    assert_int_equal(call_trial_resume(&t), ERR_CONFLICT);
+    CALL(&t, "coalesce", "a");
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
+    assert_int_equal(call_trial_resume(&t), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "saga.resumed");
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
+    call_trial_close(&t);
+}
+
+static void what_is_paused_is_not_completed_and_its_deadline_stands_still(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, "{'repeats':2}", NULL);
+    completed(&t, "coalesce", "a", NULL);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
+    completed(&t, "coalesce", "b", "{'n':2}");
+    assert_int_equal(CALL(&t, "coalesce", "b", "{'n':2}"), ERR_LOOP);
+    assert_int_equal(saga_status(&t.saga), SAGA_PAUSED);
+    assert_int_equal(call_trial_complete(&t), ERR_PAUSED);
+    t.now_ms += HOUR_MS;
+    call_trial_due(&t, SAGA_TIMER_DEADLINE);
+    assert_int_equal(t.records.count, 0);
+    assert_int_equal(call_trial_resume(&t), ERR_OK);
+    call_trial_due(&t, SAGA_TIMER_DEADLINE);
+    assert_int_equal(t.records.count, 0);
+    t.now_ms += HOUR_MS;
+    call_trial_due(&t, SAGA_TIMER_DEADLINE);
+    assert_true(slice_is(t.saga.failing_reason, "deadline"));
+    call_trial_close(&t);
+}
+
+/* --- rest --- */
+
+static void a_run_rests_when_nothing_goes_on_and_wakes_with_a_call(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "coalesce", "a", .emission = "e");
+    t.now_ms += 2 * MINUTE_MS;
+    call_trial_due(&t, SAGA_TIMER_REST);
+    assert_int_equal(t.records.count, 0);
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    t.now_ms += MINUTE_MS - 1;
+    call_trial_due(&t, SAGA_TIMER_REST);
+    assert_int_equal(t.records.count, 0);
+    t.now_ms += 1;
+    call_trial_due(&t, SAGA_TIMER_REST);
+    assert_string_equal(call_trial_records(&t), "run.rested");
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "run.woken, operation.duplicate a (replayed)");
+    t.now_ms += MINUTE_MS;
+    call_trial_due(&t, SAGA_TIMER_REST);
+    assert_string_equal(call_trial_records(&t), "run.rested");
+    assert_int_equal(CALL(&t, "strict", "b"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "run.woken, step.called b, step.intent b");
+    call_trial_close(&t);
+}
+
+static void a_refusal_wakes_nobody(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    completed(&t, "coalesce", "a", NULL);
+    CALL(&t, "coalesce", "a");
+    CALL(&t, "coalesce", "a");
+    t.now_ms += MINUTE_MS;
+    call_trial_due(&t, SAGA_TIMER_REST);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
+    assert_int_equal(t.records.count, 0);
+    assert_int_equal(call_trial_resume(&t), ERR_OK); /* an operator does */
+    assert_string_equal(call_trial_records(&t), "run.woken, saga.resumed");
+    t.now_ms += MINUTE_MS;
+    call_trial_due(&t, SAGA_TIMER_REST);
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "run.woken, bypass.signed a");
+    call_trial_close(&t);
+}
+
+static void nothing_rests_while_a_person_is_asked(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    completed(&t, "escalate", "a", NULL);
+    CALL(&t, "escalate", "a");
+    t.now_ms += HOUR_MS;
+    call_trial_due(&t, SAGA_TIMER_REST);
+    assert_int_equal(t.records.count, 0);
+    call_trial_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_open_saga_ends_when_its_agent_says_so),
+        cmocka_unit_test(not_before_all_of_it_is_settled),
+        cmocka_unit_test(nor_while_the_outcome_of_something_is_unknown),
+        cmocka_unit_test(nor_while_a_person_is_asked),
+        cmocka_unit_test(what_is_sealed_can_still_be_completed),
+        cmocka_unit_test(a_run_is_neither_completed_nor_aborted),
+        cmocka_unit_test(an_abort_undoes_in_reverse),
+        cmocka_unit_test(an_abort_comes_too_late_after_what_cannot_be_undone),
+        cmocka_unit_test(the_deadline_undoes_what_a_vanished_agent_has_left),
+        cmocka_unit_test(or_asks_a_person_where_that_was_wanted),
+        cmocka_unit_test(one_question_at_a_time),
+        cmocka_unit_test(a_deadline_after_what_cannot_be_undone_is_the_end_of_the_work),
+        cmocka_unit_test(a_bypass_is_used_once_and_a_second_click_finds_the_new_operation),
+        cmocka_unit_test(a_bypass_is_for_these_arguments_only),
+        cmocka_unit_test(a_bypass_ends_after_a_quarter_of_an_hour),
+        cmocka_unit_test(a_repeat_of_the_old_request_does_not_use_it),
+        cmocka_unit_test(a_signature_stands_above_a_closed_loop),
+        cmocka_unit_test(what_may_still_happen_is_not_signed_off),
+        cmocka_unit_test(no_signature_once_a_saga_is_sealed_or_over),
+        cmocka_unit_test(only_what_is_paused_or_closed_is_resumed),
+        cmocka_unit_test(what_is_paused_is_not_completed_and_its_deadline_stands_still),
+        cmocka_unit_test(a_run_rests_when_nothing_goes_on_and_wakes_with_a_call),
+        cmocka_unit_test(a_refusal_wakes_nobody),
+        cmocka_unit_test(nothing_rests_while_a_person_is_asked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
