@@ -35,7 +35,9 @@ bool record_type_parse(struct slice name, enum record_type *out)
 #define ARGUMENTS (F(GENERATION) | F(ARGS) | F(SCOPE) | F(FINGERPRINT))
 #define WHY (F(ERROR) | F(DETAIL))
 #define EMISSION (F(EMISSION) | F(ACTOR))
-#define ADMITTED (F(STEP) | F(KEY)) /* may be about an attempt that a guard or a precheck kept from leaving: then it has no number */
+#define ADMITTED                                                                                                       \
+    (F(STEP) | F(KEY)) /* may be about an attempt that a guard or a precheck kept from leaving: then it has no number  \
+                        */
 
 static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
     [RECORD_SAGA_STARTED] = {F(START) | F(DEADLINE) | F(OPENING), F(START)},
@@ -50,14 +52,18 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
     [RECORD_STEP_SKIPPED] = {F(STEP) | F(KEY) | PERSON, F(STEP) | PERSON},
     [RECORD_STEP_REOPENED] = {F(STEP) | F(KEY) | ARGUMENTS | F(CLASS) | F(DOUBLE) | PERSON, F(STEP) | F(KEY) | PERSON},
     [RECORD_STEP_WAIVED] = {F(STEP) | F(KEY) | PERSON, F(STEP) | PERSON},
-    [RECORD_STEP_CALLED] = {F(STEP) | F(KEY) | ARGUMENTS | F(CLASS) | F(COST) | F(CALLED) | F(TOOL) | F(EARLIER) | F(DECISION) | EMISSION,
+    [RECORD_STEP_CALLED] = {F(STEP) | F(KEY) | ARGUMENTS | F(CLASS) | F(COST) | F(CALLED) | F(TOOL) | F(EARLIER) |
+                                F(DECISION) | EMISSION,
                             F(STEP) | F(KEY) | F(ARGS) | F(FINGERPRINT) | F(CALLED) | F(TOOL)},
     [RECORD_STEP_REPEATED] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(COST) | EMISSION, F(STEP) | F(KEY)},
     [RECORD_STEP_LATE] = {OPERATION | F(SOURCE) | F(RESULT), OPERATION},
-    [RECORD_OPERATION_DUPLICATE] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(DECISION) | F(POINTERS) | WHY | EMISSION, F(STEP) | F(KEY) | F(DECISION)},
+    [RECORD_OPERATION_DUPLICATE] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(DECISION) | F(POINTERS) | WHY | EMISSION,
+                                    F(STEP) | F(KEY) | F(DECISION)},
     [RECORD_OPERATION_EXPIRED] = {F(STEP) | F(KEY), F(STEP) | F(KEY)},
-    [RECORD_BYPASS_SIGNED] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(DUE) | PERSON, F(STEP) | F(KEY) | F(FINGERPRINT) | F(DUE) | PERSON},
-    [RECORD_LOOP_TRIPPED] = {F(STEP) | F(KEY) | F(SCOPE) | F(FINGERPRINT) | F(TOOL) | F(PATTERN) | EMISSION, F(FINGERPRINT) | F(TOOL) | F(PATTERN)},
+    [RECORD_BYPASS_SIGNED] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(DUE) | PERSON,
+                              F(STEP) | F(KEY) | F(FINGERPRINT) | F(DUE) | PERSON},
+    [RECORD_LOOP_TRIPPED] = {F(STEP) | F(KEY) | F(SCOPE) | F(FINGERPRINT) | F(TOOL) | F(PATTERN) | EMISSION,
+                             F(FINGERPRINT) | F(TOOL) | F(PATTERN)},
     [RECORD_SAGA_PAUSED] = {F(REASON) | WHY | PERSON, F(REASON)},
     [RECORD_SAGA_RESUMED] = {PERSON, F(ACTOR)},
     [RECORD_RUN_RESTED] = {0, 0},
@@ -104,12 +110,15 @@ bool record_is_complete(const struct record *record, const char **missing)
         {FIELD_FINGERPRINT, memcmp(&record->fingerprint, &no_digest, sizeof(no_digest)) != 0, "fingerprint"},
         {FIELD_DUE, record->due_ms > 0, "due_at"},
         {FIELD_ERROR, record->error.len != 0, "error"},
-        {FIELD_START, record->saga_name.len && (record->version || record->saga_name.ptr[0] == '~') && record->input.len && record->tools.len,
+        {FIELD_START,
+         record->saga_name.len && (record->version || record->saga_name.ptr[0] == '~') && record->input.len &&
+             record->tools.len,
          "saga, version, input or tools"},
         {FIELD_ESCALATION, record->escalation != 0, "escalation"},
         {FIELD_REASON, record->reason.len != 0, "reason"},
         {FIELD_ACTION, record->action.len != 0, "action"},
-        {FIELD_CALLED, record->call_step.len && record->label.len && record->tool_version, "name, label or tool_version"},
+        {FIELD_CALLED, record->call_step.len && record->label.len && record->tool_version,
+         "name, label or tool_version"},
         {FIELD_TOOL, record->tool_name.len != 0, "tool"},
         {FIELD_DECISION, record->decision.len != 0, "decision"},
         {FIELD_PATTERN, record->pattern.len && record->repeats, "pattern or repeats"},

@@ -25,7 +25,9 @@ void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const 
                           .failing_step = STEP_NONE,
                           .escalation = {.step = STEP_NONE}};
     saga->budget = (struct budget){-1, -1, -1};
-    saga->steps = arena_array(arena, saga_is_open(saga) ? step_room(definition->step_count) : definition->step_count + 1, sizeof(*saga->steps));
+    saga->steps =
+        arena_array(arena, saga_is_open(saga) ? step_room(definition->step_count) : definition->step_count + 1,
+                    sizeof(*saga->steps));
 }
 
 struct saga *saga_copy(const struct saga *saga, struct arena *arena)
@@ -240,7 +242,9 @@ static void complete(struct saga *saga, struct operation *op, const struct recor
     op->source = record->source;
     op->ended_ms = record->at_ms;
     op->earlier_maybe = false;
-    op->took_effect = is_read(saga, record, direction) ? TOOK_EFFECT_NO : op->before ? TOOK_EFFECT_BEFORE : TOOK_EFFECT_YES;
+    op->took_effect = is_read(saga, record, direction) ? TOOK_EFFECT_NO
+                      : op->before                     ? TOOK_EFFECT_BEFORE
+                                                       : TOOK_EFFECT_YES;
 }
 
 /* An agent calls again what failed, or what only reads: the same operation, another round. */

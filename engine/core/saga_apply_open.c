@@ -46,7 +46,8 @@ static void take_turn(struct saga *saga, const struct record *record)
 static bool makes_alias(const struct record *record)
 {
     return record->type != RECORD_OPERATION_DUPLICATE || slice_is(record->decision, "replayed") ||
-           slice_is(record->decision, "waited") || slice_is(record->decision, "failed") || slice_is(record->decision, "drift");
+           slice_is(record->decision, "waited") || slice_is(record->decision, "failed") ||
+           slice_is(record->decision, "drift");
 }
 
 /* True: the same request was here before. The network may repeat it as often as it likes. */
@@ -77,7 +78,8 @@ static uint64_t call_of(const struct saga *saga, const struct record *record)
     const struct operation *op = &saga->steps[record->step].forward;
     bool own = memcmp(&record->fingerprint, &none, sizeof(none)) != 0;
 
-    return loop_call(saga->definition->steps[record->step].tool->name, op->scope, own ? &record->fingerprint : &op->fingerprint);
+    return loop_call(saga->definition->steps[record->step].tool->name, op->scope,
+                     own ? &record->fingerprint : &op->fingerprint);
 }
 
 /* What whoever calls it is told from now on. */
@@ -86,11 +88,13 @@ void apply_answered(struct saga *saga, uint32_t step)
     const struct operation *op = &saga->steps[step].forward;
 
     /* Whom a guard refused was told to come back: that is no answer yet. */
-    if (saga_is_open(saga) && (op->state == OP_COMPLETED || op->state == OP_SKIPPED || (op->state == OP_FAILED && op->source != SOURCE_GUARD))) {
+    if (saga_is_open(saga) && (op->state == OP_COMPLETED || op->state == OP_SKIPPED ||
+                               (op->state == OP_FAILED && op->source != SOURCE_GUARD))) {
         struct slice fields[] = {slice_of(step_status_name(operation_status(op))), op->result, op->error, op->detail};
         struct digest digest = digest_fields("la1", fields, COUNT_OF(fields));
 
-        loop_guard_answered(&saga->loop, step, loop_answer_digest((struct slice){(const char *)digest.bytes, sizeof(digest.bytes)}));
+        loop_guard_answered(&saga->loop, step,
+                            loop_answer_digest((struct slice){(const char *)digest.bytes, sizeof(digest.bytes)}));
     }
 }
 
@@ -170,10 +174,11 @@ void apply_emission(struct saga *saga, const struct record *record)
 void apply_duplicate(struct saga *saga, const struct record *record)
 {
     struct operation *op = &saga->steps[record->step].forward;
-    bool known = is_known_emission(saga, record), settled = op->state == OP_COMPLETED || op->state == OP_FAILED || op->state == OP_SKIPPED;
+    bool known = is_known_emission(saga, record),
+         settled = op->state == OP_COMPLETED || op->state == OP_FAILED || op->state == OP_SKIPPED;
     /* Whoever was told to come back does so, and whom a loop refused is not in it. */
-    bool counts = settled && !slice_is(record->decision, "loop") && !slice_is(record->decision, "awaiting-operator") &&
-                  !known;
+    bool counts =
+        settled && !slice_is(record->decision, "loop") && !slice_is(record->decision, "awaiting-operator") && !known;
 
     op->duplicates++;
     count_emission(saga, record);
@@ -210,13 +215,15 @@ void apply_bypass(struct saga *saga, const struct record *record)
 
 /* --- loops and pauses --- */
 
-/* The call that would have closed the circle is, one copy before, the oldest of its block: so the block is all of them. */
+/* The call that would have closed the circle is, one copy before, the oldest of its block: so the block is all of them.
+ */
 void apply_tripped(struct saga *saga, const struct record *record)
 {
     size_t length = json_count(record->pattern);
 
     take_turn(saga, record);
-    loop_guard_close_block(&saga->loop, within((int64_t)length, 1, saga->loop.count < LOOP_CYCLE_MAX ? saga->loop.count : LOOP_CYCLE_MAX));
+    loop_guard_close_block(
+        &saga->loop, within((int64_t)length, 1, saga->loop.count < LOOP_CYCLE_MAX ? saga->loop.count : LOOP_CYCLE_MAX));
 }
 
 void apply_paused(struct saga *saga, const struct record *record)
@@ -267,7 +274,8 @@ void apply_late(struct saga *saga, const struct record *record)
 {
     struct step *step = &saga->steps[record->step];
 
-    if (step->plan == PLAN_DONE) { /* undone although nobody knew whether it was there: was there anything to undo then? */
+    if (step->plan ==
+        PLAN_DONE) { /* undone although nobody knew whether it was there: was there anything to undo then? */
         step->forward.took_effect = TOOK_EFFECT_YES;
         step->undo.state = OP_UNKNOWN;
         step->undo.took_effect = TOOK_EFFECT_MAYBE;
@@ -279,6 +287,9 @@ void apply_late(struct saga *saga, const struct record *record)
     step->forward.took_effect = TOOK_EFFECT_MAYBE;
     step->forward.late = true;
     step->settled_seq = 0;
+    /* What was given back with the failure may have been spent. */
+    step->forward.cost_micros = saga->definition->steps[record->step].tool->cost_fixed_micros;
+    saga->used.micros += step->forward.cost_micros;
     if (saga->phase == PHASE_UNDO) {
         if (step->plan == PLAN_NONE) {
             amend_plan(saga, record->step);

@@ -277,7 +277,8 @@ static void find_operation(struct call *call)
         if ((op->effect == EFFECT_READ) == reads) {
             struct digest fingerprint = fingerprint_under(call, saga->definition->steps[i].tool);
 
-            if (!reads || digest_equal(&fingerprint, &op->fingerprint)) {
+            /* One that has expired has lost its arguments: a read is then begun anew. */
+            if (!reads || (digest_equal(&fingerprint, &op->fingerprint) && !op->expired)) {
                 call->found = i;
                 call->fingerprint = fingerprint;
             }

@@ -10,7 +10,7 @@
 #define CALL_BYPASS_MS (INT64_C(15) * 60 * 1000)
 #define CALL_RETRY_LEAST_MS INT64_C(1000)
 #define CALL_RETRY_PERSON_MS INT64_C(10000) /* people do not answer faster than that */
-#define RUN_REST_MS (INT64_C(60) * 1000)
+#define RUN_REST_MS (INT64_C(15) * 1000)
 
 struct call { /* one emission, while it is decided upon */
     struct machine *m;

@@ -15,7 +15,8 @@ static const uint32_t op_next[OP_STATE_COUNT] = {
     [OP_NONE] = BIT(OP_PENDING) | BIT(OP_IN_FLIGHT) | BIT(OP_FAILED),
     [OP_PENDING] = BIT(OP_IN_FLIGHT) | BIT(OP_FAILED) | BIT(OP_RETRYING) | BIT(OP_COMPLETED),
     [OP_IN_FLIGHT] = BIT(OP_RETRYING) | BIT(OP_PROBING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
-    [OP_RETRYING] = BIT(OP_RETRYING) | BIT(OP_IN_FLIGHT) | BIT(OP_PROBING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
+    [OP_RETRYING] =
+        BIT(OP_RETRYING) | BIT(OP_IN_FLIGHT) | BIT(OP_PROBING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
     [OP_PROBING] = BIT(OP_PROBING) | BIT(OP_RETRYING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
     [OP_UNKNOWN] = BIT(OP_PROBING) | BIT(OP_RETRYING) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
     [OP_COMPLETED] = BIT(OP_PENDING), /* never overturned: only a read is called again */
@@ -144,7 +145,6 @@ bool operation_may_move(enum op_state from, enum op_state to)
 }
 
 /* --- the check --- */
-
 
 bool check_refuse(const struct record *record, struct err *err, const char *why, ...)
 {
@@ -407,7 +407,7 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
     case RECORD_ESCALATION_OPENED:
         return saga->escalation.number == 0 ? true
                                             : check_refuse(record, err, "escalation %llu is open already",
-                                                     (unsigned long long)saga->escalation.number);
+                                                           (unsigned long long)saga->escalation.number);
     case RECORD_ESCALATION_RESOLVED:
         return saga->escalation.number == record->escalation
                    ? true
@@ -447,7 +447,8 @@ bool record_check(const struct saga *saga, const struct record *record, struct e
         return check_refuse(record, err, "it has no time");
     }
     if (!(phases[record->type] & BIT(saga->phase))) {
-        return check_refuse(record, err, saga->phase == PHASE_ENDED ? "the saga has ended" : "the saga is in another phase");
+        return check_refuse(record, err,
+                            saga->phase == PHASE_ENDED ? "the saga has ended" : "the saga is in another phase");
     }
     if (!record_is_complete(record, &missing)) {
         return check_refuse(record, err, "it lacks %s", missing);
@@ -489,7 +490,6 @@ static bool step_is_sound(const struct saga *saga, uint32_t i)
 bool saga_is_sound(const struct saga *saga)
 {
     uint32_t active = 0;
-
 
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (!step_is_sound(saga, i)) {

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static bool check_admits(const struct saga *saga, const struct record *record, const struct tool *tool, enum effect effect,
-                         uint32_t except, struct err *err)
+static bool check_admits(const struct saga *saga, const struct record *record, const struct tool *tool,
+                         enum effect effect, uint32_t except, struct err *err)
 {
     enum err_code code = saga_admits(saga, tool, effect, except);
 
@@ -15,7 +15,8 @@ static bool check_admits(const struct saga *saga, const struct record *record, c
         return check_refuse(record, err, "nothing that cannot be undone is called while a person is asked");
     }
     return code == ERR_OK ||
-           check_refuse(record, err, code == ERR_SEALED ? "the saga is sealed" : "a terminal call while something is unsettled");
+           check_refuse(record, err,
+                        code == ERR_SEALED ? "the saga is sealed" : "a terminal call while something is unsettled");
 }
 
 static bool check_bypass(const struct saga *saga, const struct record *record, struct err *err)
@@ -43,7 +44,8 @@ bool check_called(const struct saga *saga, const struct record *record, struct e
         return check_refuse(record, err, "the steps of this saga are its definition's");
     }
     if (!apply_find_tools(saga, record, &step)) {
-        return check_refuse(record, err, "there is no tool %.*s version %u that can be called", SLICE_ARG(record->tool_name), record->tool_version);
+        return check_refuse(record, err, "there is no tool %.*s version %u that can be called",
+                            SLICE_ARG(record->tool_name), record->tool_version);
     }
     if (saga_find_key(saga, &record->key, &direction) != STEP_NONE) {
         return check_refuse(record, err, "there is an operation with this key");
@@ -91,11 +93,13 @@ bool check_about_call(const struct saga *saga, const struct record *record, stru
     if (record->type == RECORD_OPERATION_EXPIRED && (!is_settled(op) || op->expired)) {
         return check_refuse(record, err, "only what is settled expires, and once");
     }
-    if (record->type == RECORD_BYPASS_SIGNED && memcmp(&op->fingerprint, &record->fingerprint, sizeof(op->fingerprint)) != 0) {
+    if (record->type == RECORD_BYPASS_SIGNED &&
+        memcmp(&op->fingerprint, &record->fingerprint, sizeof(op->fingerprint)) != 0) {
         return check_refuse(record, err, "a bypass is bound to the arguments of what it is for");
     }
     /* A run has ended only because it rests: whatever is about it wakes it first. */
-    return saga->phase != PHASE_ENDED || saga->definition->kind == SAGA_OPEN || check_refuse(record, err, "the run rests");
+    return saga->phase != PHASE_ENDED || saga->definition->kind == SAGA_OPEN ||
+           check_refuse(record, err, "the run rests");
 }
 
 bool check_late(const struct saga *saga, const struct record *record, struct err *err)
@@ -116,7 +120,8 @@ bool check_run(const struct saga *saga, const struct record *record, struct err 
     if (saga->definition->kind != SAGA_RUN) {
         return check_refuse(record, err, "only runs rest");
     }
-    return record->type == RECORD_RUN_WOKEN || saga_rests(saga) || check_refuse(record, err, "something of it is going on");
+    return record->type == RECORD_RUN_WOKEN || saga_rests(saga) ||
+           check_refuse(record, err, "something of it is going on");
 }
 
 bool check_pause(const struct saga *saga, const struct record *record, struct err *err)
@@ -124,5 +129,6 @@ bool check_pause(const struct saga *saga, const struct record *record, struct er
     if (!saga_is_open(saga)) {
         return check_refuse(record, err, "this saga is not one of calls");
     }
-    return record->type == RECORD_SAGA_RESUMED || !saga->paused.ptr || check_refuse(record, err, "it is paused already");
+    return record->type == RECORD_SAGA_RESUMED || !saga->paused.ptr ||
+           check_refuse(record, err, "it is paused already");
 }

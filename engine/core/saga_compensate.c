@@ -109,7 +109,8 @@ bool undo_advance(struct machine *m)
     if (escalation_advance(m)) {
         return true;
     }
-    if (saga_passed_return(saga) && !saga_has_undone(saga)) { /* a person found that the last step had happened after all */
+    if (saga_passed_return(saga) &&
+        !saga_has_undone(saga)) { /* a person found that the last step had happened after all */
         return finish_advance(m);
     }
     if (begin_next(m)) {

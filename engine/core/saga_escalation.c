@@ -25,7 +25,8 @@ static bool question_stands(const struct saga *saga, uint32_t step, enum directi
     if (s->plan != PLAN_NONE && s->plan != PLAN_VERDICT) {
         return false;
     }
-    /* An agent goes on whatever comes of one call: what nobody can say is asked, were it possible to undo it blindly. */
+    /* An agent goes on whatever comes of one call: what nobody can say is asked, were it possible to undo it blindly.
+     */
     if (s->forward.state == OP_UNKNOWN && (s->forward.late || (saga_is_open(saga) && saga->phase == PHASE_FORWARD))) {
         return true;
     }
@@ -56,7 +57,8 @@ static struct question next_question(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (question_stands(saga, i, DIRECTION_DO)) {
-            return (struct question){i, DIRECTION_DO, saga->steps[i].forward.late ? SLICE("late-success") : SLICE("unknown")};
+            return (struct question){i, DIRECTION_DO,
+                                     saga->steps[i].forward.late ? SLICE("late-success") : SLICE("unknown")};
         }
         if (question_stands(saga, i, DIRECTION_UNDO)) {
             bool arguments = slice_is(saga->steps[i].undo.error, "arguments");
@@ -226,7 +228,9 @@ static unsigned actions_on_raised(const struct saga *saga)
     unsigned actions = BIT(OPERATOR_RESOLVE);
 
     if (open->step != STEP_NONE && saga->steps[open->step].forward.state == OP_FAILED &&
-        saga_admits(saga, saga->definition->steps[open->step].tool, saga->steps[open->step].forward.effect, open->step) == ERR_OK) {
+        saga_admits(saga, saga->definition->steps[open->step].tool, saga->steps[open->step].forward.effect,
+                    open->step) == ERR_OK &&
+        !saga_over_budget(saga, saga->definition->steps[open->step].tool, false, true)) {
         actions |= BIT(OPERATOR_RETRY);
     }
     if (saga->definition->kind == SAGA_OPEN) {
@@ -305,8 +309,9 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
         return "asks the receiver again now; if it can say what happened, that settles it";
     case OPERATOR_RESOLVE:
         if (escalation_is_raised(&saga->escalation)) {
-            return saga->escalation.step == STEP_NONE ? "notes that you have looked at it; the saga goes on without a deadline"
-                                                      : "notes that you have looked at it; what was settled stands, and is what a repeat gets";
+            return saga->escalation.step == STEP_NONE
+                       ? "notes that you have looked at it; the saga goes on without a deadline"
+                       : "notes that you have looked at it; what was settled stands, and is what a repeat gets";
         }
         if (saga_is_open(saga) && forward) {
             return "you say whether it happened: if so it has completed with the result you give, if not it has failed";

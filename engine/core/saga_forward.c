@@ -97,8 +97,9 @@ void machine_freeze_effect(const struct machine *m, const struct tool *tool, str
         return;
     }
     record->conditional = true;
-    if (m->input->type == SAGA_INPUT_EVALUATED && m->input->evaluated.what == EVALUATE_ARGS && m->input->evaluated.has_effect &&
-        m->input->evaluated.step == record->step && record->direction == DIRECTION_DO) {
+    if (m->input->type == SAGA_INPUT_EVALUATED && m->input->evaluated.what == EVALUATE_ARGS &&
+        m->input->evaluated.has_effect && m->input->evaluated.step == record->step &&
+        record->direction == DIRECTION_DO) {
         record->effect = m->input->evaluated.effect;
     } else if (tool->effect_if.program_count == 0 &&
                template_render(&tool->effect_if, &context, NULL, m->turn, &value, &err) == ERR_OK) {
@@ -109,7 +110,8 @@ void machine_freeze_effect(const struct machine *m, const struct tool *tool, str
 static bool refuse_over_budget(struct machine *m, uint32_t step)
 {
     const char *what = saga_over_budget(m->saga, m->saga->definition->steps[step].tool, false, true);
-    struct record record = {.type = RECORD_STEP_FAILED, .step = step, .error = SLICE("budget-exhausted"), .source = SOURCE_GUARD};
+    struct record record = {
+        .type = RECORD_STEP_FAILED, .step = step, .error = SLICE("budget-exhausted"), .source = SOURCE_GUARD};
 
     if (!what) {
         return false;
@@ -171,9 +173,11 @@ static void refuse_admission(struct machine *m, uint32_t step)
 {
     const struct saga_input *input = m->input;
     struct why why = {input->admitted.error.len ? input->admitted.error : SLICE("refused"), input->admitted.detail};
-    bool exhausted = slice_is(why.error, "budget-exhausted"), maybe = m->saga->steps[step].forward.took_effect == TOOK_EFFECT_MAYBE;
+    bool exhausted = slice_is(why.error, "budget-exhausted"),
+         maybe = m->saga->steps[step].forward.took_effect == TOOK_EFFECT_MAYBE;
 
-    /* Only a caller can come back later. What may have taken effect is followed up, and what the engine drives itself waits. */
+    /* Only a caller can come back later. What may have taken effect is followed up, and what the engine drives itself
+     * waits. */
     if (!exhausted && (maybe || !saga_is_open(m->saga))) {
         struct record record = machine_record(m, RECORD_STEP_RETRYING, step, DIRECTION_DO);
 
@@ -216,7 +220,8 @@ void forward_admitted(struct machine *m)
         }
         /* What it found may be our own effect. The classes that may be called again find out under the same key. */
         if (op->effect == EFFECT_CHECKED || op->effect == EFFECT_ONCE) {
-            operation_give_up(m, step, WHY("precheck", "the precheck found what an earlier attempt may have done"), SOURCE_PRECHECK, 0);
+            operation_give_up(m, step, WHY("precheck", "the precheck found what an earlier attempt may have done"),
+                              SOURCE_PRECHECK, 0);
             return;
         }
         break;
@@ -226,9 +231,10 @@ void forward_admitted(struct machine *m)
         refuse_admission(m, step);
         return;
     case ADMISSION_UNASKED:
-        operation_not_asked(m, step,
-                            (struct why){input->admitted.error.len ? input->admitted.error : SLICE("precheck"), input->admitted.detail},
-                            input->admitted.retry_after_ms);
+        operation_not_asked(
+            m, step,
+            (struct why){input->admitted.error.len ? input->admitted.error : SLICE("precheck"), input->admitted.detail},
+            input->admitted.retry_after_ms);
         return;
     }
     if (op->state == OP_PENDING) {

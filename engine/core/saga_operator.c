@@ -130,7 +130,8 @@ static enum err_code resolve_raised(struct machine *m)
     const struct operation *op = step == STEP_NONE ? NULL : &m->saga->steps[step].forward;
 
     if (op && (OPERATOR.happened ? op->state == OP_FAILED : op->state == OP_COMPLETED)) {
-        (void)err_set(m->err, ERR_CONFLICT, "it is settled already: it %s", op->state == OP_COMPLETED ? "has happened" : "has not happened");
+        (void)err_set(m->err, ERR_CONFLICT, "it is settled already: it %s",
+                      op->state == OP_COMPLETED ? "has happened" : "has not happened");
         err_hint(m->err, "Resolve it as it was settled. One more execution is signed off with a bypass.");
         return ERR_CONFLICT;
     }
@@ -144,7 +145,8 @@ static enum err_code resolve_happened(struct machine *m)
     struct record record = person_record(m, undo ? RECORD_COMPENSATION_COMPLETED : RECORD_STEP_COMPLETED);
     struct slice needs = undo || OPERATOR.result.ptr ? SLICE_NONE : who_needs_result(m->saga, record.step);
 
-    if (!undo && m->saga->phase == PHASE_UNDO && m->saga->definition->steps[record.step].terminal && saga_has_undone(m->saga)) {
+    if (!undo && m->saga->phase == PHASE_UNDO && m->saga->definition->steps[record.step].terminal &&
+        saga_has_undone(m->saga)) {
         (void)err_set(m->err, ERR_CONFLICT, "it cannot be undone, and what came before it has been");
         err_hint(m->err, "Waive it: it is then listed as a debt.");
         return ERR_CONFLICT;

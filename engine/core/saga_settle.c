@@ -96,7 +96,8 @@ static struct next after_unknown(const struct terms *terms, const struct operati
     case EFFECT_ONCE:
         next = cannot_say(terms, now_ms);
         if (next.kind == NEXT_PROBE) { /* who asked for time gets it before the question, and so before another call */
-            next.due_ms += outcome->retry_after_ms < terms->probe->give_up_after_ms ? outcome->retry_after_ms : terms->probe->give_up_after_ms;
+            next.due_ms += outcome->retry_after_ms < terms->probe->give_up_after_ms ? outcome->retry_after_ms
+                                                                                    : terms->probe->give_up_after_ms;
         }
         return next;
     case EFFECT_COUNT:
@@ -275,7 +276,8 @@ void operation_not_asked(struct machine *m, uint32_t step, struct why why, int64
     const struct outcome never_left = {.kind = OUTCOME_RETRY, .unsent = true};
     struct terms terms = operation_terms(m->saga, step, DIRECTION_DO);
     bool maybe = op->took_effect == TOOK_EFFECT_MAYBE;
-    struct next next = try_again(&terms, &op->key, op->counted, op->unsent + 1, maybe, retry_after_ms, m->input->now_ms);
+    struct next next =
+        try_again(&terms, &op->key, op->counted, op->unsent + 1, maybe, retry_after_ms, m->input->now_ms);
 
     next.maybe = maybe;
     next.why = why;
@@ -310,7 +312,8 @@ static bool evidence_counts(const struct saga *saga, uint32_t step, enum directi
     if (direction == DIRECTION_UNDO) {
         return s->plan == PLAN_READY || s->plan == PLAN_ACTIVE || s->plan == PLAN_FAILED;
     }
-    /* A last step that turns out to have happened when the rest is half undone: only a person can say what is to become of it. */
+    /* A last step that turns out to have happened when the rest is half undone: only a person can say what is to become
+     * of it. */
     if (saga->phase == PHASE_UNDO && saga->definition->steps[step].terminal && saga_has_undone(saga)) {
         return false;
     }
@@ -363,7 +366,8 @@ bool operation_is_contradicted(const struct machine *m)
     return attempt > op->other_key_attempts && attempt <= op->attempts;
 }
 
-/* It was settled as not having happened, and here is its success. Nothing is turned over in silence: a person is asked. */
+/* It was settled as not having happened, and here is its success. Nothing is turned over in silence: a person is asked.
+ */
 static void contradict(struct machine *m)
 {
     struct record record = machine_record(m, RECORD_STEP_LATE, m->input->settled.step, DIRECTION_DO);

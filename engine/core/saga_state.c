@@ -209,10 +209,12 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
     const struct operation *op = operation_of(saga, step, direction);
     const struct tool *tool = saga_tool(saga, step, direction);
     const struct escalation *open = &saga->escalation;
-    struct terms terms = {.effect = operation_effect(saga, step, direction), .probe = tool->has_probe ? &tool->probe : NULL};
+    struct terms terms = {.effect = operation_effect(saga, step, direction),
+                          .probe = tool->has_probe ? &tool->probe : NULL};
 
     if (direction == DIRECTION_UNDO) {
-        terms.retry = tool->conditional ? retry_policy_of_undo(&definition->compensate, terms.effect) : definition->compensate.retry;
+        terms.retry = tool->conditional ? retry_policy_of_undo(&definition->compensate, terms.effect)
+                                        : definition->compensate.retry;
         terms.max_attempts = UINT32_MAX;
         terms.retry.max_unsent = UINT32_MAX;
         terms.limit_ms = op->round_ms + definition->compensate.give_up_after_ms;
@@ -522,8 +524,7 @@ bool saga_undo_is_over(const struct saga *saga)
 bool undo_is_held(const struct saga *saga, uint32_t step)
 {
     for (uint32_t i = 0; i < saga->plan_count; i++) {
-        if (plan_entry_is_left(saga->steps[saga->plan[i]].plan) &&
-            step_comes_before(saga, step, saga->plan[i])) {
+        if (plan_entry_is_left(saga->steps[saga->plan[i]].plan) && step_comes_before(saga, step, saga->plan[i])) {
             return true;
         }
     }

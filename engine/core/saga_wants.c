@@ -59,7 +59,8 @@ static void want_operation(const struct saga *saga, uint32_t step, enum directio
     case OP_RETRYING:
         if (guarded) {
             want_add(out, WANT_ADMIT, step, direction, op->attempts + 1, op->due_ms);
-        } else if (direction == DIRECTION_DO || saga->steps[step].plan == PLAN_ACTIVE) { /* else it waits for its turn */
+        } else if (direction == DIRECTION_DO ||
+                   saga->steps[step].plan == PLAN_ACTIVE) { /* else it waits for its turn */
             want_add(out, WANT_TIMER, step, direction, op->attempts, op->due_ms);
         }
         return;

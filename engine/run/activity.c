@@ -17,8 +17,8 @@ void activity_end(struct activity *activity)
 {
     struct engine *engine = activity->engine;
 
-    if (activity->live) {
-        list_remove(&activity->live->activities, &activity->link);
+    if (list_linked(&activity->link)) {
+        list_remove(activity->live ? &activity->live->activities : &engine->detached, &activity->link);
     }
     if (list_linked(&activity->queue_link)) {
         list_remove(&engine->call_queue, &activity->queue_link);
@@ -374,7 +374,24 @@ void activities_detach(struct live *live)
         struct activity *activity = container_of(link, struct activity, link);
 
         activity->live = NULL;
-        cancel(activity);
+        if (activity->state != ACTIVITY_CALLING || activity->want.type != WANT_CALL || activity->engine->draining) {
+            cancel(activity);
+        } else { /* what the call says is evidence for the new owner: it may have its time */
+            list_push(&activity->engine->detached, &activity->link);
+        }
+    }
+}
+
+void activities_cancel_detached(struct engine *engine)
+{
+    struct list_link *link;
+
+    while ((link = list_pop(&engine->detached)) != NULL) {
+        struct activity *activity = container_of(link, struct activity, link);
+
+        if (activity->state == ACTIVITY_CALLING) { /* else it is being judged, and ends by itself */
+            dispatch_cancel(activity);
+        }
     }
 }
 

@@ -56,6 +56,12 @@ static void refuse_by_core(struct work *work, const struct mail *mail, const str
     if (answer->hint.ptr) {
         err_hint(&err, "%.*s", SLICE_ARG(answer->hint));
     }
+    if (answer->code == ERR_PAUSED && saga) { /* whoever reads this needs its id, and a run is known to the caller by its name only */
+        char id[UUID_TEXT_BYTES];
+
+        uuid_text(&saga->id.uuid, id);
+        err_hint(&err, "an operator lets it go on: sagactl resume %s", id);
+    }
     if (retry_after_ms == 0 && err_retryable(answer->code)) {
         retry_after_ms = answer->code == ERR_AWAITING ? PERSON_RETRY_AFTER_MS : RETRY_AFTER_MS;
     }

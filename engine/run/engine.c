@@ -186,6 +186,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     list_init(&engine->watches);
     list_init(&engine->late_outcomes);
     list_init(&engine->call_queue);
+    list_init(&engine->detached);
     list_init(&engine->idle_turns);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         engine->shards[i] = (struct shard){.engine = engine, .number = i};
@@ -244,6 +245,7 @@ static void give_up_leases(struct engine *engine)
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         shard_lost(i, engine->shards[i].epoch, engine);
     }
+    activities_cancel_detached(engine);
     if (engine->leases) {
         leases_release(engine->leases, on_leases_released, engine);
     } else {

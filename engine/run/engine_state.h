@@ -141,6 +141,7 @@ struct engine {
     struct map loadings;        /* saga id, or that digest -> struct loading (load.c) */
     struct list watches;
     struct list call_queue;     /* activities waiting for a place */
+    struct list detached;       /* calls under way whose saga left memory */
     struct timer call_timer;
     uint32_t calls_under_way, execs_under_way;
     uint32_t evaluations_under_way; /* for wants, and of the answers of calls, which are not in the log yet */
@@ -195,6 +196,7 @@ uint32_t run_shard(struct slice namespace, struct slice run);
 /* activity.c */
 void activities_reconcile(struct live *live);
 void activities_detach(struct live *live);             /* the saga leaves memory: cancel what can be cancelled */
+void activities_cancel_detached(struct engine *engine); /* at the engine's end: their time is over */
 void call_queue_run(struct engine *engine);
 void call_queue_return(struct engine *engine);         /* draining: what waits was never sent, and the log will say so */
 void call_queue_push(struct activity *activity);

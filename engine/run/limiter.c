@@ -95,9 +95,12 @@ bool limiter_asks(const struct limiter *limiter, struct slice namespace, const s
            (direction == DIRECTION_DO && budgets_apply(&limiter->budgets, namespace, tool->name));
 }
 
+/* What an agent asks for now; that the engine tries it again is the engine's own work, which waits. */
 static bool may_be_refused(const struct activity *activity)
 {
-    return activity->want.type == WANT_ADMIT && saga_is_open(&activity->live->saga);
+    const struct saga *saga = &activity->live->saga;
+
+    return activity->want.type == WANT_ADMIT && saga_is_open(saga) && saga->steps[activity->want.step].forward.state == OP_PENDING;
 }
 
 bool effect_is_safe(enum effect effect)
@@ -116,12 +119,12 @@ bool effect_is_safe(enum effect effect)
 }
 
 /*
- * May it try a half-open breaker? A status read does no harm either. A tool that can only be called once and has none could never be tried, and its
- * breaker never close: its next call is the one that tries, alone.
+ * May it try a half-open breaker? What a status read can settle does no harm either. A tool of which neither holds for any call is refused a breaker
+ * when it is registered.
  */
 static bool may_probe(const struct activity *activity, const struct tool *tool)
 {
-    return effect_is_safe(activity->effect) || tool->has_probe || (!tool->conditional && tool->effect == EFFECT_ONCE);
+    return effect_is_safe(activity->effect) || tool->has_probe;
 }
 
 struct uuid limiter_holder(const struct op_key *key, uint32_t attempt)

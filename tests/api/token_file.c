@@ -1,3 +1,4 @@
+/* Writes a file of tokens, as --tokens takes it, for the tests of roles. */
 #include "tests/api/token_file.h"
 
 #include <stdio.h>

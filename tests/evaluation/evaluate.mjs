@@ -23,7 +23,7 @@ function options() {
   try {
     const { values } = parseArgs({
       options: {
-        shop: { type: 'string', default: 'all' }, runs: { type: 'string', default: quick ? '120' : '400' }, seed: { type: 'string' },
+        shop: { type: 'string', default: 'all' }, runs: { type: 'string', default: quick ? '200' : '800' }, seed: { type: 'string' },
         agents: { type: 'string', default: '64' }, engines: { type: 'string', default: '2' }, chaos: { type: 'string', default: '10' },
         'no-kills': { type: 'boolean', default: false }, first: { type: 'string', default: '0' }, patience: { type: 'string', default: '240' }, json: { type: 'string' }, help: { type: 'boolean', short: 'h' }
       }
@@ -74,11 +74,20 @@ class Nemesis {
     const { engines } = this.world
     try {
       while (!this.stopping) {
-        await sleep(300 + Math.random() * 2500)
+        await sleep(100 + Math.random() * 1500)
         if (this.stopping) break
-        const engine = engines[Math.floor(Math.random() * engines.length)]
+        // Rather the one that works than one that looks on.
+        let engine = engines[Math.floor(Math.random() * engines.length)]
+        if (!await this.world.asks(engine, '/readyz')) engine = engines[Math.floor(Math.random() * engines.length)]
         await this.world.killEngine(engine)
         this.kills++
+        if (Math.random() < 0.15) {
+          // Once more, while it still starts and takes its shards.
+          this.world.launchEngine(engine)
+          await sleep(Math.random() * 200)
+          await this.world.killEngine(engine)
+          this.kills++
+        }
         // With another one alive it may stay away for longer than a lease.
         await sleep(engines.length > 1 && Math.random() < 0.3 ? 3000 : Math.random() * 300)
         this.world.launchEngine(engine)

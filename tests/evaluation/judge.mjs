@@ -151,8 +151,9 @@ function judgeOperations(journey, tally, books, faults) {
   if (wish.kind === 'bypass' && completed > 0) {
     // A sign-off of which nobody heard may be open still; one that was heard of, and used, is one more.
     const exactly = journey.signed === 1 && journey.signedForSure === 1
-    if (exactly ? standing !== 2 : standing < 1 || standing > 1 + journey.signed) {
-      faults.push(`${journey.signed} times signed off (${journey.signedForSure} acknowledged), and ${standing} effects`)
+    const made = final.operations.length
+    if (exactly ? made !== 2 : made < 1 || made > 1 + journey.signed) {
+      faults.push(`${journey.signed} times signed off (${journey.signedForSure} acknowledged), and ${made} operations with ${standing} effects`)
     }
   }
 }

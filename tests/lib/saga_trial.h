@@ -81,6 +81,8 @@ void trial_check_replay(struct trial *trial);
     "{'name':'strict','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'input':{'type':'object','required':['n'],'properties':{'n':{'type':'integer'}}},'compensate':{'tool':'undo_strict','with':{'id':'${ .result.id }'}}}," \
     "{'name':'by_keyed','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo_keyed','with':{'id':'${ .result.id }'},'give_up_after':'10m'}}," \
     "{'name':'by_checked','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo_checked','with':{'id':'${ .result.id }'},'give_up_after':'10m'}}," \
+    "{'name':'limited','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'rate':{'limit':1,'per':'1s'},'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}}," \
+    "{'name':'limited_once','builtin':{'do':'echo'},'effect':'once','concurrency':1,'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}}," \
     "{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'}," \
     "{'name':'undo_keyed','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'}}," \
     "{'name':'undo_checked','builtin':{'do':'echo'},'effect':'checked','probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}}," \

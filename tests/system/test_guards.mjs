@@ -51,6 +51,7 @@ function definitions(base) {
     tool('unbooked', { terminal: undefined, rate: { limit: 2, per: '1s' }, breaker: { failures: 2, window: '60s', cooldown: '500ms' } }),
     tool('refused', { effect: 'once', key: undefined, retry: undefined }),
     tool('limited'),
+    tool('slow', { effect: 'once', key: undefined, retry: undefined, timeout: '60s' }),
     tool('costly', { cost: '${ .result.price }', result: '${ .response.body }' }),
     tool('looked', {
       precheck: {
@@ -59,7 +60,7 @@ function definitions(base) {
       }
     })
   ].map((one) => JSON.parse(JSON.stringify(one)))
-  const sagas = ['rated', 'narrow', 'broken', 'asked', 'sulky', 'plain', 'looked', 'limited', 'costly'].map(one)
+  const sagas = ['rated', 'narrow', 'broken', 'asked', 'sulky', 'plain', 'looked', 'limited', 'costly', 'slow'].map(one)
   sagas.push({ name: 'run_undone', steps: [{ id: 'book', call: 'booked' }, { id: 'refuse', call: 'refused' }] })
   return { tools, sagas }
 }
@@ -231,6 +232,31 @@ await run(new World(), async (world) => {
     expectEqual(server.of('looked').length, 1, 'calls')
   })
 
+  await promise('what a call says after its saga went to another engine is heard as late evidence', async () => {
+    server.behave.slow = async () => { await sleep(1500) }
+    const owner = async () => {
+      for (const engine of world.engines) if (await world.asks(engine, '/readyz')) return engine
+      throw new Error('no engine is ready')
+    }
+    const first = await owner()
+    const [id] = await startMany('slow', 1)
+    while (server.of('slow').length === 0) await sleep(10)
+    first.child.kill('SIGSTOP')
+    const other = world.engines.find((engine) => engine !== first)
+    world.port = other.port
+    try {
+      for (const end = Date.now() + 20000; !(await world.asks(other, '/readyz')); await sleep(50)) expect(Date.now() < end, 'the takeover')
+      expectEqual((await world.until(id)).status, 'escalated', 'nobody knows')
+      first.child.kill('SIGCONT')
+      expectEqual((await world.until(id, ['completed'], 20)).status, 'completed', 'the late answer settles it')
+      expectEqual(server.of('slow').length, 1, 'calls')
+    } finally {
+      first.child.kill('SIGCONT')
+      world.port = world.engines[0].port
+    }
+  })
+
+  await sleep(3000) // the frozen one knows that it owns nothing any more
   await promise('while the database is away nothing is let through, and afterwards everything is', async () => {
     server.seen = []
     const ids = await startMany('rated', 10)

@@ -239,6 +239,8 @@ static const struct {
      "whole number from 1"},
     {"a breaker that looks at no time", TOOL("'breaker':{'window':'0s'}"), "/tools/0/breaker/window", "must be from"},
     {"a breaker that never rests", TOOL("'breaker':{'cooldown':'0s'}"), "/tools/0/breaker/cooldown", "must be from"},
+    {"a breaker that nothing could close", "{'tools':[{'name':'t','builtin':{'do':'echo'},'effect':'once','breaker':{}}]}",
+     "/tools/0/breaker", "add a `probe`"},
     {"a misspelt member of a breaker", TOOL("'breaker':{'cooldwon':'1s'}"), "/tools/0/breaker/cooldwon",
      "did you mean `cooldown`?"},
     {"a cost below nothing", TOOL("'cost':-1"), "/tools/0/cost", "from 0 to"},

@@ -1,4 +1,4 @@
-/* What an agent's call means: the table of duplicates, drift, loops, the rules of open sagas, budgets and expiry. */
+/* What an agent's call means: the table of duplicates, drift, the rules of open sagas, budgets and expiry. Loops: test_saga_call_loops.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +9,6 @@
 #include <cmocka.h>
 
 #include "tests/lib/call_trial.h"
-
-#include "base/json.h"
 
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS (60 * MINUTE_MS)
@@ -447,6 +445,22 @@ static void a_repeated_request_for_a_read_gets_the_answer_it_had(void **state)
     call_trial_close(&t);
 }
 
+static void a_read_whose_record_has_expired_is_begun_anew(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "look", "l", "{'city':'Rome'}", .emission = "e");
+    call_trial_settle(&t, "l", OUTCOME_COMPLETED, NULL);
+    t.now_ms += 24 * HOUR_MS;
+    assert_int_equal(CALL(&t, "look", "l", "{'city':'Rome'}", .emission = "e"), ERR_EXPIRED);
+    assert_int_equal(CALL(&t, "look", "l", "{'city':'Rome'}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called l~2 (allow), step.intent l~2");
+    assert_true(slice_is(call_trial_step(&t, "l~2")->forward.args, "{\"city\":\"Rome\"}"));
+    call_trial_close(&t);
+}
+
 /* --- drift --- */
 
 static void arguments_that_differ_where_it_matters_are_refused(void **state)
@@ -522,234 +536,6 @@ static void a_retry_sends_the_first_arguments(void **state)
     assert_true(digest_equal(&fingerprint, &call_trial_step(&t, "a")->forward.fingerprint));
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':11,'memo':'x'}"), ERR_DRIFT);
-    call_trial_close(&t);
-}
-
-/* --- loops --- */
-
-static void equal_calls_with_equal_answers_are_a_loop_cache_hits_included(void **state)
-{
-    struct call_trial t;
-
-    (void)state;
-    call_trial_run(&t);
-    make(&t, "coalesce", COMPLETED);
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (loop), loop.tripped a");
-    assert_true(slice_is(t.records.answer.pattern, "[{\"tool\":\"coalesce\",\"step\":\"a\",\"scope\":null}]"));
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
-    assert_int_equal(t.records.count, 0);
-    assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':1}"), ERR_OK); /* everything else passes */
-    call_trial_close(&t);
-}
-
-static void a_new_turn_lets_them_pass_again(void **state)
-{
-    struct call_trial t;
-
-    (void)state;
-    call_trial_run(&t);
-    make(&t, "coalesce", COMPLETED);
-    CALL(&t, "coalesce", "a", .turn = "1");
-    assert_int_equal(CALL(&t, "coalesce", "a", .turn = "1"), ERR_LOOP);
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
-    assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
-    assert_int_equal(t.saga.loop.trips, 1);
-    call_trial_close(&t);
-}
-
-static void reads_in_turns_are_a_loop_of_two_and_both_are_closed(void **state)
-{
-    struct call_trial t;
-
-    (void)state;
-    call_trial_run(&t);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(CALL(&t, "look", "a"), ERR_OK);
-        call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
-        if (i < 2) {
-            assert_int_equal(CALL(&t, "look", "b", "{'b':1}"), ERR_OK);
-            call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
-        }
-    }
-    assert_int_equal(CALL(&t, "look", "b", "{'b':1}"), ERR_LOOP);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate b (loop), loop.tripped b");
-    assert_int_equal(json_count(t.records.answer.pattern), 2);
-    assert_int_equal(CALL(&t, "look", "a"), ERR_LOOP);
-    assert_int_equal(CALL(&t, "look", "b", "{'b':1}"), ERR_LOOP);
-    call_trial_close(&t);
-}
-
-static void other_names_for_the_same_call_go_round_too(void **state)
-{
-    struct call_trial t;
-
-    (void)state;
-    call_trial_run(&t);
-    CALL(&t, "look", "a");
-    call_trial_settle(&t, "a", OUTCOME_COMPLETED, "{'same':1}");
-    CALL(&t, "look", "b");
-    call_trial_settle(&t, "b", OUTCOME_COMPLETED, "{'same':1}");
-    assert_int_equal(CALL(&t, "look", "c"), ERR_LOOP); /* an operation of which nothing is known */
-    assert_string_equal(call_trial_records(&t), "loop.tripped");
-    assert_int_equal(t.saga.definition->step_count, 2);
-    call_trial_close(&t);
-}
-
-static void a_second_loop_pauses_until_an_operator_resumes(void **state)
-{
-    struct call_trial t;
-
-    (void)state;
-    call_trial_open(&t, NULL, "{'repeats':2,'max_cycle':1}", NULL);
-    make(&t, "coalesce", COMPLETED);
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP); /* the second of two already */
-    CALL(&t, "look", "b", .turn = "2");
-    call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
-    assert_int_equal(CALL(&t, "look", "b"), ERR_LOOP);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate b (loop), loop.tripped b, saga.paused");
-    assert_int_equal(saga_status(&t.saga), SAGA_PAUSED);
-    assert_int_equal(CALL(&t, "coalesce", "c", .turn = "3"), ERR_PAUSED);
-    assert_int_equal(t.records.count, 0);
-    assert_int_equal(CALL(&t, "coalesce", "a", .emission = "first"), ERR_OK); /* only the request that was here gets its answer */
-    assert_int_equal(call_trial_resume(&t), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "saga.resumed");
-    assert_int_equal(CALL(&t, "look", "b"), ERR_OK);
-    call_trial_close(&t);
-}
-
-static void while_it_is_paused_not_even_the_same_request_is_tried_again(void **state)
-{
-    struct call_trial t;
-
-    (void)state;
-    call_trial_open(&t, NULL, "{'repeats':2,'max_cycle':1}", NULL);
-    CALL(&t, "limited", "g", .emission = "e");
-    call_trial_admit(&t, "g", ADMISSION_REFUSED);
-    make(&t, "coalesce", COMPLETED);
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
-    CALL(&t, "look", "b", .turn = "2");
-    call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
-    assert_int_equal(CALL(&t, "look", "b"), ERR_LOOP);
-    assert_int_equal(CALL(&t, "limited", "g", .emission = "e"), ERR_PAUSED);
-    assert_int_equal(t.records.count, 0);
-    call_trial_close(&t);
-}
-
-static void whoever_waits_for_an_answer_makes_no_loop(void **state)
-{
-    struct call_trial t;
-
-    (void)state;
-    call_trial_run(&t);
-    for (int i = 0; i < 10; i++) {
-        assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
-    }
-    call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
-    assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
-    assert_int_equal(t.saga.loop.trips, 0);
-    call_trial_close(&t);
-}
-
-static void nor_whoever_was_told_to_come_back(void **state)
-{
-    struct call_trial t;
-
-    (void)state;
-    call_trial_open(&t, NULL, "{'repeats':2}", NULL);
-    CALL(&t, "checked", "c");
-    call_trial_timer(&t, "c");
-    call_trial_settle(&t, "c", OUTCOME_UNKNOWN, NULL);
-    for (int i = 0; i < 10; i++) {
-        assert_int_equal(CALL(&t, "checked", "c"), ERR_OUTCOME_UNKNOWN);
-    }
-    call_trial_probe(&t, "c", OUTCOME_COMPLETED);
-    assert_int_equal(t.saga.loop.trips, 0);
-
-    CALL(&t, "escalate", "a");
-    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
-    assert_int_equal(CALL(&t, "escalate", "a", .turn = "2"), ERR_AWAITING);
-    for (int i = 0; i < 10; i++) {
-        assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
-    }
-    assert_int_equal(t.saga.loop.trips, 0);
-    call_trial_close(&t);
-}
-
-static void an_answer_that_comes_at_last_is_no_loop_with_those_before(void **state)
-{
-    struct call_trial t;
-
-    (void)state;
-    call_trial_run(&t);
-    CALL(&t, "checked", "c");
-    call_trial_timer(&t, "c");
-    call_trial_settle(&t, "c", OUTCOME_UNKNOWN, NULL);
-    for (int i = 0; i < 10; i++) {
-        assert_int_equal(CALL(&t, "checked", "c"), ERR_OUTCOME_UNKNOWN);
-    }
-    call_trial_probe(&t, "c", OUTCOME_COMPLETED);
-    assert_int_equal(CALL(&t, "checked", "c"), ERR_OK);
-
-    CALL(&t, "escalate", "a");
-    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
-    for (int i = 0; i < 10; i++) {
-        assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
-    }
-    assert_int_equal(call_trial_operator(&t, OPERATOR_RESOLVE), ERR_OK);
-    assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (escalated), escalation.opened a");
-    call_trial_close(&t);
-}
-
-static void calls_that_race_count_once(void **state)
-{
-    struct call_trial t;
-
-    (void)state;
-    call_trial_run(&t);
-    CALL(&t, "allow", "a");
-    CALL(&t, "allow", "a");
-    CALL(&t, "allow", "a");
-    call_trial_settle(&t, "a", OUTCOME_COMPLETED, "{'same':1}");
-    call_trial_settle(&t, "a~2", OUTCOME_COMPLETED, "{'same':1}");
-    call_trial_settle(&t, "a~3", OUTCOME_COMPLETED, "{'same':1}");
-    assert_int_equal(CALL(&t, "allow", "a"), ERR_OK);
-    call_trial_close(&t);
-}
-
-static void whoever_waits_is_not_stopped_for_what_others_were_answered(void **state)
-{
-    struct call_trial t;
-
-    (void)state;
-    call_trial_run(&t);
-    CALL(&t, "coalesce", "a");
-    CALL(&t, "coalesce", "b"); /* the same call under another name, still in flight when the first goes round */
-    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
-    assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate b (waited)");
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
-    call_trial_close(&t);
-}
-
-static void polling_that_sees_something_new_is_no_loop_and_polling_that_does_not_is(void **state)
-{
-    struct call_trial t;
-
-    (void)state;
-    call_trial_run(&t);
-    for (int i = 0; i < 10; i++) {
-        char result[32];
-
-        (void)snprintf(result, sizeof(result), "{'seen':%d}", i < 8 ? i : 8);
-        assert_int_equal(CALL(&t, "look", "a"), ERR_OK);
-        call_trial_settle(&t, "a", OUTCOME_COMPLETED, result);
-    }
-    assert_int_equal(CALL(&t, "look", "a"), ERR_LOOP);
     call_trial_close(&t);
 }
 
@@ -920,6 +706,22 @@ static void an_attempt_more_is_a_call_more(void **state)
     call_trial_close(&t);
 }
 
+static void what_is_tried_again_is_paid_once(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, "{'micros':100}", NULL, NULL);
+    assert_int_equal(CALL(&t, "paid", "a"), ERR_OK);
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    assert_int_equal(t.saga.used.micros, 0);
+    assert_int_equal(CALL(&t, "paid", "a"), ERR_OK);
+    assert_int_equal(t.saga.used.micros, 100);
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(t.saga.used.micros, 100);
+    call_trial_close(&t);
+}
+
 /* --- expiry --- */
 
 static void a_record_that_has_expired_answers_no_more(void **state)
@@ -1010,23 +812,12 @@ int main(void)
         cmocka_unit_test(a_read_is_called_again_each_time),
         cmocka_unit_test(two_reads_at_once_get_one_answer_only_if_they_ask_the_same),
         cmocka_unit_test(a_repeated_request_for_a_read_gets_the_answer_it_had),
+        cmocka_unit_test(a_read_whose_record_has_expired_is_begun_anew),
         cmocka_unit_test(arguments_that_differ_where_it_matters_are_refused),
         cmocka_unit_test(arguments_that_differ_where_it_does_not_matter_are_coalesced_and_marked),
         cmocka_unit_test(without_material_everything_matters),
         cmocka_unit_test(while_it_is_unsettled_other_arguments_wait_like_all_others),
         cmocka_unit_test(a_retry_sends_the_first_arguments),
-        cmocka_unit_test(equal_calls_with_equal_answers_are_a_loop_cache_hits_included),
-        cmocka_unit_test(a_new_turn_lets_them_pass_again),
-        cmocka_unit_test(reads_in_turns_are_a_loop_of_two_and_both_are_closed),
-        cmocka_unit_test(other_names_for_the_same_call_go_round_too),
-        cmocka_unit_test(a_second_loop_pauses_until_an_operator_resumes),
-        cmocka_unit_test(while_it_is_paused_not_even_the_same_request_is_tried_again),
-        cmocka_unit_test(whoever_waits_for_an_answer_makes_no_loop),
-        cmocka_unit_test(nor_whoever_was_told_to_come_back),
-        cmocka_unit_test(an_answer_that_comes_at_last_is_no_loop_with_those_before),
-        cmocka_unit_test(calls_that_race_count_once),
-        cmocka_unit_test(whoever_waits_is_not_stopped_for_what_others_were_answered),
-        cmocka_unit_test(polling_that_sees_something_new_is_no_loop_and_polling_that_does_not_is),
         cmocka_unit_test(a_terminal_call_comes_last_and_seals),
         cmocka_unit_test(only_a_certain_failure_unseals),
         cmocka_unit_test(a_question_to_a_person_holds_up_only_what_cannot_be_undone),
@@ -1035,6 +826,7 @@ int main(void)
         cmocka_unit_test(a_saga_that_is_being_undone_takes_nothing_new),
         cmocka_unit_test(a_budget_is_never_overdrawn),
         cmocka_unit_test(an_attempt_more_is_a_call_more),
+        cmocka_unit_test(what_is_tried_again_is_paid_once),
         cmocka_unit_test(a_record_that_has_expired_answers_no_more),
         cmocka_unit_test(a_tool_may_begin_again_after_that),
         cmocka_unit_test(what_is_not_settled_never_expires),

@@ -1,4 +1,5 @@
-/* What stands between an operation and its intent: guards, the precheck, the saga's budget, and the class that the arguments decide. */
+/* What stands between an operation and its intent: guards, the precheck, the saga's budget, and the class that the
+ * arguments decide. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,19 +12,20 @@
 #include "tests/lib/call_trial.h"
 #include "tests/lib/saga_trial.h"
 
-#define GUARDED_TOOLS                                                                                                              \
-    "{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'},"                                                               \
-    "{'name':'guarded','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'rate':{'limit':1,'per':'1s'},"              \
-    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                               \
-    "{'name':'guarded_once','builtin':{'do':'echo'},'effect':'once','rate':{'limit':1,'per':'1s'},"                                 \
-    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                               \
-    "{'name':'after','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},"                                             \
-    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                               \
-    "{'name':'priced','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'cost':60,"                                  \
-    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                               \
-    "{'name':'either','builtin':{'do':'echo'},'effect':{'if':'${ .args.dry }','then':'read','else':'once'},"                        \
+#define GUARDED_TOOLS                                                                                                  \
+    "{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'},"                                                   \
+    "{'name':'guarded','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'rate':{'limit':1,'per':'1s'}," \
+    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                   \
+    "{'name':'guarded_once','builtin':{'do':'echo'},'effect':'once','rate':{'limit':1,'per':'1s'},"                    \
+    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                   \
+    "{'name':'after','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},"                                 \
+    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                   \
+    "{'name':'priced','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'cost':60,"                      \
+    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                   \
+    "{'name':'either','builtin':{'do':'echo'},'effect':{'if':'${ .args.dry }','then':'read','else':'once'},"           \
     "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}}"
-#define GUARDED(members, steps) "{'tools':[" GUARDED_TOOLS "],'sagas':[{'name':'trial'," members "'steps':[" steps "]}]}"
+#define GUARDED(members, steps)                                                                                        \
+    "{'tools':[" GUARDED_TOOLS "],'sagas':[{'name':'trial'," members "'steps':[" steps "]}]}"
 
 static void admit(struct trial *trial, const char *step, struct saga_input input)
 {
@@ -114,7 +116,8 @@ static void an_exhausted_budget_is_a_certain_failure(void **state)
 
     (void)state;
     open_guarded(&trial, "guarded");
-    ADMIT(&trial, "a", .admission = ADMISSION_REFUSED, .error = SLICE("budget-exhausted"), .detail = SLICE("the day's"));
+    ADMIT(&trial, "a", .admission = ADMISSION_REFUSED, .error = SLICE("budget-exhausted"),
+          .detail = SLICE("the day's"));
     assert_string_equal(trial_records(&trial), "step.failed a, saga.failing a, compensation.planned, saga.compensated");
     assert_true(slice_is(trial.records.items[0].error, "budget-exhausted"));
     assert_int_equal(trial.records.items[0].source, SOURCE_GUARD);
@@ -130,7 +133,9 @@ static void a_guard_never_calls_failed_what_may_have_happened(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(errors); i++) {
-        struct saga_input input = {.type = SAGA_INPUT_ADMITTED, .admitted = {.admission = ADMISSION_REFUSED, .error = slice_of(errors[i]), .retry_after_ms = 1000}};
+        struct saga_input input = {
+            .type = SAGA_INPUT_ADMITTED,
+            .admitted = {.admission = ADMISSION_REFUSED, .error = slice_of(errors[i]), .retry_after_ms = 1000}};
 
         call_trial_open(&t, NULL, NULL, NULL);
         CALL(&t, "limited", "a");
@@ -256,7 +261,8 @@ static void a_defined_saga_stops_before_it_goes_over_its_budget(void **state)
     trial_start(&trial, "{}");
     assert_int_equal(trial.saga.used.micros, 60);
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.failed b, saga.failing b, compensation.planned, compensation.intent a");
+    assert_string_equal(trial_records(&trial),
+                        "step.completed a, step.failed b, saga.failing b, compensation.planned, compensation.intent a");
     assert_true(slice_is(trial.records.items[1].error, "budget-exhausted"));
     trial_check_replay(&trial);
     trial_close(&trial);
@@ -286,7 +292,9 @@ static void the_class_is_decided_once_and_frozen(void **state)
     struct trial trial;
 
     (void)state;
-    trial_open(&trial, GUARDED("", "{'id':'a','call':'either','with':{'dry':true}},{'id':'b','call':'either','with':{'dry':false}}"));
+    trial_open(
+        &trial,
+        GUARDED("", "{'id':'a','call':'either','with':{'dry':true}},{'id':'b','call':'either','with':{'dry':false}}"));
     trial_start(&trial, "{}");
     assert_string_equal(trial_records(&trial), "saga.started, step.intent a"); /* it only reads */
     assert_int_equal(forward(&trial, "a")->effect, EFFECT_READ);

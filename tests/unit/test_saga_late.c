@@ -1,4 +1,5 @@
-/* Evidence that comes when everything was settled already: it is never lost, and never overturns anything in silence. */
+/* Evidence that comes when everything was settled already: it is never lost, and never overturns anything in silence.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +96,8 @@ static void while_the_saga_is_being_undone_the_effect_joins_what_is_left_to_undo
         assert_int_equal(t.saga.phase, PHASE_UNDO); /* it does not end while an effect may stand */
         assert_int_equal(resolve(&t, happened), ERR_OK);
         if (happened) {
-            assert_string_equal(call_trial_records(&t), "escalation.resolved b, step.completed b, compensation.intent b");
+            assert_string_equal(call_trial_records(&t),
+                                "escalation.resolved b, step.completed b, compensation.intent b");
             call_trial_settle_undo(&t, "b");
         } else {
             assert_string_equal(call_trial_records(&t), "escalation.resolved b, step.failed b, saga.compensated");
@@ -144,7 +146,8 @@ static void what_cannot_be_undone_and_turns_up_too_late_is_a_debt(void **state)
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_timer(&trial, "b");
     trial_settle(&trial, "b", OUTCOME_FAILED);
-    input = trial_outcome(&trial, SAGA_INPUT_SETTLED, trial_step(&trial, "b"), DIRECTION_DO, 1, (struct outcome){.kind = OUTCOME_COMPLETED});
+    input = trial_outcome(&trial, SAGA_INPUT_SETTLED, trial_step(&trial, "b"), DIRECTION_DO, 1,
+                          (struct outcome){.kind = OUTCOME_COMPLETED});
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.late b, escalation.opened b");
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
@@ -177,7 +180,8 @@ static void a_run_that_rests_is_woken_by_it(void **state)
 static void what_has_completed_is_never_overturned(void **state)
 {
     struct call_trial t;
-    struct saga_input input = {.type = SAGA_INPUT_SETTLED, .settled = {.attempt = 1, .outcome = {.kind = OUTCOME_FAILED, .error = SLICE("no")}}};
+    struct saga_input input = {.type = SAGA_INPUT_SETTLED,
+                               .settled = {.attempt = 1, .outcome = {.kind = OUTCOME_FAILED, .error = SLICE("no")}}};
 
     (void)state;
     call_trial_open(&t, NULL, NULL, NULL);

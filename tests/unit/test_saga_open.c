@@ -11,6 +11,7 @@
 
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS (60 * MINUTE_MS)
+#define REST_MS INT64_C(15000) /* RUN_REST_MS */
 
 static void completed(struct call_trial *t, const char *tool, const char *label, const char *args)
 {
@@ -394,7 +395,7 @@ static void a_run_rests_when_nothing_goes_on_and_wakes_with_a_call(void **state)
     call_trial_due(&t, SAGA_TIMER_REST);
     assert_int_equal(t.records.count, 0);
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
-    t.now_ms += MINUTE_MS - 1;
+    t.now_ms += REST_MS - 1;
     call_trial_due(&t, SAGA_TIMER_REST);
     assert_int_equal(t.records.count, 0);
     t.now_ms += 1;
@@ -402,7 +403,7 @@ static void a_run_rests_when_nothing_goes_on_and_wakes_with_a_call(void **state)
     assert_string_equal(call_trial_records(&t), "run.rested");
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "run.woken, operation.duplicate a (replayed)");
-    t.now_ms += MINUTE_MS;
+    t.now_ms += REST_MS;
     call_trial_due(&t, SAGA_TIMER_REST);
     assert_string_equal(call_trial_records(&t), "run.rested");
     assert_int_equal(CALL(&t, "strict", "b"), ERR_OK);

@@ -49,7 +49,8 @@ static bool chance(uint32_t percent)
 /* --- definitions of every shape --- */
 
 static const char *const tools[] = {"read", "idempotent",  "idempotent_probed", "keyed",  "keyed_probed", "checked",
-                                    "once", "once_probed", "voidable",          "strict", "by_keyed",     "by_checked"};
+                                    "once", "once_probed", "voidable",          "strict", "by_keyed",     "by_checked",
+                                    "limited", "limited_once"};
 
 static void put_after(struct buffer *out, uint32_t step, bool all)
 {
@@ -136,6 +137,7 @@ struct world {
     bool kind; /* everything works from now on, so that the walk ends */
     bool deaf; /* nobody answers probes, until everything works */
     uint32_t turns;
+    uint32_t admitted[STEPS_MAX]; /* the attempt that guards and precheck were asked about last */
 };
 
 static struct world world;
@@ -301,6 +303,11 @@ static void check_undo_begins(uint32_t step)
     }
 }
 
+static bool has_happened(uint32_t step)
+{
+    return thing_of(step, DIRECTION_DO)->effects > 0 || saga_took_effect(&world.trial.saga, step) == TOOK_EFFECT_BEFORE;
+}
+
 static void check_step_begins(uint32_t step)
 {
     const struct step_definition *definition = &world.trial.definition->steps[step];
@@ -309,9 +316,11 @@ static void check_step_begins(uint32_t step)
     for (uint32_t i = 0; i < definition->after_count; i++) {
         uint32_t before = definition->after[i];
 
-        must_hold(thing_of(before, DIRECTION_DO)->effects > 0, "a step begins before what it comes after has happened");
+        must_hold(has_happened(before), "a step begins before what it comes after has happened");
         must_hold(thing_of(before, DIRECTION_UNDO)->effects == 0, "a step begins after what it builds on was undone");
     }
+    must_hold(!definition->tool->guarded || world.admitted[step] == world.trial.saga.steps[step].forward.attempts,
+              "an intent that no guard was asked about");
     must_hold(thing_of(step, DIRECTION_UNDO)->sends == 0, "a forward call after its own compensation");
 }
 
@@ -323,7 +332,7 @@ static void check_end(enum saga_status end)
         enum took_effect took_effect = saga_took_effect(&trial->saga, i);
 
         if (end == SAGA_COMPLETED) {
-            must_hold(thing_of(i, DIRECTION_DO)->effects > 0 && thing_of(i, DIRECTION_UNDO)->effects == 0,
+            must_hold(has_happened(i) && thing_of(i, DIRECTION_UNDO)->effects == 0,
                       "completed without all of its effects");
         }
         if (end == SAGA_COMPENSATED) {
@@ -357,6 +366,8 @@ static void check_records(bool had_ended)
         } else if (record->type == RECORD_COMPENSATION_COMPLETED) {
             must_hold(thing_of(record->step, DIRECTION_UNDO)->effects > 0,
                       "an undo counts as done that did not happen");
+        } else if (record->type == RECORD_STEP_COMPLETED && record->source == SOURCE_PRECHECK) {
+            must_hold(thing_of(record->step, DIRECTION_DO)->effects == 0, "an effect of ours counts as there before");
         } else if (record->type == RECORD_STEP_COMPLETED) {
             must_hold(thing_of(record->step, DIRECTION_DO)->effects > 0, "a step counts as done that did not happen");
         } else if (record->type == RECORD_STEP_FAILED) {
@@ -489,6 +500,23 @@ static void evaluate(const struct want *want)
     (void)feed(input);
 }
 
+static void admit(const struct want *want)
+{
+    struct saga_input input = {.type = SAGA_INPUT_ADMITTED, .admitted = {.step = want->step}};
+    uint32_t luck = world.kind ? 0 : chance_below(100);
+
+    if (luck >= 60) {
+        input.admitted.admission = luck < 75   ? ADMISSION_REFUSED
+                                   : luck < 85 ? ADMISSION_UNASKED
+                                   : luck < 95 ? ADMISSION_DONE
+                                               : ADMISSION_BLOCKED;
+        input.admitted.error = luck < 73 ? SLICE("rate-limited") : luck < 75 ? SLICE("budget-exhausted") : SLICE_NONE;
+        input.admitted.result = SLICE("{\"id\":\"r-0\"}");
+    }
+    world.admitted[want->step] = want->number;
+    (void)feed(input);
+}
+
 static void do_want(const struct want *want)
 {
     struct saga_input timer = {.type = SAGA_INPUT_TIMER};
@@ -510,7 +538,7 @@ static void do_want(const struct want *want)
         feed_outcome(SAGA_INPUT_PROBED, want->step, want->direction, want->number, ask(want->step, want->direction));
         return;
     case WANT_ADMIT:
-        (void)feed((struct saga_input){.type = SAGA_INPUT_ADMITTED, .admitted = {.step = want->step}});
+        admit(want);
         return;
     case WANT_TIMER:
         timer.timer.step = want->step;

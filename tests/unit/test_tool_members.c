@@ -33,7 +33,7 @@ static void a_tool_keeps_what_it_says_about_the_registry(void **state)
     (void)state;
     arena_init(&arena, 1 << 14);
     struct tool *tool = compiled(
-        "{'name':'t','http':{'url':'x'},'effect':'once','terminal':true,"
+        "{'name':'t','http':{'url':'x'},'effect':'idempotent','terminal':true,"
         "'precheck':{'exec':{'argv':['look','${ .args.id }']},'done':'${ .response.exit == 0 "
         "}','blocked':'${ .response.stdout.why }','result':'${ .response.stdout }','timeout':'3s'},"
         "'on_duplicate':'escalate','material':['/amount','/to'],'volatile':['/asked_at','/timestamp'],'ttl':'7d',"

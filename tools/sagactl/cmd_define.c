@@ -1,4 +1,4 @@
-/* check, apply, tools, definitions. */
+/* check, apply, definitions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,14 +29,6 @@ const char help_apply[] =
     "\n"
     "  sagactl apply order.json\n"
     "  sagactl apply tools.json sagas.json   in this order, so that sagas find their tools\n";
-
-const char help_tools[] =
-    "sagactl tools [NAME] [--version N] [--limit N] [--cursor C]\n"
-    "\n"
-    "Lists the registered tools, newest version of each, or prints one as it was registered.\n"
-    "\n"
-    "  sagactl tools\n"
-    "  sagactl tools payments.charge --version 2\n";
 
 const char help_definitions[] =
     "sagactl definitions [NAME] [--version N] [--limit N] [--cursor C]\n"
@@ -215,9 +207,26 @@ int cmd_apply(struct ctl *ctl, int argc, char **argv)
     return EXIT_OK;
 }
 
-/* --- tools, definitions --- */
+/* --- definitions --- */
 
-static int get(struct ctl *ctl, int argc, char **argv, const char *path)
+int show_definition(struct ctl *ctl, const char *path, const char *name, const char *version)
+{
+    struct answer answer;
+    int code = client_get(ctl,
+                          arena_printf(&ctl->arena, "%s/%.*s%s%s", path,
+                                       SLICE_ARG(url_escape(slice_of(name), &ctl->arena)), version ? "?version=" : "",
+                                       version ? version : ""),
+                          &ctl->arena, &answer);
+
+    if (code == EXIT_OK) {
+        struct slice body = json_member(answer.body, "body");
+
+        print_json(ctl->output != OUTPUT_JSON && body.ptr ? body : answer.body);
+    }
+    return code;
+}
+
+int cmd_definitions(struct ctl *ctl, int argc, char **argv)
 {
     static const char *const titles[] = {"NAME", "VERSION", "REGISTERED", NULL};
     const char *version = NULL, *limit = "500", *cursor = NULL;
@@ -230,7 +239,6 @@ static int get(struct ctl *ctl, int argc, char **argv, const char *path)
     struct table table;
     struct slice item;
     bool helped = false;
-    int code;
 
     if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
@@ -239,22 +247,13 @@ static int get(struct ctl *ctl, int argc, char **argv, const char *path)
         return usage_error(ctl, "one name at most");
     }
     if (names.count == 1) {
-        struct slice name = url_escape(slice_of(names.items[0]), &ctl->arena);
-
-        code = client_get(ctl,
-                          arena_printf(&ctl->arena, "%s/%.*s%s%s", path, SLICE_ARG(name), version ? "?version=" : "",
-                                       version ? version : ""),
-                          &ctl->arena, &answer);
-        if (code == EXIT_OK) {
-            struct slice body = json_member(answer.body, "body");
-
-            print_json(ctl->output != OUTPUT_JSON && body.ptr ? body : answer.body);
-        }
-        return code;
+        return show_definition(ctl, "/v1/definitions", names.items[0], version);
     }
-    code = client_get(
-        ctl, arena_printf(&ctl->arena, "%s?limit=%s%s%s", path, limit, cursor ? "&cursor=" : "", cursor ? cursor : ""),
-        &ctl->arena, &answer);
+    int code = client_get(ctl,
+                          arena_printf(&ctl->arena, "/v1/definitions?limit=%s%s%s", limit, cursor ? "&cursor=" : "",
+                                       cursor ? cursor : ""),
+                          &ctl->arena, &answer);
+
     if (code != EXIT_OK || print_items(ctl, answer.body, "name")) {
         return code;
     }
@@ -271,14 +270,4 @@ static int get(struct ctl *ctl, int argc, char **argv, const char *path)
     table_print(&table, 0);
     print_more(ctl, answer.body);
     return EXIT_OK;
-}
-
-int cmd_tools(struct ctl *ctl, int argc, char **argv)
-{
-    return get(ctl, argc, argv, "/v1/tools");
-}
-
-int cmd_definitions(struct ctl *ctl, int argc, char **argv)
-{
-    return get(ctl, argc, argv, "/v1/definitions");
 }

@@ -1,8 +1,8 @@
 /*
  * replay: the durable log folded again, here, through the same state machine, and compared with what the service says.
  *
- * Definitions and tools are fetched in the versions that saga.started pinned. A saga that moves while it is read is
- * read again.
+ * Definitions and tools are fetched in the versions that saga.started pinned; those of open sagas and of runs when a call
+ * in the log names them. A saga that moves while it is read is read again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -30,6 +30,9 @@ struct replay {
     struct ctl *ctl;
     struct map definitions; /* by "name@version{tools}" */
     struct map bodies;      /* by path: struct slice in ctl's arena */
+    struct map compiled;    /* by path: tools of open sagas */
+    struct tool_shelf shelf;
+    struct definition *open, *run;
     struct slice tools;     /* pinned by the saga that is being compiled */
     size_t checked, differing;
 };
@@ -70,8 +73,35 @@ static bool find_tool(void *context, struct slice name, uint32_t version, struct
         body);
 }
 
+/* A tool that a call in a log names; each namespace has its own, and the token says which one we see. */
+static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name, uint32_t version)
+{
+    struct replay *replay = container_of((struct tool_shelf *)(uintptr_t)shelf, struct replay, shelf);
+    struct arena *arena = &replay->ctl->arena;
+    struct slice path = arena_printf(arena, "/v1/tools/%.*s?version=%u", SLICE_ARG(url_escape(name, arena)), version), body;
+    const struct tool *tool = map_find(&replay->compiled, path.ptr, path.len);
+    struct faults faults;
+
+    (void)namespace;
+    if (tool || !body_of(replay, path, &body)) {
+        return tool;
+    }
+    faults_init(&faults, arena);
+    tool = tool_compile(body, version, SLICE(""), arena, &faults);
+    if (tool) {
+        map_put(&replay->compiled, path.ptr, path.len, (void *)(uintptr_t)tool);
+    }
+    return tool;
+}
+
 static const struct definition *definition_of(struct replay *replay, const struct record *start)
 {
+    if (slice_is(start->saga_name, OPEN_SAGA_NAME)) {
+        return replay->open;
+    }
+    if (slice_is(start->saga_name, RUN_SAGA_NAME)) {
+        return replay->run;
+    }
     struct arena *arena = &replay->ctl->arena;
     struct slice key = arena_printf(arena, "%.*s@%u%.*s", SLICE_ARG(start->saga_name), start->version,
                                     SLICE_ARG(start->tools)),
@@ -206,7 +236,8 @@ static bool fold(struct replay *replay, struct slice id, const struct fetched *f
     }
     saga_init(&saga, arena, saga_id, definition);
     for (size_t i = 0; i < fetched->count; i++) {
-        if (record_read(fetched->entries[i], definition, arena, &record, &err) != ERR_OK ||
+        /* An open saga's definition grows with its calls. */
+        if (record_read(fetched->entries[i], saga.definition, arena, &record, &err) != ERR_OK ||
             !record_check(&saga, &record, &err)) {
             return refuse(id, i, &err);
         }
@@ -283,7 +314,7 @@ static int replay_one(struct replay *replay, struct slice id)
     return code;
 }
 
-static int replay_all(struct replay *replay, const char *since)
+static int replay_listed(struct replay *replay, const char *since, const char *saga)
 {
     struct ctl *ctl = replay->ctl;
     struct slice cursor = SLICE_NONE, item;
@@ -295,8 +326,9 @@ static int replay_all(struct replay *replay, const char *since)
         arena_init(&arena, 65536);
         int code =
             client_get(ctl,
-                       arena_printf(&arena, "/v1/sagas?limit=500%s%s%s%.*s", since ? "&since=" : "", since ? since : "",
-                                    cursor.ptr ? "&cursor=" : "", SLICE_ARG(cursor.ptr ? cursor : SLICE(""))),
+                       arena_printf(&arena, "/v1/sagas?limit=500%s%s%s%s%s%.*s", saga ? "&saga=" : "", saga ? saga : "",
+                                    since ? "&since=" : "", since ? since : "", cursor.ptr ? "&cursor=" : "",
+                                    SLICE_ARG(cursor.ptr ? cursor : SLICE(""))),
                        &arena, &answer);
 
         if (code != EXIT_OK) {
@@ -318,7 +350,21 @@ static int replay_all(struct replay *replay, const char *since)
         cursor = json_type(next) == JSON_STRING ? arena_slice(&ctl->arena, json_string(next, &arena)) : SLICE_NONE;
         arena_fini(&arena);
     } while (cursor.ptr);
+    return EXIT_OK;
+}
+
+static int replay_all(struct replay *replay, const char *since)
+{
+    struct ctl *ctl = replay->ctl;
+    int code = replay_listed(replay, since, NULL);
+
+    if (code == EXIT_OK) {
+        code = replay_listed(replay, since, RUN_SAGA_NAME); /* the list shows them only when they are asked for */
+    }
     progress_clear(ctl);
+    if (code != EXIT_OK) {
+        return code;
+    }
     if (ctl->output == OUTPUT_JSON) {
         (void)printf("{\"checked\":%zu,\"differing\":%zu}\n", replay->checked, replay->differing);
     } else {
@@ -345,6 +391,10 @@ int cmd_replay(struct ctl *ctl, int argc, char **argv)
     }
     map_init(&replay.definitions);
     map_init(&replay.bodies);
+    map_init(&replay.compiled);
+    replay.shelf.find = shelf_find;
+    replay.open = definition_open(SAGA_OPEN, &replay.shelf, &ctl->arena);
+    replay.run = definition_open(SAGA_RUN, &replay.shelf, &ctl->arena);
     if (all) {
         code = replay_all(&replay, since);
     } else {
@@ -357,5 +407,6 @@ int cmd_replay(struct ctl *ctl, int argc, char **argv)
     }
     map_fini(&replay.definitions);
     map_fini(&replay.bodies);
+    map_fini(&replay.compiled);
     return code;
 }

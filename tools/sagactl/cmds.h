@@ -33,4 +33,7 @@
 CMD_MAP(X)
 #undef X
 
+/* cmd_define.c: one tool or saga as it was registered; `path` is that of its list. Gives the exit code. */
+int show_definition(struct ctl *ctl, const char *path, const char *name, const char *version);
+
 #endif

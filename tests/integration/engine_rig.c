@@ -1,0 +1,252 @@
+/* See engine_rig.h. */
+#include "tests/integration/engine_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/log.h"
+
+struct host host;
+struct engine *engine;
+bool is_drained;
+static bool is_ready;
+
+/* The wall clock can be set on: a run rests after a minute. */
+int64_t ahead_ms;
+int64_t __real_loop_wall_ms(const struct loop *loop);
+int64_t __wrap_loop_wall_ms(const struct loop *loop);
+
+int64_t __wrap_loop_wall_ms(const struct loop *loop)
+{
+    return __real_loop_wall_ms(loop) + ahead_ms;
+}
+
+/* --- the engine --- */
+
+static void on_ready(struct engine *given, void *context)
+{
+    (void)given;
+    (void)context;
+    is_ready = true;
+}
+
+void on_drained(void *context)
+{
+    (void)context;
+    is_drained = true;
+}
+
+bool is_so(void *context)
+{
+    return *(bool *)context;
+}
+
+void engine_rig_begin(void)
+{
+    struct engine_options options = {.dsn = cluster_dsn(&host.cluster), .engine_name = "one", .lease_ms = 3000, .on_ready = on_ready};
+
+    is_ready = false;
+    engine = engine_start(host.loop, &options);
+    host_run_until(&host, is_so, &is_ready);
+}
+
+void engine_rig_end(void)
+{
+    is_drained = false;
+    engine_drain(engine, 5000, on_drained, NULL);
+    host_run_until(&host, is_so, &is_drained);
+    engine_free(engine);
+    engine = NULL;
+}
+
+/* --- another engine, which owns nothing as long as the first is there --- */
+
+struct engine *other;
+
+static bool has_database(void *context)
+{
+    struct engine_health health;
+
+    engine_health(context, &health);
+    return health.database && health.schema;
+}
+
+void engine_rig_begin_other(void)
+{
+    struct engine_options options = {.dsn = cluster_dsn(&host.cluster), .engine_name = "two", .lease_ms = 3000};
+
+    other = engine_start(host.loop, &options);
+    host_run_until(&host, has_database, other);
+}
+
+void engine_rig_end_other(void)
+{
+    is_drained = false;
+    engine_drain(other, 5000, on_drained, NULL);
+    host_run_until(&host, is_so, &is_drained);
+    engine_free(other);
+    other = NULL;
+}
+
+/* --- requests --- */
+
+static void on_done(struct engine_request *request)
+{
+    struct ask *ask = container_of(request, struct ask, request);
+
+    assert_false(ask->done);
+    ask->done = true;
+}
+
+void ask_begin(struct ask *ask)
+{
+    memset(ask, 0, sizeof(*ask));
+    arena_init(&ask->arena, 4096);
+    ask->request = (struct engine_request){.arena = &ask->arena, .namespace = SLICE("default"), .actor = SLICE("agent-7"), .done = on_done};
+}
+
+void ask_wait(struct ask *ask)
+{
+    host_run_until(&host, is_so, &ask->done);
+}
+
+void ask_end(struct ask *ask)
+{
+    arena_fini(&ask->arena);
+}
+
+void prepare_call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args, int64_t wait_ms)
+{
+    ask_begin(ask);
+    ask->request.in.call.run = slice_of(run);
+    ask->request.in.call.step = slice_of(step);
+    ask->request.in.call.tool = slice_of(tool);
+    ask->request.in.call.args = slice_of(args);
+    ask->request.in.call.wait_ms = wait_ms;
+}
+
+void begin_call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args, int64_t wait_ms)
+{
+    prepare_call(ask, run, step, tool, args, wait_ms);
+    engine_call(engine, &ask->request);
+}
+
+void call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args)
+{
+    begin_call(ask, run, step, tool, args, 20000);
+    ask_wait(ask);
+}
+
+void call_in(struct ask *ask, struct saga_id saga, const char *step, const char *tool, const char *args, int64_t wait_ms)
+{
+    prepare_call(ask, NULL, step, tool, args, wait_ms);
+    ask->request.in.call.saga = saga;
+    engine_call(engine, &ask->request);
+}
+
+void assert_code(const struct ask *ask, enum err_code code)
+{
+    if (ask->request.code != code) {
+        fail_msg("%s instead of %s: %s (%s)", err_name(ask->request.code), err_name(code), ask->request.err.message, ask->request.err.detail);
+    }
+}
+
+void assert_member(struct slice object, const char *name, const char *value)
+{
+    struct slice found = json_member(object, name);
+
+    if (!slice_is(found, value)) {
+        fail_msg("%s is %.*s instead of %s in %.*s", name, SLICE_ARG(found), value, SLICE_ARG(object));
+    }
+}
+
+/* --- tools --- */
+
+static const char document[] =
+    "{\"tools\":["
+    "{\"name\":\"greet\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},\"compensate\":{\"tool\":\"forget\"},"
+    "\"input\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}}}},"
+    "{\"name\":\"forget\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"}},"
+    "{\"name\":\"nap\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"sleep\",\"for\":\"600ms\"},\"compensate\":{\"tool\":\"forget\"}},"
+    "{\"name\":\"slow\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"sleep\",\"for\":\"3s\"},\"compensate\":{\"tool\":\"forget\"}},"
+    "{\"name\":\"refuse\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"fail\"},\"compensate\":{\"tool\":\"forget\"}},"
+    "{\"name\":\"lose\",\"effect\":\"once\",\"builtin\":{\"do\":\"fail\",\"outcome\":\"unknown\"},\"compensate\":{\"tool\":\"forget\"}},"
+    "{\"name\":\"rare\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},\"compensate\":{\"tool\":\"forget\"},\"rate\":{\"limit\":1,\"per\":\"30s\"}},"
+    "{\"name\":\"either\",\"effect\":{\"if\":\"${ .args.dry | not }\",\"then\":\"once\",\"else\":\"read\"},\"builtin\":{\"do\":\"echo\"},"
+    "\"compensate\":{\"tool\":\"forget\"}},"
+    "{\"name\":\"send\",\"effect\":\"once\",\"terminal\":true,\"builtin\":{\"do\":\"echo\"}}"
+    "]}";
+
+void engine_rig_define(void)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.define.document = slice_of(document);
+    engine_define(engine, &ask.request);
+    ask_wait(&ask);
+    for (size_t i = 0; i < ask.request.faults.count; i++) {
+        print_message("%.*s: %.*s\n", SLICE_ARG(ask.request.faults.items[i].pointer), SLICE_ARG(ask.request.faults.items[i].detail));
+    }
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+struct saga_id open_with_budget(const char *budget)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.open.budget = slice_of(budget);
+    engine_open_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    return ask.request.saga;
+}
+
+struct saga_id open_saga(const char *id, int64_t deadline_ms)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.open.business_id = slice_of(id);
+    ask.request.in.open.deadline_ms = deadline_ms;
+    engine_open_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    return ask.request.saga;
+}
+
+void complete(struct ask *ask, struct saga_id id, int64_t wait_ms)
+{
+    ask_begin(ask);
+    ask->request.in.complete.id = id;
+    ask->request.in.complete.wait_ms = wait_ms;
+    engine_complete_saga(engine, &ask->request);
+}
+
+int engine_rig_setup(void **state)
+{
+    (void)state;
+    log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);
+    host_start(&host, NULL);
+    engine_rig_begin();
+    engine_rig_define();
+    return 0;
+}
+
+int engine_rig_teardown(void **state)
+{
+    (void)state;
+    engine_rig_end();
+    host_stop(&host);
+    return 0;
+}

@@ -1,0 +1,49 @@
+/*
+ * A whole engine on a PostgreSQL of its own, tools to call and the requests of agents. The wall clock of its loop can be set on: link
+ * with --wrap=loop_wall_ms.
+ */
+#ifndef SAGAD_TESTS_ENGINE_RIG_H
+#define SAGAD_TESTS_ENGINE_RIG_H
+
+#include "run/engine.h"
+#include "tests/integration/store_host.h"
+
+extern struct host host;
+extern struct engine *engine; /* the one that owns all shards */
+extern struct engine *other;  /* another, which owns nothing as long as the first is there; NULL: there is none */
+extern int64_t ahead_ms;      /* how far the wall clock is set on */
+extern bool is_drained;       /* set by on_drained() */
+
+int engine_rig_setup(void **state);
+int engine_rig_teardown(void **state);
+void engine_rig_begin(void);
+void engine_rig_end(void);
+void engine_rig_begin_other(void);
+void engine_rig_end_other(void);
+void engine_rig_define(void); /* greet forget nap slow refuse lose rare either send */
+void on_drained(void *context);
+bool is_so(void *flag);
+
+/* --- one request --- */
+
+struct ask {
+    struct engine_request request;
+    struct arena arena;
+    bool done;
+};
+
+void ask_begin(struct ask *ask);
+void ask_wait(struct ask *ask);
+void ask_end(struct ask *ask);
+void assert_code(const struct ask *ask, enum err_code code);
+void assert_member(struct slice object, const char *name, const char *json);
+
+void prepare_call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args, int64_t wait_ms);
+void begin_call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args, int64_t wait_ms);
+void call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args); /* and wait */
+void call_in(struct ask *ask, struct saga_id saga, const char *step, const char *tool, const char *args, int64_t wait_ms); /* begins */
+struct saga_id open_saga(const char *id, int64_t deadline_ms);
+struct saga_id open_with_budget(const char *budget);
+void complete(struct ask *ask, struct saga_id id, int64_t wait_ms); /* begins */
+
+#endif

@@ -1,0 +1,279 @@
+/*
+ * Open sagas through a whole engine, from their first call to their end, and callers at two engines of which one owns nothing.
+ */
+#include "tests/integration/engine_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/metric.h"
+#include "io/jq.h"
+
+static void an_open_saga_takes_calls_until_it_is_complete_and_answers_repeats_after(void **state)
+{
+    struct saga_id id = open_saga("order-1", 0), again = open_saga("order-1", 0);
+    struct ask ask;
+
+    (void)state;
+    call_in(&ask, id, "hello", "greet", "{\"name\":\"Kim\"}", 20000);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    assert_true(uuid_equal(&again.uuid, &id.uuid));
+    complete(&ask, id, 0);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_member(ask.request.answer, "status", "\"completed\"");
+    ask_end(&ask);
+    uint64_t calls = metric_value(METRIC_CALLS);
+
+    call_in(&ask, id, "hello", "greet", "{\"name\":\"Kim\"}", 20000);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_true(ask.request.call.replayed);
+    ask_end(&ask);
+    call_in(&ask, id, "more", "greet", "{\"name\":\"Jim\"}", 20000);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_CLOSED);
+    ask_end(&ask);
+    assert_int_equal(metric_value(METRIC_CALLS) - calls, 0);
+}
+
+static void another_namespace_sees_nothing(void **state)
+{
+    struct saga_id id = open_saga("order-2", 0);
+    struct ask ask;
+
+    (void)state;
+    prepare_call(&ask, NULL, "hello", "greet", "{}", 0);
+    ask.request.in.call.saga = id;
+    ask.request.namespace = SLICE("elsewhere");
+    engine_call(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_NOT_FOUND);
+    ask_end(&ask);
+    ask_begin(&ask);
+    ask.request.namespace = SLICE("elsewhere");
+    ask.request.in.complete.id = id;
+    engine_complete_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_NOT_FOUND);
+    ask_end(&ask);
+}
+
+static void completion_waits_for_what_is_not_settled(void **state)
+{
+    struct saga_id id = open_saga("order-3", 0);
+    struct ask nap, early, late;
+
+    (void)state;
+    call_in(&nap, id, "nap", "nap", "{}", 20000);
+    host_run_ms(&host, 100);
+    complete(&early, id, 50);
+    complete(&late, id, 20000);
+    ask_wait(&early);
+    assert_code(&early, ERR_UNSETTLED);
+    ask_wait(&late);
+    assert_code(&late, ERR_OK);
+    assert_member(late.request.answer, "status", "\"completed\"");
+    ask_wait(&nap);
+    assert_code(&nap, ERR_OK);
+    ask_end(&nap);
+    ask_end(&early);
+    ask_end(&late);
+}
+
+static void an_aborted_open_saga_is_undone(void **state)
+{
+    struct saga_id id = open_saga("order-4", 0);
+    struct ask ask;
+
+    (void)state;
+    call_in(&ask, id, NULL, "greet", "{\"name\":\"Lee\"}", 20000);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_member(ask.request.answer, "step", "\"~greet\"");
+    ask_end(&ask);
+    ask_begin(&ask);
+    ask.request.in.abort.id = id;
+    engine_abort_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    ask_begin(&ask);
+    ask.request.in.get.id = id;
+    ask.request.in.get.wait_ms = 20000;
+    engine_get_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_member(ask.request.answer, "status", "\"compensated\"");
+    ask_end(&ask);
+}
+
+static void an_agent_that_vanished_is_undone_at_the_deadline(void **state)
+{
+    struct saga_id id = open_saga("order-5", 1500);
+    struct ask ask;
+
+    (void)state;
+    call_in(&ask, id, "hello", "greet", "{\"name\":\"Lee\"}", 20000);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    ask_begin(&ask);
+    ask.request.in.get.id = id;
+    ask.request.in.get.wait_ms = 20000;
+    engine_get_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_member(ask.request.answer, "status", "\"compensated\"");
+    ask_end(&ask);
+}
+
+static void the_budget_of_an_open_saga_is_never_passed(void **state)
+{
+    struct saga_id id = open_with_budget("{\"calls\":1}");
+    struct ask one, two;
+
+    (void)state;
+    call_in(&one, id, "one", "greet", "{\"name\":\"a\"}", 20000);
+    call_in(&two, id, "two", "greet", "{\"name\":\"b\"}", 20000);
+    ask_wait(&one);
+    ask_wait(&two);
+    assert_code(&one, ERR_OK);
+    assert_code(&two, ERR_BUDGET);
+    ask_end(&one);
+    ask_end(&two);
+}
+
+static void callers_at_two_engines_share_one_call(void **state)
+{
+    enum { CALLERS = 32 };
+    static struct ask asks[CALLERS];
+    uint64_t calls = metric_value(METRIC_CALLS);
+    int replayed = 0;
+
+    (void)state;
+    engine_rig_begin_other();
+    for (int i = 0; i < CALLERS; i++) {
+        prepare_call(&asks[i], "run-two", "nap", "nap", "{}", 20000);
+        engine_call(i % 2 ? engine : other, &asks[i].request);
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        ask_wait(&asks[i]);
+        assert_code(&asks[i], ERR_OK);
+        assert_false(asks[i].request.call.going_on);
+        replayed += asks[i].request.call.replayed;
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        ask_end(&asks[i]);
+    }
+    assert_int_equal(replayed, CALLERS - 1);
+    assert_int_equal(metric_value(METRIC_CALLS) - calls, 1);
+    engine_rig_end_other();
+}
+
+static void what_an_engine_owns_not_it_asks_the_owner_about(void **state)
+{
+    struct ask ask;
+    struct saga_id id;
+
+    (void)state;
+    engine_rig_begin_other();
+    ask_begin(&ask);
+    ask.request.in.open.business_id = SLICE("order-remote");
+    engine_open_saga(other, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    id = ask.request.saga;
+    ask_end(&ask);
+    prepare_call(&ask, NULL, "hello", "greet", "{\"name\":\"Ann\"}", 20000);
+    ask.request.in.call.saga = id;
+    engine_call(other, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_member(ask.request.answer, "result", "{\"name\":\"Ann\"}");
+    ask_end(&ask);
+    prepare_call(&ask, NULL, "no", "refuse", "{}", 20000);
+    ask.request.in.call.saga = id;
+    engine_call(other, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_TOOL_FAILED);
+    assert_member(ask.request.call.operation, "state", "\"failed\"");
+    ask_end(&ask);
+    ask_begin(&ask);
+    ask.request.in.complete.id = id;
+    engine_complete_saga(other, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_member(ask.request.answer, "status", "\"completed\"");
+    ask_end(&ask);
+    engine_rig_end_other();
+}
+
+static void callers_outlive_the_engine_that_made_their_call(void **state)
+{
+    struct ask here, there;
+
+    (void)state;
+    engine_rig_begin_other();
+    begin_call(&here, "run-over", "long", "slow", "{}", 30000);
+    prepare_call(&there, "run-over", "long", "slow", "{}", 30000);
+    host_run_ms(&host, 300);
+    engine_call(other, &there.request);
+    host_run_ms(&host, 500);
+    is_drained = false;
+    engine_drain(engine, 100, on_drained, NULL); /* before the call is settled */
+    host_run_until(&host, is_so, &is_drained);
+    engine_free(engine);
+    ask_wait(&here);
+    assert_code(&here, ERR_OK);
+    assert_true(here.request.call.going_on);
+    ask_wait(&there);
+    assert_code(&there, ERR_OK);
+    assert_false(there.request.call.going_on);
+    assert_member(there.request.answer, "state", "\"completed\"");
+    ask_end(&here);
+    ask_end(&there);
+    engine = other;
+    other = NULL;
+}
+
+static void a_caller_whose_shard_was_taken_away_is_answered_all_the_same(void **state)
+{
+    struct ask ask;
+
+    (void)state;
+    begin_call(&ask, "run-taken", "long", "slow", "{}", 30000);
+    host_run_ms(&host, 500);
+    host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner = null, expires_at = now() - interval '1 s'");
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_false(ask.request.call.going_on);
+    assert_member(ask.request.answer, "state", "\"completed\"");
+    ask_end(&ask);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_open_saga_takes_calls_until_it_is_complete_and_answers_repeats_after),
+        cmocka_unit_test(another_namespace_sees_nothing),
+        cmocka_unit_test(completion_waits_for_what_is_not_settled),
+        cmocka_unit_test(an_aborted_open_saga_is_undone),
+        cmocka_unit_test(an_agent_that_vanished_is_undone_at_the_deadline),
+        cmocka_unit_test(the_budget_of_an_open_saga_is_never_passed),
+        cmocka_unit_test(callers_at_two_engines_share_one_call),
+        cmocka_unit_test(what_an_engine_owns_not_it_asks_the_owner_about),
+        cmocka_unit_test(callers_outlive_the_engine_that_made_their_call),
+        cmocka_unit_test(a_caller_whose_shard_was_taken_away_is_answered_all_the_same),
+    };
+
+    jq_prepare(); /* while this process is small */
+    return cmocka_run_group_tests(tests, engine_rig_setup, engine_rig_teardown);
+}

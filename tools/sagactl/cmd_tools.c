@@ -1,0 +1,253 @@
+/* tools: what is registered, joined with how it fares, so that one look tells which tool wants attention. */
+#include <stdio.h>
+
+#include "tools/sagactl/client.h"
+#include "tools/sagactl/cmds.h"
+#include "tools/sagactl/output.h"
+
+/* From here on a person should look; the alert rules in tools/alerts begin at the same values. */
+#define RETRIES_PERCENT_MANY 20
+#define UNKNOWN_MS_OLD (INT64_C(15) * 60 * 1000)
+
+const char help_tools[] =
+    "sagactl tools [NAME] [--version N] [--limit N] [--cursor C]\n"
+    "\n"
+    "Lists the registered tools, newest version of each, with their health, or prints one as it was\n"
+    "registered.\n"
+    "\n"
+    "  NEW         operations that calls and steps began\n"
+    "  DUPLICATES  repeats of a call that began nothing\n"
+    "  RETRIES     calls that were not the first of their operation, of all calls\n"
+    "  UNKNOWN     operations of which nobody can say yet whether they happened, and the age of the\n"
+    "              oldest\n"
+    "  BREAKER     closed, open or half_open, where the tool has one that was used\n"
+    "  NOTES       arguments that drifted, loops that were stopped, calls that a guard refused\n"
+    "\n"
+    "Figures are of the engine that answers, since its start; /metrics of all engines sums them up.\n"
+    "Coloured is what a person should look at.\n"
+    "\n"
+    "  sagactl tools\n"
+    "  sagactl tools -o json | jq '.items[] | select(.health.unknown_open > 0)'\n"
+    "  sagactl tools payments.charge --version 2\n";
+
+static int64_t number_of(struct slice object, const char *name)
+{
+    int64_t number = 0;
+
+    return json_i64(json_member(object, name), &number) ? number : 0;
+}
+
+static struct slice health_of(struct slice stats, struct slice name)
+{
+    struct json_walk walk = json_walk(json_member(stats, "tools"));
+    struct slice tool;
+
+    while (json_type(json_member(stats, "tools")) == JSON_ARRAY && json_next_element(&walk, &tool)) {
+        if (slice_equal(json_member(tool, "name"), name)) { /* both as JSON, by the same writer */
+            return tool;
+        }
+    }
+    return SLICE_NONE;
+}
+
+/* "keyed", or of a class that the arguments decide "once, keyed". */
+static struct slice class_of(struct ctl *ctl, struct slice body)
+{
+    struct slice effect = json_member(body, "effect");
+
+    if (json_type(effect) == JSON_OBJECT) {
+        return arena_printf(&ctl->arena, "%.*s, %.*s", SLICE_ARG(show_member(ctl, effect, "then")),
+                            SLICE_ARG(show_member(ctl, effect, "else")));
+    }
+    return show_value(ctl, effect);
+}
+
+static int64_t duplicates_of(struct slice health)
+{
+    struct slice duplicates = json_member(health, "duplicates"), name, value;
+    struct json_walk walk = json_walk(duplicates);
+    int64_t sum = 0;
+
+    while (json_type(duplicates) == JSON_OBJECT && json_next_member(&walk, &name, &value)) {
+        int64_t number = 0;
+
+        sum += json_i64(value, &number) ? number : 0;
+    }
+    return sum;
+}
+
+static struct slice percent(struct ctl *ctl, int64_t part, int64_t whole)
+{
+    return whole > 0 ? arena_printf(&ctl->arena, "%lld (%lld %%)", (long long)part, (long long)(part * 100 / whole))
+                     : arena_printf(&ctl->arena, "%lld", (long long)part);
+}
+
+static void put_notes(struct ctl *ctl, struct slice health, struct cell *cell)
+{
+    static const struct {
+        const char *member, *says;
+        bool looks; /* a person should */
+    } notes[] = {
+        {"drift", "drifted", false},           {"loop_trips", "loops", true},
+        {"budget_refusals", "no budget", true}, {"rate_refusals", "over the rate", false},
+        {"breaker_refusals", "breaker", false},
+    };
+    struct buffer text;
+
+    buffer_init(&text, 4096);
+    for (size_t i = 0; i < COUNT_OF(notes); i++) {
+        int64_t number = number_of(health, notes[i].member);
+
+        if (number > 0) {
+            buffer_printf(&text, "%s%s %lld", text.len ? ", " : "", notes[i].says, (long long)number);
+            cell->colour = notes[i].looks ? COLOUR_YELLOW : cell->colour;
+        }
+    }
+    cell->text = text.len ? arena_slice(&ctl->arena, buffer_slice(&text)) : SLICE("");
+    buffer_fini(&text);
+}
+
+static void put_health(struct ctl *ctl, struct slice health, struct cell *row)
+{
+    int64_t calls = number_of(health, "calls"), retries = number_of(health, "retries");
+    int64_t created = number_of(health, "operations"), duplicates = duplicates_of(health);
+    int64_t unknown = number_of(health, "unknown_open"), oldest_ms = number_of(health, "unknown_oldest_ms");
+    struct slice breaker = show_member(ctl, health, "breaker");
+
+    row[0].text = arena_printf(&ctl->arena, "%lld", (long long)created);
+    row[1].text = percent(ctl, duplicates, created + duplicates);
+    row[2].text = percent(ctl, retries, calls);
+    row[2].colour = calls > 0 && retries * 100 > calls * RETRIES_PERCENT_MANY ? COLOUR_YELLOW : COLOUR_NONE;
+    row[3].text = unknown > 0 ? arena_printf(&ctl->arena, "%lld, %.*s", (long long)unknown,
+                                             SLICE_ARG(show_duration(ctl, oldest_ms)))
+                              : SLICE("0");
+    row[3].colour = unknown == 0 ? COLOUR_NONE : oldest_ms > UNKNOWN_MS_OLD ? COLOUR_RED : COLOUR_YELLOW;
+    row[4].text = breaker;
+    row[4].colour = slice_is(breaker, "open")        ? COLOUR_RED
+                    : slice_is(breaker, "half_open") ? COLOUR_YELLOW
+                                                     : COLOUR_DIM;
+    put_notes(ctl, health, &row[5]);
+}
+
+/* The class stands in the body, which lists leave out: one request a tool. */
+static int read_body(struct ctl *ctl, struct slice item, struct slice *body)
+{
+    struct slice name = show_member(ctl, item, "name");
+    struct answer answer;
+    int code = client_get(ctl,
+                          arena_printf(&ctl->arena, "/v1/tools/%.*s?version=%.*s",
+                                       SLICE_ARG(url_escape(name, &ctl->arena)),
+                                       SLICE_ARG(show_member(ctl, item, "version"))),
+                          &ctl->arena, &answer);
+
+    *body = code == EXIT_OK ? json_member(answer.body, "body") : SLICE_NONE;
+    return code;
+}
+
+static int print_tools(struct ctl *ctl, struct slice list, struct slice stats)
+{
+    static const char *const titles[] = {"NAME",    "VERSION", "CLASS",   "NEW",   "DUPLICATES",
+                                         "RETRIES", "UNKNOWN", "BREAKER", "NOTES", NULL};
+    struct json_walk walk = json_walk(json_member(list, "items"));
+    struct table table;
+    struct slice item, body;
+    size_t done = 0;
+
+    table_init(&table, ctl, titles);
+    while (json_next_element(&walk, &item)) {
+        struct cell *row = table_row(&table);
+        int code = read_body(ctl, item, &body);
+
+        if (code != EXIT_OK) {
+            progress_clear(ctl);
+            return code;
+        }
+        if (++done % 50 == 0) {
+            progress_show(ctl, "%zu tools", done);
+        }
+        row[0].text = show_member(ctl, item, "name");
+        row[1].text = show_member(ctl, item, "version");
+        row[2].text = class_of(ctl, body);
+        put_health(ctl, health_of(stats, json_member(item, "name")), &row[3]);
+    }
+    progress_clear(ctl);
+    table_print(&table, 0);
+    return EXIT_OK;
+}
+
+/* The list as the service gives it, each item with its `health`, null for one that was not called yet. */
+static void print_tools_json(struct slice list, struct slice stats)
+{
+    struct json_walk walk = json_walk(json_member(list, "items"));
+    struct slice item, name, value, cursor = json_member(list, "next_cursor");
+    struct buffer out;
+    struct json_writer w;
+
+    buffer_init(&out, 64 << 20);
+    json_writer_init(&w, &out);
+    json_object_begin(&w, NULL);
+    json_array_begin(&w, "items");
+    while (json_next_element(&walk, &item)) {
+        struct json_walk members = json_walk(item);
+        struct slice health = health_of(stats, json_member(item, "name"));
+        char plain[64];
+
+        json_object_begin(&w, NULL);
+        while (json_next_member(&members, &name, &value)) {
+            (void)snprintf(plain, sizeof(plain), "%.*s", SLICE_ARG(name));
+            json_write_raw(&w, plain, value);
+        }
+        json_write_raw(&w, "health", health.ptr ? health : SLICE("null"));
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    json_write_raw(&w, "next_cursor", cursor.ptr ? cursor : SLICE("null"));
+    json_object_end(&w);
+    print_json(buffer_slice(&out));
+    buffer_fini(&out);
+}
+
+int cmd_tools(struct ctl *ctl, int argc, char **argv)
+{
+    const char *version = NULL, *limit = "500", *cursor = NULL;
+    const struct option options[] = {{"--version", &version, NULL, NULL},
+                                     {"--limit", &limit, NULL, NULL},
+                                     {"--cursor", &cursor, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL}};
+    struct arguments names;
+    struct answer list, stats;
+    bool helped = false;
+
+    if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (names.count > 1) {
+        return usage_error(ctl, "one name at most");
+    }
+    if (names.count == 1) {
+        return show_definition(ctl, "/v1/tools", names.items[0], version);
+    }
+    int code = client_get(ctl,
+                          arena_printf(&ctl->arena, "/v1/tools?limit=%s%s%s", limit, cursor ? "&cursor=" : "",
+                                       cursor ? cursor : ""),
+                          &ctl->arena, &list);
+
+    if (code == EXIT_OK && ctl->output == OUTPUT_NAME) {
+        (void)print_items(ctl, list.body, "name");
+        print_more(ctl, list.body);
+        return EXIT_OK;
+    }
+    code = code == EXIT_OK ? client_get(ctl, SLICE("/v1/stats"), &ctl->arena, &stats) : code;
+    if (code != EXIT_OK) {
+        return code;
+    }
+    if (ctl->output == OUTPUT_JSON) {
+        print_tools_json(list.body, stats.body);
+        return EXIT_OK;
+    }
+    code = print_tools(ctl, list.body, stats.body);
+    if (code == EXIT_OK) {
+        print_more(ctl, list.body);
+    }
+    return code;
+}
