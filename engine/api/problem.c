@@ -5,11 +5,16 @@
 
 #define PROBLEM_BYTES_MAX (1 << 20)
 
-/* "Message: detail. Hint." as one text; parts that are missing leave no trace. */
+/* "message: detail; hint" or "message: detail. Hint." as one text; parts that are missing leave no trace. */
 static struct slice sentence(const struct err *err, struct arena *arena)
 {
+    bool own_sentence = err->hint[0] >= 'A' && err->hint[0] <= 'Z';
+
     return arena_printf(arena, "%s%s%s%s%s", err->message, err->detail[0] ? ": " : "", err->detail,
-                        err->hint[0] ? "; " : "", err->hint);
+                        !err->hint[0]  ? ""
+                        : own_sentence ? ". "
+                                       : "; ",
+                        err->hint);
 }
 
 static void write_faults(struct json_writer *w, const struct faults *faults)

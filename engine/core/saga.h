@@ -94,6 +94,10 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     bool before;             /* a precheck found that the wanted state held already */
     bool expired;            /* answers no duplicates any more: result and arguments are gone */
     bool late;               /* evidence came that contradicts how it was settled: a person decides */
+    struct {                 /* where the result of a read lies that agents call again and again */
+        char *ptr;
+        size_t bytes;
+    } room;
 };
 
 struct bypass { /* an operator's signature for one more execution of an operation */
@@ -173,6 +177,8 @@ uint32_t saga_sealed_by(const struct saga *saga);
 bool saga_is_unsettled(const struct saga *saga);
 /* The newest operation of this identity (highest generation), or STEP_NONE. Names as in the key. */
 uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice tool, struct slice scope);
+/* Of one more operation of this identity: higher than all there ever were. */
+uint32_t saga_next_generation(const struct saga *saga, struct slice step, struct slice tool, struct slice scope);
 uint32_t saga_find_key(const struct saga *saga, const struct op_key *key, enum direction *direction); /* STEP_NONE: none */
 
 void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const struct definition *definition);

@@ -232,13 +232,28 @@ static void fail(struct saga *saga, struct operation *op, const struct record *r
     op->created_ms = op->created_ms ? op->created_ms : record->at_ms;
 }
 
+/* Each answer of a read takes the place of the one before, or a saga that somebody polls would grow for ever. */
+static struct slice keep_in_room(const struct saga *saga, struct operation *op, struct slice text)
+{
+    if (!saga->arena || !text.ptr) {
+        return text;
+    }
+    if (text.len > op->room.bytes) {
+        op->room.bytes = text.len > 2 * op->room.bytes ? text.len : 2 * op->room.bytes;
+        op->room.ptr = arena_alloc(saga->arena, op->room.bytes);
+    }
+    memcpy(op->room.ptr, text.ptr, text.len);
+    return (struct slice){op->room.ptr, text.len};
+}
+
 static void complete(struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
 {
     end_attempt(saga, op, record);
     book(saga, op, record->cost_micros);
     op->late = false;
     op->before = record->source == SOURCE_PRECHECK;
-    op->result = keep(saga, record->result);
+    op->result = saga_is_open(saga) && is_read(saga, record, direction) ? keep_in_room(saga, op, record->result)
+                                                                        : keep(saga, record->result);
     op->source = record->source;
     op->ended_ms = record->at_ms;
     op->earlier_maybe = false;

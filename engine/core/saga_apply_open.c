@@ -142,6 +142,7 @@ void apply_called(struct saga *saga, const struct record *record)
     struct step_definition definition;
 
     CHECK(apply_find_tools(saga, record, &definition));
+    definition.terminal = definition.terminal && record->effect != EFFECT_READ; /* with these arguments it has no effect */
     /* In a copy as well: a definition that was tried has to be gone with it. */
     definition.id = apply_keep(saga, record->label);
     definition.name = apply_keep(saga, record->call_step);

@@ -90,7 +90,7 @@ static bool let_in_by_order(struct call *call, const struct tool *tool, enum eff
                        SLICE("Call it again when the others have their results."));
         return false;
     }
-    if (saga->definition->kind == SAGA_OPEN && tool->terminal && saga->escalation.number) {
+    if (saga->definition->kind == SAGA_OPEN && tool->terminal && effect != EFFECT_READ && saga->escalation.number) {
         refuse_for_now(call, ERR_UNSETTLED, CALL_RETRY_PERSON_MS,
                        arena_printf(m->turn, "%.*s cannot be undone and so comes last, but a person is still asked about something before it",
                                     SLICE_ARG(call_name(call))),
@@ -178,7 +178,7 @@ static void identify(const struct call *call, struct record *record)
         .tool = call->tool->name,
         .scope = record->scope,
         .direction = DIRECTION_DO,
-        .generation = call->newest == STEP_NONE ? 0 : saga->steps[call->newest].forward.generation + 1,
+        .generation = saga_next_generation(saga, call->step, call->tool->name, record->scope),
     };
 
     record->generation = identity.generation;
@@ -200,7 +200,10 @@ void call_begin(struct call *call, const char *decision)
     }
     record.args = input->call.args;
     record.scope = input->call.scope;
-    record.fingerprint = op_fingerprint(tool->name, input->call.args, &tool->volatiles, m->turn);
+    /* What was signed off is told by the members that counted then, also where the tool has changed since. */
+    record.fingerprint = decision && strcmp(decision, "bypass") == 0
+                             ? call->fingerprint
+                             : op_fingerprint(tool->name, input->call.args, &tool->volatiles, m->turn);
     record.effect = input->call.effect;
     record.conditional = tool->conditional;
     record.cost_micros = tool->cost_fixed_micros;
@@ -273,7 +276,7 @@ static void find_operation(struct call *call)
         if (!is_of_identity(call, i)) {
             continue;
         }
-        call->newest = i; /* generations rise in the order of calling */
+        call->newest = i;
         if ((op->effect == EFFECT_READ) == reads) {
             struct digest fingerprint = fingerprint_under(call, saga->definition->steps[i].tool);
 

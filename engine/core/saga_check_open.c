@@ -11,7 +11,7 @@ static bool check_admits(const struct saga *saga, const struct record *record, c
     if (saga->paused.ptr) {
         return check_refuse(record, err, "the saga is paused");
     }
-    if (tool->terminal && saga->definition->kind == SAGA_OPEN && saga->escalation.number) {
+    if (tool->terminal && effect != EFFECT_READ && saga->definition->kind == SAGA_OPEN && saga->escalation.number) {
         return check_refuse(record, err, "nothing that cannot be undone is called while a person is asked");
     }
     return code == ERR_OK ||
@@ -54,9 +54,6 @@ bool check_called(const struct saga *saga, const struct record *record, struct e
         if (slice_equal(saga->definition->steps[i].id, record->label)) {
             return check_refuse(record, err, "there is a step %.*s", SLICE_ARG(record->label));
         }
-    }
-    if (step.terminal && saga->definition->kind == SAGA_OPEN && record->effect == EFFECT_READ) {
-        return check_refuse(record, err, "a call that only reads is not terminal");
     }
     return check_bypass(saga, record, err) && check_admits(saga, record, step.tool, record->effect, STEP_NONE, err);
 }

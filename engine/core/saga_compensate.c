@@ -19,7 +19,8 @@ static struct op_key undo_key(const struct machine *m, uint32_t step)
     struct op_identity identity = {
         .namespace = m->saga->namespace,
         .run = m->saga->run,
-        .step = step_key_name(m->saga, step),
+        /* The id, which no other step has: a compensator may have more than one call of this name and scope to undo. */
+        .step = m->saga->definition->steps[step].id,
         .tool = saga_tool(m->saga, step, DIRECTION_UNDO)->name,
         .scope = s->forward.scope,
         .direction = DIRECTION_UNDO,

@@ -231,14 +231,21 @@ static void change_arguments(const struct machine *m, const struct operation *op
     struct op_identity identity = {
         .namespace = saga->namespace,
         .run = saga->run,
-        .step = step_key_name(saga, record->step),
+        .step = record->direction == DIRECTION_UNDO ? saga->definition->steps[record->step].id
+                                                    : step_key_name(saga, record->step),
         .tool = tool->name,
         .scope = saga->steps[record->step].forward.scope,
         .direction = record->direction,
     };
 
     /* Other arguments are another operation; where there was none yet, it is the first. */
-    record->generation = uuid_is_nil(&op->key.uuid) ? op->generation : op->generation + 1;
+    if (uuid_is_nil(&op->key.uuid)) {
+        record->generation = op->generation;
+    } else if (record->direction == DIRECTION_UNDO) {
+        record->generation = op->generation + 1;
+    } else { /* an agent may have called it once more meanwhile */
+        record->generation = saga_next_generation(saga, identity.step, tool->name, identity.scope);
+    }
     identity.generation = record->generation;
     record->key = op_key_make(&identity);
     record->args = OPERATOR.args;

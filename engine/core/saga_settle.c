@@ -338,6 +338,9 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
     const struct outcome *outcome = &m->input->settled.outcome;
     struct next next = {.why = why_of(outcome)};
 
+    if (op->late) {
+        return; /* the same once more: a person has been asked what follows from it */
+    }
     if (outcome->kind == OUTCOME_COMPLETED &&
         (op->state == OP_PENDING || op->state == OP_IN_FLIGHT || op->state == OP_RETRYING || op->state == OP_PROBING ||
          op->state == OP_UNKNOWN)) {

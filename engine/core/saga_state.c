@@ -401,7 +401,7 @@ enum err_code saga_admits(const struct saga *saga, const struct tool *tool, enum
     if (sealed_by != STEP_NONE && sealed_by != except && effect != EFFECT_READ) {
         return ERR_SEALED;
     }
-    if (!tool->terminal) {
+    if (!tool->terminal || effect == EFFECT_READ) {
         return ERR_OK;
     }
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
@@ -432,6 +432,13 @@ uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice
         }
     }
     return found;
+}
+
+uint32_t saga_next_generation(const struct saga *saga, struct slice step, struct slice tool, struct slice scope)
+{
+    uint32_t newest = saga_find_call(saga, step, tool, scope);
+
+    return newest == STEP_NONE ? 0 : saga->steps[newest].forward.generation + 1;
 }
 
 uint32_t saga_find_key(const struct saga *saga, const struct op_key *key, enum direction *direction)

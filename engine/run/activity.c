@@ -49,8 +49,8 @@ static void on_mail_done(struct mail *mail, enum err_code code, const struct err
     struct activity *activity = container_of(mail, struct activity, mail);
 
     (void)err; /* refused only when the saga left memory: its next owner asks for the same want */
-    if (code == ERR_FENCED) {
-        hand_over(activity);
+    if (code != ERR_OK && code != ERR_ENDED && !activity->live) {
+        hand_over(activity); /* also where it is in doubt whether it was written: evidence may come twice */
     } else if (code == ERR_OK && mail->input.type == SAGA_INPUT_ADMITTED) {
         limiter_admitted(activity);
     }

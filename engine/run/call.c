@@ -89,8 +89,8 @@ static void on_decided(struct mail *mail, enum err_code code, const struct err *
         send_call(work);
         return;
     }
-    if (mail->live && mail->live->saga.seq > 0) {
-        work->saga = mail->live->saga.id;
+    if (mail->live && (mail->live->saga.seq > 0 || (code == ERR_OK && mail->answer.code == ERR_OK))) {
+        work->saga = mail->live->saga.id; /* also of a run whose first turn is durable and was not folded here: its shard was lost meanwhile */
     }
     if (code != ERR_OK) {
         give_lists(work, &mail->answer);

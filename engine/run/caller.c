@@ -293,7 +293,8 @@ static void look(struct timer *timer)
     } else if (live && live->saga.seq > 0 && live->shard->state == SHARD_OWNED && work->calling->step < live->saga.definition->step_count) {
         caller_wait_for_step(work, live);
     } else {
-        work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_looked, .context = work}, .id = work->saga, .namespace = work->namespace};
+        arena_reset(&work->reading);
+        work->read = (struct read_saga){.read = {.arena = &work->reading, .done = on_looked, .context = work}, .id = work->saga, .namespace = work->namespace};
         store_read_saga(work->engine->store, &work->read);
     }
 }

@@ -24,7 +24,8 @@ struct delivery { /* a row on its way */
     struct timer timer;
     uint32_t shard;
     struct uuid id;
-    bool is_call, is_verdict;
+    bool is_call;
+    bool may_be_decided;            /* that somebody was first is an answer to it, and need not mean that the row was consumed before */
     bool keep;                      /* the row stays although it was answered */
 };
 
@@ -79,8 +80,8 @@ static void delivery_answer(struct delivery *delivery)
     if (request->code != ERR_OK && !delivery->is_call) { /* what calls are told stands in the log of their saga */
         log_info("inbox_refused", LOG_UUID("input", &delivery->id), LOG_ERR(&request->err));
     }
-    /* Consumed before, by an append of whoever owned the shard then: that one has answered. (Of a verdict it is an answer.) */
-    if (request->code == ERR_DECIDED && !delivery->is_verdict) {
+    /* Consumed before, by an append of whoever owned the shard then: that one has answered. */
+    if (request->code == ERR_DECIDED && !delivery->may_be_decided) {
         delivery_end(delivery);
         return;
     }
@@ -217,6 +218,7 @@ static void deliver_complete(struct delivery *delivery, const struct inbox_row *
 static void deliver_bypass(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
 {
     (void)row; /* found by the key */
+    delivery->may_be_decided = true;
     (void)uuid_parse(inbox_text(payload, "key", &delivery->arena), &delivery->request.in.bypass.key.uuid);
     delivery->request.in.bypass.reason = inbox_text(payload, "reason", &delivery->arena);
     bypass_deliver(delivery->engine, &delivery->request, &delivery->id);
@@ -242,7 +244,7 @@ static void deliver_resolve(struct delivery *delivery, const struct inbox_row *r
     int64_t number = 0;
 
     (void)row; /* found by the number of the escalation */
-    delivery->is_verdict = true;
+    delivery->may_be_decided = true;
     (void)json_i64(json_member(payload, "escalation"), &number);
     (void)json_bool(json_member(payload, "happened"), &request->in.resolve.happened);
     (void)json_bool(json_member(payload, "accept_double"), &request->in.resolve.accept_double);
@@ -270,8 +272,10 @@ static void on_settled(struct mail *mail, enum err_code code, const struct err *
         log_error("late_evidence_waits", LOG_UUID("input", &delivery->id), LOG_ERR(err));
         delivery_hold(delivery); /* for a program that can read the saga */
     } else {
-        if (code != ERR_OK) {
-            log_info("late_evidence_refused", LOG_UUID("input", &delivery->id), LOG_ERR(err));
+        if (code != ERR_OK || !mail->live || !turn_append(mail->live)) {
+            /* It was known already, or its saga has ended: then an effect may stand that the log does not show. */
+            log_warn("late_evidence_unused", LOG_UUID("saga", &delivery->request.saga.uuid), LOG_I64("step", mail->input.settled.step),
+                     LOG_TEXT("outcome", outcome_name(mail->input.settled.outcome.kind)), LOG_TEXT("why", code == ERR_OK ? "it changes nothing" : err->message));
         }
         delivery_drop(delivery); /* where its turn did not take it: it meant nothing any more */
     }
@@ -304,6 +308,7 @@ static void deliver_settled(struct delivery *delivery, const struct inbox_row *r
     }
     input->settled.step = (uint32_t)step;
     input->settled.attempt = (uint32_t)attempt;
+    delivery->request.saga = row->saga;
     delivery->mail.done = on_settled;
     live_deliver(delivery->engine, row->saga, delivery->request.namespace, &delivery->mail);
 }

@@ -217,6 +217,49 @@ void live_deliver(struct engine *engine, struct saga_id id, struct slice namespa
 
 /* --- runs, by their name --- */
 
+static void run_new(struct loading *loading)
+{
+    struct engine *engine = loading->engine;
+    struct saga_id id = saga_id_new(loop_wall_ms(engine->loop), loading->shard->number);
+    struct live *live = live_new(engine, loading->shard, id, definitions_open(engine->definitions, SAGA_RUN));
+
+    live_set_run(live, &loading->key);
+    loading_deliver(loading, live);
+}
+
+static void on_namesake_read(struct store_read *read)
+{
+    struct loading *loading = read->context;
+    struct err err = {0};
+
+    if (!is_good(loading)) {
+        loading_lost(loading);
+    } else if (read->code == ERR_NOT_FOUND) {
+        run_new(loading);
+    } else if (read->code != ERR_OK) {
+        loading_refuse(loading, read->code, &read->err);
+    } else {
+        (void)err_set(&err, ERR_INVALID, "this run has the name of a saga");
+        err_hint(&err, "call it in that saga, with POST /v1/sagas/ID/calls, or name the run differently");
+        loading_refuse(loading, ERR_INVALID, &err);
+    }
+}
+
+/* A new one, unless its name is the id of a saga: the keys are made of either, so that what was called there would be called again here. */
+static void run_begin_new(struct loading *loading)
+{
+    struct engine *engine = loading->engine;
+    struct slice run = container_of(list_first(&loading->mails), struct mail, link)->input.call.run;
+
+    if (!uuid_parse(run, &loading->id.uuid) || saga_id_shard(loading->id) >= SHARD_COUNT) {
+        run_new(loading);
+        return;
+    }
+    loading->read = (struct read_saga){.read = {.arena = &loading->arena, .done = on_namesake_read, .context = loading}, .id = loading->id,
+                                       .namespace = loading->namespace, .turns_max = 1};
+    store_read_saga(engine->store, &loading->read);
+}
+
 static void on_found(struct store_read *read)
 {
     struct loading *loading = read->context;
@@ -235,11 +278,7 @@ static void on_found(struct store_read *read)
     if (live) {
         loading_deliver(loading, live);
     } else if (read->code == ERR_NOT_FOUND) {
-        struct saga_id id = saga_id_new(loop_wall_ms(engine->loop), loading->shard->number);
-
-        live = live_new(engine, loading->shard, id, definitions_open(engine->definitions, SAGA_RUN));
-        live_set_run(live, &loading->key);
-        loading_deliver(loading, live);
+        run_begin_new(loading);
     } else {
         /* Now that it has an id the rest is as for every saga. */
         struct list_link *link;

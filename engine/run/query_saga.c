@@ -25,7 +25,7 @@ static void on_read(struct store_read *read)
         timer_start(engine->loop, &work->timer, left < POLL_MS ? left : POLL_MS, on_poll);
         return;
     }
-    struct saga *saga = fold_turns(engine, work->saga, work->namespace, work->read.turns, work->read.turn_count, &work->arena, &err);
+    struct saga *saga = fold_turns(engine, work->saga, work->namespace, work->read.turns, work->read.turn_count, &work->reading, &err);
 
     if (!saga) {
         work_done(work, ERR_CORRUPT, &err);
@@ -37,7 +37,8 @@ static void on_read(struct store_read *read)
 
 void query_saga_from_store(struct work *work)
 {
-    work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_read, .context = work}, .id = work->saga, .namespace = work->namespace};
+    arena_reset(&work->reading);
+    work->read = (struct read_saga){.read = {.arena = &work->reading, .done = on_read, .context = work}, .id = work->saga, .namespace = work->namespace};
     store_read_saga(work->engine->store, &work->read);
 }
 

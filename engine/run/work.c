@@ -12,6 +12,7 @@ struct work *work_new(struct engine *engine, struct engine_request *request)
     work->engine = engine;
     work->request = request;
     arena_init(&work->arena, 4096);
+    arena_init(&work->reading, 16384);
     buffer_init(&work->out, ANSWER_BYTES_MAX);
     work->namespace = arena_slice(&work->arena, request->namespace);
     work->actor = arena_slice(&work->arena, request->actor);
@@ -33,6 +34,7 @@ static void on_deferred(struct deferred *deferred)
         }
     }
     buffer_fini(&work->out);
+    arena_fini(&work->reading);
     arena_fini(&work->arena);
     free(work);
     if (request) {

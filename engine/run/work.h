@@ -22,6 +22,7 @@ struct work {
     struct saga_id saga;
     struct mail mail;
     struct read_saga read;
+    struct arena reading;           /* what a look at the log answered; whoever waits looks again and again */
     union {
         struct list_sagas sagas;
         struct list_escalations escalations;

@@ -120,7 +120,30 @@ static const struct {
     {"token", 2, "token new"},
     {"token new --name a --role king", 2, "reader, agent, operator or admin"},
     {"bench", 2, "--saga"},
+    {"bench --saga quick --calls t.one", 2, "--saga NAME, or --calls TOOL"},
     {"bench --saga quick --sagas 1 --seconds 1", 2, "not both"},
+    {"bench --saga quick --duplicates", 2, "for --calls"},
+    {"bench --calls t.one --sagas 5", 2, "for --saga"},
+    {"bench --calls t.one --rounds 100", 2, "from 1 to 99"},
+    {"call", 2, "which tool"},
+    {"call t.one t.two --run r", 2, "one tool at a time"},
+    {"call t.one", 2, "--run NAME, or --saga ID"},
+    {"call t.one --run r --saga 019b3c52-0000-7000-8000-00000000ffff", 2, "one of them"},
+    {"call t.one --run r --args {", 2, "is not JSON"},
+    {"call t.one --run r --wait soon", 2, "30s"},
+    {"call --help", 0, "--scope"},
+    {"open extra", 2, "sagactl start extra"},
+    {"open --calls many", 2, "--calls is a whole number"},
+    {"open --micros -1", 2, "--micros is a whole number"},
+    {"complete", 2, "which saga"},
+    {"complete x --wait soon", 2, "30s"},
+    {"complete x --output-json {", 2, "is not JSON"},
+    {"bypass", 2, "which operation"},
+    {"bypass 7c0f1a44-0000-8000-8000-000000000001", 2, "--reason"},
+    {"bypass 7c0f1a44-0000-8000-8000-000000000001 --reason ' '", 2, "--reason"},
+    {"resume", 2, "which saga"},
+    {"resume 019b3c52-0000-7000-8000-00000000ffff", 2, "--note"},
+    {"approve x", 2, "not supported yet"},
     {"signal", 2, "not supported yet"},
     {"pause x", 2, "not supported yet"},
     {"prove x", 2, "not supported yet"},
@@ -139,13 +162,41 @@ static const struct {
     {"list --status nonsense", 1, "is not a status"},
     {"list --since 1h --tag 'a=b c'", 0, "ID"},
     {"list --since yesterday", 2, "an age such as 2h"},
-    {"tools", 0, "NAME"},
+    {"tools", 0, "once, keyed  7    3 (30 %)    3 (30 %)  2, 20m 0s  open     drifted 1, loops 4"},
+    {"tools", 0, "t.read  2        read         0    0"},
+    {"tools -o json", 0, "\"unknown_open\":2"},
+    {"tools -o json", 0, "\"health\":null"},
+    {"tools -o name", 0, "t.one\nt.read\n"},
+    {"tools t.read", 0, "{\"name\":\"t.read\",\"effect\":\"read\"}"},
+    {"tools nothing", 3, "no such thing"},
     {"definitions", 0, "NAME"},
     {"definitions quick", 0, "\"steps\""},
     {"definitions nothing", 3, "no such thing"},
     {"operations", 0, "t.one"},
     {"operations 7c0f1a44-0000-8000-8000-000000000001", 0, "took_effect"},
     {"operations 8c0f1a44-0000-8000-8000-000000000001", 3, "no such thing"},
+    {"call t.one --run r1 --step s --args {\"n\":1}", 0, "{\"n\":1}"},
+    {"call t.one --run r1 --step s --args {\"n\":1}", 0, "done before"},
+    {"call t.one --run r1 --step s --args {\"n\":2}", 4, "differs: /amount"},
+    {"call t.one --run r1 --scope a -o json", 0, "\"scope\":\"a\""},
+    {"call t.slow --run r1 --wait 100ms", 7, "It goes on"},
+    {"call t.slow --run r1 --wait 100ms", 7, "under way"},
+    {"call t.nothing --run r1", 3, "no such thing"},
+    {"call as.loop-detected --run r1", 4, "refused as"},
+    {"call as.duplicate-call --run r1", 4, "sagactl operations "},
+    {"call as.outcome-unknown --run r1", 4, "refused as"},
+    {"call as.awaiting-operator --run r1", 9, "refused as"},
+    {"call as.tool-failed --run r1", 1, "refused as"},
+    {"call as.budget-exhausted --run r1", 5, "refused as"},
+    {"call as.breaker-open --run r1", 6, "refused as"},
+    {"call as.paused --run r1", 9, "refused as"},
+    {"operations --run r1", 0, "t.slow"},
+    {"bypass 8c0f1a44-0000-8000-8000-000000000001 --reason again", 3, "no such thing"},
+    {"open --id trip-1 --calls 5 --deadline 15m", 0, "running"},
+    {"open --id trip-1 --calls 5 --deadline 15m", 0, "opened before"},
+    {"call t.one --saga 019b3c52-0000-7000-8000-00000000ffff", 3, "no such thing"},
+    {"complete 019b3c52-0000-7000-8000-00000000ffff", 3, "no such thing"},
+    {"resume 019b3c52-0000-7000-8000-00000000ffff --note x", 3, "no such thing"},
     {"escalations", 0, "unknown"},
     {"escalations 1", 0, "tries again"},
     {"resolve 1 retry --note back", 0, "resolved"},
@@ -156,6 +207,9 @@ static const struct {
     {"bench --saga quick --sagas 500 --concurrency 8", 0, "transitions"},
     {"bench --saga quick --sagas 200 --rate 1000 -o json", 0, "\"sagas\":200"},
     {"bench --saga nothing --sagas 5", 3, "no such thing"},
+    {"bench --calls t.one --number 300 --concurrency 4 --duplicates --rounds 2", 0, "ratio"},
+    {"bench --calls t.one --number 100 --concurrency 4 --per-run 10 -o json", 0, "\"per_run\":10,\"rounds\":1"},
+    {"bench --calls t.nothing --number 5", 1, "404"},
 };
 
 static void every_command_has_its_exit_code(void **state)
@@ -196,6 +250,41 @@ static void names_are_for_pipes(void **state)
     assert_int_equal(run(arguments), 4);
 }
 
+/* An open saga from its beginning to its end, and one more execution that an operator signs. */
+static void an_agents_calls_go_through_pipes(void **state)
+{
+    char id[64], key[64], arguments[160];
+
+    (void)state;
+    assert_int_equal(run("open -o name"), 0);
+    assert_int_equal(strlen(out), 37);
+    (void)snprintf(id, sizeof(id), "%.36s", out);
+    (void)snprintf(arguments, sizeof(arguments), "call t.one --saga %s --step pay -o name", id);
+    assert_int_equal(run(arguments), 0);
+    assert_int_equal(strlen(out), 37); /* the key and a line end, nothing else */
+    (void)snprintf(key, sizeof(key), "%.36s", out);
+    assert_int_equal(run(arguments), 0);
+    assert_memory_equal(out, key, 36);
+    (void)snprintf(arguments, sizeof(arguments), "show %s", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "open saga"));
+    (void)snprintf(arguments, sizeof(arguments), "bypass %s --reason 'a second copy'", key);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "one more execution, until "));
+    assert_int_equal(run(arguments), 4);
+    (void)snprintf(arguments, sizeof(arguments), "call as.paused --saga %s", id);
+    assert_int_equal(run(arguments), 9);
+    (void)snprintf(arguments, sizeof(arguments), "resume %s --note 'told it to stop'", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "running"));
+    (void)snprintf(arguments, sizeof(arguments), "complete %s --output-json {\"fine\":true}", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "completed"));
+    (void)snprintf(arguments, sizeof(arguments), "call t.one --saga %s --step more", id);
+    assert_int_equal(run(arguments), 4);
+    assert_non_null(strstr(talk, "has ended"));
+}
+
 static void a_definition_with_faults_is_told_all_of_them(void **state)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX", arguments[128];
@@ -221,6 +310,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_command_has_its_exit_code),
         cmocka_unit_test(names_are_for_pipes),
+        cmocka_unit_test(an_agents_calls_go_through_pipes),
         cmocka_unit_test(a_definition_with_faults_is_told_all_of_them),
     };
 

@@ -9,7 +9,8 @@ export class Client {
     this.token = token
     this.pool = new Agent({ keepAlive: true, maxSockets: Infinity, maxFreeSockets: 256 })
     this.asked = 0
-    this.lost = 0
+    this.lost = 0 // answers that were not heard
+    this.nobody = 0 // and asked in vain, because nobody listened
   }
 
   // {status, headers, text, json}, or {lost: why}. `manner` is how it listens: {hangUpAfter: ms} or {cut: true}.
@@ -22,7 +23,8 @@ export class Client {
       const end = (answer) => {
         clearTimeout(timer)
         if (answer.lost) {
-          this.lost++
+          if (answer.lost === 'ECONNREFUSED') this.nobody++
+          else this.lost++
           exchange.destroy()
         }
         resolve(answer)

@@ -147,7 +147,7 @@ async function evaluate(shop, wanted) {
     const faults = [...person.faults, ...(nemesis?.error ? [String(nemesis.error)] : []), ...await foldsAgain(world)]
     const result = {
       shop, seed: wanted.seed, first: wanted.first, engines: wanted.engines, agents: wanted.agents, chaos: wanted.chaos, kills: nemesis?.kills ?? 0, ...counts,
-      verdicts: person.verdicts, resumed: person.resumed, reasons: person.reasons, lost_answers: clients.agent.lost, faults: faults.length
+      verdicts: person.verdicts, resumed: person.resumed, reasons: person.reasons, lost_answers: clients.agent.lost, nobody: clients.agent.nobody, faults: faults.length
     }
     await evidence(trial, books, clients.operator, faults, wanted, shop, world)
     for (const client of Object.values(clients)) client.close()
@@ -192,24 +192,24 @@ function table(results) {
   const rows = [
     ['', ...results.map((one) => one.shop)],
     ['wishes', ...results.map((one) => one.runs)],
-    ['completed: exactly one of each', ...results.map((one) => one.completed)],
-    ['undone: zero net', ...results.map((one) => one.compensated)],
-    ['failed, nothing done', ...results.map((one) => one.failed)],
+    ['ended completed', ...results.map((one) => one.completed)],
+    ['ended undone', ...results.map((one) => one.compensated)],
+    ['failed, and nothing was done', ...results.map((one) => one.failed)],
     ['abandoned', ...results.map((one) => one.abandoned)],
     ['stranded', ...results.map((one) => one.stranded)],
-    ['  of these ended with a person', ...results.map((one) => one.person)],
+    ['needed a person on the way', ...results.map((one) => one.person)],
     ['effects done / undone', ...results.map((one) => `${one.effects} / ${one.undone}`)],
     ['effects that came twice', ...results.map((one) => one.doubles)],
     ['left standing after an undo', ...results.map((one) => one.left)],
     ['calls by agents / replayed', ...results.map((one) => `${one.calls} / ${one.replayed}`)],
-    ['answers lost', ...results.map((one) => one.lost_answers)],
+    ['answers lost / found nobody there', ...results.map((one) => `${one.lost_answers} / ${one.nobody}`)],
     ['loops stopped / runs suspended', ...results.map((one) => `${one.loops} / ${one.resumed}`)],
     ['crashes of agents / re-plans', ...results.map((one) => `${one.crashes} / ${one.replans}`)],
     ['executions signed off', ...results.map((one) => one.signed)],
     ['kills of sagad', ...results.map((one) => one.kills)],
-    ['requests at the shop', ...results.map((one) => one.requests)],
+    ['requests at the shop / gone wrong', ...results.map((one) => `${one.requests} / ${one.troubled}`)],
     ['wishes a second', ...results.map((one) => (one.runs / one.seconds).toFixed(1))],
-    ['WRONG', ...results.map((one) => one.wrong + one.faults)]
+    ['not exactly one, or not zero net: WRONG', ...results.map((one) => one.wrong + one.faults)]
   ]
   const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => String(row[column]).length)))
   for (const row of rows) console.log(row.map((cell, column) => (column === 0 ? String(cell).padEnd(widths[0]) : String(cell).padStart(widths[column] + 2))).join(''))

@@ -63,6 +63,7 @@ export class Trial {
       if (final?.status === 'compensated') counts.left += Object.values(books.tally(wish.id)).reduce((sum, one) => sum + Math.abs(one.done - one.undone), 0)
     }
     counts.requests = books.lines.length
+    counts.troubled = books.lines.filter((line) => line.fault).length
     return counts
   }
 }

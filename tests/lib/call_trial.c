@@ -13,6 +13,7 @@
 #include "base/json.h"
 
 #define COMPENSATED ",'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}"
+#define KEYED_IF_SENT "'builtin':{'do':'echo'},'effect':{'if':'${ .args.send }','then':'keyed','else':'read'},'key':{'window':'60s'}"
 #define KEYED "'builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'}" COMPENSATED
 #define PROBED ",'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}"
 
@@ -26,6 +27,8 @@ static const char *const tool_texts[] = {
     "{'name':'allow'," KEYED ",'on_duplicate':'allow'}",
     "{'name':'again'," KEYED ",'ttl':'1h','on_expired':'again'}",
     "{'name':'mail','builtin':{'do':'echo'},'effect':'once','terminal':true}",
+    "{'name':'announce','builtin':{'do':'echo'},'effect':{'if':'${ .args.send }','then':'once','else':'read'},'terminal':true}",
+    "{'name':'fetch'," KEYED_IF_SENT COMPENSATED "}",
     "{'name':'once','builtin':{'do':'echo'},'effect':'once'" COMPENSATED "}",
     "{'name':'checked','builtin':{'do':'echo'},'effect':'checked'" COMPENSATED PROBED "}",
     "{'name':'idempotent','builtin':{'do':'echo'},'effect':'idempotent'" COMPENSATED "}",
@@ -230,14 +233,16 @@ enum err_code call_trial_call(struct call_trial *t, struct wish wish)
 {
     struct saga_input input = {.type = SAGA_INPUT_CALL};
     const struct tool *tool = find_tool(t, slice_of(wish.tool));
+    bool sends = false;
 
     input.call.namespace = SLICE("default");
     input.call.run = SLICE("run-1");
     input.call.tool = tool;
     input.call.undo = tool->compensate.is_set ? find_tool(t, tool->compensate.tool_name) : NULL;
-    input.call.effect = tool->effect;
     input.call.step = slice_of(wish.step);
     input.call.args = wish.args ? plain(&t->turn, wish.args) : SLICE("{}");
+    (void)json_bool(json_member(input.call.args, "send"), &sends); /* what the tools of two classes go by */
+    input.call.effect = !tool->conditional ? tool->effect : sends ? tool->effect_then : tool->effect_else;
     input.call.scope = slice_of(wish.scope);
     input.call.emission = slice_of(wish.emission);
     input.call.conversation_turn = slice_of(wish.turn);

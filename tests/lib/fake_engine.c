@@ -465,9 +465,29 @@ void engine_define(struct engine *engine, struct engine_request *request)
                      SLICE("[{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1,\"change\":\"created\"}]"));
 }
 
+static void get_tools(struct engine *engine, struct engine_request *request)
+{
+    static const char one[] = "{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1,\"body\":{\"name\":\"t.one\",\"effect\":"
+                              "{\"if\":\"${ .args.n > 1 }\",\"then\":\"once\",\"else\":\"keyed\"},\"breaker\":{\"failures\":3}}}";
+    static const char read[] = "{\"kind\":\"tool\",\"name\":\"t.read\",\"version\":2,\"body\":{\"name\":\"t.read\",\"effect\":\"read\"}}";
+
+    if (!request->in.definitions.name.ptr) {
+        fake_finish_text(engine, request,
+                         SLICE("[{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1},{\"kind\":\"tool\",\"name\":\"t.read\",\"version\":2}]"));
+    } else if (slice_is(request->in.definitions.name, "t.one")) {
+        fake_finish_text(engine, request, slice_of(one));
+    } else if (slice_is(request->in.definitions.name, "t.read")) {
+        fake_finish_text(engine, request, slice_of(read));
+    } else {
+        fake_finish(engine, request, fake_not_found(request));
+    }
+}
+
 void engine_get_definitions(struct engine *engine, struct engine_request *request)
 {
-    if (!request->in.definitions.name.ptr) {
+    if (request->in.definitions.kind == DEFINITION_TOOL && slice_is(request->namespace, "default")) {
+        get_tools(engine, request);
+    } else if (!request->in.definitions.name.ptr) {
         fake_finish_text(
             engine, request,
             SLICE("[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1},{\"kind\":\"saga\",\"name\":\"b\",\"version\":2},"
@@ -512,7 +532,11 @@ void engine_resolve(struct engine *engine, struct engine_request *request)
 
 void engine_get_stats(struct engine *engine, struct engine_request *request)
 {
-    fake_finish_text(engine, request, SLICE("{\"sagas\":{\"running\":1},\"engines\":[]}"));
+    fake_finish_text(engine, request,
+                     SLICE("{\"sagas\":{\"running\":1},\"tools\":[{\"name\":\"t.one\",\"calls\":10,\"retries\":3,\"completed\":6,\"failed\":1,"
+                           "\"unknown\":3,\"operations\":7,\"duplicates\":{\"replayed\":2,\"waited\":1},\"unknown_open\":2,"
+                           "\"unknown_oldest_ms\":1200000,\"drift\":1,\"loop_trips\":4,\"budget_refusals\":0,\"rate_refusals\":0,"
+                           "\"breaker_refusals\":0,\"breaker\":\"open\"}],\"engines\":[]}"));
 }
 
 void engine_health(const struct engine *engine, struct engine_health *out)

@@ -1,6 +1,6 @@
 // Orders against the real shop: what each class of effect does after each kind of answer, what compensation does when the compensator
 // fails, and what each verb of a person leads to. After every case the shop's own ledger says what really happened.
-import { World, effectsByKey, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+import { World, effectsByKey, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
 const retry = { max_attempts: 3, initial: '50ms', factor: 2, max: '200ms' }
 const classes = ['read', 'idempotent', 'keyed', 'checked', 'once', 'once_probed']
@@ -88,7 +88,7 @@ function definitions(shop, closed) {
 await run(new World(), async (world) => {
   await Promise.all([world.startPostgres(), world.startShop()])
   await world.startSagad()
-  const closedPort = world.shopPort + 1
+  const closedPort = await freePort()
   await world.define(definitions(`http://127.0.0.1:${world.shopPort}`, `http://127.0.0.1:${closedPort}`))
   await world.define(world.example('first.json'))
   await world.define(world.example('shop.json'))

@@ -125,6 +125,13 @@ await run(new World(), async (world) => {
     expect(!JSON.stringify(other.json.pointers).includes('6'), 'no values')
     expectEqual(books(name).charges, 1, 'charges')
   })
+  await promise('a run that has the name of a saga is refused: its calls would have the keys of that saga', async () => {
+    const id = await open()
+    status(await callIn(id, 'charge_once', { step: 'pay' }), 200)
+    status(await call(id, 'charge_once', { step: 'pay', args: args(id) }), 422, 'invalid')
+    status(await call('01890000-0000-7000-8000-000000000001', 'tag', { args: { name: fresh('tag'), tag: 'x' } }), 200) // one of nobody
+    expectEqual(books(id).charges, 1, 'charges')
+  })
   await promise('another step, tool or scope is another operation, and implicit steps are one a tool and scope', async () => {
     const name = fresh('scopes')
     const keys = new Set()

@@ -41,7 +41,7 @@ function definitions(shop) {
       { name: 'narrow', ...charge, ...keyed, timeout: '10s', concurrency: 3 },
       { name: 'costly', ...charge, ...keyed, cost: 400 },
       { name: 'budgeted', ...charge, ...keyed },
-      { name: 'broken', ...charge, ...keyed, retry: { max_attempts: 1 }, breaker: { failures: 4, window: '60s', cooldown: '2s' } }
+      { name: 'broken', ...charge, ...keyed, retry: { max_attempts: 1 }, breaker: { failures: 4, window: '60s', cooldown: '1s' } }
     ]
   }
 }
@@ -405,9 +405,9 @@ await run(new World(), async (world) => {
     await world.engineReady(taker)
   }, 240)
 
-  await promise('nothing is left in the inbox, and no answer that nobody fetches', async () => {
-    const left = () => world.sql(`select 'inbox ' || kind || ' ' || coalesce(left(convert_from(payload, 'UTF8'), 200), '') from sagad.inbox
-      union all select 'answer of shard ' || shard from sagad.answer`)
+  // Answers whose taker found the result by itself are swept later.
+  await promise('nothing is left in the inbox', async () => {
+    const left = () => world.sql(`select kind || ' ' || coalesce(left(convert_from(payload, 'UTF8'), 200), '') from sagad.inbox`)
     for (const end = Date.now() + 30000; left() !== '' && Date.now() < end;) await sleep(200)
     expectEqual(left(), '', 'rows')
   }, 60)

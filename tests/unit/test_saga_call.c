@@ -562,6 +562,48 @@ static void a_terminal_call_comes_last_and_seals(void **state)
     call_trial_close(&t);
 }
 
+static void what_only_reads_with_these_arguments_neither_comes_last_nor_seals(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    make(&t, "coalesce", IN_FLIGHT);
+    assert_int_equal(CALL(&t, "announce", "m", "{'send':false}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "step.called m, step.intent m");
+    call_trial_settle(&t, "m", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "announce", "m", "{'send':true}"), ERR_UNSETTLED);
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':2}"), ERR_OK);
+    call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "announce", "m", "{'send':true}"), ERR_OK);
+    call_trial_timer(&t, "m~2");
+    call_trial_settle(&t, "m~2", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "c", "{'amount':3}"), ERR_SEALED);
+    assert_int_equal(CALL(&t, "announce", "m", "{'send':false}"), ERR_OK); /* it reads once more */
+    assert_string_equal(call_trial_records(&t), "step.repeated m, step.intent m");
+    call_trial_close(&t);
+}
+
+static void only_what_had_an_effect_is_undone(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    CALL(&t, "fetch", "f", "{'send':false}");
+    call_trial_settle(&t, "f", OUTCOME_COMPLETED, NULL);
+    CALL(&t, "fetch", "f", "{'send':true}");
+    call_trial_settle(&t, "f~2", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "fetch", "f", "{'send':true}"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.duplicate f~2 (replayed)");
+    assert_int_equal(call_trial_abort(&t), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "saga.failing, compensation.planned, compensation.intent f~2");
+    call_trial_settle_undo(&t, "f~2");
+    assert_int_equal(t.saga.end, SAGA_COMPENSATED);
+    call_trial_close(&t);
+}
+
 static void only_a_certain_failure_unseals(void **state)
 {
     struct call_trial t;
@@ -819,6 +861,8 @@ int main(void)
         cmocka_unit_test(while_it_is_unsettled_other_arguments_wait_like_all_others),
         cmocka_unit_test(a_retry_sends_the_first_arguments),
         cmocka_unit_test(a_terminal_call_comes_last_and_seals),
+        cmocka_unit_test(what_only_reads_with_these_arguments_neither_comes_last_nor_seals),
+        cmocka_unit_test(only_what_had_an_effect_is_undone),
         cmocka_unit_test(only_a_certain_failure_unseals),
         cmocka_unit_test(a_question_to_a_person_holds_up_only_what_cannot_be_undone),
         cmocka_unit_test(in_a_run_nothing_seals_and_nothing_comes_last),

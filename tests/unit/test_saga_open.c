@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -447,6 +448,81 @@ static void nothing_rests_while_a_person_is_asked(void **state)
     call_trial_close(&t);
 }
 
+static void each_of_several_calls_of_one_step_is_undone_under_a_key_of_its_own(void **state)
+{
+    static const char *const labels[] = {"a~3", "a~2", "a"};
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    for (size_t i = COUNT_OF(labels); i-- > 0;) { /* the last one is of another tool with the same compensator */
+        CALL(&t, i == 0 ? "strict" : "allow", "a");
+        call_trial_settle(&t, labels[i], OUTCOME_COMPLETED, NULL);
+    }
+    assert_int_equal(call_trial_abort(&t), ERR_OK);
+    for (size_t i = 0; i < COUNT_OF(labels); i++) {
+        call_trial_settle_undo(&t, labels[i]);
+        for (size_t k = 0; k < i; k++) {
+            assert_false(uuid_equal(&call_trial_step(&t, labels[i])->undo.key.uuid, &call_trial_step(&t, labels[k])->undo.key.uuid));
+        }
+    }
+    assert_int_equal(t.saga.end, SAGA_COMPENSATED);
+    call_trial_close(&t);
+}
+
+static void a_retry_with_other_arguments_takes_the_key_of_no_other_execution(void **state)
+{
+    struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
+    struct call_trial t;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    for (int i = 0; i < 10 && !t.saga.escalation.number; i++) {
+        char turn[8];
+
+        (void)snprintf(turn, sizeof(turn), "%d", i);
+        CALL(&t, "escalate", "a", .turn = turn);
+        if (call_trial_step(&t, "a")->forward.state == OP_IN_FLIGHT) {
+            call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+        }
+    }
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
+    CALL(&t, "escalate", "a", .turn = "signed");
+    call_trial_settle(&t, "a~2", OUTCOME_COMPLETED, NULL);
+    input.operator.action = OPERATOR_RETRY;
+    input.operator.escalation = t.saga.escalation.number;
+    input.operator.actor = SLICE("ann");
+    input.operator.note = SLICE("with less");
+    input.operator.args = SLICE("{\"amount\":7}");
+    assert_int_equal(call_trial_input(&t, input), ERR_OK);
+    assert_int_equal(call_trial_step(&t, "a~2")->forward.generation, 1);
+    assert_int_equal(call_trial_step(&t, "a")->forward.generation, 2);
+    call_trial_close(&t);
+}
+
+static void who_polls_makes_no_saga_grow(void **state)
+{
+    struct call_trial t;
+    size_t used = 0;
+
+    (void)state;
+    call_trial_run(&t);
+    for (int i = 0; i < 50; i++) {
+        static char result[20001];
+        char turn[8];
+
+        (void)snprintf(turn, sizeof(turn), "%d", i);
+        memset(result, '0' + i % 10, sizeof(result) - 1);
+        result[0] = result[sizeof(result) - 2] = '"';
+        CALL(&t, "look", "a", .turn = turn);
+        call_trial_settle(&t, "a", OUTCOME_COMPLETED, result);
+        assert_true(slice_is(call_trial_step(&t, "a")->forward.result, result));
+        used = used ? used : t.saga_arena.used_bytes;
+    }
+    assert_true(t.saga_arena.used_bytes < used + 2 * 20000);
+    call_trial_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,6 +550,9 @@ int main(void)
         cmocka_unit_test(a_run_rests_when_nothing_goes_on_and_wakes_with_a_call),
         cmocka_unit_test(a_refusal_wakes_nobody),
         cmocka_unit_test(nothing_rests_while_a_person_is_asked),
+        cmocka_unit_test(each_of_several_calls_of_one_step_is_undone_under_a_key_of_its_own),
+        cmocka_unit_test(a_retry_with_other_arguments_takes_the_key_of_no_other_execution),
+        cmocka_unit_test(who_polls_makes_no_saga_grow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,6 +105,18 @@ static void print_operation(struct slice body, struct arena *arena)
     }
 }
 
+/* Where a person finds what to decide. */
+static void print_way_out(struct slice body, struct slice type, struct arena *arena)
+{
+    struct slice saga = json_string(json_member(json_member(body, "operation"), "saga"), arena);
+
+    if (slice_is(type, PROBLEM_PREFIX "awaiting-operator")) {
+        (void)fprintf(stderr, "  sagactl escalations\n");
+    } else if (slice_is(type, PROBLEM_PREFIX "paused") && saga.len > 0) {
+        (void)fprintf(stderr, "  sagactl resume %.*s --note \"...\"\n", SLICE_ARG(saga));
+    }
+}
+
 int print_problem(const struct ctl *ctl, int status, struct slice body)
 {
     struct arena arena;
@@ -126,6 +138,7 @@ int print_problem(const struct ctl *ctl, int status, struct slice body)
                           pointer.len ? pointer.ptr : "(document)", SLICE_ARG(detail));
         }
         print_operation(body, &arena);
+        print_way_out(body, type.ptr ? type : SLICE(""), &arena);
         if (status == 401 && !ctl->token) {
             (void)fputs("  A token goes with --token, --token-file, SAGACTL_TOKEN or SAGACTL_TOKEN_FILE.\n", stderr);
         }

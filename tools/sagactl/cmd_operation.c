@@ -6,11 +6,13 @@
 #include "tools/sagactl/output.h"
 
 const char help_operations[] =
-    "sagactl operations [KEY] [--tool NAME] [--state S] [--run SAGA_ID] [--limit N] [--cursor C]\n"
+    "sagactl operations [KEY] [--tool NAME] [--state S] [--run RUN|SAGA_ID] [--limit N] [--cursor C]\n"
     "\n"
     "Lists operations (one intended effect each, known by its idempotency key), or shows one by its\n"
-    "key: the key that the receiver saw tells here which saga and step it belongs to.\n"
+    "key: the key that the receiver saw tells here which saga and step it belongs to. A run is the\n"
+    "name that the calls outside sagas gave, or the id of a saga.\n"
     "\n"
+    "  sagactl operations --run chat-17\n"
     "  sagactl operations --run 019b3c52-...\n"
     "  sagactl operations --state unknown\n"
     "  sagactl operations 7c0f1a44-....\n";

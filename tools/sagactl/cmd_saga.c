@@ -29,9 +29,11 @@ const char help_list[] =
     "             [--step ID] [--error CODE] [--limit N] [--cursor C]\n"
     "\n"
     "Lists sagas, newest first. Times are RFC 3339 (2026-01-31T09:00:00Z) or an age such as 2h.\n"
+    "Open sagas go by the name ~open. The calls of a run are kept in a saga, too: --saga ~run.\n"
     "\n"
     "  sagactl list --status escalated\n"
     "  sagactl list --saga order --since 2h\n"
+    "  sagactl list --saga '~run'\n"
     "  sagactl list --status running -o name | xargs -n 1 sagactl show\n";
 
 const char help_abort[] =

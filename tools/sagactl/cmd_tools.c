@@ -20,7 +20,7 @@ const char help_tools[] =
     "  RETRIES     calls that were not the first of their operation, of all calls\n"
     "  UNKNOWN     operations of which nobody can say yet whether they happened, and the age of the\n"
     "              oldest\n"
-    "  BREAKER     closed, open or half_open, where the tool has one that was used\n"
+    "  BREAKER     closed, open or half_open, where the tool has one\n"
     "  NOTES       arguments that drifted, loops that were stopped, calls that a guard refused\n"
     "\n"
     "Figures are of the engine that answers, since its start; /metrics of all engines sums them up.\n"
@@ -107,7 +107,7 @@ static void put_notes(struct ctl *ctl, struct slice health, struct cell *cell)
     buffer_fini(&text);
 }
 
-static void put_health(struct ctl *ctl, struct slice health, struct cell *row)
+static void put_health(struct ctl *ctl, struct slice health, bool has_breaker, struct cell *row)
 {
     int64_t calls = number_of(health, "calls"), retries = number_of(health, "retries");
     int64_t created = number_of(health, "operations"), duplicates = duplicates_of(health);
@@ -122,7 +122,7 @@ static void put_health(struct ctl *ctl, struct slice health, struct cell *row)
                                              SLICE_ARG(show_duration(ctl, oldest_ms)))
                               : SLICE("0");
     row[3].colour = unknown == 0 ? COLOUR_NONE : oldest_ms > UNKNOWN_MS_OLD ? COLOUR_RED : COLOUR_YELLOW;
-    row[4].text = breaker;
+    row[4].text = !has_breaker ? SLICE("") : breaker.len > 0 ? breaker : SLICE("closed");
     row[4].colour = slice_is(breaker, "open")        ? COLOUR_RED
                     : slice_is(breaker, "half_open") ? COLOUR_YELLOW
                                                      : COLOUR_DIM;
@@ -168,7 +168,7 @@ static int print_tools(struct ctl *ctl, struct slice list, struct slice stats)
         row[0].text = show_member(ctl, item, "name");
         row[1].text = show_member(ctl, item, "version");
         row[2].text = class_of(ctl, body);
-        put_health(ctl, health_of(stats, json_member(item, "name")), &row[3]);
+        put_health(ctl, health_of(stats, json_member(item, "name")), json_member(body, "breaker").ptr != NULL, &row[3]);
     }
     progress_clear(ctl);
     table_print(&table, 0);

@@ -33,7 +33,7 @@ enum colour status_colour(struct slice status)
         {"in_flight", COLOUR_BLUE},  {"failed", COLOUR_RED},         {"unknown", COLOUR_RED},
         {"escalated", COLOUR_RED},   {"abandoned", COLOUR_RED},      {"compensation_failed", COLOUR_RED},
         {"open", COLOUR_RED},        {"skipped", COLOUR_DIM},        {"pending", COLOUR_DIM},
-        {"resolved", COLOUR_DIM},
+        {"resolved", COLOUR_DIM},    {"paused", COLOUR_RED},
     };
 
     for (size_t i = 0; i < COUNT_OF(colours); i++) {

@@ -1,0 +1,231 @@
+/*
+ * bench --calls: new operations of the registry, and repeats of them, in turns within one run of the program, so that whatever else this
+ * machine does meets both alike. A repeat is a hit on a completed operation: it is answered from the record and writes nothing but its entry
+ * in the log.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/sagactl/bench.h"
+#include "tools/sagactl/bench_driver.h"
+#include "tools/sagactl/cmds.h"
+#include "tools/sagactl/output.h"
+#include "tools/sagactl/saga_end.h"
+
+struct figures { /* of one round of one kind */
+    double per_second, p50_ms, p95_ms, p99_ms, max_ms;
+    uint64_t ended, errors;
+};
+
+struct calls {
+    struct driver driver;
+    const struct bench_calls_options *o;
+    struct slice prefix; /* of the names of runs */
+    int64_t round;
+    bool repeats;        /* this round hits what the one before has made */
+    uint64_t made;       /* by the last round of new ones */
+    uint64_t missed;     /* repeats that were not answered as such */
+    struct buffer body;
+};
+
+static void begin(struct driver *driver, struct wire_connection *c, uint64_t number)
+{
+    struct calls *calls = container_of(driver, struct calls, driver);
+    uint64_t which = calls->repeats ? number % calls->made : number, per_run = (uint64_t)calls->o->per_run;
+    struct json_writer w;
+    char run[96], scope[24], turn[24];
+
+    (void)snprintf(run, sizeof(run), "%.*s-%lld-%llu", SLICE_ARG(calls->prefix), (long long)calls->round,
+                   (unsigned long long)(which / per_run));
+    (void)snprintf(scope, sizeof(scope), "s%llu", (unsigned long long)(which % per_run));
+    buffer_reset(&calls->body);
+    json_writer_init(&w, &calls->body);
+    json_object_begin(&w, NULL);
+    json_write_text(&w, "run", run);
+    json_write_text(&w, "scope", scope); /* and no step: the same call with other steps only would be a loop */
+    json_write_text(&w, "tool", calls->o->tool);
+    json_write_raw(&w, "args", calls->o->args);
+    if (calls->repeats) { /* a user who asks again: this is no loop */
+        (void)snprintf(turn, sizeof(turn), "%llu", (unsigned long long)(number / calls->made + 1));
+        json_write_text(&w, "turn", turn);
+    }
+    json_object_end(&w);
+    driver_send(driver, c, "POST", SLICE("/v1/operations?wait=30s"), buffer_slice(&calls->body));
+}
+
+static bool answered(struct driver *driver, struct wire_connection *c, int status, struct slice body)
+{
+    struct calls *calls = container_of(driver, struct calls, driver);
+    bool duplicate = false;
+
+    (void)c;
+    if (status != 200) {
+        driver_fail(driver, status, body);
+    } else if (calls->repeats) {
+        calls->missed += !(json_bool(json_member(body, "duplicate"), &duplicate) && duplicate);
+    }
+    return true;
+}
+
+static struct figures figures_of(const struct driver *driver)
+{
+    return (struct figures){.per_second = driver_per_second(driver),
+                            .p50_ms = driver_percentile_ms(driver, 0.5),
+                            .p95_ms = driver_percentile_ms(driver, 0.95),
+                            .p99_ms = driver_percentile_ms(driver, 0.99),
+                            .max_ms = driver_percentile_ms(driver, 1),
+                            .ended = driver->ended,
+                            .errors = driver->errors};
+}
+
+static bool run_round(struct calls *calls, bool repeats, struct figures *out)
+{
+    struct driver *driver = &calls->driver;
+
+    calls->repeats = repeats;
+    driver->noun = repeats ? "repeats" : "calls";
+    if (repeats && calls->made == 0) {
+        (void)fputs("sagactl: no call was made that could be repeated\n", stderr);
+        return false;
+    }
+    bool ok = driver_run(driver, calls->o->count, calls->o->seconds);
+
+    calls->made = repeats ? calls->made : driver->ended == driver->begun ? driver->begun : 0;
+    *out = figures_of(driver);
+    driver_tell_errors(driver);
+    return ok;
+}
+
+/* --- the report --- */
+
+static int compare_double(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+struct spread {
+    double median, least, most;
+};
+
+/* Of the member at `offset` of each round's figures; or of the quotients when there are two arrays. */
+static struct spread spread_of(const struct figures *a, const struct figures *b, size_t offset, size_t rounds)
+{
+    double values[BENCH_ROUNDS_MAX];
+
+    for (size_t i = 0; i < rounds; i++) {
+        double divisor = b ? *(const double *)(const void *)((const char *)&b[i] + offset) : 1;
+
+        values[i] = *(const double *)(const void *)((const char *)&a[i] + offset) / (divisor > 0 ? divisor : 1);
+    }
+    qsort(values, rounds, sizeof(*values), compare_double);
+    return (struct spread){(values[(rounds - 1) / 2] + values[rounds / 2]) / 2, values[0], values[rounds - 1]};
+}
+
+#define MEDIAN(figures, member, rounds) spread_of(figures, NULL, offsetof(struct figures, member), rounds).median
+
+static void print_json_figures(const char *name, const struct figures *figures, size_t rounds)
+{
+    struct spread rate = spread_of(figures, NULL, offsetof(struct figures, per_second), rounds);
+
+    (void)printf(",\"%s\":{\"per_second\":%.1f,\"least\":%.1f,\"most\":%.1f,\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,"
+                 "\"p99\":%.3f,\"max\":%.3f},\"rounds\":[",
+                 name, rate.median, rate.least, rate.most, MEDIAN(figures, p50_ms, rounds),
+                 MEDIAN(figures, p95_ms, rounds), MEDIAN(figures, p99_ms, rounds), MEDIAN(figures, max_ms, rounds));
+    for (size_t i = 0; i < rounds; i++) {
+        (void)printf("%s{\"calls\":%llu,\"errors\":%llu,\"per_second\":%.1f}", i ? "," : "",
+                     (unsigned long long)figures[i].ended, (unsigned long long)figures[i].errors,
+                     figures[i].per_second);
+    }
+    (void)fputs("]}", stdout);
+}
+
+static void print_row(const char *name, const struct figures *figures, size_t rounds)
+{
+    struct spread rate = spread_of(figures, NULL, offsetof(struct figures, per_second), rounds);
+
+    (void)printf("  %-9s %9.1f a second (%.1f to %.1f)   p50 %.2f ms  p95 %.2f ms  p99 %.2f ms  max %.2f ms\n", name,
+                 rate.median, rate.least, rate.most, MEDIAN(figures, p50_ms, rounds), MEDIAN(figures, p95_ms, rounds),
+                 MEDIAN(figures, p99_ms, rounds), MEDIAN(figures, max_ms, rounds));
+}
+
+static void report(const struct calls *calls, const struct figures *made, const struct figures *repeated, size_t rounds)
+{
+    const struct bench_calls_options *o = calls->o;
+    struct spread ratio = {0};
+
+    if (o->duplicates) {
+        ratio = spread_of(repeated, made, offsetof(struct figures, per_second), rounds);
+    }
+    if (o->ctl->output == OUTPUT_JSON) {
+        (void)printf("{\"tool\":\"%s\",\"concurrency\":%lld,\"rate\":%lld,\"per_run\":%lld,\"rounds\":%zu", o->tool,
+                     (long long)o->concurrency, (long long)o->rate, (long long)o->per_run, rounds);
+        print_json_figures("new", made, rounds);
+        if (o->duplicates) {
+            print_json_figures("repeated", repeated, rounds);
+            (void)printf(",\"ratio\":{\"median\":%.2f,\"least\":%.2f,\"most\":%.2f}", ratio.median, ratio.least,
+                         ratio.most);
+        }
+        (void)puts("}");
+        return;
+    }
+    (void)printf("%s: medians of %zu round%s over %lld connections, %lld call%s in a run%s\n", o->tool, rounds,
+                 rounds == 1 ? "" : "s", (long long)o->concurrency, (long long)o->per_run, o->per_run == 1 ? "" : "s",
+                 o->rate > 0 ? ", open loop" : "");
+    print_row("new", made, rounds);
+    if (o->duplicates) {
+        print_row("repeated", repeated, rounds);
+        (void)printf("  ratio     %9.2f          (%.2f to %.2f)   repeats against new calls, by the second\n",
+                     ratio.median, ratio.least, ratio.most);
+    }
+}
+
+static bool run_rounds(struct calls *calls, struct figures *made, struct figures *repeated)
+{
+    for (int64_t i = 0; i < calls->o->rounds; i++) {
+        calls->round = i + 1;
+        if (!run_round(calls, false, &made[i]) || (calls->o->duplicates && !run_round(calls, true, &repeated[i]))) {
+            return false;
+        }
+        if (made[i].ended == 0) {
+            return false; /* the sentence why was printed */
+        }
+    }
+    return true;
+}
+
+int bench_calls(const struct bench_calls_options *o)
+{
+    struct calls calls = {.driver = {.ctl = o->ctl, .noun = "calls to warm up", .concurrency = o->concurrency,
+                                     .begin = begin, .answered = answered},
+                          .o = o,
+                          .prefix = arena_printf(&o->ctl->arena, "bench-%llx", (unsigned long long)now_ms())};
+    struct figures made[BENCH_ROUNDS_MAX] = {0}, repeated[BENCH_ROUNDS_MAX] = {0};
+    int code = driver_open(&calls.driver);
+
+    if (code != EXIT_OK) {
+        return code;
+    }
+    buffer_init(&calls.body, 1 << 20);
+    bool ok = o->warmup == 0 || driver_run(&calls.driver, o->warmup, 0);
+    bool went_wrong = ok && calls.driver.errors > 0;
+
+    if (went_wrong) {
+        driver_tell_errors(&calls.driver);
+    }
+    calls.driver.rate = o->rate;
+    ok = ok && !went_wrong && run_rounds(&calls, made, repeated);
+    if (ok) {
+        report(&calls, made, repeated, (size_t)o->rounds);
+    }
+    for (int64_t i = 0; i < o->rounds; i++) {
+        went_wrong = went_wrong || made[i].errors > 0 || repeated[i].errors > 0;
+    }
+    if (calls.missed > 0) {
+        (void)fprintf(stderr, "sagactl: %llu repeats were not answered as repeats\n", (unsigned long long)calls.missed);
+    }
+    buffer_fini(&calls.body);
+    driver_close(&calls.driver);
+    return ok && !went_wrong && calls.missed == 0 ? EXIT_OK : EXIT_FAILED;
+}
