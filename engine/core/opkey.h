@@ -4,6 +4,8 @@
  * SHA-256 over the tag "sk1" and then, each as a 4-byte big-endian length and its UTF-8 bytes: namespace, root run, step,
  * tool, direction, scope, generation. No arguments, attempts, clock or randomness: a retry, a replay, a re-plan or
  * another engine makes the same key. Sent and shown as a UUIDv8 of its first 128 bits.
+ *
+ * What undoes has the id of its step, which is unique in the saga: an agent may have called one step more than once.
  */
 #ifndef SAGAD_CORE_OPKEY_H
 #define SAGAD_CORE_OPKEY_H
