@@ -34,6 +34,9 @@ void machine_emit(struct machine *m, struct record record)
         out->items = items;
         out->capacity = capacity;
     }
+    if (!record_check(m->saga, &record, m->err)) {
+        longjmp(m->misfit, 1);
+    }
     out->items[out->count++] = record;
     saga_apply(m->saga, &record);
 }
@@ -256,28 +259,52 @@ static bool wakes_run(const struct machine *m)
            operation_is_contradicted(m);
 }
 
+static enum err_code decide(struct machine *m)
+{
+    const struct saga *saga = m->saga;
+    struct records *out = m->out;
+    enum err_code code;
+
+    if (!is_from_outside(m->input->type) && (saga->seq == 0 || saga->phase == PHASE_ENDED)) {
+        if (!wakes_run(m)) {
+            return ERR_OK; /* too late, or for a saga that never was: it means nothing any more */
+        }
+        run_begin(m);
+    }
+    code = decide_by_type(m);
+    if (code == ERR_OK && out->count > 0) {
+        machine_advance(m);
+    }
+    return code;
+}
+
 enum err_code saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *turn,
                           struct records *out, struct err *err)
 {
-    struct machine m = {.saga = saga_copy(saga, turn), .input = input, .turn = turn, .out = out, .err = err};
+    struct err why = {0};
+    struct machine m = {.saga = saga_copy(saga, turn), .input = input, .turn = turn, .out = out, .err = &why};
     enum err_code code;
 
     *out = (struct records){0};
-    if (!is_from_outside(input->type) && (saga->seq == 0 || saga->phase == PHASE_ENDED)) {
-        if (!wakes_run(&m)) {
-            return ERR_OK; /* too late, or for a saga that never was: it means nothing any more */
+    /* A decision that its own rules refuse is a mistake of this program. Nothing of it is durable: it is taken back whole, so that
+     * an input which nobody thought of is refused instead of ending one engine after the other. */
+    if (setjmp(m.misfit) != 0) {
+        *out = (struct records){0};
+        (void)err_context(&why, "the decision contradicts the state");
+        if (err) {
+            *err = why;
+            err->code = ERR_INTERNAL;
         }
-        run_begin(&m);
+        return ERR_INTERNAL;
     }
-    code = decide_by_type(&m);
+    code = decide(&m);
     if (code != ERR_OK) {
         struct call_answer answer = out->answer;
 
         *out = (struct records){.answer = answer}; /* what is refused may be about an operation all the same */
-        return code;
+        if (err) {
+            *err = why;
+        }
     }
-    if (out->count > 0) {
-        machine_advance(&m);
-    }
-    return ERR_OK;
+    return code;
 }

@@ -242,8 +242,7 @@ static bool has_attempts_left(const struct call *call)
     if (op->state != OP_FAILED) {
         return false; /* skipped by a person */
     }
-    return op->source == SOURCE_GUARD ||
-           op->counted < operation_terms(call->m->saga, call->found, DIRECTION_DO).max_attempts;
+    return op->counted < operation_terms(call->m->saga, call->found, DIRECTION_DO).max_attempts;
 }
 
 static void decide_failed(struct call *call)

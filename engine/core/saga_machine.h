@@ -2,6 +2,8 @@
 #ifndef SAGAD_CORE_SAGA_MACHINE_H
 #define SAGAD_CORE_SAGA_MACHINE_H
 
+#include <setjmp.h>
+
 #include "core/saga.h"
 
 /* --- reading the state (saga_state.c) --- */
@@ -102,6 +104,7 @@ struct machine {
     struct records *out;
     struct err *err;
     bool opened; /* the escalation number is used up */
+    jmp_buf misfit; /* where machine_emit() goes with a record that does not fit the state */
 };
 
 struct why {

@@ -149,7 +149,7 @@ void live_advance(struct live *live)
         turn_begin(live, live->current);
         if (!live->turn) { /* it meant nothing: what it was about may have to be started again, a timer that came early */
             live->current = NULL;
-            if (live->saga.phase != PHASE_ENDED && live->saga.seq > 0) {
+            if (live->saga.phase != PHASE_ENDED && live->saga.seq > 0 && live->refusals < REFUSALS_MAX) {
                 activities_reconcile(live);
             }
         }

@@ -5,6 +5,7 @@
 
 #include "base/instant.h"
 #include "base/json.h"
+#include "store/guard.h"
 
 #define LIMIT_DEFAULT 50
 
@@ -360,9 +361,40 @@ static void write_engines(struct json_writer *w, const struct engine *engine)
     buffer_fini(&text);
 }
 
-static void on_counted(struct store_read *read)
+/* What bounds the tools of a namespace now, as all engines share it. */
+static void write_guards(struct json_writer *w, const struct guard_list *list)
+{
+    static const char *const states[] = {[BREAKER_CLOSED] = "closed", [BREAKER_OPEN] = "open", [BREAKER_HALF_OPEN] = "half_open"};
+
+    json_array_begin(w, "guards");
+    for (size_t i = 0; i < list->count; i++) {
+        const struct guard_row *row = &list->rows[i];
+
+        json_object_begin(w, NULL);
+        json_write_slice(w, "tool", row->tool);
+        json_write_slice(w, "endpoint", row->endpoint);
+        json_write_text(w, "breaker", states[row->breaker_state]);
+        if (row->open_until_ms) {
+            write_instant(w, "open_until", row->open_until_ms);
+        }
+        if (row->paused_until_ms) {
+            write_instant(w, "paused_until", row->paused_until_ms);
+        }
+        json_write_i64(w, "places_taken", row->places_taken);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+struct stats {
+    struct count_sagas sagas;
+    struct guard_list guards;
+};
+
+static void on_guards(struct store_read *read)
 {
     struct work *work = read->context;
+    const struct stats *stats = container_of(read, struct stats, guards.read);
     struct json_writer w;
 
     if (read->code != ERR_OK) {
@@ -373,13 +405,27 @@ static void on_counted(struct store_read *read)
     json_object_begin(&w, NULL);
     json_object_begin(&w, "sagas");
     for (size_t i = 0; i < SAGA_STATUS_COUNT; i++) {
-        json_write_i64(&w, saga_status_name((enum saga_status)i), work->store.count.counts[i]);
+        json_write_i64(&w, saga_status_name((enum saga_status)i), stats->sagas.counts[i]);
     }
     json_object_end(&w);
     health_write_json(work->engine, work->namespace, &w);
+    write_guards(&w, &stats->guards);
     write_engines(&w, work->engine);
     json_object_end(&w);
     work_done(work, ERR_OK, NULL);
+}
+
+static void on_counted(struct store_read *read)
+{
+    struct work *work = read->context;
+    struct stats *stats = container_of(read, struct stats, sagas.read);
+
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+        return;
+    }
+    stats->guards = (struct guard_list){.read = {.arena = &work->arena, .done = on_guards, .context = work}, .namespace = work->namespace};
+    store_guard_list(work->engine->store, &stats->guards);
 }
 
 void engine_get_stats(struct engine *engine, struct engine_request *request)
@@ -389,6 +435,8 @@ void engine_get_stats(struct engine *engine, struct engine_request *request)
     if (work_refused(work)) {
         return;
     }
-    work->store.count = (struct count_sagas){.read = {.arena = &work->arena, .done = on_counted, .context = work}, .namespace = work->namespace};
-    store_count_sagas(engine->store, &work->store.count);
+    struct stats *stats = arena_alloc(&work->arena, sizeof(*stats));
+
+    stats->sagas = (struct count_sagas){.read = {.arena = &work->arena, .done = on_counted, .context = work}, .namespace = work->namespace};
+    store_count_sagas(engine->store, &stats->sagas);
 }

@@ -330,6 +330,14 @@ void turn_begin(struct live *live, struct mail *mail)
     if (code != ERR_OK || turn->records.count == 0) {
         bool busy = live->busy;
 
+        if (code == ERR_INTERNAL) {
+            log_error("decision_refused", LOG_UUID("saga", &live->saga.id.uuid), LOG_ERR(&err));
+            if (is_own(mail->input.type)) { /* as when the database refuses it as data */
+                live->interrupted = true;
+                live->refusals += live->refusals < REFUSALS_MAX;
+            }
+        }
+
         live->busy = true; /* whoever is told may send the next input */
         mail->answer = turn->records.answer;
         mail->done(mail, code, &err);

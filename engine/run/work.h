@@ -27,7 +27,6 @@ struct work {
         struct list_sagas sagas;
         struct list_escalations escalations;
         struct find_operation operation;
-        struct count_sagas count;
         struct put_definitions put;
         struct inbox_put inbox;
     } store;

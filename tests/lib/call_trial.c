@@ -166,6 +166,7 @@ enum err_code call_trial_input(struct call_trial *t, struct saga_input input)
     input.escalation_number = t->next_escalation;
     t->err = (struct err){0};
     code = saga_decide(&t->saga, &input, &t->turn, &t->records, &t->err);
+    CHECK(code != ERR_INTERNAL); /* what was decided fits the state */
     if (code != ERR_OK) {
         assert_int_equal(t->records.count, 0);
         assert_true(t->err.message[0] != '\0');

@@ -536,7 +536,8 @@ void engine_get_stats(struct engine *engine, struct engine_request *request)
                      SLICE("{\"sagas\":{\"running\":1},\"tools\":[{\"name\":\"t.one\",\"calls\":10,\"retries\":3,\"completed\":6,\"failed\":1,"
                            "\"unknown\":3,\"operations\":7,\"duplicates\":{\"replayed\":2,\"waited\":1},\"unknown_open\":2,"
                            "\"unknown_oldest_ms\":1200000,\"drift\":1,\"loop_trips\":4,\"budget_refusals\":0,\"rate_refusals\":0,"
-                           "\"breaker_refusals\":0,\"breaker\":\"open\"}],\"engines\":[]}"));
+                           "\"breaker_refusals\":0,\"breaker\":\"open\"}],"
+                           "\"guards\":[{\"tool\":\"t.one\",\"endpoint\":\"http://x\",\"breaker\":\"open\",\"places_taken\":1}],\"engines\":[]}"));
 }
 
 void engine_health(const struct engine *engine, struct engine_health *out)

@@ -167,6 +167,7 @@ enum err_code trial_input(struct trial *trial, struct saga_input input)
     arena_reset(&trial->turn);
     trial->err = (struct err){0};
     code = saga_decide(&trial->saga, &input, &trial->turn, &trial->records, &trial->err);
+    CHECK(code != ERR_INTERNAL); /* what was decided fits the state */
     if (code != ERR_OK) {
         assert_int_equal(trial->records.count, 0);
         assert_true(trial->err.message[0] != '\0');

@@ -107,12 +107,28 @@ static void put_notes(struct ctl *ctl, struct slice health, struct cell *cell)
     buffer_fini(&text);
 }
 
-static void put_health(struct ctl *ctl, struct slice health, bool has_breaker, struct cell *row)
+/* The worst of a tool's endpoints, as all engines share it; "closed" where nothing is known against it. */
+static struct slice breaker_of(struct ctl *ctl, struct slice stats, struct slice name)
+{
+    struct slice guards = json_member(stats, "guards"), guard, worst = SLICE("closed");
+    struct json_walk walk = json_walk(guards);
+
+    while (json_type(guards) == JSON_ARRAY && json_next_element(&walk, &guard)) {
+        struct slice state = show_member(ctl, guard, "breaker");
+
+        if (slice_equal(show_member(ctl, guard, "tool"), name) && !slice_is(state, "closed") && !slice_is(worst, "open")) {
+            worst = state;
+        }
+    }
+    return worst;
+}
+
+/* `breaker` is empty where the tool has none. */
+static void put_health(struct ctl *ctl, struct slice health, struct slice breaker, struct cell *row)
 {
     int64_t calls = number_of(health, "calls"), retries = number_of(health, "retries");
     int64_t created = number_of(health, "operations"), duplicates = duplicates_of(health);
     int64_t unknown = number_of(health, "unknown_open"), oldest_ms = number_of(health, "unknown_oldest_ms");
-    struct slice breaker = show_member(ctl, health, "breaker");
 
     row[0].text = arena_printf(&ctl->arena, "%lld", (long long)created);
     row[1].text = percent(ctl, duplicates, created + duplicates);
@@ -122,7 +138,7 @@ static void put_health(struct ctl *ctl, struct slice health, bool has_breaker, s
                                              SLICE_ARG(show_duration(ctl, oldest_ms)))
                               : SLICE("0");
     row[3].colour = unknown == 0 ? COLOUR_NONE : oldest_ms > UNKNOWN_MS_OLD ? COLOUR_RED : COLOUR_YELLOW;
-    row[4].text = !has_breaker ? SLICE("") : breaker.len > 0 ? breaker : SLICE("closed");
+    row[4].text = breaker;
     row[4].colour = slice_is(breaker, "open")        ? COLOUR_RED
                     : slice_is(breaker, "half_open") ? COLOUR_YELLOW
                                                      : COLOUR_DIM;
@@ -168,7 +184,8 @@ static int print_tools(struct ctl *ctl, struct slice list, struct slice stats)
         row[0].text = show_member(ctl, item, "name");
         row[1].text = show_member(ctl, item, "version");
         row[2].text = class_of(ctl, body);
-        put_health(ctl, health_of(stats, json_member(item, "name")), json_member(body, "breaker").ptr != NULL, &row[3]);
+        put_health(ctl, health_of(stats, json_member(item, "name")),
+                   json_member(body, "breaker").ptr ? breaker_of(ctl, stats, row[0].text) : SLICE(""), &row[3]);
     }
     progress_clear(ctl);
     table_print(&table, 0);
