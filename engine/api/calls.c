@@ -7,12 +7,9 @@
  */
 #include "api/request.h"
 
-#include <string.h>
-
 #define CALL_WAIT_MS 30000
 #define RUN_BYTES_MAX 256
 #define TOOL_BYTES_MAX 256
-#define STEP_BYTES_MAX 128
 #define SCOPE_BYTES_MAX 256
 #define TURN_BYTES_MAX 128
 
@@ -22,18 +19,6 @@ struct call_state {
 
 /* --- reading --- */
 
-static bool step_is_good(struct slice step)
-{
-    for (size_t i = 0; i < step.len; i++) {
-        char c = step.ptr[i];
-
-        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && !memchr("._:/-", c, 5)) {
-            return false;
-        }
-    }
-    return step.len > 0 && step.len <= STEP_BYTES_MAX;
-}
-
 static void check_step(struct slice step, struct faults *faults)
 {
     if (!step.ptr) {
@@ -42,9 +27,9 @@ static void check_step(struct slice step, struct faults *faults)
     if (slice_starts_with(step, "~")) {
         faults_add(faults, SLICE("/step"),
                    "names that begin with ~ are those of calls without a step; leave \"step\" out for that");
-    } else if (!step_is_good(step)) {
+    } else if (!call_step_is_good(step)) {
         faults_add(faults, SLICE("/step"), "a step has 1 to %d of the characters A-Z a-z 0-9 . _ : / -",
-                   STEP_BYTES_MAX);
+                   CALL_STEP_BYTES_MAX);
     }
 }
 

@@ -42,6 +42,16 @@ static inline void list_push(struct list *list, struct list_link *link) /* at th
     list->count++;
 }
 
+static inline void list_push_front(struct list *list, struct list_link *link)
+{
+    CHECK(link->next == NULL);
+    link->prev = &list->head;
+    link->next = list->head.next;
+    list->head.next->prev = link;
+    list->head.next = link;
+    list->count++;
+}
+
 static inline void list_remove(struct list *list, struct list_link *link)
 {
     CHECK(link->next != NULL);

@@ -23,6 +23,7 @@
     X(METRIC_CALLS,            "sagad_calls_total",                    "Calls handed to adapters")               \
     X(METRIC_CALLS_UNKNOWN,    "sagad_calls_unknown_total",            "Calls whose outcome is unknown")         \
     X(METRIC_CALLS_FAILED,     "sagad_calls_failed_total",             "Calls that certainly had no effect")     \
+    X(METRIC_RESULTS_LOST,     "sagad_results_lost_total",             "Calls that completed and whose `result` failed") \
     X(METRIC_RETRIES,          "sagad_retries_total",                  "Attempts after the first")               \
     X(METRIC_PROBES,           "sagad_probes_total",                   "Probes sent")                            \
     X(METRIC_ESCALATIONS,      "sagad_escalations_opened_total",       "Escalations opened")                     \

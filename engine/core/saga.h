@@ -87,6 +87,9 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     int64_t prior_sent_ms, prior_window_ms; /* last_sent_ms and window_from_ms before the current attempt, in case that never left */
     int64_t settled_ms;      /* when the last attempt ended: no byte of it can have left later */
     int64_t unknown_ms;      /* since when probes ask */
+    int64_t probed_ms;       /* when the last probe answered */
+    bool one_probe;          /* OP_PROBING because somebody had it asked once more: one answer, no series */
+    bool duplicate_asked;    /* a person was asked what its duplicates mean */
     int64_t round_ms;        /* when this round of attempts began */
     enum effect effect;      /* the class it is under, frozen when it began */
     uint32_t duplicates;     /* emissions that began nothing, in all */
@@ -180,6 +183,12 @@ uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice
 /* Of one more operation of this identity: higher than all there ever were. */
 uint32_t saga_next_generation(const struct saga *saga, struct slice step, struct slice tool, struct slice scope);
 uint32_t saga_find_key(const struct saga *saga, const struct op_key *key, enum direction *direction); /* STEP_NONE: none */
+/* Does the record of this call answer no repeats any more, by the `ttl` of its tool? Its arguments and result are then not shown either. */
+bool operation_has_expired(const struct saga *saga, uint32_t step, int64_t now_ms);
+
+#define CALL_STEP_BYTES_MAX 128
+/* May an agent name a step like this? */
+bool call_step_is_good(struct slice name);
 
 void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const struct definition *definition);
 /*
@@ -291,8 +300,12 @@ struct saga_input { /* borrowed during saga_decide() */
             struct slice step;           /* SLICE_NONE: implicit, one logical step a tool and scope */
             const struct tool *tool, *undo; /* newest versions; undo: of its compensator, NULL: none */
             enum effect effect;          /* from these arguments */
-            struct slice args;           /* JSON that fits the tool's schema */
+            struct slice args;           /* JSON */
             struct slice scope, emission, conversation_turn, actor;
+            /* Why the newest version cannot be called like this (its schema, nothing that undoes it); ERR_OK: it can. A repeat is
+             * answered all the same: only what would be sent is refused with this. */
+            enum err_code unfit;
+            struct slice unfit_message, unfit_hint;
         } call;
         struct {
             struct slice output;         /* JSON or none */
@@ -366,6 +379,8 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
 void saga_write_json(const struct saga *saga, struct buffer *out);
 /* An operation as `/v1/operations` answers it. */
 void saga_write_operation(const struct saga *saga, uint32_t step, enum direction direction, struct buffer *out);
+/* The same as of `now_ms`: what has expired until then has lost its arguments and result, whether or not a record says so. */
+void saga_write_operation_at(const struct saga *saga, uint32_t step, enum direction direction, int64_t now_ms, struct buffer *out);
 /* The open escalation as `/v1/escalations` answers it: evidence, and what each verb would do. */
 void saga_write_escalation(const struct saga *saga, struct buffer *out);
 /* The same as it will be answered once `resolved`, a record escalation.resolved that fits this state, is durable. */

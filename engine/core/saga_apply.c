@@ -160,6 +160,7 @@ static void end_attempt(const struct saga *saga, struct operation *op, const str
     }
     if (op->state == OP_PROBING) {
         op->probes++;
+        op->probed_ms = record->at_ms;
     }
     remember_why(saga, op, record);
     op->due_ms = record->due_ms;
@@ -209,6 +210,7 @@ static void ask(const struct saga *saga, struct operation *op, const struct reco
     if (!was_probing && record->due_ms) {
         op->unknown_ms = record->at_ms;
         op->other_probes = op->probes;
+        op->one_probe = record->actor.ptr != NULL;
     }
 }
 
@@ -458,6 +460,9 @@ static void apply_opened(struct saga *saga, const struct record *record)
         .opened_ms = record->at_ms,
     };
     saga->escalation_count++;
+    if (record->step != STEP_NONE && slice_is(record->reason, "duplicate")) {
+        saga->steps[record->step].forward.duplicate_asked = true;
+    }
     if (slice_is(record->reason, "deadline")) { /* it was asked once; what follows is a person's to say */
         saga->deadline_ms = 0;
     }
@@ -474,13 +479,13 @@ static void apply_end(struct saga *saga, const struct record *record, enum saga_
     }
 }
 
-/* A person asks for a probe, or the answer to that came: who asked is kept until the escalation is closed or theirs
+/* Somebody asks for a probe, or the answer to that came: who asked is kept until the escalation is closed or a person's
  * again. */
 static void apply_asked(struct saga *saga, const struct record *record, enum direction direction)
 {
     struct escalation *open = &saga->escalation;
 
-    if (open->number && open->step == record->step && open->direction == direction) {
+    if (open->number && open->step == record->step && open->direction == direction && !escalation_is_raised(open)) {
         bool asked = record_leads_to(record) == OP_PROBING && record->actor.ptr;
 
         open->asked_by = asked ? keep(saga, record->actor) : SLICE_NONE;

@@ -131,10 +131,26 @@ static void leave(struct machine *m, uint32_t step)
     }
 }
 
+/* Does the newest version take it? Asked only where that, or a read, is what would be sent now. */
+static bool fits(struct call *call)
+{
+    const struct saga_input *input = call->m->input;
+
+    if (input->call.unfit == ERR_OK) {
+        return true;
+    }
+    call_refuse(call, input->call.unfit, input->call.unfit_message,
+                input->call.unfit_hint.ptr ? input->call.unfit_hint : SLICE("See the tool's definition: GET /v1/tools."));
+    return false;
+}
+
 static bool may_be_called(struct call *call)
 {
     struct step_definition definition;
 
+    if (!fits(call)) {
+        return false;
+    }
     if (step_definition_of_call(call->tool, call->m->input->call.undo, &definition)) {
         return true;
     }
@@ -143,6 +159,23 @@ static bool may_be_called(struct call *call)
                              SLICE_ARG(call->tool->name)),
                 SLICE("Its definition has to say how its effect is undone, or that it cannot be."));
     return false;
+}
+
+bool call_log_is_full(const struct call *call)
+{
+    return call->m->saga->seq >= CALL_RECORDS_MAX;
+}
+
+/* True: it was refused. What was asked before is still answered where that needs no record. */
+static bool log_is_full(struct call *call)
+{
+    if (!call_log_is_full(call)) {
+        return false;
+    }
+    call_refuse(call, ERR_CONFLICT,
+                arena_printf(call->m->turn, "the log of this has %d records already, and calls add no more", CALL_RECORDS_MAX),
+                SLICE("Use another run, or another saga, for what comes next."));
+    return true;
 }
 
 static bool there_is_room(struct call *call)
@@ -232,7 +265,7 @@ void call_repeat(struct call *call)
     const struct operation *op = &m->saga->steps[call->found].forward;
     struct record record = {.type = RECORD_STEP_REPEATED, .step = call->found};
 
-    if (!let_in(call, tool, op->effect, call->found)) {
+    if (log_is_full(call) || (op->effect == EFFECT_READ && !fits(call)) || !let_in(call, tool, op->effect, call->found)) {
         return;
     }
     record.key = op->key;
@@ -262,31 +295,62 @@ static struct digest fingerprint_under(const struct call *call, const struct too
     return op_fingerprint(tool->name, call->m->input->call.args, &tool->volatiles, call->m->turn);
 }
 
+/*
+ * Is it a repeat of this operation, of its identity? The class that the operation was begun with decides, whatever the tool
+ * has become since. Only a tool of two classes tells its reads from its effects by the arguments.
+ */
+static bool is_repeat_of(const struct call *call, uint32_t step, const struct digest *fingerprint)
+{
+    const struct saga *saga = call->m->saga;
+    const struct operation *op = &saga->steps[step].forward;
+    const struct tool *tool = saga->definition->steps[step].tool;
+    bool same = digest_equal(fingerprint, &op->fingerprint);
+    bool told_apart = tool->conditional && call->tool->conditional && (tool->version == call->tool->version || !same);
+    bool reads = (told_apart ? call->m->input->call.effect : op->effect) == EFFECT_READ;
+
+    if (reads != (op->effect == EFFECT_READ)) {
+        return false;
+    }
+    return !reads || (same && !op->expired); /* one that has expired has lost its arguments: a read is then begun anew */
+}
+
 /* The newest operation of this identity; of those that read, the newest with these arguments. */
 static void find_operation(struct call *call)
 {
     const struct saga *saga = call->m->saga;
-    bool reads = call->m->input->call.effect == EFFECT_READ;
 
     call->newest = call->found = STEP_NONE;
     call->fingerprint = fingerprint_under(call, call->tool);
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        const struct operation *op = &saga->steps[i].forward;
+        struct digest fingerprint;
 
         if (!is_of_identity(call, i)) {
             continue;
         }
         call->newest = i;
-        if ((op->effect == EFFECT_READ) == reads) {
-            struct digest fingerprint = fingerprint_under(call, saga->definition->steps[i].tool);
-
-            /* One that has expired has lost its arguments: a read is then begun anew. */
-            if (!reads || (digest_equal(&fingerprint, &op->fingerprint) && !op->expired)) {
-                call->found = i;
-                call->fingerprint = fingerprint;
-            }
+        fingerprint = fingerprint_under(call, saga->definition->steps[i].tool);
+        if (is_repeat_of(call, i, &fingerprint)) {
+            call->found = i;
+            call->fingerprint = fingerprint;
         }
     }
+}
+
+/* To the last byte that counts. One that was signed off was told by the members that counted before, see call_begin(). */
+static bool is_same_request(const struct call *call, const struct emission *known)
+{
+    const struct saga *saga = call->m->saga;
+    enum direction direction;
+    uint32_t earlier = saga_find_key(saga, &saga->steps[known->step].earlier_key, &direction);
+    struct digest fingerprint = fingerprint_under(call, saga->definition->steps[known->step].tool);
+
+    if (!is_of_identity(call, known->step)) {
+        return false;
+    }
+    if (!digest_equal(&fingerprint, &known->fingerprint) && earlier != STEP_NONE) {
+        fingerprint = fingerprint_under(call, saga->definition->steps[earlier].tool);
+    }
+    return digest_equal(&fingerprint, &known->fingerprint);
 }
 
 /* True: it was here before, and that was all there is to decide. */
@@ -295,21 +359,18 @@ static bool decide_by_emission(struct call *call)
     struct machine *m = call->m;
     struct slice id = m->input->call.emission;
     const struct emission *known = id.ptr ? emissions_find(&m->saga->emissions, id) : NULL;
-    struct digest fingerprint;
 
     if (!known) {
         return false;
     }
     call->same_emission = true;
-    fingerprint = fingerprint_under(call, m->saga->definition->steps[known->step].tool);
-    if (!is_of_identity(call, known->step) || !digest_equal(&fingerprint, &known->fingerprint)) {
-        call->found = known->step;
+    call->found = known->step;
+    if (!is_same_request(call, known)) {
         call_refuse(call, ERR_OTHER_INPUT, SLICE("this Idempotency-Key came with another call before"),
                     SLICE("Each call that is not a repeat needs a new one."));
         return true;
     }
-    call->found = known->step;
-    call->fingerprint = fingerprint;
+    call->fingerprint = known->fingerprint;
     duplicate_decide(call);
     return true;
 }
@@ -463,7 +524,7 @@ static void decide_in_order(struct call *call)
         return;
     }
     find_operation(call);
-    if (is_paused(call) || aliases_are_full(call) || decide_by_loop(call)) {
+    if (is_paused(call) || aliases_are_full(call) || log_is_full(call) || decide_by_loop(call)) {
         return;
     }
     if (call->found != STEP_NONE) {
@@ -473,7 +534,7 @@ static void decide_in_order(struct call *call)
     }
 }
 
-static bool is_step_name(struct slice name)
+bool call_step_is_good(struct slice name)
 {
     static const char others[] = "._:/-";
 
@@ -495,7 +556,7 @@ enum err_code call_decide(struct machine *m)
 
     CHECK(call.tool);
     CHECK(input->call.scope.len <= CALL_SCOPE_BYTES_MAX);
-    CHECK(!input->call.step.ptr || is_step_name(input->call.step));
+    CHECK(!input->call.step.ptr || call_step_is_good(input->call.step));
     call.step = input->call.step.ptr ? input->call.step : arena_printf(m->turn, "~%.*s", SLICE_ARG(call.tool->name));
     if (!saga_is_open(m->saga) || (m->saga->definition->kind == SAGA_OPEN && m->saga->seq == 0)) {
         call_refuse(&call, ERR_CONFLICT, SLICE("only open sagas and runs take calls"),

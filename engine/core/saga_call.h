@@ -5,10 +5,11 @@
 #include "core/saga_machine.h"
 
 #define CALL_OPERATIONS_MAX 1000      /* of one open saga or run: its state is copied for each decision */
-#define CALL_STEP_BYTES_MAX 128
+#define CALL_RECORDS_MAX 100000       /* of one too: who looks at it reads its log */
 #define CALL_SCOPE_BYTES_MAX 256
 #define CALL_BYPASS_MS (INT64_C(15) * 60 * 1000)
 #define CALL_RETRY_LEAST_MS INT64_C(1000)
+#define CALL_PROBE_MS (INT64_C(10) * 1000) /* how often repeats may have what nobody can say asked about once more */
 #define CALL_RETRY_PERSON_MS INT64_C(10000) /* people do not answer faster than that */
 #define RUN_REST_MS (INT64_C(15) * 1000)
 
@@ -33,6 +34,7 @@ struct call_decision { /* what an operation.duplicate says of a call, and what t
 /* --- saga_call.c: new operations and new attempts, where the rules of the saga let them in --- */
 
 void call_refuse(struct call *call, enum err_code code, struct slice message, struct slice hint); /* without a record */
+bool call_log_is_full(const struct call *call); /* nothing more is recorded of calls */
 /* `decision` is NULL, or why there is one more operation after `found`. */
 void call_begin(struct call *call, const char *decision);
 void call_repeat(struct call *call); /* one more attempt of `found` */

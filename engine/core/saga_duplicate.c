@@ -8,8 +8,9 @@
  *     failed for good           the failure       the same    a person      one more
  *     unknown                   refused, whatever the policy: nothing is called blindly
  *
- * The same emission again gets what its operation has, whatever the policy, and a read is called again each time. Other
- * arguments are looked at where an answer would be shared or a retry begun; a retry sends the first ones.
+ * The same emission again gets what its operation has, whatever the policy, and a read is called again each time. A person
+ * is asked once; after that a repeat is answered like one of `coalesce`. Arguments that differ in something material are
+ * refused first, whatever the operation has come to, unless each call is one of its own; a retry sends the first ones.
  */
 #include "core/drift.h"
 #include "core/saga_call.h"
@@ -22,6 +23,22 @@ static const struct operation *operation_found(const struct call *call)
 static const struct tool *tool_found(const struct call *call)
 {
     return call->m->saga->definition->steps[call->found].tool;
+}
+
+static bool is_under_way(const struct operation *op)
+{
+    return op->state == OP_PENDING || op->state == OP_IN_FLIGHT || op->state == OP_RETRYING ||
+           (op->state == OP_PROBING && op->accepted);
+}
+
+static bool is_unknown(const struct operation *op)
+{
+    return op->state == OP_UNKNOWN || (op->state == OP_PROBING && !op->accepted);
+}
+
+static bool is_settled(const struct operation *op)
+{
+    return !is_under_way(op) && !is_unknown(op);
 }
 
 /* When it may be worth asking again. */
@@ -60,7 +77,9 @@ void duplicate_emit(struct call *call, const struct call_decision *decision)
         .pointers = decision->pointers,
         .decision = decision->decision,
     };
-    machine_emit(m, record);
+    if (!call_log_is_full(call)) {
+        machine_emit(m, record);
+    }
 }
 
 /* --- the cells --- */
@@ -120,38 +139,6 @@ static void await_person(struct call *call, const char *word)
     duplicate_emit(call, &decision);
 }
 
-static void escalate_duplicate(struct call *call)
-{
-    struct machine *m = call->m;
-
-    if (m->saga->phase != PHASE_FORWARD) { /* too late for questions about more work */
-        refuse_duplicate(call);
-        return;
-    }
-    if (m->saga->escalation.number) { /* one question at a time: this one, or another that comes first */
-        await_person(call, "awaiting-operator");
-        return;
-    }
-    await_person(call, "escalated");
-    escalation_raise(m, call->found, DIRECTION_DO, SLICE("duplicate"));
-}
-
-static void refuse_unknown(struct call *call)
-{
-    struct call_decision decision = {.decision = "unknown", .code = ERR_OUTCOME_UNKNOWN, .retry_after_ms = retry_after_ms(call)};
-
-    if (person_is_asked(call)) {
-        await_person(call, "awaiting-operator");
-        return;
-    }
-    decision.message = arena_printf(call->m->turn, "%.*s was called before, and nobody can say yet whether it happened",
-                                    SLICE_ARG(call_name(call)));
-    decision.hint = operation_found(call)->state == OP_PROBING
-                        ? SLICE("It is being asked about. Ask again later; it is not called again before that is known.")
-                        : SLICE("A person has to find out. Ask again later; it is not called again before that is known.");
-    duplicate_emit(call, &decision);
-}
-
 /* Its stored result or failure; `drift` says in what the arguments differ, which did not matter. */
 static void replay(struct call *call, const struct drift *drift)
 {
@@ -175,6 +162,79 @@ static struct drift drift_of(const struct call *call)
     return drift_find(tool_found(call), op->args.ptr ? op->args : SLICE("{}"), call->m->input->call.args, call->m->turn);
 }
 
+/* The question is put once. Whoever repeats it after the answer gets what the operation has come to. */
+static void share_after_question(struct call *call, const struct drift *drift)
+{
+    if (is_settled(operation_found(call))) {
+        replay(call, drift);
+    } else {
+        wait_for_it(call);
+    }
+}
+
+static void escalate_duplicate(struct call *call, const struct drift *drift)
+{
+    struct machine *m = call->m;
+
+    if (operation_found(call)->duplicate_asked && !person_is_asked(call)) {
+        share_after_question(call, drift);
+        return;
+    }
+    if (m->saga->phase != PHASE_FORWARD) { /* too late for questions about more work */
+        refuse_duplicate(call);
+        return;
+    }
+    if (m->saga->escalation.number) { /* one question at a time: this one, or another that comes first */
+        await_person(call, "awaiting-operator");
+        return;
+    }
+    await_person(call, "escalated");
+    escalation_raise(m, call->found, DIRECTION_DO, SLICE("duplicate"));
+}
+
+/*
+ * What probes have given up on may be known by now: a repeat has it asked about once more, as a person could. The question to
+ * that person stays open until there is an answer.
+ */
+static void probe_again(struct call *call)
+{
+    struct machine *m = call->m;
+    const struct saga *saga = m->saga;
+    const struct operation *op = operation_found(call);
+    struct record record = machine_record(m, RECORD_STEP_UNKNOWN, call->found, DIRECTION_DO);
+    bool is_open = saga->phase == PHASE_FORWARD || (person_is_asked(call) && !escalation_is_raised(&saga->escalation));
+
+    if (op->state != OP_UNKNOWN || op->late || saga->steps[call->found].plan == PLAN_WAIVED || !is_open ||
+        saga->paused.ptr || !tool_found(call)->has_probe || m->input->now_ms < op->probed_ms + CALL_PROBE_MS ||
+        call_log_is_full(call)) {
+        return;
+    }
+    record.due_ms = m->input->now_ms;
+    record.error = op->error;
+    record.detail = op->detail;
+    record.actor = m->input->call.actor.len ? m->input->call.actor : SLICE("agent");
+    record.note = SLICE("a repeat of the call had it asked about once more");
+    machine_emit(m, record);
+}
+
+static void refuse_unknown(struct call *call)
+{
+    struct call_decision decision = {.decision = "unknown", .code = ERR_OUTCOME_UNKNOWN, .retry_after_ms = retry_after_ms(call)};
+
+    if (person_is_asked(call)) {
+        await_person(call, "awaiting-operator");
+        probe_again(call);
+        return;
+    }
+    decision.message = arena_printf(call->m->turn, "%.*s was called before, and nobody can say yet whether it happened",
+                                    SLICE_ARG(call_name(call)));
+    decision.hint = operation_found(call)->state == OP_PROBING
+                        ? SLICE("It is being asked about. Ask again later; it is not called again before that is known.")
+                        : SLICE("A person has to find out. Ask again later; it is not called again before that is known.");
+    duplicate_emit(call, &decision);
+    probe_again(call);
+}
+
 /* True: the arguments differ where they must not, and that was the answer. */
 static bool refuse_drift(struct call *call, const struct drift *drift)
 {
@@ -192,41 +252,22 @@ static bool refuse_drift(struct call *call, const struct drift *drift)
 
 /* --- the table --- */
 
-static void decide_unsettled(struct call *call)
+/* Under way, or completed. */
+static void decide_by_policy(struct call *call, const struct drift *drift)
 {
     switch (tool_found(call)->on_duplicate) {
     case DUPLICATE_COALESCE:
-        wait_for_it(call);
-        return;
-    case DUPLICATE_REFUSE:
-        refuse_duplicate(call);
-        return;
-    case DUPLICATE_ESCALATE:
-        escalate_duplicate(call);
-        return;
-    case DUPLICATE_ALLOW:
-        call_begin(call, "allow");
-        return;
-    }
-    UNREACHABLE();
-}
-
-static void decide_completed(struct call *call)
-{
-    struct drift drift;
-
-    switch (tool_found(call)->on_duplicate) {
-    case DUPLICATE_COALESCE:
-        drift = drift_of(call);
-        if (!refuse_drift(call, &drift)) {
-            replay(call, &drift);
+        if (is_settled(operation_found(call))) {
+            replay(call, drift);
+        } else {
+            wait_for_it(call);
         }
         return;
     case DUPLICATE_REFUSE:
         refuse_duplicate(call);
         return;
     case DUPLICATE_ESCALATE:
-        escalate_duplicate(call);
+        escalate_duplicate(call, drift);
         return;
     case DUPLICATE_ALLOW:
         call_begin(call, "allow");
@@ -245,56 +286,40 @@ static bool has_attempts_left(const struct call *call)
     return op->counted < operation_terms(call->m->saga, call->found, DIRECTION_DO).max_attempts;
 }
 
-static void decide_failed(struct call *call)
+static void decide_failed(struct call *call, const struct drift *drift)
 {
     enum on_duplicate policy = tool_found(call)->on_duplicate;
-    bool again = has_attempts_left(call) && call->m->saga->phase == PHASE_FORWARD;
-    struct drift drift;
 
     if (policy == DUPLICATE_ALLOW) {
         call_begin(call, "allow");
-        return;
-    }
-    if (policy == DUPLICATE_ESCALATE && !again) {
-        escalate_duplicate(call);
-        return;
-    }
-    drift = drift_of(call);
-    if (refuse_drift(call, &drift)) {
-        return;
-    }
-    if (again) {
+    } else if (has_attempts_left(call) && call->m->saga->phase == PHASE_FORWARD) {
         call_repeat(call);
+    } else if (policy == DUPLICATE_ESCALATE) {
+        escalate_duplicate(call, drift);
     } else {
-        replay(call, &drift);
+        replay(call, drift);
+    }
+}
+
+/* Whatever the operation has come to: what differs in something material is no repeat. Each call of `allow` is one of its own. */
+static void decide_by_table(struct call *call)
+{
+    const struct operation *op = operation_found(call);
+    struct drift drift = drift_of(call);
+
+    if (tool_found(call)->on_duplicate != DUPLICATE_ALLOW && refuse_drift(call, &drift)) {
+        return;
+    }
+    if (is_unknown(op)) {
+        refuse_unknown(call);
+    } else if (op->state == OP_FAILED || op->state == OP_SKIPPED) {
+        decide_failed(call, &drift);
+    } else {
+        decide_by_policy(call, &drift);
     }
 }
 
 /* --- what comes before the table --- */
-
-static bool is_under_way(const struct operation *op)
-{
-    return op->state == OP_PENDING || op->state == OP_IN_FLIGHT || op->state == OP_RETRYING ||
-           (op->state == OP_PROBING && op->accepted);
-}
-
-static bool is_unknown(const struct operation *op)
-{
-    return op->state == OP_UNKNOWN || (op->state == OP_PROBING && !op->accepted);
-}
-
-/* How long a record answers counts from the saga's end; in a run, which has none, from its own. */
-static bool has_expired(const struct call *call)
-{
-    const struct saga *saga = call->m->saga;
-    const struct operation *op = operation_found(call);
-    int64_t from_ms = saga->definition->kind == SAGA_RUN ? op->ended_ms : saga->phase == PHASE_ENDED ? saga->ended_ms : 0;
-
-    if (is_under_way(op) || is_unknown(op)) {
-        return false;
-    }
-    return op->expired || (from_ms && call->m->input->now_ms >= from_ms + tool_found(call)->ttl_ms);
-}
 
 static void decide_expired(struct call *call)
 {
@@ -349,17 +374,11 @@ void duplicate_decide(struct call *call)
         } else {
             call_repeat(call);
         }
-    } else if (has_expired(call)) {
+    } else if (operation_has_expired(call->m->saga, call->found, call->m->input->now_ms)) {
         decide_expired(call);
     } else if (call->same_emission) {
         decide_same_emission(call);
-    } else if (is_unknown(op)) {
-        refuse_unknown(call);
-    } else if (is_under_way(op)) {
-        decide_unsettled(call);
-    } else if (op->state == OP_COMPLETED) {
-        decide_completed(call);
     } else {
-        decide_failed(call);
+        decide_by_table(call);
     }
 }

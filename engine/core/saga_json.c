@@ -180,7 +180,7 @@ static const char *registry_state(const struct saga *saga, uint32_t step, enum d
     return registry_states[op->state];
 }
 
-void saga_write_operation(const struct saga *saga, uint32_t step, enum direction direction, struct buffer *out)
+static void write_whole(const struct saga *saga, uint32_t step, enum direction direction, bool expired, struct buffer *out)
 {
     const struct operation *op = operation_of(saga, step, direction);
     const struct tool *tool = saga_tool(saga, step, direction);
@@ -200,8 +200,8 @@ void saga_write_operation(const struct saga *saga, uint32_t step, enum direction
     json_write_i64(&w, "generation", op->generation);
     json_write_text(&w, "class", effect_name(operation_effect(saga, step, direction)));
     json_write_i64(&w, "attempts", op->attempts);
-    json_write_raw(&w, "args", op->args); /* null when it has expired, and so is the result */
-    json_write_raw(&w, "result", op->result);
+    json_write_raw(&w, "args", expired ? SLICE_NONE : op->args); /* null when it has expired, and so is the result */
+    json_write_raw(&w, "result", expired ? SLICE_NONE : op->result);
     write_error(&w, op);
     json_write_i64(&w, "cost", op->cost_micros);
     json_write_bool(&w, "duplicate", false);
@@ -214,6 +214,17 @@ void saga_write_operation(const struct saga *saga, uint32_t step, enum direction
     write_instant(&w, "created_at", op->created_ms);
     write_instant(&w, "ended_at", op->ended_ms);
     json_object_end(&w);
+}
+
+void saga_write_operation(const struct saga *saga, uint32_t step, enum direction direction, struct buffer *out)
+{
+    write_whole(saga, step, direction, false, out);
+}
+
+/* What undoes answers no repeats, but tells of the same: its arguments come from the result. */
+void saga_write_operation_at(const struct saga *saga, uint32_t step, enum direction direction, int64_t now_ms, struct buffer *out)
+{
+    write_whole(saga, step, direction, operation_has_expired(saga, step, now_ms), out);
 }
 
 /* --- escalations --- */

@@ -26,7 +26,7 @@ struct terms {
     int64_t probe_limit_ms;    /* probes give up then */
     int64_t visible_ms;        /* `absent` counts when asked then or later */
     bool stopping;             /* not wanted any more: what surely did not happen is not tried again */
-    bool one_probe;            /* a person had it probed: one answer, then it is theirs again */
+    bool one_probe;            /* somebody had it probed once more: one answer, then it is a person's again */
 };
 struct terms operation_terms(const struct saga *saga, uint32_t step, enum direction direction);
 

@@ -235,7 +235,8 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
         /* The intent may be older than the send, but no byte left after the attempt had ended. */
         terms.visible_ms = later_of(op->last_sent_ms, op->settled_ms) + terms.probe->visibility_ms;
     }
-    terms.one_probe = open->number && open->asked_by.ptr && open->step == step && open->direction == direction;
+    terms.one_probe = op->one_probe ||
+                      (open->number && open->asked_by.ptr && open->step == step && open->direction == direction);
     return terms;
 }
 
@@ -432,6 +433,17 @@ uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice
         }
     }
     return found;
+}
+
+/* How long a record answers counts from the saga's end; in a run, which has none, from its own. What is unsettled never expires. */
+bool operation_has_expired(const struct saga *saga, uint32_t step, int64_t now_ms)
+{
+    const struct operation *op = operation_of(saga, step, DIRECTION_DO);
+    bool is_settled = op->state == OP_COMPLETED || op->state == OP_FAILED || op->state == OP_SKIPPED;
+    int64_t from_ms = saga->definition->kind == SAGA_RUN ? op->ended_ms : saga->phase == PHASE_ENDED ? saga->ended_ms : 0;
+
+    return saga_is_open(saga) && is_settled &&
+           (op->expired || (from_ms && now_ms >= from_ms + saga_tool(saga, step, DIRECTION_DO)->ttl_ms));
 }
 
 uint32_t saga_next_generation(const struct saga *saga, struct slice step, struct slice tool, struct slice scope)

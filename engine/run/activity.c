@@ -1,6 +1,7 @@
 /*
- * What a saga's wants ask for, carried out: calls, probes, timers, evaluations. After each turn the wants are compared with
- * what is under way; both are sorted alike, so that the comparison is one merge: start the missing, cancel the surplus.
+ * What a saga's wants ask for, carried out: calls, probes, timers, evaluations. After each turn the wants are compared
+ * with what is under way; both are sorted alike, so that the comparison is one merge: start the missing, cancel the
+ * surplus.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +14,30 @@
 #define ACTIVITY_BLOCK_BYTES 2048
 #define TIMER_MS_MAX (INT64_C(24) * 3600 * 1000) /* a longer wait is looked at again after that */
 
+static void on_call_timer(struct timer *timer);
+
+/* What was promised to an intent is its call's, which goes to the front of the queue in this same turn; or anybody's,
+ * where there is none. */
+static void promise_given_back(struct activity *activity)
+{
+    struct engine *engine = activity->engine;
+
+    if (!activity->promised) {
+        return;
+    }
+    engine->calls_promised--;
+    engine->execs_promised -= activity->promised_exec;
+    activity->promised = false;
+    if (!engine->draining && !list_empty(&engine->call_queue) && !timer_running(&engine->call_timer)) {
+        timer_start(engine->loop, &engine->call_timer, 0, on_call_timer);
+    }
+}
+
 void activity_end(struct activity *activity)
 {
     struct engine *engine = activity->engine;
 
+    promise_given_back(activity);
     if (list_linked(&activity->link)) {
         list_remove(activity->live ? &activity->live->activities : &engine->detached, &activity->link);
     }
@@ -34,12 +55,19 @@ static void hand_over(struct activity *activity)
 {
     const struct saga_input *input = &activity->mail.input;
 
-    if (activity->want.type != WANT_CALL || input->type != SAGA_INPUT_SETTLED || input->settled.outcome.kind == OUTCOME_UNKNOWN || activity->engine->store_closing) {
+    if (activity->want.type != WANT_CALL || input->type != SAGA_INPUT_SETTLED ||
+        input->settled.outcome.kind == OUTCOME_UNKNOWN || activity->engine->store_closing) {
         return; /* of what nobody knows there is no evidence; a probe is made again */
     }
-    struct late_outcome late = {.saga = activity->saga, .namespace = activity->namespace, .step = input->settled.step, .attempt = input->settled.attempt,
-                                .direction = input->settled.direction, .outcome = input->settled.outcome, .undo_args = input->settled.undo_args,
-                                .undo_error = input->settled.undo_error, .cost_micros = input->settled.cost_micros};
+    struct late_outcome late = {.saga = activity->saga,
+                                .namespace = activity->namespace,
+                                .step = input->settled.step,
+                                .attempt = input->settled.attempt,
+                                .direction = input->settled.direction,
+                                .outcome = input->settled.outcome,
+                                .undo_args = input->settled.undo_args,
+                                .undo_error = input->settled.undo_error,
+                                .cost_micros = input->settled.cost_micros};
 
     inbox_settled(activity->engine, &late);
 }
@@ -71,7 +99,12 @@ void activity_report(struct activity *activity)
 
 static void report_timer(struct activity *activity)
 {
-    activity->mail.input = (struct saga_input){.type = SAGA_INPUT_TIMER, .timer = {.step = activity->want.step, .timer = activity->want.step == STEP_NONE ? (enum saga_timer)activity->want.number : SAGA_TIMER_DEADLINE, .direction = activity->want.direction}};
+    activity->mail.input =
+        (struct saga_input){.type = SAGA_INPUT_TIMER,
+                            .timer = {.step = activity->want.step,
+                                      .direction = activity->want.direction,
+                                      .timer = activity->want.step == STEP_NONE ? (enum saga_timer)activity->want.number
+                                                                                : SAGA_TIMER_DEADLINE}};
     activity_report(activity);
 }
 
@@ -99,8 +132,11 @@ static void on_args(struct eval *eval)
     struct effect_of_call *effect = arena_alloc(&activity->arena, sizeof(*effect));
 
     activity->tool = tool;
-    *effect = (struct effect_of_call){.tool = tool, .args = eval->items[0].value.ptr ? eval->items[0].value : SLICE("{}"),
-                                      .arena = &activity->arena, .done = on_effect, .context = activity};
+    *effect = (struct effect_of_call){.tool = tool,
+                                      .args = eval->items[0].value.ptr ? eval->items[0].value : SLICE("{}"),
+                                      .arena = &activity->arena,
+                                      .done = on_effect,
+                                      .context = activity};
     effect_of_call(activity->engine->loop, effect);
 }
 
@@ -111,7 +147,9 @@ static void on_evaluated(struct eval *eval)
     struct eval_item *value = &eval->items[0], *scope = &eval->items[1];
     struct saga_input *input = &activity->mail.input;
 
-    *input = (struct saga_input){.type = SAGA_INPUT_EVALUATED, .evaluated = {.what = (enum evaluation)activity->want.number, .step = activity->want.step}};
+    *input =
+        (struct saga_input){.type = SAGA_INPUT_EVALUATED,
+                            .evaluated = {.what = (enum evaluation)activity->want.number, .step = activity->want.step}};
     if (value->code != ERR_OK || (eval->count > 1 && scope->code != ERR_OK)) {
         input->evaluated.failed = true;
         input->evaluated.error = value->code != ERR_OK ? value->error : scope->error;
@@ -120,7 +158,9 @@ static void on_evaluated(struct eval *eval)
         input->evaluated.has_effect = activity->tool != NULL;
         input->evaluated.effect = activity->effect;
         if (eval->count > 1 && scope->value.ptr) {
-            input->evaluated.scope = json_type(scope->value) == JSON_STRING ? json_string(scope->value, &activity->arena) : json_trim(scope->value);
+            input->evaluated.scope = json_type(scope->value) == JSON_STRING
+                                         ? json_string(scope->value, &activity->arena)
+                                         : json_trim(scope->value);
         }
     }
     engine->evaluations_under_way--;
@@ -170,12 +210,19 @@ static void begin_evaluation(struct activity *activity)
     }
 }
 
-/* Its intent is durable, and it was never sent: the log says so, or the next owner would have to take it for one of which nothing is known. */
+/* Its intent is durable, and it was never sent: the log says so, or the next owner would have to take it for one of
+ * which nothing is known. */
 void activity_return(struct activity *activity)
 {
-    activity->mail.input = (struct saga_input){.type = SAGA_INPUT_SETTLED, .settled = {
-        .step = activity->want.step, .direction = activity->want.direction, .attempt = activity->want.number,
-        .outcome = {.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("stopping"), .detail = SLICE("the engine stopped before this call was sent")}}};
+    activity->mail.input =
+        (struct saga_input){.type = SAGA_INPUT_SETTLED,
+                            .settled = {.step = activity->want.step,
+                                        .direction = activity->want.direction,
+                                        .attempt = activity->want.number,
+                                        .outcome = {.kind = OUTCOME_RETRY,
+                                                    .unsent = true,
+                                                    .error = SLICE("stopping"),
+                                                    .detail = SLICE("the engine stopped before this call was sent")}}};
     activity_report(activity);
 }
 
@@ -188,9 +235,26 @@ void call_queue_return(struct engine *engine)
 
         if (activity->want.type == WANT_CALL) {
             activity_return(activity);
+        } else {
+            limiter_forgo(activity);
         }
     }
     limiter_return(engine);
+}
+
+bool call_queue_holds_intent(const struct activity *activity)
+{
+    return (activity->want.type == WANT_TIMER || activity->want.type == WANT_ADMIT) &&
+           activity->want.step != STEP_NONE && activity->want.direction == DIRECTION_DO &&
+           !effect_is_safe(activity->effect);
+}
+
+/* Of these the intent is durable already, and a crash would leave them to a person: whoever may be repeated lets them
+ * go first. */
+static bool goes_first(const struct activity *activity)
+{
+    return activity->want.type == WANT_CALL && activity->want.direction == DIRECTION_DO &&
+           !effect_is_safe(activity->effect);
 }
 
 void call_queue_push(struct activity *activity)
@@ -200,12 +264,27 @@ void call_queue_push(struct activity *activity)
     if (activity->engine->draining) {
         if (activity->want.type == WANT_CALL) {
             activity_return(activity);
+        } else {
+            limiter_forgo(activity);
         }
         return;
     }
-    list_push(&activity->engine->call_queue, &activity->queue_link);
+    if (goes_first(activity)) {
+        list_push_front(&activity->engine->call_queue, &activity->queue_link);
+    } else {
+        list_push(&activity->engine->call_queue, &activity->queue_link);
+    }
     if (!timer_running(&activity->engine->call_timer)) {
         call_queue_run(activity->engine);
+    }
+}
+
+static void timer_is_due(struct activity *activity)
+{
+    if (call_queue_holds_intent(activity)) {
+        call_queue_push(activity);
+    } else {
+        report_timer(activity);
     }
 }
 
@@ -233,16 +312,21 @@ static void on_due(struct timer *timer)
     } else if (activity->want.type == WANT_ADMIT) {
         limiter_enter(activity);
     } else {
-        report_timer(activity);
+        timer_is_due(activity);
     }
 }
 
 /* A call whose intent is durable, made by an engine that is gone: nobody knows what came of it. */
 static void report_interrupted(struct activity *activity)
 {
-    activity->mail.input = (struct saga_input){.type = SAGA_INPUT_SETTLED, .settled = {
-        .step = activity->want.step, .direction = activity->want.direction, .attempt = activity->want.number,
-        .outcome = {.kind = OUTCOME_UNKNOWN, .error = SLICE("interrupted"), .detail = SLICE("the engine that made this call ended before the answer was logged")}}};
+    activity->mail.input = (struct saga_input){
+        .type = SAGA_INPUT_SETTLED,
+        .settled = {.step = activity->want.step,
+                    .direction = activity->want.direction,
+                    .attempt = activity->want.number,
+                    .outcome = {.kind = OUTCOME_UNKNOWN,
+                                .error = SLICE("interrupted"),
+                                .detail = SLICE("the engine that made this call ended before the answer was logged")}}};
     activity_report(activity);
 }
 
@@ -257,7 +341,8 @@ static void identify(struct activity *activity)
     activity->shard = activity->live->shard->number;
     activity->namespace = arena_slice(&activity->arena, saga->namespace);
     activity->operation_key = operation->key;
-    activity->effect = operation->created_ms ? operation->effect : saga_tool(saga, activity->want.step, activity->want.direction)->effect;
+    activity->effect = operation->created_ms ? operation->effect
+                                             : saga_tool(saga, activity->want.step, activity->want.direction)->effect;
     activity->maybe_before = operation->earlier_maybe;
 }
 
@@ -302,8 +387,11 @@ static void begin(struct live *live, const struct want *want, bool interrupted, 
         arm(activity);
         break;
     case WANT_TIMER:
+        if (want->step != STEP_NONE) {
+            identify(activity);
+        }
         if (want->due_ms <= loop_wall_ms(live->engine->loop)) {
-            report_timer(activity);
+            timer_is_due(activity);
         } else {
             arm(activity);
         }
@@ -319,6 +407,7 @@ static void cancel(struct activity *activity)
 {
     switch (activity->state) {
     case ACTIVITY_WAITING:
+        limiter_forgo(activity);
         activity_end(activity);
         break;
     case ACTIVITY_CALLING:
@@ -400,6 +489,22 @@ static void on_call_timer(struct timer *timer)
     call_queue_run(container_of(timer, struct engine, call_timer));
 }
 
+/* The call may leave: now its intent is made durable, and the place is kept for it until then. */
+static void release_intent(struct activity *activity, bool exec)
+{
+    struct engine *engine = activity->engine;
+
+    activity->promised = true;
+    activity->promised_exec = exec;
+    engine->calls_promised++;
+    engine->execs_promised += exec;
+    if (activity->want.type == WANT_ADMIT) {
+        limiter_admission(activity, ADMISSION_GRANTED, SLICE_NONE, SLICE_NONE, 0, SLICE_NONE);
+    } else {
+        report_timer(activity);
+    }
+}
+
 void call_queue_run(struct engine *engine)
 {
     struct list_link *link = list_first(&engine->call_queue);
@@ -408,13 +513,14 @@ void call_queue_run(struct engine *engine)
     if (engine->draining) {
         return; /* the next owner makes these calls */
     }
-    while (link && engine->calls_under_way < engine->options.calls_max) {
+    while (link && engine->calls_under_way + engine->calls_promised < engine->options.calls_max) {
         struct activity *activity = container_of(link, struct activity, queue_link);
-        bool exec = slice_is(saga_tool(&activity->live->saga, activity->want.step, activity->want.direction)->adapter, "exec");
+        bool exec =
+            slice_is(saga_tool(&activity->live->saga, activity->want.step, activity->want.direction)->adapter, "exec");
         int64_t paused_ms = limiter_paused_ms(activity);
 
         link = list_after(&engine->call_queue, link);
-        if (exec && engine->execs_under_way >= engine->options.exec_max) {
+        if (exec && engine->execs_under_way + engine->execs_promised >= engine->options.exec_max) {
             continue;
         }
         if (paused_ms > 0) {
@@ -422,7 +528,8 @@ void call_queue_run(struct engine *engine)
             continue;
         }
         if (!lease_allows_send(engine->leases, activity->live->shard->number)) {
-            /* The lease is about to end or the database is away: wait for the renewal, or for the shard to be dropped. */
+            /* The lease is about to end or the database is away: wait for the renewal, or for the shard
+             * to be dropped. */
             if (!timer_running(&engine->call_timer)) {
                 timer_start(engine->loop, &engine->call_timer, 50, on_call_timer);
             }
@@ -431,6 +538,8 @@ void call_queue_run(struct engine *engine)
         list_remove(&engine->call_queue, &activity->queue_link);
         if (limiter_is_stale(activity)) {
             limiter_enter(activity);
+        } else if (call_queue_holds_intent(activity) && activity->inquiry == INQUIRY_NONE) {
+            release_intent(activity, exec);
         } else {
             dispatch_begin(activity);
         }

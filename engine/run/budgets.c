@@ -1,4 +1,5 @@
-/* Budgets of the settings: read as strictly as a definition, because a misspelt member would be a limit that does not hold. */
+/* Budgets of the settings: read as strictly as a definition, because a misspelt member would be a limit that does not
+ * hold. */
 #include "run/budgets.h"
 
 #include <errno.h>
@@ -47,8 +48,10 @@ static struct slice read_name(struct slice row, const char *name, struct slice a
 {
     struct slice value = json_member(row, name), text = json_string(value, faults->arena);
 
-    if (value.ptr && (!text.ptr || text.len == 0 || text.len > 128 || memchr(text.ptr, '/', text.len) || memchr(text.ptr, '*', text.len))) {
-        faults_add(faults, json_pointer_join(faults->arena, at, slice_of(name)), "must be the name of a %s; leave it out for all", name);
+    if (value.ptr && (!text.ptr || text.len == 0 || text.len > 128 || memchr(text.ptr, '/', text.len) ||
+                      memchr(text.ptr, '*', text.len))) {
+        faults_add(faults, json_pointer_join(faults->arena, at, slice_of(name)),
+                   "must be the name of a %s; leave it out for all", name);
         return SLICE_NONE;
     }
     return text;
@@ -73,7 +76,8 @@ static void read_rule(struct slice row, struct slice at, struct budgets *budgets
             found = found || slice_is(name, known[i]);
         }
         if (!found) {
-            faults_add(faults, json_pointer_join(faults->arena, at, name), "is not known; a budget has namespace, tool, per, calls, emissions, micros");
+            faults_add(faults, json_pointer_join(faults->arena, at, name),
+                       "is not known; a budget has namespace, tool, per, calls, emissions, micros");
         }
     }
     rule.namespace = arena_slice(&budgets->arena, read_name(row, "namespace", at, faults));
@@ -85,7 +89,8 @@ static void read_rule(struct slice row, struct slice at, struct budgets *budgets
         }
     }
     if (!has_period) {
-        faults_add(faults, json_pointer_join(faults->arena, at, SLICE("per")), "must be \"day\", \"month\" or \"ever\"");
+        faults_add(faults, json_pointer_join(faults->arena, at, SLICE("per")),
+                   "must be \"day\", \"month\" or \"ever\"");
     }
     read_limit(json_member(row, "calls"), "calls", at, &rule.calls, faults);
     read_limit(json_member(row, "emissions"), "emissions", at, &rule.emissions, faults);
@@ -93,8 +98,9 @@ static void read_rule(struct slice row, struct slice at, struct budgets *budgets
     if (rule.calls < 0 && rule.emissions < 0 && rule.micros < 0) {
         faults_add(faults, at, "limits nothing: give calls, emissions or micros");
     }
-    rule.name = arena_printf(&budgets->arena, "%.*s/%.*s/%s", SLICE_ARG(rule.namespace.ptr ? rule.namespace : SLICE("*")),
-                             SLICE_ARG(rule.tool.ptr ? rule.tool : SLICE("*")), period_names[rule.per]);
+    rule.name =
+        arena_printf(&budgets->arena, "%.*s/%.*s/%s", SLICE_ARG(rule.namespace.ptr ? rule.namespace : SLICE("*")),
+                     SLICE_ARG(rule.tool.ptr ? rule.tool : SLICE("*")), period_names[rule.per]);
     for (size_t i = 0; i < budgets->count; i++) {
         if (slice_equal(budgets->rules[i].name, rule.name)) {
             faults_add(faults, at, "there is a budget of the same namespace, tool and period already");
@@ -115,7 +121,8 @@ static enum err_code refuse(struct budgets *budgets, const struct faults *faults
     enum err_code code = err_set(err, ERR_CONFIG, "the budgets file is wrong");
 
     err_detail(err, "%.*s: %.*s", SLICE_ARG(faults->items[0].pointer), SLICE_ARG(faults->items[0].detail));
-    err_hint(err, "it is {\"budgets\": [{\"namespace\"?, \"tool\"?, \"per\": \"day\"|\"month\"|\"ever\", \"calls\"?, \"emissions\"?, \"micros\"?}]}");
+    err_hint(err, "it is {\"budgets\": [{\"namespace\"?, \"tool\"?, \"per\": \"day\"|\"month\"|\"ever\", \"calls\"?, "
+                  "\"emissions\"?, \"micros\"?}]}");
     budgets_fini(budgets);
     return code;
 }
@@ -195,7 +202,8 @@ void budgets_fini(struct budgets *budgets)
 
 static bool rule_matches(const struct budget_rule *rule, struct slice namespace, struct slice tool)
 {
-    return (!rule->namespace.ptr || slice_equal(rule->namespace, namespace)) && (!rule->tool.ptr || slice_equal(rule->tool, tool));
+    return (!rule->namespace.ptr || slice_equal(rule->namespace, namespace)) &&
+           (!rule->tool.ptr || slice_equal(rule->tool, tool));
 }
 
 bool budgets_apply(const struct budgets *budgets, struct slice namespace, struct slice tool)
@@ -208,7 +216,8 @@ bool budgets_apply(const struct budgets *budgets, struct slice namespace, struct
     return false;
 }
 
-size_t budgets_match(const struct budgets *budgets, struct slice namespace, struct slice tool, int64_t now_ms, struct guard_budget out[GUARD_BUDGETS_MAX])
+size_t budgets_match(const struct budgets *budgets, struct slice namespace, struct slice tool, int64_t now_ms,
+                     struct guard_budget out[GUARD_BUDGETS_MAX])
 {
     size_t count = 0;
 
@@ -217,8 +226,11 @@ size_t budgets_match(const struct budgets *budgets, struct slice namespace, stru
 
         if (rule_matches(rule, namespace, tool)) {
             CHECK(count < GUARD_BUDGETS_MAX); /* there is one of each kind: read_rule() */
-            out[count++] = (struct guard_budget){.name = rule->name, .period_start_ms = budget_period_start(rule->per, now_ms),
-                                                 .calls_max = rule->calls, .emissions_max = rule->emissions, .micros_max = rule->micros};
+            out[count++] = (struct guard_budget){.name = rule->name,
+                                                 .period_start_ms = budget_period_start(rule->per, now_ms),
+                                                 .calls_max = rule->calls,
+                                                 .emissions_max = rule->emissions,
+                                                 .micros_max = rule->micros};
         }
     }
     return count;

@@ -3,8 +3,8 @@
  *
  *     {"budgets": [{"namespace"?, "tool"?, "per": "day" | "month" | "ever", "calls"?, "emissions"?, "micros"?}]}
  *
- * A line without namespace (or tool) is one budget for all of them together. Days and months begin at midnight UTC. What is used of them
- * is kept in PostgreSQL, for all engines; all engines should be given the same file.
+ * A line without namespace (or tool) is one budget for all of them together. Days and months begin at midnight UTC.
+ * What is used of them is kept in PostgreSQL, for all engines; all engines should be given the same file.
  */
 #ifndef SAGAD_RUN_BUDGETS_H
 #define SAGAD_RUN_BUDGETS_H
@@ -17,12 +17,12 @@ struct budget_rule {
     struct slice namespace, tool; /* SLICE_NONE: any */
     enum budget_period per;
     int64_t calls, emissions, micros; /* -1: unbounded */
-    struct slice name;            /* of the counter */
+    struct slice name;                /* of the counter */
 };
 
 struct budgets {
     struct arena arena;
-    struct budget_rule *rules;    /* in order of name */
+    struct budget_rule *rules; /* in order of name */
     size_t count;
 };
 
@@ -32,7 +32,8 @@ void budgets_fini(struct budgets *budgets);
 /* Is there a budget that calls of this tool count against? Such a tool is guarded. */
 bool budgets_apply(const struct budgets *budgets, struct slice namespace, struct slice tool);
 /* Those that match, in order of name, with their limits and periods; what is to be reserved is 0. */
-size_t budgets_match(const struct budgets *budgets, struct slice namespace, struct slice tool, int64_t now_ms, struct guard_budget out[GUARD_BUDGETS_MAX]);
+size_t budgets_match(const struct budgets *budgets, struct slice namespace, struct slice tool, int64_t now_ms,
+                     struct guard_budget out[GUARD_BUDGETS_MAX]);
 int64_t budget_period_start(enum budget_period per, int64_t now_ms); /* 0: for ever */
 
 #endif

@@ -1,16 +1,13 @@
 /*
- * An agent's call on its way: tool, arguments and effect class are looked up here, the owner of its shard is found, and what the call
- * means the core decides. Then its maker waits (caller.c).
+ * An agent's call on its way: tool, arguments and effect class are looked up here, the owner of its shard is found, and
+ * what the call means the core decides. Then its maker waits (caller.c).
  */
 #include "run/calling.h"
-
-#include <string.h>
 
 #include "base/log.h"
 #include "base/metric.h"
 
 #define NAME_BYTES_MAX 256
-#define STEP_BYTES_MAX 128
 #define RETRY_AFTER_MS 1000
 #define PERSON_RETRY_AFTER_MS 60000
 
@@ -21,7 +18,9 @@ static void log_deduplicated(const struct work *work, const struct mail *mail, c
     const struct call_answer *answer = &mail->answer;
     char key[UUID_TEXT_BYTES], id[UUID_TEXT_BYTES], at[INSTANT_TEXT_BYTES];
     bool has = answer->step != STEP_NONE && answer->step < saga->definition->step_count;
-    int64_t original = answer->original_ms ? answer->original_ms : has ? saga->steps[answer->step].forward.created_ms : 0;
+    int64_t original = answer->original_ms ? answer->original_ms
+                       : has               ? saga->steps[answer->step].forward.created_ms
+                                           : 0;
 
     uuid_text(&saga->id.uuid, id);
     key[0] = at[0] = '\0';
@@ -33,8 +32,9 @@ static void log_deduplicated(const struct work *work, const struct mail *mail, c
     }
     log_info("tool_call_deduplicated", LOG_SLICE("tool", mail->input.call.tool->name), LOG_TEXT("key", key),
              LOG_SLICE("run", saga->run.len ? saga->run : slice_of(id)), LOG_TEXT("saga", id),
-             LOG_SLICE("step", has ? saga->definition->steps[answer->step].name : mail->input.call.step), LOG_SLICE("scope", mail->input.call.scope),
-             LOG_SLICE("agent", work->actor), LOG_TEXT("decision", answer->decision), LOG_TEXT("original_at", at),
+             LOG_SLICE("step", has ? saga->definition->steps[answer->step].name : mail->input.call.step),
+             LOG_SLICE("scope", mail->input.call.scope), LOG_SLICE("agent", work->actor),
+             LOG_TEXT("decision", answer->decision), LOG_TEXT("original_at", at),
              LOG_MS("delay", original ? mail->input.now_ms - original : 0));
 }
 
@@ -52,11 +52,13 @@ static void refuse_by_core(struct work *work, const struct mail *mail, const str
     struct err err = {0};
     int64_t retry_after_ms = answer->retry_after_ms;
 
-    (void)err_set(&err, answer->code, "%.*s", SLICE_ARG(answer->message.ptr ? answer->message : slice_of(err_title(answer->code))));
+    (void)err_set(&err, answer->code, "%.*s",
+                  SLICE_ARG(answer->message.ptr ? answer->message : slice_of(err_title(answer->code))));
     if (answer->hint.ptr) {
         err_hint(&err, "%.*s", SLICE_ARG(answer->hint));
     }
-    if (answer->code == ERR_PAUSED && saga) { /* whoever reads this needs its id, and a run is known to the caller by its name only */
+    if (answer->code == ERR_PAUSED &&
+        saga) { /* whoever reads this needs its id, and a run is known to the caller by its name only */
         char id[UUID_TEXT_BYTES];
 
         uuid_text(&saga->id.uuid, id);
@@ -64,6 +66,9 @@ static void refuse_by_core(struct work *work, const struct mail *mail, const str
     }
     if (retry_after_ms == 0 && err_retryable(answer->code)) {
         retry_after_ms = answer->code == ERR_AWAITING ? PERSON_RETRY_AFTER_MS : RETRY_AFTER_MS;
+    }
+    if (work->request && answer->code == mail->input.call.unfit && mail->input.call.unfit != ERR_OK) {
+        work->request->faults = work->calling->faults;
     }
     work->calling->duplicate = answer->duplicate;
     caller_give_operation(work, saga, answer->step);
@@ -90,7 +95,8 @@ static void on_decided(struct mail *mail, enum err_code code, const struct err *
         return;
     }
     if (mail->live && (mail->live->saga.seq > 0 || (code == ERR_OK && mail->answer.code == ERR_OK))) {
-        work->saga = mail->live->saga.id; /* also of a run whose first turn is durable and was not folded here: its shard was lost meanwhile */
+        work->saga = mail->live->saga.id; /* also of a run whose first turn is durable and was not folded here: its
+                                             shard was lost meanwhile */
     }
     if (code != ERR_OK) {
         give_lists(work, &mail->answer);
@@ -154,9 +160,24 @@ static void resolve_effect(struct work *work)
 {
     struct effect_of_call *effect = &work->calling->effect;
 
-    *effect = (struct effect_of_call){.tool = work->mail.input.call.tool, .args = work->mail.input.call.args, .arena = &work->arena,
-                                      .done = on_effect, .context = work};
+    *effect = (struct effect_of_call){.tool = work->mail.input.call.tool,
+                                      .args = work->mail.input.call.args,
+                                      .arena = &work->arena,
+                                      .done = on_effect,
+                                      .context = work};
     effect_of_call(work->engine->loop, effect);
+}
+
+/* Whether this call is a repeat only the core can tell: a repeat is answered whatever has become of its tool since. */
+static void call_is_unfit(struct work *work, enum err_code code, struct slice message, struct slice hint)
+{
+    struct saga_input *input = &work->mail.input;
+
+    if (input->call.unfit == ERR_OK) {
+        input->call.unfit = code;
+        input->call.unfit_message = arena_slice(&work->arena, message);
+        input->call.unfit_hint = arena_slice(&work->arena, hint);
+    }
 }
 
 static bool find_tools(struct work *work)
@@ -169,19 +190,21 @@ static bool find_tools(struct work *work)
 
     input->call.tool = definitions_tool(definitions, work->namespace, request->in.call.tool, 0, &err);
     if (input->call.tool && input->call.tool->compensate.is_set) {
-        input->call.undo = definitions_tool(definitions, work->namespace, input->call.tool->compensate.tool_name, 0, &err);
+        input->call.undo =
+            definitions_tool(definitions, work->namespace, input->call.tool->compensate.tool_name, 0, &err);
     }
-    if (!input->call.tool || (input->call.tool->compensate.is_set && !input->call.undo)) {
-        if (input->call.tool) {
-            (void)err_context(&err, "the compensator of \"%.*s\"", SLICE_ARG(request->in.call.tool));
-        }
+    if (!input->call.tool) {
         work_done(work, err.code, &err);
         return false;
     }
-    if (!step_definition_of_call(input->call.tool, input->call.undo, &step)) {
-        work_fail(work, ERR_INVALID, "this tool can only be a compensator: it has an effect, no compensator, and is not terminal",
-                  "give it `compensate`, or `terminal` where it cannot be undone");
-        return false;
+    if (input->call.tool->compensate.is_set && !input->call.undo) {
+        (void)err_context(&err, "the compensator of \"%.*s\"", SLICE_ARG(request->in.call.tool));
+        call_is_unfit(work, err.code, slice_of(err.message), slice_of(err.hint));
+    } else if (!step_definition_of_call(input->call.tool, input->call.undo, &step)) {
+        call_is_unfit(
+            work, ERR_INVALID,
+            SLICE("this tool can only be a compensator: it has an effect, no compensator, and is not terminal"),
+            SLICE("give it `compensate`, or `terminal` where it cannot be undone"));
     }
     return true;
 }
@@ -189,20 +212,6 @@ static bool find_tools(struct work *work)
 static bool is_name(struct slice text)
 {
     return !text.ptr || (text.len > 0 && text.len <= NAME_BYTES_MAX);
-}
-
-static bool is_step(struct slice name)
-{
-    static const char others[] = "._:/-";
-
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.ptr[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr(others, c)))) {
-            return false;
-        }
-    }
-    return !name.ptr || (name.len > 0 && name.len <= STEP_BYTES_MAX);
 }
 
 static bool call_is_good(struct work *work)
@@ -220,12 +229,15 @@ static bool call_is_good(struct work *work)
         return false;
     }
     if ((uuid_is_nil(&request->in.call.saga.uuid) && !request->in.call.run.ptr) || !is_name(request->in.call.run) ||
-        request->in.call.scope.len > NAME_BYTES_MAX || !is_name(request->in.call.emission) || !is_name(request->in.call.conversation_turn)) {
-        work_fail(work, ERR_INVALID, "run, scope, turn and Idempotency-Key have at most 256 bytes, and only the scope may be empty", NULL);
+        request->in.call.scope.len > NAME_BYTES_MAX || !is_name(request->in.call.emission) ||
+        !is_name(request->in.call.conversation_turn)) {
+        work_fail(work, ERR_INVALID,
+                  "run, scope, turn and Idempotency-Key have at most 256 bytes, and only the scope may be empty", NULL);
         return false;
     }
-    if (!is_step(request->in.call.step)) {
-        work_fail(work, ERR_INVALID, "a step has 1 to 128 of the characters A-Z a-z 0-9 . _ : / -", "leave it out for one step a tool and scope");
+    if (request->in.call.step.ptr && !call_step_is_good(request->in.call.step)) {
+        work_fail(work, ERR_INVALID, "a step has 1 to 128 of the characters A-Z a-z 0-9 . _ : / -",
+                  "leave it out for one step a tool and scope");
         return false;
     }
     if (!find_tools(work)) {
@@ -236,9 +248,9 @@ static bool call_is_good(struct work *work)
         schema_check(work->mail.input.call.tool->input, args, SLICE("/args"), &work->arena, &faults);
     }
     if (faults.count > 0) {
-        request->faults = faults;
-        work_fail(work, ERR_INVALID, "the arguments do not fit the schema of this tool", "see `errors` for each place");
-        return false;
+        work->calling->faults = faults;
+        call_is_unfit(work, ERR_INVALID, SLICE("the arguments do not fit the schema of this tool"),
+                      SLICE("see `errors` for each place"));
     }
     return true;
 }
@@ -254,10 +266,16 @@ static void call_begin(struct work *work)
     work->calling->saga = work->saga = request->in.call.saga;
     work->calling->step = STEP_NONE;
     work->until_boot_ms = loop_boot_ms(work->engine->loop) + request->in.call.wait_ms;
-    *input = (struct saga_input){.type = SAGA_INPUT_CALL, .call = {
-        .namespace = work->namespace, .actor = work->actor, .run = arena_slice(arena, request->in.call.run), .step = arena_slice(arena, request->in.call.step),
-        .args = arena_slice(arena, request->in.call.args.ptr ? request->in.call.args : SLICE("{}")), .scope = arena_slice(arena, request->in.call.scope),
-        .emission = arena_slice(arena, request->in.call.emission), .conversation_turn = arena_slice(arena, request->in.call.conversation_turn)}};
+    *input = (struct saga_input){
+        .type = SAGA_INPUT_CALL,
+        .call = {.namespace = work->namespace,
+                 .actor = work->actor,
+                 .run = arena_slice(arena, request->in.call.run),
+                 .step = arena_slice(arena, request->in.call.step),
+                 .args = arena_slice(arena, request->in.call.args.ptr ? request->in.call.args : SLICE("{}")),
+                 .scope = arena_slice(arena, request->in.call.scope),
+                 .emission = arena_slice(arena, request->in.call.emission),
+                 .conversation_turn = arena_slice(arena, request->in.call.conversation_turn)}};
     if (call_is_good(work)) {
         resolve_effect(work);
     }

@@ -1,6 +1,6 @@
 /*
- * Whoever made a call waits here until its operation is settled or the patience is over; then only the wait ends, never the
- * operation. Waiters hang on the saga in memory and hold no connection; when it leaves memory they look at its log.
+ * Whoever made a call waits here until its operation is settled or the patience is over; then only the wait ends, never
+ * the operation. Waiters hang on the saga in memory and hold no connection; when it leaves memory they look at its log.
  */
 #include "run/calling.h"
 
@@ -18,7 +18,8 @@ enum standing { STANDS_GOING, STANDS_PROBING, STANDS_UNKNOWN, STANDS_AWAITING, S
 
 static enum standing standing_of(const struct saga *saga, uint32_t step)
 {
-    bool awaits = saga->escalation.number != 0 && saga->escalation.step == step && saga->escalation.direction == DIRECTION_DO;
+    bool awaits =
+        saga->escalation.number != 0 && saga->escalation.step == step && saga->escalation.direction == DIRECTION_DO;
 
     switch (saga->steps[step].forward.state) {
     case OP_NONE:
@@ -45,7 +46,8 @@ static const struct {
     const char *error;
     enum err_code code;
 } refused_by_guards[] = {
-    {"rate-limited", ERR_RATE}, {"concurrency-limited", ERR_RATE}, {"breaker-open", ERR_BREAKER}, {"budget-exhausted", ERR_BUDGET}, {"blocked", ERR_BLOCKED},
+    {"rate-limited", ERR_RATE},       {"concurrency-limited", ERR_RATE}, {"breaker-open", ERR_BREAKER},
+    {"budget-exhausted", ERR_BUDGET}, {"blocked", ERR_BLOCKED},
 };
 
 static enum err_code code_of_failure(struct slice error)
@@ -107,7 +109,8 @@ void caller_refuse(struct work *work, const struct err *err, int64_t retry_after
     work_done(work, err->code, err);
 }
 
-static void refuse_with(struct work *work, enum err_code code, int64_t retry_after_ms, const char *hint, const char *message)
+static void refuse_with(struct work *work, enum err_code code, int64_t retry_after_ms, const char *hint,
+                        const char *message)
 {
     struct err err = {0};
 
@@ -130,7 +133,9 @@ static void answer_failed(struct work *work, const struct operation *op)
     enum err_code code = code_of_failure(op->error);
     struct err err = {0};
 
-    (void)err_set(&err, code, code == ERR_TOOL_FAILED ? "the tool failed, and nothing took effect" : "the call was refused before it was sent");
+    (void)err_set(&err, code,
+                  code == ERR_TOOL_FAILED ? "the tool failed, and nothing took effect"
+                                          : "the call was refused before it was sent");
     err_detail(&err, "%.*s%s%.*s", SLICE_ARG(op->error), op->detail.len ? ": " : "", SLICE_ARG(op->detail));
     if (code == ERR_RATE || code == ERR_BREAKER) {
         err_hint(&err, "repeat the same call after the time in Retry-After");
@@ -157,7 +162,8 @@ static void answer_going_on(struct work *work, const struct saga *saga)
     if (saga->phase == PHASE_ENDED) {
         refuse_with(work, ERR_CLOSED, 0, NULL, "the saga ended before this call was made");
     } else if (work->calling->duplicate) {
-        refuse_with(work, ERR_IN_FLIGHT, RETRY_AFTER_MS, "repeat the same call later, or GET the operation", "the same operation is under way, and the time to wait is over");
+        refuse_with(work, ERR_IN_FLIGHT, RETRY_AFTER_MS, "repeat the same call later, or GET the operation",
+                    "the same operation is under way, and the time to wait is over");
     } else {
         if (work->request) {
             work->request->call.going_on = true;
@@ -183,11 +189,14 @@ bool caller_answer(struct work *work, const struct saga *saga, bool last)
         break;
     case STANDS_PROBING:
     case STANDS_UNKNOWN:
-        refuse_with(work, ERR_OUTCOME_UNKNOWN, until_due(work, op, RETRY_AFTER_MS), "it is being found out and is never sent blindly again: repeat the same call later",
+        refuse_with(work, ERR_OUTCOME_UNKNOWN, until_due(work, op, RETRY_AFTER_MS),
+                    "it is being found out and is never sent blindly again: repeat the same call later",
                     "nobody can say yet whether it happened");
         break;
     case STANDS_AWAITING:
-        refuse_with(work, ERR_AWAITING, PERSON_RETRY_AFTER_MS, "an operator resolves its escalation; repeat the same call later", "a person has to say what happened");
+        refuse_with(work, ERR_AWAITING, PERSON_RETRY_AFTER_MS,
+                    "an operator resolves its escalation; repeat the same call later",
+                    "a person has to say what happened");
         break;
     case STANDS_FAILED:
         answer_failed(work, op);
@@ -270,12 +279,14 @@ static void on_looked(struct store_read *read)
         return;
     }
     arena_init(&scratch, 16384);
-    struct saga *saga = fold_turns(work->engine, work->saga, work->namespace, work->read.turns, work->read.turn_count, &scratch, &err);
+    struct saga *saga =
+        fold_turns(work->engine, work->saga, work->namespace, work->read.turns, work->read.turn_count, &scratch, &err);
 
     if (!saga) {
         work_done(work, ERR_CORRUPT, &err);
     } else if (work->calling->step >= saga->definition->step_count) {
-        refuse_with(work, ERR_FENCED, RETRY_AFTER_MS, "repeat the same call: it is carried out once", "another engine took this saga over before the call was durable");
+        refuse_with(work, ERR_FENCED, RETRY_AFTER_MS, "repeat the same call: it is carried out once",
+                    "another engine took this saga over before the call was durable");
     } else if (!caller_answer(work, saga, !caller_has_patience(work) || saga->phase == PHASE_ENDED)) {
         caller_look_later(work);
     }
@@ -289,12 +300,16 @@ static void look(struct timer *timer)
     struct live *live = live_find(work->engine, work->saga);
 
     if (!work->engine->store || work->engine->store_closing) {
-        work_fail(work, ERR_STOPPING, "this engine is stopping; what was begun goes on", "repeat the same call: it is carried out once");
-    } else if (live && live->saga.seq > 0 && live->shard->state == SHARD_OWNED && work->calling->step < live->saga.definition->step_count) {
+        work_fail(work, ERR_STOPPING, "this engine is stopping; what was begun goes on",
+                  "repeat the same call: it is carried out once");
+    } else if (live && live->saga.seq > 0 && live->shard->state == SHARD_OWNED &&
+               work->calling->step < live->saga.definition->step_count) {
         caller_wait_for_step(work, live);
     } else {
         arena_reset(&work->reading);
-        work->read = (struct read_saga){.read = {.arena = &work->reading, .done = on_looked, .context = work}, .id = work->saga, .namespace = work->namespace};
+        work->read = (struct read_saga){.read = {.arena = &work->reading, .done = on_looked, .context = work},
+                                        .id = work->saga,
+                                        .namespace = work->namespace};
         store_read_saga(work->engine->store, &work->read);
     }
 }

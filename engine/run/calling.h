@@ -7,21 +7,25 @@
 #include "base/instant.h"
 
 struct calling {
-    struct saga_id saga;    /* as asked for; nil: of a run */
+    struct saga_id saga; /* as asked for; nil: of a run */
     struct effect_of_call effect;
-    uint32_t step;          /* whose operation it waits for */
+    uint32_t step;        /* whose operation it waits for */
+    struct faults faults; /* of the arguments, in the request's arena: told where the call would have been sent */
     bool duplicate, rerouted;
     int64_t first_ms;
-    void (*again)(struct work *work);   /* set: it waits until everything is settled, then this is done; give_up when its patience ends before */
+    /* Set: it waits until everything is settled, then this is done; give_up when its patience ends before. */
+    void (*again)(struct work *work);
     void (*give_up)(struct work *work);
 };
 
 /* --- caller.c --- */
 
 void caller_wait(struct work *work, struct live *live); /* until callers_check() ends it, or the patience does */
-void caller_wait_for_step(struct work *work, struct live *live); /* for calling->step, which the live saga has: answered at once where it is settled */
-void caller_look_later(struct work *work);              /* the same, when the saga is not in memory here */
-/* Answers from the operation work->calling->step as it stands. False: it is not settled, and there is reason to wait. `last`: answer anyway. */
+/* For calling->step, which the live saga has: answered at once where it is settled. */
+void caller_wait_for_step(struct work *work, struct live *live);
+void caller_look_later(struct work *work); /* the same, when the saga is not in memory here */
+/* Answers from the operation work->calling->step as it stands. False: it is not settled, and there is reason to wait.
+ * `last`: answer anyway. */
 bool caller_answer(struct work *work, const struct saga *saga, bool last);
 bool caller_has_patience(const struct work *work);
 /* The record of the operation for the answer or the problem; nothing where there is none (STEP_NONE, or no saga). */

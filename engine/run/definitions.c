@@ -21,7 +21,8 @@ struct definitions {
     struct arena arena;   /* rows and compiled definitions live as long as the process */
     struct map newest;    /* "kind namespace name" -> struct registered */
     struct map pinned;    /* "namespace name version tools" -> struct compiled */
-    struct map current;   /* "namespace name version" -> struct compiled, with the newest tools; emptied when a tool is added */
+    struct map
+        current; /* "namespace name version" -> struct compiled, with the newest tools; emptied when a tool is added */
     struct map tools;     /* "namespace name version" -> struct compiled_tool */
     struct tool_shelf shelf;
     const struct definition *open, *run; /* what open sagas and runs begin with */
@@ -35,7 +36,8 @@ struct compiled_tool {
     const struct tool *tool;
 };
 
-static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name, uint32_t version)
+static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name,
+                                     uint32_t version)
 {
     /* The shelf lies in the definitions, which grow by what is asked of them. */
     struct definitions *definitions = container_of((struct tool_shelf *)shelf, struct definitions, shelf);
@@ -71,7 +73,8 @@ void definitions_free(struct definitions *definitions)
     free(definitions);
 }
 
-void definitions_set_guard(struct definitions *definitions, bool (*applies)(void *context, struct slice namespace, struct slice tool), void *context)
+void definitions_set_guard(struct definitions *definitions,
+                           bool (*applies)(void *context, struct slice namespace, struct slice tool), void *context)
 {
     definitions->guard_applies = applies;
     definitions->guard_context = context;
@@ -85,14 +88,16 @@ static void guard_tool(struct definitions *definitions, struct slice namespace, 
     }
 }
 
-static struct slice row_key(struct definitions *definitions, enum definition_kind kind, struct slice namespace, struct slice name)
+static struct slice row_key(struct definitions *definitions, enum definition_kind kind, struct slice namespace,
+                            struct slice name)
 {
     buffer_reset(&definitions->key);
     buffer_printf(&definitions->key, "%d\n%.*s\n%.*s", (int)kind, SLICE_ARG(namespace), SLICE_ARG(name));
     return buffer_slice(&definitions->key);
 }
 
-static struct slice compiled_key(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct slice tools)
+static struct slice compiled_key(struct definitions *definitions, struct slice namespace, struct slice name,
+                                 uint32_t version, struct slice tools)
 {
     buffer_reset(&definitions->key);
     buffer_printf(&definitions->key, "%.*s\n%.*s\n%u\n", SLICE_ARG(namespace), SLICE_ARG(name), version);
@@ -100,7 +105,8 @@ static struct slice compiled_key(struct definitions *definitions, struct slice n
     return buffer_slice(&definitions->key);
 }
 
-static struct registered *newest(const struct definitions *definitions, enum definition_kind kind, struct slice namespace, struct slice name)
+static struct registered *newest(const struct definitions *definitions, enum definition_kind kind,
+                                 struct slice namespace, struct slice name)
 {
     struct slice key = row_key((struct definitions *)definitions, kind, namespace, name); /* the buffer is scratch */
 
@@ -140,7 +146,8 @@ void definitions_add(struct definitions *definitions, const struct definition_ro
     map_init(&definitions->current);
 }
 
-const struct definition_row *definitions_row(const struct definitions *definitions, enum definition_kind kind, struct slice namespace, struct slice name, uint32_t version)
+const struct definition_row *definitions_row(const struct definitions *definitions, enum definition_kind kind,
+                                             struct slice namespace, struct slice name, uint32_t version)
 {
     for (const struct registered *r = newest(definitions, kind, namespace, name); r; r = r->older) {
         if (version == 0 || r->row.version == version) {
@@ -157,7 +164,8 @@ static int compare_rows(const void *a, const void *b)
     return slice_compare((*x)->name, (*y)->name);
 }
 
-const struct definition_row **definitions_list(const struct definitions *definitions, enum definition_kind kind, struct slice namespace, struct arena *arena, size_t *count)
+const struct definition_row **definitions_list(const struct definitions *definitions, enum definition_kind kind,
+                                               struct slice namespace, struct arena *arena, size_t *count)
 {
     const struct definition_row **rows = arena_array(arena, definitions->newest.count + 1, sizeof(*rows));
     size_t position = 0;
@@ -193,7 +201,8 @@ static bool source_find(void *context, struct slice name, uint32_t version, stru
         }
         version = (uint32_t)pinned;
     }
-    const struct definition_row *row = definitions_row(source->definitions, DEFINITION_TOOL, source->namespace, name, version);
+    const struct definition_row *row =
+        definitions_row(source->definitions, DEFINITION_TOOL, source->namespace, name, version);
 
     if (!row) {
         return false;
@@ -203,7 +212,8 @@ static bool source_find(void *context, struct slice name, uint32_t version, stru
     return true;
 }
 
-void definitions_source_init(struct definitions_source *source, struct definitions *definitions, struct slice namespace, struct slice tools)
+void definitions_source_init(struct definitions_source *source, struct definitions *definitions, struct slice namespace,
+                             struct slice tools)
 {
     source->source = (struct tool_source){.find = source_find, .context = source};
     source->definitions = definitions;
@@ -220,13 +230,15 @@ void definition_write_tools(const struct definition *definition, struct buffer *
     for (uint32_t i = 0; i < definition->tool_count; i++) {
         char name[160];
 
-        (void)snprintf(name, sizeof(name), "%.*s", SLICE_ARG(definition->tools[i]->name)); /* at most 128 bytes by definition */
+        (void)snprintf(name, sizeof(name), "%.*s",
+                       SLICE_ARG(definition->tools[i]->name)); /* at most 128 bytes by definition */
         json_write_i64(&w, name, definition->tools[i]->version);
     }
     json_object_end(&w);
 }
 
-static const struct definition *compile(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct slice tools, struct err *err)
+static const struct definition *compile(struct definitions *definitions, struct slice namespace, struct slice name,
+                                        uint32_t version, struct slice tools, struct err *err)
 {
     const struct definition_row *row = definitions_row(definitions, DEFINITION_SAGA, namespace, name, version);
 
@@ -247,18 +259,22 @@ static const struct definition *compile(struct definitions *definitions, struct 
     arena_init(&trial, 16384);
     definitions_source_init(&source, definitions, namespace, tools);
     faults_init(&faults, &trial);
-    const struct definition *definition = definition_compile(row->body, row->version, &source.source, SLICE(""), &trial, &faults);
+    const struct definition *definition =
+        definition_compile(row->body, row->version, &source.source, SLICE(""), &trial, &faults);
 
     if (definition) {
         faults_init(&faults, &definitions->arena);
-        definition = definition_compile(row->body, row->version, &source.source, SLICE(""), &definitions->arena, &faults);
+        definition =
+            definition_compile(row->body, row->version, &source.source, SLICE(""), &definitions->arena, &faults);
         for (uint32_t i = 0; definition && i < definition->tool_count; i++) {
             guard_tool(definitions, namespace, (struct tool *)definition->tools[i]); /* ours, made a moment ago */
         }
     }
 
     if (!definition) {
-        (void)err_set(err, ERR_INVALID, "the saga definition \"%.*s\" version %u does not compile with the tools as registered now", SLICE_ARG(name), row->version);
+        (void)err_set(err, ERR_INVALID,
+                      "the saga definition \"%.*s\" version %u does not compile with the tools as registered now",
+                      SLICE_ARG(name), row->version);
         if (faults.count > 0) {
             err_detail(err, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
         }
@@ -268,7 +284,8 @@ static const struct definition *compile(struct definitions *definitions, struct 
     return definition;
 }
 
-static const struct definition *remember(struct definitions *definitions, struct map *map, struct slice key, const struct definition *definition)
+static const struct definition *remember(struct definitions *definitions, struct map *map, struct slice key,
+                                         const struct definition *definition)
 {
     struct compiled *compiled = arena_alloc(&definitions->arena, sizeof(*compiled));
 
@@ -278,7 +295,8 @@ static const struct definition *remember(struct definitions *definitions, struct
     return definition;
 }
 
-const struct tool *definitions_tool(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct err *err)
+const struct tool *definitions_tool(struct definitions *definitions, struct slice namespace, struct slice name,
+                                    uint32_t version, struct err *err)
 {
     const struct definition_row *row = definitions_row(definitions, DEFINITION_TOOL, namespace, name, version);
 
@@ -287,7 +305,8 @@ const struct tool *definitions_tool(struct definitions *definitions, struct slic
         if (version) {
             err_detail(err, "version %u is not registered", version);
         }
-        err_hint(err, "a tool is registered before it is called: `sagactl tools` lists what is there, `sagactl apply FILE` registers more");
+        err_hint(err, "a tool is registered before it is called: `sagactl tools` lists what is there, `sagactl apply "
+                      "FILE` registers more");
         return NULL;
     }
     struct slice key = compiled_key(definitions, namespace, name, row->version, SLICE_NONE);
@@ -325,7 +344,8 @@ const struct tool *definitions_tool(struct definitions *definitions, struct slic
     }
     struct compiled_tool *compiled = arena_alloc(&definitions->arena, sizeof(*compiled));
 
-    compiled->key = arena_slice(&definitions->arena, compiled_key(definitions, namespace, name, row->version, SLICE_NONE));
+    compiled->key =
+        arena_slice(&definitions->arena, compiled_key(definitions, namespace, name, row->version, SLICE_NONE));
     compiled->tool = tool;
     map_put(&definitions->tools, compiled->key.ptr, compiled->key.len, compiled);
     return tool;
@@ -348,7 +368,8 @@ static const struct definition *open_by_name(struct definitions *definitions, st
                                            : NULL;
 }
 
-const struct definition *definitions_pinned(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct slice tools, struct err *err)
+const struct definition *definitions_pinned(struct definitions *definitions, struct slice namespace, struct slice name,
+                                            uint32_t version, struct slice tools, struct err *err)
 {
     const struct definition *open = open_by_name(definitions, name);
 
@@ -364,10 +385,12 @@ const struct definition *definitions_pinned(struct definitions *definitions, str
     const struct definition *definition = compile(definitions, namespace, name, version, tools, err);
 
     key = compiled_key(definitions, namespace, name, version, tools); /* the buffer was used meanwhile */
-    return definition ? remember(definitions, &definitions->pinned, arena_slice(&definitions->arena, key), definition) : NULL;
+    return definition ? remember(definitions, &definitions->pinned, arena_slice(&definitions->arena, key), definition)
+                      : NULL;
 }
 
-const struct definition *definitions_newest(struct definitions *definitions, struct slice namespace, struct slice name, uint32_t version, struct err *err)
+const struct definition *definitions_newest(struct definitions *definitions, struct slice namespace, struct slice name,
+                                            uint32_t version, struct err *err)
 {
     const struct definition *open = open_by_name(definitions, name);
 

@@ -1,7 +1,7 @@
 /*
- * Operation -> adapter call -> outcome. Renders the tool's settings, hands the call to its adapter, and judges the answer by
- * the tool's own conditions; then the result, and the arguments of the compensator, are rendered, so that the log holds
- * all that an undo will need.
+ * Operation -> adapter call -> outcome. Renders the tool's settings, hands the call to its adapter, and judges the
+ * answer by the tool's own conditions; then the result, and the arguments of the compensator, are rendered, so that the
+ * log holds all that an undo will need.
  */
 #include <stdio.h>
 
@@ -26,22 +26,27 @@ static bool is_question(const struct activity *activity)
 
 static struct slice adapter_of(const struct activity *activity)
 {
-    return activity->inquiry == INQUIRY_PRECHECK ? activity->tool->precheck.adapter : is_question(activity) ? activity->tool->probe.adapter : activity->tool->adapter;
+    return activity->inquiry == INQUIRY_PRECHECK ? activity->tool->precheck.adapter
+           : is_question(activity)               ? activity->tool->probe.adapter
+                                                 : activity->tool->adapter;
 }
 
 static const struct template *settings_of(const struct activity *activity)
 {
-    return activity->inquiry == INQUIRY_PRECHECK ? &activity->tool->precheck.settings : is_question(activity) ? &activity->tool->probe.settings : &activity->tool->settings;
+    return activity->inquiry == INQUIRY_PRECHECK ? &activity->tool->precheck.settings
+           : is_question(activity)               ? &activity->tool->probe.settings
+                                                 : &activity->tool->settings;
 }
 
 static int64_t timeout_of(const struct activity *activity)
 {
     const struct tool *tool = activity->tool;
 
-    return activity->inquiry == INQUIRY_PRECHECK                ? tool->precheck.timeout_ms
-           : is_question(activity)                              ? tool->probe.timeout_ms
-           : activity->want.direction == DIRECTION_UNDO         ? tool->timeout_ms
-                                                                : activity->live->saga.definition->steps[activity->want.step].timeout_ms;
+    return activity->inquiry == INQUIRY_PRECHECK ? tool->precheck.timeout_ms
+           : is_question(activity)               ? tool->probe.timeout_ms
+           : activity->want.direction == DIRECTION_UNDO
+               ? tool->timeout_ms
+               : activity->live->saga.definition->steps[activity->want.step].timeout_ms;
 }
 
 static const struct operation *operation_of(const struct activity *activity)
@@ -106,9 +111,14 @@ static void report(struct activity *activity, struct slice undo_args, struct sli
         count_outcome(activity);
     }
     limiter_settled(activity);
-    activity->mail.input = (struct saga_input){.type = is_probe(activity) ? SAGA_INPUT_PROBED : SAGA_INPUT_SETTLED, .settled = {
-        .step = activity->want.step, .direction = activity->want.direction, .attempt = activity->want.number, .outcome = activity->outcome,
-        .undo_args = undo_args, .undo_error = undo_error, .cost_micros = activity->cost_micros}};
+    activity->mail.input = (struct saga_input){.type = is_probe(activity) ? SAGA_INPUT_PROBED : SAGA_INPUT_SETTLED,
+                                               .settled = {.step = activity->want.step,
+                                                           .direction = activity->want.direction,
+                                                           .attempt = activity->want.number,
+                                                           .outcome = activity->outcome,
+                                                           .undo_args = undo_args,
+                                                           .undo_error = undo_error,
+                                                           .cost_micros = activity->cost_micros}};
     activity_report(activity);
     if (judged) {
         engine_check_drained(engine);
@@ -138,7 +148,8 @@ static void render_undo_args(struct activity *activity)
 {
     struct eval *eval = &activity->eval;
 
-    if (activity->outcome.kind != OUTCOME_COMPLETED || activity->want.direction != DIRECTION_DO || !activity->compensator->is_set) {
+    if (activity->outcome.kind != OUTCOME_COMPLETED || activity->want.direction != DIRECTION_DO ||
+        !activity->compensator->is_set) {
         report(activity, SLICE_NONE, SLICE_NONE);
         return;
     }
@@ -162,10 +173,12 @@ static void on_cost(struct eval *eval)
     struct activity *activity = container_of(eval, struct activity, eval);
     struct eval_item *item = &eval->items[0];
 
-    if (item->code != ERR_OK || !json_i64(item->value, &activity->cost_micros) || activity->cost_micros < 0 || activity->cost_micros > COST_MICROS_MAX) {
+    if (item->code != ERR_OK || !json_i64(item->value, &activity->cost_micros) || activity->cost_micros < 0 ||
+        activity->cost_micros > COST_MICROS_MAX) {
         activity->cost_micros = 0;
         log_warn("cost_unknown", LOG_UUID("saga", &activity->saga.uuid), LOG_SLICE("tool", activity->tool->name),
-                 LOG_SLICE("why", item->code != ERR_OK ? item->error : SLICE("it is no whole number of micro-units from 0 on")));
+                 LOG_SLICE("why", item->code != ERR_OK ? item->error
+                                                       : SLICE("it is no whole number of micro-units from 0 on")));
     }
     render_undo_args(activity);
 }
@@ -201,11 +214,18 @@ static void on_result(struct eval *eval)
         render_cost(activity);
         return;
     }
-    /* It happened, and what is to be kept of it cannot be had: an undo that needs the result must not run on a guess. */
+    /* It happened, and what is to be kept of it cannot be had: an undo that needs the result must not run
+     * on a guess. */
     activity->outcome.result = SLICE_NONE;
-    activity->outcome.detail = item->code == ERR_OK ? SLICE("the result is larger than allowed") : sentence(&activity->arena, "the result", item->error);
+    activity->outcome.detail = item->code == ERR_OK ? SLICE("the result is larger than allowed")
+                                                    : sentence(&activity->arena, "the result", item->error);
     activity->cost_micros = activity->tool->cost_fixed_micros;
-    report(activity, SLICE_NONE, activity->want.direction == DIRECTION_DO && activity->compensator->is_set ? activity->outcome.detail : SLICE_NONE);
+    metric_add(METRIC_RESULTS_LOST, 1);
+    log_warn("result_lost", LOG_UUID("saga", &activity->saga.uuid), LOG_I64("step", activity->want.step),
+             LOG_SLICE("tool", activity->tool->name), LOG_SLICE("why", activity->outcome.detail));
+    report(activity, SLICE_NONE,
+           activity->want.direction == DIRECTION_DO && activity->compensator->is_set ? activity->outcome.detail
+                                                                                     : SLICE_NONE);
 }
 
 static void render_result(struct activity *activity)
@@ -259,7 +279,8 @@ static size_t rules_of(const struct activity *activity, struct rule out[4])
     return 4;
 }
 
-/* In the order of the rules: the tool's own condition where it has one, else the adapter's default. None: nobody knows. */
+/* In the order of the rules: the tool's own condition where it has one, else the adapter's default.
+ * None: nobody knows. */
 static void on_judged(struct eval *eval)
 {
     struct activity *activity = container_of(eval, struct activity, eval);
@@ -290,7 +311,10 @@ static void on_judged(struct eval *eval)
         activity->outcome.unsent = false;
         if (found == OUTCOME_UNKNOWN || !activity->outcome.error.ptr) {
             activity->outcome.error = found == OUTCOME_UNKNOWN ? SLICE("outcome") : SLICE("outcome-rule");
-            activity->outcome.detail = why.ptr ? why : arena_printf(&activity->arena, "by the tool's `outcome`, the answer means %s", outcome_name(found));
+            activity->outcome.detail =
+                why.ptr ? why
+                        : arena_printf(&activity->arena, "by the tool's `outcome`, the answer means %s",
+                                       outcome_name(found));
         }
     }
     activity->outcome.kind = found;
@@ -423,13 +447,15 @@ static void keep_context(struct activity *activity)
 
     if (saga_is_open(saga)) {
         uuid_text(&saga->id.uuid, id);
-        activity->context = (struct expression_context){.saga_id = arena_slice(&activity->arena, slice_of(id)),
-                                                        .saga_name = arena_slice(&activity->arena, saga->definition->name)};
+        activity->context =
+            (struct expression_context){.saga_id = arena_slice(&activity->arena, slice_of(id)),
+                                        .saga_name = arena_slice(&activity->arena, saga->definition->name)};
         return;
     }
     activity->context = saga_expression_context(saga, &activity->arena);
     activity->context.input = arena_slice(&activity->arena, activity->context.input);
-    struct expression_step *steps = arena_dup(&activity->arena, activity->context.steps, activity->context.step_count * sizeof(*steps));
+    struct expression_step *steps =
+        arena_dup(&activity->arena, activity->context.steps, activity->context.step_count * sizeof(*steps));
 
     for (size_t i = 0; i < activity->context.step_count; i++) {
         steps[i].result = arena_slice(&activity->arena, steps[i].result);
@@ -447,7 +473,8 @@ void dispatch_begin(struct activity *activity)
 
     activity->tool = saga_tool(saga, activity->want.step, activity->want.direction);
     /* A copy: the step of an open saga goes with its saga, and late evidence is judged after that. */
-    activity->compensator = arena_dup(&activity->arena, &saga->definition->steps[activity->want.step].compensate, sizeof(*activity->compensator));
+    activity->compensator = arena_dup(&activity->arena, &saga->definition->steps[activity->want.step].compensate,
+                                      sizeof(*activity->compensator));
     activity->args = arena_slice(&activity->arena, operation->args);
     uuid_text(&operation->key.uuid, key);
     activity->key = arena_slice(&activity->arena, slice_of(key));
@@ -469,7 +496,11 @@ void dispatch_begin(struct activity *activity)
         health->retries += activity->want.number > 1;
     }
     activity->state = ACTIVITY_RENDERING;
-    *eval = (struct eval){.count = 1, .context = activity->context, .arena = &activity->arena, .secrets = &engine->secrets, .done = on_settings};
+    *eval = (struct eval){.count = 1,
+                          .context = activity->context,
+                          .arena = &activity->arena,
+                          .secrets = &engine->secrets,
+                          .done = on_settings};
     eval->items[0].template = settings_of(activity);
     if (eval_start(engine->loop, eval)) {
         on_settings(eval);

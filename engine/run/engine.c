@@ -18,9 +18,13 @@ static void start_leases(struct engine *engine)
     if (engine->leases || engine->draining) {
         return;
     }
-    struct lease_options options = {.ttl_ms = engine->options.lease_ms, .margin_ms = engine->options.lease_ms / 5,
-                                    .engine_name = engine->options.engine_name, .on_gained = shard_gained, .on_lost = shard_lost,
-                                    .oldest_unfinished_ms = shard_oldest_unfinished_ms, .context = engine};
+    struct lease_options options = {.ttl_ms = engine->options.lease_ms,
+                                    .margin_ms = engine->options.lease_ms / 5,
+                                    .engine_name = engine->options.engine_name,
+                                    .on_gained = shard_gained,
+                                    .on_lost = shard_lost,
+                                    .oldest_unfinished_ms = shard_oldest_unfinished_ms,
+                                    .context = engine};
 
     engine->leases = leases_start(engine->store, &options);
 }
@@ -54,7 +58,8 @@ static void load_definitions(struct engine *engine)
         return;
     }
     engine->definitions_loading = true;
-    engine->load_definitions = (struct load_definitions){.read = {.arena = &engine->load_arena, .done = on_definitions, .context = engine}};
+    engine->load_definitions =
+        (struct load_definitions){.read = {.arena = &engine->load_arena, .done = on_definitions, .context = engine}};
     store_load_definitions(engine->store, &engine->load_definitions);
 }
 
@@ -130,9 +135,13 @@ void engine_health(const struct engine *engine, struct engine_health *out)
         owned += engine->shards[i].state == SHARD_OWNED;
         loading += engine->shards[i].state == SHARD_LOADING;
     }
-    *out = (struct engine_health){.alive = true, .database = engine->database_ready, .schema = engine->definitions_loaded && !engine->refused,
-                                  .leases = owned > 0, .loaded = owned > 0 && loading == 0 && engine->definitions_loaded,
-                                  .draining = engine->draining, .err = engine->reason};
+    *out = (struct engine_health){.alive = true,
+                                  .database = engine->database_ready,
+                                  .schema = engine->definitions_loaded && !engine->refused,
+                                  .leases = owned > 0,
+                                  .loaded = owned > 0 && loading == 0 && engine->definitions_loaded,
+                                  .draining = engine->draining,
+                                  .err = engine->reason};
 }
 
 static bool budgets_apply(void *context, struct slice namespace, struct slice tool)
@@ -161,7 +170,8 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     arena_init(&engine->arena, 16384);
     arena_init(&engine->load_arena, 16384);
     options->dsn = arena_text(&engine->arena, given->dsn ? slice_of(given->dsn) : SLICE(""));
-    options->engine_name = arena_text(&engine->arena, given->engine_name ? slice_of(given->engine_name) : SLICE("sagad"));
+    options->engine_name =
+        arena_text(&engine->arena, given->engine_name ? slice_of(given->engine_name) : SLICE("sagad"));
     if (secrets_load(&engine->secrets, given->secrets_file, &err) != ERR_OK) {
         /* Told by the caller's on_refused once the loop runs would be late: nothing has been started yet. */
         err_print(&err, "sagad");
@@ -195,10 +205,18 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     engine->definitions = definitions_new();
     definitions_set_guard(engine->definitions, budgets_apply, engine);
     engine->http = http_client_new(loop, options->calls_max, CONNECTIONS_PER_HOST);
-    engine->host = (struct adapter_host){.loop = loop, .http = engine->http, .response_bytes_max = options->response_bytes_max};
-    struct store_options store_options = {.dsn = options->dsn, .writers = options->writers, .readers = options->readers, .batch_max = 500,
-                                          .second_batch_min = 200, .risk_losing_acknowledged_work = options->risk_losing_acknowledged_work,
-                                          .on_ready = on_store_ready, .on_away = on_store_away, .on_refused = on_store_refused, .context = engine};
+    engine->host =
+        (struct adapter_host){.loop = loop, .http = engine->http, .response_bytes_max = options->response_bytes_max};
+    struct store_options store_options = {.dsn = options->dsn,
+                                          .writers = options->writers,
+                                          .readers = options->readers,
+                                          .batch_max = 500,
+                                          .second_batch_min = 200,
+                                          .risk_losing_acknowledged_work = options->risk_losing_acknowledged_work,
+                                          .on_ready = on_store_ready,
+                                          .on_away = on_store_away,
+                                          .on_refused = on_store_refused,
+                                          .context = engine};
 
     engine->store = store_open(loop, &store_options);
     return engine;
@@ -261,8 +279,8 @@ static void on_patience_over(struct timer *timer)
 void engine_check_drained(struct engine *engine)
 {
     close_when_quiet(engine);
-    if (!engine->leases_releasing && engine->draining && engine->calls_under_way == 0 && engine->evaluations_under_way == 0 &&
-        engine->turns_under_way == 0) {
+    if (!engine->leases_releasing && engine->draining && engine->calls_under_way == 0 &&
+        engine->evaluations_under_way == 0 && engine->turns_under_way == 0) {
         /* From the timer, never from inside a turn. */
         timer_start(engine->loop, &engine->drain_timer, 0, on_patience_over);
     }

@@ -1,6 +1,7 @@
 /*
  * The engine: the only door of the API. Everything from outside is a request that the caller owns; its `done` comes
- * exactly once, on the loop's thread, never inside the call. Answers are JSON text in the request's arena, ready to send.
+ * exactly once, on the loop's thread, never inside the call. Answers are JSON text in the request's arena, ready to
+ * send.
  */
 #ifndef SAGAD_RUN_ENGINE_H
 #define SAGAD_RUN_ENGINE_H
@@ -27,7 +28,8 @@ struct engine_options {
     const char *budgets_file;        /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const char *secrets_file;        /* JSON object of names and texts; NULL: only SAGAD_SECRET_NAME variables */
     bool risk_losing_acknowledged_work;
-    void (*on_ready)(struct engine *engine, void *context);                          /* owns shards and has loaded them; first time only */
+    /* owns shards and has loaded them; first time only */
+    void (*on_ready)(struct engine *engine, void *context);
     void (*on_refused)(struct engine *engine, const struct err *err, void *context); /* must not run on this database */
     void *context;
 };
@@ -42,13 +44,15 @@ struct engine_health {
     bool alive, database, schema, leases, loaded, draining;
     struct err err; /* the newest reason for not being ready */
 };
-void engine_health(const struct engine *engine, struct engine_health *out); /* ready: database, schema, leases and loaded, not draining */
+/* ready: database, schema, leases and loaded, not draining */
+void engine_health(const struct engine *engine, struct engine_health *out);
 
 /* --- requests --- */
 
 /*
- * What a call came to. ERR_OK: `answer` is the record of the operation, completed (or, with `going_on`, as it is when the wait of the
- * caller who began it was over). Else it is refused or failed for good, and `operation` is the record, where there is one.
+ * What a call came to. ERR_OK: `answer` is the record of the operation, completed (or, with `going_on`, as it is when
+ * the wait of the caller who began it was over). Else it is refused or failed for good, and `operation` is the record,
+ * where there is one.
  */
 struct call_result {
     bool going_on;                   /* 202 */
@@ -84,13 +88,15 @@ struct engine_request {
             uint32_t version;        /* 0: the newest */
         } start;
         struct {
-            struct slice business_id, tags /* JSON or none */, budget, loop /* JSON or none, checked */, on_timeout /* text or none */;
+            struct slice business_id, tags /* JSON or none */, budget, loop /* JSON or none, checked */,
+                on_timeout /* text or none */;
             int64_t deadline_ms;     /* from now; 0: the default, 24 h */
         } open;
         struct {
             struct saga_id saga;     /* nil: outside any saga */
             struct slice run;        /* then: the caller's name of the run */
-            struct slice tool, step /* SLICE_NONE: implicit */, scope, args /* JSON; SLICE_NONE is {} */, emission, conversation_turn;
+            struct slice tool, step /* SLICE_NONE: implicit */, scope, args /* JSON; SLICE_NONE is {} */, emission,
+                conversation_turn;
             int64_t wait_ms;
         } call;
         struct {
@@ -157,14 +163,17 @@ struct engine_request {
 
 void engine_define(struct engine *engine, struct engine_request *request);
 void engine_get_definitions(struct engine *engine, struct engine_request *request);
-void engine_start_saga(struct engine *engine, struct engine_request *request); /* done when durable; no answer text: use engine_get_saga */
+/* done when durable; no answer text: use engine_get_saga */
+void engine_start_saga(struct engine *engine, struct engine_request *request);
 void engine_open_saga(struct engine *engine, struct engine_request *request);  /* like engine_start_saga */
 void engine_call(struct engine *engine, struct engine_request *request);
 void engine_complete_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
-void engine_bypass(struct engine *engine, struct engine_request *request);     /* answer: {key, fingerprint, reason, actor, expires_at} */
+/* answer: {key, fingerprint, reason, actor, expires_at} */
+void engine_bypass(struct engine *engine, struct engine_request *request);
 void engine_resume_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
 void engine_get_saga(struct engine *engine, struct engine_request *request);
-void engine_get_log(struct engine *engine, struct engine_request *request);    /* entries {seq, at, type, ...}; next_cursor is not used */
+/* entries {seq, at, type, ...}; next_cursor is not used */
+void engine_get_log(struct engine *engine, struct engine_request *request);
 void engine_abort_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
 void engine_list_sagas(struct engine *engine, struct engine_request *request);
 void engine_list_operations(struct engine *engine, struct engine_request *request);
@@ -172,9 +181,11 @@ void engine_get_operation(struct engine *engine, struct engine_request *request)
 void engine_get_escalations(struct engine *engine, struct engine_request *request);
 void engine_resolve(struct engine *engine, struct engine_request *request);    /* answer: the escalation */
 void engine_get_stats(struct engine *engine, struct engine_request *request);
-void engine_write_tool_metrics(const struct engine *engine, struct buffer *out); /* Prometheus text, labelled by namespace and tool */
+/* Prometheus text, labelled by namespace and tool */
+void engine_write_tool_metrics(const struct engine *engine, struct buffer *out);
 
-/* The client left: done follows soon with ERR_TIMEOUT, or with what happened meanwhile. An operation under way goes on. */
+/* The client left: done follows soon with ERR_TIMEOUT, or with what happened meanwhile. An operation under
+ * way goes on. */
 void engine_cancel(struct engine *engine, struct engine_request *request);
 
 /* Called after each committed turn of a saga, for following its log; `ended` with the last. Lies in the caller. */

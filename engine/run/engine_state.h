@@ -1,8 +1,8 @@
 /*
  * What the files of run/ share: the engine, its shards, the sagas it has in memory, what is under way for them.
  *
- * A saga in memory (struct live) has a mailbox of inputs. One turn at a time: decide, append, apply, reconcile (turn.c).
- * What its wants ask for are its activities: calls, probes, timers, evaluations (activity.c).
+ * A saga in memory (struct live) has a mailbox of inputs. One turn at a time: decide, append, apply, reconcile
+ * (turn.c). What its wants ask for are its activities: calls, probes, timers, evaluations (activity.c).
  */
 #ifndef SAGAD_RUN_ENGINE_STATE_H
 #define SAGAD_RUN_ENGINE_STATE_H
@@ -28,6 +28,8 @@ struct mail {
     void (*done)(struct mail *mail, enum err_code code, const struct err *err);
     bool from_inbox;
     struct uuid inbox_id;
+    /* of the start of an open saga: what a repeat has to ask for too, as JSON; SLICE_NONE: nothing but the defaults */
+    struct slice asked;
     struct live *live;         /* whose mailbox it was put into; NULL: it never came so far */
     struct call_answer answer; /* of SAGA_INPUT_CALL, in `done`: what it says; its slices live as long as `done` */
 };
@@ -41,7 +43,8 @@ enum activity_state {
     ACTIVITY_REPORTING  /* its mail is in the mailbox */
 };
 
-enum inquiry { INQUIRY_NONE, INQUIRY_PRECHECK, INQUIRY_STATUS }; /* what a WANT_ADMIT, or a call behind a half-open breaker, reads first */
+/* what a WANT_ADMIT, or a call behind a half-open breaker, reads first */
+enum inquiry { INQUIRY_NONE, INQUIRY_PRECHECK, INQUIRY_STATUS };
 
 struct activity { /* one want being carried out */
     struct list_link link;       /* in its saga's list, sorted like wants; unlinked once detached */
@@ -68,6 +71,8 @@ struct activity { /* one want being carried out */
     enum effect effect;          /* the class of that operation */
     bool maybe_before;           /* an earlier attempt may have taken effect */
     struct admitting *admitting; /* limiter.c; NULL: it has not been there */
+    /* a place among the calls is kept until its mail is done: the intent is being made durable */
+    bool promised, promised_exec;
     enum inquiry inquiry;
     int64_t queued_boot_ms;
     int64_t cost_micros;
@@ -109,7 +114,8 @@ struct shard {
     bool load_running, load_stale; /* stale: lost while loading */
 };
 
-/* What an emission of a call got that began nothing; as in operation.duplicate, in the order of the names in health.c. */
+/* What an emission of a call got that began nothing; as in operation.duplicate, in the order of the
+ * names in health.c. */
 #define DUPLICATE_DECISIONS 11
 
 struct tool_health {
@@ -120,7 +126,8 @@ struct tool_health {
     uint64_t drift, loop_trips, budget_refusals;
     uint64_t rate_refusals, breaker_refusals; /* agents' calls that were refused */
     uint64_t breaker_opened, pauses; /* seen by this engine; set by limiter.c, and so is: */
-    int breaker_state;           /* of its worst endpoint, as last told by the store: 0 closed, 1 open, 2 half open; set by limiter.c */
+    /* of its worst endpoint, as last told by the store: 0 closed, 1 open, 2 half open; set by limiter.c */
+    int breaker_state;
     int64_t unknown_open, unknown_oldest_ms; /* scratch of a walk over the sagas in memory */
 };
 
@@ -144,6 +151,7 @@ struct engine {
     struct list detached;       /* calls under way whose saga left memory */
     struct timer call_timer;
     uint32_t calls_under_way, execs_under_way;
+    uint32_t calls_promised, execs_promised; /* places kept for calls whose intent is being made durable */
     uint32_t evaluations_under_way; /* for wants, and of the answers of calls, which are not in the log yet */
     struct list idle_turns;
     size_t turns_under_way;
@@ -164,28 +172,34 @@ struct engine {
 };
 
 /* live.c */
-struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id id, const struct definition *definition);
+struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id id,
+                      const struct definition *definition);
 /* Folded from its log, not in the maps yet: live_enter() or live_discard() follows. NULL with a sentence. */
-struct live *live_from_log(struct engine *engine, struct shard *shard, struct saga_id id, struct slice namespace, const struct stored_turn *turns,
-                           size_t count, struct err *err);
+struct live *live_from_log(struct engine *engine, struct shard *shard, struct saga_id id, struct slice namespace,
+                           const struct stored_turn *turns, size_t count, struct err *err);
 void live_enter(struct live *live);
 void live_discard(struct live *live);
 void live_set_run(struct live *live, const struct digest *digest); /* it is that run */
 void live_leave_run(struct live *live); /* it turned out that there is another */
 struct live *live_find(struct engine *engine, struct saga_id id);
-void live_send(struct live *live, struct mail *mail);  /* its done comes later, also when the saga leaves memory meanwhile */
+/* its done comes later, also when the saga leaves memory meanwhile */
+void live_send(struct live *live, struct mail *mail);
 void live_advance(struct live *live);                  /* take the next input if no turn is under way */
 void live_after_turn(struct live *live);               /* reconcile, tell watches, go on; may free the saga */
 void live_drop(struct live *live);                     /* its shard was lost */
 
 /* turn.c */
+/* JSON whose digest tells a repeat of this start from another one under the same id */
+struct slice mail_asked(const struct mail *start);
 void turn_begin(struct live *live, struct mail *mail);
 void turns_free(struct engine *engine); /* the idle ones, at the end */
-const struct append *turn_append(const struct live *live); /* of the turn being appended, inside the done of its mail too; NULL: none */
+/* of the turn being appended, inside the done of its mail too; NULL: none */
+const struct append *turn_append(const struct live *live);
 
 /*
- * load.c: mails to sagas that may not be in memory: ended ones and runs that rest are read back for them and leave again. The mail's done
- * may come inside the call. ERR_FENCED: its shard is not ours (SHARD_OWNED); ERR_NOT_FOUND: no such saga in this namespace; ERR_BUSY.
+ * load.c: mails to sagas that may not be in memory: ended ones and runs that rest are read back for them and leave
+ * again. The mail's done may come inside the call. ERR_FENCED: its shard is not ours (SHARD_OWNED); ERR_NOT_FOUND: no
+ * such saga in this namespace; ERR_BUSY.
  */
 void live_deliver(struct engine *engine, struct saga_id id, struct slice namespace, struct mail *mail);
 /* To the run of this name; a run that does not exist begins with this mail, a SAGA_INPUT_CALL. */
@@ -198,8 +212,15 @@ void activities_reconcile(struct live *live);
 void activities_detach(struct live *live);             /* the saga leaves memory: cancel what can be cancelled */
 void activities_cancel_detached(struct engine *engine); /* at the engine's end: their time is over */
 void call_queue_run(struct engine *engine);
-void call_queue_return(struct engine *engine);         /* draining: what waits was never sent, and the log will say so */
+/* draining: what waits was never sent, and the log will say so */
+void call_queue_return(struct engine *engine);
 void call_queue_push(struct activity *activity);
+/*
+ * Of what may never be sent twice the intent is made durable when the call can leave at once: a crash while it waits is
+ * then known as not sent. Until then the activity that leads to the intent (WANT_TIMER, WANT_ADMIT) waits in the queue
+ * in the place of the call.
+ */
+bool call_queue_holds_intent(const struct activity *activity);
 void activity_report(struct activity *activity);
 void activity_return(struct activity *activity);       /* a call that was never sent, and will not be by this engine */
 void activity_end(struct activity *activity);          /* unlink and free */
@@ -213,19 +234,22 @@ void precheck_settled(struct activity *activity);
 void precheck_unasked(struct activity *activity, struct slice error, struct slice detail);
 
 /* caller.c: who waits for operations of a saga */
-void callers_check(struct live *live);                 /* after a turn, and at its end: answer those whose operation is settled */
+/* after a turn, and at its end: answer those whose operation is settled */
+void callers_check(struct live *live);
 void callers_drop(struct live *live);                  /* it left memory: they ask the database from now on */
 
 /* health.c: what the records of a durable turn mean for the figures of tools, and those figures */
 void health_count(struct live *live, const struct records *records);
-void health_write_json(struct engine *engine, struct slice namespace, struct json_writer *w); /* member "tools" of the stats */
+/* member "tools" of the stats */
+void health_write_json(struct engine *engine, struct slice namespace, struct json_writer *w);
 
 /* fold.c: a saga read back from its log */
-struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count,
-                        struct arena *arena, struct err *err); /* NULL with a sentence */
+struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice namespace,
+                        const struct stored_turn *turns, size_t count, struct arena *arena,
+                        struct err *err); /* NULL with a sentence */
 /* The same into a saga at hand (of a live one). */
-enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id, struct slice namespace,
-                        const struct stored_turn *turns, size_t count, struct err *err);
+enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id,
+                        struct slice namespace, const struct stored_turn *turns, size_t count, struct err *err);
 
 bool fold_was_woken(const struct stored_turn *turns, size_t count); /* a run that rested once and was called again */
 

@@ -4,8 +4,10 @@
 #include "base/json.h"
 #include "run/secrets.h"
 
-/* The values that template_render() needs from outside: outputs of programs and secrets, at the index of their expression. */
-static enum err_code eval_values(struct eval *eval, const struct template *template, const struct slice *outputs, struct slice **values, struct err *err)
+/* The values that template_render() needs from outside: outputs of programs and secrets, at the index of their
+ * expression. */
+static enum err_code eval_values(struct eval *eval, const struct template *template, const struct slice *outputs,
+                                 struct slice **values, struct err *err)
 {
     *values = arena_array(eval->arena, template->count + 1, sizeof(struct slice));
     for (size_t i = 0; i < template->count; i++) {
@@ -81,7 +83,8 @@ static void eval_on_jq(struct jq_job *job)
             }
             size_t next = index + item->template->program_count;
 
-            /* Which program failed is known; what the others would have given is not: all with programs from there on fail with it. */
+            /* Which program failed is known; what the others would have given is not: all with programs from there on
+             * fail with it. */
             if (item->template->program_count > 0 && next > job->failed_index) {
                 item->code = job->code;
                 item->error = eval_sentence(eval->arena, &job->err);
@@ -121,8 +124,12 @@ static bool eval_submit(struct loop *loop, struct eval *eval)
         }
     }
     job->eval = eval;
-    job->job = (struct jq_job){.programs = programs, .count = count, .input_json = expression_context_json(&eval->context, eval->arena),
-                               .arena = eval->arena, .outputs = eval->outputs, .done = eval_on_jq};
+    job->job = (struct jq_job){.programs = programs,
+                               .count = count,
+                               .input_json = expression_context_json(&eval->context, eval->arena),
+                               .arena = eval->arena,
+                               .outputs = eval->outputs,
+                               .done = eval_on_jq};
     eval->job = &job->job;
     jq_submit(loop, eval->job);
     return true;
@@ -160,7 +167,8 @@ void effect_of_call(struct loop *loop, struct effect_of_call *effect)
         effect->done(effect);
         return;
     }
-    effect->eval = (struct eval){.count = 1, .context = {.args = effect->args}, .arena = effect->arena, .done = on_effect};
+    effect->eval =
+        (struct eval){.count = 1, .context = {.args = effect->args}, .arena = effect->arena, .done = on_effect};
     effect->eval.items[0].template = &effect->tool->effect_if;
     if (eval_start(loop, &effect->eval)) {
         on_effect(&effect->eval);

@@ -37,8 +37,8 @@ struct eval {
 MUST_USE bool eval_start(struct loop *loop, struct eval *eval);
 
 /*
- * The class of a call of `tool` with these arguments; of a conditional one by its condition, and the stricter one where that cannot be told.
- * Lies in its owner; everything is borrowed until it is done. `done` may come inside the call.
+ * The class of a call of `tool` with these arguments; of a conditional one by its condition, and the stricter one where
+ * that cannot be told. Lies in its owner; everything is borrowed until it is done. `done` may come inside the call.
  */
 struct effect_of_call {
     const struct tool *tool;

@@ -33,8 +33,8 @@ static enum err_code apply_turn(struct saga *saga, const struct stored_turn *tur
     return ERR_OK;
 }
 
-enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id, struct slice namespace,
-                        const struct stored_turn *turns, size_t count, struct err *err)
+enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id,
+                        struct slice namespace, const struct stored_turn *turns, size_t count, struct err *err)
 {
     struct arena scratch;
     struct record start = {0};
@@ -48,7 +48,8 @@ enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *
         code = record_read_start(first, &scratch, &start, err);
     }
     if (code == ERR_OK) {
-        const struct definition *definition = definitions_pinned(engine->definitions, namespace, start.saga_name, start.version, start.tools, err);
+        const struct definition *definition =
+            definitions_pinned(engine->definitions, namespace, start.saga_name, start.version, start.tools, err);
 
         if (!definition) {
             code = ERR_CORRUPT;
@@ -63,8 +64,8 @@ enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *
     return code;
 }
 
-struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count,
-                        struct arena *arena, struct err *err)
+struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice namespace,
+                        const struct stored_turn *turns, size_t count, struct arena *arena, struct err *err)
 {
     struct saga *saga = arena_alloc(arena, sizeof(*saga));
 

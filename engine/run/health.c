@@ -1,6 +1,6 @@
 /*
- * How each tool fares: counted from the records of durable turns, shown in the stats and to Prometheus. Counters are of this
- * process since its start; what is unknown now is counted by a walk over the sagas in memory.
+ * How each tool fares: counted from the records of durable turns, shown in the stats and to Prometheus. Counters are of
+ * this process since its start; what is unknown now is counted by a walk over the sagas in memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #define TOOLS_SHOWN_MAX 500 /* in the metrics; the rest is summed up as one, so that labels stay bounded */
 
 static const char *const decisions[DUPLICATE_DECISIONS] = {
-    "replayed", "waited", "refused", "escalated", "failed", "unknown", "awaiting-operator", "drift", "drift-refused", "expired", "loop",
+    "replayed",          "waited", "refused",       "escalated", "failed", "unknown",
+    "awaiting-operator", "drift",  "drift-refused", "expired",   "loop",
 };
 
 /* --- counting --- */
@@ -138,7 +139,8 @@ static void look_at(struct engine *engine, const struct saga *saga, uint32_t ste
     int64_t since = op->unknown_ms ? op->unknown_ms : op->last_sent_ms;
 
     health->unknown_open++;
-    health->unknown_oldest_ms = health->unknown_oldest_ms == 0 || since < health->unknown_oldest_ms ? since : health->unknown_oldest_ms;
+    health->unknown_oldest_ms =
+        health->unknown_oldest_ms == 0 || since < health->unknown_oldest_ms ? since : health->unknown_oldest_ms;
 }
 
 static void look_at_all(struct engine *engine)
@@ -171,7 +173,8 @@ static int compare_health(const void *a, const void *b)
 }
 
 /* Sorted; of one namespace where it is given. In the arena. */
-static const struct tool_health **health_list(const struct engine *engine, struct slice namespace, struct arena *arena, size_t *count)
+static const struct tool_health **health_list(const struct engine *engine, struct slice namespace, struct arena *arena,
+                                              size_t *count)
 {
     const struct tool_health **tools = arena_array(arena, engine->tool_health.count + 1, sizeof(*tools));
     size_t position = 0;
@@ -217,7 +220,8 @@ static void write_rate(struct json_writer *w, const char *name, uint64_t part, u
     char text[32];
     uint64_t milli = whole ? (part * 1000 + whole / 2) / whole : 0;
 
-    (void)snprintf(text, sizeof(text), "%llu.%03llu", (unsigned long long)(milli / 1000), (unsigned long long)(milli % 1000));
+    (void)snprintf(text, sizeof(text), "%llu.%03llu", (unsigned long long)(milli / 1000),
+                   (unsigned long long)(milli % 1000));
     json_write_raw(w, name, slice_of(text));
 }
 
@@ -390,7 +394,8 @@ static void put_head(struct buffer *out, const char *name, const char *help, boo
     buffer_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, gauge ? "gauge" : "counter");
 }
 
-static void put_value(struct buffer *out, const char *name, const struct tool_health *health, const char *decision, uint64_t value)
+static void put_value(struct buffer *out, const char *name, const struct tool_health *health, const char *decision,
+                      uint64_t value)
 {
     buffer_printf(out, "%s{namespace=\"", name);
     put_label(out, health->namespace);
@@ -403,7 +408,8 @@ static void put_value(struct buffer *out, const char *name, const struct tool_he
     buffer_printf(out, "} %llu\n", (unsigned long long)value);
 }
 
-static void put_series(const struct engine *engine, const struct series *series, const struct tool_health *const *tools, size_t count, struct buffer *out)
+static void put_series(const struct engine *engine, const struct series *series, const struct tool_health *const *tools,
+                       size_t count, struct buffer *out)
 {
     static const struct tool_health other = {.namespace = {"~other", 6}, .name = {"~other", 6}};
     uint64_t rest = 0;

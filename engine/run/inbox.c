@@ -1,7 +1,8 @@
 /*
- * The inbox at the engine that owns the shard: requests that reached another engine are carried out as if they had come here, and their
- * answers go back. The turn that an input leads to removes its row in the same transaction, so that it is consumed once; what led to no
- * turn (refused, or it meant nothing) is removed together with its answer. A row that cannot be taken now stays, for us or the next owner.
+ * The inbox at the engine that owns the shard: requests that reached another engine are carried out as if they had come
+ * here, and their answers go back. The turn that an input leads to removes its row in the same transaction, so that it
+ * is consumed once; what led to no turn (refused, or it meant nothing) is removed together with its answer. A row that
+ * cannot be taken now stays, for us or the next owner.
  */
 #include "run/inbox.h"
 
@@ -12,21 +13,24 @@
 #include "base/metric.h"
 
 #define ANSWER_BYTES_MAX (64u << 20)
-#define HELD_MS 60000 /* a row whose saga cannot be read is tried again after so long */
+#define HELD_MS 60000     /* a row whose saga cannot be read is tried again after so long */
+#define NEWS_MS 200       /* and one whose tool is not known here yet */
+#define NEWS_LAST_MS 5000 /* ... until the row is so old */
 
 struct delivery { /* a row on its way */
     struct engine *engine;
     struct arena arena;
-    struct mail mail;               /* of a start, and of late evidence */
-    struct engine_request request;  /* of the others; its `out` is what the answer is made of, for a start too */
+    struct mail mail;              /* of a start, and of late evidence */
+    struct engine_request request; /* of the others; its `out` is what the answer is made of, for a start too */
     struct answer_put answer;
     struct buffer body;
     struct timer timer;
     uint32_t shard;
     struct uuid id;
     bool is_call;
-    bool may_be_decided;            /* that somebody was first is an answer to it, and need not mean that the row was consumed before */
-    bool keep;                      /* the row stays although it was answered */
+    bool may_be_decided; /* that somebody was first is an answer to it, and need not mean that the row was consumed
+                            before */
+    bool keep;           /* the row stays although it was answered */
 };
 
 static void delivery_end(struct delivery *delivery)
@@ -92,8 +96,11 @@ static void delivery_answer(struct delivery *delivery)
         delivery_drop(delivery);
         return;
     }
-    delivery->answer = (struct answer_put){.shard = delivery->shard, .input = delivery->id, .body = buffer_slice(&delivery->body),
-                                           .drop_input = !delivery->keep, .done = on_answered};
+    delivery->answer = (struct answer_put){.shard = delivery->shard,
+                                           .input = delivery->id,
+                                           .body = buffer_slice(&delivery->body),
+                                           .drop_input = !delivery->keep,
+                                           .done = on_answered};
     store_answer_put(delivery->engine->store, &delivery->answer);
 }
 
@@ -123,7 +130,7 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
     if (code == ERR_OK) {
         request->created = true;
     } else if (code == ERR_CONFLICT && append) {
-        struct digest digest = canon_digest(mail->input.start.input.ptr ? mail->input.start.input : SLICE("{}"), &delivery->arena);
+        struct digest digest = canon_digest(mail_asked(mail), &delivery->arena);
 
         metric_add(METRIC_DUPLICATE_STARTS, 1);
         if (digest_equal(&digest, &append->existing_input)) {
@@ -151,16 +158,22 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
         delivery_drop(delivery); /* applied before */
         return;
     }
-    *input = (struct saga_input){.type = SAGA_INPUT_START, .start = {
-        .namespace = request->namespace, .business_id = inbox_text(payload, "business_id", arena), .tags = inbox_raw(payload, "tags"),
-        .input = inbox_raw(payload, "input"), .budget = inbox_raw(payload, "budget"), .loop = inbox_raw(payload, "loop"),
-        .on_timeout = inbox_text(payload, "on_timeout", arena)}};
+    *input = (struct saga_input){.type = SAGA_INPUT_START,
+                                 .start = {.namespace = request->namespace,
+                                           .business_id = inbox_text(payload, "business_id", arena),
+                                           .tags = inbox_raw(payload, "tags"),
+                                           .input = inbox_raw(payload, "input"),
+                                           .budget = inbox_raw(payload, "budget"),
+                                           .loop = inbox_raw(payload, "loop"),
+                                           .on_timeout = inbox_text(payload, "on_timeout", arena)}};
     (void)json_i64(json_member(payload, "deadline_ms"), &input->start.deadline_ms);
+    delivery->mail.asked = inbox_raw(payload, "asked");
     (void)json_i64(json_member(payload, "version"), &version); /* 0 is the newest */
-    const struct definition *definition = definitions_newest(engine->definitions, request->namespace, inbox_text(payload, "saga", arena),
-                                                             (uint32_t)version, &request->err);
+    const struct definition *definition = definitions_newest(
+        engine->definitions, request->namespace, inbox_text(payload, "saga", arena), (uint32_t)version, &request->err);
     if (!definition && request->err.code == ERR_NOT_FOUND) {
-        /* What is registered is never removed: one that is not known here was registered elsewhere a moment ago. The row comes again. */
+        /* What is registered is never removed: one that is not known here was registered elsewhere a moment ago. The
+         * row comes again. */
         log_warn("inbox_start_refused", LOG_UUID("saga", &row->saga.uuid), LOG_ERR(&request->err));
         engine_reload_definitions(engine);
         delivery_end(delivery);
@@ -188,6 +201,36 @@ static int64_t wait_left(const struct delivery *delivery, struct slice payload)
     return wait_ms > passed_ms ? wait_ms - passed_ms : 0;
 }
 
+static void on_news(struct timer *timer);
+
+/* Its tool was registered elsewhere a moment ago, maybe. What is not known after a while there is not. */
+static bool waits_for_news(struct delivery *delivery)
+{
+    struct engine *engine = delivery->engine;
+    struct err err = {0};
+    int64_t age_ms = loop_wall_ms(engine->loop) - uuid_v7_ms(&delivery->id);
+
+    if (definitions_tool(engine->definitions, delivery->request.namespace, delivery->request.in.call.tool, 0, &err) ||
+        err.code != ERR_NOT_FOUND || age_ms > NEWS_LAST_MS || age_ms < -NEWS_LAST_MS) {
+        return false;
+    }
+    engine_reload_definitions(engine);
+    timer_start(engine->loop, &delivery->timer, NEWS_MS, on_news);
+    return true;
+}
+
+static void call_now(struct delivery *delivery)
+{
+    if (!waits_for_news(delivery)) {
+        call_deliver(delivery->engine, &delivery->request, &delivery->id);
+    }
+}
+
+static void on_news(struct timer *timer)
+{
+    call_now(container_of(timer, struct delivery, timer));
+}
+
 static void deliver_call(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
 {
     struct engine_request *request = &delivery->request;
@@ -204,7 +247,7 @@ static void deliver_call(struct delivery *delivery, const struct inbox_row *row,
     request->in.call.conversation_turn = inbox_text(payload, "turn", arena);
     request->in.call.wait_ms = wait_left(delivery, payload);
     (void)uuid_parse(inbox_text(payload, "saga", arena), &request->in.call.saga.uuid);
-    call_deliver(delivery->engine, request, &delivery->id);
+    call_now(delivery);
 }
 
 static void deliver_complete(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
@@ -274,8 +317,10 @@ static void on_settled(struct mail *mail, enum err_code code, const struct err *
     } else {
         if (code != ERR_OK || !mail->live || !turn_append(mail->live)) {
             /* It was known already, or its saga has ended: then an effect may stand that the log does not show. */
-            log_warn("late_evidence_unused", LOG_UUID("saga", &delivery->request.saga.uuid), LOG_I64("step", mail->input.settled.step),
-                     LOG_TEXT("outcome", outcome_name(mail->input.settled.outcome.kind)), LOG_TEXT("why", code == ERR_OK ? "it changes nothing" : err->message));
+            log_warn("late_evidence_unused", LOG_UUID("saga", &delivery->request.saga.uuid),
+                     LOG_I64("step", mail->input.settled.step),
+                     LOG_TEXT("outcome", outcome_name(mail->input.settled.outcome.kind)),
+                     LOG_TEXT("why", code == ERR_OK ? "it changes nothing" : err->message));
         }
         delivery_drop(delivery); /* where its turn did not take it: it meant nothing any more */
     }
@@ -288,9 +333,13 @@ static void deliver_settled(struct delivery *delivery, const struct inbox_row *r
     struct outcome *outcome;
     int64_t step = -1, attempt = 0;
 
-    *input = (struct saga_input){.type = SAGA_INPUT_SETTLED, .settled = {
-        .direction = json_string_is(json_member(payload, "direction"), direction_name(DIRECTION_UNDO)) ? DIRECTION_UNDO : DIRECTION_DO,
-        .undo_args = inbox_raw(payload, "undo_args"), .undo_error = inbox_text(payload, "undo_error", arena)}};
+    *input = (struct saga_input){
+        .type = SAGA_INPUT_SETTLED,
+        .settled = {.direction = json_string_is(json_member(payload, "direction"), direction_name(DIRECTION_UNDO))
+                                     ? DIRECTION_UNDO
+                                     : DIRECTION_DO,
+                    .undo_args = inbox_raw(payload, "undo_args"),
+                    .undo_error = inbox_text(payload, "undo_error", arena)}};
     outcome = &input->settled.outcome;
     (void)json_i64(json_member(payload, "step"), &step);
     (void)json_i64(json_member(payload, "attempt"), &attempt);
@@ -300,8 +349,8 @@ static void deliver_settled(struct delivery *delivery, const struct inbox_row *r
     outcome->result = inbox_raw(payload, "result");
     outcome->error = inbox_text(payload, "error", arena);
     outcome->detail = inbox_text(payload, "detail", arena);
-    if (step < 0 || step >= STEP_NONE || attempt <= 0 || !outcome_parse(inbox_text(payload, "outcome", arena), &outcome->kind) ||
-        outcome->kind == OUTCOME_ABSENT) {
+    if (step < 0 || step >= STEP_NONE || attempt <= 0 ||
+        !outcome_parse(inbox_text(payload, "outcome", arena), &outcome->kind) || outcome->kind == OUTCOME_ABSENT) {
         log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));
         delivery_drop(delivery);
         return;
@@ -319,8 +368,9 @@ static const struct {
     const char *kind;
     void (*deliver)(struct delivery *delivery, const struct inbox_row *row, struct slice payload);
 } kinds[] = {
-    {"call", deliver_call},     {"start", deliver_start},   {"abort", deliver_abort},   {"resolve", deliver_resolve},
-    {"complete", deliver_complete}, {"bypass", deliver_bypass}, {"resume", deliver_resume}, {"settled", deliver_settled},
+    {"call", deliver_call},       {"start", deliver_start},       {"abort", deliver_abort},
+    {"resolve", deliver_resolve}, {"complete", deliver_complete}, {"bypass", deliver_bypass},
+    {"resume", deliver_resume},   {"settled", deliver_settled},
 };
 
 static void deliver(struct engine *engine, const struct inbox_row *row)
@@ -338,8 +388,10 @@ static void deliver(struct engine *engine, const struct inbox_row *row)
     delivery->mail.inbox_id = row->id;
     payload = arena_slice(&delivery->arena, row->payload);
     if (inbox_is_json(payload)) {
-        delivery->request = (struct engine_request){.arena = &delivery->arena, .namespace = inbox_text(payload, "namespace", &delivery->arena),
-                                                    .actor = inbox_text(payload, "actor", &delivery->arena), .done = on_request_done};
+        delivery->request = (struct engine_request){.arena = &delivery->arena,
+                                                    .namespace = inbox_text(payload, "namespace", &delivery->arena),
+                                                    .actor = inbox_text(payload, "actor", &delivery->arena),
+                                                    .done = on_request_done};
         for (size_t i = 0; i < COUNT_OF(kinds); i++) {
             if (slice_is(row->kind, kinds[i].kind)) {
                 kinds[i].deliver(delivery, row, payload);
@@ -359,7 +411,8 @@ void inbox_rows(const struct inbox_row *rows, size_t count, void *context)
         const struct inbox_row *row = &rows[i];
 
         if (row->shard < SHARD_COUNT && engine->shards[row->shard].state == SHARD_OWNED &&
-            !map_find(&engine->deliveries, &row->id, sizeof(row->id))) { /* else it is on its way: its append removes the row */
+            !map_find(&engine->deliveries, &row->id,
+                      sizeof(row->id))) { /* else it is on its way: its append removes the row */
             deliver(engine, row);
         }
     }

@@ -1,6 +1,7 @@
 /*
- * What passes between engines through the inbox, as its two sides share it: inbox_post.c takes a request for a shard that another engine
- * owns, inbox.c carries it out there, inbox_answer.c is the text of the answer, inbox_late.c hands late evidence on.
+ * What passes between engines through the inbox, as its two sides share it: inbox_post.c takes a request for a shard
+ * that another engine owns, inbox.c carries it out there, inbox_answer.c is the text of the answer, inbox_late.c hands
+ * late evidence on.
  */
 #ifndef SAGAD_RUN_INBOX_H
 #define SAGAD_RUN_INBOX_H
@@ -11,10 +12,12 @@
 
 /* What a request came to, as JSON: its code, err, faults, answer, saga, created and call. */
 void inbox_answer_write(const struct engine_request *request, struct buffer *out);
-/* The same, into the request of a work (which may be cancelled) and its `out`. Gives the code; ERR_CORRUPT for what makes no sense. */
+/* The same, into the request of a work (which may be cancelled) and its `out`. Gives the code; ERR_CORRUPT for what
+ * makes no sense. */
 enum err_code inbox_answer_read(struct slice body, struct work *work, struct err *err);
 
-/* Members of objects that we wrote: SLICE_NONE where there is none or null. Texts are unescaped, and copied into the arena. */
+/* Members of objects that we wrote: SLICE_NONE where there is none or null. Texts are unescaped, and copied into the
+ * arena. */
 struct slice inbox_text(struct slice object, const char *name, struct arena *arena);
 struct slice inbox_raw(struct slice object, const char *name);
 bool inbox_is_json(struct slice text);

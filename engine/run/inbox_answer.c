@@ -1,7 +1,9 @@
-/* What a request came to, as text that another engine reads: everything that the API needs to answer as if it had happened there. */
+/* What a request came to, as text that another engine reads: everything that the API needs to answer as if it had
+ * happened there. */
 #include "run/inbox.h"
 
-static const struct json_limits limits = {.bytes_max = 64u << 20, .depth_max = 96, .number_bytes_max = 1024, .exponent_max = 400};
+static const struct json_limits limits = {
+    .bytes_max = 64u << 20, .depth_max = 96, .number_bytes_max = 1024, .exponent_max = 400};
 
 bool inbox_is_json(struct slice text)
 {
@@ -99,11 +101,14 @@ static void read_faults(struct slice errors, struct engine_request *request)
 
     faults_init(&request->faults, request->arena);
     while (json_type(errors) == JSON_ARRAY && json_next_element(&walk, &item)) {
-        struct slice pointer = inbox_text(item, "pointer", request->arena), detail = inbox_text(item, "detail", request->arena);
+        struct slice pointer = inbox_text(item, "pointer", request->arena),
+                     detail = inbox_text(item, "detail", request->arena);
 
-        faults_add(&request->faults, pointer.ptr ? pointer : SLICE(""), "%.*s", SLICE_ARG(detail.ptr ? detail : SLICE("")));
+        faults_add(&request->faults, pointer.ptr ? pointer : SLICE(""), "%.*s",
+                   SLICE_ARG(detail.ptr ? detail : SLICE("")));
         if (request->faults.count > 0) {
-            (void)json_bool(json_member(item, "not_supported"), &request->faults.items[request->faults.count - 1].not_supported);
+            (void)json_bool(json_member(item, "not_supported"),
+                            &request->faults.items[request->faults.count - 1].not_supported);
         }
     }
 }
@@ -112,8 +117,10 @@ static void read_call(struct slice call, struct engine_request *request)
 {
     struct arena *arena = request->arena;
 
-    request->call = (struct call_result){.key = inbox_text(call, "key", arena), .operation = arena_slice(arena, inbox_raw(call, "operation")),
-                                         .pointers = arena_slice(arena, inbox_raw(call, "pointers")), .pattern = arena_slice(arena, inbox_raw(call, "pattern"))};
+    request->call = (struct call_result){.key = inbox_text(call, "key", arena),
+                                         .operation = arena_slice(arena, inbox_raw(call, "operation")),
+                                         .pointers = arena_slice(arena, inbox_raw(call, "pointers")),
+                                         .pattern = arena_slice(arena, inbox_raw(call, "pattern"))};
     (void)json_bool(json_member(call, "going_on"), &request->call.going_on);
     (void)json_bool(json_member(call, "replayed"), &request->call.replayed);
     (void)json_i64(json_member(call, "first_ms"), &request->call.first_ms);

@@ -1,6 +1,6 @@
 /*
- * Late evidence: a call was sent while its saga was ours, and its answer comes when another engine has it. What really happened is
- * worth more than a guess, so it goes to the owner through the inbox, where it settles what is unknown.
+ * Late evidence: a call was sent while its saga was ours, and its answer comes when another engine has it. What really
+ * happened is worth more than a guess, so it goes to the owner through the inbox, where it settles what is unknown.
  */
 #include "run/inbox.h"
 
@@ -100,7 +100,9 @@ void inbox_settled(struct engine *engine, const struct late_outcome *evidence)
     arena_init(&late->arena, 2048);
     buffer_init(&payload, PAYLOAD_BYTES_MAX);
     write_late(evidence, &payload);
-    late->put.row = (struct inbox_row){.shard = saga_id_shard(evidence->saga), .saga = evidence->saga, .kind = SLICE("settled"),
+    late->put.row = (struct inbox_row){.shard = saga_id_shard(evidence->saga),
+                                       .saga = evidence->saga,
+                                       .kind = SLICE("settled"),
                                        .payload = arena_slice(&late->arena, buffer_slice(&payload))};
     buffer_fini(&payload);
     list_push(&engine->late_outcomes, &late->link);

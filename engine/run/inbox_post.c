@@ -1,11 +1,12 @@
 /*
- * Requests that reached an engine which does not own their shard. They are put into the inbox, durable, and the owner carries them out
- * as if they had come to it; its answer comes back through the table of answers.
+ * Requests that reached an engine which does not own their shard. They are put into the inbox, durable, and the owner
+ * carries them out as if they had come to it; its answer comes back through the table of answers.
  *
  *   put -> waiting -> answered
  *             |
- *             +-- the shard has another owner, and the row is gone without an answer: whoever consumed it died, or answered nobody.
- *             |   A call is put again under the emission it had: it is recognised. A start is looked for by its id first.
+ *             +-- the shard has another owner, and the row is gone without an answer: whoever consumed it died, or
+ * answered nobody. |   A call is put again under the emission it had: it is recognised. A start is looked for by its id
+ * first.
  *             +-- its time is over: the log says whether it was taken up
  */
 #include "run/calling.h"
@@ -23,14 +24,16 @@ struct errand { /* lies in the arena of its work */
     struct answer_wait wait;
     struct timer timer;
     const char *kind;
+    struct buffer text; /* of the payload, while it is written */
+    struct json_writer w;
     struct slice payload, emission;
     uint32_t shard;
-    struct saga_id saga;    /* of the row */
-    int64_t epoch;          /* of the shard when the row was certainly there */
+    struct saga_id saga; /* of the row */
+    int64_t epoch;       /* of the shard when the row was certainly there */
     int64_t until_boot_ms;
-    bool busy;              /* the store has something of ours: nothing may end */
-    bool answered;          /* meanwhile: the answer is kept */
-    bool gone;              /* the row is, seen once: its answer may be on the way */
+    bool busy;     /* the store has something of ours: nothing may end */
+    bool answered; /* meanwhile: the answer is kept */
+    bool gone;     /* the row is, seen once: its answer may be on the way */
     int tries;
     struct slice answer;
     struct inbox_put put;
@@ -115,7 +118,11 @@ static void look_later(struct errand *errand)
 {
     int64_t left = errand->until_boot_ms - loop_boot_ms(errand->work->engine->loop);
 
-    timer_start(errand->work->engine->loop, &errand->timer, left < 0 ? 0 : left < LOOK_EVERY_MS ? left : LOOK_EVERY_MS, on_look);
+    timer_start(errand->work->engine->loop, &errand->timer,
+                left < 0               ? 0
+                : left < LOOK_EVERY_MS ? left
+                                       : LOOK_EVERY_MS,
+                on_look);
 }
 
 /* --- put --- */
@@ -147,8 +154,12 @@ static void errand_put(struct errand *errand)
     struct engine *engine = errand->work->engine;
 
     store_answer_stop(engine->store, &errand->wait);
-    errand->put = (struct inbox_put){.row = {.id = uuid_v7(loop_wall_ms(engine->loop)), .shard = errand->shard, .saga = errand->saga,
-                                             .kind = slice_of(errand->kind), .payload = errand->payload}, .done = on_put};
+    errand->put = (struct inbox_put){.row = {.id = uuid_v7(loop_wall_ms(engine->loop)),
+                                             .shard = errand->shard,
+                                             .saga = errand->saga,
+                                             .kind = slice_of(errand->kind),
+                                             .payload = errand->payload},
+                                     .done = on_put};
     errand->wait = (struct answer_wait){.shard = errand->shard, .input = errand->put.row.id, .on_answer = on_answer};
     errand->epoch = epoch_of(errand);
     errand->gone = false;
@@ -176,7 +187,8 @@ static void on_log_read(struct store_read *read)
         work_fail(work, ERR_BUSY, not_taken_up, repeat_it);
         return;
     }
-    struct saga *saga = fold_turns(work->engine, work->saga, work->namespace, errand->log.turns, errand->log.turn_count, &work->arena, &err);
+    struct saga *saga = fold_turns(work->engine, work->saga, work->namespace, errand->log.turns, errand->log.turn_count,
+                                   &work->arena, &err);
     const struct emission *emission = saga ? emissions_find(&saga->emissions, errand->emission) : NULL;
 
     if (!emission || emission->step >= saga->definition->step_count) {
@@ -192,7 +204,9 @@ static void read_log(struct errand *errand)
     struct work *work = errand->work;
 
     errand->busy = true;
-    errand->log = (struct read_saga){.read = {.arena = &work->arena, .done = on_log_read, .context = work}, .id = work->saga, .namespace = work->namespace};
+    errand->log = (struct read_saga){.read = {.arena = &work->arena, .done = on_log_read, .context = work},
+                                     .id = work->saga,
+                                     .namespace = work->namespace};
     store_read_saga(work->engine->store, &errand->log);
 }
 
@@ -226,7 +240,8 @@ static void on_start_read(struct store_read *read)
             work->request->created = true;
         }
         work_done(work, ERR_OK, NULL);
-    } else if (read->code != ERR_NOT_FOUND || loop_boot_ms(work->engine->loop) >= errand->until_boot_ms || errand->tries >= TRIES_MAX) {
+    } else if (read->code != ERR_NOT_FOUND || loop_boot_ms(work->engine->loop) >= errand->until_boot_ms ||
+               errand->tries >= TRIES_MAX) {
         errand_fail(errand, ERR_BUSY, not_taken_up, "repeat it with the same id: it is started once");
     } else {
         errand_put(errand);
@@ -238,8 +253,10 @@ static void read_start(struct errand *errand)
     struct work *work = errand->work;
 
     errand->busy = true;
-    errand->log = (struct read_saga){.read = {.arena = &work->arena, .done = on_start_read, .context = work}, .id = errand->saga,
-                                    .namespace = work->namespace, .turns_max = 1};
+    errand->log = (struct read_saga){.read = {.arena = &work->arena, .done = on_start_read, .context = work},
+                                     .id = errand->saga,
+                                     .namespace = work->namespace,
+                                     .turns_max = 1};
     store_read_saga(work->engine->store, &errand->log);
 }
 
@@ -257,7 +274,8 @@ static void look_a_last_time(struct errand *errand)
     } else {
         errand->busy = true;
         errand->run = (struct find_saga){.read = {.arena = &work->arena, .done = on_run_found, .context = work},
-                                         .business_digest = run_digest(work->namespace, work->mail.input.call.run), .shard = errand->shard};
+                                         .business_digest = run_digest(work->namespace, work->mail.input.call.run),
+                                         .shard = errand->shard};
         store_find_saga(work->engine->store, &errand->run);
     }
 }
@@ -330,7 +348,8 @@ static void on_look(struct timer *timer)
         look_a_last_time(errand);
     } else if (epoch_of(errand) != errand->epoch) {
         errand->busy = true;
-        errand->input = (struct find_input){.read = {.arena = &work->arena, .done = on_input_found, .context = work}, .shard = errand->shard,
+        errand->input = (struct find_input){.read = {.arena = &work->arena, .done = on_input_found, .context = work},
+                                            .shard = errand->shard,
                                             .id = errand->wait.input};
         store_find_input(work->engine->store, &errand->input);
     } else {
@@ -340,6 +359,7 @@ static void on_look(struct timer *timer)
 
 /* --- what is put --- */
 
+/* Its payload is begun: the caller writes the rest of it into `w`, and sends it. */
 static struct errand *errand_new(struct work *work, const char *kind, uint32_t shard)
 {
     struct errand *errand = arena_alloc(&work->arena, sizeof(*errand));
@@ -348,31 +368,30 @@ static struct errand *errand_new(struct work *work, const char *kind, uint32_t s
     errand->kind = kind;
     errand->shard = shard;
     errand->saga = work->saga;
+    buffer_init(&errand->text, PAYLOAD_BYTES_MAX);
+    json_writer_init(&errand->w, &errand->text);
+    json_object_begin(&errand->w, NULL);
+    json_write_slice(&errand->w, "namespace", work->namespace);
+    json_write_slice(&errand->w, "actor", work->actor);
     return errand;
 }
 
-static void errand_send(struct errand *errand, struct buffer *payload, bool waits)
+static void errand_send(struct errand *errand, bool waits)
 {
     struct work *work = errand->work;
     int64_t now = loop_boot_ms(work->engine->loop);
 
     errand->until_boot_ms = (waits && work->until_boot_ms > now ? work->until_boot_ms : now) + ANSWERED_WITHIN_MS;
-    errand->payload = arena_slice(&work->arena, buffer_slice(payload));
-    if (payload->overflow) {
+    json_object_end(&errand->w);
+    errand->payload = arena_slice(&work->arena, buffer_slice(&errand->text));
+    bool overflow = errand->text.overflow;
+
+    buffer_fini(&errand->text);
+    if (overflow) {
         work_fail(work, ERR_TOO_LARGE, "the request is larger than what passes between engines", NULL);
     } else {
         errand_put(errand);
     }
-    buffer_fini(payload);
-}
-
-static void payload_begin(const struct work *work, struct buffer *payload, struct json_writer *w)
-{
-    buffer_init(payload, PAYLOAD_BYTES_MAX);
-    json_writer_init(w, payload);
-    json_object_begin(w, NULL);
-    json_write_slice(w, "namespace", work->namespace);
-    json_write_slice(w, "actor", work->actor);
 }
 
 static int64_t wait_of(const struct work *work)
@@ -386,110 +405,93 @@ void inbox_start(struct work *work, uint32_t shard)
 {
     const struct saga_input *input = &work->mail.input;
     struct errand *errand = errand_new(work, "start", shard);
-    struct buffer payload;
-    struct json_writer w;
+    struct json_writer *w = &errand->w;
 
-    payload_begin(work, &payload, &w);
-    json_write_slice(&w, "saga", work->definition->name);
-    json_write_i64(&w, "version", work->definition->version);
-    json_write_slice(&w, "business_id", input->start.business_id);
-    json_write_raw(&w, "tags", input->start.tags);
-    json_write_raw(&w, "input", input->start.input);
-    json_write_i64(&w, "deadline_ms", input->start.deadline_ms);
-    json_write_raw(&w, "budget", input->start.budget);
-    json_write_raw(&w, "loop", input->start.loop);
-    json_write_slice(&w, "on_timeout", input->start.on_timeout);
-    json_object_end(&w);
-    errand_send(errand, &payload, false);
+    json_write_slice(w, "saga", work->definition->name);
+    json_write_i64(w, "version", work->definition->version);
+    json_write_slice(w, "business_id", input->start.business_id);
+    json_write_raw(w, "tags", input->start.tags);
+    json_write_raw(w, "input", input->start.input);
+    json_write_i64(w, "deadline_ms", input->start.deadline_ms);
+    json_write_raw(w, "budget", input->start.budget);
+    json_write_raw(w, "loop", input->start.loop);
+    json_write_slice(w, "on_timeout", input->start.on_timeout);
+    json_write_raw(w, "asked", work->mail.asked);
+    errand_send(errand, false);
 }
 
 void inbox_input(struct work *work, const char *kind)
 {
     const struct saga_input *input = &work->mail.input;
     struct errand *errand = errand_new(work, kind, saga_id_shard(work->saga));
-    struct buffer payload;
-    struct json_writer w;
+    struct json_writer *w = &errand->w;
 
-    payload_begin(work, &payload, &w);
     if (input->type == SAGA_INPUT_OPERATOR) {
-        json_write_slice(&w, "note", input->operator.note);
-        json_write_i64(&w, "escalation", (int64_t)input->operator.escalation);
-        json_write_text(&w, "action", operator_action_name(input->operator.action));
-        json_write_bool(&w, "happened", input->operator.happened);
-        json_write_bool(&w, "accept_double", input->operator.accept_double);
-        json_write_raw(&w, "result", input->operator.result);
-        json_write_raw(&w, "args", input->operator.args);
+        json_write_slice(w, "note", input->operator.note);
+        json_write_i64(w, "escalation", (int64_t)input->operator.escalation);
+        json_write_text(w, "action", operator_action_name(input->operator.action));
+        json_write_bool(w, "happened", input->operator.happened);
+        json_write_bool(w, "accept_double", input->operator.accept_double);
+        json_write_raw(w, "result", input->operator.result);
+        json_write_raw(w, "args", input->operator.args);
     } else {
-        json_write_slice(&w, "note", input->abort.note);
+        json_write_slice(w, "note", input->abort.note);
     }
-    json_object_end(&w);
-    errand_send(errand, &payload, false);
+    errand_send(errand, false);
 }
 
 void inbox_call(struct work *work, uint32_t shard)
 {
     const struct saga_input *input = &work->mail.input;
     struct errand *errand = errand_new(work, "call", shard);
+    struct json_writer *w = &errand->w;
     struct uuid made = uuid_v7(loop_wall_ms(work->engine->loop));
     char id[UUID_TEXT_BYTES];
-    struct buffer payload;
-    struct json_writer w;
 
     /* A name for this emission, if it has none: should it have to be put again it is the same one, and not one more. */
     uuid_text(&made, id);
     errand->emission = input->call.emission.ptr ? input->call.emission : arena_printf(&work->arena, "~%s", id);
     errand->saga = work->calling->saga;
-    payload_begin(work, &payload, &w);
     uuid_text(&work->calling->saga.uuid, id);
-    json_write_text(&w, "saga", id);
-    json_write_slice(&w, "run", input->call.run);
-    json_write_slice(&w, "tool", input->call.tool->name);
-    json_write_slice(&w, "step", input->call.step);
-    json_write_slice(&w, "scope", input->call.scope);
-    json_write_raw(&w, "args", input->call.args);
-    json_write_slice(&w, "emission", errand->emission);
-    json_write_slice(&w, "turn", input->call.conversation_turn);
-    json_write_i64(&w, "wait_ms", wait_of(work));
-    json_object_end(&w);
-    errand_send(errand, &payload, true);
+    json_write_text(w, "saga", id);
+    json_write_slice(w, "run", input->call.run);
+    json_write_slice(w, "tool", input->call.tool->name);
+    json_write_slice(w, "step", input->call.step);
+    json_write_slice(w, "scope", input->call.scope);
+    json_write_raw(w, "args", input->call.args);
+    json_write_slice(w, "emission", errand->emission);
+    json_write_slice(w, "turn", input->call.conversation_turn);
+    json_write_i64(w, "wait_ms", wait_of(work));
+    errand_send(errand, true);
 }
 
 void inbox_complete(struct work *work, uint32_t shard)
 {
     struct errand *errand = errand_new(work, "complete", shard);
-    struct buffer payload;
-    struct json_writer w;
+    struct json_writer *w = &errand->w;
 
-    payload_begin(work, &payload, &w);
-    json_write_raw(&w, "output", work->mail.input.complete.output);
-    json_write_i64(&w, "wait_ms", wait_of(work));
-    json_object_end(&w);
-    errand_send(errand, &payload, true);
+    json_write_raw(w, "output", work->mail.input.complete.output);
+    json_write_i64(w, "wait_ms", wait_of(work));
+    errand_send(errand, true);
 }
 
 void inbox_bypass(struct work *work, uint32_t shard)
 {
     struct errand *errand = errand_new(work, "bypass", shard);
+    struct json_writer *w = &errand->w;
     char key[UUID_TEXT_BYTES];
-    struct buffer payload;
-    struct json_writer w;
 
     uuid_text(&work->mail.input.bypass.key.uuid, key);
-    payload_begin(work, &payload, &w);
-    json_write_text(&w, "key", key);
-    json_write_slice(&w, "reason", work->mail.input.bypass.note);
-    json_object_end(&w);
-    errand_send(errand, &payload, false);
+    json_write_text(w, "key", key);
+    json_write_slice(w, "reason", work->mail.input.bypass.note);
+    errand_send(errand, false);
 }
 
 void inbox_resume(struct work *work, uint32_t shard)
 {
     struct errand *errand = errand_new(work, "resume", shard);
-    struct buffer payload;
-    struct json_writer w;
+    struct json_writer *w = &errand->w;
 
-    payload_begin(work, &payload, &w);
-    json_write_slice(&w, "note", work->mail.input.resume.note);
-    json_object_end(&w);
-    errand_send(errand, &payload, false);
+    json_write_slice(w, "note", work->mail.input.resume.note);
+    errand_send(errand, false);
 }

@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AWAY_MS 300       /* the database did not answer: ask again after so long */
+#define AWAY_MS 300           /* the database did not answer: ask again after so long */
 #define PLACE_MARGIN_MS 15000 /* between being let through and the call, and between its end and the word of it */
-#define STALE_MS 8000     /* who waited so long for a place among the calls asks again: the margin is nearly over */
+#define STALE_MS 8000         /* who waited so long for a place among the calls asks again: the margin is nearly over */
 
-struct admitting { /* an activity at the guards; lies in its arena */
+struct admitting {         /* an activity at the guards; lies in its arena */
     struct list_link link; /* among those waiting at its gate */
     struct activity *activity;
     struct gate *gate;
     struct guard_ask ask;
-    struct arena arena;    /* of one ask */
+    struct arena arena; /* of one ask */
     struct guard_budget budgets[GUARD_BUDGETS_MAX];
     bool in_group, granted;
 };
@@ -72,7 +72,8 @@ static void on_gate_timer(struct timer *timer)
 static void gate_schedule(struct gate *gate)
 {
     if (gate->pace.asking == 0 && !list_empty(&gate->waiting) && !gate->limiter->engine->draining) {
-        timer_start(gate->limiter->engine->loop, &gate->timer, pace_closed_ms(&gate->pace, boot_ms(gate->limiter)), on_gate_timer);
+        timer_start(gate->limiter->engine->loop, &gate->timer, pace_closed_ms(&gate->pace, boot_ms(gate->limiter)),
+                    on_gate_timer);
     }
 }
 
@@ -89,7 +90,8 @@ static const struct tool *tool_of(const struct activity *activity)
     return saga_tool(&activity->live->saga, activity->want.step, activity->want.direction);
 }
 
-bool limiter_asks(const struct limiter *limiter, struct slice namespace, const struct tool *tool, enum direction direction)
+bool limiter_asks(const struct limiter *limiter, struct slice namespace, const struct tool *tool,
+                  enum direction direction)
 {
     return tool->rate.limit > 0 || tool->concurrency > 0 || tool->breaker.failures > 0 ||
            (direction == DIRECTION_DO && budgets_apply(&limiter->budgets, namespace, tool->name));
@@ -100,7 +102,8 @@ static bool may_be_refused(const struct activity *activity)
 {
     const struct saga *saga = &activity->live->saga;
 
-    return activity->want.type == WANT_ADMIT && saga_is_open(saga) && saga->steps[activity->want.step].forward.state == OP_PENDING;
+    return activity->want.type == WANT_ADMIT && saga_is_open(saga) &&
+           saga->steps[activity->want.step].forward.state == OP_PENDING;
 }
 
 bool effect_is_safe(enum effect effect)
@@ -119,8 +122,8 @@ bool effect_is_safe(enum effect effect)
 }
 
 /*
- * May it try a half-open breaker? What a status read can settle does no harm either. A tool of which neither holds for any call is refused a breaker
- * when it is registered.
+ * May it try a half-open breaker? What a status read can settle does no harm either. A tool of which neither holds for
+ * any call is refused a breaker when it is registered.
  */
 static bool may_probe(const struct activity *activity, const struct tool *tool)
 {
@@ -148,14 +151,20 @@ static uint32_t salt_of(const struct activity *activity)
 
 /* --- the ways on --- */
 
-void limiter_admission(struct activity *activity, enum admission admission, struct slice error, struct slice detail, int64_t retry_after_ms, struct slice result)
+void limiter_admission(struct activity *activity, enum admission admission, struct slice error, struct slice detail,
+                       int64_t retry_after_ms, struct slice result)
 {
     if (admission != ADMISSION_GRANTED && activity->admitting && activity->admitting->granted) {
         limiter_tell_unused(activity);
         activity->admitting->granted = false;
     }
-    activity->mail.input = (struct saga_input){.type = SAGA_INPUT_ADMITTED, .admitted = {
-        .step = activity->want.step, .admission = admission, .error = error, .detail = detail, .retry_after_ms = retry_after_ms, .result = result}};
+    activity->mail.input = (struct saga_input){.type = SAGA_INPUT_ADMITTED,
+                                               .admitted = {.step = activity->want.step,
+                                                            .admission = admission,
+                                                            .error = error,
+                                                            .detail = detail,
+                                                            .retry_after_ms = retry_after_ms,
+                                                            .result = result}};
     activity_report(activity);
 }
 
@@ -165,14 +174,20 @@ static void refuse(struct activity *activity, enum pace_why why, int64_t retry_a
         struct slice error, detail;
     } words[] = {
         [PACE_RATE] = {SLICE("rate-limited"), SLICE("the rate of this tool, over all engines, is used up")},
-        [PACE_CONCURRENCY] = {SLICE("concurrency-limited"), SLICE("as many calls of this tool as may be are under way, over all engines")},
-        [PACE_BREAKER] = {SLICE("breaker-open"), SLICE("calls of this tool kept failing: it rests before it is tried again")},
+        [PACE_CONCURRENCY] = {SLICE("concurrency-limited"),
+                              SLICE("as many calls of this tool as may be are under way, over all engines")},
+        [PACE_BREAKER] = {SLICE("breaker-open"),
+                          SLICE("calls of this tool kept failing: it rests before it is tried again")},
         [PACE_PAUSED] = {SLICE("rate-limited"), SLICE("the tool itself asked to be left alone for a while")},
         [PACE_AWAY] = {SLICE("breaker-open"), SLICE("the bounds of this tool cannot be asked for")},
         [PACE_OPEN] = {SLICE("budget-exhausted"), SLICE("a budget that this call counts against is used up")},
     };
 
-    limiter_admission(activity, ADMISSION_REFUSED, words[why].error, words[why].detail, retry_after_ms > 0 ? retry_after_ms : why == PACE_OPEN ? 0 : 1000, SLICE_NONE);
+    limiter_admission(activity, ADMISSION_REFUSED, words[why].error, words[why].detail,
+                      retry_after_ms > 0 ? retry_after_ms
+                      : why == PACE_OPEN ? 0
+                                         : 1000,
+                      SLICE_NONE);
 }
 
 static void wait_at_gate(struct activity *activity, bool in_front)
@@ -181,18 +196,30 @@ static void wait_at_gate(struct activity *activity, bool in_front)
     struct list *list = &admitting->gate->waiting;
 
     activity->state = ACTIVITY_WAITING;
-    if (in_front && !list_empty(list)) {
-        struct list_link *first = list_first(list);
-
-        admitting->link.next = first;
-        admitting->link.prev = &list->head;
-        first->prev = &admitting->link;
-        list->head.next = &admitting->link;
-        list->count++;
+    if (in_front) {
+        list_push_front(list, &admitting->link);
     } else {
         list_push(list, &admitting->link);
     }
     gate_schedule(admitting->gate);
+}
+
+void limiter_let_through(struct activity *activity)
+{
+    activity->inquiry = INQUIRY_NONE;
+    if (call_queue_holds_intent(activity)) {
+        call_queue_push(activity);
+    } else {
+        limiter_admission(activity, ADMISSION_GRANTED, SLICE_NONE, SLICE_NONE, 0, SLICE_NONE);
+    }
+}
+
+void limiter_forgo(struct activity *activity)
+{
+    if (activity->live && activity->want.type == WANT_ADMIT && activity->admitting && activity->admitting->granted) {
+        activity->admitting->granted = false;
+        limiter_tell_unused(activity);
+    }
 }
 
 /* The guards have nothing against it. */
@@ -201,7 +228,8 @@ static void go_on(struct activity *activity)
     const struct tool *tool = tool_of(activity);
     const struct guard_ask *asked = &activity->admitting->ask;
 
-    if (activity->admitting->granted && asked->is_breaker_probe && !effect_is_safe(activity->effect) && tool->has_probe) {
+    if (activity->admitting->granted && asked->is_breaker_probe && !effect_is_safe(activity->effect) &&
+        tool->has_probe) {
         activity->inquiry = INQUIRY_STATUS;
     } else if (activity->want.type == WANT_ADMIT && tool->has_precheck && activity->want.direction == DIRECTION_DO) {
         activity->inquiry = INQUIRY_PRECHECK;
@@ -209,7 +237,7 @@ static void go_on(struct activity *activity)
         activity->inquiry = INQUIRY_NONE;
     }
     if (activity->want.type == WANT_ADMIT && activity->inquiry == INQUIRY_NONE) {
-        limiter_admission(activity, ADMISSION_GRANTED, SLICE_NONE, SLICE_NONE, 0, SLICE_NONE);
+        limiter_let_through(activity);
     } else {
         call_queue_push(activity);
     }
@@ -239,8 +267,8 @@ static void end_of_group(struct activity *activity, bool granted)
     struct gate *gate = admitting->gate;
     int64_t delay;
 
-    if (admitting->in_group && pace_end_one(&gate->pace, granted, boot_ms(gate->limiter), salt_of(activity), &delay) && !list_empty(&gate->waiting) &&
-        !gate->limiter->engine->draining) {
+    if (admitting->in_group && pace_end_one(&gate->pace, granted, boot_ms(gate->limiter), salt_of(activity), &delay) &&
+        !list_empty(&gate->waiting) && !gate->limiter->engine->draining) {
         timer_start(gate->limiter->engine->loop, &gate->timer, delay, on_gate_timer);
     }
     admitting->in_group = false;
@@ -255,7 +283,8 @@ static void on_answer(struct activity *activity)
 
     admitting->granted = asked->read.code == ERR_OK && asked->verdict == GUARD_GRANTED;
     if (why != PACE_OPEN) {
-        pace_close(&gate->pace, why, why == PACE_AWAY ? AWAY_MS : asked->retry_after_ms, boot_ms(gate->limiter), salt_of(activity));
+        pace_close(&gate->pace, why, why == PACE_AWAY ? AWAY_MS : asked->retry_after_ms, boot_ms(gate->limiter),
+                   salt_of(activity));
     } else if (gate->health->breaker_state != BREAKER_CLOSED && admitting->granted && !asked->is_breaker_probe) {
         gate->health->breaker_state = BREAKER_CLOSED; /* another engine saw it close */
     }
@@ -298,10 +327,13 @@ static void on_asked(struct store_read *read)
 
 static int64_t place_ms(const struct activity *activity, const struct tool *tool)
 {
-    int64_t timeout = activity->want.direction == DIRECTION_DO ? activity->live->saga.definition->steps[activity->want.step].timeout_ms : tool->timeout_ms;
+    int64_t timeout = activity->want.direction == DIRECTION_DO
+                          ? activity->live->saga.definition->steps[activity->want.step].timeout_ms
+                          : tool->timeout_ms;
 
     timeout = timeout > tool->timeout_ms ? timeout : tool->timeout_ms;
-    return timeout + (tool->has_precheck ? tool->precheck.timeout_ms : 0) + (tool->has_probe ? tool->probe.timeout_ms : 0) + PLACE_MARGIN_MS;
+    return timeout + (tool->has_precheck ? tool->precheck.timeout_ms : 0) +
+           (tool->has_probe ? tool->probe.timeout_ms : 0) + PLACE_MARGIN_MS;
 }
 
 static void ask(struct activity *activity, bool in_group)
@@ -312,19 +344,29 @@ static void ask(struct activity *activity, bool in_group)
 
     arena_reset(&admitting->arena);
     admitting->in_group = in_group;
-    admitting->ask = (struct guard_ask){
-        .read = {.arena = &admitting->arena, .done = on_asked, .context = activity}, .namespace = activity->namespace, .tool = tool->name,
-        .endpoint = tool_endpoint(tool, &admitting->arena), .rate = tool->rate, .concurrency = tool->concurrency, .breaker = tool->breaker,
-        .place_ms = place_ms(activity, tool), .holder = limiter_holder(&activity->operation_key, activity->want.number),
-        .operation = activity->operation_key.uuid, .safe_to_repeat = may_probe(activity, tool)};
+    admitting->ask = (struct guard_ask){.read = {.arena = &admitting->arena, .done = on_asked, .context = activity},
+                                        .namespace = activity->namespace,
+                                        .tool = tool->name,
+                                        .endpoint = tool_endpoint(tool, &admitting->arena),
+                                        .rate = tool->rate,
+                                        .concurrency = tool->concurrency,
+                                        .breaker = tool->breaker,
+                                        .place_ms = place_ms(activity, tool),
+                                        .holder = limiter_holder(&activity->operation_key, activity->want.number),
+                                        .operation = activity->operation_key.uuid,
+                                        .safe_to_repeat = may_probe(activity, tool)};
     if (activity->want.direction == DIRECTION_DO) {
         admitting->ask.budgets = admitting->budgets;
-        admitting->ask.budget_count = budgets_match(&limiter->budgets, activity->namespace, tool->name, loop_wall_ms(limiter->engine->loop), admitting->budgets);
+        admitting->ask.budget_count = budgets_match(&limiter->budgets, activity->namespace, tool->name,
+                                                    loop_wall_ms(limiter->engine->loop), admitting->budgets);
         for (size_t i = 0; i < admitting->ask.budget_count; i++) {
             admitting->budgets[i].calls = 1;
-            admitting->budgets[i].emissions = activity->want.number == 1; /* a retry is no emission; a repeat is counted where it is taken */
+            admitting->budgets[i].emissions =
+                activity->want.number == 1; /* a retry is no emission; a repeat is counted where it is taken */
             /* What it will cost is not known before: something must be left. */
-            admitting->budgets[i].micros = tool->cost_fixed_micros > 0 ? tool->cost_fixed_micros : template_is_set(&tool->cost) ? 1 : 0;
+            admitting->budgets[i].micros = tool->cost_fixed_micros > 0    ? tool->cost_fixed_micros
+                                           : template_is_set(&tool->cost) ? 1
+                                                                          : 0;
         }
     }
     activity->state = ACTIVITY_ASKING;
@@ -375,7 +417,8 @@ void limiter_status_read(struct activity *activity, bool well)
     activity->inquiry = INQUIRY_NONE;
     activity->state = ACTIVITY_WAITING;
     /* Well: as soon as the store has heard of it the gate opens (gate_wake()). */
-    pace_close(&admitting->gate->pace, PACE_BREAKER, well ? 200 : 1000, boot_ms(activity->engine->limiter), salt_of(activity));
+    pace_close(&admitting->gate->pace, PACE_BREAKER, well ? 200 : 1000, boot_ms(activity->engine->limiter),
+               salt_of(activity));
     if (!well && may_be_refused(activity)) {
         refuse(activity, PACE_BREAKER, 1000);
     } else {
@@ -395,8 +438,12 @@ bool limiter_holds_undo(const struct activity *activity)
 
 bool limiter_is_stale(const struct activity *activity)
 {
-    return activity->want.type == WANT_CALL && activity->inquiry == INQUIRY_NONE && loop_boot_ms(activity->engine->loop) - activity->queued_boot_ms > STALE_MS &&
-           tool_of(activity)->concurrency > 0;
+    if (activity->inquiry != INQUIRY_NONE ||
+        loop_boot_ms(activity->engine->loop) - activity->queued_boot_ms <= STALE_MS) {
+        return false;
+    }
+    return activity->want.type == WANT_ADMIT ||
+           (activity->want.type == WANT_CALL && tool_of(activity)->concurrency > 0);
 }
 
 int64_t limiter_paused_ms(const struct activity *activity)
@@ -404,7 +451,7 @@ int64_t limiter_paused_ms(const struct activity *activity)
     const struct limiter *limiter = activity->engine->limiter;
     int64_t now = boot_ms(limiter);
 
-    if (limiter->paused_until_ms <= now || activity->want.type != WANT_CALL) {
+    if (limiter->paused_until_ms <= now || (activity->want.type != WANT_CALL && !call_queue_holds_intent(activity))) {
         return 0;
     }
     const struct gate *gate = limiter_gate(activity->engine->limiter, activity->namespace, tool_of(activity)->name);

@@ -1,6 +1,7 @@
 /*
- * After a call: what its outcome means for the guards, told to PostgreSQL. Nobody waits for it. While the database is away it is kept and
- * told later; should the engine end before, places expire by themselves and reservations stand, which is the safe side.
+ * After a call: what its outcome means for the guards, told to PostgreSQL. Nobody waits for it. While the database is
+ * away it is kept and told later; should the engine end before, places expire by themselves and reservations stand,
+ * which is the safe side.
  */
 #include "run/limiter_state.h"
 
@@ -41,7 +42,10 @@ enum call_verdict call_verdict(const struct outcome *outcome, struct slice respo
         }
     }
     if (json_type(response) == JSON_OBJECT && json_i64(json_member(response, "status"), &status) && status >= 100) {
-        return status >= 500 ? CALL_FAILED : status >= 400 ? CALL_WELL : outcome->kind == OUTCOME_UNKNOWN ? CALL_FAILED : CALL_WELL;
+        return status >= 500                      ? CALL_FAILED
+               : status >= 400                    ? CALL_WELL
+               : outcome->kind == OUTCOME_UNKNOWN ? CALL_FAILED
+                                                  : CALL_WELL;
     }
     return outcome->kind == OUTCOME_UNKNOWN || outcome->unsent ? CALL_FAILED : CALL_WELL;
 }
@@ -51,13 +55,16 @@ static int64_t pause_of(const struct outcome *outcome, struct slice response)
 {
     int64_t status = 0;
 
-    return outcome->retry_after_ms > 0 && json_type(response) == JSON_OBJECT && json_i64(json_member(response, "status"), &status) && status == 429
-               ? outcome->retry_after_ms : 0;
+    return outcome->retry_after_ms > 0 && json_type(response) == JSON_OBJECT &&
+                   json_i64(json_member(response, "status"), &status) && status == 429
+               ? outcome->retry_after_ms
+               : 0;
 }
 
 struct slice tool_endpoint(const struct tool *tool, struct arena *arena)
 {
-    struct slice url = slice_is(tool->adapter, "http") ? json_string(json_member(tool->settings.json, "url"), arena) : SLICE_NONE;
+    struct slice url =
+        slice_is(tool->adapter, "http") ? json_string(json_member(tool->settings.json, "url"), arena) : SLICE_NONE;
     size_t scheme = slice_starts_with(url, "http://") ? 7 : slice_starts_with(url, "https://") ? 8 : 0;
     size_t end = scheme, begin = scheme;
 
@@ -97,11 +104,13 @@ static void on_breaker_changed(const struct telling *telling)
 
     switch (tell->breaker_state) {
     case BREAKER_CLOSED:
-        log_info("breaker_closed", LOG_SLICE("namespace", tell->namespace), LOG_SLICE("tool", tell->tool), LOG_SLICE("endpoint", tell->endpoint));
+        log_info("breaker_closed", LOG_SLICE("namespace", tell->namespace), LOG_SLICE("tool", tell->tool),
+                 LOG_SLICE("endpoint", tell->endpoint));
         gate_wake(gate);
         break;
     case BREAKER_OPEN:
-        log_warn("breaker_opened", LOG_SLICE("namespace", tell->namespace), LOG_SLICE("tool", tell->tool), LOG_SLICE("endpoint", tell->endpoint));
+        log_warn("breaker_opened", LOG_SLICE("namespace", tell->namespace), LOG_SLICE("tool", tell->tool),
+                 LOG_SLICE("endpoint", tell->endpoint));
         gate->health->breaker_opened++;
         break;
     case BREAKER_HALF_OPEN:
@@ -157,16 +166,20 @@ static struct telling *telling_new(struct activity *activity, const struct tool 
     arena_init(&telling->arena, 1024);
     telling->limiter = limiter;
     telling->gate = limiter_gate(limiter, activity->namespace, tool->name);
-    telling->tell = (struct guard_tell){
-        .namespace = arena_slice(&telling->arena, activity->namespace), .tool = arena_slice(&telling->arena, tool->name),
-        .endpoint = tool_endpoint(tool, &telling->arena), .rate = tool->rate, .breaker = tool->breaker,
-        .holder = limiter_holder(&activity->operation_key, activity->want.number), .operation = activity->operation_key.uuid};
+    telling->tell = (struct guard_tell){.namespace = arena_slice(&telling->arena, activity->namespace),
+                                        .tool = arena_slice(&telling->arena, tool->name),
+                                        .endpoint = tool_endpoint(tool, &telling->arena),
+                                        .rate = tool->rate,
+                                        .breaker = tool->breaker,
+                                        .holder = limiter_holder(&activity->operation_key, activity->want.number),
+                                        .operation = activity->operation_key.uuid};
     return telling;
 }
 
 static const struct tool *tool_asked(const struct activity *activity)
 {
-    return activity->tool ? activity->tool : saga_tool(&activity->live->saga, activity->want.step, activity->want.direction);
+    return activity->tool ? activity->tool
+                          : saga_tool(&activity->live->saga, activity->want.step, activity->want.direction);
 }
 
 void limiter_tell_unused(struct activity *activity)
@@ -193,7 +206,8 @@ static void pause_tool(struct activity *activity, int64_t pause_ms)
     struct gate *gate = limiter_gate(limiter, activity->namespace, activity->tool->name);
     int64_t now = loop_boot_ms(limiter->engine->loop), until = now + pause_ms;
 
-    log_info("tool_paused", LOG_SLICE("namespace", activity->namespace), LOG_SLICE("tool", activity->tool->name), LOG_MS("for", pause_ms));
+    log_info("tool_paused", LOG_SLICE("namespace", activity->namespace), LOG_SLICE("tool", activity->tool->name),
+             LOG_MS("for", pause_ms));
     gate->health->pauses++;
     gate->paused_until_ms = until > gate->paused_until_ms ? until : gate->paused_until_ms;
     limiter->paused_until_ms = until > limiter->paused_until_ms ? until : limiter->paused_until_ms;
@@ -208,7 +222,8 @@ static enum guard_charge charge_of(const struct activity *activity)
     case OUTCOME_RETRY:
     case OUTCOME_FAILED:
         return activity->maybe_before ? CHARGE_KEEP : CHARGE_GIVE_BACK;
-    case OUTCOME_ABSENT: /* too early an absence is none; should it come to another attempt, that keeps the reservation */
+    case OUTCOME_ABSENT: /* too early an absence is none; should it come to another attempt, that keeps the reservation
+                          */
     case OUTCOME_RUNNING:
     case OUTCOME_UNKNOWN:
     case OUTCOME_KIND_COUNT:
@@ -223,15 +238,18 @@ void limiter_settled(struct activity *activity)
     const struct tool *tool = activity->tool;
     bool is_call = activity->want.type == WANT_CALL;
     int64_t pause_ms = is_call ? pause_of(&activity->outcome, activity->response) : 0;
-    enum guard_charge charge = activity->want.direction == DIRECTION_DO && budgets_apply(&limiter->budgets, activity->namespace, tool->name)
-                               ? charge_of(activity) : CHARGE_KEEP;
+    enum guard_charge charge =
+        activity->want.direction == DIRECTION_DO && budgets_apply(&limiter->budgets, activity->namespace, tool->name)
+            ? charge_of(activity)
+            : CHARGE_KEEP;
 
     if (pause_ms > 0) {
         pause_tool(activity, pause_ms);
     }
     if (is_call && activity->want.direction == DIRECTION_UNDO && activity->outcome.kind == OUTCOME_COMPLETED) {
         struct guard_budget budgets[GUARD_BUDGETS_MAX];
-        size_t count = budgets_match(&limiter->budgets, activity->namespace, tool->name, loop_wall_ms(limiter->engine->loop), budgets);
+        size_t count = budgets_match(&limiter->budgets, activity->namespace, tool->name,
+                                     loop_wall_ms(limiter->engine->loop), budgets);
 
         for (size_t i = 0; i < count; i++) {
             budgets[i].calls = 1;
@@ -301,7 +319,8 @@ void limiter_flush(struct limiter *limiter)
     counting->budgets = limiter->counts;
     qsort(counting->budgets, limiter->count_count, sizeof(*counting->budgets), compare_counts);
     counting->count = (struct guard_count){.read = {.arena = &counting->arena, .done = on_counted, .context = counting},
-                                           .budgets = counting->budgets, .budget_count = limiter->count_count};
+                                           .budgets = counting->budgets,
+                                           .budget_count = limiter->count_count};
     arena_init(&limiter->counting, 4096);
     limiter->counts = NULL;
     limiter->count_count = limiter->count_capacity = 0;

@@ -50,7 +50,8 @@ void live_leave_run(struct live *live)
     live->is_run = false;
 }
 
-struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id id, const struct definition *definition)
+struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id id,
+                      const struct definition *definition)
 {
     struct live *live = live_make(engine, shard);
 
@@ -59,8 +60,8 @@ struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id
     return live;
 }
 
-struct live *live_from_log(struct engine *engine, struct shard *shard, struct saga_id id, struct slice namespace, const struct stored_turn *turns,
-                           size_t count, struct err *err)
+struct live *live_from_log(struct engine *engine, struct shard *shard, struct saga_id id, struct slice namespace,
+                           const struct stored_turn *turns, size_t count, struct err *err)
 {
     struct live *live = live_make(engine, shard);
 
@@ -143,11 +144,14 @@ void live_advance(struct live *live)
         return;
     }
     live->busy = true;
-    /* Before all of a shard is loaded nothing of it goes on: which escalation numbers are free is not known. on_loaded() comes here. */
-    while (!live->turn && !live->dropped && live->shard->state != SHARD_LOADING && hears(live) && !list_empty(&live->mailbox)) {
+    /* Before all of a shard is loaded nothing of it goes on: which escalation numbers are free is not known.
+     * on_loaded() comes here. */
+    while (!live->turn && !live->dropped && live->shard->state != SHARD_LOADING && hears(live) &&
+           !list_empty(&live->mailbox)) {
         live->current = container_of(list_pop(&live->mailbox), struct mail, link);
         turn_begin(live, live->current);
-        if (!live->turn) { /* it meant nothing: what it was about may have to be started again, a timer that came early */
+        if (!live->turn) { /* it meant nothing: what it was about may have to be started again, a timer that came early
+                            */
             live->current = NULL;
             if (live->saga.phase != PHASE_ENDED && live->saga.seq > 0 && live->refusals < REFUSALS_MAX) {
                 activities_reconcile(live);

@@ -1,6 +1,6 @@
 /*
- * Bringing a saga into memory because somebody has a mail for it. All unfinished ones of an owned shard are there already;
- * what is read here has ended, or is a run that rests. Mails that come meanwhile share one load.
+ * Bringing a saga into memory because somebody has a mail for it. All unfinished ones of an owned shard are there
+ * already; what is read here has ended, or is a run that rests. Mails that come meanwhile share one load.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 struct loading {
     struct engine *engine;
     struct arena arena;
-    struct digest key;          /* in engine->loadings: of a run its digest, else the saga's id and zeros */
+    struct digest key; /* in engine->loadings: of a run its digest, else the saga's id and zeros */
     struct slice namespace;
     struct saga_id id;
     struct shard *shard;
-    int64_t epoch;              /* under which it was asked */
+    int64_t epoch; /* under which it was asked */
     struct list mails;
     struct deferred deferred;
     struct read_saga read;
@@ -54,7 +54,8 @@ static struct digest key_of_id(struct saga_id id)
     return key;
 }
 
-static struct loading *loading_new(struct engine *engine, struct shard *shard, const struct digest *key, struct slice namespace)
+static struct loading *loading_new(struct engine *engine, struct shard *shard, const struct digest *key,
+                                   struct slice namespace)
 {
     struct loading *loading = memory_alloc(sizeof(*loading));
 
@@ -111,6 +112,21 @@ static void loading_lost(struct loading *loading)
     loading_refuse(loading, ERR_FENCED, &err);
 }
 
+/* A run is called by its name: the keys of its operations are made of that, and so is the right to call it. True: it
+ * was refused. */
+static bool refuses_call_by_id(const struct live *live, struct mail *mail)
+{
+    struct err err = {0};
+
+    if (mail->input.type != SAGA_INPUT_CALL || mail->input.call.run.ptr || !live->is_run) {
+        return false;
+    }
+    (void)err_set(&err, ERR_CONFLICT, "this is a run, and a run is called by its name");
+    err_hint(&err, "call it with POST /v1/operations and its name as \"run\"");
+    mail->done(mail, ERR_CONFLICT, &err);
+    return true;
+}
+
 /* All mails are in the mailbox before the first is decided: a saga with an empty one might leave again. */
 static void loading_deliver(struct loading *loading, struct live *live)
 {
@@ -123,8 +139,10 @@ static void loading_deliver(struct loading *loading, struct live *live)
     while ((link = list_pop(&loading->mails)) != NULL) {
         struct mail *mail = container_of(link, struct mail, link);
 
-        mail->live = live;
-        list_push(&live->mailbox, &mail->link);
+        if (!refuses_call_by_id(live, mail)) {
+            mail->live = live;
+            list_push(&live->mailbox, &mail->link);
+        }
     }
     loading_free(loading);
     live_advance(live);
@@ -151,7 +169,8 @@ static void on_read(struct store_read *read)
     struct live *live = live_find(engine, loading->id);
 
     if (!live) {
-        live = live_from_log(engine, loading->shard, loading->id, loading->namespace, loading->read.turns, loading->read.turn_count, &err);
+        live = live_from_log(engine, loading->shard, loading->id, loading->namespace, loading->read.turns,
+                             loading->read.turn_count, &err);
         if (!live) {
             loading_refuse(loading, ERR_CORRUPT, &err);
             return;
@@ -176,10 +195,10 @@ void live_deliver(struct engine *engine, struct saga_id id, struct slice namespa
 
     mail->live = NULL;
     if (live && live->saga.seq > 0) {
-        if (slice_equal(live->saga.namespace, namespace)) {
-            live_send(live, mail);
-        } else {
+        if (!slice_equal(live->saga.namespace, namespace)) {
             refuse(mail, ERR_NOT_FOUND, no_such_saga);
+        } else if (!refuses_call_by_id(live, mail)) {
+            live_send(live, mail);
         }
         return;
     }
@@ -209,7 +228,9 @@ void live_deliver(struct engine *engine, struct saga_id id, struct slice namespa
         }
         loading = loading_new(engine, &engine->shards[number], &key, namespace);
         loading->id = id;
-        loading->read = (struct read_saga){.read = {.arena = &loading->arena, .done = on_read, .context = loading}, .id = id, .namespace = loading->namespace};
+        loading->read = (struct read_saga){.read = {.arena = &loading->arena, .done = on_read, .context = loading},
+                                           .id = id,
+                                           .namespace = loading->namespace};
         store_read_saga(engine->store, &loading->read);
     }
     list_push(&loading->mails, &mail->link);
@@ -245,7 +266,8 @@ static void on_namesake_read(struct store_read *read)
     }
 }
 
-/* A new one, unless its name is the id of a saga: the keys are made of either, so that what was called there would be called again here. */
+/* A new one, unless its name is the id of a saga: the keys are made of either, so that what was called there would be
+ * called again here. */
 static void run_begin_new(struct loading *loading)
 {
     struct engine *engine = loading->engine;
@@ -255,8 +277,10 @@ static void run_begin_new(struct loading *loading)
         run_new(loading);
         return;
     }
-    loading->read = (struct read_saga){.read = {.arena = &loading->arena, .done = on_namesake_read, .context = loading}, .id = loading->id,
-                                       .namespace = loading->namespace, .turns_max = 1};
+    loading->read = (struct read_saga){.read = {.arena = &loading->arena, .done = on_namesake_read, .context = loading},
+                                       .id = loading->id,
+                                       .namespace = loading->namespace,
+                                       .turns_max = 1};
     store_read_saga(engine->store, &loading->read);
 }
 
@@ -314,7 +338,9 @@ void live_deliver_run(struct engine *engine, struct slice namespace, struct slic
             return;
         }
         loading = loading_new(engine, &engine->shards[number], &key, namespace);
-        loading->find = (struct find_saga){.read = {.arena = &loading->arena, .done = on_found, .context = loading}, .business_digest = key, .shard = number};
+        loading->find = (struct find_saga){.read = {.arena = &loading->arena, .done = on_found, .context = loading},
+                                           .business_digest = key,
+                                           .shard = number};
         store_find_saga(engine->store, &loading->find);
     }
     list_push(&loading->mails, &mail->link);

@@ -29,7 +29,8 @@ static void route(struct work *work, route_function *elsewhere)
 /* Nothing happened, and the shard has another owner: that one is asked, once. */
 static bool rerouted(struct work *work, enum err_code code, route_function *elsewhere)
 {
-    if (code != ERR_FENCED || work->mail.from_inbox || work->calling->rerouted || work->engine->draining || !work->request) {
+    if (code != ERR_FENCED || work->mail.from_inbox || work->calling->rerouted || work->engine->draining ||
+        !work->request) {
         return false;
     }
     work->calling->rerouted = true;
@@ -54,7 +55,8 @@ static void send_complete(struct work *work)
 
 static void complete_gives_up(struct work *work)
 {
-    work_fail(work, ERR_UNSETTLED, "something of this saga is not settled yet", "GET the saga to see what; complete it when everything is settled");
+    work_fail(work, ERR_UNSETTLED, "something of this saga is not settled yet",
+              "GET the saga to see what; complete it when everything is settled");
 }
 
 static void on_completed(struct mail *mail, enum err_code code, const struct err *err)
@@ -82,8 +84,9 @@ static void complete_begin(struct work *work)
         work_fail(work, ERR_TOO_LARGE, "the output is larger than allowed", NULL);
         return;
     }
-    work->mail.input = (struct saga_input){.type = SAGA_INPUT_COMPLETE, .complete = {
-        .output = arena_slice(&work->arena, request->in.complete.output), .actor = work->actor}};
+    work->mail.input = (struct saga_input){
+        .type = SAGA_INPUT_COMPLETE,
+        .complete = {.output = arena_slice(&work->arena, request->in.complete.output), .actor = work->actor}};
     work->mail.done = on_completed;
     send_complete(work);
 }
@@ -124,8 +127,9 @@ static void resume_begin(struct work *work)
     const struct engine_request *request = work->request;
 
     prepare(work, request->in.resume.id, 0);
-    work->mail.input = (struct saga_input){.type = SAGA_INPUT_RESUME, .resume = {
-        .actor = work->actor, .note = arena_slice(&work->arena, request->in.resume.note)}};
+    work->mail.input = (struct saga_input){
+        .type = SAGA_INPUT_RESUME,
+        .resume = {.actor = work->actor, .note = arena_slice(&work->arena, request->in.resume.note)}};
     work->mail.done = on_resumed;
     route(work, inbox_resume);
 }
@@ -184,7 +188,8 @@ static void on_signed(struct mail *mail, enum err_code code, const struct err *e
     uint32_t step = live ? saga_find_key(&live->saga, &mail->input.bypass.key, &direction) : STEP_NONE;
 
     if (step == STEP_NONE || direction != DIRECTION_DO) {
-        work_fail(work, ERR_FENCED, "it is signed, but another engine took the saga over in this moment", "GET the operation to see it");
+        work_fail(work, ERR_FENCED, "it is signed, but another engine took the saga over in this moment",
+                  "GET the operation to see it");
     } else {
         write_bypass(&live->saga, step, &work->out);
         work_done(work, ERR_OK, NULL);
@@ -210,11 +215,15 @@ static void bypass_begin(struct work *work)
     const struct engine_request *request = work->request;
 
     prepare(work, (struct saga_id){0}, 0);
-    work->mail.input = (struct saga_input){.type = SAGA_INPUT_BYPASS, .bypass = {
-        .key = request->in.bypass.key, .actor = work->actor, .note = arena_slice(&work->arena, request->in.bypass.reason)}};
+    work->mail.input = (struct saga_input){.type = SAGA_INPUT_BYPASS,
+                                           .bypass = {.key = request->in.bypass.key,
+                                                      .actor = work->actor,
+                                                      .note = arena_slice(&work->arena, request->in.bypass.reason)}};
     work->mail.done = on_signed;
-    work->store.operation = (struct find_operation){.read = {.arena = &work->arena, .done = on_operation, .context = work},
-                                                    .key = request->in.bypass.key, .namespace = work->namespace};
+    work->store.operation =
+        (struct find_operation){.read = {.arena = &work->arena, .done = on_operation, .context = work},
+                                .key = request->in.bypass.key,
+                                .namespace = work->namespace};
     store_find_operation(work->engine->store, &work->store.operation);
 }
 

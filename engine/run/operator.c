@@ -47,7 +47,8 @@ static void on_abort_read(struct store_read *read)
             work_fail(work, ERR_ENDED, "the saga has ended", "GET it to see how");
         }
     } else if (work->mail.from_inbox) {
-        live_deliver(work->engine, work->saga, work->namespace, &work->mail); /* it is loaded, or was lost, or cannot be read */
+        live_deliver(work->engine, work->saga, work->namespace,
+                     &work->mail); /* it is loaded, or was lost, or cannot be read */
     } else {
         inbox_input(work, "abort");
     }
@@ -72,8 +73,10 @@ static void abort_begin(struct work *work)
         }
         return;
     }
-    work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_abort_read, .context = work}, .id = work->saga,
-                                    .namespace = work->namespace, .turns_max = 1};
+    work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_abort_read, .context = work},
+                                    .id = work->saga,
+                                    .namespace = work->namespace,
+                                    .turns_max = 1};
     store_read_saga(engine->store, &work->read);
 }
 
@@ -167,7 +170,8 @@ static void keep_context(struct expression_context *context, struct arena *arena
     struct expression_step *steps = arena_array(arena, context->step_count + 1, sizeof(*steps));
 
     for (size_t i = 0; i < context->step_count; i++) {
-        steps[i] = (struct expression_step){.id = arena_slice(arena, context->steps[i].id), .result = arena_slice(arena, context->steps[i].result),
+        steps[i] = (struct expression_step){.id = arena_slice(arena, context->steps[i].id),
+                                            .result = arena_slice(arena, context->steps[i].result),
                                             .status = arena_slice(arena, context->steps[i].status)};
     }
     context->steps = steps;
@@ -182,8 +186,9 @@ static bool render_undo_args(struct work *work, const struct live *live)
     const struct saga *saga = &live->saga;
     struct saga_input *input = &work->mail.input;
 
-    if (input->operator.action != OPERATOR_RESOLVE || !input->operator.happened || saga->escalation.number != input->operator.escalation ||
-        saga->escalation.step == STEP_NONE || saga->escalation.direction != DIRECTION_DO) {
+    if (input->operator.action != OPERATOR_RESOLVE || !input->operator.happened ||
+        saga->escalation.number != input->
+        operator.escalation || saga->escalation.step == STEP_NONE || saga->escalation.direction != DIRECTION_DO) {
         return true;
     }
     const struct compensator *compensator = &saga->definition->steps[saga->escalation.step].compensate;
@@ -231,7 +236,8 @@ static void on_escalation_found(struct store_read *read)
         return;
     }
     if (work->store.escalations.count == 0) {
-        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number", "`sagactl escalations` lists the open ones");
+        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number",
+                  "`sagactl escalations` lists the open ones");
         return;
     }
     const struct escalation_row *row = &work->store.escalations.rows[0];
@@ -253,15 +259,20 @@ static void resolve_begin(struct work *work)
     struct engine *engine = work->engine;
     const struct engine_request *request = work->request;
 
-    if (request->in.resolve.result.len > engine->options.payload_bytes_max || request->in.resolve.args.len > engine->options.payload_bytes_max) {
+    if (request->in.resolve.result.len > engine->options.payload_bytes_max ||
+        request->in.resolve.args.len > engine->options.payload_bytes_max) {
         work_fail(work, ERR_TOO_LARGE, "the result or the arguments are larger than allowed", NULL);
         return;
     }
-    work->mail.input = (struct saga_input){.type = SAGA_INPUT_OPERATOR, .operator = {
-        .action = request->in.resolve.action, .escalation = request->in.resolve.number, .happened = request->in.resolve.happened,
-        .accept_double = request->in.resolve.accept_double, .result = arena_slice(&work->arena, request->in.resolve.result),
-        .args = arena_slice(&work->arena, request->in.resolve.args), .actor = work->actor,
-        .note = arena_slice(&work->arena, request->in.resolve.note)}};
+    work->mail.input = (struct saga_input){.type = SAGA_INPUT_OPERATOR,
+                                           .operator= {.action = request->in.resolve.action,
+                                                       .escalation = request->in.resolve.number,
+                                                       .happened = request->in.resolve.happened,
+                                                       .accept_double = request->in.resolve.accept_double,
+                                                       .result = arena_slice(&work->arena, request->in.resolve.result),
+                                                       .args = arena_slice(&work->arena, request->in.resolve.args),
+                                                       .actor = work->actor,
+                                                       .note = arena_slice(&work->arena, request->in.resolve.note)} };
     read_escalation(work, request->in.resolve.number, on_escalation_found);
 }
 

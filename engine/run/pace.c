@@ -52,7 +52,9 @@ bool pace_end_one(struct pace *pace, bool granted, int64_t now_ms, uint32_t salt
         uint32_t width = pace->width > 0 ? pace->width : 1;
 
         pace->width = width >= PACE_WIDTH_MAX / 2 ? PACE_WIDTH_MAX : width * 2;
-        gap = pace->why == PACE_BREAKER || pace->why == PACE_PAUSED || pace->why == PACE_AWAY ? PACE_GAP_MS + (int64_t)(salt % PACE_GAP_MS) : 0;
+        gap = pace->why == PACE_BREAKER || pace->why == PACE_PAUSED || pace->why == PACE_AWAY
+                  ? PACE_GAP_MS + (int64_t)(salt % PACE_GAP_MS)
+                  : 0;
     }
     *delay_ms = pace_closed_ms(pace, now_ms);
     *delay_ms = *delay_ms > gap ? *delay_ms : gap;

@@ -1,6 +1,7 @@
 /*
- * Reads before a call: the tool's precheck (is the wanted state there already, or does it forbid the call?), and the status read that
- * tries a half-open breaker for a tool whose calls are not safe to repeat. Sent by dispatch.c like a probe; judged here.
+ * Reads before a call: the tool's precheck (is the wanted state there already, or does it forbid the call?), and the
+ * status read that tries a half-open breaker for a tool whose calls are not safe to repeat. Sent by dispatch.c like a
+ * probe; judged here.
  *
  * In doubt a precheck was not asked: the call is tried again later, like one that never left.
  */
@@ -19,7 +20,8 @@ static bool is_over(struct activity *activity)
         return false;
     }
     if (activity->live) {
-        limiter_admission(activity, ADMISSION_UNASKED, SLICE("cancelled"), SLICE("the call was not wanted any more"), 0, SLICE_NONE);
+        limiter_admission(activity, ADMISSION_UNASKED, SLICE("cancelled"), SLICE("the call was not wanted any more"), 0,
+                          SLICE_NONE);
     } else {
         activity_end(activity); /* its next owner asks again, for the same attempt */
     }
@@ -40,7 +42,8 @@ void precheck_unasked(struct activity *activity, struct slice error, struct slic
 
 static void unclear(struct activity *activity, struct slice why)
 {
-    precheck_unasked(activity, SLICE("precheck"), arena_printf(&activity->arena, "the precheck gave no clear answer: %.*s", SLICE_ARG(why)));
+    precheck_unasked(activity, SLICE("precheck"),
+                     arena_printf(&activity->arena, "the precheck gave no clear answer: %.*s", SLICE_ARG(why)));
 }
 
 /* --- its result, where the wanted state holds already --- */
@@ -109,13 +112,14 @@ static void on_conditions(struct eval *eval)
     } else if (blocked->code != ERR_OK) {
         unclear(activity, blocked->error);
     } else if (blocked->value.ptr && expression_true(blocked->value)) {
-        struct slice reason = json_type(blocked->value) == JSON_STRING ? json_string(blocked->value, &activity->arena) : json_trim(blocked->value);
+        struct slice reason = json_type(blocked->value) == JSON_STRING ? json_string(blocked->value, &activity->arena)
+                                                                       : json_trim(blocked->value);
 
         limiter_admission(activity, ADMISSION_BLOCKED, SLICE("blocked"), reason, 0, SLICE_NONE);
     } else if (activity->outcome.kind != OUTCOME_COMPLETED && !is_http_absence(activity->outcome.error)) {
         unclear(activity, activity->outcome.detail.ptr ? activity->outcome.detail : activity->outcome.error);
     } else {
-        limiter_admission(activity, ADMISSION_GRANTED, SLICE_NONE, SLICE_NONE, 0, SLICE_NONE);
+        limiter_let_through(activity);
     }
     engine_check_drained(engine);
 }
@@ -131,7 +135,8 @@ void precheck_settled(struct activity *activity)
         limiter_status_read(activity, call_verdict(&activity->outcome, activity->response) == CALL_WELL);
         return;
     }
-    if (!activity->response.ptr || activity->outcome.kind == OUTCOME_UNKNOWN || activity->outcome.kind == OUTCOME_RETRY) {
+    if (!activity->response.ptr || activity->outcome.kind == OUTCOME_UNKNOWN ||
+        activity->outcome.kind == OUTCOME_RETRY) {
         unclear(activity, activity->outcome.detail.ptr ? activity->outcome.detail : activity->outcome.error);
         return;
     }

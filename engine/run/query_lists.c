@@ -79,7 +79,8 @@ static void on_sagas(struct store_read *read)
     buffer_put_char(&work->out, '[');
     for (size_t i = 0; i < list->count && i < limit; i++) {
         /* What was asked for by its status is shown as it was found, even if it has moved on by a turn meanwhile. */
-        put_saga(work, &list->rows[i], list->has_status ? NULL : walk_live(work->engine, list->rows[i].id, work->namespace));
+        put_saga(work, &list->rows[i],
+                 list->has_status ? NULL : walk_live(work->engine, list->rows[i].id, work->namespace));
     }
     buffer_put_char(&work->out, ']');
     if (list->count > limit) {
@@ -105,7 +106,8 @@ static bool filter_matches(const struct saga_filter *filter, const struct saga *
         return true;
     }
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (filter->step.len && (!slice_equal(saga->definition->steps[i].id, filter->step) || saga_step_status(saga, i) == STEP_PENDING)) {
+        if (filter->step.len &&
+            (!slice_equal(saga->definition->steps[i].id, filter->step) || saga_step_status(saga, i) == STEP_PENDING)) {
             continue;
         }
         if (!filter->error.len || step_has_error(&saga->steps[i], filter->error)) {
@@ -148,8 +150,10 @@ static struct list_sagas table_filter(struct work *work)
     return (struct list_sagas){
         .namespace = work->namespace,
         .saga_name = arena_slice(arena, request->in.sagas.saga),
-        /* Calls outside any saga: shown to who asks for them by their name, and where a person has to do something about one. */
-        .without_runs = request->in.sagas.saga.len == 0 && !slice_is(request->in.sagas.status, "paused") && !slice_is(request->in.sagas.status, "escalated"),
+        /* Calls outside any saga: shown to who asks for them by their name, and where a person has to do something
+           about one. */
+        .without_runs = request->in.sagas.saga.len == 0 && !slice_is(request->in.sagas.status, "paused") &&
+                        !slice_is(request->in.sagas.status, "escalated"),
         .business_id = arena_slice(arena, request->in.sagas.business_id),
         .tag_name = arena_slice(arena, request->in.sagas.tag_name),
         .tag_value = arena_slice(arena, request->in.sagas.tag_value),
@@ -192,7 +196,8 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
             return;
         }
     }
-    if (request->in.sagas.cursor.len && (!uuid_parse(request->in.sagas.cursor, &list.before) || uuid_is_nil(&list.before))) {
+    if (request->in.sagas.cursor.len &&
+        (!uuid_parse(request->in.sagas.cursor, &list.before) || uuid_is_nil(&list.before))) {
         work_bad_cursor(work);
         return;
     }
@@ -213,7 +218,8 @@ static void on_escalation(struct store_read *read)
     struct work *work = read->context;
 
     if (read->code == ERR_NOT_FOUND || (read->code == ERR_OK && work->store.escalations.count == 0)) {
-        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number", "`sagactl escalations` lists the open ones");
+        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number",
+                  "`sagactl escalations` lists the open ones");
     } else if (read->code != ERR_OK) {
         work_done(work, read->code, &read->err);
     } else {
@@ -260,7 +266,9 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
         return;
     }
     work->store.escalations = (struct list_escalations){
-        .read = {.arena = &work->arena, .done = request->in.escalations.number ? on_escalation : on_escalations, .context = work},
+        .read = {.arena = &work->arena,
+                 .done = request->in.escalations.number ? on_escalation : on_escalations,
+                 .context = work},
         .namespace = work->namespace,
         .open_only = request->in.escalations.open_only,
         .number = request->in.escalations.number,
@@ -304,8 +312,8 @@ static void get_definition(struct work *work)
 {
     const struct engine_request *request = work->request;
     enum definition_kind kind = request->in.definitions.kind;
-    const struct definition_row *row = definitions_row(work->engine->definitions, kind, work->namespace, request->in.definitions.name,
-                                                       request->in.definitions.version);
+    const struct definition_row *row = definitions_row(work->engine->definitions, kind, work->namespace,
+                                                       request->in.definitions.name, request->in.definitions.version);
     struct json_writer w;
     struct err err = {0};
 
@@ -336,7 +344,8 @@ void engine_get_definitions(struct engine *engine, struct engine_request *reques
         get_definition(work);
         return;
     }
-    const struct definition_row **rows = definitions_list(engine->definitions, request->in.definitions.kind, work->namespace, &work->arena, &count);
+    const struct definition_row **rows =
+        definitions_list(engine->definitions, request->in.definitions.kind, work->namespace, &work->arena, &count);
 
     json_writer_init(&w, &work->out);
     json_array_begin(&w, NULL);
@@ -364,7 +373,8 @@ static void write_engines(struct json_writer *w, const struct engine *engine)
 /* What bounds the tools of a namespace now, as all engines share it. */
 static void write_guards(struct json_writer *w, const struct guard_list *list)
 {
-    static const char *const states[] = {[BREAKER_CLOSED] = "closed", [BREAKER_OPEN] = "open", [BREAKER_HALF_OPEN] = "half_open"};
+    static const char *const states[] = {
+        [BREAKER_CLOSED] = "closed", [BREAKER_OPEN] = "open", [BREAKER_HALF_OPEN] = "half_open"};
 
     json_array_begin(w, "guards");
     for (size_t i = 0; i < list->count; i++) {
@@ -424,7 +434,8 @@ static void on_counted(struct store_read *read)
         work_done(work, read->code, &read->err);
         return;
     }
-    stats->guards = (struct guard_list){.read = {.arena = &work->arena, .done = on_guards, .context = work}, .namespace = work->namespace};
+    stats->guards = (struct guard_list){.read = {.arena = &work->arena, .done = on_guards, .context = work},
+                                        .namespace = work->namespace};
     store_guard_list(work->engine->store, &stats->guards);
 }
 
@@ -437,6 +448,7 @@ void engine_get_stats(struct engine *engine, struct engine_request *request)
     }
     struct stats *stats = arena_alloc(&work->arena, sizeof(*stats));
 
-    stats->sagas = (struct count_sagas){.read = {.arena = &work->arena, .done = on_counted, .context = work}, .namespace = work->namespace};
+    stats->sagas = (struct count_sagas){.read = {.arena = &work->arena, .done = on_counted, .context = work},
+                                        .namespace = work->namespace};
     store_count_sagas(engine->store, &stats->sagas);
 }

@@ -29,6 +29,7 @@ static bool operation_exists(const struct operation *op)
 
 struct operations {
     struct slice tool, state;
+    int64_t now_ms; /* what has expired until then shows no arguments and no result */
     size_t limit, found;
     struct saga_id from;    /* of the cursor: this saga from place `from_place` on; nil: no cursor */
     uint32_t from_place;
@@ -42,7 +43,8 @@ static bool cursor_parse(struct slice cursor, struct operations *out)
 {
     int64_t place = 0;
 
-    if (cursor.len < UUID_TEXT_BYTES - 1 || !uuid_parse((struct slice){cursor.ptr, UUID_TEXT_BYTES - 1}, &out->from.uuid)) {
+    if (cursor.len < UUID_TEXT_BYTES - 1 ||
+        !uuid_parse((struct slice){cursor.ptr, UUID_TEXT_BYTES - 1}, &out->from.uuid)) {
         return false;
     }
     if (cursor.len == UUID_TEXT_BYTES - 1) {
@@ -67,7 +69,8 @@ static struct uuid successor(struct uuid id)
 }
 
 /* Is it wanted? Then its text stands in operations->text. */
-static bool operation_matches(struct operations *operations, const struct saga *saga, uint32_t step, enum direction direction)
+static bool operation_matches(struct operations *operations, const struct saga *saga, uint32_t step,
+                              enum direction direction)
 {
     if (!operation_exists(operation_of(saga, step, direction))) {
         return false;
@@ -76,11 +79,11 @@ static bool operation_matches(struct operations *operations, const struct saga *
         return false;
     }
     buffer_reset(&operations->text);
-    saga_write_operation(saga, step, direction, &operations->text);
+    saga_write_operation_at(saga, step, direction, operations->now_ms, &operations->text);
     struct slice state = json_member(buffer_slice(&operations->text), "state");
 
-    return !operations->state.len ||
-           (state.len == operations->state.len + 2 && memcmp(state.ptr + 1, operations->state.ptr, operations->state.len) == 0);
+    return !operations->state.len || (state.len == operations->state.len + 2 &&
+                                      memcmp(state.ptr + 1, operations->state.ptr, operations->state.len) == 0);
 }
 
 static bool visit_operations(struct walk *walk, const struct saga_row *row, const struct saga *saga)
@@ -90,14 +93,16 @@ static bool visit_operations(struct walk *walk, const struct saga_row *row, cons
     bool resumes = uuid_equal(&saga->id.uuid, &operations->from.uuid);
 
     (void)row; /* the saga itself knows better */
-    for (uint64_t place = resumes ? operations->from_place : 0; place < (uint64_t)2 * saga->definition->step_count; place++) {
+    for (uint64_t place = resumes ? operations->from_place : 0; place < (uint64_t)2 * saga->definition->step_count;
+         place++) {
         uint32_t step = (uint32_t)(place / 2);
         enum direction direction = place % 2 ? DIRECTION_UNDO : DIRECTION_DO;
 
         if (!operation_matches(operations, saga, step, direction)) {
             continue;
         }
-        if (operations->found == operations->limit || (operations->found > 0 && out->len + operations->text.len > PAGE_BYTES)) {
+        if (operations->found == operations->limit ||
+            (operations->found > 0 && out->len + operations->text.len > PAGE_BYTES)) {
             operations->stopped = saga->id;
             operations->stopped_place = (uint32_t)place;
             return false;
@@ -151,6 +156,7 @@ static struct operations *operations_new(struct work *work)
 
     operations->tool = arena_slice(&work->arena, request->in.operations.tool);
     operations->state = arena_slice(&work->arena, request->in.operations.state);
+    operations->now_ms = loop_wall_ms(work->engine->loop);
     operations->limit = request->in.operations.limit ? request->in.operations.limit : LIMIT_DEFAULT;
     buffer_init(&operations->text, work->out.bytes_max);
     arena_on_release(&work->arena, release_buffer, &operations->text);
@@ -180,7 +186,8 @@ static void find_run(struct walk *walk, struct slice run)
     struct operations *operations = walk->context;
 
     operations->find = (struct find_saga){.read = {.arena = &work->arena, .done = on_run_found, .context = walk},
-                                          .business_digest = run_digest(work->namespace, run), .shard = run_shard(work->namespace, run)};
+                                          .business_digest = run_digest(work->namespace, run),
+                                          .shard = run_shard(work->namespace, run)};
     store_find_saga(work->engine->store, &operations->find);
 }
 
@@ -199,7 +206,8 @@ void engine_list_operations(struct engine *engine, struct engine_request *reques
     walk->visit = visit_operations;
     walk->done = operations_end;
     if (operations->state.len && !is_registry_state(operations->state)) {
-        work_fail(work, ERR_MALFORMED, "this is not a state of operations", "they are pending, in_flight, completed, failed, unknown, escalated");
+        work_fail(work, ERR_MALFORMED, "this is not a state of operations",
+                  "they are pending, in_flight, completed, failed, unknown, escalated");
     } else if (cursor.len && !cursor_parse(cursor, operations)) {
         work_bad_cursor(work);
     } else {
@@ -208,8 +216,9 @@ void engine_list_operations(struct engine *engine, struct engine_request *reques
             (void)uuid_parse(run, &work->saga.uuid); /* else it stays nil */
             find_run(walk, run);
         } else {
-            walk->page.before = operations->from_place == UINT32_MAX || uuid_is_nil(&operations->from.uuid) ? operations->from.uuid
-                                                                                                              : successor(operations->from.uuid);
+            walk->page.before = operations->from_place == UINT32_MAX || uuid_is_nil(&operations->from.uuid)
+                                    ? operations->from.uuid
+                                    : successor(operations->from.uuid);
             walk_all(walk);
         }
     }
@@ -230,8 +239,12 @@ static bool is_key_of(const struct saga *saga, uint32_t step, enum direction dir
         return true;
     }
     uuid_text(&saga->id.uuid, run);
-    struct op_identity identity = {.namespace = saga->namespace, .run = saga->run.len ? saga->run : slice_of(run), .step = saga->definition->steps[step].name,
-                                   .tool = saga_tool(saga, step, direction)->name, .scope = saga->steps[step].forward.scope, .direction = direction};
+    struct op_identity identity = {.namespace = saga->namespace,
+                                   .run = saga->run.len ? saga->run : slice_of(run),
+                                   .step = saga->definition->steps[step].name,
+                                   .tool = saga_tool(saga, step, direction)->name,
+                                   .scope = saga->steps[step].forward.scope,
+                                   .direction = direction};
 
     for (identity.generation = 0; identity.generation < op->generation; identity.generation++) {
         struct op_key earlier = op_key_make(&identity);
@@ -252,7 +265,7 @@ static bool visit_operation(struct walk *walk, const struct saga_row *row, const
     for (uint32_t step = 0; step < saga->definition->step_count; step++) {
         for (enum direction direction = DIRECTION_DO; direction < DIRECTION_COUNT; direction++) {
             if (work->found == 0 && is_key_of(saga, step, direction, key)) {
-                saga_write_operation(saga, step, direction, &work->out);
+                saga_write_operation_at(saga, step, direction, loop_wall_ms(work->engine->loop), &work->out);
                 work->found++;
             }
         }
@@ -298,7 +311,9 @@ void engine_get_operation(struct engine *engine, struct engine_request *request)
     if (work_refused(work)) {
         return;
     }
-    work->store.operation = (struct find_operation){.read = {.arena = &work->arena, .done = on_operation_found, .context = work},
-                                                    .key = request->in.operation.key, .namespace = work->namespace};
+    work->store.operation =
+        (struct find_operation){.read = {.arena = &work->arena, .done = on_operation_found, .context = work},
+                                .key = request->in.operation.key,
+                                .namespace = work->namespace};
     store_find_operation(engine->store, &work->store.operation);
 }

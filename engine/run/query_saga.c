@@ -18,14 +18,16 @@ static void on_read(struct store_read *read)
         work_done(work, read->code, &read->err);
         return;
     }
-    int64_t left = work->request ? work->until_boot_ms - loop_boot_ms(engine->loop) : 0; /* nobody listens any more: do not wait */
+    int64_t left =
+        work->request ? work->until_boot_ms - loop_boot_ms(engine->loop) : 0; /* nobody listens any more: do not wait */
 
     if (!saga_status_is_final(work->read.row.status) && left > 0) {
         /* Another engine has it, or this one is still loading: look again. */
         timer_start(engine->loop, &work->timer, left < POLL_MS ? left : POLL_MS, on_poll);
         return;
     }
-    struct saga *saga = fold_turns(engine, work->saga, work->namespace, work->read.turns, work->read.turn_count, &work->reading, &err);
+    struct saga *saga =
+        fold_turns(engine, work->saga, work->namespace, work->read.turns, work->read.turn_count, &work->reading, &err);
 
     if (!saga) {
         work_done(work, ERR_CORRUPT, &err);
@@ -38,7 +40,9 @@ static void on_read(struct store_read *read)
 void query_saga_from_store(struct work *work)
 {
     arena_reset(&work->reading);
-    work->read = (struct read_saga){.read = {.arena = &work->reading, .done = on_read, .context = work}, .id = work->saga, .namespace = work->namespace};
+    work->read = (struct read_saga){.read = {.arena = &work->reading, .done = on_read, .context = work},
+                                    .id = work->saga,
+                                    .namespace = work->namespace};
     store_read_saga(work->engine->store, &work->read);
 }
 

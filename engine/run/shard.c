@@ -7,7 +7,8 @@
 #include "base/metric.h"
 
 /* A saga whose log does not make sense is left alone and told of; the others go on. */
-static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count)
+static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct slice namespace,
+                           const struct stored_turn *turns, size_t count)
 {
     struct shard *shard = load->context;
     struct engine *engine = shard->engine;
@@ -23,7 +24,8 @@ static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct sl
 
         log_error("saga_unreadable", LOG_UUID("saga", &id.uuid), LOG_ERR(&err));
         /* It stays among the unfinished, so that a program which can read it finds it. */
-        shard->oldest_unreadable_ms = shard->oldest_unreadable_ms == 0 || made < shard->oldest_unreadable_ms ? made : shard->oldest_unreadable_ms;
+        shard->oldest_unreadable_ms =
+            shard->oldest_unreadable_ms == 0 || made < shard->oldest_unreadable_ms ? made : shard->oldest_unreadable_ms;
         return;
     }
     if (live->saga.phase == PHASE_ENDED) {
@@ -96,7 +98,8 @@ static void shard_begin_load(struct shard *shard)
 {
     shard->load_running = true;
     shard->oldest_unreadable_ms = 0;
-    shard->load = (struct shard_load){.shard = shard->number, .on_saga = on_loaded_saga, .done = on_loaded, .context = shard};
+    shard->load =
+        (struct shard_load){.shard = shard->number, .on_saga = on_loaded_saga, .done = on_loaded, .context = shard};
     store_load_shard(shard->engine->store, &shard->load);
 }
 

@@ -14,7 +14,8 @@ static struct digest business_digest_of(struct slice namespace, struct slice sag
     return digest_fields("business", fields, COUNT_OF(fields));
 }
 
-/* A business id's shard comes from the business id, so that every engine finds it; any owned shard does for the others. */
+/* A business id's shard comes from the business id, so that every engine finds it; any owned shard does
+ * for the others. */
 static uint32_t choose_shard(struct engine *engine, const struct work *work)
 {
     const struct saga_input *input = &work->mail.input;
@@ -52,8 +53,7 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
         work_done(work, code, err);
         return;
     }
-    struct slice given = mail->input.start.input.ptr ? mail->input.start.input : SLICE("{}");
-    struct digest digest = canon_digest(given, &work->arena);
+    struct digest digest = canon_digest(mail_asked(mail), &work->arena);
 
     metric_add(METRIC_DUPLICATE_STARTS, 1);
     if (!digest_equal(&digest, &append->existing_input)) {
@@ -82,15 +82,18 @@ static bool start_is_good(struct work *work, const struct engine_request *reques
         work_done(work, ERR_TOO_LARGE, &err);
         return false;
     }
-    if (request->in.start.business_id.ptr && (request->in.start.business_id.len == 0 || request->in.start.business_id.len > ID_BYTES_MAX)) {
+    if (request->in.start.business_id.ptr &&
+        (request->in.start.business_id.len == 0 || request->in.start.business_id.len > ID_BYTES_MAX)) {
         work_fail(work, ERR_INVALID, "an id has 1 to 256 bytes", NULL);
         return false;
     }
     if (slice_starts_with(request->in.start.saga, "~")) {
-        work_fail(work, ERR_NOT_FOUND, "there is no saga definition with this name", "an open saga is started with \"open\": true instead of \"saga\"");
+        work_fail(work, ERR_NOT_FOUND, "there is no saga definition with this name",
+                  "an open saga is started with \"open\": true instead of \"saga\"");
         return false;
     }
-    work->definition = definitions_newest(engine->definitions, work->namespace, request->in.start.saga, request->in.start.version, &err);
+    work->definition = definitions_newest(engine->definitions, work->namespace, request->in.start.saga,
+                                          request->in.start.version, &err);
     if (!work->definition) {
         work_done(work, err.code, &err);
         return false;
@@ -140,6 +143,36 @@ void engine_start_saga(struct engine *engine, struct engine_request *request)
 
 #define DEADLINE_DEFAULT_MS (INT64_C(24) * 3600 * 1000)
 
+/* An instant is another one for each repeat: the deadline counts as the time that was given. What is asked for as it is
+ * anyway was not asked for. */
+static struct slice asked_of(struct work *work, int64_t deadline_ms)
+{
+    const struct saga_input *input = &work->mail.input;
+    struct buffer text;
+    struct json_writer w;
+
+    buffer_init(&text, work->engine->options.payload_bytes_max + 1024);
+    json_writer_init(&w, &text);
+    json_object_begin(&w, NULL);
+    if (input->start.budget.ptr) {
+        json_write_raw(&w, "budget", input->start.budget);
+    }
+    if (input->start.loop.ptr) {
+        json_write_raw(&w, "loop", input->start.loop);
+    }
+    if (deadline_ms != DEADLINE_DEFAULT_MS) {
+        json_write_i64(&w, "deadline_ms", deadline_ms);
+    }
+    if (input->start.on_timeout.ptr && !slice_is(input->start.on_timeout, "abort")) {
+        json_write_slice(&w, "on_timeout", input->start.on_timeout);
+    }
+    json_object_end(&w);
+    struct slice kept = text.overflow ? SLICE_NONE : arena_slice(&work->arena, buffer_slice(&text));
+
+    buffer_fini(&text);
+    return kept;
+}
+
 void engine_open_saga(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
@@ -149,14 +182,21 @@ void engine_open_saga(struct engine *engine, struct engine_request *request)
     if (work_refused(work) || work_is_too_many(work)) {
         return;
     }
-    if (request->in.open.business_id.ptr && (request->in.open.business_id.len == 0 || request->in.open.business_id.len > ID_BYTES_MAX)) {
+    if (request->in.open.business_id.ptr &&
+        (request->in.open.business_id.len == 0 || request->in.open.business_id.len > ID_BYTES_MAX)) {
         work_fail(work, ERR_INVALID, "an id has 1 to 256 bytes", NULL);
         return;
     }
     work->definition = definitions_open(engine->definitions, SAGA_OPEN);
-    work->mail.input = (struct saga_input){.type = SAGA_INPUT_START, .start = {
-        .namespace = work->namespace, .business_id = arena_slice(arena, request->in.open.business_id), .tags = arena_slice(arena, request->in.open.tags),
-        .input = SLICE("{}"), .deadline_ms = loop_wall_ms(engine->loop) + deadline_ms, .budget = arena_slice(arena, request->in.open.budget),
-        .loop = arena_slice(arena, request->in.open.loop), .on_timeout = arena_slice(arena, request->in.open.on_timeout)}};
+    work->mail.input = (struct saga_input){.type = SAGA_INPUT_START,
+                                           .start = {.namespace = work->namespace,
+                                                     .business_id = arena_slice(arena, request->in.open.business_id),
+                                                     .tags = arena_slice(arena, request->in.open.tags),
+                                                     .input = SLICE("{}"),
+                                                     .deadline_ms = loop_wall_ms(engine->loop) + deadline_ms,
+                                                     .budget = arena_slice(arena, request->in.open.budget),
+                                                     .loop = arena_slice(arena, request->in.open.loop),
+                                                     .on_timeout = arena_slice(arena, request->in.open.on_timeout)}};
+    work->mail.asked = asked_of(work, deadline_ms);
     send_start(work);
 }

@@ -66,7 +66,8 @@ void turns_free(struct engine *engine)
 static void turn_end(struct engine *engine, struct turn *turn)
 {
     engine->turns_under_way--;
-    if (engine->idle_turns.count >= IDLE_TURNS_MAX || turn->arena.used_bytes > IDLE_ARENA_BYTES_MAX || turn->payload.capacity > IDLE_ARENA_BYTES_MAX) {
+    if (engine->idle_turns.count >= IDLE_TURNS_MAX || turn->arena.used_bytes > IDLE_ARENA_BYTES_MAX ||
+        turn->payload.capacity > IDLE_ARENA_BYTES_MAX) {
         turn_free(turn);
         return;
     }
@@ -88,7 +89,8 @@ static bool makes_key_known(const struct record *record)
     case RECORD_STEP_REOPENED:
     case RECORD_STEP_CALLED:
     case RECORD_COMPENSATION_REOPENED:
-        return record->args.ptr != NULL; /* the first record of an operation carries its arguments; so does a retry with changed ones, under a new key */
+        return record->args.ptr != NULL; /* the first record of an operation carries its arguments; so does a retry with
+                                            changed ones, under a new key */
     case RECORD_SAGA_STARTED:
     case RECORD_STEP_RETRYING:
     case RECORD_STEP_RUNNING:
@@ -139,13 +141,22 @@ static uint32_t add_key(struct op_key *keys, uint32_t count, const struct op_key
     return count + 1;
 }
 
+struct slice mail_asked(const struct mail *start)
+{
+    struct slice input = start->input.start.input;
+
+    return start->asked.ptr ? start->asked : input.ptr ? input : SLICE("{}");
+}
+
 /* The row of a saga that begins. What it is found by is the caller's id, for a run its name. */
 static void describe_start(struct turn *turn, const struct record *first)
 {
     struct slice id = slice_is(first->saga_name, RUN_SAGA_NAME) ? first->run : first->business_id;
 
-    turn->start = (struct append_start){.namespace = first->namespace, .saga_name = first->saga_name, .tags = first->tags, .version = first->version};
-    turn->start.input_digest = canon_digest(first->input.ptr ? first->input : SLICE("{}"), &turn->arena);
+    turn->start = (struct append_start){
+        .namespace = first->namespace, .saga_name = first->saga_name, .tags = first->tags, .version = first->version};
+    turn->start.input_digest =
+        canon_digest(turn->mail->input.type == SAGA_INPUT_START ? mail_asked(turn->mail) : SLICE("{}"), &turn->arena);
     if (id.ptr) {
         struct slice fields[] = {first->namespace, first->saga_name, id};
 
@@ -173,7 +184,8 @@ static void turn_describe(struct turn *turn)
         if (i > 0) {
             buffer_put_char(&turn->payload, ',');
         }
-        record_write(record, after->definition, &turn->payload); /* of the copy: what an open saga calls adds to its steps */
+        record_write(record, after->definition,
+                     &turn->payload); /* of the copy: what an open saga calls adds to its steps */
         if (makes_key_known(record)) {
             key_count = add_key(keys, key_count, &record->key);
         }
@@ -187,8 +199,11 @@ static void turn_describe(struct turn *turn)
         if (record->type == RECORD_ESCALATION_OPENED) {
             buffer_reset(&turn->body);
             saga_write_escalation(after, &turn->body);
-            escalations[escalation_count++] = (struct append_escalation){.number = record->escalation, .opened = true,
-                .step = record->step == STEP_NONE ? SLICE_NONE : after->definition->steps[record->step].id, .reason = record->reason,
+            escalations[escalation_count++] = (struct append_escalation){
+                .number = record->escalation,
+                .opened = true,
+                .step = record->step == STEP_NONE ? SLICE_NONE : after->definition->steps[record->step].id,
+                .reason = record->reason,
                 .body = arena_slice(&turn->arena, buffer_slice(&turn->body))};
             live->shard->escalation_counter++;
             metric_add(METRIC_ESCALATIONS, 1);
@@ -200,14 +215,27 @@ static void turn_describe(struct turn *turn)
     buffer_put_char(&turn->payload, ']');
     turn->status_after = saga_status(after);
     turn->ended = after->phase == PHASE_ENDED;
-    turn->append = (struct append){
-        .saga = saga->id, .namespace = after->namespace, .shard = live->shard->number, .epoch = live->shard->epoch,
-        .at_ms = turn->mail->input.now_ms, .first_seq = turn->records.items[0].seq, .record_count = (uint32_t)turn->records.count,
-        .payload = buffer_slice(&turn->payload), .new_keys = keys, .new_key_count = key_count,
-        .status_changed = saga->seq > 0 && turn->status_after != saga_status(saga), .status = turn->status_after, .ended = turn->ended,
-        .awake = turn->awake == live->awake ? AWAKE_AS_IT_WAS : turn->awake ? AWAKE_ADD : AWAKE_REMOVE,
-        .started_ms = after->created_ms, .escalations = escalations, .escalation_count = escalation_count,
-        .from_inbox = turn->mail->from_inbox, .inbox_id = turn->mail->inbox_id};
+    turn->append = (struct append){.saga = saga->id,
+                                   .namespace = after->namespace,
+                                   .shard = live->shard->number,
+                                   .epoch = live->shard->epoch,
+                                   .at_ms = turn->mail->input.now_ms,
+                                   .first_seq = turn->records.items[0].seq,
+                                   .record_count = (uint32_t)turn->records.count,
+                                   .payload = buffer_slice(&turn->payload),
+                                   .new_keys = keys,
+                                   .new_key_count = key_count,
+                                   .status_changed = saga->seq > 0 && turn->status_after != saga_status(saga),
+                                   .status = turn->status_after,
+                                   .ended = turn->ended,
+                                   .awake = turn->awake == live->awake ? AWAKE_AS_IT_WAS
+                                            : turn->awake              ? AWAKE_ADD
+                                                                       : AWAKE_REMOVE,
+                                   .started_ms = after->created_ms,
+                                   .escalations = escalations,
+                                   .escalation_count = escalation_count,
+                                   .from_inbox = turn->mail->from_inbox,
+                                   .inbox_id = turn->mail->inbox_id};
     if (turn->records.items[0].type == RECORD_SAGA_STARTED) {
         describe_start(turn, &turn->records.items[0]);
     }
@@ -215,7 +243,10 @@ static void turn_describe(struct turn *turn)
 
 static void count_ended(const struct saga *saga)
 {
-    metric_add(saga->end == SAGA_COMPLETED ? METRIC_SAGAS_COMPLETED : saga->end == SAGA_COMPENSATED ? METRIC_SAGAS_COMPENSATED : METRIC_SAGAS_ABANDONED, 1);
+    metric_add(saga->end == SAGA_COMPLETED     ? METRIC_SAGAS_COMPLETED
+               : saga->end == SAGA_COMPENSATED ? METRIC_SAGAS_COMPENSATED
+                                               : METRIC_SAGAS_ABANDONED,
+               1);
     histogram_observe_us(HISTOGRAM_SAGA, (saga->ended_ms - saga->created_ms) * 1000);
 }
 
@@ -292,13 +323,15 @@ static void on_appended(struct append *append)
     if (append->code == ERR_OK && !live->dropped) {
         turn_apply(turn);
     } else if (append->code == ERR_FENCED && !live->dropped) {
-        /* The shard is dropped, and this saga with it: now, because what it still wants is for the new owner to start. */
+        /* The shard is dropped, and this saga with it: now, because what it still wants is for the new
+         * owner to start. */
         leases_report_fenced(engine->leases, live->shard->number, append->epoch);
         shard_lost(live->shard->number, append->epoch, engine);
     } else if (append->code != ERR_OK && append->code != ERR_FENCED && append->code != ERR_CONFLICT) {
         log_error("append_refused", LOG_UUID("saga", &live->saga.id.uuid), LOG_ERR(&append->err));
         if (is_own(mail->input.type)) {
-            /* What it was about is still wanted. A call must not be made twice for it: its outcome counts as unknown from now on. */
+            /* What it was about is still wanted. A call must not be made twice for it: its outcome counts as unknown
+             * from now on. */
             live->interrupted = true;
             live->refusals += live->refusals < REFUSALS_MAX;
         }

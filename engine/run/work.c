@@ -96,7 +96,8 @@ bool work_is_too_many(struct work *work)
     if (work->engine->sagas.count < work->engine->options.sagas_max) {
         return false;
     }
-    work_fail(work, ERR_BUSY, "this engine has as many unfinished sagas as it may keep in memory", "try again when some have ended, or raise --sagas-max");
+    work_fail(work, ERR_BUSY, "this engine has as many unfinished sagas as it may keep in memory",
+              "try again when some have ended, or raise --sagas-max");
     return true;
 }
 

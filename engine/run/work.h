@@ -1,6 +1,6 @@
 /*
- * A request of the API while the engine is at it. It outlives a client that goes away: the request may be cancelled at any
- * moment, the work goes on to its end and then finds nobody to tell.
+ * A request of the API while the engine is at it. It outlives a client that goes away: the request may be cancelled at
+ * any moment, the work goes on to its end and then finds nobody to tell.
  */
 #ifndef SAGAD_RUN_WORK_H
 #define SAGAD_RUN_WORK_H
@@ -41,7 +41,8 @@ struct work {
 };
 
 struct work *work_new(struct engine *engine, struct engine_request *request);
-/* Ends the work. With ERR_OK the answer is what stands in `out`. The work is gone afterwards; the request hears of it later in this turn of the loop. */
+/* Ends the work. With ERR_OK the answer is what stands in `out`. The work is gone afterwards; the request hears of it
+ * later in this turn of the loop. */
 void work_done(struct work *work, enum err_code code, const struct err *err);
 /* The same with a sentence of its own. */
 void work_fail(struct work *work, enum err_code code, const char *message, const char *hint);
@@ -55,10 +56,10 @@ bool work_is_too_many(struct work *work);
 void query_saga_from_store(struct work *work);
 
 /*
- * call.c, open.c: an input of the inbox whose shard is ours: like the engine_...() of the same name, but that its turn removes the row.
- * The request is the delivery's: namespace, actor, arena, in, done; done as for everybody, `call`, `err`, `faults` and `answer` say what to
- * tell the caller. With ERR_FENCED nothing happened and the row is for the next owner; else the row is gone or has to go (a refusal
- * or an answer without records leaves it there: drop it).
+ * call.c, open.c: an input of the inbox whose shard is ours: like the engine_...() of the same name, but that its turn
+ * removes the row. The request is the delivery's: namespace, actor, arena, in, done; done as for everybody, `call`,
+ * `err`, `faults` and `answer` say what to tell the caller. With ERR_FENCED nothing happened and the row is for the
+ * next owner; else the row is gone or has to go (a refusal or an answer without records leaves it there: drop it).
  */
 void call_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
 void complete_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
@@ -72,8 +73,9 @@ void resolve_deliver(struct engine *engine, struct engine_request *request, cons
 void answer_saga(struct work *work);
 
 /*
- * inbox.c: a call, a completion, a bypass or a resumption (work->request->in.KIND, checked) for a shard that this engine does not own.
- * work->until_boot_ms is when the caller's patience ends. Ends the work; fills request->call and the rest like the owner would.
+ * inbox.c: a call, a completion, a bypass or a resumption (work->request->in.KIND, checked) for a shard that this
+ * engine does not own. work->until_boot_ms is when the caller's patience ends. Ends the work; fills request->call and
+ * the rest like the owner would.
  */
 void inbox_call(struct work *work, uint32_t shard);
 void inbox_complete(struct work *work, uint32_t shard);

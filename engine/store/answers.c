@@ -1,9 +1,10 @@
 /*
  * Answers: what the owner of a shard says to an input of the inbox whose sender waits on another engine.
  *
- * They are written some at a time: one statement is under way, and those that come meanwhile share the next one. A notification names
- * the inputs that were answered, so that each engine asks for its own; a slow poll is behind it while somebody waits. Nothing is
- * asked while nobody does. What nobody fetched is swept by an engine that wrote answers, once after it did so.
+ * They are written some at a time: one statement is under way, and those that come meanwhile share the next one. A
+ * notification names the inputs that were answered, so that each engine asks for its own; a slow poll is behind it
+ * while somebody waits. Nothing is asked while nobody does. What nobody fetched is swept by an engine that wrote
+ * answers, once after it did so.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "store/store_state.h"
 
 enum {
-    PUT_MAX = 200,             /* their ids go in one notification, which has 8000 bytes */
+    PUT_MAX = 200, /* their ids go in one notification, which has 8000 bytes */
     PUT_BYTES_MAX = 4 << 20,
     PUT_AGAIN_MS = 1000,
     TAKE_MAX = 256,
@@ -274,7 +275,8 @@ static void take_now(struct store *store)
     answers->taken_count = 0;
     args = db_args_new(&answers->arena);
     put_waits(args, waits, count);
-    answers->query = (struct db_query){.statement = &sql_answer_take, .args = args, .on_rows = on_taken, .context = answers};
+    answers->query =
+        (struct db_query){.statement = &sql_answer_take, .args = args, .on_rows = on_taken, .context = answers};
     memset(&answers->transaction, 0, sizeof(answers->transaction));
     answers->transaction.queries = &answers->query;
     answers->transaction.count = 1;

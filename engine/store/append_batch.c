@@ -2,9 +2,8 @@
  * One batch as a pipeline of array statements. Each statement is left out when nothing is for it. Order:
  *
  *   fence     locks the lease rows at the epochs of the appends, or refuses the whole batch
- *   start     saga rows; those with a business id may find it taken, and then nothing of their turn may be written: what
- *             belongs to them is joined with the saga row that then is not there
- *   log, key, status, awake, escalation, inbox
+ *   start     saga rows; those with a business id may find it taken, and then nothing of their turn may be written:
+ * what belongs to them is joined with the saga row that then is not there log, key, status, awake, escalation, inbox
  *
  * Everything is in one implicit transaction, ended by the Sync.
  */
@@ -94,7 +93,8 @@ struct db_args *batch_query(struct batch *batch, const struct db_statement *stat
     return query->args;
 }
 
-/* Each pair of shard and epoch once. Two epochs of one shard are both named: one of them is wrong, and the fence says so. */
+/* Each pair of shard and epoch once. Two epochs of one shard are both named: one of them is wrong, and the fence says
+ * so. */
 static void add_fence(struct batch *batch)
 {
     uint64_t seen = 0;
@@ -186,7 +186,8 @@ static void add_starts(struct batch *batch)
     }
 }
 
-/* A start with an id made long ago (from an inbox, or by a clock that is behind): recovery has to begin early enough. */
+/* A start with an id made long ago (from an inbox, or by a clock that is behind): recovery has to
+ * begin early enough. */
 static void add_low(struct batch *batch)
 {
     int64_t low_ms[SHARD_COUNT];

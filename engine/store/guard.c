@@ -1,4 +1,5 @@
-/* Asking the guards and telling them: see guard.h, and the functions in schema/migrations/0006_guard.sql that decide. */
+/* Asking the guards and telling them: see guard.h, and the functions in
+ * schema/migrations/0006_guard.sql that decide. */
 #include "store/guard.h"
 
 #include "store/store_state.h"
@@ -61,7 +62,7 @@ static enum guard_verdict verdict_parse(struct slice text)
     static const struct {
         const char *name;
         enum guard_verdict verdict;
-    } names[] = {{"granted", GUARD_GRANTED}, {"rate", GUARD_RATE}, {"concurrency", GUARD_CONCURRENCY},
+    } names[] = {{"granted", GUARD_GRANTED}, {"rate", GUARD_RATE},     {"concurrency", GUARD_CONCURRENCY},
                  {"breaker", GUARD_BREAKER}, {"paused", GUARD_PAUSED}, {"budget", GUARD_BUDGET}};
 
     for (size_t i = 0; i < COUNT_OF(names); i++) {
@@ -154,7 +155,9 @@ void store_guard_tell(struct store *store, struct guard_tell *tell)
     db_arg_int8(args, tell->breaker.cooldown_ms);
     arg_uuid(args, &tell->holder);
     arg_uuid(args, &tell->operation);
-    db_arg_text(args, tell->never_called || tell->no_verdict ? SLICE("none") : tell->failed ? SLICE("failed") : SLICE("well"));
+    db_arg_text(args, tell->never_called || tell->no_verdict ? SLICE("none")
+                      : tell->failed                         ? SLICE("failed")
+                                                             : SLICE("well"));
     db_arg_bool(args, tell->never_called);
     db_arg_int8(args, tell->rate.limit > 0 ? tell->rate.per_ms * 1000 / tell->rate.limit : 0);
     db_arg_int8(args, tell->pause_ms);

@@ -1,9 +1,9 @@
 /*
  * The inbox: inputs that reached an engine which does not own the shard wait here, durable, for its owner.
  *
- * A notification is only a hint; a slow poll is behind it, and a quicker one while rows are there that nobody consumed. What an append
- * consumed while a poll was under way may still be in the poll's answer: those ghosts are left out. So is what an append under way is
- * about to consume; it cannot be dropped either.
+ * A notification is only a hint; a slow poll is behind it, and a quicker one while rows are there that nobody consumed.
+ * What an append consumed while a poll was under way may still be in the poll's answer: those ghosts are left out. So
+ * is what an append under way is about to consume; it cannot be dropped either.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -186,7 +186,8 @@ static void poll_now(struct store *store)
     db_array_end(args);
     db_arg_int8(args, POLL_ROWS);
     db_arg_uuid(args, &watch->after);
-    watch->query = (struct db_query){.statement = &sql_inbox_read, .args = args, .on_rows = on_inbox_rows, .context = watch};
+    watch->query =
+        (struct db_query){.statement = &sql_inbox_read, .args = args, .on_rows = on_inbox_rows, .context = watch};
     memset(&watch->transaction, 0, sizeof(watch->transaction));
     watch->transaction.queries = &watch->query;
     watch->transaction.count = 1;

@@ -1,8 +1,9 @@
 /*
  * The leases of shards, on a connection of their own.
  *
- * Truth is the epoch in the lease table, and every append asks it; what is in memory here only says when to stop sending. An advisory
- * lock per shard keeps engines from stepping on each other, no more. One conversation with the database at a time:
+ * Truth is the epoch in the lease table, and every append asks it; what is in memory here only says when to stop
+ * sending. An advisory lock per shard keeps engines from stepping on each other, no more. One conversation with the
+ * database at a time:
  *
  *   RENEW   our rows, at our epochs; and the whole table is read. A row that is not ours any more: the shard is lost.
  *   LOOK    the same without renewing: which shards are free, expired, or held by a process that is surely dead?
@@ -11,9 +12,10 @@
  *   TAKE    the rows FOR UPDATE, which waits for appends under way; epoch + 1. From here on the old owner is fenced.
  *   RELEASE rows and locks, and tell others
  *
- * The deadline of a lease is counted from before the statement was sent, on a clock that counts suspend, and ends a margin
- * early; past it nothing is sent to the world. But the shard is not dropped then: while nobody has raised the epoch it is still ours, and what came
- * back from calls can still be appended when the database is there again. It is dropped when the table says that it is lost.
+ * The deadline of a lease is counted from before the statement was sent, on a clock that counts suspend, and ends a
+ * margin early; past it nothing is sent to the world. But the shard is not dropped then: while nobody has raised the
+ * epoch it is still ours, and what came back from calls can still be appended when the database is there again. It is
+ * dropped when the table says that it is lost.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +93,8 @@ void leases_write_json(struct leases *leases, struct buffer *out)
         bool first = leases->table[shard].has_owner;
 
         for (uint32_t before = 0; before < shard && first; before++) {
-            first = !leases->table[before].has_owner || strcmp(leases->table[before].identity, leases->table[shard].identity) != 0;
+            first = !leases->table[before].has_owner ||
+                    strcmp(leases->table[before].identity, leases->table[shard].identity) != 0;
         }
         if (first) {
             write_group(leases, &w, leases->table[shard].identity);
@@ -261,7 +264,8 @@ struct leases *leases_start(struct store *store, const struct lease_options *opt
     leases->options.margin_ms = options->margin_ms > 0 ? options->margin_ms : leases->options.ttl_ms / 5;
     arena_init(&leases->arena, 16 * 1024);
     arena_init(&leases->names, 256);
-    leases->options.engine_name = arena_text(&leases->names, slice_of(options->engine_name ? options->engine_name : "sagad"));
+    leases->options.engine_name =
+        arena_text(&leases->names, slice_of(options->engine_name ? options->engine_name : "sagad"));
     lease_identity_own(store->instance, leases->identity);
     store_name_connection(store, "lease", leases->connection_name);
     for (size_t i = 0; store_setup[i]; i++) {

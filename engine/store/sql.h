@@ -1,6 +1,6 @@
 /*
- * Every statement that the store sends, named; prepared once for each connection. A statement says by its conditions what
- * it relies on. Tables are described in schema/migrations.
+ * Every statement that the store sends, named; prepared once for each connection. A statement says by its conditions
+ * what it relies on. Tables are described in schema/migrations.
  */
 #ifndef SAGAD_STORE_SQL_H
 #define SAGAD_STORE_SQL_H
@@ -13,9 +13,11 @@ extern const struct db_statement sql_start;
 extern const struct db_statement sql_start_unique;      /* with a business id: returns the ids that were new */
 extern const struct db_statement sql_lower_low;
 extern const struct db_statement sql_log;
-extern const struct db_statement sql_log_unique;        /* the same, of starts with a business id: only if the start was new */
+/* the same, of starts with a business id: only if the start was new */
+extern const struct db_statement sql_log_unique;
 extern const struct db_statement sql_key;
-extern const struct db_statement sql_key_known;         /* the same when one of them is there already; costs a quarter of a turn more */
+/* the same when one of them is there already; costs a quarter of a turn more */
+extern const struct db_statement sql_key_known;
 extern const struct db_statement sql_key_unique;
 extern const struct db_statement sql_status;
 extern const struct db_statement sql_escalation_open;
@@ -84,7 +86,8 @@ extern const struct db_statement sql_guard_tell;
 extern const struct db_statement sql_guard_count;
 extern const struct db_statement sql_guard_list;
 
-/* Those that run for every turn or every input: tests hold their plans to the index, whatever the size of the tables. */
+/* Those that run for every turn or every input: tests hold their plans to the index, whatever the size
+ * of the tables. */
 extern const struct db_statement *const sql_hot[];
 
 #define SQL_INBOX_CHANNEL "sagad_inbox"

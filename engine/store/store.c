@@ -1,9 +1,10 @@
 /*
  * The connections of the store, and whether sagad may run on what is behind them.
  *
- * Each connection is checked whenever it is made, in two transactions: what server is it and how durable, then which schema.
- * The store is ready while a writer and a reader have passed. What cannot get better by waiting (too old, not durable, other schema,
- * no rights, a pooler) is told once as refused, and nothing is sent any more; everything else is away and tried again.
+ * Each connection is checked whenever it is made, in two transactions: what server is it and how durable, then which
+ * schema. The store is ready while a writer and a reader have passed. What cannot get better by waiting (too old, not
+ * durable, other schema, no rights, a pooler) is told once as refused, and nothing is sent any more; everything else is
+ * away and tried again.
  */
 #include "store/store.h"
 
@@ -16,11 +17,18 @@
 #include "store/migrate.h"
 #include "store/store_state.h"
 
-enum { RECHECK_MS = 1000, WRITERS_DEFAULT = 2, READERS_DEFAULT = 2, BATCH_MAX_DEFAULT = 500, SECOND_BATCH_MIN_DEFAULT = 200 };
+enum {
+    RECHECK_MS = 1000,
+    WRITERS_DEFAULT = 2,
+    READERS_DEFAULT = 2,
+    BATCH_MAX_DEFAULT = 500,
+    SECOND_BATCH_MIN_DEFAULT = 200
+};
 
 /*
- * Plans are made once, and for tables of any size: what an empty table invites to (reading all of it, hashing) is switched off.
- * transaction_timeout exists from PostgreSQL 17 on. The fence needs read committed: after waiting for a takeover it has to see it.
+ * Plans are made once, and for tables of any size: what an empty table invites to (reading all of it, hashing) is
+ * switched off. transaction_timeout exists from PostgreSQL 17 on. The fence needs read committed: after waiting for a
+ * takeover it has to see it.
  */
 const char *const store_setup[] = {
     "set default_transaction_isolation = 'read committed'",
@@ -37,7 +45,8 @@ const char *const store_setup[] = {
     NULL,
 };
 
-static const char *const listener_setup[] = {"listen " SQL_INBOX_CHANNEL, "listen " SQL_ANSWERS_CHANNEL, "listen " SQL_DEFINITIONS_CHANNEL};
+static const char *const listener_setup[] = {"listen " SQL_INBOX_CHANNEL, "listen " SQL_ANSWERS_CHANNEL,
+                                             "listen " SQL_DEFINITIONS_CHANNEL};
 
 /* --- readiness --- */
 
@@ -53,7 +62,8 @@ static size_t conns_up(const struct store *store, bool writer)
 
 void store_tell(struct store *store)
 {
-    bool ready = !store->refused && !store->closing && !store->trouble && conns_up(store, true) > 0 && conns_up(store, false) > 0;
+    bool ready = !store->refused && !store->closing && !store->trouble && conns_up(store, true) > 0 &&
+                 conns_up(store, false) > 0;
 
     if (store->closing || store->refused) {
         store->ready = false;
@@ -157,11 +167,14 @@ static bool check_durable(const struct conn_facts *facts, struct err *err)
 {
     const struct {
         const char *name, *value;
-    } settings[] = {{"fsync", facts->fsync}, {"full_page_writes", facts->full_page_writes}, {"synchronous_commit", facts->synchronous_commit}};
+    } settings[] = {{"fsync", facts->fsync},
+                    {"full_page_writes", facts->full_page_writes},
+                    {"synchronous_commit", facts->synchronous_commit}};
 
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
         if (strcmp(settings[i].value, "off") == 0) {
-            err_set(err, ERR_CONFIG, "the database runs with %s = off and would lose acknowledged work", settings[i].name);
+            err_set(err, ERR_CONFIG, "the database runs with %s = off and would lose acknowledged work",
+                    settings[i].name);
             err_detail(err, "a commit that the server confirmed is gone after a crash of it");
             err_hint(err, "set %s = on, or start with --risk-losing-acknowledged-work", settings[i].name);
             return false;
@@ -170,7 +183,8 @@ static bool check_durable(const struct conn_facts *facts, struct err *err)
     return true;
 }
 
-/* Two of our connections, or two transactions of one, that are served by one backend and another: sessions do not hold. */
+/* Two of our connections, or two transactions of one, that are served by one backend and another: sessions
+ * do not hold. */
 static bool check_sessions(const struct conn *conn, struct err *err)
 {
     const struct store *store = conn->store;
@@ -197,7 +211,8 @@ static bool check_schema_there(const struct conn_facts *facts, struct err *err)
         err_hint(err, "run `sagad migrate` with the same --database");
     } else if (!facts->has_usage) {
         err_set(err, ERR_CONFIG, "the database role %s may not use the schema sagad", facts->user);
-        err_hint(err, "grant usage on schema sagad to %s, or connect as the role that ran `sagad migrate`", facts->user);
+        err_hint(err, "grant usage on schema sagad to %s, or connect as the role that ran `sagad migrate`",
+                 facts->user);
     } else if (facts->missing[0]) {
         err_set(err, ERR_CONFIG, "the database role %s lacks rights in the schema sagad", facts->user);
         err_detail(err, "%s", facts->missing);
@@ -224,7 +239,8 @@ static bool check_version(const struct conn_facts *facts, struct err *err)
 }
 
 static void conn_submit(struct conn *conn, const struct db_statement *statement,
-                        void (*on_rows)(struct db_query *, const struct db_rows *), void (*done)(struct db_transaction *))
+                        void (*on_rows)(struct db_query *, const struct db_rows *),
+                        void (*done)(struct db_transaction *))
 {
     arena_reset(&conn->arena);
     conn->check_query = (struct db_query){.statement = statement, .on_rows = on_rows, .context = conn};
@@ -359,7 +375,8 @@ static void on_state(struct db *db, enum db_state state, const struct err *err, 
         conn->up = false;
         conn->checking = false;
         timer_stop(store->loop, &conn->recheck);
-        if (err && err->code == ERR_CONFIG) { /* a connection string that cannot be read does not get better with time */
+        if (err &&
+            err->code == ERR_CONFIG) { /* a connection string that cannot be read does not get better with time */
             store_refuse(store, err);
             break;
         }

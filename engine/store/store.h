@@ -1,9 +1,10 @@
 /*
  * What the engine asks of PostgreSQL, in words of the domain: appends, leases, loads, reads.
  *
- * Each request lies in its owner and stays there until its `done` was called, exactly once, on the loop's thread and never inside
- * the call that made it. The store hides lost connections: an append whose COMMIT lost its answer is looked for and, when it is
- * certainly not there, appended again; `done` comes when the truth is known. While the database is away appends wait.
+ * Each request lies in its owner and stays there until its `done` was called, exactly once, on the loop's thread and
+ * never inside the call that made it. The store hides lost connections: an append whose COMMIT lost its answer is
+ * looked for and, when it is certainly not there, appended again; `done` comes when the truth is known. While the
+ * database is away appends wait.
  */
 #ifndef SAGAD_STORE_STORE_H
 #define SAGAD_STORE_STORE_H
@@ -26,9 +27,12 @@ struct store_options {
     size_t batch_max;          /* turns in one transaction; default 500 */
     size_t second_batch_min;   /* another batch leaves while one is under way only when so many wait; default 200 */
     bool risk_losing_acknowledged_work; /* accept fsync=off and its like */
-    void (*on_ready)(struct store *store, void *context);                       /* connected, checked, schema in order; again after each loss */
-    void (*on_away)(struct store *store, const struct err *err, void *context); /* the database does not answer; it is tried again */
-    void (*on_refused)(struct store *store, const struct err *err, void *context); /* it answers, and sagad must not run on it: too old, not durable, other schema */
+    /* connected, checked, schema in order; again after each loss */
+    void (*on_ready)(struct store *store, void *context);
+    /* the database does not answer; it is tried again */
+    void (*on_away)(struct store *store, const struct err *err, void *context);
+    /* it answers, and sagad must not run on it: too old, not durable, other schema */
+    void (*on_refused)(struct store *store, const struct err *err, void *context);
     void *context;
 };
 
@@ -67,8 +71,10 @@ struct append {
     const struct append_start *start; /* NULL but for the first turn */
     bool status_changed;            /* status below is not what it was before the turn */
     enum saga_status status;
-    bool ended;                     /* set with a status change; false with one takes ended_at back: a run that was woken */
-    enum { AWAKE_AS_IT_WAS, AWAKE_ADD, AWAKE_REMOVE } awake; /* a woken run is unfinished although it is old: recovery finds it in the table awake */
+    /* set with a status change; false with one takes ended_at back: a run that was woken */
+    bool ended;
+    /* a woken run is unfinished although it is old: recovery finds it in the table awake */
+    enum { AWAKE_AS_IT_WAS, AWAKE_ADD, AWAKE_REMOVE } awake;
     int64_t started_ms;             /* of the saga */
     const struct append_escalation *escalations;
     uint32_t escalation_count;
@@ -76,9 +82,9 @@ struct append {
     struct uuid inbox_id;
 
     /*
-     * out: ERR_OK; ERR_FENCED (another engine owns the shard, or wrote at this place of the log); ERR_CONFLICT (start: the business id is
-     * taken); ERR_DECIDED (from_inbox: this input was consumed before); ERR_CORRUPT (refused as data); ERR_STOPPING (store_close(): nobody
-     * knows). Of all but ERR_OK and ERR_STOPPING nothing happened.
+     * out: ERR_OK; ERR_FENCED (another engine owns the shard, or wrote at this place of the log); ERR_CONFLICT (start:
+     * the business id is taken); ERR_DECIDED (from_inbox: this input was consumed before); ERR_CORRUPT (refused as
+     * data); ERR_STOPPING (store_close(): nobody knows). Of all but ERR_OK and ERR_STOPPING nothing happened.
      */
     enum err_code code;
     struct err err;                 /* out */
@@ -96,9 +102,9 @@ void store_append(struct store *store, struct append *append);
 /*
  * --- leases ---
  *
- * A lease is ours while its row has our epoch; `on_lost` comes when the row says otherwise, or an append was fenced. That the deadline has
- * passed (lease_allows_send() is false: nothing may leave) does not end it: without the database nobody can have taken it, and the
- * outcomes of calls under way can still be appended when it is back.
+ * A lease is ours while its row has our epoch; `on_lost` comes when the row says otherwise, or an append was fenced.
+ * That the deadline has passed (lease_allows_send() is false: nothing may leave) does not end it: without the database
+ * nobody can have taken it, and the outcomes of calls under way can still be appended when it is back.
  */
 
 struct leases;
@@ -108,22 +114,28 @@ struct lease_options {
     int64_t margin_ms;              /* sends stop so long before the end; default a fifth */
     const char *engine_name;        /* shown to people */
     void (*on_gained)(uint32_t shard, int64_t epoch, void *context); /* load its sagas */
-    void (*on_lost)(uint32_t shard, int64_t epoch, void *context);   /* drop its sagas at once, write nothing; not after leases_release() */
+    /* drop its sagas at once, write nothing; not after leases_release() */
+    void (*on_lost)(uint32_t shard, int64_t epoch, void *context);
     /*
-     * Asked at each renewal: no unfinished saga of this shard has an id made before this instant, also none that could not be read.
-     * Recovery never looks further back. 0: not known, the mark stays. It does not move either before store_load_shard() has ended.
+     * Asked at each renewal: no unfinished saga of this shard has an id made before this instant, also none that could
+     * not be read. Recovery never looks further back. 0: not known, the mark stays. It does not move either before
+     * store_load_shard() has ended.
      */
     int64_t (*oldest_unfinished_ms)(uint32_t shard, void *context);
     void *context;
 };
 
 struct leases *leases_start(struct store *store, const struct lease_options *options);
-void leases_release(struct leases *leases, void (*done)(void *context), void *context); /* gives all up: another engine can take over at once */
+/* gives all up: another engine can take over at once */
+void leases_release(struct leases *leases, void (*done)(void *context), void *context);
 bool lease_is_held(const struct leases *leases, uint32_t shard, int64_t *epoch);
 int64_t lease_last_epoch(const struct leases *leases, uint32_t shard); /* whoever holds it, as last read */
-bool lease_allows_send(const struct leases *leases, uint32_t shard); /* reads CLOCK_BOOTTIME now; ask right before a call leaves */
-void leases_report_fenced(struct leases *leases, uint32_t shard, int64_t epoch); /* an append was refused: on_lost follows */
-void leases_write_json(struct leases *leases, struct buffer *out); /* array of {engine, shards, epoch range, expires_at} from the table as last read */
+/* reads CLOCK_BOOTTIME now; ask right before a call leaves */
+bool lease_allows_send(const struct leases *leases, uint32_t shard);
+/* an append was refused: on_lost follows */
+void leases_report_fenced(struct leases *leases, uint32_t shard, int64_t epoch);
+/* array of {engine, shards, epoch range, expires_at} from the table as last read */
+void leases_write_json(struct leases *leases, struct buffer *out);
 
 /* --- loading the unfinished sagas of a shard --- */
 
@@ -135,7 +147,8 @@ struct stored_turn {
 
 struct shard_load {
     uint32_t shard;
-    void (*on_saga)(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count);
+    void (*on_saga)(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns,
+                    size_t count);
     void (*done)(struct shard_load *load);
     enum err_code code;             /* out */
     struct err err;                 /* out */
@@ -162,27 +175,35 @@ struct inbox_put {
     void (*done)(struct inbox_put *put);
     void *internal;
 };
-void store_inbox_put(struct store *store, struct inbox_put *put); /* durable when done; the owner is notified. Should the answer be lost it is put again: it may then arrive twice, under one id */
+/* durable when done; the owner is notified. Should the answer be lost it is put again: it may then arrive twice,
+ * under one id */
+void store_inbox_put(struct store *store, struct inbox_put *put);
 
-/* `on_rows` is called with rows of shards in `shards` (a bit set) when there are some: after a notification, and by a slow poll. Rows come again until consumed by an append or store_inbox_drop(). */
-void store_inbox_watch(struct store *store, uint64_t shards, void (*on_rows)(const struct inbox_row *rows, size_t count, void *context), void *context);
-void store_inbox_drop(struct store *store, uint32_t shard, const struct uuid *id); /* its input was refused or came too late; ignored while an append is about to consume it */
+/* `on_rows` is called with rows of shards in `shards` (a bit set) when there are some: after a notification, and by a
+ * slow poll. Rows come again until consumed by an append or store_inbox_drop(). */
+void store_inbox_watch(struct store *store, uint64_t shards,
+                       void (*on_rows)(const struct inbox_row *rows, size_t count, void *context), void *context);
+/* its input was refused or came too late; ignored while an append is about to consume it */
+void store_inbox_drop(struct store *store, uint32_t shard, const struct uuid *id);
 
 /*
  * --- answers: what an owner says to an input of the inbox that another engine's caller waits for ---
  *
- * Written by the owner, once, and read (and removed) by whoever put the input. An answer that nobody fetches is removed after ten minutes.
+ * Written by the owner, once, and read (and removed) by whoever put the input. An answer that nobody fetches is removed
+ * after ten minutes.
  */
 struct answer_put {
     uint32_t shard;
     struct uuid input;              /* id of the inbox row */
     struct slice body;              /* JSON; borrowed until done */
     bool drop_input;                /* the input was refused: remove the inbox row in the same transaction */
-    enum err_code code;             /* out: ERR_OK, ERR_STORE (refused), ERR_STOPPING; while the database is away it waits */
+    /* out: ERR_OK, ERR_STORE (refused), ERR_STOPPING; while the database is away it waits */
+    enum err_code code;
     void (*done)(struct answer_put *put); /* may be NULL */
     struct list_link link;          /* the store's */
 };
-void store_answer_put(struct store *store, struct answer_put *put); /* an input that an append is about to consume is not dropped */
+/* an input that an append is about to consume is not dropped */
+void store_answer_put(struct store *store, struct answer_put *put);
 
 struct answer_wait {                /* lies in the waiter; on_answer comes once, unless it is removed before */
     struct list_link link;          /* the store's */
@@ -190,7 +211,8 @@ struct answer_wait {                /* lies in the waiter; on_answer comes once,
     struct uuid input;
     void (*on_answer)(struct answer_wait *wait, struct slice body); /* body is borrowed during the call */
 };
-/* Begin before the input is put: a notification from before it waited is not heard, and the poll behind it takes a second. */
+/* Begin before the input is put: a notification from before it waited is not heard, and the poll behind it takes a
+ * second. */
 void store_answer_wait(struct store *store, struct answer_wait *wait);
 void store_answer_stop(struct store *store, struct answer_wait *wait); /* a no-op when it does not wait */
 
@@ -315,11 +337,13 @@ struct put_definitions { /* all or nothing; a new version where the identity dif
     size_t count;
 };
 void store_put_definitions(struct store *store, struct put_definitions *put);
-void store_watch_definitions(struct store *store, void (*changed)(void *context), void *context); /* another engine registered some */
+/* another engine registered some */
+void store_watch_definitions(struct store *store, void (*changed)(void *context), void *context);
 
 /* --- blocking: `sagad migrate` and start-up --- */
 
-/* Bring the schema up to date: forward only, under an advisory lock, safe to run twice and by two at once. Reports each step to `progress`, may be NULL. */
+/* Bring the schema up to date: forward only, under an advisory lock, safe to run twice and by two at once. Reports each
+ * step to `progress`, may be NULL. */
 MUST_USE enum err_code migrate(const char *dsn, void (*progress)(const char *line), struct err *err);
 
 #endif

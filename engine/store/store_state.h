@@ -1,8 +1,9 @@
 /*
  * What the files of store/ share: the connections, the appends that wait, the batches.
  *
- * store.c keeps the connections and says whether the store is ready; append.c makes batches of appends; append_resolve.c
- * finds out what came of a batch whose answer was lost; read.c carries the transactions of all other requests.
+ * store.c keeps the connections and says whether the store is ready; append.c makes batches of appends;
+ * append_resolve.c finds out what came of a batch whose answer was lost; read.c carries the transactions of all other
+ * requests.
  */
 #ifndef SAGAD_STORE_STORE_STATE_H
 #define SAGAD_STORE_STORE_STATE_H
@@ -157,7 +158,9 @@ struct store {
     struct err away_err;
 
     struct list waiting;                /* appends */
-    struct list suspects;               /* of batches refused as data: groups that are tried apart; `tries` is the size of the group, negative: with keys_known */
+    /* of batches refused as data: groups that are tried apart; `tries` is the size of the group, negative: with
+     * keys_known */
+    struct list suspects;
     size_t append_count;
     size_t batches_sent;                /* under way */
     struct loop_hook hook;
@@ -168,7 +171,8 @@ struct store {
     struct timer trouble_timer;
     int64_t low_ms[SHARD_COUNT];        /* the highest low that a renewal may have set; 0: none */
 
-    bool loaded[SHARD_COUNT];           /* its unfinished sagas were handed over since the lease was taken: `low` may move */
+    /* its unfinished sagas were handed over since the lease was taken: `low` may move */
+    bool loaded[SHARD_COUNT];
     unsigned loads_due[SHARD_COUNT];    /* counts takings, to tell a load from an earlier one */
 
     struct list loads;                  /* shard loads that wait for a connection */
@@ -196,10 +200,12 @@ void appends_init(struct store *store);
 void appends_stop(struct store *store);       /* ends what waits with ERR_STOPPING */
 void appends_fini(struct store *store);
 void appends_conn_up(struct conn *conn);
-int64_t appends_oldest_start_ms(const struct store *store, uint32_t shard); /* of starts not yet durable; INT64_MAX: none */
+/* of starts not yet durable; INT64_MAX: none */
+int64_t appends_oldest_start_ms(const struct store *store, uint32_t shard);
 void append_complete(struct store *store, struct append *append, enum err_code code);
 void append_again(struct store *store, struct append *append); /* it certainly did not happen */
-bool appends_will_consume(const struct store *store, const struct uuid *inbox_id); /* one that waits or is under way does */
+/* one that waits or is under way does */
+bool appends_will_consume(const struct store *store, const struct uuid *inbox_id);
 struct append *batch_take(struct batch *batch, size_t i);
 void batch_finish(struct batch *batch);       /* it holds no append any more */
 void batch_submit(struct batch *batch, enum batch_phase phase, bool read_only);
@@ -209,7 +215,8 @@ void store_trouble(struct store *store, const struct err *err); /* the database 
 /* append_batch.c */
 uint32_t store_key_shard(const struct op_key *key); /* where operation_key has it */
 void batch_build(struct batch *batch);
-struct db_args *batch_query(struct batch *batch, const struct db_statement *statement, void (*on_rows)(struct db_query *, const struct db_rows *));
+struct db_args *batch_query(struct batch *batch, const struct db_statement *statement,
+                            void (*on_rows)(struct db_query *, const struct db_rows *));
 void batch_clear_queries(struct batch *batch);
 
 /* append_resolve.c */
@@ -262,7 +269,8 @@ struct job { /* lies in the request's arena */
     struct db_transaction transaction;
     struct deferred deferred;
     struct list_link link;             /* in store->jobs: its answer was lost, and it waits for a connection */
-    bool writes;                       /* done again when its answer was lost: it is made so that a repeat does no harm */
+    /* done again when its answer was lost: it is made so that a repeat does no harm */
+    bool writes;
     int tries;
     bool found;                        /* set by on_rows; a request for one thing ends with ERR_NOT_FOUND without it */
     bool wants_one;
@@ -272,13 +280,15 @@ struct job { /* lies in the request's arena */
 };
 
 struct job *job_new(struct store *store, struct arena *arena, void *request, void (*finish)(struct job *job));
-struct db_args *job_query(struct job *job, const struct db_statement *statement, void (*on_rows)(struct db_query *, const struct db_rows *));
+struct db_args *job_query(struct job *job, const struct db_statement *statement,
+                          void (*on_rows)(struct db_query *, const struct db_rows *));
 void job_submit(struct job *job);
 void jobs_run(struct store *store);
 void jobs_stop(struct store *store);
 
 /* The common end of requests that are a struct store_read. */
 struct job *read_job(struct store *store, struct store_read *read, void *request);
-void read_row(const struct db_rows *rows, size_t row, struct arena *arena, struct saga_row *out); /* columns of sql_saga_row */
+/* columns of sql_saga_row */
+void read_row(const struct db_rows *rows, size_t row, struct arena *arena, struct saga_row *out);
 
 #endif

@@ -52,22 +52,31 @@ static struct slice plain(struct arena *arena, const char *text)
     return slice_of(copy);
 }
 
-static const struct tool *find_tool(const struct call_trial *t, struct slice name)
+/* Version 0 is the newest. */
+static const struct tool *find_version(const struct call_trial *t, struct slice name, uint32_t version)
 {
-    for (size_t i = 0; i < t->tool_count; i++) {
-        if (slice_equal(t->tools[i]->name, name)) {
+    for (size_t i = t->tool_count; i-- > 0;) {
+        if ((version == 0 || t->tools[i]->version == version) && slice_equal(t->tools[i]->name, name)) {
             return t->tools[i];
         }
     }
-    fail_msg("there is no tool %.*s", SLICE_ARG(name));
     return NULL;
+}
+
+static const struct tool *find_tool(const struct call_trial *t, struct slice name)
+{
+    const struct tool *tool = find_version(t, name, 0);
+
+    if (!tool) {
+        fail_msg("there is no tool %.*s", SLICE_ARG(name));
+    }
+    return tool;
 }
 
 static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name, uint32_t version)
 {
     (void)namespace;
-    assert_true(version <= 1);
-    return find_tool((const struct call_trial *)shelf, name);
+    return find_version((const struct call_trial *)shelf, name, version);
 }
 
 static const struct definition *definition_of(struct call_trial *t, struct arena *arena)
@@ -75,23 +84,31 @@ static const struct definition *definition_of(struct call_trial *t, struct arena
     return definition_open(t->kind, &t->shelf, arena);
 }
 
+void call_trial_register(struct call_trial *t, const char *text)
+{
+    struct slice json = plain(&t->arena, text);
+    const struct tool *before = find_version(t, json_string(json_member(json, "name"), &t->arena), 0);
+    struct faults faults;
+
+    CHECK(t->tool_count < CALL_TRIAL_TOOLS_MAX);
+    faults_init(&faults, &t->arena);
+    t->tools[t->tool_count++] = tool_compile(json, before ? before->version + 1 : 1, SLICE(""), &t->arena, &faults);
+    if (faults.count > 0) {
+        fail_msg("%s: %.*s", text, SLICE_ARG(faults.items[0].detail));
+    }
+}
+
 static const struct saga_id id = {{{0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x00, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 0x09}}};
 
 static void trial_init(struct call_trial *t, enum saga_kind kind)
 {
-    struct faults faults;
-
     *t = (struct call_trial){.shelf = {.find = shelf_find}, .kind = kind, .now_ms = CALL_TRIAL_START_MS, .next_escalation = 64};
     arena_init(&t->arena, 16384);
     arena_init(&t->saga_arena, 16384);
     arena_init(&t->turn, 16384);
     buffer_init(&t->log, (size_t)64 << 20);
-    faults_init(&faults, &t->arena);
     for (size_t i = 0; i < COUNT_OF(tool_texts); i++) {
-        t->tools[t->tool_count++] = tool_compile(plain(&t->arena, tool_texts[i]), 1, SLICE(""), &t->arena, &faults);
-        if (faults.count > 0) {
-            fail_msg("tool %zu: %.*s", i, SLICE_ARG(faults.items[0].detail));
-        }
+        call_trial_register(t, tool_texts[i]);
     }
     saga_init(&t->saga, &t->saga_arena, id, definition_of(t, &t->saga_arena));
 }
@@ -248,6 +265,8 @@ enum err_code call_trial_call(struct call_trial *t, struct wish wish)
     input.call.emission = slice_of(wish.emission);
     input.call.conversation_turn = slice_of(wish.turn);
     input.call.actor = SLICE("agent");
+    input.call.unfit = wish.unfit;
+    input.call.unfit_message = wish.unfit == ERR_OK ? SLICE_NONE : SLICE("the arguments do not fit");
     must(t, input);
     if (t->records.answer.code != ERR_OK) {
         assert_true(t->records.answer.message.len > 0 && t->records.answer.hint.len > 0);

@@ -28,7 +28,11 @@ struct call_trial {
 
 struct wish { /* a call; JSON with ' for ", what is not named stays NULL */
     const char *tool, *step, *args, *scope, *emission, *turn;
+    enum err_code unfit; /* the newest version does not take it */
 };
+
+/* One more version of a tool, or a new one; JSON with ' for ". Calls name the newest. */
+void call_trial_register(struct call_trial *t, const char *text);
 
 /* A run: it begins with its first call. */
 void call_trial_run(struct call_trial *t);

@@ -182,6 +182,9 @@ await run(new World(), async (world) => {
     const name = fresh('short')
     status(await call(name, 'charge_short'), 200)
     await sleep(400)
+    const shown = (await world.api('GET', `/v1/operations?run=${name}`)).json.items[0]
+    expectEqual([shown.args, shown.result], [null, null], 'what is shown of it before anybody asks again')
+    expectEqual((await world.api('GET', `/v1/operations/${shown.key}`)).json.result, null, 'and by its key')
     status(await call(name, 'charge_short'), 410, 'expired')
     const other = fresh('again')
     const first = status(await call(other, 'charge_again'), 200)
@@ -308,6 +311,60 @@ await run(new World(), async (world) => {
     const all = await Promise.all(Array.from({ length: 16 }, () => world.api('POST', '/v1/sagas', { open: true, id })))
     expectEqual(new Set(all.map((answer) => answer.json.id)).size, 1, 'sagas')
     expectEqual(all.filter((answer) => answer.status === 201).length, 1, 'opened')
+  })
+  await promise('the same id with another budget, loop, deadline or on_timeout is refused, also after a restart; the defaults spelled out are the same', async () => {
+    const id = fresh('options')
+    const body = { open: true, id, budget: { calls: 5, emissions: 9 }, deadline: '2h', on_timeout: 'escalate' }
+    const first = status(await world.api('POST', '/v1/sagas', body), 201)
+    await world.kill9()
+    await world.startSagad()
+    expectEqual(status(await world.api('POST', '/v1/sagas', { ...body, budget: { emissions: 9, calls: 5 }, deadline: '120m' }), 200).json.id, first.json.id, 'the saga')
+    for (const other of [{ budget: { calls: 6, emissions: 9 } }, { budget: undefined }, { deadline: '3h' }, { deadline: undefined }, { on_timeout: 'abort' }, { loop: { repeats: 7 } }]) {
+      status(await world.api('POST', '/v1/sagas', { ...body, ...other }), 422, 'other-input')
+    }
+    const plain = fresh('options')
+    const opened = status(await world.api('POST', '/v1/sagas', { open: true, id: plain }), 201)
+    expectEqual(status(await world.api('POST', '/v1/sagas', { open: true, id: plain, deadline: '24h', on_timeout: 'abort' }), 200).json.id, opened.json.id, 'the saga')
+  })
+  await promise('a run is called by its name: under the id of its saga nothing is called, completed or aborted', async () => {
+    const name = fresh('byname')
+    const saga = status(await call(name, 'charge_keyed'), 200).json.saga
+    for (const path of ['calls', 'complete', 'abort']) {
+      const refused = await world.api('POST', `/v1/sagas/${saga}/${path}`, path === 'calls' ? { tool: 'charge_keyed', step: 'more', args: args(name) } : {})
+      expect([404, 409].includes(refused.status) && refused.json.title && refused.json.detail !== '', `${path} is refused`, `${refused.status} ${refused.text}`)
+    }
+    expectEqual(books(name).charges, 1, 'charges')
+  })
+  await promise('a `result` that fails after the tool completed is told in the log and counted; the call counts as made', async () => {
+    const name = fresh('lost-result')
+    const lost = async () => Number(/^sagad_results_lost_total (\d+)/m.exec((await world.api('GET', '/metrics')).text)[1])
+    const before = await lost()
+    await world.define({ tools: [{ name: 'charge_unread', effect: 'once', terminal: true, timeout: '700ms', result: { id: '${ .response.body.id | tonumber | error }' },
+      http: { method: 'POST', url: `http://127.0.0.1:${world.shopPort}/charges`, body: '${ .args }' } }], sagas: [] })
+    const first = status(await call(name, 'charge_unread'), 200)
+    expectEqual([first.json.state, first.json.result], ['completed', null], 'the record')
+    status(await call(name, 'charge_unread'), 200)
+    expectEqual(await lost() - before, 1, 'results lost')
+    expectEqual(books(name).charges, 1, 'charges')
+  })
+  await promise('a tool that was registered anew still answers for what it did: only what would be sent has to fit the newest version', async () => {
+    const name = fresh('anew')
+    const http = { method: 'POST', url: `http://127.0.0.1:${world.shopPort}/charges`, body: '${ .args }' }
+    const tool = (more) => ({ name: `tool_${name.replace('-', '_')}`, effect: 'keyed', key: { window: '1h' }, terminal: true, timeout: '700ms', result: { id: '${ .response.body.id }' }, http, ...more })
+    await world.define({ tools: [tool()], sagas: [] })
+    const first = status(await call(name, tool().name), 200)
+    await world.define({ tools: [tool({ input: { type: 'object', required: ['currency'], properties: { currency: { type: 'string' } } } })], sagas: [] })
+    const again = status(await call(name, tool().name), 200)
+    expectEqual([again.json.key, again.json.result], [first.json.key, first.json.result], 'after a new schema')
+    const other = status(await call(name, tool().name, { step: 'other' }), 422, 'invalid')
+    expect(other.json.errors?.length > 0, 'the places that do not fit', other.text)
+    await world.define({ tools: [tool({ terminal: undefined })], sagas: [] })
+    expectEqual(status(await call(name, tool().name), 200).json.result, first.json.result, 'as a mere compensator')
+    status(await call(name, tool().name, { step: 'other' }), 422, 'invalid')
+    await world.define({ tools: [tool({ effect: 'read', key: undefined, terminal: undefined })], sagas: [] })
+    expectEqual(status(await call(name, tool().name), 200).json.result, first.json.result, 'as a read')
+    status(await call(name, 'no_such_tool'), 404)
+    expectEqual(books(name).charges, 1, 'charges')
   })
   await promise('a precheck: what holds already is not done and not undone; what is blocked says what to do instead', async () => {
     const saga = await open()

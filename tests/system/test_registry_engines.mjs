@@ -99,6 +99,16 @@ await run(new World(), async (world) => {
     await until(async () => (await api(taker, 'GET', '/v1/tools/broken')).status === 200)
   })
 
+  await promise('a tool registered at one and called there at once is known to the owner of the run, however late its news come', async () => {
+    for (let i = 0; i < 20; i++) {
+      const name = fresh('news')
+      const tool = { ...definitions(`http://127.0.0.1:${world.shopPort}`).tools.find((each) => each.name === 'keyed'), name: `news_${i}` }
+      status(await api(taker, 'POST', '/v1/definitions', { tools: [tool], sagas: [] }), 200)
+      status(await call(taker, name, tool.name), 200)
+      expectEqual(charges(name), 1, 'charges')
+    }
+  })
+
   // --- races ---
 
   for (const tool of ['keyed', 'checked', 'once']) {

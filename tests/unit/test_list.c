@@ -52,10 +52,28 @@ static void taking_an_item_from_a_pop_pops_once(void **state)
     assert_null(LIST_ITEM(list_pop(&list), struct item, link));
 }
 
+static void who_goes_first_stands_before_all_others(void **state)
+{
+    struct list list;
+    struct item items[3] = {{.number = 0}, {.number = 1}, {.number = 2}};
+
+    (void)state;
+    list_init(&list);
+    list_push_front(&list, &items[1].link); /* also into an empty one */
+    list_push(&list, &items[2].link);
+    list_push_front(&list, &items[0].link);
+    assert_int_equal(list.count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_ptr_equal(list_pop(&list), &items[i].link);
+    }
+    assert_true(list_empty(&list));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_come_out_in_the_order_they_went_in),
+        cmocka_unit_test(who_goes_first_stands_before_all_others),
         cmocka_unit_test(taking_an_item_from_a_pop_pops_once),
     };
 

@@ -16,6 +16,10 @@
 #define WALKS 300
 #define TURNS 160
 
+#define READS "'builtin':{'do':'echo'},'effect':'read'"
+#define UNDONE ",'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}"
+#define KEYED_NOW "'builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'}" UNDONE
+
 struct walk {
     struct call_trial t;
     uint64_t random, seed;
@@ -86,12 +90,13 @@ static void call(struct walk *w)
 {
     struct call_trial *t = &w->t;
     struct wish wish = {
-        .tool = PICK(w, "look", "coalesce", "strict", "refuse", "escalate", "allow", "again", "mail", "once", "checked", "idempotent", "paid", "limited"),
+        .tool = PICK(w, "look", "coalesce", "strict", "refuse", "escalate", "allow", "again", "mail", "once", "checked", "idempotent", "paid", "limited", "fetch", "announce"),
         .step = PICK(w, NULL, "a", "b", "c"),
-        .args = PICK(w, "{'amount':1}", "{'amount':1,'memo':'x'}", "{'amount':2}"),
+        .args = PICK(w, "{'amount':1}", "{'amount':1,'memo':'x'}", "{'amount':2}", "{'send':true}"),
         .scope = PICK(w, NULL, NULL, "s"),
         .emission = PICK(w, NULL, NULL, "e1", "e2", "e3", "e4", "e5", "e6"),
         .turn = PICK(w, NULL, NULL, NULL, "1", "2", "3", "4"),
+        .unfit = pick(w, 12) ? ERR_OK : ERR_INVALID,
     };
     if (w->last.tool && pick(w, 3) == 0) { /* agents like to say things again */
         wish = w->last;
@@ -103,10 +108,13 @@ static void call(struct walk *w)
     bool sealed = saga_sealed_by(&t->saga) != STEP_NONE, unsettled = saga_is_unsettled(&t->saga);
     enum saga_phase phase = t->saga.phase;
 
-    CALL(t, wish.tool, wish.step, wish.args, wish.scope, wish.emission, wish.turn);
+    call_trial_call(t, wish);
     for (size_t i = 0; i < t->records.count; i++) {
         const struct record *record = &t->records.items[i];
 
+        if (record->type == RECORD_STEP_CALLED && wish.unfit != ERR_OK) {
+            broken(w, "what does not fit has begun something");
+        }
         if (record->type == RECORD_STEP_CALLED) {
             check_called(w, record, known, sealed, unsettled, phase);
         }
@@ -122,6 +130,7 @@ static void call(struct walk *w)
 static void settle(struct walk *w)
 {
     static const enum outcome_kind kinds[] = {OUTCOME_COMPLETED, OUTCOME_COMPLETED, OUTCOME_COMPLETED, OUTCOME_FAILED, OUTCOME_RETRY, OUTCOME_UNKNOWN, OUTCOME_RUNNING};
+    static const enum outcome_kind probed[] = {OUTCOME_COMPLETED, OUTCOME_ABSENT, OUTCOME_UNKNOWN, OUTCOME_UNKNOWN};
     const char *step = random_step(w);
     const struct step *s = step ? call_trial_step(&w->t, step) : NULL;
 
@@ -142,7 +151,7 @@ static void settle(struct walk *w)
         call_trial_settle(&w->t, step, kinds[pick(w, COUNT_OF(kinds))], PICK(w, NULL, "{'other':1}"));
         return;
     case OP_PROBING:
-        call_trial_probe(&w->t, step, pick(w, 2) ? OUTCOME_COMPLETED : OUTCOME_ABSENT);
+        call_trial_probe(&w->t, step, probed[pick(w, COUNT_OF(probed))]);
         return;
     case OP_NONE:
     case OP_UNKNOWN:
@@ -157,12 +166,27 @@ static void settle(struct walk *w)
     }
 }
 
+/* Whoever owns a tool makes of it what they like. */
+static void register_anew(struct walk *w)
+{
+    if (w->t.tool_count < CALL_TRIAL_TOOLS_MAX) {
+        call_trial_register(&w->t, PICK(w, "{'name':'coalesce'," READS "}", "{'name':'coalesce'," KEYED_NOW ",'volatile':['/memo']}",
+                                        "{'name':'look'," KEYED_NOW "}", "{'name':'look'," READS "}", "{'name':'once'," READS "}",
+                                        "{'name':'strict'," KEYED_NOW ",'on_duplicate':'escalate'}", "{'name':'fetch'," READS "}",
+                                        "{'name':'fetch','builtin':{'do':'echo'},'effect':{'if':'${ .args.send }','then':'read','else':'keyed'},"
+                                        "'key':{'window':'60s'}" UNDONE "}"));
+    }
+}
+
 static void something_else(struct walk *w)
 {
     struct call_trial *t = &w->t;
     const char *step = random_step(w);
 
-    switch (pick(w, 10)) {
+    switch (pick(w, 11)) {
+    case 10:
+        register_anew(w);
+        return;
     case 0:
         t->now_ms += pick(w, 3) ? 61000 : 25 * 3600 * 1000;
         return;
@@ -232,11 +256,11 @@ static void no_agent_can_make_anything_happen_twice(void **state)
     static const enum record_type wanted[] = {
         RECORD_STEP_CALLED, RECORD_STEP_REPEATED, RECORD_OPERATION_DUPLICATE, RECORD_OPERATION_EXPIRED, RECORD_BYPASS_SIGNED, RECORD_LOOP_TRIPPED,
         RECORD_SAGA_PAUSED, RECORD_SAGA_RESUMED, RECORD_RUN_RESTED, RECORD_RUN_WOKEN, RECORD_SAGA_COMPLETED, RECORD_SAGA_COMPENSATED, RECORD_ESCALATION_OPENED};
-    const char *first = getenv("SEED");
+    const char *first = getenv("SEED"), *walks = getenv("SAGA_WALKS");
     unsigned seen[RECORD_TYPE_COUNT] = {0};
 
     (void)state;
-    for (uint64_t seed = first ? strtoull(first, NULL, 10) : 1, end = seed + (first ? 1 : WALKS); seed < end; seed++) {
+    for (uint64_t seed = first ? strtoull(first, NULL, 10) : 1, end = seed + (walks ? strtoull(walks, NULL, 10) : first ? 1 : WALKS); seed < end; seed++) {
         memset(&w, 0, sizeof(w));
         w.seed = seed;
         w.random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
@@ -268,7 +292,7 @@ static void no_agent_can_make_anything_happen_twice(void **state)
         }
         call_trial_close(&w.t);
     }
-    for (size_t i = 0; i < COUNT_OF(wanted) && !first; i++) {
+    for (size_t i = 0; i < COUNT_OF(wanted) && !first && !walks; i++) {
         if (!seen[wanted[i]]) {
             fail_msg("no walk came to %s", record_type_name(wanted[i]));
         }
