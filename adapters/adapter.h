@@ -15,6 +15,9 @@
 
 struct loop;
 struct http_client;
+struct db_pool;
+struct mcp_state;
+struct adapter_host;
 struct call;
 
 struct adapter {
@@ -33,14 +36,27 @@ struct adapter {
 
     /* May be NULL. The answer is not awaited any more: settle soon, with what is known. */
     void (*cancel)(struct call *call);
+
+    /*
+     * May be NULL: no. Does a compensator with `settings` find the keys of the operations that it undoes where the tool with the
+     * settings `undone` has put them, in one memory? Then its calls get `undoes`. Both as they stand in the definition.
+     */
+    bool (*shares_keys)(struct slice undone, struct slice settings);
+
+    /* May be NULL. Ends what the adapter keeps between calls; none is under way any more. */
+    void (*close)(struct adapter_host *host);
 };
 
 /* What adapters share in one engine. */
 struct adapter_host {
     struct loop *loop;
     struct http_client *http;
+    struct db_pool *databases;
     size_t response_bytes_max; /* default 1 MiB */
+    struct mcp_state *mcp;     /* the adapter's own, NULL before its first call */
 };
+
+void adapter_host_close(struct adapter_host *host); /* before what is in it ends, and before the loop */
 
 struct call {
     /* in; set by the engine, stays until settled */
@@ -50,9 +66,11 @@ struct call {
     struct slice settings;      /* JSON; every ${ } rendered, secrets included: never log it */
     struct slice args;          /* JSON */
     struct slice key;           /* 36 characters */
+    struct slice undoes;        /* the key of the operation that it undoes, see shares_keys; else SLICE_NONE */
     enum key_place key_place;
     struct slice key_name;      /* header, JSON Pointer, query parameter or variable; SLICE_NONE with KEY_PLACE_DEFAULT */
     bool send_key;              /* false for reads and probes without a key of their own */
+    bool harmless;              /* whatever became of it does no harm: a read, or idempotent */
     bool repeatable;            /* a second copy on the wire would be harmless (read, idempotent, keyed) */
     int64_t timeout_ms;
     int attempt;

@@ -7,6 +7,8 @@
 static const struct adapter *const adapters[] = {
     &adapter_http,
     &adapter_exec,
+    &adapter_sql,
+    &adapter_mcp,
     &adapter_builtin,
 };
 
@@ -23,6 +25,15 @@ const struct adapter *adapter_find(struct slice name)
         }
     }
     return NULL;
+}
+
+void adapter_host_close(struct adapter_host *host)
+{
+    for (size_t i = 0; i < COUNT_OF(adapters); i++) {
+        if (adapters[i]->close) {
+            adapters[i]->close(host);
+        }
+    }
 }
 
 #ifdef SAGAD_INVARIANTS

@@ -6,6 +6,8 @@
 
 extern const struct adapter adapter_http;
 extern const struct adapter adapter_exec;
+extern const struct adapter adapter_sql;
+extern const struct adapter adapter_mcp;
 extern const struct adapter adapter_builtin;
 
 #endif

@@ -2,17 +2,12 @@
  * A tool that is a program: an argv and never a shell, arguments as JSON on standard input, the result as JSON on
  * standard output. The exit codes that promise "nothing took effect" are those of sysexits.h.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "adapters/adapters.h"
 #include "adapters/answer.h"
+#include "adapters/program.h"
 #include "adapters/settings.h"
 #include "base/json.h"
 #include "io/process.h"
-
-/* What a program gets of our own environment: enough to run, none of our secrets. */
-static const char *const inherited[] = {"PATH", "HOME", "LANG"};
 
 struct exec_call {
     struct call call;
@@ -20,53 +15,9 @@ struct exec_call {
     struct deferred refuse;
 };
 
-static bool name_is_variable(struct slice name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.ptr[i];
-
-        if (!(c == '_' || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (i > 0 && c >= '0' && c <= '9'))) {
-            return false;
-        }
-    }
-    return name.len > 0;
-}
-
-static void check_variable(struct slice name, struct slice pointer, struct faults *faults)
-{
-    if (!name_is_variable(name)) {
-        faults_add(faults, pointer, "\"%.*s\" cannot be the name of an environment variable", SLICE_ARG(name));
-    }
-}
-
-static void check_argv(struct slice value, struct slice pointer, struct faults *faults)
-{
-    struct json_walk walk = json_walk(value);
-    struct slice element;
-    int i = 0;
-
-    if (json_count(value) == 0) {
-        faults_add(faults, pointer, "\"argv\" is empty; its first element names the program");
-    }
-    for (; json_next_element(&walk, &element); i++) {
-        struct slice place = json_pointer_join(faults->arena, pointer, arena_printf(faults->arena, "%d", i));
-
-        if (json_type(element) != JSON_STRING) {
-            faults_add(faults, place, "Found %s; an argument is a string", json_type_name(json_type(element)));
-        } else if (i == 0 && json_string_is(element, "")) {
-            faults_add(faults, place, "The name of the program is empty");
-        }
-    }
-}
-
-static void check_env(struct slice value, struct slice pointer, struct faults *faults)
-{
-    settings_check_scalars(value, pointer, faults, check_variable);
-}
-
 static const struct setting settings_table[] = {
-    {"argv", BIT(JSON_ARRAY), true, check_argv},
-    {"env", BIT(JSON_OBJECT), false, check_env},
+    {"argv", BIT(JSON_ARRAY), true, program_check_argv},
+    {"env", BIT(JSON_OBJECT), false, program_check_env},
     {"cwd", BIT(JSON_STRING), false, NULL},
 };
 
@@ -165,105 +116,17 @@ static void on_refuse(struct deferred *deferred)
     call_settle(&container_of(deferred, struct exec_call, refuse)->call);
 }
 
-/* Each of these gives NULL, or a sentence on what the rendered settings lack. */
-static const char *argv_take(struct exec_call *e)
-{
-    struct call *call = &e->call;
-    struct slice given = json_member(call->settings, "argv");
-    struct json_walk walk = json_walk(given);
-    struct slice element;
-    size_t count = 0;
-    char **argv;
-
-    if (json_type(given) != JSON_ARRAY || json_count(given) == 0) {
-        return "The rendered \"argv\" is no array with at least the name of a program.";
-    }
-    argv = arena_array(call->arena, json_count(given) + 1, sizeof(*argv));
-    while (json_next_element(&walk, &element)) {
-        struct slice text = setting_text(element, call->arena);
-
-        if (!text.ptr || (count == 0 && text.len == 0)) {
-            return "An element of the rendered \"argv\" is null, an array or an object, or the name of the program is empty.";
-        }
-        argv[count++] = arena_text(call->arena, text);
-    }
-    e->run.argv = argv;
-    return NULL;
-}
-
-/* Later wins, as for a reader of the definition: ours, then `env`, then the key, each name once. */
-static void env_put(char **env, size_t *count, struct slice name, struct slice value, struct arena *arena)
-{
-    char *entry = arena_text(arena, arena_printf(arena, "%.*s=%.*s", SLICE_ARG(name), SLICE_ARG(value)));
-
-    for (size_t i = 0; i < *count; i++) {
-        if (strncmp(env[i], entry, name.len + 1) == 0) {
-            env[i] = entry;
-            return;
-        }
-    }
-    env[(*count)++] = entry;
-}
-
-static const char *env_take(struct exec_call *e)
-{
-    struct call *call = &e->call;
-    struct slice given = json_member(call->settings, "env");
-    struct json_walk walk = json_walk(given);
-    struct slice name, value;
-    size_t count = 0;
-    char **env;
-
-    if (given.ptr && json_type(given) != JSON_OBJECT && json_type(given) != JSON_NULL) {
-        return "The rendered \"env\" is no object.";
-    }
-    env = arena_array(call->arena, COUNT_OF(inherited) + json_count(given) + 2, sizeof(*env));
-    for (size_t i = 0; i < COUNT_OF(inherited); i++) {
-        const char *ours = getenv(inherited[i]);
-
-        if (ours) {
-            env_put(env, &count, slice_of(inherited[i]), slice_of(ours), call->arena);
-        }
-    }
-    while (json_type(given) == JSON_OBJECT && json_next_member(&walk, &name, &value)) {
-        struct slice text = setting_text(value, call->arena);
-
-        if (json_type(value) == JSON_NULL) {
-            continue;
-        }
-        if (!text.ptr || !name_is_variable(name)) {
-            return "A rendered variable of \"env\" is an array or an object, or its name cannot be one.";
-        }
-        env_put(env, &count, name, text, call->arena);
-    }
-    if (call->send_key) {
-        env_put(env, &count, call->key_place == KEY_PLACE_ENV ? call->key_name : SLICE("IDEMPOTENCY_KEY"), call->key, call->arena);
-    }
-    e->run.env = env;
-    return NULL;
-}
-
-static const char *cwd_take(struct exec_call *e)
-{
-    struct slice given = json_member(e->call.settings, "cwd");
-
-    if (!given.ptr || json_type(given) == JSON_NULL) {
-        return NULL;
-    }
-    if (json_type(given) != JSON_STRING) {
-        return "The rendered \"cwd\" is no text.";
-    }
-    e->run.cwd = arena_text(e->call.arena, json_string(given, e->call.arena));
-    return NULL;
-}
-
 static void exec_begin(struct call *call)
 {
     struct exec_call *e = container_of(call, struct exec_call, call);
-    const char *fault = argv_take(e);
+    struct slice key_name = call->key_place == KEY_PLACE_ENV ? call->key_name : SLICE("IDEMPOTENCY_KEY");
+    char **argv = NULL, **env = NULL;
+    const char *fault = program_argv(json_member(call->settings, "argv"), call->arena, &argv);
 
-    fault = fault ? fault : env_take(e);
-    fault = fault ? fault : cwd_take(e);
+    fault = fault ? fault : program_env(json_member(call->settings, "env"), key_name, call->send_key ? call->key : SLICE_NONE, call->arena, &env);
+    fault = fault ? fault : program_cwd(json_member(call->settings, "cwd"), call->arena, &e->run.cwd);
+    e->run.argv = argv;
+    e->run.env = env;
     if (fault) {
         answer_unsent(call, false, "bad-settings", fault);
         loop_defer(call->host->loop, &e->refuse, on_refuse);

@@ -6,7 +6,6 @@
  */
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "adapters/adapters.h"
 #include "adapters/answer.h"
@@ -16,7 +15,6 @@
 #include "io/http_client.h"
 
 #define CONNECT_TIMEOUT_MS 10000
-#define RETRY_AFTER_MS_MAX (INT64_C(7) * 24 * 3600 * 1000)
 
 struct http_call {
     struct call call;
@@ -26,18 +24,6 @@ struct http_call {
 };
 
 /* --- registration -------------------------------------------------------------------------------------------- */
-
-static bool text_is_token(struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-
-        if (c <= ' ' || c >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", c)) {
-            return false;
-        }
-    }
-    return text.len > 0;
-}
 
 static void check_method(struct slice value, struct slice pointer, struct faults *faults)
 {
@@ -50,48 +36,6 @@ static void check_method(struct slice value, struct slice pointer, struct faults
     }
     if (method.len == 0) {
         faults_add(faults, pointer, "The method is %.*s; it must be an HTTP method in capital letters, like \"POST\"", SLICE_ARG(value));
-    }
-}
-
-static void check_url(struct slice value, struct slice pointer, struct faults *faults)
-{
-    struct slice url = json_string(value, faults->arena);
-    bool plain = true;
-
-    if (!slice_starts_with(url, "http://") && !slice_starts_with(url, "https://")) {
-        faults_add(faults, pointer, "The URL must begin with http:// or https://");
-        return;
-    }
-    for (size_t i = 0; i < url.len; i++) {
-        plain = plain && (unsigned char)url.ptr[i] > ' ' && url.ptr[i] != 0x7f;
-    }
-    if (!plain || url.len == strlen("http://") || slice_is(url, "https://")) {
-        faults_add(faults, pointer, "The URL needs a host and may hold neither spaces nor control characters");
-    }
-}
-
-static void check_header_name(struct slice name, struct slice pointer, struct faults *faults)
-{
-    if (!text_is_token(name)) {
-        faults_add(faults, pointer, "\"%.*s\" cannot be the name of a header", SLICE_ARG(name));
-    }
-}
-
-static void check_headers(struct slice value, struct slice pointer, struct faults *faults)
-{
-    struct json_walk walk = json_walk(value);
-    struct slice name, header;
-
-    settings_check_scalars(value, pointer, faults, check_header_name);
-    while (json_next_member(&walk, &name, &header)) {
-        struct slice text = setting_text(header, faults->arena);
-
-        for (size_t i = 0; i < text.len; i++) {
-            if (((unsigned char)text.ptr[i] < ' ' && text.ptr[i] != '\t') || text.ptr[i] == 0x7f) {
-                faults_add(faults, json_pointer_join(faults->arena, pointer, name), "The value of a header may hold no control characters");
-                break;
-            }
-        }
     }
 }
 
@@ -119,8 +63,8 @@ static void check_query(struct slice value, struct slice pointer, struct faults 
 
 static const struct setting settings_table[] = {
     {"method", BIT(JSON_STRING), false, check_method},
-    {"url", BIT(JSON_STRING), true, check_url},
-    {"headers", BIT(JSON_OBJECT), false, check_headers},
+    {"url", BIT(JSON_STRING), true, http_check_url},
+    {"headers", BIT(JSON_OBJECT), false, http_check_headers},
     {"query", BIT(JSON_OBJECT), false, check_query},
     {"body", 0, false, NULL},
     {"ca_file", BIT(JSON_STRING), false, NULL},
@@ -167,43 +111,6 @@ static bool type_is_json(struct slice type)
            (type.len > 5 && strncasecmp(type.ptr + type.len - 5, "+json", 5) == 0);
 }
 
-/* Retry-After: seconds, or an HTTP date. */
-static int64_t retry_after_ms(struct slice value, int64_t now_ms, struct arena *arena)
-{
-    struct tm tm = {0};
-    const char *end;
-    int64_t ms = 0;
-
-    if (value.len == 0) {
-        return 0;
-    }
-    if (slice_to_i64(value, &ms)) {
-        ms = ms > RETRY_AFTER_MS_MAX / 1000 ? RETRY_AFTER_MS_MAX : ms * 1000;
-    } else {
-        end = strptime(arena_text(arena, value), "%a, %d %b %Y %H:%M:%S GMT", &tm);
-        ms = end && !*end ? (int64_t)timegm(&tm) * 1000 - now_ms : 0;
-    }
-    return ms < 0 ? 0 : ms > RETRY_AFTER_MS_MAX ? RETRY_AFTER_MS_MAX : ms;
-}
-
-/* The table of definitions: what an answer means when the tool does not say otherwise. */
-static enum outcome_kind status_outcome(int status)
-{
-    if (status == 202) {
-        return OUTCOME_RUNNING;
-    }
-    if (status >= 200 && status < 300) {
-        return OUTCOME_COMPLETED;
-    }
-    if (status == 425 || status == 429) {
-        return OUTCOME_RETRY;
-    }
-    if (status >= 400 && status < 500 && status != 408 && status != 409) {
-        return OUTCOME_FAILED;
-    }
-    return OUTCOME_UNKNOWN;
-}
-
 /* `.response`. A header that came several times is joined by ", ". */
 static struct slice response_json(struct http_call *h, struct slice body)
 {
@@ -224,7 +131,7 @@ static struct slice response_json(struct http_call *h, struct slice body)
         for (size_t j = 0; j < i; j++) {
             before = before || slice_equal(request->response_headers[j].name, name);
         }
-        if (before || !text_is_token(name)) {
+        if (before || !http_text_is_token(name)) {
             continue;
         }
         for (size_t j = i + 1; j < request->response_header_count; j++) {
@@ -246,7 +153,7 @@ static void answer_take(struct http_call *h)
 {
     struct call *call = &h->call;
     const struct http_request *request = &h->request;
-    enum outcome_kind kind = status_outcome(request->status);
+    enum outcome_kind kind = http_status_outcome(request->status);
     struct slice body;
     enum answer_kind form = answer_json(request->response_body, call->host->response_bytes_max, call->arena, &body);
 
@@ -257,7 +164,7 @@ static void answer_take(struct http_call *h)
     call->response = response_json(h, body);
     call->outcome = (struct outcome){
         .kind = kind,
-        .retry_after_ms = retry_after_ms(header_value(request, "retry-after"), loop_wall_ms(call->host->loop), call->arena),
+        .retry_after_ms = http_retry_after_ms(header_value(request, "retry-after"), loop_wall_ms(call->host->loop), call->arena),
     };
     if (kind == OUTCOME_COMPLETED) {
         call->outcome.result = body;

@@ -2,9 +2,12 @@
 #include "adapters/http_parts.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "adapters/settings.h"
 #include "base/json.h"
+
+#define RETRY_AFTER_MS_MAX (INT64_C(7) * 24 * 3600 * 1000)
 
 static void put_percent(struct buffer *out, struct slice text)
 {
@@ -196,4 +199,97 @@ struct slice body_set(struct slice body, struct slice pointer, struct slice valu
     }
     buffer_fini(&out);
     return result;
+}
+
+/* --- what is checked and read alike wherever HTTP is spoken ---------------------------------------------------- */
+
+bool http_text_is_token(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+
+        if (c <= ' ' || c >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", c)) {
+            return false;
+        }
+    }
+    return text.len > 0;
+}
+
+void http_check_url(struct slice value, struct slice pointer, struct faults *faults)
+{
+    struct slice url = json_string(value, faults->arena);
+    bool plain = true;
+
+    if (!slice_starts_with(url, "http://") && !slice_starts_with(url, "https://")) {
+        faults_add(faults, pointer, "The URL must begin with http:// or https://");
+        return;
+    }
+    for (size_t i = 0; i < url.len; i++) {
+        plain = plain && (unsigned char)url.ptr[i] > ' ' && url.ptr[i] != 0x7f;
+    }
+    if (!plain || url.len == strlen("http://") || slice_is(url, "https://")) {
+        faults_add(faults, pointer, "The URL needs a host and may hold neither spaces nor control characters");
+    }
+}
+
+static void check_header_name(struct slice name, struct slice pointer, struct faults *faults)
+{
+    if (!http_text_is_token(name)) {
+        faults_add(faults, pointer, "\"%.*s\" cannot be the name of a header", SLICE_ARG(name));
+    }
+}
+
+void http_check_headers(struct slice value, struct slice pointer, struct faults *faults)
+{
+    struct json_walk walk = json_walk(value);
+    struct slice name, header;
+
+    settings_check_scalars(value, pointer, faults, check_header_name);
+    while (json_next_member(&walk, &name, &header)) {
+        struct slice text = setting_text(header, faults->arena);
+
+        for (size_t i = 0; i < text.len; i++) {
+            if (((unsigned char)text.ptr[i] < ' ' && text.ptr[i] != '\t') || text.ptr[i] == 0x7f) {
+                faults_add(faults, json_pointer_join(faults->arena, pointer, name), "The value of a header may hold no control characters");
+                break;
+            }
+        }
+    }
+}
+
+/* Retry-After: seconds, or an HTTP date. */
+int64_t http_retry_after_ms(struct slice value, int64_t now_ms, struct arena *arena)
+{
+    struct tm tm = {0};
+    const char *end;
+    int64_t ms = 0;
+
+    if (value.len == 0) {
+        return 0;
+    }
+    if (slice_to_i64(value, &ms)) {
+        ms = ms > RETRY_AFTER_MS_MAX / 1000 ? RETRY_AFTER_MS_MAX : ms * 1000;
+    } else {
+        end = strptime(arena_text(arena, value), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+        ms = end && !*end ? (int64_t)timegm(&tm) * 1000 - now_ms : 0;
+    }
+    return ms < 0 ? 0 : ms > RETRY_AFTER_MS_MAX ? RETRY_AFTER_MS_MAX : ms;
+}
+
+/* The table of definitions: what an answer means when the tool does not say otherwise. */
+enum outcome_kind http_status_outcome(int status)
+{
+    if (status == 202) {
+        return OUTCOME_RUNNING;
+    }
+    if (status >= 200 && status < 300) {
+        return OUTCOME_COMPLETED;
+    }
+    if (status == 425 || status == 429) {
+        return OUTCOME_RETRY;
+    }
+    if (status >= 400 && status < 500 && status != 408 && status != 409) {
+        return OUTCOME_FAILED;
+    }
+    return OUTCOME_UNKNOWN;
 }

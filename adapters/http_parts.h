@@ -3,7 +3,8 @@
 #define SAGAD_ADAPTERS_HTTP_PARTS_H
 
 #include "base/arena.h"
-#include "base/text.h"
+#include "base/errors.h"
+#include "base/outcome.h"
 
 /*
  * `url` with the members of `query` behind it: text, numbers and booleans once, arrays of these once an element, null
@@ -17,5 +18,14 @@ struct slice url_add_parameter(struct slice url, struct slice name, struct slice
  * are made. Everything else stays byte for byte. SLICE_NONE when the way leads through something that is no container.
  */
 struct slice body_set(struct slice body, struct slice pointer, struct slice value, struct arena *arena);
+
+/* At registration: of a "url" and of "headers". */
+void http_check_url(struct slice value, struct slice pointer, struct faults *faults);
+void http_check_headers(struct slice value, struct slice pointer, struct faults *faults);
+bool http_text_is_token(struct slice text); /* could be the name of a header */
+
+/* The table of definitions: what an answer means when the tool does not say otherwise. */
+enum outcome_kind http_status_outcome(int status);
+int64_t http_retry_after_ms(struct slice value, int64_t now_ms, struct arena *arena); /* of the header, seconds or a date; 0: none */
 
 #endif

@@ -8,11 +8,12 @@
 #include "core/definition_parts.h"
 #include "core/graph.h"
 
-#define SAGA_KNOWN "name description input deadline steps output budget"
-#define SAGA_LATER "locks compensation then retention tags"
-#define STEP_KNOWN "id call with scope after retry timeout compensate"
+#define SAGA_KNOWN "name description input deadline steps output budget compensation tags"
+#define SAGA_LATER "locks then retention"
+#define STEP_KNOWN "id call with scope after when on_failure retry timeout compensate"
 #define STEP_KINDS_LATER "saga sleep signal approve"
-#define STEP_LATER STEP_KINDS_LATER " when for_each concurrency on_failure"
+#define TAGS_MAX 32
+#define STEP_LATER STEP_KINDS_LATER " for_each concurrency"
 
 struct saga_reader {
     struct reader *reader;
@@ -264,6 +265,32 @@ static void read_after(struct saga_reader *s, struct step_definition *step, cons
     }
 }
 
+static void read_on_failure(struct saga_reader *s, struct step_definition *step, const struct members *m)
+{
+    static const char *const words[] = {
+        [ON_FAILURE_COMPENSATE] = "compensate", [ON_FAILURE_ESCALATE] = "escalate", [ON_FAILURE_CONTINUE] = "continue"};
+    struct slice value = members_at(m, "on_failure"), place = members_pointer(m, "on_failure");
+
+    if (!value.ptr) {
+        return;
+    }
+    for (unsigned i = 0; i < COUNT_OF(words); i++) {
+        if (json_string_is(value, words[i])) {
+            step->on_failure = (enum on_failure)i;
+            if (i == ON_FAILURE_CONTINUE && step->terminal) {
+                faults_add(s->reader->faults, place,
+                           "the step `%.*s` is terminal, so there is nothing to continue with when it fails, and the "
+                           "saga would count as completed without its last effect; leave `on_failure` out, or let it "
+                           "be `escalate`",
+                           SLICE_ARG(step->id));
+            }
+            return;
+        }
+    }
+    faults_add(s->reader->faults, place, "`on_failure` is %.*s; it must be `compensate`, `escalate` or `continue`",
+               SLICE_ARG(value_excerpt(value, s->reader->arena)));
+}
+
 static void read_step(struct saga_reader *s, uint32_t index)
 {
     struct step_definition *step = &s->definition->steps[index];
@@ -285,7 +312,9 @@ static void read_step(struct saga_reader *s, uint32_t index)
                    "`scope` is %.*s; it must be a string, such as \"${ .input.order_id }\"",
                    SLICE_ARG(value_excerpt(step->scope.json, reader->arena)));
     }
+    reader_expression(reader, &m, "when", ROOTS_STEP, &step->when);
     settle_compensator(s, step, &m);
+    read_on_failure(s, step, &m);
     if (step->tool) {
         step->timeout_ms = step->tool->timeout_ms;
         step->retry = step->tool->retry;
@@ -375,6 +404,49 @@ static void read_steps(struct saga_reader *s, struct slice value)
     }
 }
 
+static void read_tags(struct reader *reader, const struct members *m, struct definition *definition)
+{
+    struct slice value = members_at(m, "tags"), place = members_pointer(m, "tags"), name_raw, item;
+
+    if (!value.ptr) {
+        return;
+    }
+    if (json_type(value) != JSON_OBJECT || json_count(value) > TAGS_MAX) {
+        faults_add(reader->faults, place, "`tags` is %.*s; it must be an object of %d texts at most",
+                   SLICE_ARG(value_excerpt(value, reader->arena)), TAGS_MAX);
+        return;
+    }
+    struct json_walk walk = json_walk(value);
+
+    while (json_next_member(&walk, &name_raw, &item)) {
+        if (json_type(item) != JSON_STRING) {
+            struct slice name = json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, reader->arena);
+
+            faults_add(reader->faults, place_join(reader->arena, place, name), "a tag is a text, not %.*s",
+                       SLICE_ARG(value_excerpt(item, reader->arena)));
+        }
+    }
+    definition->tags = json_trim(value);
+}
+
+static void read_compensation(struct reader *reader, const struct members *m, struct definition *definition)
+{
+    struct slice value = members_at(m, "compensation");
+    struct members inner;
+
+    definition->undo_concurrency = 1;
+    if (!value.ptr || !members_open(&inner, value, members_pointer(m, "compensation"), "`compensation`", "concurrency",
+                                    "", reader->arena, reader->faults)) {
+        return;
+    }
+    if (json_count(value) == 0) {
+        faults_add(reader->faults, inner.pointer,
+                   "`compensation` says nothing; give `concurrency`: how many steps may be undone at once");
+        return;
+    }
+    (void)members_count(&inner, "concurrency", 1, DEFINITION_STEPS_MAX, &definition->undo_concurrency);
+}
+
 struct definition *saga_read(struct reader *reader, struct slice body, uint32_t version, struct tool_finder *finder,
                              struct slice pointer)
 {
@@ -409,6 +481,8 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
         (void)budget_read(members_at(&m, "budget"), members_pointer(&m, "budget"), reader->arena, reader->faults,
                           &definition->budget);
     }
+    read_tags(reader, &m, definition);
+    read_compensation(reader, &m, definition);
     reader_template(reader, &m, "output", ROOTS_STEP, &definition->output);
     s.steps_pointer = members_pointer(&m, "steps");
     if (!members_at(&m, "steps").ptr) {

@@ -121,12 +121,20 @@ struct budget { /* of a saga; -1: unbounded */
 
 #define BUDGET_UNBOUNDED ((struct budget){-1, -1, -1})
 
+enum on_failure { /* what a certain failure of a step means for its saga; what nobody knows is settled or asked first */
+    ON_FAILURE_COMPENSATE, /* the saga is undone */
+    ON_FAILURE_ESCALATE,   /* a person says */
+    ON_FAILURE_CONTINUE    /* the saga goes on, the step's result is null */
+};
+
 struct step_definition {
     struct slice id;              /* unique in its saga */
     struct slice name;            /* what the key is derived from: the id, but in open sagas the name that the caller gave */
     uint32_t index;
     const struct tool *tool;
     struct template with, scope;
+    struct template when;         /* condition; where it does not hold the step is skipped */
+    enum on_failure on_failure;
     struct retry_policy retry;    /* the step's, else the tool's, else the class's */
     struct retry_policy own_retry; /* the step's as written; 0: not given */
     int64_t timeout_ms;
@@ -159,6 +167,8 @@ struct definition { /* a saga with the tools it was pinned to */
     struct slice body;
     const struct schema *input;
     int64_t deadline_ms;          /* 0: none */
+    struct slice tags;            /* JSON object of texts, added to those of the start; SLICE_NONE: none */
+    uint32_t undo_concurrency;    /* how many steps may be undone at once; 0 is 1 */
     struct template output;
     struct step_definition *steps;
     struct step_room *room;       /* of an open one: what its steps lie in, see definition_with_step() */

@@ -2,6 +2,8 @@
  * The rules that hold over the graph of a saga. Each message names the step that breaks the rule and the change that
  * mends it, because a reader of a definition sees steps and not paths.
  */
+#include <string.h>
+
 #include "base/json.h"
 #include "core/definition_parts.h"
 #include "core/graph.h"
@@ -19,13 +21,16 @@ void check_terminal(struct reader *reader, const struct definition *definition, 
             continue;
         }
         if (terminal) {
+            bool conditional = template_is_set(&terminal->when) || template_is_set(&step->when);
+
             faults_add(reader->faults, reader_element_pointer(reader, steps_pointer, i),
                        "the steps `%.*s` and `%.*s` are both terminal "
                        "(%.*s, %.*s), but when one has completed and the other fails, nothing could be undone; there "
                        "is one terminal step "
-                       "at most: give one of the tools a compensator, or move it to a saga of its own",
+                       "at most%s: give one of the tools a compensator, or move it to a saga of its own",
                        SLICE_ARG(terminal->id), SLICE_ARG(step->id), SLICE_ARG(terminal->tool->name),
-                       SLICE_ARG(step->tool->name));
+                       SLICE_ARG(step->tool->name),
+                       conditional ? ", and that a `when` always keeps them apart cannot be proven" : "");
         } else {
             terminal = step;
         }
@@ -63,6 +68,7 @@ struct reference {
     const struct step_definition *step; /* who asks; NULL: the output, which may ask for everything */
     struct slice pointer;               /* instead of the expression's own; SLICE_NONE: that one */
     const struct tool *tool;            /* whose compensator's arguments they are; NULL: the step's own */
+    bool is_condition;                  /* null is as good as false there */
 };
 
 static struct slice near_step(const struct reader *reader, const struct definition *definition, struct slice id)
@@ -75,8 +81,61 @@ static struct slice near_step(const struct reader *reader, const struct definiti
     return SLICE_NONE;
 }
 
-static void on_reference(void *context, struct slice id, struct slice pointer)
+static bool is_program(const struct template *when, const struct slice text)
 {
+    const struct expression *e = &when->expressions[0];
+    size_t at = 0;
+
+    for (size_t i = 0; i < e->source.len; i++) { /* spaces in it do not count */
+        if (!strchr(" \t\r\n", e->source.ptr[i]) && (at == text.len || text.ptr[at++] != e->source.ptr[i])) {
+            return false;
+        }
+    }
+    return at == text.len;
+}
+
+/* Does it follow from a step's `when` that the step `named` has completed? */
+static bool when_proves(struct arena *arena, const struct step_definition *step, const struct step_definition *named)
+{
+    const struct expression *e = template_is_set(&step->when) ? step->when.expressions : NULL;
+
+    if (!e) {
+        return false;
+    }
+    if (named->on_failure != ON_FAILURE_CONTINUE && template_is_set(&named->when) &&
+        slice_equal(named->when.expressions[0].source, e->source)) {
+        return true; /* both run or none does */
+    }
+    if (e->kind == EXPRESSION_PLAIN) {
+        return e->part_count >= 3 && slice_is(e->parts[0].member, "steps") &&
+               slice_equal(e->parts[1].member, named->id) && slice_is(e->parts[2].member, "result");
+    }
+    return is_program(&step->when, arena_printf(arena, ".steps.%.*s.status==\"completed\"", SLICE_ARG(named->id))) ||
+           is_program(&step->when, arena_printf(arena, ".steps.%.*s.result!=null", SLICE_ARG(named->id)));
+}
+
+/* Its result may be null although it is over. */
+static void check_null(const struct reference *r, const struct step_definition *named, struct slice whose,
+                       struct slice place)
+{
+    bool skipped = template_is_set(&named->when);
+
+    if (!r->step || r->is_condition || (!skipped && named->on_failure != ON_FAILURE_CONTINUE) ||
+        when_proves(r->reader->arena, r->step, named)) {
+        return;
+    }
+    faults_add(r->reader->faults, place,
+               "%.*s`.steps.%.*s.result` is null here when the step `%.*s` %s; say what holds then with jq's `//`, "
+               "as in ${ .steps.%.*s.result.MEMBER // null }, or give the step `%.*s` the `when` "
+               "${ .steps.%.*s.status == \"completed\" }",
+               SLICE_ARG(whose), SLICE_ARG(named->id), SLICE_ARG(named->id),
+               skipped ? "was skipped by its `when`" : "has failed, which `on_failure: continue` allows",
+               SLICE_ARG(named->id), SLICE_ARG(r->step->id), SLICE_ARG(named->id));
+}
+
+static void on_reference(void *context, const struct step_use *use)
+{
+    struct slice id = use->step_id, pointer = use->pointer;
     const struct reference *r = context;
     const struct definition *definition = r->definition;
     struct slice place = r->pointer.ptr ? r->pointer : pointer;
@@ -95,6 +154,9 @@ static void on_reference(void *context, struct slice id, struct slice pointer)
         return;
     }
     if (!r->step || !definition->ancestors || graph_before(definition, index, r->step->index)) {
+        if (!use->takes_null) {
+            check_null(r, &definition->steps[index], whose, place);
+        }
         return;
     }
     if (index == r->step->index) {
@@ -118,20 +180,23 @@ void check_references(struct reader *reader, const struct definition *definition
 {
     struct reference r = {.reader = reader, .definition = definition};
 
-    template_each_step(&definition->output, on_reference, &r);
+    template_each_use(&definition->output, on_reference, &r);
     for (uint32_t i = 0; i < definition->step_count; i++) {
         const struct step_definition *step = &definition->steps[i];
         bool is_tools = step->tool && step->tool->compensate.is_set && step->compensate.is_set &&
                         slice_equal(step->compensate.pointer, step->tool->compensate.pointer);
 
         r = (struct reference){.reader = reader, .definition = definition, .step = step};
-        template_each_step(&step->with, on_reference, &r);
-        template_each_step(&step->scope, on_reference, &r);
+        template_each_use(&step->with, on_reference, &r);
+        template_each_use(&step->scope, on_reference, &r);
+        r.is_condition = true;
+        template_each_use(&step->when, on_reference, &r);
+        r.is_condition = false;
         if (is_tools) { /* it stands in another place, maybe in another document: the call is what brings the two
                            together */
             r.tool = step->tool;
             r.pointer = place_join(reader->arena, reader_element_pointer(reader, steps_pointer, i), SLICE("call"));
         }
-        template_each_step(&step->compensate.with, on_reference, &r);
+        template_each_use(&step->compensate.with, on_reference, &r);
     }
 }

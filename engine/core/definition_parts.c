@@ -79,8 +79,7 @@ void reader_expression(struct reader *reader, const struct members *members, con
 void reader_adapter(struct reader *reader, const struct members *members, const char *what, enum key_place place,
                     struct slice *adapter, struct template *settings)
 {
-    static const char *const adapters[] = {"http", "exec", "builtin"};
-    static const char *const later[] = {"sql", "mcp"};
+    static const char *const adapters[] = {"http", "exec", "sql", "mcp", "builtin"};
     struct slice found = SLICE_NONE;
 
     for (size_t i = 0; i < COUNT_OF(adapters); i++) {
@@ -109,17 +108,22 @@ void reader_adapter(struct reader *reader, const struct members *members, const 
                                                   .settings = settings->json,
                                                   .key_place = place});
     }
-    for (size_t i = 0; i < COUNT_OF(later) && !found.ptr; i++) {
-        if (members_at(members, later[i]).ptr) { /* members_open() has refused it by name */
-            return;
-        }
-    }
     if (!found.ptr) {
         faults_add(reader->faults, members->pointer,
-                   "there is no adapter; %s has exactly one of `http`, `exec` and `builtin`", what);
+                   "there is no adapter; %s has exactly one of `http`, `exec`, `sql`, `mcp` and `builtin`", what);
         return;
     }
     *adapter = found;
+}
+
+void reader_refuse_barrier(struct reader *reader, const struct members *members, const char *what)
+{
+    bool barrier;
+
+    if (json_bool(json_member(members_at(members, "sql"), "barrier"), &barrier) && barrier) {
+        faults_add(reader->faults, place_join(reader->arena, members_pointer(members, "sql"), SLICE("barrier")),
+                   "%s changes nothing, so there is no effect for a barrier to remember; leave `barrier` out", what);
+    }
 }
 
 /* A factor of 1 to 10 in thousandths. */

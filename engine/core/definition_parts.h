@@ -39,8 +39,9 @@ void reader_expression(struct reader *reader, const struct members *members, con
 /* Exactly one member that names an adapter, with its settings. */
 void reader_adapter(struct reader *reader, const struct members *members, const char *what, enum key_place place,
                     struct slice *adapter, struct template *settings);
-#define ADAPTERS "http exec builtin"
-#define ADAPTERS_LATER "sql mcp"
+/* A barrier remembers effects, and a read has none. `what` names it. */
+void reader_refuse_barrier(struct reader *reader, const struct members *members, const char *what);
+#define ADAPTERS "http exec sql mcp builtin"
 
 /* The members of a retry object, which will be put on top of `under`; what is not given is 0 in `own`. */
 void reader_retry(struct reader *reader, struct slice value, struct slice pointer, enum effect effect,

@@ -34,6 +34,16 @@ static bool is_completed(const struct saga *saga, uint32_t step)
     return saga_step_status(saga, step) == STEP_COMPLETED;
 }
 
+static bool is_skipped(const struct saga *saga, uint32_t step)
+{
+    return saga->steps[step].forward.state == OP_SKIPPED;
+}
+
+static bool is_done_without(const struct saga *saga, uint32_t step)
+{
+    return saga->steps[step].forward.state == OP_FAILED && step_is_over(saga, step);
+}
+
 static bool is_undone(const struct saga *saga, uint32_t step)
 {
     return saga->steps[step].forward.took_effect == TOOK_EFFECT_UNDONE;
@@ -195,6 +205,7 @@ void explain(const struct saga *saga, int64_t now_ms, struct buffer *out)
         buffer_put_text(out, ".");
     }
     if (saga->phase == PHASE_ENDED) {
+        put_list(out, saga, " Skipped: ", is_skipped);
         put_list(out, saga, " Undone: ", is_undone);
         if (saga->end == SAGA_ABANDONED) {
             put_list(out, saga, " Left standing: ", may_stand);
@@ -203,6 +214,8 @@ void explain(const struct saga *saga, int64_t now_ms, struct buffer *out)
     }
     put_opening(out, saga);
     put_list(out, saga, " Done: ", is_completed);
+    put_list(out, saga, " Skipped: ", is_skipped);
+    put_list(out, saga, " Failed, and gone on without: ", is_done_without);
     put_list(out, saga, " Undone: ", is_undone);
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         put_next(out, saga, i, DIRECTION_DO, now_ms);

@@ -71,6 +71,13 @@ bool template_is_set(const struct template *template);
 /* Does a plain path in it name this step's result or status? Calls back for each step named by `.steps.ID`, also inside programs (found by scanning). */
 void template_each_step(const struct template *template, void (*found)(void *context, struct slice step_id, struct slice pointer), void *context);
 
+struct step_use { /* of a step, by an expression */
+    struct slice step_id, pointer;
+    bool takes_null; /* a result that is null does no harm there: its status is asked for, or jq's `//`, a comparison or a condition follows */
+};
+/* The same with what becomes of the step's result, as far as the text of the expression shows it. */
+void template_each_use(const struct template *template, void (*found)(void *context, const struct step_use *use), void *context);
+
 /* Follow a plain path. SLICE "null" where jq gives null; false with a sentence where jq gives an error. */
 bool expression_follow(const struct expression *expression, const struct expression_context *context, struct arena *arena,
                        struct slice *value, struct err *err);

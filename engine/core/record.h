@@ -26,7 +26,7 @@
     X(RECORD_STEP_PROBED,             "step.probed")              /* a probe that did not settle it; next at `due` */            \
     X(RECORD_STEP_COMPLETED,          "step.completed")           /* with the result, and the compensator's arguments */         \
     X(RECORD_STEP_FAILED,             "step.failed")              /* certainly no effect, for good */                            \
-    X(RECORD_STEP_SKIPPED,            "step.skipped")             /* by an operator */                                           \
+    X(RECORD_STEP_SKIPPED,            "step.skipped")             /* by an operator; or its `when` did not hold: reason "when" */   \
     X(RECORD_STEP_REOPENED,           "step.reopened")            /* by an operator: one more round of attempts */               \
     X(RECORD_STEP_WAIVED,             "step.waived")              /* by an operator: this effect is left standing, a debt */     \
     X(RECORD_STEP_CALLED,             "step.called")              /* an agent's call was admitted: it makes the step; key and arguments durable, surely not sent */ \
@@ -129,7 +129,7 @@ struct record {
     uint64_t escalation;   /* its number */
     enum direction direction; /* of the operation in question */
     struct slice reason;   /* escalation.opened: "unknown", "compensation-failed", "compensation-arguments", ... */
-                              /* saga.paused: "loop" */
+                              /* saga.paused: "loop"; step.skipped: "when" */
     struct slice action;   /* escalation.resolved: the verb */
     struct slice verdict;  /* escalation.resolved: "happened" or "not_happened" with resolve */
     struct slice actor, note;

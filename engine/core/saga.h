@@ -236,7 +236,7 @@ const char *operator_action_name(enum operator_action action);
 bool operator_action_parse(struct slice name, enum operator_action *out);
 
 enum evaluation {
-    EVALUATE_ARGS,   /* `with` and `scope` of a step */
+    EVALUATE_ARGS,   /* `when` of a step where it is a program, and if that holds `with` and `scope` */
     EVALUATE_OUTPUT,
     EVALUATE_UNDO    /* `with` of a step's compensator, whose outcome nobody knows: `.result` is what the step has, else null */
 };
@@ -271,6 +271,7 @@ struct saga_input { /* borrowed during saga_decide() */
             enum evaluation what;
             uint32_t step;
             bool failed;            /* then `error` says why */
+            bool skipped;           /* EVALUATE_ARGS: the condition of the step does not hold, and nothing else was evaluated */
             struct slice value;     /* rendered JSON: the arguments or the output */
             struct slice scope;     /* text */
             bool has_effect;        /* EVALUATE_ARGS of a conditional tool whose condition is a program */

@@ -12,7 +12,7 @@
 
 /* The moves of an operation, forward or undo. */
 static const uint32_t op_next[OP_STATE_COUNT] = {
-    [OP_NONE] = BIT(OP_PENDING) | BIT(OP_IN_FLIGHT) | BIT(OP_FAILED),
+    [OP_NONE] = BIT(OP_PENDING) | BIT(OP_IN_FLIGHT) | BIT(OP_FAILED) | BIT(OP_SKIPPED),
     [OP_PENDING] = BIT(OP_IN_FLIGHT) | BIT(OP_FAILED) | BIT(OP_RETRYING) | BIT(OP_COMPLETED),
     [OP_IN_FLIGHT] = BIT(OP_RETRYING) | BIT(OP_PROBING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
     [OP_RETRYING] =
@@ -237,6 +237,20 @@ static bool check_operation(const struct saga *saga, const struct record *record
     return check_attempt(op, record, err) && check_identity(op, record, err);
 }
 
+/* By its condition, when its turn has come; or by a person, after it has failed. */
+static bool check_skipped(const struct saga *saga, const struct record *record, struct err *err)
+{
+    if (record->reason.len) {
+        return (template_is_set(&saga->definition->steps[record->step].when) && step_is_ready(saga, record->step)) ||
+               check_refuse(record, err, "it has no condition, or its turn has not come");
+    }
+    if (!record->actor.len || !record->note.len) {
+        return check_refuse(record, err, "it says neither who skipped it nor why");
+    }
+    return saga->steps[record->step].forward.state == OP_FAILED ||
+           check_refuse(record, err, "a person skips only what has failed");
+}
+
 static bool check_forward(const struct saga *saga, const struct record *record, struct err *err)
 {
     const struct step *step = &saga->steps[record->step];
@@ -257,6 +271,9 @@ static bool check_forward(const struct saga *saga, const struct record *record, 
                 return check_refuse(record, err, "what this step comes after is not over");
             }
         }
+    }
+    if (to == OP_SKIPPED && !check_skipped(saga, record, err)) {
+        return false;
     }
     if (saga->phase == PHASE_UNDO &&
         (step->undo.state != OP_NONE || (step->plan != PLAN_VERDICT && step->plan != PLAN_READY))) {
@@ -286,7 +303,7 @@ static bool check_undo(const struct saga *saga, const struct record *record, str
     }
     /* Beginning: in its turn, and when all that came after it is gone. */
     if (step->plan == PLAN_READY && record->type != RECORD_COMPENSATION_COMPLETED &&
-        saga_next_undo(saga) != record->step) {
+        !undo_may_begin(saga, record->step)) {
         return check_refuse(record, err, "it is not this step's turn to be undone");
     }
     if (step->plan == PLAN_READY && !step_may_stand(saga, record->step)) {
@@ -509,5 +526,5 @@ bool saga_is_sound(const struct saga *saga)
         }
         return saga_status_is_final(saga->end) && saga->escalation.number == 0;
     }
-    return active <= 1 && (saga->phase == PHASE_UNDO || active == 0);
+    return active <= undo_concurrency(saga) && (saga->phase == PHASE_UNDO || active == 0);
 }

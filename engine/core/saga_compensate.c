@@ -1,5 +1,5 @@
 /*
- * Undoing: the frozen plan, one entry at a time, each when all that came after it is gone. What cannot be undone holds
+ * Undoing: the frozen plan, one entry at a time or as many as the definition allows, each when all that came after it is gone. What cannot be undone holds
  * up only what it depends on.
  */
 #include "core/saga_machine.h"
@@ -88,11 +88,17 @@ static void render_and_begin(struct machine *m, uint32_t step)
 
 static bool begin_next(struct machine *m)
 {
-    uint32_t step = saga_next_undo(m->saga);
+    const struct saga *saga = m->saga;
+    uint32_t i = 0, step;
 
-    if (step == STEP_NONE || undo_needs_evaluation(m->saga, step)) {
+    while (i < saga->plan_count &&
+           (!undo_may_begin(saga, saga->plan[i]) || undo_needs_evaluation(saga, saga->plan[i]))) {
+        i++;
+    }
+    if (i == saga->plan_count) {
         return false;
     }
+    step = saga->plan[i];
     if (m->saga->steps[step].undo.state == OP_RETRYING) { /* a person gave it another round */
         operation_due(m, step, DIRECTION_UNDO);
     } else {

@@ -90,6 +90,10 @@ static void decide_evaluated(struct machine *m)
         }
         if (input->evaluated.failed) {
             forward_refuse_arguments(m, step, input->evaluated.error);
+        } else if (input->evaluated.skipped) {
+            if (saga->definition->steps[step].when.program_count > 0) {
+                forward_skip(m, step);
+            }
         } else {
             forward_begin(m, step, input->evaluated.value, input->evaluated.scope);
         }
@@ -100,7 +104,7 @@ static void decide_evaluated(struct machine *m)
         }
         return;
     case EVALUATE_UNDO:
-        if (step >= saga->definition->step_count || saga_next_undo(saga) != step ||
+        if (step >= saga->definition->step_count || !undo_may_begin(saga, step) ||
             !undo_needs_evaluation(saga, step)) {
             return;
         }

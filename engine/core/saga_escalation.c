@@ -25,6 +25,11 @@ static bool question_stands(const struct saga *saga, uint32_t step, enum directi
     if (s->plan != PLAN_NONE && s->plan != PLAN_VERDICT) {
         return false;
     }
+    if (saga->phase == PHASE_FORWARD && saga->definition->steps[step].on_failure != ON_FAILURE_COMPENSATE) {
+        /* Whatever is to follow a failure: that it has failed is certain first. */
+        return s->forward.state == OP_UNKNOWN ||
+               (s->forward.state == OP_FAILED && saga->definition->steps[step].on_failure == ON_FAILURE_ESCALATE);
+    }
     /* An agent goes on whatever comes of one call: what nobody can say is asked, were it possible to undo it blindly.
      */
     if (s->forward.state == OP_UNKNOWN && (s->forward.late || (saga_is_open(saga) && saga->phase == PHASE_FORWARD))) {
@@ -57,8 +62,12 @@ static struct question next_question(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (question_stands(saga, i, DIRECTION_DO)) {
+            bool failed = saga->steps[i].forward.state == OP_FAILED;
+
             return (struct question){i, DIRECTION_DO,
-                                     saga->steps[i].forward.late ? SLICE("late-success") : SLICE("unknown")};
+                                     saga->steps[i].forward.late ? SLICE("late-success")
+                                     : failed                    ? SLICE("step-failed")
+                                                                 : SLICE("unknown")};
         }
         if (question_stands(saga, i, DIRECTION_UNDO)) {
             bool arguments = slice_is(saga->steps[i].undo.error, "arguments");
@@ -318,6 +327,9 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
         }
         if (undo) {
             return "you say whether the compensation happened: if so the step is undone, if not it may be tried again";
+        }
+        if (forward && saga->definition->steps[saga->escalation.step].on_failure == ON_FAILURE_CONTINUE) {
+            return "you say whether it happened: if so the saga goes on with the result you give, if not without one";
         }
         return forward
                    ? "you say whether it happened: if so the saga goes on with the result you give, if not the step "

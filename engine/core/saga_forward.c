@@ -24,6 +24,38 @@ static struct slice tools_json(struct machine *m)
     return text;
 }
 
+/* Those of the definition, and those of the start, which win. */
+static struct slice tags_json(struct machine *m)
+{
+    struct slice ours = m->saga->definition->tags, theirs = m->input->start.tags, name_raw, value, text;
+    struct buffer out;
+    struct json_writer w;
+
+    if (!ours.ptr || !theirs.ptr) {
+        return ours.ptr ? ours : theirs;
+    }
+    buffer_init(&out, (size_t)1 << 20);
+    json_writer_init(&w, &out);
+    json_object_begin(&w, NULL);
+    for (int i = 0; i < 2; i++) {
+        struct json_walk walk = json_walk(i == 0 ? ours : theirs);
+
+        while (json_next_member(&walk, &name_raw, &value)) {
+            struct slice name = json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, m->turn);
+            char *name_text = arena_text(m->turn, name);
+
+            if (i == 1 || !json_member(theirs, name_text).ptr) {
+                json_write_raw(&w, name_text, value);
+            }
+        }
+    }
+    json_object_end(&w);
+    CHECK(!out.overflow); /* a few dozen short texts on each side */
+    text = arena_slice(m->turn, buffer_slice(&out));
+    buffer_fini(&out);
+    return text;
+}
+
 enum err_code forward_start(struct machine *m)
 {
     const struct saga_input *input = m->input;
@@ -38,7 +70,7 @@ enum err_code forward_start(struct machine *m)
     record.tools = tools_json(m);
     record.namespace = input->start.namespace.len ? input->start.namespace : SLICE("default");
     record.business_id = input->start.business_id;
-    record.tags = input->start.tags;
+    record.tags = tags_json(m);
     record.input = input->start.input.len ? input->start.input : SLICE("{}");
     record.due_ms = definition->deadline_ms ? input->now_ms + definition->deadline_ms : 0;
     if (definition->kind == SAGA_OPEN) {
@@ -70,6 +102,13 @@ void forward_refuse_arguments(struct machine *m, uint32_t step, struct slice det
     struct record record = {.type = RECORD_STEP_FAILED, .step = step, .error = SLICE("arguments"), .detail = detail};
 
     machine_emit(m, record); /* before anything was sent, and so without a key */
+}
+
+void forward_skip(struct machine *m, uint32_t step)
+{
+    struct record record = {.type = RECORD_STEP_SKIPPED, .step = step, .reason = SLICE("when")};
+
+    machine_emit(m, record);
 }
 
 static struct op_key forward_key(const struct machine *m, uint32_t step, struct slice scope)
@@ -252,6 +291,29 @@ static struct slice scope_text(struct machine *m, struct slice json)
     return json_type(json) == JSON_NULL ? SLICE_NONE : json_trim(json);
 }
 
+/* A condition that is a plain path. True: the step does not begin, it is skipped or has failed. */
+static bool condition_stops(struct machine *m, uint32_t step)
+{
+    const struct template *when = &m->saga->definition->steps[step].when;
+    struct expression_context context;
+    struct slice value;
+    struct err err = {0};
+
+    if (!template_is_set(when) || when->program_count > 0) {
+        return false;
+    }
+    context = saga_expression_context(m->saga, m->turn);
+    if (template_render(when, &context, NULL, m->turn, &value, &err) != ERR_OK) {
+        forward_refuse_arguments(m, step, arena_slice(m->turn, slice_of(err.message)));
+        return true;
+    }
+    if (!expression_true(value)) {
+        forward_skip(m, step);
+        return true;
+    }
+    return false;
+}
+
 static void render_and_begin(struct machine *m, uint32_t step)
 {
     const struct step_definition *definition = &m->saga->definition->steps[step];
@@ -291,10 +353,31 @@ void forward_stop(struct machine *m, uint32_t step, struct why why, struct slice
     machine_emit(m, record);
 }
 
+/* All is done, but a person has left something standing that nobody could say of whether it is there. */
+static bool put_waived(struct machine *m, struct record *record)
+{
+    const struct saga *saga = m->saga;
+    uint32_t *debts = arena_array(m->turn, saga->definition->step_count, sizeof(*debts)), count = 0;
+
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (saga->steps[i].plan == PLAN_WAIVED) {
+            debts[count++] = i;
+        }
+    }
+    if (count > 0) {
+        *record = (struct record){.type = RECORD_SAGA_ABANDONED, .step = STEP_NONE, .debts = debts, .debt_count = count};
+    }
+    return count > 0;
+}
+
 void forward_finish(struct machine *m, struct slice output, struct slice error)
 {
     struct record record = {.type = RECORD_SAGA_COMPLETED, .step = STEP_NONE, .result = output};
 
+    if (!saga_is_open(m->saga) && put_waived(m, &record)) {
+        machine_emit(m, record);
+        return;
+    }
     if (error.ptr) { /* all effects are there and wanted: an output that cannot be rendered undoes none of them */
         record.result = SLICE("null");
         record.error = SLICE("output");
@@ -323,11 +406,12 @@ bool finish_advance(struct machine *m)
     return true;
 }
 
-/* The first step whose forward operation is in this state, or STEP_NONE. */
-static uint32_t step_in_state(const struct saga *saga, enum op_state state)
+/* The first step that has failed, and with it the saga; or STEP_NONE. */
+static uint32_t step_that_failed(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (saga->steps[i].forward.state == state) {
+        if (saga->steps[i].forward.state == OP_FAILED &&
+            saga->definition->steps[i].on_failure == ON_FAILURE_COMPENSATE) {
             return i;
         }
     }
@@ -348,7 +432,8 @@ static struct slice failure_detail(struct machine *m, uint32_t step)
 static uint32_t step_to_undo_blind(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (saga->steps[i].forward.state == OP_UNKNOWN && step_can_be_undone_blind(saga, i)) {
+        if (saga->steps[i].forward.state == OP_UNKNOWN && step_can_be_undone_blind(saga, i) &&
+            saga->definition->steps[i].on_failure == ON_FAILURE_COMPENSATE) {
             return i;
         }
     }
@@ -358,7 +443,7 @@ static uint32_t step_to_undo_blind(const struct saga *saga)
 bool forward_advance(struct machine *m)
 {
     struct saga *saga = m->saga;
-    uint32_t step = step_in_state(saga, OP_FAILED);
+    uint32_t step = step_that_failed(saga);
 
     if (saga_is_open(saga)) { /* a failure is its agent's to judge; only what nobody can say needs a person */
         return escalation_advance(m);
@@ -376,7 +461,13 @@ bool forward_advance(struct machine *m)
         return true;
     }
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (step_is_ready(saga, i) && !step_needs_evaluation(saga, i)) {
+        if (!step_is_ready(saga, i)) {
+            continue;
+        }
+        if (condition_stops(m, i)) {
+            return true;
+        }
+        if (!step_needs_evaluation(saga, i)) {
             render_and_begin(m, i);
             return true;
         }
@@ -413,9 +504,6 @@ bool failing_advance(struct machine *m)
     uint32_t step = step_to_give_up(saga);
     struct record record;
 
-    if (saga_passed_return(saga) && !saga_is_open(saga)) {
-        return finish_advance(m);
-    }
     if (step != STEP_NONE) {
         record = machine_record(m, RECORD_STEP_FAILED, step, DIRECTION_DO);
         record.error = SLICE("stopped");

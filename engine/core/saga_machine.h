@@ -42,7 +42,7 @@ bool saga_rests(const struct saga *saga);     /* a run of which nothing is going
  * ERR_UNSETTLED or ERR_SEALED. `except`: the operation that is called again, or STEP_NONE. */
 enum err_code saga_admits(const struct saga *saga, const struct tool *tool, enum effect effect, uint32_t except);
 
-bool step_is_over(const struct saga *saga, uint32_t step);  /* completed or skipped: what comes after it may start */
+bool step_is_over(const struct saga *saga, uint32_t step);  /* completed, skipped, or failed where that does not matter: what comes after it may start */
 bool step_is_ready(const struct saga *saga, uint32_t step); /* to be begun now */
 bool step_needs_evaluation(const struct saga *saga, uint32_t step);    /* of its arguments or scope */
 bool step_may_stand(const struct saga *saga, uint32_t step);           /* its effect took place, or may have */
@@ -59,7 +59,8 @@ uint32_t *saga_make_plan(const struct saga *saga, struct arena *arena, uint32_t 
 uint32_t *saga_make_debts(const struct saga *saga, struct arena *arena, uint32_t *count);
 bool saga_undo_is_over(const struct saga *saga);           /* nothing in the plan is left to do */
 bool undo_is_held(const struct saga *saga, uint32_t step); /* something that came after it is not undone yet */
-uint32_t saga_next_undo(const struct saga *saga);          /* the entry of the plan to begin now, or STEP_NONE */
+bool undo_may_begin(const struct saga *saga, uint32_t step); /* it is its turn, and there is room */
+uint32_t undo_concurrency(const struct saga *saga);        /* how many may be undone at once */
 bool undo_needs_evaluation(const struct saga *saga, uint32_t step);
 
 /* --- checking and folding --- */
@@ -120,6 +121,7 @@ struct slice machine_faults(struct machine *m, const struct faults *faults); /* 
 enum err_code forward_start(struct machine *m);
 void forward_begin(struct machine *m, uint32_t step, struct slice args, struct slice scope);
 void forward_refuse_arguments(struct machine *m, uint32_t step, struct slice detail);
+void forward_skip(struct machine *m, uint32_t step); /* its condition does not hold */
 bool forward_advance(
     struct machine *m); /* each advance emits the next record that needs no further input; false: there is none */
 bool failing_advance(struct machine *m);

@@ -244,7 +244,10 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
 
 bool step_is_over(const struct saga *saga, uint32_t step)
 {
-    return saga->steps[step].forward.state == OP_COMPLETED || saga->steps[step].forward.state == OP_SKIPPED;
+    enum op_state state = saga->steps[step].forward.state;
+
+    return state == OP_COMPLETED || state == OP_SKIPPED ||
+           (state == OP_FAILED && saga->definition->steps[step].on_failure == ON_FAILURE_CONTINUE);
 }
 
 bool step_is_ready(const struct saga *saga, uint32_t step)
@@ -268,6 +271,7 @@ bool step_needs_evaluation(const struct saga *saga, uint32_t step)
     const struct step_definition *definition = &saga->definition->steps[step];
 
     return definition->with.program_count > 0 || definition->scope.program_count > 0 ||
+           definition->when.program_count > 0 ||
            (definition->tool->conditional && definition->tool->effect_if.program_count > 0);
 }
 
@@ -309,7 +313,8 @@ bool saga_is_finished(const struct saga *saga)
         return saga_passed_return(saga) && !saga_is_unsettled(saga) && saga->phase != PHASE_FORWARD;
     }
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (!step_is_over(saga, i)) {
+        /* Behind a terminal step nothing is undone any more: what a person left standing is a debt. */
+        if (!step_is_over(saga, i) && !(saga->steps[i].plan == PLAN_WAIVED && saga_passed_return(saga))) {
             return false;
         }
     }
@@ -336,7 +341,8 @@ bool step_is_contradicted(const struct saga *saga, uint32_t step)
     if (s->plan == PLAN_DONE) { /* undone although nobody knew whether it was there */
         return s->forward.state == OP_UNKNOWN || s->forward.state == OP_PROBING;
     }
-    return s->forward.state == OP_FAILED && (s->plan == PLAN_NONE || s->plan == PLAN_DROPPED);
+    return (s->forward.state == OP_FAILED || s->forward.state == OP_SKIPPED) &&
+           (s->plan == PLAN_NONE || s->plan == PLAN_DROPPED);
 }
 
 bool step_may_leave(const struct saga *saga, uint32_t step)
@@ -483,99 +489,6 @@ const char *saga_over_budget(const struct saga *saga, const struct tool *tool, b
         return "micros";
     }
     return NULL;
-}
-
-/* --- the undo plan --- */
-
-/*
- * The reverse of the graph, ties by reverse start. A step starts only after all that it comes after, so that the
- * reverse order of starting is both at once.
- */
-uint32_t *saga_make_plan(const struct saga *saga, struct arena *arena, uint32_t *count)
-{
-    uint32_t *plan = arena_array(arena, saga->definition->step_count + 1, sizeof(*plan)), n = 0;
-
-    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        uint32_t at = n;
-
-        if (!step_may_stand(saga, i) || saga->steps[i].plan == PLAN_WAIVED) {
-            continue;
-        }
-        while (at > 0 && saga->steps[plan[at - 1]].start_order < saga->steps[i].start_order) {
-            plan[at] = plan[at - 1];
-            at--;
-        }
-        plan[at] = i;
-        n++;
-    }
-    *count = n;
-    return plan;
-}
-
-uint32_t *saga_make_debts(const struct saga *saga, struct arena *arena, uint32_t *count)
-{
-    uint32_t *debts = arena_array(arena, saga->definition->step_count + 1, sizeof(*debts)), n = 0;
-
-    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (step_may_stand(saga, i)) {
-            debts[n++] = i;
-        }
-    }
-    *count = n;
-    return debts;
-}
-
-static bool plan_entry_is_left(enum plan_state plan)
-{
-    return plan == PLAN_VERDICT || plan == PLAN_READY || plan == PLAN_ACTIVE || plan == PLAN_FAILED;
-}
-
-bool saga_undo_is_over(const struct saga *saga)
-{
-    for (uint32_t i = 0; i < saga->plan_count; i++) {
-        if (plan_entry_is_left(saga->steps[saga->plan[i]].plan)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool undo_is_held(const struct saga *saga, uint32_t step)
-{
-    for (uint32_t i = 0; i < saga->plan_count; i++) {
-        if (plan_entry_is_left(saga->steps[saga->plan[i]].plan) && step_comes_before(saga, step, saga->plan[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-uint32_t saga_next_undo(const struct saga *saga)
-{
-    uint32_t next = STEP_NONE;
-
-    if (saga->phase != PHASE_UNDO || saga_passed_return(saga)) {
-        return STEP_NONE;
-    }
-    for (uint32_t i = 0; i < saga->plan_count; i++) {
-        uint32_t step = saga->plan[i];
-
-        if (saga->steps[step].plan == PLAN_ACTIVE) {
-            return STEP_NONE; /* one at a time */
-        }
-        if (next == STEP_NONE && saga->steps[step].plan == PLAN_READY && !undo_is_held(saga, step)) {
-            next = step;
-        }
-    }
-    return next;
-}
-
-bool undo_needs_evaluation(const struct saga *saga, uint32_t step)
-{
-    const struct step *s = &saga->steps[step];
-
-    return !s->undo.args.ptr && !s->undo_args.ptr && !s->undo_error.ptr &&
-           saga->definition->steps[step].compensate.with.program_count > 0;
 }
 
 /* --- what expressions see --- */

@@ -86,7 +86,7 @@ static bool deadline_runs(const struct saga *saga)
 
 void saga_wants(const struct saga *saga, struct arena *turn, struct wants *out)
 {
-    uint32_t undo = saga_next_undo(saga), count = saga->definition->step_count;
+    uint32_t count = saga->definition->step_count;
 
     *out = (struct wants){0};
     if (saga->seq == 0 || saga->phase == PHASE_ENDED) {
@@ -100,9 +100,9 @@ void saga_wants(const struct saga *saga, struct arena *turn, struct wants *out)
         if (step_is_ready(saga, i) && step_needs_evaluation(saga, i)) {
             want_add(out, WANT_EVALUATE, i, DIRECTION_DO, EVALUATE_ARGS, 0);
         }
-    }
-    if (undo != STEP_NONE && undo_needs_evaluation(saga, undo)) {
-        want_add(out, WANT_EVALUATE, undo, DIRECTION_UNDO, EVALUATE_UNDO, 0);
+        if (saga->phase == PHASE_UNDO && undo_needs_evaluation(saga, i) && undo_may_begin(saga, i)) {
+            want_add(out, WANT_EVALUATE, i, DIRECTION_UNDO, EVALUATE_UNDO, 0);
+        }
     }
     if (saga_is_finished(saga) && saga->definition->output.program_count > 0) {
         want_add(out, WANT_EVALUATE, STEP_NONE, DIRECTION_DO, EVALUATE_OUTPUT, 0);

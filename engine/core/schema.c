@@ -1,47 +1,31 @@
 /*
- * JSON Schema, compiled to a tree of checks. Numbers are compared as decimal text, because a limit of 9007199254740993
- * means that number and not its neighbour; equality is equality of the canonical form.
+ * JSON Schema, compiled to a tree of checks, or rather a graph without loops: `$ref` may point to one schema from many
+ * places. Equality is equality of the canonical form.
  */
 #include "core/schema.h"
 
 #include <string.h>
 
 #include "base/canon.h"
-#include "base/json.h"
+#include "core/decimal.h"
 #include "core/members.h"
+#include "core/schema_parts.h"
 
 #define KNOWN                                                                                                          \
-    "type enum const required properties additionalProperties items minItems maxItems minLength maxLength minimum "    \
-    "maximum exclusiveMinimum exclusiveMaximum minProperties maxProperties title description default examples "        \
-    "$schema $comment"
+    "type enum const required properties additionalProperties propertyNames items prefixItems contains minContains "   \
+    "maxContains uniqueItems minItems maxItems minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum " \
+    "multipleOf minProperties maxProperties allOf anyOf oneOf not if then else $ref $defs title description default "  \
+    "examples format $schema $comment"
 #define LATER                                                                                                          \
-    "pattern format multipleOf $ref $defs $id $anchor $dynamicRef $dynamicAnchor $vocabulary allOf anyOf oneOf not "   \
-    "if "                                                                                                              \
-    "then else dependentSchemas dependentRequired prefixItems contains minContains maxContains uniqueItems "           \
-    "patternProperties propertyNames unevaluatedItems unevaluatedProperties readOnly writeOnly deprecated "            \
-    "contentEncoding contentMediaType contentSchema definitions"
-#define NAMES_MAX 256 /* in `required` and `properties`: every member of a value is compared with them */
+    "pattern $id $anchor $dynamicRef $dynamicAnchor $vocabulary dependentSchemas dependentRequired patternProperties " \
+    "unevaluatedItems unevaluatedProperties readOnly writeOnly deprecated contentEncoding contentMediaType "           \
+    "contentSchema definitions"
 #define ENUM_MAX 1024
+#define LEVELS_MAX 128 /* of schemas within schemas, through `$ref` too: bounds the stack of a check */
+#define REF_BEGINS "#/$defs/"
 #define DRAFT "https://json-schema.org/draft/2020-12/schema"
 
-enum { TYPE_INTEGER = JSON_OBJECT + 1 }; /* beside enum json_type: a number without a fraction */
-
-enum bound {
-    BOUND_MIN_ITEMS,
-    BOUND_MAX_ITEMS,
-    BOUND_MIN_LENGTH,
-    BOUND_MAX_LENGTH,
-    BOUND_MIN_PROPERTIES,
-    BOUND_MAX_PROPERTIES,
-    BOUND_COUNT
-};
-
-static const struct {
-    const char *keyword;
-    enum json_type type;
-    bool is_max;
-    const char *unit;
-} bounds[BOUND_COUNT] = {
+const struct schema_bound schema_bounds[BOUND_COUNT] = {
     [BOUND_MIN_ITEMS] = {"minItems", JSON_ARRAY, false, "elements"},
     [BOUND_MAX_ITEMS] = {"maxItems", JSON_ARRAY, true, "elements"},
     [BOUND_MIN_LENGTH] = {"minLength", JSON_STRING, false, "characters"},
@@ -50,114 +34,29 @@ static const struct {
     [BOUND_MAX_PROPERTIES] = {"maxProperties", JSON_OBJECT, true, "members"},
 };
 
-enum limit { LIMIT_MINIMUM, LIMIT_MAXIMUM, LIMIT_EXCLUSIVE_MINIMUM, LIMIT_EXCLUSIVE_MAXIMUM, LIMIT_COUNT };
-
-static const struct {
-    const char *keyword, *wanted;
-    int sign; /* what the comparison of value and limit must not give */
-    bool exclusive;
-} limits[LIMIT_COUNT] = {
+const struct schema_limit schema_limits[LIMIT_COUNT] = {
     [LIMIT_MINIMUM] = {"minimum", "at least", -1, false},
     [LIMIT_MAXIMUM] = {"maximum", "at most", 1, false},
     [LIMIT_EXCLUSIVE_MINIMUM] = {"exclusiveMinimum", "greater than", -1, true},
     [LIMIT_EXCLUSIVE_MAXIMUM] = {"exclusiveMaximum", "less than", 1, true},
 };
 
-struct property {
-    struct slice name;
-    const struct schema *schema;
+static const char *const group_keywords[GROUP_COUNT] = {
+    [GROUP_PREFIX] = "prefixItems",
+    [GROUP_ALL] = "allOf",
+    [GROUP_ANY] = "anyOf",
+    [GROUP_ONE] = "oneOf",
 };
 
-struct schema {
-    bool refuses_all;        /* the schema `false` */
-    unsigned types;          /* bits of enum json_type and TYPE_INTEGER; 0: any */
-    struct slice types_text; /* for messages */
-    bool has_bound[BOUND_COUNT];
-    int64_t bound[BOUND_COUNT];
-    struct slice limit[LIMIT_COUNT];
-    struct slice *enum_canonical; /* also for const */
-    size_t enum_count;
-    struct slice enum_text;
-    struct slice *required;
-    size_t required_count;
-    struct property *properties;
-    size_t property_count;
-    const struct schema *additional; /* NULL: anything goes */
-    const struct schema *items;
+struct compiler {
+    struct arena *arena;
+    struct faults *faults;
+    struct schema *all;
+    struct property *defs; /* of the whole schema */
+    size_t def_count;
 };
 
-/* --- numbers as decimal text --- */
-
-struct decimal {
-    bool negative;
-    struct slice digits; /* without leading and trailing zeros; none is 0 */
-    int64_t exponent;    /* value = 0.DIGITS * 10^exponent */
-};
-
-static struct decimal decimal_of(struct slice number, struct arena *scratch)
-{
-    char *digits = arena_alloc(scratch, number.len + 1);
-    size_t len = 0, start = 0, i = 0;
-    int64_t exponent = 0, written = 0;
-    bool negative = number.len > 0 && number.ptr[0] == '-', fraction = false;
-
-    for (i = negative; i < number.len && number.ptr[i] != 'e' && number.ptr[i] != 'E'; i++) {
-        if (number.ptr[i] == '.') {
-            fraction = true;
-        } else {
-            digits[len++] = number.ptr[i];
-            exponent += !fraction;
-        }
-    }
-    if (i < number.len) {
-        i += 1 + (i + 1 < number.len && number.ptr[i + 1] == '+');
-        (void)slice_to_i64((struct slice){number.ptr + i, number.len - i}, &written); /* json_check() bounded it */
-    }
-    exponent += written;
-    while (start < len && digits[start] == '0') {
-        start++;
-        exponent--;
-    }
-    while (len > start && digits[len - 1] == '0') {
-        len--;
-    }
-    if (len == start) {
-        return (struct decimal){false, {digits, 0}, 0};
-    }
-    return (struct decimal){negative, {digits + start, len - start}, exponent};
-}
-
-static bool decimal_is_integer(const struct decimal *d)
-{
-    return d->digits.len == 0 || (d->exponent >= 0 && (uint64_t)d->exponent >= d->digits.len);
-}
-
-static int decimal_compare(const struct decimal *a, const struct decimal *b)
-{
-    int sign_a = a->digits.len == 0 ? 0 : a->negative ? -1 : 1;
-    int sign_b = b->digits.len == 0 ? 0 : b->negative ? -1 : 1;
-
-    if (sign_a != sign_b) {
-        return sign_a < sign_b ? -1 : 1;
-    }
-    if (sign_a == 0) {
-        return 0;
-    }
-    if (a->exponent != b->exponent) {
-        return a->exponent < b->exponent ? -sign_a : sign_a;
-    }
-    size_t common = a->digits.len < b->digits.len ? a->digits.len : b->digits.len;
-    int order = memcmp(a->digits.ptr, b->digits.ptr, common);
-
-    if (order == 0 && a->digits.len != b->digits.len) {
-        order = a->digits.len < b->digits.len ? -1 : 1;
-    }
-    return order == 0 ? 0 : order < 0 ? -sign_a : sign_a;
-}
-
-/* --- compiling --- */
-
-static struct schema *compile(struct slice json, struct slice pointer, struct arena *arena, struct faults *faults);
+static struct schema *compile(struct compiler *c, struct slice json, struct slice pointer);
 
 static unsigned type_bit(struct slice name)
 {
@@ -276,35 +175,151 @@ static void compile_required(struct schema *schema, struct members *m)
     }
 }
 
-static void compile_properties(struct schema *schema, struct members *m)
+/* `properties` and `$defs`. */
+static struct property *compile_map(struct compiler *c, struct members *m, const char *keyword, size_t *count)
 {
-    struct slice value = members_at(m, "properties"), pointer = members_pointer(m, "properties"), name_raw, item;
+    struct slice value = members_at(m, keyword), pointer = members_pointer(m, keyword), name_raw, item;
+
+    if (!value.ptr) {
+        return NULL;
+    }
+    if (json_type(value) != JSON_OBJECT || json_count(value) > NAMES_MAX) {
+        faults_add(m->faults, pointer, "`%s` is %.*s; it must be an object of schemas, of %d at most", keyword,
+                   SLICE_ARG(value_excerpt(value, m->arena)), NAMES_MAX);
+        return NULL;
+    }
+    struct json_walk walk = json_walk(value);
+    struct property *map = arena_array(m->arena, json_count(value) + 1, sizeof(*map));
+
+    while (json_next_member(&walk, &name_raw, &item)) {
+        struct slice name =
+            arena_slice(m->arena, json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, m->arena));
+
+        map[(*count)++] = (struct property){name, compile(c, item, place_join(m->arena, pointer, name))};
+    }
+    return map;
+}
+
+static const struct schema *compile_member(struct compiler *c, struct members *m, const char *name)
+{
+    struct slice value = members_at(m, name);
+
+    return value.ptr ? compile(c, value, members_pointer(m, name)) : NULL;
+}
+
+static void compile_groups(struct compiler *c, struct schema *schema, struct members *m)
+{
+    for (size_t g = 0; g < GROUP_COUNT; g++) {
+        struct slice value = members_at(m, group_keywords[g]), pointer = members_pointer(m, group_keywords[g]), item;
+        struct group *group = &schema->group[g];
+
+        if (!value.ptr) {
+            continue;
+        }
+        if (json_type(value) != JSON_ARRAY || json_count(value) == 0 || json_count(value) > NAMES_MAX) {
+            faults_add(m->faults, pointer,
+                       "`%s` is %.*s; it must be an array of schemas, of at least one and %d at most",
+                       group_keywords[g], SLICE_ARG(value_excerpt(value, m->arena)), NAMES_MAX);
+            continue;
+        }
+        struct json_walk walk = json_walk(value);
+
+        group->items = arena_array(m->arena, json_count(value), sizeof(*group->items));
+        while (json_next_element(&walk, &item)) {
+            group->items[group->count] = compile(c, item, place_join_index(m->arena, pointer, group->count));
+            group->count++;
+        }
+    }
+}
+
+/* A keyword that does nothing without another one is a mistake of its author. */
+static void check_companion(struct members *m, const char *keyword, const char *needed)
+{
+    if (members_at(m, keyword).ptr && !members_at(m, needed).ptr) {
+        faults_add(m->faults, members_pointer(m, keyword), "`%s` does nothing without `%s`; add that or leave it out",
+                   keyword, needed);
+    }
+}
+
+static void compile_contains(struct compiler *c, struct schema *schema, struct members *m)
+{
+    schema->contains = compile_member(c, m, "contains");
+    schema->min_contains = 1;
+    (void)members_count(m, "minContains", 0, UINT32_MAX, &schema->min_contains);
+    schema->has_max_contains = members_count(m, "maxContains", 0, UINT32_MAX, &schema->max_contains);
+    (void)members_bool(m, "uniqueItems", &schema->is_unique);
+    check_companion(m, "minContains", "contains");
+    check_companion(m, "maxContains", "contains");
+}
+
+static void compile_condition(struct compiler *c, struct schema *schema, struct members *m)
+{
+    schema->condition = compile_member(c, m, "if");
+    schema->then = compile_member(c, m, "then");
+    schema->otherwise = compile_member(c, m, "else");
+    check_companion(m, "then", "if");
+    check_companion(m, "else", "if");
+    if (schema->condition && !schema->then && !schema->otherwise) {
+        faults_add(m->faults, members_pointer(m, "if"), "`if` does nothing without `then` or `else`; add one of them");
+    }
+}
+
+static void compile_divisor(struct schema *schema, struct members *m)
+{
+    struct slice value = members_at(m, "multipleOf");
 
     if (!value.ptr) {
         return;
     }
-    if (json_type(value) != JSON_OBJECT || json_count(value) > NAMES_MAX) {
-        faults_add(m->faults, pointer, "`properties` is %.*s; it must be an object of schemas, of %d at most",
-                   SLICE_ARG(value_excerpt(value, m->arena)), NAMES_MAX);
-        return;
-    }
-    struct json_walk walk = json_walk(value);
+    if (json_type(value) == JSON_NUMBER) {
+        struct decimal divisor = decimal_of(json_trim(value), m->arena);
 
-    schema->properties = arena_array(m->arena, json_count(value) + 1, sizeof(*schema->properties));
-    while (json_next_member(&walk, &name_raw, &item)) {
-        struct slice name = arena_slice(m->arena,
-                                        json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, m->arena));
-
-        schema->properties[schema->property_count++] = (struct property){
-            name, compile(item, place_join(m->arena, pointer, name), m->arena, m->faults)};
+        if (!divisor.negative && divisor.digits.len > 0 && divisor.digits.len <= DIVISOR_DIGITS) {
+            schema->divisor = arena_slice(m->arena, json_trim(value));
+            return;
+        }
     }
+    faults_add(m->faults, members_pointer(m, "multipleOf"),
+               "`multipleOf` is %.*s; it must be a number greater than 0 of at most %d digits",
+               SLICE_ARG(value_excerpt(value, m->arena)), DIVISOR_DIGITS);
 }
 
-static const struct schema *compile_member(struct members *m, const char *name)
+static void compile_ref(struct schema *schema, struct members *m)
 {
-    struct slice value = members_at(m, name);
+    size_t begins = sizeof(REF_BEGINS) - 1;
+    struct slice text = SLICE_NONE;
+    bool is_sound = false;
 
-    return value.ptr ? compile(value, members_pointer(m, name), m->arena, m->faults) : NULL;
+    if (!members_text(m, "$ref", &text)) {
+        return;
+    }
+    schema->ref_pointer = members_pointer(m, "$ref");
+    if (text.len > begins && memcmp(text.ptr, REF_BEGINS, begins) == 0) {
+        is_sound = !memchr(text.ptr + begins, '/', text.len - begins) &&
+                   !memchr(text.ptr + begins, '~', text.len - begins) &&
+                   !memchr(text.ptr + begins, '%', text.len - begins);
+    }
+    if (!is_sound) {
+        faults_add(m->faults, schema->ref_pointer,
+                   "`$ref` is %.*s; it must be \"" REF_BEGINS "NAME\", a schema in `$defs` at the top of this one, "
+                   "whose name has no /, ~ or %%",
+                   SLICE_ARG(value_excerpt(members_at(m, "$ref"), m->arena)));
+        return;
+    }
+    schema->ref = arena_slice(m->arena, (struct slice){text.ptr + begins, text.len - begins});
+}
+
+static void compile_defs(struct compiler *c, const struct schema *schema, struct members *m)
+{
+    if (!members_at(m, "$defs").ptr) {
+        return;
+    }
+    if (schema->next) { /* not the first one made; pointers would not tell, because long ones are cut */
+        faults_add(m->faults, members_pointer(m, "$defs"),
+                   "`$defs` can only stand at the top of a schema; move it there");
+        return;
+    }
+    c->defs = compile_map(c, m, "$defs", &c->def_count);
 }
 
 static void compile_numbers(struct schema *schema, struct members *m)
@@ -312,17 +327,17 @@ static void compile_numbers(struct schema *schema, struct members *m)
     for (size_t i = 0; i < BOUND_COUNT; i++) {
         uint32_t count;
 
-        if (members_count(m, bounds[i].keyword, 0, UINT32_MAX, &count)) {
+        if (members_count(m, schema_bounds[i].keyword, 0, UINT32_MAX, &count)) {
             schema->has_bound[i] = true;
             schema->bound[i] = count;
         }
     }
     for (size_t i = 0; i < LIMIT_COUNT; i++) {
-        struct slice value = members_at(m, limits[i].keyword);
+        struct slice value = members_at(m, schema_limits[i].keyword);
 
         if (value.ptr && json_type(value) != JSON_NUMBER) {
-            faults_add(m->faults, members_pointer(m, limits[i].keyword), "`%s` is %.*s; it must be a number",
-                       limits[i].keyword, SLICE_ARG(value_excerpt(value, m->arena)));
+            faults_add(m->faults, members_pointer(m, schema_limits[i].keyword), "`%s` is %.*s; it must be a number",
+                       schema_limits[i].keyword, SLICE_ARG(value_excerpt(value, m->arena)));
         } else {
             schema->limit[i] = arena_slice(m->arena, value);
         }
@@ -331,7 +346,7 @@ static void compile_numbers(struct schema *schema, struct members *m)
 
 static void check_annotations(struct members *m)
 {
-    static const char *const texts[] = {"title", "description", "$comment"};
+    static const char *const texts[] = {"title", "description", "format", "$comment"};
     struct slice text = SLICE_NONE;
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
@@ -348,204 +363,131 @@ static void check_annotations(struct members *m)
     }
 }
 
-static struct schema *compile(struct slice json, struct slice pointer, struct arena *arena, struct faults *faults)
+static struct schema *compile(struct compiler *c, struct slice json, struct slice pointer)
 {
-    struct schema *schema = arena_alloc(arena, sizeof(*schema));
+    struct schema *schema = arena_alloc(c->arena, sizeof(*schema));
     struct members m;
     bool accepts_all;
 
+    schema->next = c->all;
+    c->all = schema;
     if (json_bool(json, &accepts_all)) {
         schema->refuses_all = !accepts_all;
         return schema;
     }
-    if (!members_open(&m, json, pointer, "a schema", KNOWN, LATER, arena, faults)) {
+    if (!members_open(&m, json, pointer, "a schema", KNOWN, LATER, c->arena, c->faults)) {
         return schema;
     }
     compile_type(schema, &m);
     compile_enum(schema, &m);
     compile_required(schema, &m);
-    compile_properties(schema, &m);
+    schema->properties = compile_map(c, &m, "properties", &schema->property_count);
     compile_numbers(schema, &m);
+    compile_divisor(schema, &m);
     check_annotations(&m);
-    schema->additional = compile_member(&m, "additionalProperties");
-    schema->items = compile_member(&m, "items");
+    schema->additional = compile_member(c, &m, "additionalProperties");
+    schema->names = compile_member(c, &m, "propertyNames");
+    schema->items = compile_member(c, &m, "items");
+    schema->negated = compile_member(c, &m, "not");
+    compile_contains(c, schema, &m);
+    compile_condition(c, schema, &m);
+    compile_groups(c, schema, &m);
+    compile_ref(schema, &m);
+    compile_defs(c, schema, &m);
     return schema;
+}
+
+static void resolve_refs(struct compiler *c)
+{
+    for (struct schema *schema = c->all; schema; schema = schema->next) {
+        for (size_t i = 0; schema->ref.ptr && !schema->target && i < c->def_count; i++) {
+            if (slice_equal(c->defs[i].name, schema->ref)) {
+                schema->target = c->defs[i].schema;
+            }
+        }
+        if (schema->ref.ptr && !schema->target) {
+            faults_add(c->faults, schema->ref_pointer, "there is no `%.*s` in `$defs`", SLICE_ARG(schema->ref));
+        }
+    }
+}
+
+static bool count_levels(struct compiler *c, struct schema *schema, unsigned above);
+
+static bool count_below(struct compiler *c, struct schema *schema, const struct schema *below, unsigned above)
+{
+    struct schema *child = (struct schema *)below; /* all of them are this compilation's own */
+
+    if (!child) {
+        return true;
+    }
+    if (!count_levels(c, child, above + 1)) {
+        return false;
+    }
+    schema->levels = schema->levels > child->levels ? schema->levels : child->levels + 1;
+    return true;
+}
+
+/* Where a reference leads back to its own schema, or the schemas nest too deep, says so and gives up. */
+static bool count_levels(struct compiler *c, struct schema *schema, unsigned above)
+{
+    const struct schema *const below[] = {schema->additional, schema->items,     schema->names, schema->contains,
+                                          schema->negated,    schema->condition, schema->then,  schema->otherwise};
+
+    if (schema->levels > 0 && !schema->is_open) {
+        return above + schema->levels <= LEVELS_MAX;
+    }
+    if (schema->is_open || above >= LEVELS_MAX) {
+        return false;
+    }
+    schema->is_open = true;
+    schema->levels = 1;
+    for (size_t i = 0; i < COUNT_OF(below); i++) {
+        if (!count_below(c, schema, below[i], above)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < schema->property_count; i++) {
+        if (!count_below(c, schema, schema->properties[i].schema, above)) {
+            return false;
+        }
+    }
+    for (size_t g = 0; g < GROUP_COUNT; g++) {
+        for (size_t i = 0; i < schema->group[g].count; i++) {
+            if (!count_below(c, schema, schema->group[g].items[i], above)) {
+                return false;
+            }
+        }
+    }
+    size_t faults_before = c->faults->count + c->faults->dropped;
+
+    if (schema->target && !count_below(c, schema, schema->target, above)) {
+        if (faults_before == c->faults->count + c->faults->dropped) {
+            faults_add(c->faults, schema->ref_pointer,
+                       "`$ref` leads back to a schema that contains it, or more than %d levels deep; a schema must end",
+                       LEVELS_MAX);
+        }
+        return false;
+    }
+    schema->is_open = false;
+    return true;
 }
 
 const struct schema *schema_compile(struct slice json, struct slice pointer, struct arena *arena, struct faults *faults)
 {
     size_t before = faults->count + faults->dropped;
-    const struct schema *schema = compile(json, pointer, arena, faults);
+    struct compiler c = {.arena = arena, .faults = faults};
+    struct schema *root = compile(&c, json, pointer);
 
-    return faults->count + faults->dropped == before ? schema : NULL;
-}
-
-/* --- checking --- */
-
-struct checker {
-    struct arena *scratch;
-    struct faults *faults;
-};
-
-static void check(struct checker *c, const struct schema *schema, struct slice value, const struct place *place);
-
-/* Nobody reads the places of faults that are only counted. */
-static struct slice where(struct checker *c, const struct place *place)
-{
-    return c->faults->count < c->faults->count_max ? place_pointer(place, c->scratch) : SLICE("");
-}
-
-static size_t code_points(struct slice text)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < text.len; i++) {
-        count += ((unsigned char)text.ptr[i] & 0xc0) != 0x80;
+    if (faults->count + faults->dropped == before) {
+        resolve_refs(&c);
     }
-    return count;
-}
+    bool ends = faults->count + faults->dropped != before || count_levels(&c, root, 0);
 
-static void check_bounds(struct checker *c, const struct schema *schema, enum json_type type, struct slice value,
-                         const struct place *place)
-{
-    for (size_t i = 0; i < BOUND_COUNT; i++) {
-        if (!schema->has_bound[i] || bounds[i].type != type) {
-            continue;
-        }
-        size_t found = type == JSON_STRING ? code_points(json_string(value, c->scratch)) : json_count(value);
-        int64_t count = (int64_t)found;
-
-        if (bounds[i].is_max ? count > schema->bound[i] : count < schema->bound[i]) {
-            faults_add(c->faults, where(c, place), "has %lld %s; it must have %s %lld", (long long)count,
-                       bounds[i].unit, bounds[i].is_max ? "at most" : "at least", (long long)schema->bound[i]);
-        }
+    for (size_t i = 0; ends && faults->count + faults->dropped == before && i < c.def_count; i++) {
+        ends = count_levels(&c, c.defs[i].schema, 0); /* also those that nothing refers to */
     }
-}
-
-static void check_limits(struct checker *c, const struct schema *schema, struct slice value, const struct place *place)
-{
-    struct decimal number = {0};
-
-    for (size_t i = 0; i < LIMIT_COUNT; i++) {
-        if (!schema->limit[i].ptr) {
-            continue;
-        }
-        if (!number.digits.ptr) {
-            number = decimal_of(value, c->scratch);
-        }
-        struct decimal limit = decimal_of(schema->limit[i], c->scratch);
-        int order = decimal_compare(&number, &limit);
-
-        if (order == limits[i].sign || (limits[i].exclusive && order == 0)) {
-            faults_add(c->faults, where(c, place), "is %.*s; it must be %s %.*s",
-                       SLICE_ARG(value_excerpt(value, c->scratch)), limits[i].wanted, SLICE_ARG(schema->limit[i]));
-        }
+    if (!ends && faults->count + faults->dropped == before) {
+        faults_add(faults, pointer, "the schema nests more than %d levels deep", LEVELS_MAX);
     }
-}
-
-static void check_member(struct checker *c, const struct schema *schema, struct slice value, const struct place *place)
-{
-    for (size_t i = 0; i < schema->property_count; i++) {
-        if (slice_equal(schema->properties[i].name, place->name)) {
-            check(c, schema->properties[i].schema, value, place);
-            return;
-        }
-    }
-    if (schema->additional && schema->additional->refuses_all) {
-        faults_add(c->faults, where(c, place), "the member `%.*s` is not allowed here", SLICE_ARG(place->name));
-    } else {
-        check(c, schema->additional, value, place);
-    }
-}
-
-static void check_object(struct checker *c, const struct schema *schema, struct slice value, const struct place *place)
-{
-    bool is_there[NAMES_MAX] = {false};
-    struct place below = {.up = place};
-    struct json_walk walk = json_walk(value);
-    struct slice name_raw, item;
-
-    while (json_next_member(&walk, &name_raw, &item)) {
-        below.name = json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, c->scratch);
-        for (size_t i = 0; i < schema->required_count; i++) {
-            is_there[i] = is_there[i] || slice_equal(schema->required[i], below.name);
-        }
-        check_member(c, schema, item, &below);
-    }
-    for (size_t i = 0; i < schema->required_count; i++) {
-        if (!is_there[i]) {
-            faults_add(c->faults, where(c, place), "the member `%.*s` is missing", SLICE_ARG(schema->required[i]));
-        }
-    }
-}
-
-static bool is_listed(const struct schema *schema, struct slice value, struct arena *scratch)
-{
-    struct slice canonical = canon(value, NULL, 0, scratch);
-
-    for (size_t i = 0; i < schema->enum_count; i++) {
-        if (slice_equal(schema->enum_canonical[i], canonical)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_of_type(struct checker *c, const struct schema *schema, enum json_type type, struct slice value)
-{
-    if (!schema->types || (schema->types & BIT((unsigned)type))) {
-        return true;
-    }
-    if (type != JSON_NUMBER || !(schema->types & BIT(TYPE_INTEGER))) {
-        return false;
-    }
-    struct decimal number = decimal_of(value, c->scratch);
-
-    return decimal_is_integer(&number);
-}
-
-static void check(struct checker *c, const struct schema *schema, struct slice value, const struct place *place)
-{
-    enum json_type type = json_type(value);
-    struct slice text = json_trim(value), item;
-
-    if (!schema) {
-        return;
-    }
-    if (schema->refuses_all) {
-        faults_add(c->faults, where(c, place), "nothing is allowed here");
-        return;
-    }
-    if (!is_of_type(c, schema, type, text)) {
-        faults_add(c->faults, where(c, place), "is %.*s; it must be of type %.*s",
-                   SLICE_ARG(value_excerpt(text, c->scratch)), SLICE_ARG(schema->types_text));
-        return; /* the other keywords would only say the same again */
-    }
-    if (schema->enum_count > 0 && !is_listed(schema, text, c->scratch)) {
-        faults_add(c->faults, where(c, place), "is %.*s; it must be %.*s", SLICE_ARG(value_excerpt(text, c->scratch)),
-                   SLICE_ARG(schema->enum_text));
-    }
-    check_bounds(c, schema, type, text, place);
-    if (type == JSON_NUMBER) {
-        check_limits(c, schema, text, place);
-    } else if (type == JSON_OBJECT &&
-               (schema->property_count > 0 || schema->required_count > 0 || schema->additional)) {
-        check_object(c, schema, text, place);
-    } else if (type == JSON_ARRAY && schema->items) {
-        struct json_walk walk = json_walk(text);
-        struct place below = {.up = place};
-
-        for (; json_next_element(&walk, &item); below.index++) {
-            check(c, schema->items, item, &below);
-        }
-    }
-}
-
-void schema_check(const struct schema *schema, struct slice value, struct slice pointer, struct arena *scratch,
-                  struct faults *faults)
-{
-    struct checker c = {scratch, faults};
-    struct place root = {.name = pointer};
-
-    check(&c, schema, value, &root);
+    return faults->count + faults->dropped == before ? root : NULL;
 }

@@ -2,10 +2,9 @@
  * A documented subset of JSON Schema, draft 2020-12, for the arguments of tools and the input of sagas. A keyword that is
  * not in the subset is refused when the schema is registered, never ignored.
  *
- * Subset: type, enum, const, required, properties, additionalProperties, items, minItems, maxItems, minLength,
- * maxLength, minimum, maximum, exclusiveMinimum, exclusiveMaximum, minProperties, maxProperties, and the annotations
- * title, description, default, examples, $schema, $comment. true and false are schemas. `required` and `properties` name
- * 256 members at most, `enum` 1024 values.
+ * The subset is documented in schema/input-schema.md: all of validation but regular expressions, references other than
+ * `#/$defs/NAME` without recursion, dependent* and unevaluated*. `format` is an annotation. A check is bounded in depth (128
+ * schemas, also through references) and in work; a value beyond that is refused with a fault that says so.
  */
 #ifndef SAGAD_CORE_SCHEMA_H
 #define SAGAD_CORE_SCHEMA_H

@@ -6,7 +6,7 @@
 #include "core/definition_parts.h"
 
 #define KNOWN                                                                                                          \
-    "name description http exec builtin input effect key outcome result probe precheck compensate terminal retry "     \
+    "name description http exec sql mcp builtin input effect key outcome result probe precheck compensate terminal retry "     \
     "timeout on_duplicate material volatile ttl on_expired rate concurrency breaker cost"
 
 static void read_name(struct reader *reader, const struct members *m, struct tool *tool)
@@ -97,6 +97,7 @@ static const struct {
     {"body", KEY_PLACE_BODY, "http"},
     {"query", KEY_PLACE_QUERY, "http"},
     {"env", KEY_PLACE_ENV, "exec"},
+    {"meta", KEY_PLACE_META, "mcp"},
 };
 
 static bool header_is_sound(struct slice name) /* a token of RFC 9110 */
@@ -124,6 +125,42 @@ static bool variable_is_sound(struct slice name)
     return name.len > 0;
 }
 
+/* Letters and digits at both ends, between them also the characters of `inner`. */
+static bool word_is_sound(struct slice word, const char *inner)
+{
+    for (size_t i = 0; i < word.len; i++) {
+        char c = word.ptr[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+        if (!plain && (i == 0 || i == word.len - 1 || c == '\0' || !strchr(inner, c))) {
+            return false;
+        }
+    }
+    return word.len > 0;
+}
+
+/* A key of _meta as the Model Context Protocol writes it: labels with dots and a slash, or none, then a name. */
+static bool meta_is_sound(struct slice name)
+{
+    const char *slash = name.len ? memchr(name.ptr, '/', name.len) : NULL;
+    struct slice prefix = {name.ptr, slash ? (size_t)(slash - name.ptr) : 0};
+    struct slice rest = slash ? (struct slice){slash + 1, name.len - prefix.len - 1} : name;
+
+    if (name.len > NAME_BYTES_MAX || !word_is_sound(rest, "-_.") || slice_is(name, "progressToken")) {
+        return false;
+    }
+    while (slash && prefix.ptr) {
+        const char *dot = prefix.len ? memchr(prefix.ptr, '.', prefix.len) : NULL;
+        struct slice label = {prefix.ptr, dot ? (size_t)(dot - prefix.ptr) : prefix.len};
+
+        if (!word_is_sound(label, "-") || slice_is(label, "modelcontextprotocol") || slice_is(label, "mcp")) {
+            return false; /* reserved for the protocol itself */
+        }
+        prefix = dot ? (struct slice){dot + 1, prefix.len - label.len - 1} : SLICE_NONE;
+    }
+    return true;
+}
+
 static const char *key_name_wanted(enum key_place place, struct slice name) /* NULL: it is right */
 {
     switch (place) {
@@ -136,6 +173,7 @@ static const char *key_name_wanted(enum key_place place, struct slice name) /* N
     case KEY_PLACE_ENV:
         return variable_is_sound(name) ? NULL : "the name of an environment variable, such as \"IDEMPOTENCY_KEY\"";
     case KEY_PLACE_META:
+        return meta_is_sound(name) ? NULL : "a name for _meta that is not the protocol's own, such as \"shop.example/idempotency-key\"";
     case KEY_PLACE_DEFAULT:
         break;
     }
@@ -149,7 +187,7 @@ static void read_key(struct reader *reader, const struct members *tool_members, 
     struct members m;
 
     if (!value.ptr || !members_open(&m, value, members_pointer(tool_members, "key"), "`key`",
-                                    "header body query env window", "meta", reader->arena, reader->faults)) {
+                                    "header body query env meta window", "", reader->arena, reader->faults)) {
         return;
     }
     (void)members_duration(&m, "window", 1, DURATION_MS_MAX, &tool->key_window_ms); /* required of keyed tools below */
@@ -167,7 +205,7 @@ static void read_key(struct reader *reader, const struct members *tool_members, 
         }
         if (tool->key_place != KEY_PLACE_DEFAULT) {
             faults_add(reader->faults, place,
-                       "the key goes to one place only; keep one of header, body, query and env");
+                       "the key goes to one place only; keep one of header, body, query, env and meta");
             continue;
         }
         tool->key_place = places[i].place;
@@ -184,6 +222,7 @@ static void check_key_place(struct reader *reader, const struct members *m, cons
                        places[i].adapter, SLICE_ARG(tool->adapter),
                        slice_is(tool->adapter, "http")   ? ": use header, body or query"
                        : slice_is(tool->adapter, "exec") ? ": use env"
+                       : slice_is(tool->adapter, "mcp")  ? ": use meta"
                                                          : ", which takes the key by itself");
         }
     }
@@ -225,11 +264,12 @@ static void read_probe(struct reader *reader, const struct members *tool_members
                             .give_up_after_ms = GIVE_UP_AFTER_DEFAULT_MS};
     tool->has_probe = true;
     if (!members_open(&m, value, members_pointer(tool_members, "probe"), "`probe`",
-                      ADAPTERS " outcome result visibility timeout give_up_after", ADAPTERS_LATER, reader->arena,
+                      ADAPTERS " outcome result visibility timeout give_up_after", "", reader->arena,
                       reader->faults)) {
         return;
     }
     reader_adapter(reader, &m, "a probe", KEY_PLACE_DEFAULT, &probe->adapter, &probe->settings);
+    reader_refuse_barrier(reader, &m, "a probe");
     reader_template(reader, &m, "result", ROOTS_RESPONSE, &probe->result);
     (void)members_duration(&m, "visibility", 0, DURATION_MS_MAX, &probe->visibility_ms); /* absent: the default, */
     (void)members_duration(&m, "timeout", 1, TIMEOUT_MAX_MS, &probe->timeout_ms);        /* here */
@@ -256,6 +296,7 @@ static void check_read(struct reader *reader, const struct members *m, const str
 {
     static const char *const recorded[] = {"on_duplicate", "material", "ttl", "on_expired"};
 
+    reader_refuse_barrier(reader, m, "a `read`");
     if (tool->compensate.is_set) {
         faults_add(reader->faults, members_pointer(m, "compensate"),
                    "a `read` changes nothing, so there is nothing to "
@@ -330,7 +371,7 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     tool->name = arena_slice(reader->arena, name);
     tool->timeout_ms = TIMEOUT_DEFAULT_MS;
     pointer = arena_slice(reader->arena, pointer);
-    if (!members_open(&m, tool->body, pointer, is_inline ? "an inline tool" : "a tool", KNOWN, ADAPTERS_LATER,
+    if (!members_open(&m, tool->body, pointer, is_inline ? "an inline tool" : "a tool", KNOWN, "",
                       reader->arena, reader->faults)) {
         return tool;
     }

@@ -152,10 +152,11 @@ static void read_precheck(struct reader *reader, const struct members *tool_memb
     tool->has_precheck = true;
     precheck->timeout_ms = TIMEOUT_DEFAULT_MS;
     if (!members_open(&m, value, members_pointer(tool_members, "precheck"), "`precheck`",
-                      ADAPTERS " done blocked result timeout", ADAPTERS_LATER, reader->arena, reader->faults)) {
+                      ADAPTERS " done blocked result timeout", "", reader->arena, reader->faults)) {
         return;
     }
     reader_adapter(reader, &m, "a precheck", KEY_PLACE_DEFAULT, &precheck->adapter, &precheck->settings);
+    reader_refuse_barrier(reader, &m, "a precheck");
     if (!members_at(&m, "done").ptr) {
         faults_add(reader->faults, m.pointer,
                    "`precheck` does not say what `done` means; it needs a condition over its answer that holds where "

@@ -109,6 +109,7 @@ static void report_timer(struct activity *activity)
 }
 
 static void on_evaluated(struct eval *eval);
+static void evaluate_args(struct activity *activity);
 
 /* The class of a step whose tool decides it from the arguments, once these are known. */
 static void on_effect(struct effect_of_call *effect)
@@ -140,6 +141,36 @@ static void on_args(struct eval *eval)
     effect_of_call(activity->engine->loop, effect);
 }
 
+/* The condition of a step that is a program: what follows it is evaluated only where it holds. */
+static void on_when(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+
+    if (!activity->live || activity->cancelled || eval->items[0].code != ERR_OK) {
+        on_evaluated(eval);
+        return;
+    }
+    if (!expression_true(eval->items[0].value)) {
+        on_evaluated(eval); /* which sees that nothing but the condition was evaluated */
+        return;
+    }
+    evaluate_args(activity);
+}
+
+static void evaluate_args(struct activity *activity)
+{
+    const struct step_definition *step = &activity->live->saga.definition->steps[activity->want.step];
+    struct eval *eval = &activity->eval;
+
+    eval->items[0].template = &step->with;
+    eval->items[1].template = &step->scope;
+    eval->count = 2;
+    eval->done = on_args;
+    if (eval_start(activity->engine->loop, eval)) {
+        on_args(eval);
+    }
+}
+
 static void on_evaluated(struct eval *eval)
 {
     struct activity *activity = container_of(eval, struct activity, eval);
@@ -153,6 +184,8 @@ static void on_evaluated(struct eval *eval)
     if (value->code != ERR_OK || (eval->count > 1 && scope->code != ERR_OK)) {
         input->evaluated.failed = true;
         input->evaluated.error = value->code != ERR_OK ? value->error : scope->error;
+    } else if (input->evaluated.what == EVALUATE_ARGS && eval->count == 1) {
+        input->evaluated.skipped = true;
     } else {
         input->evaluated.value = value->value;
         input->evaluated.has_effect = activity->tool != NULL;
@@ -179,14 +212,15 @@ static void begin_evaluation(struct activity *activity)
     eval->arena = &activity->arena;
     eval->context = saga_expression_context(saga, &activity->arena);
     eval->done = on_evaluated;
-    if ((enum evaluation)activity->want.number == EVALUATE_ARGS) {
-        eval->done = on_args;
-    }
     switch ((enum evaluation)activity->want.number) {
     case EVALUATE_ARGS:
-        eval->items[0].template = &definition->steps[activity->want.step].with;
-        eval->items[1].template = &definition->steps[activity->want.step].scope;
-        eval->count = 2;
+        if (definition->steps[activity->want.step].when.program_count == 0) {
+            evaluate_args(activity);
+            return;
+        }
+        eval->items[0].template = &definition->steps[activity->want.step].when;
+        eval->count = 1;
+        eval->done = on_when;
         break;
     case EVALUATE_OUTPUT:
         eval->items[0].template = &definition->output;
@@ -416,6 +450,8 @@ static void cancel(struct activity *activity)
     case ACTIVITY_ASKING:
     case ACTIVITY_RENDERING:
         activity->cancelled = true;
+        /* An evaluation reads the saga's own memory, which goes with it. */
+        activity->eval.abandoned = !activity->live && activity->want.type == WANT_EVALUATE;
         break;
     case ACTIVITY_JUDGING:
     case ACTIVITY_REPORTING:

@@ -426,9 +426,11 @@ static void on_settings(struct eval *eval)
     call->settings = item->value;
     call->args = activity->args;
     call->key = activity->key;
+    call->undoes = activity->undoes;
     call->key_place = is_question(activity) ? KEY_PLACE_DEFAULT : tool->key_place;
     call->key_name = is_question(activity) ? SLICE_NONE : tool->key_name;
     call->send_key = !is_question(activity) && activity->effect != EFFECT_READ;
+    call->harmless = is_question(activity) || activity->effect == EFFECT_READ || activity->effect == EFFECT_IDEMPOTENT;
     call->repeatable = is_question(activity) || effect_is_safe(activity->effect);
     call->timeout_ms = timeout_of(activity);
     call->attempt = (int)activity->want.number;
@@ -463,6 +465,24 @@ static void keep_context(struct activity *activity)
     activity->context.steps = steps;
 }
 
+/* Only a compensator that looks into the same memory of keys as the forward tool may be told what it undoes. */
+static void keep_undone(struct activity *activity)
+{
+    const struct saga *saga = &activity->live->saga;
+    const struct tool *undone, *tool = activity->tool;
+    const struct adapter *adapter = adapter_find(adapter_of(activity));
+    char key[UUID_TEXT_BYTES];
+
+    if (activity->want.direction != DIRECTION_UNDO || is_question(activity) || !adapter || !adapter->shares_keys) {
+        return;
+    }
+    undone = saga_tool(saga, activity->want.step, DIRECTION_DO);
+    if (undone && slice_equal(undone->adapter, tool->adapter) && adapter->shares_keys(undone->settings.json, tool->settings.json)) {
+        uuid_text(&saga->steps[activity->want.step].forward.key.uuid, key);
+        activity->undoes = arena_slice(&activity->arena, slice_of(key));
+    }
+}
+
 void dispatch_begin(struct activity *activity)
 {
     struct engine *engine = activity->engine;
@@ -478,6 +498,7 @@ void dispatch_begin(struct activity *activity)
     activity->args = arena_slice(&activity->arena, operation->args);
     uuid_text(&operation->key.uuid, key);
     activity->key = arena_slice(&activity->arena, slice_of(key));
+    keep_undone(activity);
     keep_context(activity);
     activity->context.args = activity->args;
     activity->context.key = activity->key;

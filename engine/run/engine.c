@@ -6,9 +6,12 @@
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "io/db_pool.h"
 #include "io/http_client.h"
 
 #define CONNECTIONS_PER_HOST 64
+#define LINKS_PER_DATABASE 8 /* of the adapter sql; a PostgreSQL takes about a hundred, from everybody */
+#define LINK_IDLE_MS 30000
 
 
 static void load_definitions(struct engine *engine);
@@ -205,8 +208,13 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     engine->definitions = definitions_new();
     definitions_set_guard(engine->definitions, budgets_apply, engine);
     engine->http = http_client_new(loop, options->calls_max, CONNECTIONS_PER_HOST);
-    engine->host =
-        (struct adapter_host){.loop = loop, .http = engine->http, .response_bytes_max = options->response_bytes_max};
+    engine->databases = db_pool_new(loop, &(struct db_pool_options){.links_max = LINKS_PER_DATABASE,
+                                                                    .idle_ms = LINK_IDLE_MS,
+                                                                    .application_name = "sagad sql"});
+    engine->host = (struct adapter_host){.loop = loop,
+                                         .http = engine->http,
+                                         .databases = engine->databases,
+                                         .response_bytes_max = options->response_bytes_max};
     struct store_options store_options = {.dsn = options->dsn,
                                           .writers = options->writers,
                                           .readers = options->readers,
@@ -304,7 +312,9 @@ void engine_free(struct engine *engine)
     turns_free(engine);
     inbox_free(engine);
     limiter_free(engine->limiter);
+    adapter_host_close(&engine->host);
     http_client_free(engine->http);
+    db_pool_free(engine->databases);
     definitions_free(engine->definitions);
     secrets_fini(&engine->secrets);
     map_fini(&engine->sagas);

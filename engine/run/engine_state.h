@@ -63,6 +63,7 @@ struct activity { /* one want being carried out */
     bool cancelled;
     struct outcome outcome;
     struct slice response, args, key; /* JSON, JSON, text; in the activity's arena */
+    struct slice undoes;         /* key of the forward operation, where the compensator's adapter looks for it; else SLICE_NONE */
     struct expression_context context; /* as it was when the call was made */
     struct saga_id saga;         /* whose it is, also when that has left memory */
     uint32_t shard;
@@ -137,6 +138,7 @@ struct engine {
     struct store *store;
     struct leases *leases;
     struct http_client *http;
+    struct db_pool *databases; /* of the adapter sql; the store has its own */
     struct adapter_host host;
     struct definitions *definitions;
     struct secrets secrets;

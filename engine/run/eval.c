@@ -72,6 +72,13 @@ static void eval_on_jq(struct jq_job *job)
 {
     struct eval *eval = container_of(job, struct eval_job, job)->eval;
 
+    if (eval->abandoned) {
+        for (size_t i = 0; i < eval->count; i++) {
+            eval->items[i].code = ERR_FENCED;
+        }
+        eval->done(eval);
+        return;
+    }
     if (job->code != ERR_OK) {
         size_t index = 0;
 

@@ -28,6 +28,7 @@ struct eval {
     const struct secrets *secrets;   /* NULL: secret() is an error here */
     void (*done)(struct eval *eval); /* only when eval_start() returned false; exactly once, on the loop */
     void *context_of_owner;
+    bool abandoned;                  /* what `context` borrows may be gone: nothing is rendered any more, every item fails */
 
     struct jq_job *job;              /* in the arena, only where there are programs */
     struct slice *outputs;

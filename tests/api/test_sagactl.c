@@ -110,6 +110,12 @@ static const struct {
     {"start quick --version x", 2, "whole number"},
     {"check", 2, "which files"},
     {"check /nonexistent.json", 1, "cannot be read"},
+    {"prove", 2, "which files"},
+    {"prove /nonexistent.json", 1, "cannot be read"},
+    {"prove x.json --states many", 2, "--states is a number"},
+    {"help prove", 0, "invariant"},
+    {"graph", 2, "which files"},
+    {"graph x.json --format svg", 2, "dot or mermaid"},
     {"apply", 2, "which files"},
     {"show", 2, "which saga"},
     {"resolve 1", 2, "which action"},
@@ -146,7 +152,6 @@ static const struct {
     {"approve x", 2, "not supported yet"},
     {"signal", 2, "not supported yet"},
     {"pause x", 2, "not supported yet"},
-    {"prove x", 2, "not supported yet"},
     {"top", 2, "not supported yet"},
     {"list --server http://127.0.0.1:1", 6, "cannot be reached"},
     {"show 019b3c52-0000-7000-8000-00000000ffff", 3, "no such thing"},
@@ -305,6 +310,53 @@ static void a_definition_with_faults_is_told_all_of_them(void **state)
     (void)unlink(path);
 }
 
+static void files_are_proven_and_drawn_without_a_service(void **state)
+{
+    char path[] = "/tmp/sagactl-test-XXXXXX";
+    static const char text[] =
+        "{\"tools\":[{\"name\":\"undo\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\"},"
+        "{\"name\":\"book\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\",\"compensate\":{\"tool\":\"undo\"}},"
+        "{\"name\":\"mail\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"once\",\"terminal\":true}],"
+        "\"sagas\":[{\"name\":\"trip\",\"steps\":[{\"id\":\"room\",\"call\":\"book\"},{\"id\":\"tell\",\"call\":\"mail\","
+        "\"when\":\"${ .input.say == \\\"yes\\\" }\"}]},{\"name\":\"other\",\"steps\":[{\"id\":\"one\",\"call\":\"book\"}]}]}";
+    static const struct {
+        const char *arguments; /* behind the path */
+        const char *command;
+        int code;
+        const char *says, *says_not;
+    } asked[] = {
+        {"", "prove", 0, "other: ", "VIOLATED"},
+        {"--saga trip", "prove", 0, "tell  fails for certain", "other: "},
+        {"--saga trip", "prove", 0, "all end well", "  one  "},
+        {"--saga trip -o json", "prove", 0, "{\"step\":\"tell\",\"direction\":\"do\",\"effect\":\"once\",\"happens\":\"fails\",\"then\":\"none\",\"place\":null,"
+         "\"end\":\"compensated\",\"waits_for\":null,\"undone\":[\"room\"],\"standing\":[],\"violation\":null}", NULL},
+        {"-o json", "prove", 0, "\"saga\":\"trip\",\"ok\":true,\"violations\":0,\"covered\":{\"points\":", NULL},
+        {"--saga none", "prove", 3, "no saga none", NULL},
+        {"--saga trip", "graph", 0, "\"room\" -> \"tell\";", "digraph \"other\""},
+        {"--saga trip", "graph", 0, "when ${ .input.say == \\\"yes\\\" }\", style=bold", NULL},
+        {"", "graph", 0, "\"one\" -> \"undo one\" [style=dashed", NULL},
+        {"--saga trip --format mermaid", "graph", 0, "when ${ .input.say == #quot;yes#quot; }", "digraph"},
+        {"--saga trip --format mermaid", "graph", 0, "s0 --> s1", NULL},
+        {"--saga none", "graph", 3, "no saga none", NULL},
+    };
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+    (void)close(fd);
+    for (size_t i = 0; i < COUNT_OF(asked); i++) {
+        char arguments[256];
+
+        (void)snprintf(arguments, sizeof(arguments), "%s %s %s", asked[i].command, path, asked[i].arguments);
+        if (run(arguments) != asked[i].code || !(strstr(out, asked[i].says) || strstr(talk, asked[i].says)) ||
+            (asked[i].says_not && strstr(out, asked[i].says_not))) {
+            fail_msg("sagactl %s\n--- stdout\n%s\n--- stderr\n%s", arguments, out, talk);
+        }
+    }
+    (void)unlink(path);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +364,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(names_are_for_pipes),
         cmocka_unit_test(an_agents_calls_go_through_pipes),
         cmocka_unit_test(a_definition_with_faults_is_told_all_of_them),
+        cmocka_unit_test(files_are_proven_and_drawn_without_a_service),
     };
 
     program = argc > 1 ? argv[1] : "sagactl";

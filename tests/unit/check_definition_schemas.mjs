@@ -29,18 +29,32 @@ const either = (a, b) => ({ if: '${ .args.x }', then: a, else: b })
 for (const name of readdirSync(join(dir, 'examples'))) holds(name, read('examples/' + name), true)
 
 const good = {
+  'every keyword of an input': saga({ input: {
+    $defs: { n: { type: 'integer', multipleOf: 0.5 } }, propertyNames: { maxLength: 9 }, if: { required: ['a'] }, then: { required: ['b'] },
+    properties: { a: { $ref: '#/$defs/n' }, b: { prefixItems: [true], contains: false, minContains: 0, maxContains: 1, uniqueItems: true } },
+    allOf: [true], anyOf: [true], oneOf: [{ format: 'email' }], not: { const: 1 } } }),
   precheck: tool({ precheck: { ...precheck, blocked: '${ .response.why }', result: { id: '${ .response.id }' }, timeout: '1s' } }),
   guards: tool({ rate: { limit: 1, per: '1s' }, concurrency: 1, breaker: {} }),
   breaker: tool({ breaker: { failures: 1, window: '1s', cooldown: '1s' } }),
+  'an mcp server over HTTP': { tools: [{ name: 't', effect: 'keyed', terminal: true, key: { meta: 'shop.example/key', window: '1h' }, mcp: { tool: 'x', server: { url: 'http://x', bearer: '${ secret("x") }' } } }] },
+  'an mcp server over standard input': { tools: [{ name: 't', effect: 'read', mcp: { tool: 'x', server: { argv: ['x'], env: { A: 'b' }, cwd: '/' }, arguments: { a: 1 } } }] },
   cost: tool({ cost: 0 }),
   'cost of a result': tool({ cost: '${ .result.fee }' }),
+  sql: tool({ builtin: undefined, sql: { database: '${ secret("a") }', statement: 'select $1', params: [1], barrier: true } }),
+  'probe by sql': tool({ effect: 'checked', probe: { sql: { database: 'x', statement: 'select $key' }, outcome: { absent: '${ .response.count == 0 }' } } }),
   duplicates: tool({ on_duplicate: 'allow', material: ['/a', '/items/0'], volatile: ['/b~1c', '/items/*/at'], ttl: '1h', on_expired: 'again' }),
   'read or once': tool({ effect: either('read', 'once'), terminal: true }),
   'keyed or checked': tool({ effect: either('keyed', 'checked'), key: { window: '1h' }, probe: { http: { url: 'x' } } }),
   'volatile of a read': tool({ effect: 'read', volatile: ['/a'], cost: 1, rate: { limit: 1, per: '1s' } }),
-  budget: saga({ budget: { calls: 0, emissions: 5, micros: 1000000 } })
+  budget: saga({ budget: { calls: 0, emissions: 5, micros: 1000000 } }),
+  'compensation and tags': saga({ compensation: { concurrency: 4 }, tags: { team: 'shop' } }),
+  'a condition': saga({ steps: [{ id: 'x', call: 't', when: '${ .input.express }', on_failure: 'continue' }] })
 }
 const bad = {
+  'an input with a pattern': saga({ input: { pattern: 'x' } }),
+  'an input with then alone': saga({ input: { then: true } }),
+  'an input that refers elsewhere': saga({ input: { $ref: '#' } }),
+  'an input with an empty allOf': saga({ input: { allOf: [] } }),
   'precheck without done': tool({ precheck: { http: { url: 'x' } } }),
   'precheck without adapter': tool({ precheck: { done: '${ .response }' } }),
   'precheck of a read': tool({ effect: 'read', precheck }),
@@ -69,8 +83,19 @@ const bad = {
   'empty budget': saga({ budget: {} }),
   'budget below nothing': saga({ budget: { calls: -1 } }),
   'misspelt budget': saga({ budget: { call: 1 } }),
+  'a condition that is a value': saga({ steps: [{ id: 'x', call: 't', when: true }] }),
+  'a condition that is no expression': saga({ steps: [{ id: 'x', call: 't', when: '.input.x' }] }),
+  'unknown on_failure': saga({ steps: [{ id: 'x', call: 't', on_failure: 'ignore' }] }),
+  'compensation without concurrency': saga({ compensation: {} }),
+  'no undo at once': saga({ compensation: { concurrency: 0 } }),
+  'a tag that is a number': saga({ tags: { a: 1 } }),
+  'an mcp tool with a header that is a list': { tools: [{ name: 't', effect: 'read', mcp: { tool: 'x', server: { url: 'http://x', headers: [] } } }] },
+  'an mcp tool without a server': { tools: [{ name: 't', effect: 'read', mcp: { tool: 'x' } }] },
+  'an mcp server of two kinds': { tools: [{ name: 't', effect: 'read', mcp: { tool: 'x', server: { url: 'http://x', argv: ['x'] } } }] },
+  'a key of the protocol itself': { tools: [{ name: 't', effect: 'keyed', key: { meta: 'io.modelcontextprotocol/x', window: '1h' }, mcp: { tool: 'x', server: { url: 'http://x' } } }] },
   locks: saga({ locks: [] }),
-  sql: tool({ sql: {} })
+  'sql without a statement': tool({ builtin: undefined, sql: { database: 'x' } }),
+  'sql with a template for a statement': tool({ builtin: undefined, sql: { database: 'x', statement: 'select ${ .args.a }' } })
 }
 for (const [what, document] of Object.entries(good)) holds(what, document, true)
 for (const [what, document] of Object.entries(bad)) holds(what, document, false)

@@ -156,7 +156,8 @@ static struct saga_input read_input(struct history *history, struct slice rest)
                                : slice_is(name, "output") ? EVALUATE_OUTPUT
                                                           : EVALUATE_UNDO;
         input.evaluated.step = step_of(history, word(&rest));
-        input.evaluated.value = rest;
+        input.evaluated.skipped = slice_is(rest, "skipped");
+        input.evaluated.value = input.evaluated.skipped ? SLICE_NONE : rest;
     } else if (slice_is(verb, "abort")) {
         input.type = SAGA_INPUT_ABORT;
         input.abort.actor = SLICE("ann");

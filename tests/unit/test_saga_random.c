@@ -18,7 +18,7 @@
 #include "core/graph.h"
 #include "tests/lib/saga_trial.h"
 
-#define STEPS_MAX 7
+#define STEPS_MAX 13
 #define DEFINITIONS 200
 #define VISIBILITY_MS 5000
 #define KEY_WINDOW_MS 60000
@@ -66,6 +66,22 @@ static void put_after(struct buffer *out, uint32_t step, bool all)
     buffer_put_text(out, "]");
 }
 
+/* When it runs, and what its failure means. */
+static void put_conditions(struct buffer *out, bool terminal)
+{
+    static const char *const whens[] = {"${ .input.n }", "${ .input.none }", "${ .input.n > 0 }", "${ .input.n.n }"};
+    uint32_t luck = chance_below(100);
+
+    if (chance(25)) {
+        buffer_printf(out, ",'when':'%s'", whens[chance_below(chance(90) ? 3 : 4)]);
+    }
+    if (luck < 20) {
+        buffer_put_text(out, ",'on_failure':'escalate'");
+    } else if (luck < 40 && !terminal) {
+        buffer_put_text(out, ",'on_failure':'continue'");
+    }
+}
+
 static void put_step(struct buffer *out, uint32_t step, bool terminal)
 {
     const char *tool = terminal ? (chance(50) ? "mail" : "mail_probed") : tools[chance_below(COUNT_OF(tools))];
@@ -74,6 +90,7 @@ static void put_step(struct buffer *out, uint32_t step, bool terminal)
     if (terminal || chance(60)) {
         put_after(out, step, terminal);
     }
+    put_conditions(out, terminal);
     if (chance(15)) {
         buffer_put_text(out, ",'with':{'n':'${ 1 + 1 }'}"); /* evaluated outside */
     } else if (chance(3)) {
@@ -95,6 +112,9 @@ static const struct definition *definition_by_chance(struct arena *arena)
     buffer_put_text(&out, "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'walk',");
     if (chance(30)) {
         buffer_put_text(&out, "'deadline':'2m',");
+    }
+    if (chance(40)) {
+        buffer_printf(&out, "'compensation':{'concurrency':%u},", 1 + chance_below(4));
     }
     if (chance(30)) {
         buffer_put_text(&out, chance(50) ? "'output':{'a':'${ .steps.s0.result }'},"
@@ -141,7 +161,7 @@ struct world {
 };
 
 static struct world world;
-static uint64_t seen_ends[SAGA_STATUS_COUNT], seen_escalations, seen_records[RECORD_TYPE_COUNT],
+static uint64_t seen_ends[SAGA_STATUS_COUNT], seen_escalations, seen_conditions, seen_undos_at_once, seen_gone_on, seen_records[RECORD_TYPE_COUNT],
     seen_actions[OPERATOR_ACTION_COUNT];
 
 static struct thing *thing_of(uint32_t step, enum direction direction)
@@ -308,6 +328,16 @@ static bool has_happened(uint32_t step)
     return thing_of(step, DIRECTION_DO)->effects > 0 || saga_took_effect(&world.trial.saga, step) == TOOK_EFFECT_BEFORE;
 }
 
+/* Nothing came of it, and its saga may go on all the same. */
+static bool is_gone_on_without(uint32_t step)
+{
+    const struct operation *op = &world.trial.saga.steps[step].forward;
+
+    return (op->state == OP_SKIPPED || (op->state == OP_FAILED && world.trial.definition->steps[step].on_failure ==
+                                                                      ON_FAILURE_CONTINUE)) &&
+           !stands(step) && !is_on_the_wire(step);
+}
+
 static void check_step_begins(uint32_t step)
 {
     const struct step_definition *definition = &world.trial.definition->steps[step];
@@ -316,7 +346,7 @@ static void check_step_begins(uint32_t step)
     for (uint32_t i = 0; i < definition->after_count; i++) {
         uint32_t before = definition->after[i];
 
-        must_hold(has_happened(before), "a step begins before what it comes after has happened");
+        must_hold(has_happened(before) || is_gone_on_without(before), "a step begins before what it comes after has happened");
         must_hold(thing_of(before, DIRECTION_UNDO)->effects == 0, "a step begins after what it builds on was undone");
     }
     must_hold(!definition->tool->guarded || world.admitted[step] == world.trial.saga.steps[step].forward.attempts,
@@ -332,7 +362,8 @@ static void check_end(enum saga_status end)
         enum took_effect took_effect = saga_took_effect(&trial->saga, i);
 
         if (end == SAGA_COMPLETED) {
-            must_hold(has_happened(i) && thing_of(i, DIRECTION_UNDO)->effects == 0,
+            seen_gone_on += trial->saga.steps[i].forward.state == OP_FAILED;
+            must_hold((has_happened(i) || is_gone_on_without(i)) && thing_of(i, DIRECTION_UNDO)->effects == 0,
                       "completed without all of its effects");
         }
         if (end == SAGA_COMPENSATED) {
@@ -349,7 +380,7 @@ static void check_end(enum saga_status end)
 static void check_records(bool had_ended)
 {
     const struct trial *trial = &world.trial;
-    uint32_t opened = 0;
+    uint32_t opened = 0, active = 0;
 
     must_hold(!had_ended || trial->records.count == 0, "a record after the end");
     for (size_t i = 0; i < trial->records.count; i++) {
@@ -370,12 +401,20 @@ static void check_records(bool had_ended)
             must_hold(thing_of(record->step, DIRECTION_DO)->effects == 0, "an effect of ours counts as there before");
         } else if (record->type == RECORD_STEP_COMPLETED) {
             must_hold(thing_of(record->step, DIRECTION_DO)->effects > 0, "a step counts as done that did not happen");
-        } else if (record->type == RECORD_STEP_FAILED) {
+        } else if (record->type == RECORD_STEP_SKIPPED && record->reason.len) {
+            must_hold(thing_of(record->step, DIRECTION_DO)->sends == 0, "a step is skipped that was called");
+            seen_conditions++;
+        } else if (record->type == RECORD_STEP_FAILED || record->type == RECORD_STEP_SKIPPED) {
             must_hold(!stands(record->step) && !is_on_the_wire(record->step),
                       "a step counts as failed that has happened");
         }
     }
     must_hold(opened <= 1, "two escalations in one turn");
+    for (uint32_t i = 0; i < trial->definition->step_count; i++) {
+        active += trial->saga.steps[i].plan == PLAN_ACTIVE;
+    }
+    must_hold(active <= trial->definition->undo_concurrency, "more undone at once than allowed");
+    seen_undos_at_once += active > 1;
 }
 
 static void check_books(void)
@@ -436,7 +475,9 @@ static void send_calls(const struct wants *wants)
         op = want->direction == DIRECTION_UNDO ? &world.trial.saga.steps[want->step].undo
                                                : &world.trial.saga.steps[want->step].forward;
         if (!uuid_equal(&thing->key.uuid, &op->key.uuid)) {
-            must_hold(thing->effects == 0 || uuid_is_nil(&thing->key.uuid), "a new key for what has happened");
+            must_hold(thing->effects == 0 || uuid_is_nil(&thing->key.uuid) ||
+                          saga_tool(&world.trial.saga, want->step, want->direction)->effect == EFFECT_READ,
+                      "a new key for what has happened");
             *thing = (struct thing){.key = op->key};
         }
         thing->asked_attempt = want->number;
@@ -496,6 +537,8 @@ static void evaluate(const struct want *want)
     input.evaluated.step = want->step;
     input.evaluated.failed = !world.kind && chance(5);
     input.evaluated.error = input.evaluated.failed ? SLICE("it has no length") : SLICE_NONE;
+    input.evaluated.skipped = input.evaluated.what == EVALUATE_ARGS && !input.evaluated.failed &&
+                              world.trial.definition->steps[want->step].when.program_count > 0 && chance(40);
     input.evaluated.value = SLICE("{\"n\":2}");
     (void)feed(input);
 }
@@ -602,6 +645,8 @@ static void decide_as_person(void)
         seen_actions[action]++;
         if (action == OPERATOR_RETRY && maybe && input.operator.accept_double) {
             thing->doubled = true;
+        } else if (action == OPERATOR_RETRY && !maybe) {
+            thing->sends = 0; /* what surely had no effect may leave again at a person's word */
         }
     }
 }
@@ -728,7 +773,7 @@ static void the_walks_came_everywhere(void **state)
     }
     for (unsigned i = 0; i < RECORD_TYPE_COUNT; i++) {
         /* From called to woken: of agents' calls, see test_saga_random_open.c. */
-        if (i != RECORD_STEP_SKIPPED && !(i >= RECORD_STEP_CALLED && i <= RECORD_RUN_WOKEN) && seen_records[i] < 10) {
+        if (!(i >= RECORD_STEP_CALLED && i <= RECORD_RUN_WOKEN) && seen_records[i] < 10) {
             fail_msg("only %llu records %s", (unsigned long long)seen_records[i],
                      record_type_name((enum record_type)i));
         }
@@ -736,8 +781,9 @@ static void the_walks_came_everywhere(void **state)
     assert_true(seen_ends[SAGA_COMPLETED] > 1000 && seen_ends[SAGA_COMPENSATED] > 1000 &&
                 seen_ends[SAGA_ABANDONED] > 100);
     assert_true(seen_escalations > 1000);
+    assert_true(seen_conditions > 1000 && seen_undos_at_once > 100 && seen_gone_on > 100);
     for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
-        if (i != OPERATOR_SKIP && seen_actions[i] < 10) {
+        if (seen_actions[i] < 10) {
             fail_msg("only %llu times %s", (unsigned long long)seen_actions[i],
                      operator_action_name((enum operator_action)i));
         }

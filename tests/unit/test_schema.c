@@ -55,6 +55,12 @@ static const struct {
     {"{'required':['a']}", "{'a':null}", NULL, NULL},
     {"{'required':['a','b']}", "{'a':1}", "", "`b` is missing"},
     {"{'required':['a']}", "[]", NULL, NULL},
+    {"{'required':['']}", "{'a':1}", "", "`` is missing"},
+    {"{'not':{'required':['']}}", "{'a':1}", NULL, NULL},
+    {"{'contains':false,'prefixItems':[false]}", "[]", "", "at least 1"},
+    {"{'contains':{'const':2},'prefixItems':[{'const':1}]}", "[1,2]", NULL, NULL},
+    {"{'contains':{'const':2},'prefixItems':[{'const':1}]}", "[1,1]", "", "at least 1"},
+    {"{'not':{'contains':{'const':1},'prefixItems':[{'maxItems':3}],'maxContains':2}}", "[]", NULL, NULL},
     {"{'properties':{'a':{'type':'string'}}}", "{'b':1}", NULL, NULL},
     {"{'properties':{'a':{'type':'string'}}}", "{'a':1}", "/a", "of type string"},
     {"{'properties':{'\\u0061':{'type':'string'}}}", "{'a':1}", "/a", "of type string"},
@@ -82,6 +88,44 @@ static const struct {
     {"{'exclusiveMaximum':0.1}", "0.10", "", "less than 0.1"},
     {"{'exclusiveMaximum':0.1}", "0.09999999999999999999999999999", NULL, NULL},
     {"{'maximum':-5}", "-4.9", "", "at most -5"},
+    {"{'multipleOf':0.01}", "19.99", NULL, NULL},
+    {"{'multipleOf':0.01}", "19.999", "", "multiple of 0.01"},
+    {"{'multipleOf':0.0001}", "0.0075", NULL, NULL},
+    {"{'multipleOf':3}", "900719925474099300000000000000000003", NULL, NULL},
+    {"{'multipleOf':3}", "900719925474099300000000000000000004", "", "multiple of 3"},
+    {"{'multipleOf':7}", "7e300", NULL, NULL},
+    {"{'multipleOf':7}", "1e300", "", "multiple of 7"},
+    {"{'multipleOf':10}", "-0", NULL, NULL},
+    {"{'multipleOf':10}", "25", "", "multiple of 10"},
+    {"{'propertyNames':{'maxLength':2}}", "{'ab':1}", NULL, NULL},
+    {"{'propertyNames':{'maxLength':2}}", "{'a':{},'abc':1}", "/abc", "at most 2"},
+    {"{'prefixItems':[{'type':'string'},true],'items':{'type':'null'}}", "['a',1,null]", NULL, NULL},
+    {"{'prefixItems':[{'type':'string'},true],'items':{'type':'null'}}", "['a',1,2]", "/2", "null"},
+    {"{'prefixItems':[{'type':'string'}]}", "[1,2]", "/0", "string"},
+    {"{'uniqueItems':true}", "[1,'1',[1],{'a':1,'b':2}]", NULL, NULL},
+    {"{'uniqueItems':true}", "[{'a':1,'b':2},{'b':2.0,'a':1}]", "", "more than once"},
+    {"{'uniqueItems':false}", "[1,1]", NULL, NULL},
+    {"{'contains':{'type':'string'}}", "[1,'a']", NULL, NULL},
+    {"{'contains':{'type':'string'}}", "[1]", "", "at least 1"},
+    {"{'contains':true,'minContains':0}", "[]", NULL, NULL},
+    {"{'contains':{'minimum':5},'maxContains':1}", "[5,6]", "", "at most 1"},
+    {"{'allOf':[{'minimum':1},{'maximum':3}]}", "4", "", "at most 3"},
+    {"{'anyOf':[{'type':'string'},{'minimum':2}]}", "2", NULL, NULL},
+    {"{'anyOf':[{'type':'string'},{'minimum':2}]}", "1", "", "none of the 2"},
+    {"{'oneOf':[{'minimum':1},{'minimum':2}]}", "1", NULL, NULL},
+    {"{'oneOf':[{'minimum':1},{'minimum':2}]}", "2", "", "fits 2 of the 2"},
+    {"{'not':{'type':'string'}}", "1", NULL, NULL},
+    {"{'properties':{'a':{'not':{'type':'string'}}}}", "{'a':'x'}", "/a", "must not fit"},
+    {"{'if':{'required':['card']},'then':{'required':['expiry']},'else':{'required':['iban']}}", "{'card':1}", "",
+     "`expiry`"},
+    {"{'if':{'required':['card']},'then':{'required':['expiry']},'else':{'required':['iban']}}", "{}", "", "`iban`"},
+    {"{'if':{'required':['card']},'then':{'required':['expiry']}}", "{}", NULL, NULL},
+    {"{'$defs':{'n':{'minimum':1}},'properties':{'a':{'$ref':'#/$defs/n','maximum':9}}}", "{'a':0}", "/a",
+     "at least 1"},
+    {"{'$defs':{'n':{'minimum':1}},'properties':{'a':{'$ref':'#/$defs/n','maximum':9}}}", "{'a':10}", "/a",
+     "at most 9"},
+    {"{'$defs':{'a':{'$ref':'#/$defs/b'},'b':{'type':'null'}},'items':{'$ref':'#/$defs/a'}}", "[null,1]", "/1", "null"},
+    {"{'format':'email'}", "'no address'", NULL, NULL},
     {"{'title':'t','description':'d','default':1,'examples':[1],'$comment':'c',"
      "'$schema':'https://json-schema.org/draft/2020-12/schema'}",
      "1", NULL, NULL},
@@ -122,9 +166,26 @@ static const struct {
     {"1", "/s", "a schema must be an object", false},
     {"{'typ':'string'}", "/s/typ", "did you mean `type`?", false},
     {"{'pattern':'x'}", "/s/pattern", "pattern", true},
-    {"{'$ref':'#'}", "/s/$ref", "$ref", true},
-    {"{'allOf':[]}", "/s/allOf", "allOf", true},
-    {"{'properties':{'a':{'format':'email'}}}", "/s/properties/a/format", "format", true},
+    {"{'patternProperties':{}}", "/s/patternProperties", "patternProperties", true},
+    {"{'properties':{'a':{'$id':'x'}}}", "/s/properties/a/$id", "$id", true},
+    {"{'$ref':'#'}", "/s/$ref", "must be \"#/$defs/NAME\"", false},
+    {"{'$ref':'http://example.com/a.json'}", "/s/$ref", "must be", false},
+    {"{'$ref':'#/$defs/a/items'}", "/s/$ref", "must be", false},
+    {"{'$ref':'#/$defs/a'}", "/s/$ref", "no `a` in `$defs`", false},
+    {"{'$defs':{'a':{'items':{'$ref':'#/$defs/a'}}},'$ref':'#/$defs/a'}", "/s/$defs/a/items/$ref", "leads back", false},
+    {"{'$defs':{'a':{'$ref':'#/$defs/b'},'b':{'$ref':'#/$defs/a'}}}", "/s/$defs/b/$ref", "leads back", false},
+    {"{'items':{'$defs':{}}}", "/s/items/$defs", "at the top", false},
+    {"{'allOf':[]}", "/s/allOf", "at least one", false},
+    {"{'anyOf':{}}", "/s/anyOf", "array of schemas", false},
+    {"{'oneOf':[true,1]}", "/s/oneOf/1", "a schema must be", false},
+    {"{'then':true}", "/s/then", "without `if`", false},
+    {"{'if':true}", "/s/if", "without `then`", false},
+    {"{'minContains':1}", "/s/minContains", "without `contains`", false},
+    {"{'multipleOf':0}", "/s/multipleOf", "greater than 0", false},
+    {"{'multipleOf':-2}", "/s/multipleOf", "greater than 0", false},
+    {"{'multipleOf':1234567890123456789}", "/s/multipleOf", "18 digits", false},
+    {"{'uniqueItems':1}", "/s/uniqueItems", "true or false", false},
+    {"{'format':1}", "/s/format", "string", false},
     {"{'type':'strin'}", "/s/type", "did you mean `string`?", false},
     {"{'type':['string',1]}", "/s/type/1", "not a type", false},
     {"{'type':[]}", "/s/type", "empty", false},
@@ -197,12 +258,77 @@ static void without_a_schema_everything_passes(void **state)
     arena_fini(&arena);
 }
 
+/* `def_count` definitions, each of which refers to the next one twice. */
+static const struct schema *compile_doubling(size_t def_count, struct arena *arena, struct faults *faults)
+{
+    struct slice text = SLICE("{'$ref':'#/$defs/d0','$defs':{");
+
+    for (size_t i = 0; i < def_count; i++) {
+        text = arena_printf(arena, "%.*s'd%zu':{'allOf':[{'$ref':'#/$defs/d%zu'},{'$ref':'#/$defs/d%zu'}]},",
+                            SLICE_ARG(text), i, i + 1, i + 1);
+    }
+    text = arena_printf(arena, "%.*s'd%zu':{'type':'object'}}}", SLICE_ARG(text), def_count);
+    return schema_compile(json_of(arena_text(arena, text), arena), SLICE("/s"), arena, faults);
+}
+
+static void a_check_that_would_take_for_ever_is_given_up_and_says_so(void **state)
+{
+    struct arena arena;
+    struct faults faults;
+
+    (void)state;
+    arena_init(&arena, 65536);
+    faults_init(&faults, &arena);
+    const struct schema *schema = compile_doubling(40, &arena, &faults);
+
+    assert_non_null(schema);
+    schema_check(schema, SLICE("{}"), SLICE("/input"), &arena, &faults);
+    assert_int_equal(faults.count, 1);
+    assert_non_null(strstr(arena_text(&arena, faults.items[0].detail), "too much work"));
+    arena_fini(&arena);
+}
+
+static void references_do_not_nest_without_end(void **state)
+{
+    struct arena arena;
+    struct faults faults;
+
+    (void)state;
+    arena_init(&arena, 65536);
+    faults_init(&faults, &arena);
+    assert_null(compile_doubling(200, &arena, &faults));
+    assert_int_equal(faults.count, 1);
+    assert_non_null(strstr(arena_text(&arena, faults.items[0].detail), "128 levels"));
+    arena_fini(&arena);
+}
+
+static void a_long_name_does_not_make_a_place_the_top(void **state)
+{
+    struct arena arena;
+    struct faults faults;
+    char name[1200];
+
+    (void)state;
+    memset(name, 'n', sizeof(name));
+    arena_init(&arena, 65536);
+    faults_init(&faults, &arena);
+    struct slice text = arena_printf(&arena, "{\"properties\":{\"%.*s\":{\"$defs\":{}}}}", (int)sizeof(name), name);
+
+    assert_null(schema_compile(text, SLICE(""), &arena, &faults));
+    assert_int_equal(faults.count, 1);
+    assert_non_null(strstr(arena_text(&arena, faults.items[0].detail), "at the top"));
+    arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_pass_or_fail_where_the_schema_says),
         cmocka_unit_test(what_is_not_in_the_subset_is_refused_and_never_ignored),
         cmocka_unit_test(all_violations_are_reported_at_once),
+        cmocka_unit_test(a_check_that_would_take_for_ever_is_given_up_and_says_so),
+        cmocka_unit_test(references_do_not_nest_without_end),
+        cmocka_unit_test(a_long_name_does_not_make_a_place_the_top),
         cmocka_unit_test(without_a_schema_everything_passes),
     };
 

@@ -25,7 +25,9 @@
     X(operations)                                                                                                      \
     X(stats)                                                                                                           \
     X(token)                                                                                                           \
-    X(bench)
+    X(bench)                                                                                                           \
+    X(prove)                                                                                                           \
+    X(graph)
 
 #define X(name)                                                                                                        \
     int cmd_##name(struct ctl *ctl, int argc, char **argv);                                                            \

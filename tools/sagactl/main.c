@@ -13,6 +13,8 @@
 
 const struct command commands[] = {
     {"check", "check definition files, offline; every fault with its place", help_check, cmd_check},
+    {"prove", "play definition files through every failure point, offline", help_prove, cmd_prove},
+    {"graph", "print sagas as Graphviz or Mermaid text, offline", help_graph, cmd_graph},
     {"apply", "check definition files and register them, all or nothing", help_apply, cmd_apply},
     {"start", "start a saga", help_start, cmd_start},
     {"call", "call a tool through the registry: once, however often it is asked for", help_call, cmd_call},
@@ -37,7 +39,6 @@ const struct command commands[] = {
     {"pause", NULL, NULL, NULL},
     {"approve", NULL, NULL, NULL},
     {"top", NULL, NULL, NULL},
-    {"prove", NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL},
 };
 

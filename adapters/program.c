@@ -1,0 +1,140 @@
+/* What the adapters that run a program share: its argv, its environment, its directory. */
+#include "adapters/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/settings.h"
+#include "base/json.h"
+
+/* What a program gets of our own environment: enough to run, none of our secrets. */
+static const char *const inherited[] = {"PATH", "HOME", "LANG"};
+
+static bool name_is_variable(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+
+        if (!(c == '_' || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (i > 0 && c >= '0' && c <= '9'))) {
+            return false;
+        }
+    }
+    return name.len > 0;
+}
+
+static void check_variable(struct slice name, struct slice pointer, struct faults *faults)
+{
+    if (!name_is_variable(name)) {
+        faults_add(faults, pointer, "\"%.*s\" cannot be the name of an environment variable", SLICE_ARG(name));
+    }
+}
+
+void program_check_argv(struct slice value, struct slice pointer, struct faults *faults)
+{
+    struct json_walk walk = json_walk(value);
+    struct slice element;
+    int i = 0;
+
+    if (json_count(value) == 0) {
+        faults_add(faults, pointer, "\"argv\" is empty; its first element names the program");
+    }
+    for (; json_next_element(&walk, &element); i++) {
+        struct slice place = json_pointer_join(faults->arena, pointer, arena_printf(faults->arena, "%d", i));
+
+        if (json_type(element) != JSON_STRING) {
+            faults_add(faults, place, "Found %s; an argument is a string", json_type_name(json_type(element)));
+        } else if (i == 0 && json_string_is(element, "")) {
+            faults_add(faults, place, "The name of the program is empty");
+        }
+    }
+}
+
+void program_check_env(struct slice value, struct slice pointer, struct faults *faults)
+{
+    settings_check_scalars(value, pointer, faults, check_variable);
+}
+
+const char *program_argv(struct slice given, struct arena *arena, char ***out)
+{
+    struct json_walk walk = json_walk(given);
+    struct slice element;
+    size_t count = 0;
+    char **argv;
+
+    if (json_type(given) != JSON_ARRAY || json_count(given) == 0) {
+        return "The rendered \"argv\" is no array with at least the name of a program.";
+    }
+    argv = arena_array(arena, json_count(given) + 1, sizeof(*argv));
+    while (json_next_element(&walk, &element)) {
+        struct slice text = setting_text(element, arena);
+
+        if (!text.ptr || (count == 0 && text.len == 0)) {
+            return "An element of the rendered \"argv\" is null, an array or an object, or the name of the program is empty.";
+        }
+        argv[count++] = arena_text(arena, text);
+    }
+    *out = argv;
+    return NULL;
+}
+
+/* Later wins, as for a reader of the definition: ours, then `env`, then the key, each name once. */
+static void env_put(char **env, size_t *count, struct slice name, struct slice value, struct arena *arena)
+{
+    char *entry = arena_text(arena, arena_printf(arena, "%.*s=%.*s", SLICE_ARG(name), SLICE_ARG(value)));
+
+    for (size_t i = 0; i < *count; i++) {
+        if (strncmp(env[i], entry, name.len + 1) == 0) {
+            env[i] = entry;
+            return;
+        }
+    }
+    env[(*count)++] = entry;
+}
+
+const char *program_env(struct slice given, struct slice key_name, struct slice key, struct arena *arena, char ***out)
+{
+    struct json_walk walk = json_walk(given);
+    struct slice name, value;
+    size_t count = 0;
+    char **env;
+
+    if (given.ptr && json_type(given) != JSON_OBJECT && json_type(given) != JSON_NULL) {
+        return "The rendered \"env\" is no object.";
+    }
+    env = arena_array(arena, COUNT_OF(inherited) + json_count(given) + 2, sizeof(*env));
+    for (size_t i = 0; i < COUNT_OF(inherited); i++) {
+        const char *ours = getenv(inherited[i]);
+
+        if (ours) {
+            env_put(env, &count, slice_of(inherited[i]), slice_of(ours), arena);
+        }
+    }
+    while (json_type(given) == JSON_OBJECT && json_next_member(&walk, &name, &value)) {
+        struct slice text = setting_text(value, arena);
+
+        if (json_type(value) == JSON_NULL) {
+            continue;
+        }
+        if (!text.ptr || !name_is_variable(name)) {
+            return "A rendered variable of \"env\" is an array or an object, or its name cannot be one.";
+        }
+        env_put(env, &count, name, text, arena);
+    }
+    if (key.ptr) {
+        env_put(env, &count, key_name, key, arena);
+    }
+    *out = env;
+    return NULL;
+}
+
+const char *program_cwd(struct slice given, struct arena *arena, const char **out)
+{
+    if (!given.ptr || json_type(given) == JSON_NULL) {
+        return NULL;
+    }
+    if (json_type(given) != JSON_STRING) {
+        return "The rendered \"cwd\" is no text.";
+    }
+    *out = arena_text(arena, json_string(given, arena));
+    return NULL;
+}

@@ -1,0 +1,18 @@
+/* What the adapters that run a program share: its argv, its environment, its directory. */
+#ifndef SAGAD_ADAPTERS_PROGRAM_H
+#define SAGAD_ADAPTERS_PROGRAM_H
+
+#include "base/arena.h"
+#include "base/errors.h"
+
+/* At registration: of "argv" and "env". */
+void program_check_argv(struct slice value, struct slice pointer, struct faults *faults);
+void program_check_env(struct slice value, struct slice pointer, struct faults *faults);
+
+/* Of rendered settings. Each gives NULL, or a sentence on what they lack. `given` may be SLICE_NONE where it may be left out. */
+const char *program_argv(struct slice given, struct arena *arena, char ***out);
+/* PATH, HOME and LANG of ours, then `given`, then the key if there is one: later wins. */
+const char *program_env(struct slice given, struct slice key_name, struct slice key, struct arena *arena, char ***out);
+const char *program_cwd(struct slice given, struct arena *arena, const char **out);
+
+#endif

@@ -1,0 +1,716 @@
+/*
+ * The adapter `mcp` against servers that do as told, over HTTP and over standard input: every outcome, and answers that no
+ * honest server gives. A call is settled once, never inside begin(), and never promises more than is known.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "adapters/adapter.h"
+#include "adapters/mcp_message.h"
+#include "base/json.h"
+#include "io/http_client.h"
+#include "io/loop.h"
+#include "tests/lib/stub_server.h"
+
+#define KEY "0190f5e4-7f2c-8a51-9b7d-3f1c2a4b5d6e"
+#define CALLS_MAX 4
+
+struct trial {
+    struct adapter_host host;
+    struct arena arena;
+    struct call *calls[CALLS_MAX];
+    int call_count, settled_count;
+    struct timer cancel, after;
+};
+
+static struct trial *running; /* call->settled has no context */
+
+static void on_after(struct timer *timer)
+{
+    loop_stop(container_of(timer, struct trial, after)->host.loop);
+}
+
+/* The loop runs on for a moment, so that settling twice would be seen. */
+static void on_settled(struct call *call)
+{
+    (void)call;
+    if (++running->settled_count >= running->call_count) {
+        timer_start(running->host.loop, &running->after, 20, on_after);
+    }
+}
+
+static void on_cancel(struct timer *timer)
+{
+    struct trial *t = container_of(timer, struct trial, cancel);
+
+    for (int i = 0; i < t->call_count; i++) {
+        if (t->calls[i]->settled) {
+            t->calls[i]->adapter->cancel(t->calls[i]);
+            t->calls[i]->adapter->cancel(t->calls[i]);
+        }
+    }
+}
+
+static void trial_init(struct trial *t)
+{
+    memset(t, 0, sizeof(*t));
+    arena_init(&t->arena, 4096);
+    t->host.loop = loop_new();
+    t->host.http = http_client_new(t->host.loop, 8, 8);
+    t->host.response_bytes_max = 10000;
+    running = t;
+}
+
+static void trial_fini(struct trial *t)
+{
+    adapter_host_close(&t->host);
+    http_client_free(t->host.http);
+    loop_free(t->host.loop);
+    arena_fini(&t->arena);
+}
+
+static struct call *trial_call(struct trial *t, const char *settings)
+{
+    struct call *call = arena_alloc(&t->arena, adapter_find(SLICE("mcp"))->call_size);
+
+    t->settled_count = 0;
+    t->calls[t->call_count++] = call;
+    call->adapter = adapter_find(SLICE("mcp"));
+    call->host = &t->host;
+    call->arena = &t->arena;
+    call->settings = arena_slice(&t->arena, slice_of(settings));
+    call->args = SLICE("{\n \"amount\":5}");
+    call->key = SLICE(KEY);
+    call->send_key = true;
+    call->timeout_ms = 5000;
+    call->attempt = 1;
+    call->settled = on_settled;
+    return call;
+}
+
+static void trial_run(struct trial *t, int64_t cancel_after_ms)
+{
+    if (cancel_after_ms > 0) {
+        timer_start(t->host.loop, &t->cancel, cancel_after_ms, on_cancel);
+    }
+    for (int i = 0; i < t->call_count; i++) {
+        t->calls[i]->adapter->begin(t->calls[i]);
+    }
+    assert_int_equal(t->settled_count, 0);
+    loop_run(t->host.loop);
+    timer_stop(t->host.loop, &t->cancel);
+    assert_int_equal(t->settled_count, t->call_count);
+    t->call_count = 0;
+}
+
+static void expect(const struct call *call, const char *what, enum outcome_kind kind, bool unsent, const char *error, const char *result)
+{
+    const struct outcome *outcome = &call->outcome;
+
+    if (outcome->kind != kind || outcome->unsent != unsent || (error && !slice_is(outcome->error, error)) ||
+        (result && !slice_is(outcome->result, result))) {
+        fail_msg("%s: %s%s, error %.*s (%.*s), result %.*s, response %.*s", what, outcome->unsent ? "unsent " : "", outcome_name(outcome->kind),
+                 SLICE_ARG(outcome->error), SLICE_ARG(outcome->detail), SLICE_ARG(outcome->result), SLICE_ARG(call->response));
+    }
+}
+
+/* --- HTTP ----------------------------------------------------------------------------------------------------- */
+
+#define GREETING "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}"
+#define ANSWER(members) "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{" members "}}"
+#define REFUSAL(code) "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":" code ",\"message\":\"no\"}}"
+#define TEXT(text) "\"content\":[{\"type\":\"text\",\"text\":\"" text "\"}]"
+
+static const char *http(struct arena *arena, const char *status, const char *more, const char *type, const char *body)
+{
+    return arena_text(arena, arena_printf(arena, "HTTP/1.1 %s\r\n%sContent-Type: %s\r\nContent-Length: %zu\r\n\r\n%s", status, more, type,
+                                          strlen(body), body));
+}
+
+#define JSON "application/json"
+#define EVENTS "text/event-stream"
+#define SESSION "Mcp-Session-Id: s-1\r\n"
+
+struct http_row {
+    const char *status, *type, *body;
+    int then;
+    int64_t timeout_ms, cancel_ms;
+    bool harmless;
+    enum outcome_kind kind;
+    const char *error, *result;
+};
+
+static const struct http_row http_rows[] = {
+    {"200 OK", JSON, ANSWER(TEXT("hi")), STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, "[{\"type\":\"text\",\"text\":\"hi\"}]"},
+    {"200 OK", JSON, ANSWER(TEXT("hi") ",\"structuredContent\":{\"n\":1.50}"), STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, "{\"n\":1.50}"},
+    {"200 OK", JSON, ANSWER(TEXT("hi") ",\"resultType\":\"complete\",\"isError\":false"), STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, NULL},
+    {"200 OK", EVENTS, "id: 1\ndata: \n\nevent: message\nid: 2\ndata: " ANSWER(TEXT("hi")) "\n\n", STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, NULL},
+    {"200 OK", EVENTS, "\xef\xbb\xbf: hello\r\rdata:{\"jsonrpc\":\"2.0\",\r\ndata: \"id\":2,\"result\":{}}\r\n\r\n", STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, NULL},
+    {"200 OK", EVENTS, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n\ndata: {}\n\n"
+     "data: nonsense\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\n\ndata: " ANSWER(TEXT("hi")) "\n\n", STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, NULL},
+    /* the tool says no */
+    {"200 OK", JSON, ANSWER(TEXT("no money") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "tool-error", NULL},
+    {"200 OK", JSON, ANSWER(TEXT("no money") ",\"isError\":true"), STUB_KEEP, 0, 0, true, OUTCOME_FAILED, "tool-error", NULL},
+    {"200 OK", JSON, ANSWER(TEXT("MCP error -32602: Tool charge not found") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
+    {"200 OK", JSON, ANSWER(TEXT("MCP error -32602: Input validation error: Invalid arguments for tool charge: [x]") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
+    {"200 OK", JSON, ANSWER(TEXT("Input validation error: Invalid arguments for tool charge: x") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
+    {"200 OK", JSON, ANSWER(TEXT("Input validation error: Invalid arguments for tool charger: x") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "tool-error", NULL},
+    {"200 OK", JSON, ANSWER(TEXT("MCP error -32602: Tool other not found") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "tool-error", NULL},
+    {"200 OK", JSON, ANSWER(TEXT("MCP error -32602: Output validation error: Tool charge has an output schema") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "tool-error", NULL},
+    /* the protocol says no */
+    {"200 OK", JSON, REFUSAL("-32600"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32600", NULL},
+    {"200 OK", JSON, REFUSAL("-32601"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32601", NULL},
+    {"200 OK", EVENTS, "data: " REFUSAL("-32602") "\n\n", STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
+    {"400 Bad Request", JSON, REFUSAL("-32602"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32602,\"message\":\"Tool charge has an output schema but no structured content was provided\"}}", STUB_KEEP, 0, 0, false,
+     OUTCOME_UNKNOWN, "mcp-32602", NULL},
+    {"200 OK", JSON, REFUSAL("-32603"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "mcp-32603", NULL},
+    {"200 OK", JSON, REFUSAL("7"), STUB_KEEP, 0, 0, true, OUTCOME_UNKNOWN, "mcp7", NULL},
+    {"500 Oops", JSON, REFUSAL("-32603"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "mcp-32603", NULL},
+    /* HTTP says no */
+    {"401 Unauthorized", JSON, "{}", STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "http-401", NULL},
+    {"403 Forbidden", "text/html", "<p>", STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "http-403", NULL},
+    {"429 Too Many", JSON, "", STUB_KEEP, 0, 0, false, OUTCOME_RETRY, "http-429", NULL},
+    {"409 Conflict", JSON, "", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "http-409", NULL},
+    {"503 Busy", JSON, "", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "http-503", NULL},
+    {"302 Found", JSON, ANSWER(TEXT("hi")), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "http-302", NULL},
+    {"500 Oops", JSON, ANSWER(TEXT("hi")), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "http-500", NULL},
+    /* nobody can say */
+    {"202 Accepted", JSON, "", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"resu", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":\"2\",\"result\":{}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{},\"error\":{\"code\":-32600}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":[]}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":\"-32600\"}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "{\"id\":2,\"result\":{}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "[" ANSWER("") "]", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, ANSWER("\"isError\":\"no\""), STUB_KEEP, 0, 0, true, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, ANSWER("\"resultType\":\"input_required\""), STUB_KEEP, 0, 0, true, OUTCOME_UNKNOWN, "incomplete", NULL},
+    {"200 OK", JSON, ANSWER("\"task\":{\"taskId\":\"1\"}"), STUB_KEEP, 0, 0, true, OUTCOME_UNKNOWN, "incomplete", NULL},
+    {"200 OK", EVENTS, "data: " ANSWER(TEXT("hi")) "\n", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "cut", NULL},
+    {"200 OK", EVENTS, ": only a comment\n\n", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "cut", NULL},
+    {NULL, NULL, NULL, STUB_CLOSE, 0, 0, false, OUTCOME_UNKNOWN, "reset", NULL},
+    {NULL, NULL, NULL, STUB_RESET, 0, 0, false, OUTCOME_UNKNOWN, "reset", NULL},
+    {NULL, NULL, NULL, STUB_HANG, 200, 0, false, OUTCOME_UNKNOWN, "timeout", NULL},
+    {NULL, NULL, NULL, STUB_HANG, 0, 100, false, OUTCOME_UNKNOWN, "cancelled", NULL},
+    {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {\"jso", STUB_CLOSE, 0, 0, false, OUTCOME_UNKNOWN, "cut", NULL},
+    {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " ANSWER("") "\n\n", STUB_HANG, 0, 0, false, OUTCOME_COMPLETED, NULL, "null"},
+    {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ", STUB_FLOOD, 0, 0, false, OUTCOME_UNKNOWN, "too-large", NULL},
+    {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", STUB_FLOOD, 0, 0, false, OUTCOME_UNKNOWN, "too-large", NULL},
+};
+
+static void an_answer_over_http_means_what_it_says_and_no_more(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(http_rows); i++) {
+        const struct http_row *row = &http_rows[i];
+        struct trial t;
+        struct stub_server *stub;
+        struct call *call;
+        char what[200];
+
+        trial_init(&t);
+        struct stub_act acts[] = {
+            {http(&t.arena, "200 OK", "", EVENTS, "id: 0\ndata: \n\ndata: " GREETING "\n\n"), STUB_KEEP},
+            {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
+            {row->status ? http(&t.arena, row->status, "", row->type, row->body) : row->body, row->then},
+        };
+
+        stub = stub_server_new(acts, COUNT_OF(acts));
+        call = trial_call(&t, arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/mcp\"},\"tool\":\"charge\"}", stub_server_port(stub))));
+        call->harmless = row->harmless;
+        call->timeout_ms = row->timeout_ms ? row->timeout_ms : 5000;
+        snprintf(what, sizeof(what), "row %zu: %.100s", i, row->body ? row->body : "(nothing)");
+        trial_run(&t, row->cancel_ms);
+        expect(call, what, row->kind, false, row->error, row->result && !strcmp(row->result, "null") ? NULL : row->result);
+        assert_int_equal(stub_server_requests(stub), 3);
+        trial_fini(&t);
+        stub_server_free(stub);
+    }
+}
+
+static void before_the_call_has_left_it_may_be_tried_again(void **state)
+{
+    static const struct {
+        const char *status, *more, *body;
+        int then;
+        const char *error;
+    } table[] = {
+        {"401 Unauthorized", "", "{}", STUB_KEEP, "handshake"},
+        {"500 Oops", "", "{}", STUB_KEEP, "handshake"},
+        {"200 OK", "", "{}", STUB_KEEP, "handshake"},
+        {"200 OK", "", "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"1999-01-01\"}}", STUB_KEEP, "version"},
+        {"200 OK", "", "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", STUB_KEEP, "version"},
+        {"200 OK", "", "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"x\"}}", STUB_KEEP, "handshake"},
+        {"200 OK", "Mcp-Session-Id: a b\r\n", GREETING, STUB_KEEP, "handshake"},
+        {NULL, NULL, NULL, STUB_CLOSE, "reset"},
+        {NULL, NULL, NULL, STUB_HANG, "timeout"},
+        {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", STUB_FLOOD, "too-large"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct trial t;
+        struct stub_server *stub;
+        struct call *a, *b;
+        const char *settings;
+
+        trial_init(&t);
+        struct stub_act act = {table[i].status ? http(&t.arena, table[i].status, table[i].more, JSON, table[i].body) : table[i].body, table[i].then};
+
+        stub = stub_server_new(&act, 1);
+        settings = arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}", stub_server_port(stub)));
+        a = trial_call(&t, settings);
+        b = trial_call(&t, settings); /* waits for the handshake of the first */
+        a->timeout_ms = b->timeout_ms = 300;
+        trial_run(&t, 0);
+        expect(a, table[i].error, OUTCOME_RETRY, true, table[i].error, NULL);
+        expect(b, table[i].error, OUTCOME_RETRY, true, table[i].error, NULL);
+        assert_true(stub_server_requests(stub) <= 2); /* where the time of the first was over, the second may have tried */
+        trial_fini(&t);
+        stub_server_free(stub);
+    }
+}
+
+static void nobody_listening_is_unsent(void **state)
+{
+    struct trial t;
+    struct call *call;
+
+    (void)state;
+    trial_init(&t);
+    call = trial_call(&t, arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}", stub_port_refused())));
+    trial_run(&t, 0);
+    expect(call, "refused", OUTCOME_RETRY, true, "refused", NULL);
+    trial_fini(&t);
+}
+
+static void a_session_is_shared_and_opened_again_when_the_server_forgot_it(void **state)
+{
+    static const char *const forgotten[][2] = {
+        {"404 Not Found", "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32001,\"message\":\"Session not found\"}}"},
+        {"400 Bad Request", "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32000,\"message\":\"Bad Request: No valid session ID provided\"}}"},
+        {"404 Not Found", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(forgotten); i++) {
+        struct trial t;
+        struct stub_server *stub;
+        const char *settings;
+        struct call *call;
+        char last[65536];
+
+        trial_init(&t);
+        struct stub_act acts[] = {
+            {http(&t.arena, "200 OK", SESSION, JSON, GREETING), STUB_KEEP},
+            {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
+            {http(&t.arena, "200 OK", "", JSON, ANSWER("")), STUB_KEEP},
+            {http(&t.arena, "200 OK", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}"), STUB_KEEP},
+            {http(&t.arena, forgotten[i][0], "", JSON, forgotten[i][1]), STUB_KEEP},
+            {http(&t.arena, "200 OK", "Mcp-Session-Id: s-2\r\n", JSON, "{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"protocolVersion\":\"2025-11-25\"}}"), STUB_KEEP},
+            {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
+            {http(&t.arena, "200 OK", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":6,\"result\":{}}"), STUB_KEEP},
+        };
+
+        stub = stub_server_new(acts, COUNT_OF(acts));
+        settings = arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\",\"bearer\":\"hush\",\"headers\":{\"X-A\":\"b\"}},\"tool\":\"charge\"}",
+                                                     stub_server_port(stub)));
+        call = trial_call(&t, settings);
+        trial_run(&t, 0);
+        expect(call, "first", OUTCOME_COMPLETED, false, NULL, NULL);
+        stub_server_last(stub, last, sizeof(last));
+        assert_non_null(strstr(last, "\r\nMcp-Session-Id: s-1\r\n"));
+        assert_non_null(strstr(last, "\r\nMCP-Protocol-Version: 2025-06-18\r\n"));
+        assert_non_null(strstr(last, "\r\nAuthorization: Bearer hush\r\n"));
+        assert_non_null(strstr(last, "\r\nX-A: b\r\n"));
+        assert_non_null(strstr(last, "\"_meta\":{\"sagad/idempotency-key\":\"" KEY "\"}"));
+        assert_non_null(strstr(last, "\"arguments\":{  \"amount\":5}"));
+        call = trial_call(&t, settings);
+        call->key_place = KEY_PLACE_META;
+        call->key_name = SLICE("shop.example/key");
+        trial_run(&t, 0);
+        expect(call, "second", OUTCOME_COMPLETED, false, NULL, NULL);
+        stub_server_last(stub, last, sizeof(last));
+        assert_non_null(strstr(last, "\"_meta\":{\"shop.example/key\":\"" KEY "\"}"));
+        assert_int_equal(stub_server_requests(stub), 4);
+        call = trial_call(&t, settings);
+        call->send_key = false;
+        trial_run(&t, 0);
+        expect(call, "forgotten", OUTCOME_COMPLETED, false, NULL, NULL);
+        stub_server_last(stub, last, sizeof(last));
+        assert_non_null(strstr(last, "\r\nMcp-Session-Id: s-2\r\n"));
+        assert_null(strstr(last, "_meta"));
+        assert_int_equal(stub_server_requests(stub), 8);
+        trial_fini(&t);
+        stub_server_free(stub);
+    }
+}
+
+static void a_server_that_forgets_every_session_is_not_asked_for_ever(void **state)
+{
+    struct trial t;
+    struct stub_server *stub;
+    struct call *call;
+
+    (void)state;
+    trial_init(&t);
+    struct stub_act acts[] = {
+        {http(&t.arena, "200 OK", SESSION, JSON, GREETING), STUB_KEEP},
+        {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
+        {http(&t.arena, "404 Not Found", "", JSON, ""), STUB_KEEP},
+        {http(&t.arena, "200 OK", SESSION, JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"protocolVersion\":\"2025-11-25\"}}"), STUB_KEEP},
+        {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
+        {http(&t.arena, "404 Not Found", "", JSON, ""), STUB_KEEP},
+    };
+
+    stub = stub_server_new(acts, COUNT_OF(acts));
+    call = trial_call(&t, arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}", stub_server_port(stub))));
+    trial_run(&t, 0);
+    expect(call, "404 twice", OUTCOME_FAILED, false, "http-404", NULL);
+    assert_int_equal(stub_server_requests(stub), 6);
+    trial_fini(&t);
+    stub_server_free(stub);
+}
+
+static void a_server_without_a_handshake_is_spoken_to_without(void **state)
+{
+    struct trial t;
+    struct stub_server *stub;
+    struct call *call;
+    const char *settings;
+    char last[65536];
+
+    (void)state;
+    trial_init(&t);
+    struct stub_act acts[] = {
+        {http(&t.arena, "400 Bad Request", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32022,\"message\":\"x\"}}"), STUB_KEEP},
+        {http(&t.arena, "200 OK", "", JSON, ANSWER(TEXT("hi") ",\"resultType\":\"complete\"")), STUB_KEEP},
+        {http(&t.arena, "404 Not Found", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":{\"code\":-32601,\"message\":\"x\"}}"), STUB_KEEP},
+    };
+
+    stub = stub_server_new(acts, COUNT_OF(acts));
+    settings = arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}", stub_server_port(stub)));
+    call = trial_call(&t, settings);
+    trial_run(&t, 0);
+    expect(call, "modern", OUTCOME_COMPLETED, false, NULL, NULL);
+    stub_server_last(stub, last, sizeof(last));
+    assert_non_null(strstr(last, "\r\nMCP-Protocol-Version: 2026-07-28\r\n"));
+    assert_non_null(strstr(last, "\r\nMcp-Method: tools/call\r\n"));
+    assert_non_null(strstr(last, "\r\nMcp-Name: charge\r\n"));
+    assert_non_null(strstr(last, "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\""));
+    assert_non_null(strstr(last, "\"sagad/idempotency-key\":\"" KEY "\""));
+    call = trial_call(&t, settings);
+    trial_run(&t, 0);
+    expect(call, "unknown method", OUTCOME_FAILED, false, "mcp-32601", NULL);
+    assert_int_equal(stub_server_requests(stub), 3);
+    trial_fini(&t);
+    stub_server_free(stub);
+}
+
+static void the_response_holds_what_conditions_ask_for(void **state)
+{
+    struct trial t;
+    struct stub_server *stub;
+    struct call *call;
+
+    (void)state;
+    trial_init(&t);
+    struct stub_act acts[] = {
+        {http(&t.arena, "200 OK", "", JSON, GREETING), STUB_KEEP},
+        {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
+        {http(&t.arena, "200 OK", "", JSON, ANSWER(TEXT("hi") ",\"isError\":true")), STUB_KEEP},
+        {http(&t.arena, "200 OK", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":{\"code\":-32603,\"message\":\"no\"}}"), STUB_KEEP},
+    };
+
+    stub = stub_server_new(acts, COUNT_OF(acts));
+    for (int i = 0; i < 2; i++) {
+        call = trial_call(&t, arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\",\"arguments\":{}}", stub_server_port(stub))));
+        trial_run(&t, 0);
+        assert_string_equal(arena_text(&t.arena, call->response),
+                            i ? "{\"result\":null,\"structuredContent\":null,\"content\":null,\"isError\":false,\"error\":{\"code\":-32603,\"message\":\"no\"},\"status\":200}"
+                              : "{\"result\":{" TEXT("hi") ",\"isError\":true},\"structuredContent\":null,\"content\":[{\"type\":\"text\",\"text\":\"hi\"}],\"isError\":true,\"error\":null,\"status\":200}");
+    }
+    trial_fini(&t);
+    stub_server_free(stub);
+}
+
+static void what_cannot_be_a_call_never_leaves(void **state)
+{
+    static const char *const settings[] = {
+        "{\"server\":7,\"tool\":\"a\"}",
+        "{\"server\":{},\"tool\":\"a\"}",
+        "{\"server\":{\"url\":\"http://127.0.0.1:1/\",\"argv\":[\"true\"]},\"tool\":\"a\"}",
+        "{\"server\":{\"url\":\"file:///etc\"},\"tool\":\"a\"}",
+        "{\"server\":{\"url\":\"http://127.0.0.1:1/\"},\"tool\":\"a b\"}",
+        "{\"server\":{\"url\":\"http://127.0.0.1:1/\"},\"tool\":7}",
+        "{\"server\":{\"url\":\"http://127.0.0.1:1/\",\"bearer\":7},\"tool\":\"a\"}",
+        "{\"server\":{\"url\":\"http://127.0.0.1:1/\",\"headers\":{\"a\":[]}},\"tool\":\"a\"}",
+        "{\"server\":{\"url\":\"http://127.0.0.1:1/\"},\"tool\":\"a\",\"arguments\":[]}",
+        "{\"server\":{\"argv\":[]},\"tool\":\"a\"}",
+        "{\"server\":{\"argv\":[\"true\"],\"env\":[]},\"tool\":\"a\"}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        struct trial t;
+        struct call *call;
+
+        trial_init(&t);
+        call = trial_call(&t, settings[i]);
+        trial_run(&t, 0);
+        expect(call, settings[i], OUTCOME_FAILED, true, "bad-settings", NULL);
+        trial_fini(&t);
+    }
+}
+
+/* --- standard input ------------------------------------------------------------------------------------------- */
+
+#define HELLO "read line; echo '" GREETING "'; read line; "
+
+static const char *script_settings(struct trial *t, const char *script)
+{
+    struct buffer text;
+    const char *settings;
+
+    buffer_init(&text, 10000);
+    buffer_put_text(&text, "{\"server\":{\"argv\":[\"sh\",\"-c\",");
+    json_put_string(&text, slice_of(script));
+    buffer_put_text(&text, "],\"env\":{\"A\":\"b\"}},\"tool\":\"charge\"}");
+    settings = arena_text(&t->arena, buffer_slice(&text));
+    buffer_fini(&text);
+    return settings;
+}
+
+static void an_answer_over_standard_output_means_what_it_says_and_no_more(void **state)
+{
+    static const struct {
+        const char *script;
+        int64_t timeout_ms, cancel_ms;
+        enum outcome_kind kind;
+        bool unsent;
+        const char *error;
+    } table[] = {
+        {HELLO "read line; echo '" ANSWER(TEXT("hi")) "'; read line", 0, 0, OUTCOME_COMPLETED, false, NULL},
+        {HELLO "read line; echo '" ANSWER(TEXT("hi")) "'", 0, 0, OUTCOME_COMPLETED, false, NULL}, /* its last words */
+        {HELLO "read line; printf '" ANSWER("") "'", 0, 0, OUTCOME_UNKNOWN, false, "server-ended"},
+        {HELLO "read line; echo noise; echo '{}'; echo '[]'; echo '{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}'; echo '" ANSWER("") "'; read line", 0, 0, OUTCOME_COMPLETED, false, NULL},
+        {HELLO "echo '{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}'; read line; read pong; case $pong in *'\"id\":\"p\",\"result\":{}'*) echo '" ANSWER("") "';; esac; read line", 0, 0,
+         OUTCOME_COMPLETED, false, NULL},
+        {HELLO "read line; case $line in *'" KEY "'*) echo '" ANSWER("") "';; esac; read line", 0, 0, OUTCOME_COMPLETED, false, NULL},
+        {HELLO "read line; echo '" REFUSAL("-32602") "'; read line", 0, 0, OUTCOME_FAILED, false, "mcp-32602"},
+        {HELLO "read line; echo '" REFUSAL("-32603") "'; read line", 0, 0, OUTCOME_UNKNOWN, false, "mcp-32603"},
+        {HELLO "read line; echo '" ANSWER(TEXT("x") ",\"isError\":true") "'; read line", 0, 0, OUTCOME_UNKNOWN, false, "tool-error"},
+        {HELLO "read line; exit 0", 0, 0, OUTCOME_UNKNOWN, false, "server-ended"},
+        {HELLO "read line; exec 1>&-; sleep 60", 0, 0, OUTCOME_UNKNOWN, false, "server-ended"},
+        {HELLO "read line; kill -9 $$", 0, 0, OUTCOME_UNKNOWN, false, "server-ended"},
+        {HELLO "read line; sleep 60", 300, 0, OUTCOME_UNKNOWN, false, "timeout"},
+        {HELLO "read line; sleep 60", 0, 300, OUTCOME_UNKNOWN, false, "cancelled"},
+        {HELLO "read line; head -c 200000 /dev/zero; echo; read line", 0, 0, OUTCOME_UNKNOWN, false, "too-large"},
+        {"exit 1", 0, 0, OUTCOME_RETRY, true, "server-ended"},
+        {"read line; exit 1", 0, 0, OUTCOME_RETRY, true, "server-ended"},
+        {"sleep 60", 300, 0, OUTCOME_RETRY, true, "timeout"},
+        {"sleep 60", 0, 300, OUTCOME_RETRY, true, "cancelled"},
+        {"read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"x\"}}'; read line", 0, 0, OUTCOME_RETRY, true, "handshake"},
+        {"read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"1\"}}'; read line", 0, 0, OUTCOME_RETRY, true, "version"},
+        {"read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"x\"}}'; read line; case $line in *2026-07-28*) echo '" ANSWER("") "';; esac; read line", 0, 0,
+         OUTCOME_COMPLETED, false, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct trial t;
+        struct call *call;
+
+        trial_init(&t);
+        call = trial_call(&t, script_settings(&t, table[i].script));
+        call->timeout_ms = table[i].timeout_ms ? table[i].timeout_ms : 5000;
+        trial_run(&t, table[i].cancel_ms);
+        expect(call, table[i].script, table[i].kind, table[i].unsent, table[i].error, NULL);
+        trial_fini(&t);
+    }
+}
+
+static void a_program_that_is_not_there_is_unsent(void **state)
+{
+    struct trial t;
+    struct call *call;
+
+    (void)state;
+    trial_init(&t);
+    call = trial_call(&t, "{\"server\":{\"argv\":[\"/no/such/program\"]},\"tool\":\"a\"}");
+    trial_run(&t, 0);
+    expect(call, "not there", OUTCOME_RETRY, true, "not-started", NULL);
+    trial_fini(&t);
+}
+
+static void calls_share_one_process_and_are_told_apart_by_id(void **state)
+{
+    struct trial t;
+    struct call *calls[3];
+    const char *settings;
+
+    (void)state;
+    trial_init(&t);
+    /* Answers in another order, each with the process's own number as the result. */
+    settings = script_settings(&t, HELLO "read a; read b; read c; for i in 4 2 3; do echo '{\"jsonrpc\":\"2.0\",\"id\":'$i',\"result\":{\"structuredContent\":['$i','$$']}}'; done; "
+                                         "read d; echo '{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"structuredContent\":[5,'$$']}}'; read e");
+    for (int i = 0; i < 3; i++) {
+        calls[i] = trial_call(&t, settings);
+    }
+    trial_run(&t, 0);
+    for (int i = 0; i < 3; i++) {
+        int64_t id, pid;
+
+        expect(calls[i], "three at once", OUTCOME_COMPLETED, false, NULL, NULL);
+        assert_true(json_i64(json_element(calls[i]->outcome.result, 0), &id) && id == i + 2);
+        assert_true(json_i64(json_element(calls[i]->outcome.result, 1), &pid) && pid > 1);
+    }
+    calls[1] = trial_call(&t, settings);
+    trial_run(&t, 0);
+    expect(calls[1], "a fourth", OUTCOME_COMPLETED, false, NULL, NULL);
+    assert_true(slice_equal(json_element(calls[0]->outcome.result, 1), json_element(calls[1]->outcome.result, 1)));
+    trial_fini(&t);
+}
+
+static void a_server_that_died_is_started_again_and_its_calls_are_unknown(void **state)
+{
+    struct trial t;
+    struct call *a, *b;
+    const char *settings;
+    char directory[] = "/tmp/sagad-mcp-XXXXXX";
+    char script[1000];
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    trial_init(&t);
+    snprintf(script, sizeof(script),
+             "read line; id=${line#*\\\"id\\\":}; id=${id%%%%,*}; echo '{\"jsonrpc\":\"2.0\",\"id\":'$id',\"result\":{\"protocolVersion\":\"2025-11-25\"}}'; read line; read line; "
+             "if mkdir %s/once; then read line; exit 1; fi; id=${line#*\\\"id\\\":}; echo '{\"jsonrpc\":\"2.0\",\"id\":'${id%%%%,*}',\"result\":{}}'; read line",
+             directory);
+    settings = script_settings(&t, script);
+    a = trial_call(&t, settings);
+    b = trial_call(&t, settings);
+    trial_run(&t, 0);
+    expect(a, "under way", OUTCOME_UNKNOWN, false, "server-ended", NULL);
+    expect(b, "under way too", OUTCOME_UNKNOWN, false, "server-ended", NULL);
+    a = trial_call(&t, settings);
+    trial_run(&t, 0);
+    expect(a, "started again", OUTCOME_COMPLETED, false, NULL, NULL);
+    trial_fini(&t);
+    snprintf(script, sizeof(script), "%s/once", directory);
+    assert_int_equal(rmdir(script), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+static void no_process_outlives_the_engine(void **state)
+{
+    struct trial t;
+    struct call *call;
+    int64_t shell, sleeper;
+    int tries = 0;
+
+    (void)state;
+    trial_init(&t);
+    call = trial_call(&t, script_settings(&t, "trap '' TERM; " HELLO "sleep 600 & read line; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"structuredContent\":['$$','$!']}}'; wait"));
+    trial_run(&t, 0);
+    expect(call, "with a child of its own", OUTCOME_COMPLETED, false, NULL, NULL);
+    assert_true(json_i64(json_element(call->outcome.result, 0), &shell) && json_i64(json_element(call->outcome.result, 1), &sleeper));
+    assert_int_equal(kill((pid_t)sleeper, 0), 0);
+    trial_fini(&t);
+    while (kill(-(pid_t)shell, 0) == 0 && tries++ < 100) { /* the shell itself stays as a zombie of this process */
+        FILE *stat;
+        char path[64], word[64] = "";
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)sleeper);
+        stat = fopen(path, "r");
+        if (!stat) {
+            break;
+        }
+        if (fscanf(stat, "%*d %*s %63s", word) == 1 && word[0] == 'Z') {
+            tries = 1000;
+        }
+        (void)fclose(stat);
+        usleep(20000);
+    }
+    assert_true(tries != 100);
+}
+
+/* --- the event stream ------------------------------------------------------------------------------------------ */
+
+static void an_event_is_the_same_however_the_stream_is_cut(void **state)
+{
+    static const char stream[] = "\xef\xbb\xbfid: 1\ndata: \n\n: c\r\ndata: a\r\ndata:b\r\n\r\ndata: c\r\revent: x\ndata\n\ndata: d\n\n";
+
+    (void)state;
+    for (size_t step = 1; step < sizeof(stream); step++) {
+        struct mcp_sse sse;
+        struct slice data = SLICE_NONE;
+        char found[100] = "";
+
+        mcp_sse_init(&sse, 1000);
+        for (size_t at = 0; at < sizeof(stream) - 1; at += step) {
+            struct slice rest = {stream + at, sizeof(stream) - 1 - at < step ? sizeof(stream) - 1 - at : step};
+
+            while (mcp_sse_next(&sse, &rest, &data)) {
+                strncat(found, "<", 2);
+                strncat(found, arena_text(&running->arena, slice_trim(data)), 20);
+                strncat(found, ">", 2);
+            }
+        }
+        assert_string_equal(found, "<a\nb><c><d>");
+        mcp_sse_fini(&sse);
+    }
+}
+
+static int arena_up(void **state)
+{
+    static struct trial t;
+
+    (void)state;
+    memset(&t, 0, sizeof(t));
+    arena_init(&t.arena, 4096);
+    running = &t;
+    return 0;
+}
+
+static int arena_down(void **state)
+{
+    (void)state;
+    arena_fini(&running->arena);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_over_http_means_what_it_says_and_no_more),
+        cmocka_unit_test(before_the_call_has_left_it_may_be_tried_again),
+        cmocka_unit_test(nobody_listening_is_unsent),
+        cmocka_unit_test(a_session_is_shared_and_opened_again_when_the_server_forgot_it),
+        cmocka_unit_test(a_server_that_forgets_every_session_is_not_asked_for_ever),
+        cmocka_unit_test(a_server_without_a_handshake_is_spoken_to_without),
+        cmocka_unit_test(the_response_holds_what_conditions_ask_for),
+        cmocka_unit_test(what_cannot_be_a_call_never_leaves),
+        cmocka_unit_test(an_answer_over_standard_output_means_what_it_says_and_no_more),
+        cmocka_unit_test(a_program_that_is_not_there_is_unsent),
+        cmocka_unit_test(calls_share_one_process_and_are_told_apart_by_id),
+        cmocka_unit_test(a_server_that_died_is_started_again_and_its_calls_are_unknown),
+        cmocka_unit_test(no_process_outlives_the_engine),
+        cmocka_unit_test_setup_teardown(an_event_is_the_same_however_the_stream_is_cut, arena_up, arena_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,354 @@
+/* The proof of small sagas, row by row: what can go wrong, how it ends, what is undone in which order. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "core/prove.h"
+#include "tests/lib/saga_trial.h"
+
+struct proof {
+    struct arena arena;
+    const struct definition *definition;
+    struct prove_report report;
+};
+
+static void prove_text(struct proof *proof, const char *document)
+{
+    *proof = (struct proof){0};
+    arena_init(&proof->arena, 65536);
+    proof->definition = trial_compile(&proof->arena, trial_json(&proof->arena, document));
+    prove_saga(proof->definition, NULL, &proof->arena, &proof->report);
+}
+
+static void proof_end(struct proof *proof)
+{
+    arena_fini(&proof->arena);
+}
+
+static void put_steps(struct buffer *out, const struct definition *definition, const uint32_t *steps, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        buffer_printf(out, "%s%.*s", i ? "," : "", SLICE_ARG(definition->steps[steps[i]].id));
+    }
+}
+
+/* "pay keyed unknown again: completed", "... undone a,b", "... standing a", "... waits a: unknown", "... VIOLATED ..."
+ */
+static void put_end(struct buffer *out, const struct definition *definition, const struct prove_end *end)
+{
+    const struct prove_point *point = &end->point;
+
+    if (point->step != STEP_NONE) {
+        buffer_printf(out, "%s%.*s %s ", point->direction == DIRECTION_UNDO ? "undo of " : "",
+                      SLICE_ARG(definition->steps[point->step].id), effect_name(point->effect));
+    }
+    buffer_put_text(out, prove_trouble_name(point->trouble));
+    if (point->answer != ANSWER_NONE) {
+        buffer_printf(out, " %s", prove_answer_name(point->answer));
+    }
+    if (end->place.ptr) {
+        buffer_printf(out, " %.*s", SLICE_ARG(end->place));
+    }
+    buffer_printf(out, ": %s", saga_status_name(end->status));
+    if (end->undone_count) {
+        buffer_put_text(out, " undone ");
+        put_steps(out, definition, end->undone, end->undone_count);
+    }
+    if (end->standing_count) {
+        buffer_put_text(out, " standing ");
+        put_steps(out, definition, end->standing, end->standing_count);
+    }
+    if (end->waits_for.ptr) {
+        buffer_printf(out, " waits %.*s", SLICE_ARG(end->waits_for));
+    }
+    if (end->violation.ptr) {
+        buffer_printf(out, " VIOLATED %.*s", SLICE_ARG(end->violation));
+    }
+    buffer_put_char(out, '\n');
+}
+
+static void check_table(const char *document, const char *expected)
+{
+    struct proof proof;
+    struct buffer out;
+
+    prove_text(&proof, document);
+    buffer_init(&out, (size_t)1 << 20);
+    for (uint32_t i = 0; i < proof.report.end_count; i++) {
+        put_end(&out, proof.definition, &proof.report.ends[i]);
+    }
+    assert_int_equal(proof.report.violation_count, 0);
+    assert_false(proof.report.bounded);
+    if (strcmp(buffer_c(&out), expected) != 0) {
+        fail_msg("the table is\n%s", buffer_c(&out));
+    }
+    buffer_fini(&out);
+    proof_end(&proof);
+}
+
+static void what_can_be_undone_and_a_terminal_step(void **state)
+{
+    (void)state;
+    check_table(TRIAL_SAGA("{'id':'pay','call':'keyed'},{'id':'post','call':'mail'}"),
+                "none: completed\n"
+                "pay keyed never_sent: compensated\n"
+                "pay keyed refused_once: completed\n"
+                "pay keyed fails: compensated\n"
+                "pay keyed unknown again: completed\n"
+                "pay keyed unknown nobody: escalated standing pay waits pay: unknown\n"
+                "pay keyed unknown late: completed\n"
+                "pay keyed unknown person_happened: completed\n"
+                "pay keyed unknown person_not_happened: compensated\n"
+                "pay keyed unknown person_waive: abandoned standing pay\n"
+                "pay keyed undo_arguments nobody: escalated standing pay waits pay: compensation-arguments\n"
+                "pay keyed undo_arguments person_retry: compensated undone pay\n"
+                "pay keyed undo_arguments person_waive: abandoned standing pay\n"
+                "undo of pay idempotent refused_once: compensated undone pay\n"
+                "undo of pay idempotent fails nobody: escalated standing pay waits pay: compensation-failed\n"
+                "undo of pay idempotent fails person_retry: compensated undone pay\n"
+                "undo of pay idempotent fails person_waive: abandoned standing pay\n"
+                "undo of pay idempotent unknown again: compensated undone pay\n"
+                "undo of pay idempotent unknown nobody: escalated standing pay waits pay: compensation-failed\n"
+                "undo of pay idempotent unknown person_happened: compensated undone pay\n"
+                "undo of pay idempotent unknown person_not_happened: compensated undone pay\n"
+                "undo of pay idempotent unknown person_waive: abandoned standing pay\n"
+                "undo of pay idempotent unknown person_retry: compensated undone pay\n"
+                "post once never_sent: compensated undone pay\n"
+                "post once refused_once: compensated undone pay\n"
+                "post once fails: compensated undone pay\n"
+                "post once unknown nobody: escalated standing pay,post waits post: unknown\n"
+                "post once unknown late: completed\n"
+                "post once unknown person_happened: completed\n"
+                "post once unknown person_not_happened: compensated undone pay\n"
+                "post once unknown person_waive: abandoned undone pay standing post\n"
+                "abort after step.intent pay: compensated undone pay\n"
+                "abort after step.pending post: compensated undone pay\n"
+                "abort after step.intent post: completed\n");
+}
+
+static void branches_with_a_probe_and_a_blind_undo(void **state)
+{
+    (void)state;
+    check_table(TRIAL_SAGA_WITH("'deadline':'15m'",
+                                "{'id':'a','call':'checked','after':[]},{'id':'b','call':'voidable','after':[]}"),
+                "none: completed\n"
+                "a checked never_sent: compensated undone b\n"
+                "a checked refused_once: completed\n"
+                "a checked fails: compensated undone b\n"
+                "a checked unknown probe_done: completed\n"
+                "a checked unknown probe_absent: completed\n"
+                "a checked unknown nobody: escalated undone b standing a waits a: unknown\n"
+                "a checked unknown late: compensated undone b,a\n"
+                "a checked unknown person_happened: compensated undone b,a\n"
+                "a checked unknown person_not_happened: compensated undone b\n"
+                "a checked unknown person_waive: abandoned undone b standing a\n"
+                "a checked undo_arguments nobody: escalated undone b standing a waits a: compensation-arguments\n"
+                "a checked undo_arguments person_retry: compensated undone b,a\n"
+                "a checked undo_arguments person_waive: abandoned undone b standing a\n"
+                "undo of a idempotent refused_once: compensated undone b,a\n"
+                "undo of a idempotent fails nobody: escalated undone b standing a waits a: compensation-failed\n"
+                "undo of a idempotent fails person_retry: compensated undone b,a\n"
+                "undo of a idempotent fails person_waive: abandoned undone b standing a\n"
+                "undo of a idempotent unknown again: compensated undone b,a\n"
+                "undo of a idempotent unknown nobody: escalated undone b standing a waits a: compensation-failed\n"
+                "undo of a idempotent unknown person_happened: compensated undone b,a\n"
+                "undo of a idempotent unknown person_not_happened: compensated undone b,a\n"
+                "undo of a idempotent unknown person_waive: abandoned undone b standing a\n"
+                "undo of a idempotent unknown person_retry: compensated undone b,a\n"
+                "b once never_sent: compensated undone a\n"
+                "b once refused_once: compensated undone a\n"
+                "b once fails: compensated undone a\n"
+                "b once unknown nobody: compensated undone b,a\n"
+                "b once unknown late: compensated undone b,a\n"
+                "undo of b idempotent refused_once: compensated undone b,a\n"
+                "undo of b idempotent fails nobody: escalated undone a standing b waits b: compensation-failed\n"
+                "undo of b idempotent fails person_retry: compensated undone a,b\n"
+                "undo of b idempotent fails person_waive: abandoned undone a standing b\n"
+                "undo of b idempotent unknown again: compensated undone b,a\n"
+                "undo of b idempotent unknown nobody: escalated undone a standing b waits b: compensation-failed\n"
+                "undo of b idempotent unknown person_happened: compensated undone b,a\n"
+                "undo of b idempotent unknown person_not_happened: compensated undone a,b\n"
+                "undo of b idempotent unknown person_waive: abandoned undone a standing b\n"
+                "undo of b idempotent unknown person_retry: compensated undone a,b\n"
+                "abort after step.pending b: compensated\n"
+                "abort after step.intent a: compensated undone a\n"
+                "abort after step.intent b: compensated undone b,a\n"
+                "abort after step.completed a: compensated undone b,a\n"
+                "deadline after step.pending b: compensated\n"
+                "deadline after step.intent a: compensated undone a\n"
+                "deadline after step.intent b: compensated undone b,a\n"
+                "deadline after step.completed a: compensated undone b,a\n");
+}
+
+static void conditions_and_what_a_failure_means(void **state)
+{
+    (void)state;
+    check_table(
+        TRIAL_SAGA("{'id':'a','call':'by_keyed','when':'${ .input.big | not }','on_failure':'escalate'},"
+                   "{'id':'b','call':'read','on_failure':'continue','with':{'n':'${ .steps.a.result.n // 1 }'}}"),
+        "none: completed\n"
+        "a idempotent skipped: completed\n"
+        "a idempotent arguments: escalated waits a: step-failed\n"
+        "a idempotent never_sent: escalated waits a: step-failed\n"
+        "a idempotent refused_once: completed\n"
+        "a idempotent fails nobody: escalated waits a: step-failed\n"
+        "a idempotent fails person_retry: completed\n"
+        "a idempotent fails person_skip: completed\n"
+        "a idempotent fails person_compensate: compensated\n"
+        "a idempotent unknown again: completed\n"
+        "a idempotent unknown nobody: escalated standing a waits a: unknown\n"
+        "a idempotent unknown late: completed\n"
+        "a idempotent unknown person_happened: completed\n"
+        "a idempotent unknown person_not_happened: escalated waits a: step-failed\n"
+        "a idempotent unknown person_waive: abandoned standing a\n"
+        "a idempotent undo_arguments nobody: escalated standing a waits a: compensation-arguments\n"
+        "a idempotent undo_arguments person_retry: compensated undone a\n"
+        "a idempotent undo_arguments person_waive: abandoned standing a\n"
+        "undo of a keyed refused_once: compensated undone a\n"
+        "undo of a keyed fails nobody: escalated standing a waits a: compensation-failed\n"
+        "undo of a keyed fails person_retry: compensated undone a\n"
+        "undo of a keyed fails person_waive: abandoned standing a\n"
+        "undo of a keyed unknown again: compensated undone a\n"
+        "undo of a keyed unknown nobody: escalated standing a waits a: compensation-failed\n"
+        "undo of a keyed unknown person_happened: compensated undone a\n"
+        "undo of a keyed unknown person_not_happened: compensated undone a\n"
+        "undo of a keyed unknown person_waive: abandoned standing a\n"
+        "undo of a keyed unknown person_retry: escalated standing a waits a: compensation-failed\n"
+        "b read arguments: completed\n"
+        "b read never_sent: completed\n"
+        "b read refused_once: completed\n"
+        "b read fails: completed\n"
+        "b read unknown again: completed\n"
+        "b read unknown nobody: completed\n"
+        "abort after saga.started: compensated\n"
+        "abort after step.intent a: compensated undone a\n"
+        "abort after step.completed a: compensated undone a\n"
+        "abort after step.intent b: compensated undone a\n");
+}
+
+static void steps_that_are_never_reached_are_named(void **state)
+{
+    struct proof proof;
+
+    (void)state;
+    prove_text(&proof,
+               TRIAL_SAGA_WITH("'budget':{'calls':1}",
+                               "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'},{'id':'c','call':'keyed'}"));
+    assert_int_equal(proof.report.ends[0].status, SAGA_COMPENSATED); /* although nothing went wrong */
+    assert_int_equal(proof.report.unreached_count, 2);
+    assert_int_equal(proof.report.unreached[0], 1);
+    assert_int_equal(proof.report.unreached[1], 2);
+    assert_int_equal(proof.report.violation_count, 0);
+    proof_end(&proof);
+}
+
+static void put_branches(struct buffer *out, unsigned branches, unsigned steps, const char *tool)
+{
+    buffer_put_text(out, "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','deadline':'15m','steps':[");
+    for (unsigned b = 0; b < branches; b++) {
+        for (unsigned i = 0; i < steps; i++) {
+            buffer_printf(out, "%s{'id':'s%u_%u','call':'%s'%s}", b || i ? "," : "", b, i, tool,
+                          i ? "" : ",'after':[]");
+        }
+    }
+    buffer_put_text(out, "]}]}");
+}
+
+/* The orders of two branches of ten are 184,756; the states on them are few. */
+static void twenty_steps_in_two_branches_take_less_than_a_second(void **state)
+{
+    struct buffer text;
+    struct proof proof;
+    struct timespec from, to;
+    double seconds;
+
+    (void)state;
+    buffer_init(&text, 65536);
+    put_branches(&text, 2, 10, "checked");
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+    prove_text(&proof, buffer_c(&text));
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+    seconds = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+    assert_int_equal(proof.report.violation_count, 0);
+    assert_false(proof.report.bounded);
+    assert_true(proof.report.states >=
+                21 * 21 - 1); /* each branch pending or in flight at each of its steps, or done */
+    assert_true(proof.report.plays > 5000);
+    assert_true(seconds < 20.0); /* 0.2 s; a sanitizer and a busy machine take their share */
+    proof_end(&proof);
+    buffer_fini(&text);
+}
+
+static void count_progress(void *context, uint32_t plays, uint32_t states)
+{
+    (void)states;
+    assert_true(plays % 1000 == 0);
+    ++*(unsigned *)context;
+}
+
+static void what_is_too_wide_is_walked_as_far_as_asked_and_says_so(void **state)
+{
+    unsigned told = 0;
+    struct prove_options options = {.states_max = 50, .on_progress = count_progress, .context = &told};
+    struct buffer text;
+    struct proof proof = {0};
+
+    (void)state;
+    buffer_init(&text, 65536);
+    put_branches(&text, 8, 1, "keyed");
+    arena_init(&proof.arena, 65536);
+    proof.definition = trial_compile(&proof.arena, trial_json(&proof.arena, buffer_c(&text)));
+    prove_saga(proof.definition, &options, &proof.arena, &proof.report);
+    assert_true(proof.report.bounded);
+    assert_int_equal(proof.report.states, 50);
+    assert_int_equal(proof.report.violation_count, 0);
+    assert_int_equal(told, proof.report.plays / 1000);
+    assert_true(told > 0);
+    proof_end(&proof);
+    buffer_fini(&text);
+}
+
+/* A class that depends on the arguments is proven both ways. */
+static void both_classes_of_a_conditional_tool_are_played(void **state)
+{
+    unsigned seen[EFFECT_COUNT] = {0};
+    struct proof proof;
+
+    (void)state;
+    prove_text(&proof,
+               "{'tools':[{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'},"
+               "{'name':'t','builtin':{'do':'echo'},'effect':{'if':'${ .args.n }','then':'once','else':'idempotent'},"
+               "'compensate':{'tool':'undo'}}],'sagas':[{'name':'trial','steps':[{'id':'a','call':'t'}]}]}");
+    for (uint32_t i = 1; i < proof.report.end_count; i++) {
+        const struct prove_end *end = &proof.report.ends[i];
+
+        if (end->point.step == 0 && end->point.direction == DIRECTION_DO) {
+            seen[end->point.effect]++;
+            assert_false(end->point.effect == EFFECT_ONCE && end->point.answer == ANSWER_AGAIN);
+        }
+    }
+    assert_true(seen[EFFECT_ONCE] > 5 && seen[EFFECT_IDEMPOTENT] > 5);
+    assert_int_equal(proof.report.violation_count, 0);
+    proof_end(&proof);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_can_be_undone_and_a_terminal_step),
+        cmocka_unit_test(branches_with_a_probe_and_a_blind_undo),
+        cmocka_unit_test(conditions_and_what_a_failure_means),
+        cmocka_unit_test(steps_that_are_never_reached_are_named),
+        cmocka_unit_test(twenty_steps_in_two_branches_take_less_than_a_second),
+        cmocka_unit_test(what_is_too_wide_is_walked_as_far_as_asked_and_says_so),
+        cmocka_unit_test(both_classes_of_a_conditional_tool_are_played),
+    };
+
+    return cmocka_run_group_tests_name("prove", tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+/*
+ * A proof is worth what it can see: one rule of the machine is broken at a time, and the proof says which invariant
+ * does not hold. The linker puts our functions in front of the machine's (-Wl,--wrap).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/prove.h"
+#include "core/saga_machine.h"
+#include "tests/lib/saga_trial.h"
+
+enum bug { BUG_NONE, BUG_FORGETS, BUG_INVENTS, BUG_ORDER, BUG_STUCK, BUG_AFTER_END };
+
+static enum bug bug;
+
+bool __real_step_may_stand(const struct saga *saga, uint32_t step);
+bool __wrap_step_may_stand(const struct saga *saga, uint32_t step);
+bool __real_step_can_be_undone_blind(const struct saga *saga, uint32_t step);
+bool __wrap_step_can_be_undone_blind(const struct saga *saga, uint32_t step);
+bool __real_step_comes_before(const struct saga *saga, uint32_t a, uint32_t b);
+bool __wrap_step_comes_before(const struct saga *saga, uint32_t a, uint32_t b);
+bool __real_escalation_advance(struct machine *m);
+bool __wrap_escalation_advance(struct machine *m);
+void __real_saga_wants(const struct saga *saga, struct arena *turn, struct wants *out);
+void __wrap_saga_wants(const struct saga *saga, struct arena *turn, struct wants *out);
+
+bool __wrap_step_may_stand(const struct saga *saga, uint32_t step)
+{
+    if (bug == BUG_FORGETS && step == 0) {
+        return false;
+    }
+    return __real_step_may_stand(saga, step);
+}
+
+bool __wrap_step_can_be_undone_blind(const struct saga *saga, uint32_t step)
+{
+    return bug == BUG_INVENTS || __real_step_can_be_undone_blind(saga, step);
+}
+
+bool __wrap_step_comes_before(const struct saga *saga, uint32_t a, uint32_t b)
+{
+    return bug != BUG_ORDER && __real_step_comes_before(saga, a, b);
+}
+
+bool __wrap_escalation_advance(struct machine *m)
+{
+    return bug != BUG_STUCK && __real_escalation_advance(m);
+}
+
+void __wrap_saga_wants(const struct saga *saga, struct arena *turn, struct wants *out)
+{
+    __real_saga_wants(saga, turn, out);
+    if (bug == BUG_AFTER_END && saga->phase == PHASE_ENDED) {
+        out->items = arena_array(turn, 1, sizeof(*out->items));
+        out->items[0] = (struct want){.type = WANT_CALL, .number = 1};
+        out->count = out->capacity = 1;
+    }
+}
+
+/* `expected` is among the violations reported; NULL: there are none. */
+static void prove_with(enum bug planted, const char *expected)
+{
+    struct arena arena = {0};
+    struct prove_report report;
+    const struct definition *definition;
+
+    arena_init(&arena, 65536);
+    definition =
+        trial_compile(&arena, trial_json(&arena, TRIAL_SAGA("{'id':'a','call':'idempotent'},{'id':'b','call':'keyed'},"
+                                                            "{'id':'c','call':'once'}")));
+    bug = planted;
+    prove_saga(definition, NULL, &arena, &report);
+    bug = BUG_NONE;
+    if (!expected) {
+        assert_int_equal(report.violation_count, 0);
+    } else {
+        bool found = false;
+
+        assert_true(report.violation_count > 0);
+        for (uint32_t i = 0; i < report.end_count; i++) {
+            found = found || slice_is(report.ends[i].violation, expected);
+        }
+        assert_true(found);
+    }
+    arena_fini(&arena);
+}
+
+static void the_machine_as_it_is_breaks_nothing(void **state)
+{
+    (void)state;
+    prove_with(BUG_NONE, NULL);
+}
+
+static void a_step_that_is_not_undone_is_seen(void **state)
+{
+    (void)state;
+    prove_with(BUG_FORGETS, "a is left standing, and the saga ended compensated");
+}
+
+static void an_undo_of_what_did_not_happen_is_seen(void **state)
+{
+    (void)state;
+    prove_with(BUG_INVENTS, "b is undone although it did not happen");
+}
+
+static void a_wrong_order_is_seen(void **state)
+{
+    (void)state;
+    prove_with(BUG_ORDER, "a is undone before b");
+}
+
+static void a_saga_that_is_stuck_is_seen(void **state)
+{
+    (void)state;
+    prove_with(BUG_STUCK, "the saga is stuck: nothing is wanted, and nobody is asked");
+}
+
+static void something_after_the_end_is_seen(void **state)
+{
+    (void)state;
+    prove_with(BUG_AFTER_END, "something is wanted after the end");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_machine_as_it_is_breaks_nothing),    cmocka_unit_test(a_step_that_is_not_undone_is_seen),
+        cmocka_unit_test(an_undo_of_what_did_not_happen_is_seen), cmocka_unit_test(a_wrong_order_is_seen),
+        cmocka_unit_test(a_saga_that_is_stuck_is_seen),           cmocka_unit_test(something_after_the_end_is_seen),
+    };
+
+    return cmocka_run_group_tests_name("prove_planted", tests, NULL, NULL);
+}

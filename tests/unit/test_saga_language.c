@@ -1,0 +1,645 @@
+/*
+ * The parts of the language that change which steps run and how they are undone: `when`, `on_failure`, branches,
+ * `compensation.concurrency` and `tags`; each with success, failure inside and after, skipping, abort and deadline.
+ * Every trial ends with a replay from the log.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "core/explain.h"
+#include "tests/lib/saga_trial.h"
+
+static void open_with(struct trial *trial, const char *document, const char *input)
+{
+    trial_open(trial, document);
+    trial_start(trial, input);
+}
+
+static void close_sound(struct trial *trial)
+{
+    trial_check_replay(trial);
+    trial_close(trial);
+}
+
+static const char *status_of(const struct trial *trial, const char *step)
+{
+    return step_status_name(saga_step_status(&trial->saga, trial_step(trial, step)));
+}
+
+static void evaluated(struct trial *trial, const char *step, bool skipped)
+{
+    struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
+
+    input.evaluated.what = EVALUATE_ARGS;
+    input.evaluated.step = trial_step(trial, step);
+    input.evaluated.skipped = skipped;
+    input.evaluated.value = skipped ? SLICE_NONE : SLICE("{\"n\":2}");
+    assert_int_equal(trial_input(trial, input), ERR_OK);
+}
+
+/* --- when --- */
+
+#define WHEN                                                                                                           \
+    "{'id':'a','call':'keyed'},{'id':'b','call':'keyed','when':'${ .input.wanted }'},"                                 \
+    "{'id':'c','call':'keyed','with':{'n':'${ .steps.b.status }'}}"
+
+static void a_step_whose_condition_holds_runs_and_is_undone(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':true}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo b 1");
+    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_starts(void **state)
+{
+    struct buffer out;
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':false}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.skipped b, step.intent c");
+    assert_true(slice_is(trial.records.items[1].reason, "when"));
+    assert_string_equal(status_of(&trial, "b"), "skipped");
+    assert_true(slice_is(trial.saga.steps[2].forward.args, "{\"n\":\"skipped\"}"));
+    assert_int_equal(trial.saga.steps[1].forward.created_ms, 0); /* there is no operation of it */
+    trial_settle(&trial, "c", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    buffer_init(&out, 4096);
+    explain(&trial.saga, trial.now_ms, &out);
+    assert_non_null(strstr(buffer_c(&out), "Skipped: b."));
+    buffer_fini(&out);
+    close_sound(&trial);
+}
+
+static void what_was_skipped_is_not_undone(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(WHEN), "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial),
+                        "step.failed c, saga.failing c, compensation.planned, compensation.intent a");
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed a, saga.compensated");
+    assert_string_equal(status_of(&trial, "b"), "skipped");
+    close_sound(&trial);
+}
+
+static void a_failure_inside_a_conditional_step_undoes_the_rest(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':'yes'}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo a 1");
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void a_saga_may_be_skipped_as_a_whole(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA_WITH("'output':{'a':'${ .steps.a.result }'}",
+                              "{'id':'a','call':'keyed','when':'${ .input.x }'},{'id':'z','call':'mail','when':'${ .input.x }'}"),
+              "{}");
+    assert_string_equal(trial_records(&trial), "saga.started, step.skipped a, step.skipped z, saga.completed");
+    assert_true(slice_is(trial.saga.output, "{\"a\":null}"));
+    close_sound(&trial);
+}
+
+static void a_condition_that_cannot_be_followed_is_a_certain_failure(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed','when':'${ .input.x.y }'}"), "{'x':1}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.failed b, saga.failing b, compensation.planned, "
+                                               "compensation.intent a");
+    close_sound(&trial);
+}
+
+#define PROGRAM                                                                                                        \
+    "{'id':'a','call':'keyed','when':'${ .input.n > 5 }','with':{'n':'${ .input.n + 1 }'}},{'id':'b','call':'keyed'}"
+
+static void a_condition_that_is_a_program_is_evaluated_outside(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(PROGRAM), "{'n':1}");
+    assert_string_equal(trial_wants(&trial), "evaluate a 0");
+    trial_check_replay(&trial); /* a crash here: it is evaluated again */
+    evaluated(&trial, "a", true);
+    assert_string_equal(trial_records(&trial), "step.skipped a, step.intent b");
+    evaluated(&trial, "a", false); /* the same again, too late */
+    assert_string_equal(trial_records(&trial), "");
+    close_sound(&trial);
+
+    open_with(&trial, TRIAL_SAGA(PROGRAM), "{'n':6}");
+    evaluated(&trial, "a", false);
+    assert_string_equal(trial_records(&trial), "step.intent a");
+    close_sound(&trial);
+}
+
+static void an_abort_and_the_deadline_come_before_a_condition(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    for (int deadline = 0; deadline < 2; deadline++) {
+        open_with(&trial, TRIAL_SAGA_WITH("'deadline':'1m'", "{'id':'z','call':'keyed'}," PROGRAM), "{'n':6}");
+        trial_settle(&trial, "z", OUTCOME_COMPLETED);
+        assert_string_equal(trial_wants(&trial), "timer - 0 +60000, evaluate a 0");
+        if (deadline) {
+            trial_timer(&trial, "-");
+        } else {
+            assert_int_equal(trial_abort(&trial), ERR_OK);
+        }
+        evaluated(&trial, "a", true);
+        assert_string_equal(trial_records(&trial), "");
+        assert_string_equal(status_of(&trial, "a"), "pending");
+        trial_settle_undo(&trial, "z", OUTCOME_COMPLETED);
+        assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+        close_sound(&trial);
+    }
+}
+
+static void a_skip_that_does_not_fit_is_refused(void **state)
+{
+    struct record skip = {.type = RECORD_STEP_SKIPPED, .reason = SLICE("when")};
+    struct trial trial;
+    struct err err;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':false}");
+    skip.seq = trial.saga.seq + 1;
+    skip.at_ms = trial.now_ms;
+    skip.step = 1; /* what it comes after is not over */
+    assert_false(record_check(&trial.saga, &skip, &err));
+    skip.step = 0; /* it has no condition */
+    assert_false(record_check(&trial.saga, &skip, &err));
+    close_sound(&trial);
+}
+
+/* --- on_failure --- */
+
+#define CONTINUE                                                                                                       \
+    "{'id':'a','call':'keyed'},{'id':'b','call':'once_probed','on_failure':'continue'},"                               \
+    "{'id':'c','call':'keyed','with':{'n':'${ .steps.b.status }'}}"
+
+static void a_failure_that_does_not_matter_is_gone_on_without(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_timer(&trial, "b");
+    trial_settle(&trial, "b", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed b, step.intent c");
+    assert_string_equal(status_of(&trial, "b"), "failed");
+    assert_true(slice_is(trial.saga.steps[2].forward.args, "{\"n\":\"failed\"}"));
+    trial_settle(&trial, "c", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void what_failed_and_did_not_matter_is_not_undone(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_timer(&trial, "b");
+    trial_settle(&trial, "b", OUTCOME_FAILED);
+    trial_settle(&trial, "c", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo a 1");
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void an_unknown_outcome_is_settled_before_it_is_gone_on_without(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_timer(&trial, "b");
+    trial_settle(&trial, "b", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial), "step.unknown b");
+    while (trial.saga.steps[1].forward.state == OP_PROBING) { /* at first it is asked too early to count */
+        trial_probe(&trial, "b", OUTCOME_ABSENT);
+    }
+    assert_string_equal(trial_records(&trial), "step.failed b, step.intent c");
+    close_sound(&trial);
+}
+
+static void an_unknown_outcome_for_good_is_asked_about_and_the_verdict_decides(void **state)
+{
+    static const char steps[] = TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'voidable','on_failure':'continue'},"
+                                           "{'id':'c','call':'keyed'}");
+    struct trial trial;
+
+    (void)state;
+    for (int happened = 0; happened < 2; happened++) {
+        open_with(&trial, steps, "{}");
+        trial_settle(&trial, "a", OUTCOME_COMPLETED);
+        trial_timer(&trial, "b");
+        trial_settle(&trial, "b", OUTCOME_UNKNOWN);
+        assert_string_equal(trial_records(&trial), "step.unknown b, escalation.opened b");
+        assert_int_equal(trial_resolve(&trial, happened, happened ? "{'id':1}" : NULL), ERR_OK);
+        assert_string_equal(status_of(&trial, "b"), happened ? "completed" : "failed");
+        assert_string_equal(trial_wants(&trial), "call c 1");
+        trial_settle(&trial, "c", OUTCOME_FAILED);
+        assert_string_equal(trial_wants(&trial), happened ? "call undo b 1" : "call undo a 1");
+        close_sound(&trial);
+    }
+}
+
+static void a_late_success_of_what_was_gone_on_without_is_asked_about(void **state)
+{
+    static const char steps[] =
+        TRIAL_SAGA("{'id':'a','call':'keyed','on_failure':'continue'},{'id':'z','call':'mail'}");
+    struct outcome done = {.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"a-1\"}")};
+    struct trial trial;
+
+    (void)state;
+    for (int waive = 0; waive < 2; waive++) {
+        open_with(&trial, steps, "{}");
+        trial_settle(&trial, "a", OUTCOME_FAILED);
+        trial_timer(&trial, "z");
+        assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, done)), ERR_OK);
+        assert_string_equal(trial_records(&trial), "step.late a, escalation.opened a");
+        trial_settle(&trial, "z", OUTCOME_COMPLETED); /* behind the point of no return */
+        assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
+        if (waive) {
+            assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
+            assert_int_equal(saga_status(&trial.saga), SAGA_ABANDONED);
+            assert_int_equal(trial.records.items[trial.records.count - 1].debt_count, 1);
+        } else {
+            assert_int_equal(trial_resolve(&trial, true, "{'id':'a-1'}"), ERR_OK);
+            assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+        }
+        close_sound(&trial);
+    }
+}
+
+#define ESCALATE                                                                                                       \
+    "{'id':'a','call':'keyed'},{'id':'b','call':'keyed','on_failure':'escalate'},{'id':'c','call':'keyed'}"
+
+static void open_escalated(struct trial *trial)
+{
+    open_with(trial, TRIAL_SAGA_WITH("'deadline':'1h'", ESCALATE), "{}");
+    trial_settle(trial, "a", OUTCOME_COMPLETED);
+    trial_settle(trial, "b", OUTCOME_FAILED);
+    assert_string_equal(trial_records(trial), "step.failed b, escalation.opened b");
+    assert_true(slice_is(trial->saga.escalation.reason, "step-failed"));
+    assert_int_equal(saga_status(&trial->saga), SAGA_ESCALATED);
+    trial_check_replay(trial);
+}
+
+static void a_failure_that_is_escalated_can_be_retried(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_escalated(&trial);
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved b, step.reopened b");
+    trial_timer(&trial, "b");
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed b, step.intent c");
+    trial_settle(&trial, "c", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo b 1");
+    close_sound(&trial);
+}
+
+static void a_failure_that_is_escalated_can_be_skipped(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_escalated(&trial);
+    assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved b, step.skipped b, step.intent c");
+    trial_settle(&trial, "c", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo a 1");
+    close_sound(&trial);
+}
+
+static void a_failure_that_is_escalated_can_be_undone_by_a_person_an_abort_or_the_deadline(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        open_escalated(&trial);
+        if (how == 0) {
+            assert_int_equal(trial_operator(&trial, OPERATOR_COMPENSATE), ERR_OK);
+        } else if (how == 1) {
+            assert_int_equal(trial_abort(&trial), ERR_OK);
+        } else {
+            trial_timer(&trial, "-");
+        }
+        assert_int_equal(trial.saga.escalation.number, 0);
+        assert_string_equal(trial_wants(&trial), "call undo a 1");
+        trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+        assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+        close_sound(&trial);
+    }
+}
+
+static void a_late_success_of_what_a_person_skipped_is_asked_about(void **state)
+{
+    struct outcome done = {.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"b-1\"}")};
+    struct trial trial;
+
+    (void)state;
+    open_escalated(&trial);
+    assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
+    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1, done)), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.late b, escalation.opened b");
+    assert_true(slice_is(trial.saga.escalation.reason, "late-success"));
+    assert_int_equal(trial_resolve(&trial, true, "{'id':'b-1'}"), ERR_OK);
+    trial_settle(&trial, "c", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo b 1");
+    close_sound(&trial);
+}
+
+static void a_failed_terminal_step_can_be_escalated(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'z','call':'mail','on_failure':'escalate'}"), "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_timer(&trial, "z");
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+/* --- branches --- */
+
+/* a; then b1 -> b2 beside c1 -> c2 beside d; then e */
+#define BRANCHES                                                                                                       \
+    "{'id':'a','call':'keyed'},{'id':'b1','call':'keyed','after':['a']},{'id':'b2','call':'keyed','after':['b1']},"    \
+    "{'id':'c1','call':'keyed','after':['a']},{'id':'c2','call':'keyed_probed','after':['c1']},"                       \
+    "{'id':'d','call':'once','after':['a']},{'id':'e','call':'mail','after':['b2','c2','d']}"
+
+static void open_branches(struct trial *trial, const char *document)
+{
+    open_with(trial, document, "{}");
+    trial_settle(trial, "a", OUTCOME_COMPLETED);
+    trial_timer(trial, "d");
+    assert_string_equal(trial_wants(trial), "call b1 1, call c1 1, call d 1");
+}
+
+static void a_failing_branch_starts_nothing_and_waits_for_the_others(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_branches(&trial, TRIAL_SAGA(BRANCHES));
+    trial_settle(&trial, "c1", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b1", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed b1, saga.failing b1");
+    trial_check_replay(&trial);
+    trial_settle(&trial, "d", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed d");
+    trial_settle(&trial, "c2", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed c2, compensation.planned, compensation.intent c2");
+    trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call undo d 1"); /* ties by reverse start */
+    trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call undo c1 1");
+    trial_settle_undo(&trial, "c1", OUTCOME_COMPLETED);
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void what_is_in_flight_beside_a_failure_is_settled_as_unknown(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_branches(&trial, TRIAL_SAGA(BRANCHES));
+    trial_settle(&trial, "c1", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b1", OUTCOME_FAILED);
+    trial_settle(&trial, "d", OUTCOME_UNKNOWN); /* once, and nobody to ask */
+    assert_string_equal(trial_records(&trial), "step.unknown d, escalation.opened d");
+    trial_settle(&trial, "c2", OUTCOME_COMPLETED);
+    /* What does not depend on the verdict is undone meanwhile. */
+    assert_string_equal(trial_wants(&trial), "call undo c2 1");
+    trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
+    trial_settle_undo(&trial, "c1", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), ""); /* `a` waits for it */
+    trial_check_replay(&trial);
+    assert_int_equal(trial_resolve(&trial, true, "{'id':1}"), ERR_OK);
+    assert_string_equal(trial_wants(&trial), "call undo d 1");
+    trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void branches_that_join_complete(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_branches(&trial, TRIAL_SAGA(BRANCHES));
+    trial_settle(&trial, "d", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b1", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c1", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c2", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call b2 1");
+    trial_settle(&trial, "b2", OUTCOME_COMPLETED);
+    trial_timer(&trial, "e");
+    trial_settle(&trial, "e", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+/* --- compensation.concurrency --- */
+
+static void open_failing_branches(struct trial *trial, const char *document)
+{
+    open_branches(trial, document);
+    trial_settle(trial, "d", OUTCOME_COMPLETED);
+    trial_settle(trial, "b1", OUTCOME_COMPLETED);
+    trial_settle(trial, "c1", OUTCOME_COMPLETED);
+    trial_settle(trial, "c2", OUTCOME_COMPLETED);
+    trial_settle(trial, "b2", OUTCOME_FAILED);
+}
+
+static void several_are_undone_at_once_as_far_as_the_graph_allows(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':8}", BRANCHES));
+    assert_string_equal(trial_wants(&trial), "call undo b1 1, call undo c2 1, call undo d 1");
+    trial_check_replay(&trial);
+    trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
+    trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call undo b1 1, call undo c1 1");
+    trial_settle_undo(&trial, "c1", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call undo b1 1"); /* `a` comes before all of them */
+    trial_settle_undo(&trial, "b1", OUTCOME_COMPLETED);
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void no_more_are_undone_at_once_than_allowed(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", BRANCHES));
+    assert_string_equal(trial_wants(&trial), "call undo c2 1, call undo d 1"); /* those that started last */
+    trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call undo c1 1, call undo d 1");
+    trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call undo b1 1, call undo c1 1");
+    close_sound(&trial);
+}
+
+static void an_undo_that_is_given_up_holds_up_only_what_depends_on_it(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':8}", BRANCHES));
+    trial_settle_undo(&trial, "c2", OUTCOME_FAILED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
+    trial_settle_undo(&trial, "b1", OUTCOME_COMPLETED);
+    trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "");
+    assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
+    assert_string_equal(trial_wants(&trial), "call undo c1 1");
+    trial_settle_undo(&trial, "c1", OUTCOME_COMPLETED);
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_ABANDONED);
+    close_sound(&trial);
+}
+
+#define BLIND(id)                                                                                                      \
+    "{'id':'" id "','call':'once','after':[],'compensate':{'tool':'undo','with':{'n':'${ 1 + 1 }'},"                   \
+    "'tolerates_absent':true,'voids_key':true}}"
+
+static void undo_arguments_are_evaluated_side_by_side(void **state)
+{
+    struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", BLIND("a") "," BLIND("b") "," BLIND("c")), "{}");
+    trial_timer(&trial, "a");
+    trial_timer(&trial, "b");
+    trial_timer(&trial, "c");
+    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial), "step.unknown a, saga.failing a");
+    trial_settle(&trial, "b", OUTCOME_UNKNOWN);
+    trial_settle(&trial, "c", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_wants(&trial), "evaluate undo b 2, evaluate undo c 2");
+    trial_check_replay(&trial);
+    input.evaluated.what = EVALUATE_UNDO;
+    input.evaluated.value = SLICE("{\"n\":2}");
+    input.evaluated.step = 0; /* there is no room yet */
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "");
+    input.evaluated.step = 1;
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_wants(&trial), "call undo b 1, evaluate undo c 2");
+    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "evaluate undo a 2, evaluate undo c 2");
+    close_sound(&trial);
+}
+
+/* --- tags --- */
+
+static void tags_of_the_definition_are_added_to_those_of_the_start(void **state)
+{
+    struct saga_input start = {.type = SAGA_INPUT_START};
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA_WITH("'tags':{'team':'shop','tier':'1'}", "{'id':'a','call':'keyed'}"));
+    start.start.tags = SLICE("{\"tier\":\"2\",\"who\":\"ann\"}");
+    start.start.input = SLICE("{}");
+    assert_int_equal(trial_input(&trial, start), ERR_OK);
+    assert_true(slice_is(trial.saga.tags, "{\"team\":\"shop\",\"tier\":\"2\",\"who\":\"ann\"}"));
+    close_sound(&trial);
+
+    open_with(&trial, TRIAL_SAGA_WITH("'tags':{'team':'shop'}", "{'id':'a','call':'keyed'}"), "{}");
+    assert_true(slice_is(trial.saga.tags, "{\"team\":\"shop\"}"));
+    close_sound(&trial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_whose_condition_holds_runs_and_is_undone),
+        cmocka_unit_test(a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_starts),
+        cmocka_unit_test(what_was_skipped_is_not_undone),
+        cmocka_unit_test(a_failure_inside_a_conditional_step_undoes_the_rest),
+        cmocka_unit_test(a_saga_may_be_skipped_as_a_whole),
+        cmocka_unit_test(a_condition_that_cannot_be_followed_is_a_certain_failure),
+        cmocka_unit_test(a_condition_that_is_a_program_is_evaluated_outside),
+        cmocka_unit_test(an_abort_and_the_deadline_come_before_a_condition),
+        cmocka_unit_test(a_skip_that_does_not_fit_is_refused),
+        cmocka_unit_test(a_failure_that_does_not_matter_is_gone_on_without),
+        cmocka_unit_test(what_failed_and_did_not_matter_is_not_undone),
+        cmocka_unit_test(an_unknown_outcome_is_settled_before_it_is_gone_on_without),
+        cmocka_unit_test(an_unknown_outcome_for_good_is_asked_about_and_the_verdict_decides),
+        cmocka_unit_test(a_late_success_of_what_was_gone_on_without_is_asked_about),
+        cmocka_unit_test(a_failure_that_is_escalated_can_be_retried),
+        cmocka_unit_test(a_failure_that_is_escalated_can_be_skipped),
+        cmocka_unit_test(a_failure_that_is_escalated_can_be_undone_by_a_person_an_abort_or_the_deadline),
+        cmocka_unit_test(a_late_success_of_what_a_person_skipped_is_asked_about),
+        cmocka_unit_test(a_failed_terminal_step_can_be_escalated),
+        cmocka_unit_test(a_failing_branch_starts_nothing_and_waits_for_the_others),
+        cmocka_unit_test(what_is_in_flight_beside_a_failure_is_settled_as_unknown),
+        cmocka_unit_test(branches_that_join_complete),
+        cmocka_unit_test(several_are_undone_at_once_as_far_as_the_graph_allows),
+        cmocka_unit_test(no_more_are_undone_at_once_than_allowed),
+        cmocka_unit_test(an_undo_that_is_given_up_holds_up_only_what_depends_on_it),
+        cmocka_unit_test(undo_arguments_are_evaluated_side_by_side),
+        cmocka_unit_test(tags_of_the_definition_are_added_to_those_of_the_start),
+    };
+
+    return cmocka_run_group_tests_name("saga_language", tests, NULL, NULL);
+}

@@ -1,0 +1,19 @@
+/* Definition files looked at offline: read, checked with what the service checks them with, and their sagas found. */
+#ifndef SAGACTL_DOCUMENTS_H
+#define SAGACTL_DOCUMENTS_H
+
+#include "core/definition.h"
+#include "tools/sagactl/command.h"
+
+struct documents {
+    const struct definition **sagas; /* in the order of the files */
+    size_t count;
+};
+
+/*
+ * Tools of one file may be used by sagas of another. `only`: the saga with this name alone; NULL: all. Gives EXIT_OK, or the exit
+ * code once the faults were printed: EXIT_FAILED, or EXIT_NOT_FOUND where there is no such saga.
+ */
+MUST_USE int documents_load(struct ctl *ctl, const struct arguments *files, const char *only, struct documents *out);
+
+#endif
