@@ -12,29 +12,6 @@
 #define TOKENS_FILE_BYTES_MAX (1 << 20)
 #define TOKENS_MAX 1000
 
-const char *role_name(enum role role)
-{
-    static const char *const names[] = {
-#define X(id, name) [id] = name,
-        ROLE_MAP(X)
-#undef X
-    };
-
-    CHECK(role < ROLE_COUNT);
-    return names[role];
-}
-
-bool role_parse(struct slice name, enum role *out)
-{
-    for (int role = ROLE_NONE + 1; role < ROLE_COUNT; role++) {
-        if (slice_is(name, role_name((enum role)role))) {
-            *out = (enum role)role;
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool name_is_good(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++) {

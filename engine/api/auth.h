@@ -9,20 +9,7 @@
 #include "base/arena.h"
 #include "base/digest.h"
 #include "base/errors.h"
-
-/* Each role may do all that the ones before it may. ROLE_NONE is for what needs no token. */
-#define ROLE_MAP(X)                                                                                                    \
-    X(ROLE_NONE, "none")                                                                                               \
-    X(ROLE_READER, "reader")                                                                                           \
-    X(ROLE_AGENT, "agent")                                                                                             \
-    X(ROLE_OPERATOR, "operator")                                                                                       \
-    X(ROLE_ADMIN, "admin")
-#define X(id, name) id,
-enum role { ROLE_MAP(X) ROLE_COUNT };
-#undef X
-
-const char *role_name(enum role role);
-bool role_parse(struct slice name, enum role *out); /* not "none" */
+#include "base/role.h"
 
 struct token {
     struct slice name, namespace;

@@ -148,25 +148,3 @@ void handle_complete_saga(struct api_request *request)
         request_ask(request, engine_complete_saga, request_on_answer);
     }
 }
-
-/* --- going on --- */
-
-static void check_resume(struct api_request *request, struct faults *faults)
-{
-    struct slice *note = request->state;
-
-    request->engine.in.resume.note = read_note(*note, SLICE("/note"), request->arena, faults);
-}
-
-void handle_resume_saga(struct api_request *request)
-{
-    struct slice *note = arena_alloc(request->arena, sizeof(*note));
-    const struct member members[] = {{"note", JSON_STRING, true, false, note}};
-    struct saga_id id;
-
-    request->state = note;
-    if (request_read_saga_id(request, &id) && request_read_body(request, members, COUNT_OF(members), check_resume)) {
-        request->engine.in.resume.id = id;
-        request_ask(request, engine_resume_saga, request_on_answer);
-    }
-}

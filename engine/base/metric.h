@@ -32,7 +32,11 @@
     X(METRIC_DB_ERRORS,        "sagad_database_errors_total",          "Statements or connections that failed")  \
     X(METRIC_HTTP_REQUESTS,    "sagad_http_requests_total",            "Requests answered")                      \
     X(METRIC_HTTP_ERRORS,      "sagad_http_errors_total",              "Requests answered with 4xx or 5xx")      \
-    X(METRIC_DUPLICATE_STARTS, "sagad_duplicate_starts_total",         "Starts answered with the saga that was there")
+    X(METRIC_DUPLICATE_STARTS, "sagad_duplicate_starts_total",         "Starts answered with the saga that was there") \
+    X(METRIC_FOLLOWERS_REFUSED, "sagad_followers_refused_total",       "Sagas of a `then` that could not be started") \
+    X(METRIC_PARKED,           "sagad_sagas_parked_total",             "Sagas at rest that left memory")         \
+    X(METRIC_UNPARKED,         "sagad_sagas_unparked_total",           "Parked sagas that moved on")             \
+    X(METRIC_FORGOTTEN,        "sagad_sagas_forgotten_total",          "Ended sagas removed after their retention")
 
 #define METRIC_GAUGE_MAP(X)                                                                                     \
     X(GAUGE_SAGAS_LOADED,      "sagad_sagas_loaded",                   "Unfinished sagas in memory")             \

@@ -9,6 +9,7 @@
 
 #include "base/key_place.h"
 #include "base/digest.h"
+#include "base/role.h"
 #include "core/expression.h"
 #include "core/opkey.h"
 #include "core/policy.h"
@@ -25,6 +26,12 @@
 #define BUDGET_MAX INT64_C(1000000000000000000)
 #define TTL_DEFAULT_MS (INT64_C(24) * 3600 * 1000)
 #define GIVE_UP_AFTER_DEFAULT_MS (INT64_C(24) * 3600 * 1000)
+#define FOR_EACH_MAX 1000u        /* elements of one step */
+#define SAGA_STEPS_MAX 10000u     /* of a running saga, with elements and children's steps */
+#define CHILD_DEPTH_MAX 8         /* of sagas in sagas */
+#define LOCKS_MAX 16
+#define LOCK_KEY_BYTES_MAX 512
+#define FOLLOWERS_MAX 32
 
 struct outcome_rules { /* conditions over .response; an unset one leaves the adapter's default in force */
     struct template completed, running, retry, no_effect, absent;
@@ -127,21 +134,63 @@ enum on_failure { /* what a certain failure of a step means for its saga; what n
     ON_FAILURE_CONTINUE    /* the saga goes on, the step's result is null */
 };
 
+enum step_kind {
+    STEP_CALL,
+    STEP_SAGA,    /* a child: its steps become steps of this saga when it begins */
+    STEP_SLEEP,
+    STEP_SIGNAL,
+    STEP_APPROVE
+};
+
+#define ELEMENT_NONE UINT32_MAX
+
 struct step_definition {
-    struct slice id;              /* unique in its saga */
+    enum step_kind kind;
+    struct slice id;              /* unique in its saga; of members of a group the whole path: "hotels#0/book" */
     struct slice name;            /* what the key is derived from: the id, but in open sagas the name that the caller gave */
     uint32_t index;
-    const struct tool *tool;
+    const struct tool *tool;      /* STEP_CALL; else NULL */
     struct template with, scope;
+    struct template for_each;     /* an array: then this step is a group, and runs once an element */
+    uint32_t concurrency;         /* of for_each: elements under way at once; 0 is 1 */
+    struct slice child_name;      /* STEP_SAGA */
+    const struct definition *child;
+    struct template sleep;        /* STEP_SLEEP: a duration or an instant */
+    struct slice signal_name;     /* STEP_SIGNAL */
+    int64_t wait_timeout_ms;      /* STEP_SIGNAL, STEP_APPROVE; 0: none */
+    struct template show;         /* STEP_APPROVE; may be unset: null is shown */
+    unsigned roles;               /* STEP_APPROVE: bits of enum role, at least one */
     struct template when;         /* condition; where it does not hold the step is skipped */
     enum on_failure on_failure;
     struct retry_policy retry;    /* the step's, else the tool's, else the class's */
     struct retry_policy own_retry; /* the step's as written; 0: not given */
     int64_t timeout_ms;
     struct compensator compensate; /* the step's, else the tool's */
-    bool terminal;
+    bool terminal;                /* of a child: one of its steps is */
     const uint32_t *after;        /* indexes of the steps it waits for */
     uint32_t after_count;
+    /* of a member of a group, which came with step.opened; else STEP_NONE, ELEMENT_NONE, NULL and its index */
+    uint32_t group;               /* the step it belongs to */
+    uint32_t element;             /* of for_each: which one */
+    const struct definition *written_in; /* NULL: the outermost saga */
+    uint32_t member;              /* its index there */
+};
+
+/* A group has no call of its own: its members do the work. */
+static inline bool step_is_group(const struct step_definition *step)
+{
+    return step->kind == STEP_SAGA || template_is_set(&step->for_each);
+}
+
+struct lock_definition {
+    struct template key;
+    bool fails;                   /* when it is taken; else it waits */
+};
+
+struct follower_definition {      /* `then` */
+    struct slice saga;
+    struct template input;        /* unset: {} */
+    struct template id;           /* unset: made of the saga's id */
 };
 
 enum saga_kind {
@@ -174,14 +223,26 @@ struct definition { /* a saga with the tools it was pinned to */
     struct step_room *room;       /* of an open one: what its steps lie in, see definition_with_step() */
     uint32_t step_count;
     const uint64_t *ancestors;    /* bit matrix, see graph.h: who comes before whom */
-    const struct tool **tools;    /* every tool it uses, compensators too, without inline ones; by name */
+    const struct tool **tools;    /* every tool it and its children use, compensators too, without inline ones; by name */
     uint32_t tool_count;
+    const struct definition **children; /* every saga in it, at any depth, once; by name */
+    uint32_t child_count;
+    const struct lock_definition *locks;
+    uint32_t lock_count;
+    const struct follower_definition *followers;
+    uint32_t follower_count;
+    int64_t retention_ms;         /* 0: its log is kept */
+    uint32_t written_count;       /* steps as written; behind them are those that groups brought (0 in open sagas) */
+    uint32_t height;              /* how deep sagas lie in it: 0 without children */
+    uint32_t step_total;          /* steps as written, with those of its children */
 };
 
 /* Where tools that are not in the document come from. `version` 0 asks for the newest. False: there is none. */
 struct tool_source {
     bool (*find)(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found);
     void *context;
+    /* the same for sagas, as children and followers; NULL: there are none */
+    bool (*find_saga)(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found);
 };
 
 /* Compile one tool. NULL when `faults` grew. The body passed json_check(), here and below. */
@@ -200,6 +261,15 @@ MUST_USE bool step_definition_of_call(const struct tool *tool, const struct tool
  * shared with the one before, but never the place of a step.
  */
 struct definition *definition_with_step(const struct definition *definition, const struct step_definition *step, struct arena *arena);
+
+/*
+ * A copy of a definition with the members that the group `step` brings: `count` elements, or (ELEMENT_NONE) the steps of its child. Where they begin
+ * is `first`. NULL: there would be more than SAGA_STEPS_MAX. Amortised, like definition_with_step(). An element is the step without `for_each`, `when` and
+ * `after`, which were for all of them; it may be a group itself.
+ */
+struct definition *definition_with_members(const struct definition *definition, uint32_t step, uint32_t count, struct arena *arena, uint32_t *first);
+/* Does a step of it, or of its children, wait for this signal? */
+bool definition_awaits(const struct definition *definition, struct slice signal);
 
 /* A budget as written: {"calls", "emissions", "micros"}, one of them at least. False when `faults` grew. */
 bool budget_read(struct slice value, struct slice pointer, struct arena *arena, struct faults *faults, struct budget *out);

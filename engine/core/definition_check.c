@@ -10,6 +10,23 @@
 
 /* --- the terminal rule --- */
 
+/* What makes a step terminal: its tool, or a step of the child that it is. */
+static struct slice what_ends(const struct step_definition *step, struct arena *arena)
+{
+    if (step->tool) {
+        return step->tool->name;
+    }
+    for (uint32_t i = 0; i < step->child->written_count; i++) {
+        const struct step_definition *member = &step->child->steps[i];
+
+        if (member->terminal) {
+            return arena_printf(arena, "`%.*s` in the child `%.*s`, by %.*s", SLICE_ARG(member->id),
+                                SLICE_ARG(step->child_name), SLICE_ARG(what_ends(member, arena)));
+        }
+    }
+    UNREACHABLE();
+}
+
 void check_terminal(struct reader *reader, const struct definition *definition, struct slice steps_pointer)
 {
     const struct step_definition *terminal = NULL;
@@ -20,6 +37,14 @@ void check_terminal(struct reader *reader, const struct definition *definition, 
         if (!step->terminal) {
             continue;
         }
+        if (template_is_set(&step->for_each)) {
+            faults_add(
+                reader->faults,
+                place_join(reader->arena, reader_element_pointer(reader, steps_pointer, i), SLICE("for_each")),
+                "the step `%.*s` is terminal (%.*s), and with `for_each` one element could fail when another has "
+                "completed for good; call it once with all elements, or start a saga for each of them by `then`",
+                SLICE_ARG(step->id), SLICE_ARG(what_ends(step, reader->arena)));
+        }
         if (terminal) {
             bool conditional = template_is_set(&terminal->when) || template_is_set(&step->when);
 
@@ -28,8 +53,8 @@ void check_terminal(struct reader *reader, const struct definition *definition, 
                        "(%.*s, %.*s), but when one has completed and the other fails, nothing could be undone; there "
                        "is one terminal step "
                        "at most%s: give one of the tools a compensator, or move it to a saga of its own",
-                       SLICE_ARG(terminal->id), SLICE_ARG(step->id), SLICE_ARG(terminal->tool->name),
-                       SLICE_ARG(step->tool->name),
+                       SLICE_ARG(terminal->id), SLICE_ARG(step->id), SLICE_ARG(what_ends(terminal, reader->arena)),
+                       SLICE_ARG(what_ends(step, reader->arena)),
                        conditional ? ", and that a `when` always keeps them apart cannot be proven" : "");
         } else {
             terminal = step;
@@ -102,8 +127,8 @@ static bool when_proves(struct arena *arena, const struct step_definition *step,
     if (!e) {
         return false;
     }
-    if (named->on_failure != ON_FAILURE_CONTINUE && template_is_set(&named->when) &&
-        slice_equal(named->when.expressions[0].source, e->source)) {
+    if ((named->on_failure != ON_FAILURE_CONTINUE || template_is_set(&named->for_each)) &&
+        template_is_set(&named->when) && slice_equal(named->when.expressions[0].source, e->source)) {
         return true; /* both run or none does */
     }
     if (e->kind == EXPRESSION_PLAIN) {
@@ -114,14 +139,35 @@ static bool when_proves(struct arena *arena, const struct step_definition *step,
            is_program(&step->when, arena_printf(arena, ".steps.%.*s.result!=null", SLICE_ARG(named->id)));
 }
 
+/* Why its result is null whatever happens; NULL: it is not. */
+static const char *why_always_null(const struct step_definition *named)
+{
+    if (template_is_set(&named->for_each)) {
+        return NULL;
+    }
+    return named->kind == STEP_SLEEP ? "a `sleep` gives nothing"
+           : named->kind == STEP_SAGA && named->child && !template_is_set(&named->child->output)
+               ? "that saga has no `output`; give it one"
+               : NULL;
+}
+
 /* Its result may be null although it is over. */
 static void check_null(const struct reference *r, const struct step_definition *named, struct slice whose,
                        struct slice place)
 {
     bool skipped = template_is_set(&named->when);
+    /* Of `for_each` each element fails on its own: then there are nulls in the result, but it is an array. */
+    bool goes_on = named->on_failure == ON_FAILURE_CONTINUE && !template_is_set(&named->for_each);
 
-    if (!r->step || r->is_condition || (!skipped && named->on_failure != ON_FAILURE_CONTINUE) ||
-        when_proves(r->reader->arena, r->step, named)) {
+    if (!r->step || r->is_condition) {
+        return;
+    }
+    if (why_always_null(named)) {
+        faults_add(r->reader->faults, place, "%.*s`.steps.%.*s.result` is always null: %s", SLICE_ARG(whose),
+                   SLICE_ARG(named->id), why_always_null(named));
+        return;
+    }
+    if ((!skipped && !goes_on) || when_proves(r->reader->arena, r->step, named)) {
         return;
     }
     faults_add(r->reader->faults, place,
@@ -140,9 +186,9 @@ static void on_reference(void *context, const struct step_use *use)
     const struct definition *definition = r->definition;
     struct slice place = r->pointer.ptr ? r->pointer : pointer;
     struct arena *arena = r->reader->arena;
-    struct slice whose = r->tool ? arena_printf(arena, "the compensator's arguments of the tool `%.*s` use ",
-                                                SLICE_ARG(r->tool->name))
-                                 : SLICE("");
+    struct slice whose =
+        r->tool ? arena_printf(arena, "the compensator's arguments of the tool `%.*s` use ", SLICE_ARG(r->tool->name))
+                : SLICE("");
     uint32_t index = 0;
 
     while (index < definition->step_count && !slice_equal(definition->steps[index].id, id)) {
@@ -181,6 +227,10 @@ void check_references(struct reader *reader, const struct definition *definition
     struct reference r = {.reader = reader, .definition = definition};
 
     template_each_use(&definition->output, on_reference, &r);
+    for (uint32_t i = 0; i < definition->follower_count; i++) {
+        template_each_use(&definition->followers[i].input, on_reference, &r);
+        template_each_use(&definition->followers[i].id, on_reference, &r);
+    }
     for (uint32_t i = 0; i < definition->step_count; i++) {
         const struct step_definition *step = &definition->steps[i];
         bool is_tools = step->tool && step->tool->compensate.is_set && step->compensate.is_set &&
@@ -189,6 +239,9 @@ void check_references(struct reader *reader, const struct definition *definition
         r = (struct reference){.reader = reader, .definition = definition, .step = step};
         template_each_use(&step->with, on_reference, &r);
         template_each_use(&step->scope, on_reference, &r);
+        template_each_use(&step->for_each, on_reference, &r);
+        template_each_use(&step->sleep, on_reference, &r);
+        template_each_use(&step->show, on_reference, &r);
         r.is_condition = true;
         template_each_use(&step->when, on_reference, &r);
         r.is_condition = false;

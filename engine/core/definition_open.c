@@ -1,6 +1,7 @@
 /*
- * Open sagas and runs: definitions that grow by a step with each call of an agent. Also what such a step has in common
- * with one that was written down: its compensator and its retries.
+ * Definitions that grow: open sagas and runs by a step with each call of an agent, every other by the members of a
+ * group when it begins. Also what a call's step has in common with one that was written down: its compensator and its
+ * retries.
  */
 #include <string.h>
 
@@ -31,17 +32,19 @@ struct definition *definition_open(enum saga_kind kind, const struct tool_shelf 
     return definition;
 }
 
-static void make_room(struct definition *definition, struct arena *arena)
+/* Room behind the steps for `more`, which nobody else has taken. The steps of a definition that was compiled are its
+ * own: they are copied first. */
+static void make_room(struct definition *definition, uint32_t more, struct arena *arena)
 {
     struct step_room *room = definition->room;
     uint32_t count = definition->step_count;
 
-    if (room && room->arena == arena && room->taken == count && count < room->capacity) {
+    if (room && room->arena == arena && room->taken == count && more <= room->capacity - count) {
         return;
     }
     /* In another arena it may be for trying only, which pays for no more than it needs. */
     bool grows = room && room->arena == arena;
-    uint32_t capacity = grows && count > ROOM_MIN ? 2 * count : count + ROOM_MIN;
+    uint32_t capacity = count + more + (grows && count > ROOM_MIN ? count : ROOM_MIN);
     struct step_definition *steps = arena_array(arena, capacity, sizeof(*steps));
 
     if (count > 0) {
@@ -58,11 +61,98 @@ struct definition *definition_with_step(const struct definition *definition, con
     struct definition *next = arena_dup(arena, definition, sizeof(*definition));
 
     CHECK(definition->kind != SAGA_DEFINED && definition->step_count < UINT32_MAX / 4);
-    make_room(next, arena);
+    make_room(next, 1, arena);
     next->steps[next->step_count] = *step;
-    next->steps[next->step_count].index = next->step_count;
+    next->steps[next->step_count].index = next->steps[next->step_count].member = next->step_count;
     next->room->taken = ++next->step_count;
     return next;
+}
+
+/* --- members of groups --- */
+
+/* One element: the step itself, without what was for the whole of them. */
+static struct step_definition element_of(const struct step_definition *group, uint32_t element, struct arena *arena)
+{
+    struct step_definition step = *group;
+
+    step.id = step.name = arena_printf(arena, "%.*s#%u", SLICE_ARG(group->id), (unsigned)element);
+    step.for_each = step.when = (struct template){0};
+    step.concurrency = 0;
+    step.after = NULL;
+    step.after_count = 0;
+    step.group = group->index;
+    step.element = element;
+    return step;
+}
+
+static struct step_definition member_of_child(const struct step_definition *group, uint32_t member, uint32_t first,
+                                              struct arena *arena)
+{
+    struct step_definition step = group->child->steps[member];
+    uint32_t *after = step.after_count > 0 ? arena_array(arena, step.after_count, sizeof(*after)) : NULL;
+
+    for (uint32_t i = 0; i < step.after_count; i++) {
+        after[i] = first + step.after[i];
+    }
+    step.after = after;
+    step.id = step.name = arena_printf(arena, "%.*s/%.*s", SLICE_ARG(group->id), SLICE_ARG(step.id));
+    step.group = group->index;
+    step.element = ELEMENT_NONE;
+    step.written_in = group->child;
+    step.member = member;
+    return step;
+}
+
+struct definition *definition_with_members(const struct definition *definition, uint32_t step, uint32_t count,
+                                           struct arena *arena, uint32_t *first)
+{
+    CHECK(step < definition->step_count && step_is_group(&definition->steps[step]));
+    const struct step_definition *group = &definition->steps[step];
+    bool is_each = template_is_set(&group->for_each);
+
+    CHECK(is_each == (count != ELEMENT_NONE));
+    count = is_each ? count : group->child->written_count;
+    if (definition->step_count > SAGA_STEPS_MAX || count > SAGA_STEPS_MAX - definition->step_count) {
+        return NULL;
+    }
+    struct definition *next = arena_dup(arena, definition, sizeof(*definition));
+
+    *first = definition->step_count;
+    make_room(next, count, arena);
+    for (uint32_t i = 0; i < count; i++) {
+        struct step_definition member =
+            is_each ? element_of(group, i, arena) : member_of_child(group, i, *first, arena);
+
+        member.index = *first + i;
+        next->steps[member.index] = member;
+    }
+    next->step_count += count;
+    next->room->taken = next->step_count;
+    return next;
+}
+
+static bool awaits_itself(const struct definition *definition, struct slice signal)
+{
+    uint32_t count = definition->written_count ? definition->written_count : definition->step_count;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct step_definition *step = &definition->steps[i];
+
+        if (step->kind == STEP_SIGNAL && slice_equal(step->signal_name, signal)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool definition_awaits(const struct definition *definition, struct slice signal)
+{
+    for (uint32_t i = 0; i < definition->child_count; i++) {
+        if (awaits_itself(definition->children[i], signal)) {
+            return true;
+        }
+    }
+    return awaits_itself(definition, signal);
 }
 
 enum effect tool_effect_mildest(const struct tool *tool)
@@ -81,7 +171,11 @@ bool tool_may_undo(const struct tool *tool)
 
 bool step_definition_of_call(const struct tool *tool, const struct tool *undo, struct step_definition *out)
 {
-    struct step_definition step = {.tool = tool, .retry = tool->retry, .timeout_ms = tool->timeout_ms};
+    struct step_definition step = {.group = UINT32_MAX,
+                                   .element = ELEMENT_NONE,
+                                   .tool = tool,
+                                   .retry = tool->retry,
+                                   .timeout_ms = tool->timeout_ms};
 
     if (tool->compensate.is_set) {
         if (!undo || !tool_may_undo(undo)) {

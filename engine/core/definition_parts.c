@@ -54,14 +54,20 @@ static void collect_programs(struct reader *reader, const struct template *templ
     }
 }
 
+void reader_template_at(struct reader *reader, struct slice value, struct slice pointer, unsigned roots,
+                        struct template *out)
+{
+    template_compile(value, pointer, roots, reader->arena, reader->faults, out);
+    collect_programs(reader, out);
+}
+
 void reader_template(struct reader *reader, const struct members *members, const char *name, unsigned roots,
                      struct template *out)
 {
     struct slice value = members_at(members, name);
 
     if (value.ptr) {
-        template_compile(value, members_pointer(members, name), roots, reader->arena, reader->faults, out);
-        collect_programs(reader, out);
+        reader_template_at(reader, value, members_pointer(members, name), roots, out);
     }
 }
 
@@ -177,7 +183,8 @@ void reader_retry(struct reader *reader, struct slice value, struct slice pointe
     }
 }
 
-void reader_compensator(struct reader *reader, struct slice value, struct slice pointer, struct compensator *out)
+void reader_compensator(struct reader *reader, struct slice value, struct slice pointer, unsigned roots,
+                        struct compensator *out)
 {
     struct members m;
 
@@ -194,7 +201,7 @@ void reader_compensator(struct reader *reader, struct slice value, struct slice 
                    "\"%.*s\" cannot be the name of a tool: that is " NAME_RULE, SLICE_ARG(out->tool_name));
         out->tool_name = SLICE_NONE;
     }
-    reader_template(reader, &m, "with", ROOTS_COMPENSATE, &out->with);
+    reader_template(reader, &m, "with", roots, &out->with);
     (void)members_bool(&m, "tolerates_absent", &out->tolerates_absent);                      /* absent: false */
     (void)members_bool(&m, "voids_key", &out->voids_key);                                    /* absent: false */
     (void)members_duration(&m, "give_up_after", 1, DURATION_MS_MAX, &out->give_up_after_ms); /* absent: the default */

@@ -11,6 +11,8 @@
 #define STEP_ID_RULE "a lower-case letter, then up to 63 lower-case letters, digits or `_`"
 
 #define ROOTS_STEP (ROOT_INPUT | ROOT_STEPS | ROOT_SAGA)
+#define ROOTS_END ROOTS_STEP /* when all steps are over */
+#define ROOTS_LOCK (ROOT_INPUT | ROOT_SAGA)
 #define ROOTS_SETTINGS (ROOT_ARGS | ROOT_KEY | ROOT_ATTEMPT | ROOT_SECRET)
 #define ROOTS_RESPONSE (ROOT_RESPONSE | ROOT_ARGS | ROOT_KEY)
 #define ROOTS_COMPENSATE (ROOT_ARGS | ROOT_RESULT | ROOT_KEY | ROOTS_STEP)
@@ -21,6 +23,13 @@ struct reader { /* one pass over a document, a tool or a saga */
     bool collects; /* checks for the layers above */
     struct document_check *checks;
     size_t check_count, check_capacity;
+    const struct reading *reading; /* the sagas that are being read, the innermost first */
+};
+
+struct reading {
+    const struct reading *around; /* the saga that this one is a child of */
+    struct slice name;
+    uint32_t depth; /* 0: nobody's child */
 };
 
 /* How many faults there are by now, also those that were only counted. */
@@ -32,6 +41,8 @@ struct slice reader_element_pointer(struct reader *reader, struct slice pointer,
 /* A member that is a template; unset when it is absent. */
 void reader_template(struct reader *reader, const struct members *members, const char *name, unsigned roots,
                      struct template *out);
+void reader_template_at(struct reader *reader, struct slice value, struct slice pointer, unsigned roots,
+                        struct template *out);
 /* A member that is one expression or condition. */
 void reader_expression(struct reader *reader, const struct members *members, const char *name, unsigned roots,
                        struct template *out);
@@ -46,7 +57,9 @@ void reader_refuse_barrier(struct reader *reader, const struct members *members,
 /* The members of a retry object, which will be put on top of `under`; what is not given is 0 in `own`. */
 void reader_retry(struct reader *reader, struct slice value, struct slice pointer, enum effect effect,
                   const struct retry_policy *under, struct retry_policy *own);
-void reader_compensator(struct reader *reader, struct slice value, struct slice pointer, struct compensator *out);
+/* `roots`: what its `with` sees. */
+void reader_compensator(struct reader *reader, struct slice value, struct slice pointer, unsigned roots,
+                        struct compensator *out);
 
 /* precheck, on_duplicate, material, volatile, ttl, on_expired, rate, concurrency, breaker, cost (tool_members.c). */
 void tool_read_registry(struct reader *reader, const struct members *members, struct tool *tool);
@@ -73,16 +86,60 @@ struct tool_finder {
                          struct slice name); /* a name that was probably meant; may be NULL */
     bool (*is_checked)(struct tool_finder *finder,
                        const struct tool *tool); /* its compensator was looked for already; may be NULL */
+    /* The same for sagas, as children: `why` is what is wrong with a registered one, SLICE_NONE when that is said
+     * elsewhere. */
+    enum tool_lookup (*find_saga)(struct tool_finder *finder, struct slice name, const struct definition **out,
+                                  struct slice *why);
+    bool (*has_saga)(struct tool_finder *finder, struct slice name);
+    struct slice (*near_saga)(struct tool_finder *finder, struct slice name); /* may be NULL */
 };
 
-struct source_finder { /* finds registered tools, and compiles each of them once */
+struct found_saga {
+    struct slice name, why; /* why: it does not compile here; SLICE_NONE: it does */
+    const struct definition *saga;
+};
+
+struct source_finder { /* finds registered tools and sagas, and compiles each of them once */
     struct tool_finder finder;
+    struct tool_finder
+        *outermost; /* where registered sagas look for their own tools and children: this one, or what is around it */
     struct reader *reader;
     const struct tool_source *source; /* may be NULL */
-    const struct tool *tools[2 * DEFINITION_STEPS_MAX];
-    size_t tool_count;
+    const struct tool **tools;
+    size_t tool_count, tool_capacity;
+    struct found_saga *sagas;
+    size_t saga_count, saga_capacity;
 };
 void source_finder_init(struct source_finder *self, struct reader *reader, const struct tool_source *source);
+
+struct saga_reader { /* one saga being read */
+    struct reader *reader;
+    struct tool_finder *finder;
+    struct definition *definition;
+    struct slice steps_pointer;
+    struct slice *steps_json;
+    bool *is_inline;
+    bool graph_is_sound; /* every `after` could be resolved */
+};
+
+/* --- definition_step.c: first the ids of all steps, then each step --- */
+
+void step_read_id(struct saga_reader *s, uint32_t index);
+void step_read(struct saga_reader *s, uint32_t index);
+
+/* --- definition_children.c --- */
+
+/* The child that a step names. Faults unless there is one that can be a part of this saga. */
+void child_read(struct saga_reader *s, struct step_definition *step, const struct members *m);
+/* The tools and sagas that a saga and its children use. */
+void children_collect(struct saga_reader *s);
+
+/* --- definition_saga.c: what a saga has besides its steps --- */
+
+void saga_read_tags(struct reader *reader, const struct members *m, struct definition *definition);
+void saga_read_compensation(struct reader *reader, const struct members *m, struct definition *definition);
+void saga_read_locks(struct reader *reader, const struct members *m, struct definition *definition);
+void saga_read_followers(struct saga_reader *s, const struct members *m);
 
 struct definition *saga_read(struct reader *reader, struct slice body, uint32_t version, struct tool_finder *finder,
                              struct slice pointer);

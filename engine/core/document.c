@@ -10,11 +10,20 @@ struct entry { /* a tool of this document */
     bool is_broken;
 };
 
+struct saga_entry { /* a saga of this document: read when its turn comes, or before as another's child */
+    struct slice name, body, pointer;
+    const struct definition *saga; /* NULL: not read yet */
+    bool is_broken;
+};
+
 struct document_finder {
     struct tool_finder finder;
     struct source_finder registered;
     struct entry *entries;
     size_t entry_count;
+    struct saga_entry *sagas;
+    size_t saga_count;
+    struct faults *faults; /* of the document */
 };
 
 static enum tool_lookup find_tool(struct tool_finder *finder, struct slice name, struct slice pointer,
@@ -58,6 +67,73 @@ static bool is_of_document(struct tool_finder *finder, const struct tool *tool)
         }
     }
     return false;
+}
+
+static void read_saga(struct document_finder *self, struct saga_entry *entry)
+{
+    struct reader *reader = self->registered.reader;
+    struct faults *around = reader->faults;
+    bool collects = reader->collects;
+
+    reader->faults = self->faults; /* also when a registered saga has led here */
+    reader->collects = true;
+    size_t before = reader_faults(reader);
+
+    entry->saga = saga_read(reader, entry->body, 0, &self->finder, entry->pointer);
+    entry->is_broken = reader_faults(reader) != before;
+    reader->faults = around;
+    reader->collects = collects;
+}
+
+static struct saga_entry *saga_entry_of(struct document_finder *self, struct slice name)
+{
+    for (size_t i = 0; i < self->saga_count; i++) {
+        if (name.len > 0 && slice_equal(self->sagas[i].name, name)) {
+            return &self->sagas[i];
+        }
+    }
+    return NULL;
+}
+
+static enum tool_lookup find_saga(struct tool_finder *finder, struct slice name, const struct definition **out,
+                                  struct slice *why)
+{
+    struct document_finder *self = container_of(finder, struct document_finder, finder);
+    struct saga_entry *entry = saga_entry_of(self, name);
+
+    if (!entry) {
+        return self->registered.finder.find_saga(&self->registered.finder, name, out, why);
+    }
+    if (!entry->saga) {
+        read_saga(self, entry);
+    }
+    *out = entry->saga;
+    *why = SLICE_NONE;
+    return entry->is_broken ? TOOL_BROKEN : TOOL_FOUND;
+}
+
+static bool has_saga(struct tool_finder *finder, struct slice name)
+{
+    struct document_finder *self = container_of(finder, struct document_finder, finder);
+
+    return saga_entry_of(self, name) || self->registered.finder.has_saga(&self->registered.finder, name);
+}
+
+static struct slice near_saga(struct tool_finder *finder, struct slice name)
+{
+    const struct document_finder *self = container_of(finder, struct document_finder, finder);
+    struct slice best = SLICE_NONE;
+    unsigned best_distance = 3;
+
+    for (size_t i = 0; reader_has_time(self->registered.reader) && i < self->saga_count; i++) {
+        unsigned distance = word_distance(self->sagas[i].name, name);
+
+        if (distance < best_distance && distance < name.len) {
+            best = self->sagas[i].name;
+            best_distance = distance;
+        }
+    }
+    return best;
 }
 
 static struct slice array_at(struct reader *reader, const struct members *m, const char *name)
@@ -136,14 +212,27 @@ static void read_sagas(struct reader *reader, struct slice array, struct slice p
     struct json_walk walk = json_walk(array);
     struct slice body;
 
+    finder->sagas = arena_array(reader->arena, json_count(array) + 1, sizeof(*finder->sagas));
     for (size_t i = 0; json_next_element(&walk, &body); i++) {
-        struct slice place = reader_element_pointer(reader, pointer, i);
-        const struct definition *saga = saga_read(reader, body, 0, &finder->finder, place);
+        struct slice name = json_type(body) == JSON_OBJECT ? json_member(body, "name") : SLICE_NONE;
 
-        add_item(
-            reader, document,
-            (struct document_item){
-                .kind = DEFINITION_SAGA, .name = saga->name, .body = json_trim(body), .pointer = place, .saga = saga});
+        finder->sagas[finder->saga_count++] = (struct saga_entry){
+            .name = name.ptr && json_type(name) == JSON_STRING ? json_string(name, reader->arena) : SLICE(""),
+            .body = json_trim(body),
+            .pointer = reader_element_pointer(reader, pointer, i)};
+    }
+    for (size_t i = 0; i < finder->saga_count; i++) {
+        struct saga_entry *entry = &finder->sagas[i];
+
+        if (!entry->saga) {
+            read_saga(finder, entry);
+        }
+        add_item(reader, document,
+                 (struct document_item){.kind = DEFINITION_SAGA,
+                                        .name = entry->saga->name,
+                                        .body = entry->body,
+                                        .pointer = entry->pointer,
+                                        .saga = entry->saga});
     }
 }
 
@@ -151,7 +240,7 @@ void document_check(struct slice text, const struct tool_source *registered, str
                     struct document *out)
 {
     struct reader reader = {.arena = arena, .faults = faults, .collects = true};
-    struct document_finder finder = {.finder = {find_tool, near_tool, is_of_document}};
+    struct document_finder finder = {.finder = {find_tool, near_tool, is_of_document, find_saga, has_saga, near_saga}};
     struct slice document_text = arena_slice(arena, text), unread = SLICE_NONE;
     struct err err = {0};
     struct members m;
@@ -162,6 +251,8 @@ void document_check(struct slice text, const struct tool_source *registered, str
         return;
     }
     source_finder_init(&finder.registered, &reader, registered);
+    finder.registered.outermost = &finder.finder;
+    finder.faults = faults;
     if (!members_open(&m, document_text, SLICE(""), "a definition document", "tools sagas $schema", "", arena,
                       faults)) {
         return;

@@ -2,7 +2,11 @@
 #include "core/explain.h"
 
 #include "base/instant.h"
+#include "base/json.h"
 #include "core/saga_machine.h"
+
+#define NAMES_MAX 40     /* of steps in one list */
+#define SENTENCES_MAX 40 /* about what is under way: the elements of for_each may be many */
 
 static void put_duration(struct buffer *out, int64_t ms)
 {
@@ -15,16 +19,18 @@ static void put_duration(struct buffer *out, int64_t ms)
 static void put_list(struct buffer *out, const struct saga *saga, const char *title,
                      bool (*belongs)(const struct saga *saga, uint32_t step))
 {
-    bool any = false;
+    uint32_t count = 0;
 
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (belongs(saga, i)) {
-            buffer_put_text(out, any ? ", " : title);
+        if (belongs(saga, i) && count++ < NAMES_MAX) {
+            buffer_put_text(out, count > 1 ? ", " : title);
             buffer_put_slice(out, saga->definition->steps[i].id);
-            any = true;
         }
     }
-    if (any) {
+    if (count > NAMES_MAX) {
+        buffer_printf(out, " and %u more", count - NAMES_MAX);
+    }
+    if (count > 0) {
         buffer_put_text(out, ".");
     }
 }
@@ -52,6 +58,60 @@ static bool is_undone(const struct saga *saga, uint32_t step)
 static bool may_stand(const struct saga *saga, uint32_t step)
 {
     return step_may_stand(saga, step);
+}
+
+/* " for 20m more", or nothing where no time runs. */
+static void put_left(struct buffer *out, const struct saga *saga, int64_t due_ms, int64_t now_ms)
+{
+    if (due_ms) { /* in a pause no clock runs */
+        buffer_put_text(out, ", for ");
+        put_duration(out, due_ms - (pause_holds(saga) ? saga->paused_ms : now_ms));
+        buffer_put_text(out, " more");
+    }
+    buffer_put_text(out, ".");
+}
+
+static void put_wait(struct buffer *out, const struct saga *saga, uint32_t step, int64_t now_ms)
+{
+    const struct step_definition *definition = &saga->definition->steps[step];
+
+    switch (definition->kind) {
+    case STEP_SLEEP:
+        buffer_printf(out, " Step %.*s sleeps", SLICE_ARG(definition->id));
+        break;
+    case STEP_SIGNAL:
+        buffer_printf(out, " Step %.*s waits for the signal %.*s", SLICE_ARG(definition->id),
+                      SLICE_ARG(definition->signal_name));
+        break;
+    case STEP_APPROVE:
+        buffer_printf(out, " Step %.*s waits until a person decides on approval %llu", SLICE_ARG(definition->id),
+                      (unsigned long long)saga->steps[step].approval);
+        break;
+    case STEP_CALL:
+    case STEP_SAGA:
+        return;
+    }
+    put_left(out, saga, saga->steps[step].forward.due_ms, now_ms);
+}
+
+/* How far it is: members of its own, not those of groups in it. */
+static void put_group(struct buffer *out, const struct saga *saga, uint32_t step)
+{
+    const struct step *group = &saga->steps[step];
+    uint32_t over = 0, count = 0;
+
+    for (uint32_t i = group->first; i < group->first + group->count; i++) {
+        if (saga->definition->steps[i].group == step) {
+            count++;
+            over += step_is_over(saga, i);
+        }
+    }
+    buffer_printf(out, " Of step %.*s %u of %u %s over", SLICE_ARG(saga->definition->steps[step].id), over, count,
+                  saga->definition->steps[step].kind == STEP_SAGA &&
+                          !template_is_set(&saga->definition->steps[step].for_each)
+                      ? "steps are"
+                      : "elements are");
+    buffer_put_text(out, group->group_phase == PHASE_FORWARD ? "." : "; it is being undone on its own.");
 }
 
 static void put_next(struct buffer *out, const struct saga *saga, uint32_t step, enum direction direction,
@@ -85,6 +145,12 @@ static void put_next(struct buffer *out, const struct saga *saga, uint32_t step,
     case OP_UNKNOWN:
         buffer_printf(out, " Nobody can say whether %s %.*s happened.",
                       direction == DIRECTION_UNDO ? "the undo of step" : "step", SLICE_ARG(id));
+        return;
+    case OP_OPEN:
+        put_group(out, saga, step);
+        return;
+    case OP_WAITING:
+        put_wait(out, saga, step, now_ms);
         return;
     case OP_NONE:
     case OP_COMPLETED:
@@ -177,12 +243,54 @@ static void put_opening(struct buffer *out, const struct saga *saga)
 {
     uint32_t sealed_by = saga_sealed_by(saga);
 
-    if (saga->paused.ptr) {
+    if (pause_holds(saga)) {
+        buffer_put_text(out, " A person has paused it");
+        buffer_put_text(out, saga_is_open(saga)
+                                 ? ": no call is taken, nothing begins and no clock runs until somebody resumes it."
+                                 : ": nothing begins and no clock runs until somebody resumes it.");
+    } else if (saga->paused.ptr) {
         buffer_printf(out, " No call is taken until an operator resumes it; why: %.*s.", SLICE_ARG(saga->paused));
     }
     if (sealed_by != STEP_NONE) {
         buffer_printf(out, " It is sealed by step %.*s, which cannot be undone: only reads are taken.",
                       SLICE_ARG(saga->definition->steps[sealed_by].id));
+    }
+}
+
+static void put_under_way(struct buffer *out, const struct saga *saga, int64_t now_ms)
+{
+    uint32_t sentences = 0, left_out = 0;
+
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        size_t len = out->len;
+
+        if (sentences < SENTENCES_MAX) {
+            put_next(out, saga, i, DIRECTION_DO, now_ms);
+            put_next(out, saga, i, DIRECTION_UNDO, now_ms);
+            sentences += out->len > len;
+        } else {
+            left_out += operation_is_open(&saga->steps[i].forward) || operation_is_open(&saga->steps[i].undo);
+        }
+    }
+    if (left_out > 0) {
+        buffer_printf(out, " %u more steps are under way.", left_out);
+    }
+}
+
+static void put_followers(struct buffer *out, const struct saga *saga)
+{
+    size_t count = saga->followers.ptr ? json_count(saga->followers) : 0;
+
+    if (count > 0) {
+        buffer_printf(out, " %zu %s.", count, count == 1 ? "saga follows it" : "sagas follow it");
+    }
+}
+
+static void put_lock(struct buffer *out, const struct saga *saga)
+{
+    if (saga->lock_taken < saga->lock_count) {
+        buffer_printf(out, " It waits for the lock %.*s, %u of %u: no step begins before.",
+                      SLICE_ARG(saga->locks[saga->lock_taken].key), saga->lock_taken + 1, saga->lock_count);
     }
 }
 
@@ -207,24 +315,23 @@ void explain(const struct saga *saga, int64_t now_ms, struct buffer *out)
     if (saga->phase == PHASE_ENDED) {
         put_list(out, saga, " Skipped: ", is_skipped);
         put_list(out, saga, " Undone: ", is_undone);
+        put_followers(out, saga);
         if (saga->end == SAGA_ABANDONED) {
             put_list(out, saga, " Left standing: ", may_stand);
         }
         return;
     }
     put_opening(out, saga);
+    put_lock(out, saga);
     put_list(out, saga, " Done: ", is_completed);
     put_list(out, saga, " Skipped: ", is_skipped);
     put_list(out, saga, " Failed, and gone on without: ", is_done_without);
     put_list(out, saga, " Undone: ", is_undone);
-    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        put_next(out, saga, i, DIRECTION_DO, now_ms);
-        put_next(out, saga, i, DIRECTION_UNDO, now_ms);
-    }
+    put_under_way(out, saga, now_ms);
     put_escalation(out, saga);
     if (saga->phase == PHASE_FORWARD && saga->deadline_ms) {
         buffer_put_text(out, " The deadline is in ");
-        put_duration(out, saga->deadline_ms - now_ms);
+        put_duration(out, saga->deadline_ms - (pause_holds(saga) ? saga->paused_ms : now_ms));
         buffer_put_text(out, ".");
     }
 }

@@ -201,6 +201,27 @@ static bool calls_secret(struct slice mask)
     return false;
 }
 
+static void refuse_item(struct compiler *c, const struct expression *e)
+{
+    faults_add(c->faults, e->pointer,
+               "`%.*s`: there is no element here; `.item` is seen by `with`, `scope` and the own `compensate.with` of a "
+               "step with `for_each`. Which elements there are is said in `for_each`, as in "
+               "${ .input.list | map(select(.open)) }",
+               SLICE_ARG(e->source));
+}
+
+/* Does a program begin with .item? Further on, the same letters may be a member of anything. */
+static bool begins_with_item(struct slice source)
+{
+    size_t at = 0;
+
+    while (at < source.len && strchr(" \t\r\n([", source.ptr[at])) {
+        at++;
+    }
+    return at < source.len && source.ptr[at] == '.' &&
+           slice_is((struct slice){source.ptr + at + 1, scan_name(source, at + 1) - at - 1}, "item");
+}
+
 /* Misspelt members would only show as null in the middle of a run: say it now. */
 static void check_plain(struct compiler *c, const struct expression *e)
 {
@@ -218,6 +239,10 @@ static void check_plain(struct compiler *c, const struct expression *e)
 
     for (size_t i = 0; i < COUNT_OF(roots_known); i++) {
         bit |= root.ptr && slice_is(root, roots_known[i].name) ? roots_known[i].root : 0;
+    }
+    if (bit == ROOT_ITEM && !(bit & c->roots)) {
+        refuse_item(c, e);
+        return;
     }
     if (!(bit & c->roots)) {
         faults_add(c->faults, e->pointer, "`%.*s` names nothing that an expression sees here; it sees %.*s",
@@ -258,6 +283,10 @@ static void compile_source(struct compiler *c, struct slice source, struct slice
                        "secret() works only in the settings of an adapter, where it is resolved at "
                        "call time; anywhere else the secret would be stored");
         }
+        return;
+    }
+    if (!(c->roots & ROOT_ITEM) && begins_with_item(e->source)) {
+        refuse_item(c, e);
         return;
     }
     if (calls_secret(scan_mask(e->source, c->arena))) {

@@ -52,7 +52,7 @@ struct expression_step {
 };
 
 struct expression_context {
-    struct slice input, args, result, response; /* JSON */
+    struct slice input, args, result, response, item; /* JSON */
     struct slice saga_id, saga_name, key;       /* bare text */
     int attempt;                                /* 0: none */
     const struct expression_step *steps;

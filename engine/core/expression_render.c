@@ -159,6 +159,7 @@ struct slice expression_context_json(const struct expression_context *context, s
         {SLICE("\"attempt\":"), context->attempt > 0 ? arena_printf(arena, "%d", context->attempt) : SLICE_NONE},
         {SLICE("\"result\":"), context->result},
         {SLICE("\"response\":"), context->response},
+        {SLICE("\"item\":"), context->item},
     };
     size_t bytes = 2;
 
@@ -237,6 +238,9 @@ static struct slice begin_path(const struct expression *e, const struct expressi
     }
     if (slice_is(root, "response")) {
         return or_null(context->response);
+    }
+    if (slice_is(root, "item")) {
+        return or_null(context->item);
     }
     if (slice_is(root, "key")) {
         return string_value(context->key, arena);

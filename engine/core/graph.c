@@ -73,11 +73,14 @@ bool graph_close(const struct step_definition *steps, uint32_t step_count, struc
 
 bool graph_before(const struct definition *definition, uint32_t a, uint32_t b)
 {
+    uint32_t count = definition->written_count ? definition->written_count : definition->step_count;
+
     CHECK(a < definition->step_count && b < definition->step_count);
-    if (!definition->ancestors) { /* an open saga: its steps follow no plan */
+    if (!definition->ancestors || a >= count ||
+        b >= count) { /* an open saga, or members of groups: they follow no plan of their own */
         return false;
     }
-    const uint64_t *row = definition->ancestors + b * graph_row_words(definition->step_count);
+    const uint64_t *row = definition->ancestors + b * graph_row_words(count);
 
     return (row[a / WORD_BITS] >> (a % WORD_BITS)) & 1;
 }

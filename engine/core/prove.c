@@ -60,7 +60,9 @@ struct tail { /* what followed a state in an earlier play, once nothing was wron
 
 struct prover {
     const struct definition *definition; /* as written */
-    const struct definition *symbolic;   /* of the classes being looked at */
+    struct prove_symbols symbols;        /* of the classes being looked at */
+    const struct definition *canon;      /* with all members of groups; NULL: not known yet */
+    uint32_t *order;                     /* its steps as they are shown: members behind what they belong to */
     const struct prove_options *options;
     struct arena *arena; /* the report's, and everything else that lasts */
     struct arena play, turn;
@@ -111,47 +113,96 @@ static void add_unknown(struct points *points, struct prove_point point, const s
     }
 }
 
-static void forward_points(const struct prover *p, uint32_t step, struct points *points)
+/* What a certain failure leads to, where a person is asked. */
+static void add_failure(struct points *points, struct prove_point point, const struct step_definition *definition,
+                        enum prove_trouble trouble)
 {
-    const struct step_definition *definition = &p->symbolic->steps[step];
-    const struct step_definition *written = &p->definition->steps[step];
-    const struct compensator *undo = &definition->compensate;
-    struct prove_point point = {.step = step, .direction = DIRECTION_DO, .effect = definition->tool->effect};
+    if (definition->on_failure != ON_FAILURE_ESCALATE) {
+        add(points, point, trouble, ANSWER_NONE);
+        return;
+    }
+    add(points, point, trouble, ANSWER_NOBODY);
+    if (definition->kind == STEP_CALL && trouble == TROUBLE_FAILS) {
+        add(points, point, trouble, ANSWER_RETRY);
+    }
+    add(points, point, trouble, ANSWER_SKIP);
+    add(points, point, trouble, ANSWER_COMPENSATE);
+}
 
-    points->count = 0;
-    if (definition->when.program_count > 0) {
-        add(points, point, TROUBLE_SKIPPED, ANSWER_NONE);
-    }
-    if (definition->with.program_count > 0 || definition->when.program_count > 0) {
-        add(points, point, TROUBLE_ARGUMENTS, ANSWER_NONE);
-    }
+/* As it stands in the document. */
+static const struct step_definition *written_step(const struct prover *p, const struct step_definition *definition)
+{
+    return &prove_written(&p->symbols, definition->written_in)->steps[definition->member];
+}
+
+static void call_points(const struct prover *p, const struct step_definition *definition, struct prove_point point,
+                        struct points *points)
+{
+    const struct compensator *undo = &definition->compensate;
+
+    point.varies = written_step(p, definition)->tool->conditional;
     if (definition->tool->has_precheck) {
         add(points, point, TROUBLE_BEFORE, ANSWER_NONE);
         add(points, point, TROUBLE_BLOCKED, ANSWER_NONE);
     }
     add(points, point, TROUBLE_UNSENT, ANSWER_NONE);
     add(points, point, TROUBLE_BUSY, ANSWER_NONE);
-    add(points, point, TROUBLE_FAILS, definition->on_failure == ON_FAILURE_ESCALATE ? ANSWER_NOBODY : ANSWER_NONE);
-    if (definition->on_failure == ON_FAILURE_ESCALATE) {
-        add(points, point, TROUBLE_FAILS, ANSWER_RETRY);
-        add(points, point, TROUBLE_FAILS, ANSWER_SKIP);
-        add(points, point, TROUBLE_FAILS, ANSWER_COMPENSATE);
-    }
+    add_failure(points, point, definition, TROUBLE_FAILS);
     add_unknown(points, point, definition->tool, undo->is_set && undo->tolerates_absent && undo->voids_key);
-    if (undo->is_set && written->compensate.with.count > 0) {
+    if (undo->is_set && written_step(p, definition)->compensate.with.count > 0) {
         add(points, point, TROUBLE_UNDO_ARGUMENTS, ANSWER_NOBODY);
         add(points, point, TROUBLE_UNDO_ARGUMENTS, ANSWER_RETRY);
         add(points, point, TROUBLE_UNDO_ARGUMENTS, ANSWER_WAIVE);
     }
 }
 
-static void undo_points(const struct prover *p, uint32_t step, struct points *points)
+static bool has_main_program(const struct step_definition *definition)
 {
-    const struct compensator *undo = &p->symbolic->steps[step].compensate;
-    struct prove_point point = {.step = step, .direction = DIRECTION_UNDO};
+    const struct template *main = template_is_set(&definition->for_each)  ? &definition->for_each
+                                  : definition->kind == STEP_SLEEP        ? &definition->sleep
+                                  : definition->kind == STEP_APPROVE      ? &definition->show
+                                                                          : &definition->with;
+
+    return main->program_count > 0;
+}
+
+/* Of a step of the way, which has this number. */
+static void forward_points(const struct prover *p, const struct step_definition *definition, uint32_t number,
+                           struct points *points)
+{
+    bool is_call = definition->kind == STEP_CALL && !step_is_group(definition);
+    struct prove_point point = {.step = number, .direction = DIRECTION_DO, .effect = EFFECT_READ};
 
     points->count = 0;
-    if (!undo->is_set) {
+    point.effect = is_call ? definition->tool->effect : EFFECT_READ;
+    if (definition->when.program_count > 0) {
+        add(points, point, TROUBLE_SKIPPED, ANSWER_NONE);
+    }
+    if (has_main_program(definition) || definition->when.program_count > 0) {
+        add(points, point, TROUBLE_ARGUMENTS, ANSWER_NONE);
+    }
+    if (is_call) {
+        call_points(p, definition, point, points);
+        return;
+    }
+    if (step_is_group(definition)) {
+        return;
+    }
+    if (definition->kind == STEP_APPROVE) {
+        add_failure(points, point, definition, TROUBLE_REFUSED);
+    }
+    if (definition->wait_timeout_ms > 0) {
+        add_failure(points, point, definition, TROUBLE_TIMEOUT);
+    }
+}
+
+static void undo_points(const struct step_definition *definition, uint32_t number, struct points *points)
+{
+    const struct compensator *undo = &definition->compensate;
+    struct prove_point point = {.step = number, .direction = DIRECTION_UNDO};
+
+    points->count = 0;
+    if (!undo->is_set || definition->kind != STEP_CALL || step_is_group(definition)) {
         return;
     }
     point.effect = undo->tool->effect;
@@ -185,7 +236,7 @@ static struct slice waits_for(const struct prover *p, const struct prove_world *
     if (open->step == STEP_NONE) {
         return arena_slice(p->arena, open->reason);
     }
-    return arena_printf(p->arena, "%.*s: %.*s", SLICE_ARG(p->definition->steps[open->step].id),
+    return arena_printf(p->arena, "%.*s: %.*s", SLICE_ARG(w->saga.definition->steps[open->step].id),
                         SLICE_ARG(open->reason));
 }
 
@@ -209,9 +260,10 @@ static struct prove_end *next_end(struct prover *p)
 /* `tail`: the play went no further, since this is how an earlier one went on from there; NULL: it is over. */
 static void add_end(struct prover *p, const struct prove_world *w, struct slice place, const struct tail *tail)
 {
-    uint32_t count = p->definition->step_count, *standing = arena_array(p->arena, count + 1, sizeof(*standing));
-    uint32_t *undone = arena_array(p->arena, count + 1, sizeof(*undone));
+    uint32_t count = p->canon->step_count, *standing = arena_array(p->arena, count + 1, sizeof(*standing));
+    uint32_t *undone = arena_array(p->arena, w->book_count + count + 1, sizeof(*undone));
     bool *is_undone = arena_array(&p->play, count + 1, sizeof(*is_undone));
+    bool *stands = arena_array(&p->play, count + 1, sizeof(*stands));
     struct prove_end *end = next_end(p);
 
     *end = (struct prove_end){.point = w->point, .place = place, .undone = undone, .standing = standing};
@@ -226,9 +278,12 @@ static void add_end(struct prover *p, const struct prove_world *w, struct slice 
         undone[end->undone_count++] = step;
         is_undone[step] = true;
     }
+    for (uint32_t i = 0; i < w->book_count; i++) {
+        stands[w->books[i].number] = stands[w->books[i].number] || prove_world_stands(w, i);
+    }
     for (uint32_t i = 0; i < count; i++) {
-        if (end->status != SAGA_COMPLETED && prove_world_stands(w, i) && !is_undone[i]) {
-            standing[end->standing_count++] = i;
+        if (end->status != SAGA_COMPLETED && stands[p->order[i]] && !is_undone[p->order[i]]) {
+            standing[end->standing_count++] = p->order[i];
         }
     }
     end->violation = w->violation.ptr ? arena_slice(p->arena, w->violation) : SLICE_NONE;
@@ -261,7 +316,8 @@ static void strike(struct prove_world *w)
     if (w->point.trouble == TROUBLE_ABORT) {
         prove_world_abort(w);
     } else if (w->point.trouble == TROUBLE_DEADLINE) {
-        prove_world_deadline(w);
+        prove_world_deadline(w, w->point.step == STEP_NONE ? STEP_NONE : prove_world_step(w, w->point.step));
+        w->struck = true;
     }
 }
 
@@ -311,7 +367,7 @@ static void walk_way(struct prover *p)
 
     p->way = arena_array(p->arena, capacity, sizeof(*p->way));
     p->way_count = 0;
-    prove_world_open(&w, p->symbolic, p->arena, &p->turn);
+    prove_world_open(&w, p->symbols.definition, p->canon, p->arena, &p->turn);
     while (more) {
         if (p->way_count == capacity) {
             struct prove_world *grown = arena_array(p->arena, capacity * 2, sizeof(*grown));
@@ -329,14 +385,15 @@ static void walk_way(struct prover *p)
     p->way[p->way_count - 1] = w; /* with what the last look has found */
 }
 
-static bool wants_step(struct prover *p, const struct prove_world *w, uint32_t step)
+static bool wants_step(struct prover *p, const struct prove_world *w, uint32_t number)
 {
     struct wants wants;
 
     arena_reset(&p->turn);
-    saga_wants(&w->saga, &p->turn, &wants);
+    prove_world_wants(w, &p->turn, &wants);
     for (size_t i = 0; i < wants.count; i++) {
-        if (wants.items[i].step == step && wants.items[i].direction == DIRECTION_DO) {
+        if (wants.items[i].step != STEP_NONE && w->books[wants.items[i].step].number == number &&
+            wants.items[i].direction == DIRECTION_DO) {
             return true;
         }
     }
@@ -344,48 +401,58 @@ static bool wants_step(struct prover *p, const struct prove_world *w, uint32_t s
 }
 
 /* The first state in which the step is about to begin or has begun; NULL: it does not. */
-static const struct prove_world *before_step(struct prover *p, uint32_t step)
+static const struct prove_world *before_step(struct prover *p, uint32_t number)
 {
     for (uint32_t i = 0; i < p->way_count; i++) {
-        if (p->way[i].saga.phase == PHASE_FORWARD && wants_step(p, &p->way[i], step)) {
+        if (p->way[i].saga.phase == PHASE_FORWARD && wants_step(p, &p->way[i], number)) {
             return &p->way[i];
         }
     }
     return NULL;
 }
 
-static void play_step(struct prover *p, uint32_t step)
+/* As it is on the way, of the classes being looked at. */
+static const struct step_definition *step_of_way(const struct prover *p, uint32_t number)
 {
-    const struct prove_world *from = before_step(p, step);
+    const struct prove_world *w = &p->way[p->way_count - 1];
+    uint32_t step = prove_world_step(w, number);
+
+    return step == STEP_NONE ? &p->canon->steps[number] : &w->saga.definition->steps[step];
+}
+
+static void play_step(struct prover *p, uint32_t number)
+{
+    const struct prove_world *from = before_step(p, number);
     struct points points;
 
     if (!from) {
         return;
     }
-    forward_points(p, step, &points);
+    forward_points(p, step_of_way(p, number), number, &points);
     for (uint32_t i = 0; i < points.count; i++) {
         (void)play(p, from, points.items[i], false, SLICE_NONE);
     }
 }
 
 /* Is there something of this step that an abort would have undone? */
-static bool is_begun(const struct prove_world *w, uint32_t step)
+static bool is_begun(const struct prove_world *w, uint32_t number)
 {
-    enum op_state state = w->saga.steps[step].forward.state;
+    uint32_t step = prove_world_step(w, number);
+    enum op_state state = step == STEP_NONE ? OP_NONE : w->saga.steps[step].forward.state;
 
     return w->saga.phase == PHASE_FORWARD && (state == OP_IN_FLIGHT || state == OP_COMPLETED);
 }
 
 /* The saga is aborted as late as can be, so that the step is undone with as much as possible. */
-static void play_undo(struct prover *p, uint32_t step)
+static void play_undo(struct prover *p, uint32_t number)
 {
     uint32_t from = p->way_count;
     struct points points;
 
-    undo_points(p, step, &points);
+    undo_points(step_of_way(p, number), number, &points);
     for (uint32_t i = 0; i < points.count; i++) {
-        while (from > 0 &&
-               (!is_begun(&p->way[from - 1], step) || !play(p, &p->way[from - 1], points.items[i], true, SLICE_NONE))) {
+        while (from > 0 && (!is_begun(&p->way[from - 1], number) ||
+                            !play(p, &p->way[from - 1], points.items[i], true, SLICE_NONE))) {
             from--; /* an abort there has nothing undone: the terminal step is under way */
         }
     }
@@ -398,17 +465,36 @@ static struct slice place_of(struct prover *p, const struct prove_world *w)
     if (w->last_step == STEP_NONE) {
         return arena_printf(p->arena, "after %s", type);
     }
-    return arena_printf(p->arena, "after %s %.*s", type, SLICE_ARG(p->definition->steps[w->last_step].id));
+    return arena_printf(p->arena, "after %s %.*s", type, SLICE_ARG(w->saga.definition->steps[w->last_step].id));
 }
 
-static void play_between(struct prover *p, enum prove_trouble trouble)
+/* Of this child, while it is open; STEP_NONE: of the saga. */
+static void play_between(struct prover *p, enum prove_trouble trouble, uint32_t number)
 {
-    const struct prove_point point = {.step = STEP_NONE, .trouble = trouble};
+    const struct prove_point point = {.step = number, .effect = EFFECT_READ, .trouble = trouble};
 
     for (uint32_t i = 0; i < p->way_count; i++) {
-        if (p->way[i].saga.phase == PHASE_FORWARD) {
-            (void)play(p, &p->way[i], point, false, place_of(p, &p->way[i]));
+        const struct prove_world *w = &p->way[i];
+        uint32_t step = number == STEP_NONE ? STEP_NONE : prove_world_step(w, number);
+        bool is_there = number == STEP_NONE || (step != STEP_NONE && w->saga.steps[step].forward.state == OP_OPEN);
+
+        if (w->saga.phase == PHASE_FORWARD && is_there) {
+            (void)play(p, w, point, false, place_of(p, w));
         }
+    }
+}
+
+/* A lock that is not waited for is taken by somebody else: whichever, nothing has begun. */
+static void play_locks(struct prover *p)
+{
+    const struct prove_point point = {.step = STEP_NONE, .trouble = TROUBLE_LOCKED};
+    bool fails = false;
+
+    for (uint32_t i = 0; i < p->definition->lock_count; i++) {
+        fails = fails || p->definition->locks[i].fails;
+    }
+    if (fails) {
+        (void)play(p, &p->way[0], point, false, SLICE_NONE);
     }
 }
 
@@ -431,12 +517,13 @@ static struct slice whereabouts(struct prover *p, const struct prove_world *w)
 {
     struct slice text = SLICE("");
 
-    for (uint32_t i = 0; i < p->definition->step_count; i++) {
+    for (uint32_t i = 0; i < w->saga.definition->step_count; i++) {
         enum op_state state = w->saga.steps[i].forward.state;
 
-        if (state == OP_PENDING || state == OP_IN_FLIGHT || state == OP_RETRYING || state == OP_PROBING) {
+        if (state == OP_PENDING || state == OP_IN_FLIGHT || state == OP_RETRYING || state == OP_PROBING ||
+            state == OP_WAITING) {
             text = arena_printf(p->arena, "%.*s%s%.*s", SLICE_ARG(text), text.len ? " and " : "with ",
-                                SLICE_ARG(p->definition->steps[i].id));
+                                SLICE_ARG(w->saga.definition->steps[i].id));
         }
     }
     return text.len ? arena_printf(p->arena, "%.*s under way", SLICE_ARG(text)) : place_of(p, w);
@@ -474,11 +561,18 @@ static void play_state(struct prover *p, const struct prove_world *w, const stru
     if (p->definition->deadline_ms) {
         play_stray(p, w, (struct prove_point){.step = STEP_NONE, .trouble = TROUBLE_DEADLINE});
     }
+    for (uint32_t i = 0; i < w->book_count; i++) {
+        const struct operation *op = &w->saga.steps[i].forward;
+
+        if (op->state == OP_OPEN && op->due_ms) {
+            play_stray(p, w, (struct prove_point){.step = w->books[i].number, .trouble = TROUBLE_DEADLINE});
+        }
+    }
     for (size_t i = 0; i < count; i++) {
         if (wants[i].step == STEP_NONE || wants[i].direction != DIRECTION_DO) {
             continue;
         }
-        forward_points(p, wants[i].step, &points);
+        forward_points(p, &w->saga.definition->steps[wants[i].step], w->books[wants[i].step].number, &points);
         for (uint32_t k = 0; k < points.count; k++) {
             play_stray(p, w, points.items[k]);
         }
@@ -517,14 +611,14 @@ static bool go_on(struct prover *p, struct prove_world *queue, uint32_t *queued,
 /* Breadth first: whatever is wanted may be what happens next, and every condition may hold or not. */
 static void walk_branches(struct prover *p)
 {
-    uint32_t count = p->definition->step_count ? p->definition->step_count : 1;
+    uint32_t count = p->canon->step_count ? p->canon->step_count : 1;
     uint32_t states_max = p->options && p->options->states_max ? p->options->states_max : STATES_DEFAULT_MAX;
     uint32_t queued = 0;
     struct prove_world *queue;
 
     states_max = states_max > STATE_STEPS_MAX / count ? STATE_STEPS_MAX / count : states_max;
     queue = arena_array(p->arena, states_max + 1, sizeof(*queue));
-    prove_world_open(&queue[0], p->symbolic, p->arena, &p->turn);
+    prove_world_open(&queue[0], p->symbols.definition, p->canon, p->arena, &p->turn);
     (void)seen_before(p, &p->walked, &queue[0]);
     queued = 1;
     for (uint32_t at = 0; at < queued; at++) {
@@ -537,16 +631,13 @@ static void walk_branches(struct prover *p)
         }
         p->out->states++;
         arena_init(&look, 4096);
-        saga_wants(&queue[at].saga, &look, &wants);
+        prove_world_wants(&queue[at], &look, &wants);
         play_state(p, &queue[at], wants.items, wants.count);
         for (size_t i = 0; i < wants.count; i++) {
             const struct want *want = &wants.items[i];
             bool is_asked = want->type == WANT_EVALUATE && want->step != STEP_NONE && want->direction == DIRECTION_DO &&
-                            p->symbolic->steps[want->step].when.program_count > 0;
+                            queue[at].saga.definition->steps[want->step].when.program_count > 0;
 
-            if (want->step == STEP_NONE) { /* the deadline is a point of its own */
-                continue;
-            }
             if (!go_on(p, queue, &queued, states_max, &queue[at], want, false) ||
                 (is_asked && !go_on(p, queue, &queued, states_max, &queue[at], want, true))) {
                 break;
@@ -558,41 +649,88 @@ static void walk_branches(struct prover *p)
 
 /* --- all of it --- */
 
-static void look_at(struct prover *p, uint32_t variant, enum direction direction, enum effect effect)
+static void look_at(struct prover *p, const struct prove_variant *variant)
 {
-    p->symbolic = prove_symbolic(p->definition, variant, direction, effect, p->arena);
+    prove_symbolic(p->definition, variant, p->arena, &p->symbols);
     map_fini(&p->tails); /* under another class something else may follow */
     map_init(&p->tails);
     walk_way(p);
 }
 
-/* Tools whose class depends on the arguments are looked at under the other class too. */
-static void play_other_class(struct prover *p, uint32_t step, enum direction direction)
-{
-    const struct step_definition *definition = &p->definition->steps[step];
-    const struct tool *tool = direction == DIRECTION_DO ? definition->tool : definition->compensate.tool;
-    enum effect other;
+static const struct prove_variant no_variant = {.written = NULL};
 
-    if ((direction == DIRECTION_UNDO && !definition->compensate.is_set) || !tool->conditional) {
+/* Tools whose class depends on the arguments are looked at under the other class too. */
+static void play_other_class(struct prover *p, uint32_t number, enum direction direction)
+{
+    const struct step_definition *step = &p->canon->steps[number], *written = written_step(p, step);
+    const struct tool *tool = direction == DIRECTION_DO ? written->tool : written->compensate.tool;
+    struct prove_variant variant = {prove_written(&p->symbols, step->written_in), step->member, direction, EFFECT_READ};
+
+    if (step->kind != STEP_CALL || step_is_group(step) || !tool || !tool->conditional) {
         return;
     }
-    other = tool->effect_then == tool->effect ? tool->effect_else : tool->effect_then;
-    if (other == tool->effect) {
+    variant.effect = tool->effect_then == tool->effect ? tool->effect_else : tool->effect_then;
+    if (variant.effect == tool->effect) {
         return;
     }
-    look_at(p, step, direction, other);
+    look_at(p, &variant);
     if (direction == DIRECTION_DO) {
-        play_step(p, step);
+        play_step(p, number);
     } else {
-        play_undo(p, step);
+        play_undo(p, number);
     }
-    look_at(p, STEP_NONE, DIRECTION_DO, EFFECT_READ);
+    look_at(p, &no_variant);
+}
+
+static void put_in_order(struct prover *p, uint32_t group, uint32_t *count)
+{
+    for (uint32_t i = 0; i < p->canon->step_count; i++) {
+        if (p->canon->steps[i].group == group) {
+            p->order[(*count)++] = i;
+            if (step_is_group(&p->canon->steps[i])) {
+                put_in_order(p, i, count);
+            }
+        }
+    }
+}
+
+static void play_all(struct prover *p)
+{
+    const struct prove_world *last = &p->way[p->way_count - 1];
+    struct prove_report *out = p->out;
+
+    out->unreached = arena_array(p->arena, p->canon->step_count + 1, sizeof(*out->unreached));
+    add_end(p, last, SLICE_NONE, NULL);
+    for (uint32_t i = 0; i < p->canon->step_count; i++) {
+        if (last->saga.steps[p->order[i]].start_order == 0) {
+            out->unreached[out->unreached_count++] = p->order[i];
+        }
+    }
+    play_locks(p);
+    for (uint32_t i = 0; i < p->canon->step_count; i++) {
+        uint32_t number = p->order[i];
+        const struct step_definition *step = &p->canon->steps[number];
+
+        play_step(p, number);
+        play_other_class(p, number, DIRECTION_DO);
+        play_undo(p, number);
+        play_other_class(p, number, DIRECTION_UNDO);
+        if (step->kind == STEP_SAGA && !template_is_set(&step->for_each) && step->child->deadline_ms) {
+            play_between(p, TROUBLE_DEADLINE, number);
+        }
+    }
+    play_between(p, TROUBLE_ABORT, STEP_NONE);
+    if (p->definition->deadline_ms) {
+        play_between(p, TROUBLE_DEADLINE, STEP_NONE);
+    }
+    walk_branches(p);
 }
 
 void prove_saga(const struct definition *definition, const struct prove_options *options, struct arena *arena,
                 struct prove_report *out)
 {
     struct prover p = {.definition = definition, .options = options, .arena = arena, .out = out};
+    uint32_t ordered = 0;
 
     *out = (struct prove_report){0};
     arena_init(&p.play, (size_t)256 << 10);
@@ -600,23 +738,14 @@ void prove_saga(const struct definition *definition, const struct prove_options 
     map_init(&p.walked);
     map_init(&p.played);
     map_init(&p.tails);
-    look_at(&p, STEP_NONE, DIRECTION_DO, EFFECT_READ);
-    out->unreached = arena_array(arena, definition->step_count + 1, sizeof(*out->unreached));
-    add_end(&p, &p.way[p.way_count - 1], SLICE_NONE, NULL);
-    for (uint32_t i = 0; i < definition->step_count; i++) {
-        if (!before_step(&p, i)) {
-            out->unreached[out->unreached_count++] = i;
-        }
-        play_step(&p, i);
-        play_other_class(&p, i, DIRECTION_DO);
-        play_undo(&p, i);
-        play_other_class(&p, i, DIRECTION_UNDO);
+    look_at(&p, &no_variant);
+    p.canon = out->definition = p.way[p.way_count - 1].saga.definition;
+    p.order = arena_array(arena, p.canon->step_count + 1, sizeof(*p.order));
+    put_in_order(&p, STEP_NONE, &ordered);
+    for (uint32_t i = 0; i < p.way_count; i++) {
+        p.way[i].canon = p.canon; /* which is how they are numbered */
     }
-    play_between(&p, TROUBLE_ABORT);
-    if (definition->deadline_ms) {
-        play_between(&p, TROUBLE_DEADLINE);
-    }
-    walk_branches(&p);
+    play_all(&p);
     map_fini(&p.tails);
     map_fini(&p.played);
     map_fini(&p.walked);

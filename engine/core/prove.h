@@ -2,7 +2,8 @@
  * Proof of a saga before it runs: every single failure point is played on the state machine itself, and where each ends
  * is held against the invariants of the design by books of its own.
  *
- * Values are symbolic: no expression is evaluated, arguments and results are empty objects, input schemas are not asked.
+ * Values are symbolic: no expression is evaluated, arguments and results are empty objects, input schemas are not asked. for_each has two elements,
+ * a signal comes as soon as it is awaited, a person approves, locks are free.
  * One thing goes wrong in each play: an operation, an abort or the deadline; what that leads to (retries, probes, people,
  * late answers, the undo) is played to the end. Compensators go wrong during the longest undo that has them in it.
  * Orders in which parallel branches get on are walked through too, equal states once.
@@ -25,7 +26,10 @@
     X(TROUBLE_BLOCKED,          "blocked",                "the precheck forbids it")                              \
     X(TROUBLE_UNDO_ARGUMENTS,   "undo_arguments",         "the compensator's arguments cannot be made")           \
     X(TROUBLE_ABORT,            "abort",                  "somebody aborts")                                      \
-    X(TROUBLE_DEADLINE,         "deadline",               "the deadline passes")
+    X(TROUBLE_DEADLINE,         "deadline",               "the deadline passes")                                  \
+    X(TROUBLE_TIMEOUT,          "timeout",                "does not come in time")                                \
+    X(TROUBLE_REFUSED,          "refused",                "is refused by a person")                               \
+    X(TROUBLE_LOCKED,           "locked",                 "a lock is taken by another saga")
 
 /*  id                          name in JSON              how it is settled */
 #define PROVE_ANSWER_MAP(X)                                                                                       \
@@ -53,9 +57,10 @@ const char *prove_answer_name(enum prove_answer answer);
 const char *prove_answer_text(enum prove_answer answer);
 
 struct prove_point {
-    uint32_t step;            /* STEP_NONE: the saga as a whole */
+    uint32_t step;            /* of the report's definition; STEP_NONE: the saga as a whole */
     enum direction direction;
     enum effect effect;       /* the class the operation is under: a tool may have two */
+    bool varies;              /* it has: which it is depends on the arguments */
     enum prove_trouble trouble;
     enum prove_answer answer;
 };
@@ -73,6 +78,7 @@ struct prove_end {
 };
 
 struct prove_report { /* all in the arena given */
+    const struct definition *definition; /* without values, with the elements of for_each and the steps of children, by their ids in the log */
     struct prove_end *ends;   /* nothing goes wrong first; then by step; then aborts and deadlines; then what other orders show */
     uint32_t end_count, end_capacity;
     uint32_t violation_count; /* all of them, also those of which `ends` has no row */

@@ -1,9 +1,8 @@
 /* See prove_world.h. */
 #include "core/prove_world.h"
 
-#include <string.h>
+#include <stdlib.h>
 
-#include "core/graph.h"
 #include "core/saga_machine.h"
 
 #define WORLD_START_MS INT64_C(1700000000000)
@@ -11,183 +10,66 @@
 #define DECISIONS_MAX 4  /* a person is asked about one thing no more often */
 #define PATIENCE_PARTS 3 /* in so many silences is a receiver given up */
 
-/* --- the definition without values --- */
-
-static const struct tool *symbolic_tool(const struct tool *tool, enum effect effect, struct arena *arena)
+static const struct step_definition *definition_of(const struct prove_world *w, uint32_t step)
 {
-    struct tool *copy = arena_dup(arena, tool, sizeof(*tool));
-
-    copy->input = NULL;
-    copy->conditional = false;
-    copy->effect_if = (struct template){0};
-    copy->effect = effect;
-    return copy;
+    return &w->saga.definition->steps[step];
 }
 
-/* What has expressions is asked for as a want, and anything will do as the answer. */
-static struct template symbolic_template(const struct template *template)
+/* --- the numbers of steps --- */
+
+/* Of a step that the first play did not come to: that of what it belongs to. */
+static uint32_t find_number(const struct prove_world *w, uint32_t step)
 {
-    return template->count ? (struct template){.json = SLICE("{}"), .program_count = 1} : *template;
-}
+    for (uint32_t at = step; at != STEP_NONE && w->canon; at = definition_of(w, at)->group) {
+        struct slice id = definition_of(w, at)->id;
 
-const struct definition *prove_symbolic(const struct definition *definition, uint32_t variant, enum direction direction,
-                                        enum effect effect, struct arena *arena)
-{
-    struct definition *copy = arena_dup(arena, definition, sizeof(*definition));
-
-    CHECK(definition->kind == SAGA_DEFINED);
-    copy->version = definition->version ? definition->version : 1; /* of a file: a run needs one */
-    copy->input = NULL;
-    copy->output = (struct template){0};
-    copy->steps = arena_array(arena, definition->step_count ? definition->step_count : 1, sizeof(*copy->steps));
-    for (uint32_t i = 0; i < definition->step_count; i++) {
-        struct step_definition *step = &copy->steps[i];
-        bool asked = definition->steps[i].scope.count > 0;
-        enum effect of_step, of_undo;
-
-        *step = definition->steps[i];
-        of_step = i == variant && direction == DIRECTION_DO ? effect : step->tool->effect;
-        step->retry = step->tool->conditional ? retry_policy_of_step(step, of_step) : step->retry;
-        step->tool = symbolic_tool(step->tool, of_step, arena);
-        step->with = asked ? symbolic_template(&step->scope) : symbolic_template(&step->with);
-        step->scope = (struct template){0};
-        step->when = symbolic_template(&step->when);
-        if (!step->compensate.is_set) {
-            continue;
+        if (at < w->canon->step_count && slice_equal(w->canon->steps[at].id, id)) {
+            return at; /* groups mostly begin in the same order */
         }
-        of_undo = i == variant && direction == DIRECTION_UNDO ? effect : step->compensate.tool->effect;
-        step->compensate.retry = step->compensate.tool->conditional ? retry_policy_of_undo(&step->compensate, of_undo)
-                                                                    : step->compensate.retry;
-        step->compensate.tool = symbolic_tool(step->compensate.tool, of_undo, arena);
-        step->compensate.with = (struct template){0};
-    }
-    return copy;
-}
-
-/* --- books --- */
-
-static const struct operation *op_of(const struct prove_world *w, uint32_t step, enum direction direction)
-{
-    return direction == DIRECTION_UNDO ? &w->saga.steps[step].undo : &w->saga.steps[step].forward;
-}
-
-static bool is_read(const struct prove_world *w, uint32_t step)
-{
-    return w->definition->steps[step].tool->effect == EFFECT_READ;
-}
-
-bool prove_world_stands(const struct prove_world *w, uint32_t step)
-{
-    return (w->books[step].did || w->books[step].maybe) && !w->books[step].undone && !is_read(w, step);
-}
-
-/* What a person left standing, or found never to have been there, holds nothing up. */
-static bool is_to_be_undone(const struct prove_world *w, uint32_t step)
-{
-    enum plan_state plan = w->saga.steps[step].plan;
-
-    return prove_world_stands(w, step) && plan != PLAN_WAIVED && plan != PLAN_DROPPED;
-}
-
-/* So much the saga can know: the answer of an undo, or a person's verdict, is still to come. */
-static bool may_stand_yet(const struct prove_world *w, uint32_t step)
-{
-    enum plan_state plan = w->saga.steps[step].plan;
-
-    return plan == PLAN_VERDICT || plan == PLAN_READY || plan == PLAN_ACTIVE || plan == PLAN_FAILED;
-}
-
-static void violate(struct prove_world *w, const char *what, uint32_t step, uint32_t other)
-{
-    const struct step_definition *steps = w->definition->steps;
-
-    if (w->violation.ptr) { /* the first is the cause */
-        return;
-    }
-    if (step == STEP_NONE) {
-        w->violation = arena_slice(w->arena, slice_of(what));
-    } else if (other == STEP_NONE) {
-        w->violation = arena_printf(w->arena, "%.*s %s", SLICE_ARG(steps[step].id), what);
-    } else {
-        w->violation =
-            arena_printf(w->arena, "%.*s %s %.*s", SLICE_ARG(steps[step].id), what, SLICE_ARG(steps[other].id));
-    }
-}
-
-static void check_step_begins(struct prove_world *w, uint32_t step)
-{
-    const struct step_definition *definition = &w->definition->steps[step];
-
-    if (w->saga.phase != PHASE_FORWARD) {
-        violate(w, "is begun although the saga is being undone", step, STEP_NONE);
-    }
-    for (uint32_t i = 0; i < definition->after_count; i++) {
-        const struct operation *before = &w->saga.steps[definition->after[i]].forward;
-
-        if (before->state == OP_NONE || before->state == OP_UNKNOWN || operation_is_open(before)) {
-            violate(w, "is begun before the end of", step, definition->after[i]);
+        for (uint32_t i = 0; i < w->canon->step_count; i++) {
+            if (slice_equal(w->canon->steps[i].id, id)) {
+                return i;
+            }
         }
     }
+    return step;
 }
 
-/* Nothing that may build on it stands any more, and of what could be undone now it is what began last. */
-static void check_undo_begins(struct prove_world *w, uint32_t step)
+/* For what a group has brought. */
+static void grow_books(struct prove_world *w)
 {
-    const struct step_definition *definition = &w->definition->steps[step];
-    struct prove_book *book = &w->books[step];
-    bool blind =
-        w->saga.steps[step].forward.took_effect == TOOK_EFFECT_MAYBE && definition->compensate.tolerates_absent;
+    uint32_t count = w->saga.definition->step_count;
 
-    if (book->undo_begun) {
-        return; /* one more round, in the order that people brought about */
-    }
-    book->undo_begun = true;
-    if (!book->did && !book->maybe && !blind) {
-        violate(w, "is undone although it did not happen", step, STEP_NONE);
-    }
-    for (uint32_t i = 0; i < w->definition->step_count; i++) {
-        bool held = false;
+    if (count > w->book_room) {
+        struct prove_book *books;
+        uint32_t *undone;
 
-        if (i == step || !is_to_be_undone(w, i)) {
-            continue;
+        w->book_room = 2 * count;
+        books = arena_array(w->arena, w->book_room, sizeof(*books));
+        undone = arena_array(w->arena, w->book_room, sizeof(*undone));
+        for (uint32_t i = 0; i < w->book_count; i++) {
+            books[i] = w->books[i];
+            undone[i] = w->undone[i];
         }
-        if (graph_before(w->definition, step, i)) {
-            violate(w, "is undone before", step, i);
-        }
-        for (uint32_t k = 0; k < w->definition->step_count && !held; k++) {
-            held = may_stand_yet(w, k) && graph_before(w->definition, i, k);
-        }
-        if (!held && !w->books[i].undo_begun && w->saga.steps[i].plan == PLAN_READY &&
-            w->saga.steps[i].start_order > w->saga.steps[step].start_order) {
-            violate(w, "is undone before what began later:", step, i);
-        }
+        w->books = books;
+        w->undone = undone;
+    }
+    for (; w->book_count < count; w->book_count++) {
+        w->books[w->book_count] = (struct prove_book){.number = find_number(w, w->book_count)};
     }
 }
 
-static void check_record(struct prove_world *w, const struct record *record)
+uint32_t prove_world_step(const struct prove_world *w, uint32_t number)
 {
-    uint32_t step = record->step;
-    struct err err = {0};
-
-    if (w->saga.phase == PHASE_ENDED) {
-        violate(w, "something happens after the end", STEP_NONE, STEP_NONE);
-        return;
+    if (number < w->book_count && w->books[number].number == number) {
+        return number;
     }
-    if (!record_check(&w->saga, record, &err)) {
-        violate(w, err.message, STEP_NONE, STEP_NONE);
-        return;
+    for (uint32_t i = 0; i < w->book_count; i++) {
+        if (w->books[i].number == number) {
+            return i;
+        }
     }
-    if (record->type == RECORD_STEP_PENDING || (record->type == RECORD_STEP_INTENT && record->attempt == 1)) {
-        check_step_begins(w, step);
-    } else if (record->type == RECORD_COMPENSATION_INTENT && record->attempt == 1) {
-        check_undo_begins(w, step);
-    } else if (record->type == RECORD_COMPENSATION_COMPLETED && !w->books[step].undone) {
-        violate(w, "counts as undone, and is not", step, STEP_NONE);
-    } else if (record->type == RECORD_STEP_COMPLETED && record->source != SOURCE_PRECHECK && !w->books[step].did) {
-        violate(w, "counts as done, and did not happen", step, STEP_NONE);
-    } else if (record->type == RECORD_STEP_FAILED && w->books[step].did && !is_read(w, step)) {
-        violate(w, "counts as failed, and happened", step, STEP_NONE);
-    }
+    return STEP_NONE;
 }
 
 /* --- one turn --- */
@@ -199,20 +81,30 @@ static bool feed(struct prove_world *w, struct saga_input input)
     struct err err = {0};
 
     input.now_ms = ++w->now_ms; /* no two turns at the same time: whose call left first is known */
+    enum err_code code;
+
     input.escalation_number = w->next_escalation;
+    input.approval_number = w->next_approval;
+    input.number_stride = 1;
     arena_reset(w->turn);
-    if (saga_decide(&w->saga, &input, w->turn, &records, &err) != ERR_OK) {
+    code = saga_decide(&w->saga, &input, w->turn, &records, &err);
+    if (code == ERR_INTERNAL) {
+        prove_violate(w, err.message, STEP_NONE, STEP_NONE);
+    }
+    if (code != ERR_OK) {
         return false;
     }
     for (size_t i = 0; i < records.count && !w->violation.ptr; i++) {
-        check_record(w, &records.items[i]);
+        prove_check_record(w, &records.items[i]);
         if (w->violation.ptr) {
             return true;
         }
         w->next_escalation += records.items[i].type == RECORD_ESCALATION_OPENED;
         w->last_type = records.items[i].type;
         w->last_step = records.items[i].step;
+        w->next_approval += records.items[i].type == RECORD_STEP_WAITING && records.items[i].approval;
         saga_apply(&w->saga, &records.items[i]);
+        grow_books(w);
     }
     w->turns++;
     return records.count > 0;
@@ -220,7 +112,8 @@ static bool feed(struct prove_world *w, struct saga_input input)
 
 static bool is_in_trouble(const struct prove_world *w, uint32_t step, enum direction direction)
 {
-    return w->point.step == step && w->point.direction == direction && !w->healed;
+    return w->point.step != STEP_NONE && w->books[step].number == w->point.step && w->point.direction == direction &&
+           !w->healed;
 }
 
 static bool feed_outcome(struct prove_world *w, enum saga_input_type type, const struct want *want,
@@ -233,7 +126,7 @@ static bool feed_outcome(struct prove_world *w, enum saga_input_type type, const
     input.settled.attempt = want->number;
     input.settled.outcome = outcome;
     if (outcome.kind == OUTCOME_COMPLETED && want->direction == DIRECTION_DO &&
-        w->definition->steps[want->step].compensate.is_set) {
+        definition_of(w, want->step)->compensate.is_set) {
         input.settled.undo_args = SLICE("{}");
         if (w->point.trouble == TROUBLE_UNDO_ARGUMENTS && is_in_trouble(w, want->step, DIRECTION_DO)) {
             input.settled.undo_args = SLICE_NONE;
@@ -244,18 +137,18 @@ static bool feed_outcome(struct prove_world *w, enum saga_input_type type, const
     return feed(w, input);
 }
 
-void prove_world_open(struct prove_world *w, const struct definition *symbolic, struct arena *arena, struct arena *turn)
+void prove_world_open(struct prove_world *w, const struct definition *symbolic, const struct definition *canon,
+                      struct arena *arena, struct arena *turn)
 {
     struct saga_input start = {.type = SAGA_INPUT_START};
     struct saga_id id = {{{0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x00, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 0x01}}};
 
-    *w = (struct prove_world){.definition = symbolic, .arena = arena, .turn = turn, .now_ms = WORLD_START_MS};
-    w->next_escalation = 1;
+    *w = (struct prove_world){.canon = canon, .arena = arena, .turn = turn, .now_ms = WORLD_START_MS};
+    w->next_escalation = w->next_approval = 1;
     w->last_step = STEP_NONE;
     w->point = (struct prove_point){.step = STEP_NONE};
-    w->books = arena_array(arena, symbolic->step_count ? symbolic->step_count : 1, sizeof(*w->books));
-    w->undone = arena_array(arena, symbolic->step_count ? symbolic->step_count : 1, sizeof(*w->undone));
     saga_init(&w->saga, arena, id, symbolic);
+    grow_books(w);
     start.start.namespace = SLICE("default");
     start.start.input = SLICE("{}");
     (void)feed(w, start);
@@ -263,15 +156,16 @@ void prove_world_open(struct prove_world *w, const struct definition *symbolic, 
 
 void prove_world_fork(struct prove_world *w, const struct prove_world *from, struct arena *arena)
 {
-    uint32_t count = from->definition->step_count;
+    uint32_t count = from->book_count;
 
     *w = *from;
     w->arena = arena;
     w->saga = *saga_copy(&from->saga, arena);
     w->saga.arena = arena; /* this copy is not a decision's: it lives on */
     w->saga.scratch = NULL;
-    w->books = arena_array(arena, count ? count : 1, sizeof(*w->books));
-    w->undone = arena_array(arena, count ? count : 1, sizeof(*w->undone));
+    w->book_room = count ? count : 1;
+    w->books = arena_array(arena, w->book_room, sizeof(*w->books));
+    w->undone = arena_array(arena, w->book_room, sizeof(*w->undone));
     for (uint32_t i = 0; i < count; i++) {
         w->books[i] = from->books[i];
         w->undone[i] = from->undone[i];
@@ -288,7 +182,7 @@ static void take_effect(struct prove_world *w, uint32_t step, enum direction dir
         book->did = true;
     } else if (!book->undone) {
         book->undone = true;
-        w->undone[w->undone_count++] = step;
+        w->undone[w->undone_count++] = book->number;
     }
 }
 
@@ -309,7 +203,7 @@ static struct outcome answer_unknown(struct prove_world *w, uint32_t step, enum 
     }
     w->healed = answer == ANSWER_AGAIN;
     if (direction == DIRECTION_UNDO && !w->healed) {
-        let_pass(w, w->definition->steps[step].compensate.give_up_after_ms);
+        let_pass(w, definition_of(w, step)->compensate.give_up_after_ms);
     }
     return (struct outcome){.kind = OUTCOME_UNKNOWN, .error = SLICE("timeout")};
 }
@@ -339,6 +233,9 @@ static struct outcome answer_call(struct prove_world *w, uint32_t step, enum dir
         case TROUBLE_UNDO_ARGUMENTS:
         case TROUBLE_ABORT:
         case TROUBLE_DEADLINE:
+        case TROUBLE_TIMEOUT:
+        case TROUBLE_REFUSED:
+        case TROUBLE_LOCKED:
         case PROVE_TROUBLE_COUNT:
             break;
         }
@@ -351,7 +248,7 @@ static struct outcome answer_probe(struct prove_world *w, uint32_t step, enum di
 {
     const struct prove_book *book = &w->books[step];
 
-    if (w->point.step == step && w->point.direction == direction && w->point.trouble == TROUBLE_UNKNOWN) {
+    if (w->point.step == book->number && w->point.direction == direction && w->point.trouble == TROUBLE_UNKNOWN) {
         if (w->point.answer == ANSWER_PROBE_ABSENT) {
             w->healed = true; /* called again it is taken; until then every probe says the same */
             return (struct outcome){.kind = OUTCOME_ABSENT, .error = SLICE("absent")};
@@ -382,6 +279,32 @@ static void answer_admission(struct prove_world *w, uint32_t step)
     (void)feed(w, input);
 }
 
+/* One text for each lock: no two of them alike. */
+static struct slice lock_keys(const struct prove_world *w)
+{
+    struct slice text = SLICE("[");
+
+    for (uint32_t i = 0; i < w->saga.definition->lock_count; i++) {
+        text = arena_printf(w->arena, "%.*s%s\"lock %02u\"", SLICE_ARG(text), i ? "," : "", (unsigned)i);
+    }
+    return arena_printf(w->arena, "%.*s]", SLICE_ARG(text));
+}
+
+/* Anything will do, of the kind that the place asks for: two elements, a time to sleep. */
+static struct slice symbolic_value(const struct prove_world *w, const struct want *want)
+{
+    if (want->number == EVALUATE_LOCKS) {
+        return lock_keys(w);
+    }
+    if (want->number != EVALUATE_ARGS) {
+        return SLICE("{}");
+    }
+    if (template_is_set(&definition_of(w, want->step)->for_each)) {
+        return SLICE("[{},{}]");
+    }
+    return definition_of(w, want->step)->kind == STEP_SLEEP ? SLICE("\"1s\"") : SLICE("{}");
+}
+
 static void answer_evaluation(struct prove_world *w, const struct want *want)
 {
     bool ours = want->step != STEP_NONE && want->number == EVALUATE_ARGS && is_in_trouble(w, want->step, DIRECTION_DO);
@@ -389,7 +312,7 @@ static void answer_evaluation(struct prove_world *w, const struct want *want)
 
     input.evaluated.what = (enum evaluation)want->number;
     input.evaluated.step = want->step;
-    input.evaluated.value = SLICE("{}");
+    input.evaluated.value = symbolic_value(w, want);
     if (ours && w->point.trouble == TROUBLE_ARGUMENTS) {
         w->struck = w->healed = true;
         input.evaluated.failed = true;
@@ -397,6 +320,42 @@ static void answer_evaluation(struct prove_world *w, const struct want *want)
     } else if (ours && w->point.trouble == TROUBLE_SKIPPED) {
         w->struck = w->healed = true;
         input.evaluated.skipped = true;
+    }
+    (void)feed(w, input);
+}
+
+static void answer_lock(struct prove_world *w, const struct want *want)
+{
+    struct saga_input input = {.type = SAGA_INPUT_LOCKED};
+
+    input.locked.key = w->saga.locks[want->number].key;
+    if (w->point.trouble == TROUBLE_LOCKED && !w->healed && w->saga.locks[want->number].fails) {
+        w->struck = w->healed = true;
+        input.locked.refused = true;
+    }
+    (void)feed(w, input);
+}
+
+/* What the step waits for is there. */
+static void arrive(struct prove_world *w, uint32_t step)
+{
+    const struct step_definition *definition = definition_of(w, step);
+    struct saga_input input = {.type = SAGA_INPUT_SIGNAL};
+
+    if (definition->kind == STEP_SIGNAL) {
+        input.signal.name = definition->signal_name;
+        input.signal.payload = SLICE("{}");
+        (void)feed(w, input);
+        return;
+    }
+    input.type = SAGA_INPUT_DECISION;
+    input.decision.approval = w->saga.steps[step].approval;
+    input.decision.approve = true;
+    input.decision.role = ROLE_ADMIN;
+    input.decision.actor = SLICE("somebody");
+    if (w->point.trouble == TROUBLE_REFUSED && is_in_trouble(w, step, DIRECTION_DO)) {
+        w->struck = w->healed = true;
+        input.decision.approve = false;
     }
     (void)feed(w, input);
 }
@@ -417,6 +376,9 @@ static void feed_timer(struct prove_world *w, const struct want *want)
 
     input.timer.step = want->step;
     input.timer.direction = want->direction;
+    if (want->step != STEP_NONE && w->point.trouble == TROUBLE_TIMEOUT && is_in_trouble(w, want->step, DIRECTION_DO)) {
+        w->struck = w->healed = true;
+    }
     if (want->step == STEP_NONE) {
         input.timer.timer = (enum saga_timer)want->number;
     }
@@ -439,10 +401,17 @@ void prove_world_do(struct prove_world *w, const struct want *want)
         answer_admission(w, want->step);
         return;
     case WANT_TIMER:
-        feed_timer(w, want);
+        if (want->number == PROVE_ARRIVES) {
+            arrive(w, want->step);
+        } else {
+            feed_timer(w, want);
+        }
         return;
     case WANT_EVALUATE:
         answer_evaluation(w, want);
+        return;
+    case WANT_LOCK:
+        answer_lock(w, want);
         return;
     }
     UNREACHABLE();
@@ -456,10 +425,13 @@ void prove_world_abort(struct prove_world *w)
     (void)feed(w, input);
 }
 
-void prove_world_deadline(struct prove_world *w)
+void prove_world_deadline(struct prove_world *w, uint32_t step)
 {
-    const struct want deadline = {
-        .type = WANT_TIMER, .step = STEP_NONE, .number = SAGA_TIMER_DEADLINE, .due_ms = w->saga.deadline_ms};
+    const struct want deadline = {.type = WANT_TIMER,
+                                  .step = step,
+                                  .number = SAGA_TIMER_DEADLINE,
+                                  .due_ms = step == STEP_NONE ? w->saga.deadline_ms
+                                                              : w->saga.steps[step].forward.due_ms};
 
     prove_world_do(w, &deadline);
 }
@@ -470,7 +442,7 @@ void prove_world_deadline(struct prove_world *w)
 static bool choose_verb(const struct prove_world *w, struct saga_input *input)
 {
     const struct escalation *open = &w->saga.escalation;
-    bool ours = open->step == w->point.step;
+    bool ours = open->step != STEP_NONE && w->books[open->step].number == w->point.step;
 
     if (w->point.answer == ANSWER_NOBODY || w->decisions >= DECISIONS_MAX || open->step == STEP_NONE) {
         return false;
@@ -514,13 +486,13 @@ static bool ask_person(struct prove_world *w)
     input.operator.note = SLICE("looked it up");
     if (input.operator.action == OPERATOR_RESOLVE && input.operator.happened) {
         input.operator.result = SLICE("{}");
-        if (open->direction == DIRECTION_DO && w->definition->steps[open->step].compensate.is_set) {
+        if (open->direction == DIRECTION_DO && definition_of(w, open->step)->compensate.is_set) {
             input.operator.undo_args = SLICE("{}");
         }
     }
     if (input.operator.action == OPERATOR_RETRY) {
         w->healed = true;
-        if (!op_of(w, open->step, open->direction)->args.ptr) {
+        if (!prove_operation(w, open->step, open->direction)->args.ptr) {
             input.operator.args = SLICE("{}");
         }
     }
@@ -542,6 +514,8 @@ static int rank(const struct want *want)
         return 3;
     case WANT_PROBE:
         return 4;
+    case WANT_LOCK:
+        return 5;
     }
     UNREACHABLE();
 }
@@ -560,8 +534,8 @@ static bool goes_before(const struct prove_world *w, const struct want *a, const
     if (a->type != WANT_CALL || a->direction != b->direction) {
         return false;
     }
-    due_a = op_of(w, a->step, a->direction)->last_sent_ms;
-    due_b = op_of(w, b->step, b->direction)->last_sent_ms;
+    due_a = prove_operation(w, a->step, a->direction)->last_sent_ms;
+    due_b = prove_operation(w, b->step, b->direction)->last_sent_ms;
     if (due_a == due_b && a->direction == DIRECTION_UNDO) { /* they left together, what began last in front */
         return w->saga.steps[a->step].start_order > w->saga.steps[b->step].start_order;
     }
@@ -570,13 +544,14 @@ static bool goes_before(const struct prove_world *w, const struct want *a, const
 
 static bool feed_late(struct prove_world *w)
 {
-    const struct want call = {.step = w->point.step,
-                              .number = w->point.step == STEP_NONE ? 0 : w->saga.steps[w->point.step].forward.attempts};
+    uint32_t step = w->point.step == STEP_NONE ? STEP_NONE : prove_world_step(w, w->point.step);
 
-    if (w->point.answer != ANSWER_LATE || w->healed || !w->struck ||
-        w->saga.steps[w->point.step].forward.state != OP_UNKNOWN) {
+    if (w->point.answer != ANSWER_LATE || w->healed || !w->struck || step == STEP_NONE ||
+        w->saga.steps[step].forward.state != OP_UNKNOWN) {
         return false;
     }
+    const struct want call = {.step = step, .number = w->saga.steps[step].forward.attempts};
+
     w->healed = true;
     (void)feed_outcome(w, SAGA_INPUT_SETTLED, &call,
                        (struct outcome){.kind = OUTCOME_COMPLETED, .result = SLICE("{}")});
@@ -592,9 +567,9 @@ static void check_end_holds(struct prove_world *w)
     arena_reset(w->turn);
     saga_wants(&w->saga, w->turn, &wants);
     if (wants.count > 0) {
-        violate(w, "something is wanted after the end", STEP_NONE, STEP_NONE);
+        prove_violate(w, "something is wanted after the end", STEP_NONE, STEP_NONE);
     }
-    for (uint32_t i = 0; i < w->definition->step_count && w->saga.seq == seq; i++) {
+    for (uint32_t i = 0; i < w->saga.definition->step_count && w->saga.seq == seq; i++) {
         const struct want call = {.step = i, .number = w->saga.steps[i].forward.attempts};
 
         (void)feed_outcome(w, SAGA_INPUT_SETTLED, &call,
@@ -603,56 +578,91 @@ static void check_end_holds(struct prove_world *w)
     }
     prove_world_abort(w);
     if (w->saga.seq != seq) {
-        violate(w, "something happens after the end", STEP_NONE, STEP_NONE);
+        prove_violate(w, "something happens after the end", STEP_NONE, STEP_NONE);
     }
 }
 
-static void check_end(struct prove_world *w)
-{
-    for (uint32_t i = 0; i < w->definition->step_count; i++) {
-        const struct operation *op = &w->saga.steps[i].forward;
+/* --- what is wanted --- */
 
-        if (w->saga.end == SAGA_COMPENSATED && prove_world_stands(w, i)) {
-            violate(w, "is left standing, and the saga ended compensated", i, STEP_NONE);
-        } else if (w->saga.end == SAGA_COMPLETED && w->books[i].undone) {
-            violate(w, "was undone, and the saga ended completed", i, STEP_NONE);
-        } else if (w->saga.end == SAGA_COMPLETED &&
-                   (op->state == OP_NONE || op->state == OP_UNKNOWN || operation_is_open(op) ||
-                    (op->state == OP_FAILED && w->definition->steps[i].on_failure != ON_FAILURE_CONTINUE))) {
-            violate(w, "is not over, and the saga ended completed", i, STEP_NONE);
-        } else if (w->saga.end == SAGA_ABANDONED && prove_world_stands(w, i) && !step_may_stand(&w->saga, i)) {
-            violate(w, "is left standing, and is no debt", i, STEP_NONE);
+/* A deadline or a timeout: what passes then is a point of its own. */
+static bool is_limit(const struct prove_world *w, const struct want *want)
+{
+    if (want->type != WANT_TIMER) {
+        return false;
+    }
+    if (want->step == STEP_NONE) {
+        return true;
+    }
+    return w->saga.steps[want->step].forward.state == OP_OPEN ||
+           (w->saga.steps[want->step].forward.state == OP_WAITING && definition_of(w, want->step)->kind != STEP_SLEEP &&
+            !(w->point.trouble == TROUBLE_TIMEOUT && is_in_trouble(w, want->step, DIRECTION_DO)));
+}
+
+/* The limits come last, `limits` of them. */
+static void all_wants(const struct prove_world *w, struct arena *arena, struct wants *out, size_t *limits)
+{
+    struct wants wants;
+
+    saga_wants(&w->saga, arena, &wants);
+    *limits = 0;
+    *out = (struct wants){.capacity = wants.count + w->saga.definition->step_count};
+    out->items = arena_array(arena, out->capacity + 1, sizeof(*out->items));
+    for (size_t i = 0; i < wants.count; i++) {
+        if (!is_limit(w, &wants.items[i])) {
+            out->items[out->count++] = wants.items[i];
         }
     }
-    if (w->saga.end == SAGA_ABANDONED && w->decisions == 0) {
-        violate(w, "the saga is abandoned, and nobody has said so", STEP_NONE, STEP_NONE);
+    for (uint32_t i = 0; i < w->saga.definition->step_count && w->saga.phase == PHASE_FORWARD; i++) {
+        if (w->saga.steps[i].forward.state == OP_WAITING && definition_of(w, i)->kind != STEP_SLEEP &&
+            !(w->point.trouble == TROUBLE_TIMEOUT && is_in_trouble(w, i, DIRECTION_DO))) {
+            out->items[out->count++] = (struct want){.type = WANT_TIMER, .step = i, .number = PROVE_ARRIVES};
+        }
     }
-    check_end_holds(w);
+    for (size_t i = 0; i < wants.count; i++) {
+        if (is_limit(w, &wants.items[i])) {
+            out->items[out->count++] = wants.items[i];
+            ++*limits;
+        }
+    }
 }
 
-/* Not a move: there is nothing left to do, so somebody must have been asked. */
-static void check_rest(struct prove_world *w)
+void prove_world_wants(const struct prove_world *w, struct arena *arena, struct wants *out)
 {
-    if (!w->saga.escalation.number) {
-        violate(w, "the saga is stuck: nothing is wanted, and nobody is asked", STEP_NONE, STEP_NONE);
+    size_t limits;
+
+    all_wants(w, arena, out, &limits);
+    out->count -= limits;
+}
+
+static const struct want *find_next(const struct prove_world *w, const struct wants *wants)
+{
+    const struct want *next = NULL;
+
+    for (size_t i = 0; i < wants->count; i++) {
+        if (!next || goes_before(w, &wants->items[i], next)) {
+            next = &wants->items[i];
+        }
     }
+    return next;
 }
 
 bool prove_world_move(struct prove_world *w)
 {
-    const struct want *next = NULL;
+    const struct want *next;
     struct want chosen;
     struct wants wants;
+    size_t limits;
 
     if (w->violation.ptr) {
         return false;
     }
     if (w->saga.phase == PHASE_ENDED) {
-        check_end(w);
+        prove_check_end(w);
+        check_end_holds(w);
         return false;
     }
     if (w->turns > TURNS_MAX) {
-        violate(w, "the saga does not come to an end", STEP_NONE, STEP_NONE);
+        prove_violate(w, "the saga does not come to an end", STEP_NONE, STEP_NONE);
         return false;
     }
     if (w->abort_next) {
@@ -664,101 +674,19 @@ bool prove_world_move(struct prove_world *w)
         return true;
     }
     arena_reset(w->turn);
-    saga_wants(&w->saga, w->turn, &wants);
-    for (size_t i = 0; i < wants.count; i++) {
-        if (!next || goes_before(w, &wants.items[i], next)) {
-            next = &wants.items[i];
-        }
+    all_wants(w, w->turn, &wants, &limits);
+    next = find_next(w, &wants);
+    if (wants.count == limits && !w->saga.escalation.number) { /* that some time a deadline passes is no excuse */
+        prove_violate(w, "the saga is stuck: nothing is wanted, and nobody is asked", STEP_NONE, STEP_NONE);
+        return false;
     }
     if (w->saga.escalation.number && (!next || next->due_ms > w->now_ms) && ask_person(w)) {
         return true;
     }
     if (!next) {
-        check_rest(w);
-        return false;
+        return false; /* a person is asked, and says nothing */
     }
     chosen = *next; /* the wants lie in the arena of the turn */
     prove_world_do(w, &chosen);
     return true;
-}
-
-/* --- equal states --- */
-
-/* A person still has something to say, or keeps silent for good: that goes on to be different. */
-static bool is_answered_by_people(enum prove_answer answer)
-{
-    return answer != ANSWER_NONE && answer != ANSWER_AGAIN && answer != ANSWER_PROBE_DONE &&
-           answer != ANSWER_PROBE_ABSENT && answer != ANSWER_LATE;
-}
-
-bool prove_world_is_spent(const struct prove_world *w)
-{
-    const struct operation *op;
-
-    if (w->abort_next || is_answered_by_people(w->point.answer) || (w->point.step != STEP_NONE && !w->struck)) {
-        return false;
-    }
-    if (w->point.step == STEP_NONE) {
-        return true;
-    }
-    op = op_of(w, w->point.step, w->point.direction);
-    return op->state == OP_COMPLETED || op->state == OP_FAILED || op->state == OP_SKIPPED;
-}
-
-static void put_operation(struct buffer *out, const struct operation *op)
-{
-    const uint8_t head[] = {(uint8_t)op->state, (uint8_t)op->took_effect, op->late, op->accepted};
-    const uint32_t counts[] = {op->attempts, op->counted, op->unsent, op->probes};
-
-    buffer_put(out, head, sizeof(head));
-    if (operation_is_open(op)) { /* what is over may have taken any number of them */
-        buffer_put(out, counts, sizeof(counts));
-    }
-}
-
-/*
- * Times are left out, and so is the order of starting, but for the plan: two ways to the same state are one. Of what is
- * not to be undone any more it does not matter what became of it.
- */
-struct digest prove_world_digest(const struct prove_world *w, bool exact)
-{
-    const struct saga *saga = &w->saga;
-    const uint32_t head[] = {saga->phase, saga->end, saga->escalation.number ? saga->escalation.step : STEP_NONE - 1,
-                             saga->escalation.direction, w->decisions};
-    struct buffer out;
-    struct digest digest;
-
-    buffer_init(&out, (size_t)1 << 20);
-    buffer_put(&out, head, sizeof(head));
-    if (!prove_world_is_spent(w)) {
-        const uint32_t point[] = {w->point.step, w->point.direction, w->point.trouble, w->point.answer,
-                                  w->struck,     w->healed,          w->abort_next};
-
-        buffer_put(&out, point, sizeof(point));
-    }
-    for (uint32_t i = 0; i < saga->plan_count; i++) {
-        if (prove_world_stands(w, saga->plan[i])) {
-            buffer_put(&out, &saga->plan[i], sizeof(saga->plan[i]));
-        }
-    }
-    for (uint32_t i = 0; i < w->definition->step_count; i++) {
-        const struct step *step = &saga->steps[i];
-        const uint8_t flags[] = {(uint8_t)step->plan, prove_world_stands(w, i)};
-
-        if (saga->phase == PHASE_UNDO && !flags[1] && step->plan != PLAN_VERDICT && step->plan != PLAN_READY &&
-            step->plan != PLAN_ACTIVE && step->plan != PLAN_FAILED && step->plan != PLAN_WAIVED) {
-            buffer_put_char(&out, '.');
-            continue;
-        }
-        if (exact) {
-            buffer_put(&out, &step->start_order, sizeof(step->start_order));
-        }
-        buffer_put(&out, flags, sizeof(flags));
-        put_operation(&out, &step->forward);
-        put_operation(&out, &step->undo);
-    }
-    CHECK(!out.overflow);
-    digest = digest_sha256(buffer_slice(&out));
-    buffer_fini(&out);
-    return digest;
 }

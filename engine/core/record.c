@@ -47,7 +47,7 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
     [RECORD_STEP_RUNNING] = {OPERATION | F(DUE), OPERATION | F(DUE)},
     [RECORD_STEP_UNKNOWN] = {OPERATION | F(DUE) | WHY | PERSON, OPERATION},
     [RECORD_STEP_PROBED] = {OPERATION | F(DUE) | WHY, OPERATION | F(DUE)},
-    [RECORD_STEP_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | F(UNDO) | F(COST) | PERSON, ADMITTED},
+    [RECORD_STEP_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | F(UNDO) | F(COST) | PERSON, F(STEP)}, /* a key, but for groups and waits: record_check() */
     [RECORD_STEP_FAILED] = {OPERATION | F(DUE) | F(UNSENT) | F(SOURCE) | WHY | PERSON, F(STEP) | F(ERROR)},
     [RECORD_STEP_SKIPPED] = {F(STEP) | F(KEY) | F(REASON) | PERSON, F(STEP)}, /* by a person, or for a reason */
     [RECORD_STEP_REOPENED] = {F(STEP) | F(KEY) | ARGUMENTS | F(CLASS) | F(DOUBLE) | PERSON, F(STEP) | F(KEY) | PERSON},
@@ -56,6 +56,14 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
                                 F(DECISION) | EMISSION,
                             F(STEP) | F(KEY) | F(ARGS) | F(FINGERPRINT) | F(CALLED) | F(TOOL)},
     [RECORD_STEP_REPEATED] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(COST) | EMISSION, F(STEP) | F(KEY)},
+    [RECORD_STEP_OPENED] = {F(STEP) | F(ARGS) | F(DUE), F(STEP) | F(ARGS)},
+    [RECORD_STEP_FAILING] = {F(STEP) | WHY, F(STEP) | F(ERROR)},
+    [RECORD_STEP_WAITING] = {F(STEP) | F(DUE) | F(ARGS) | F(FINGERPRINT) | F(APPROVAL), F(STEP)},
+    [RECORD_SIGNAL_RECEIVED] = {F(STEP) | F(SIGNAL) | F(ARGS) | EMISSION, F(SIGNAL) | F(ARGS)},
+    [RECORD_APPROVAL_DECIDED] = {F(STEP) | F(APPROVAL) | F(FINGERPRINT) | F(VERDICT) | PERSON,
+                                 F(STEP) | F(APPROVAL) | F(VERDICT) | F(ACTOR)},
+    [RECORD_LOCK_WANTED] = {F(ARGS), F(ARGS)},
+    [RECORD_LOCK_TAKEN] = {F(LOCK), F(LOCK)},
     [RECORD_STEP_LATE] = {OPERATION | F(SOURCE) | F(RESULT), OPERATION},
     [RECORD_OPERATION_DUPLICATE] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(DECISION) | F(POINTERS) | WHY | EMISSION,
                                     F(STEP) | F(KEY) | F(DECISION)},
@@ -69,7 +77,7 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
     [RECORD_RUN_RESTED] = {0, 0},
     [RECORD_RUN_WOKEN] = {0, 0},
     [RECORD_SAGA_FAILING] = {F(STEP) | WHY | PERSON, F(ERROR)},
-    [RECORD_COMPENSATION_PLANNED] = {F(PLAN), 0},
+    [RECORD_COMPENSATION_PLANNED] = {F(STEP) | F(PLAN), 0}, /* with a step: of that child alone */
     [RECORD_COMPENSATION_INTENT] = {OPERATION | ARGUMENTS | F(CLASS), OPERATION},
     [RECORD_COMPENSATION_RETRYING] = {OPERATION | F(DUE) | F(UNSENT) | F(MAYBE) | WHY | F(SOURCE), OPERATION | F(DUE)},
     [RECORD_COMPENSATION_RUNNING] = {OPERATION | F(DUE), OPERATION | F(DUE)},
@@ -82,7 +90,7 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
                                   F(ESCALATION) | F(REASON)},
     [RECORD_ESCALATION_RESOLVED] = {F(STEP) | F(KEY) | F(ESCALATION) | F(ACTION) | PERSON,
                                     F(ESCALATION) | F(ACTION) | F(ACTOR)},
-    [RECORD_SAGA_COMPLETED] = {F(OUTPUT) | WHY, 0},
+    [RECORD_SAGA_COMPLETED] = {F(OUTPUT) | F(FOLLOWERS) | WHY, 0},
     [RECORD_SAGA_COMPENSATED] = {WHY, 0},
     [RECORD_SAGA_ABANDONED] = {F(DEBTS) | WHY | PERSON, 0},
 };
@@ -122,6 +130,10 @@ bool record_is_complete(const struct record *record, const char **missing)
         {FIELD_TOOL, record->tool_name.len != 0, "tool"},
         {FIELD_DECISION, record->decision.len != 0, "decision"},
         {FIELD_PATTERN, record->pattern.len && record->repeats, "pattern or repeats"},
+        {FIELD_SIGNAL, record->signal.len != 0, "signal"},
+        {FIELD_APPROVAL, record->approval != 0, "approval"},
+        {FIELD_LOCK, record->lock.len != 0, "lock"},
+        {FIELD_VERDICT, record->verdict.len != 0, "as"},
     };
     uint64_t must = record_shape(record->type)->must;
 

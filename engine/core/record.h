@@ -31,6 +31,13 @@
     X(RECORD_STEP_WAIVED,             "step.waived")              /* by an operator: this effect is left standing, a debt */     \
     X(RECORD_STEP_CALLED,             "step.called")              /* an agent's call was admitted: it makes the step; key and arguments durable, surely not sent */ \
     X(RECORD_STEP_REPEATED,           "step.repeated")            /* an agent's call again: a new attempt of what failed, or of a read */ \
+    X(RECORD_STEP_OPENED,             "step.opened")              /* a group begins: with the elements of for_each, or the input of a child; its members are steps from here on */ \
+    X(RECORD_STEP_FAILING,            "step.failing")             /* a child is undone as a unit, the saga goes on: why */         \
+    X(RECORD_STEP_WAITING,            "step.waiting")             /* for a time, a signal or a person; over at `due` */            \
+    X(RECORD_SIGNAL_RECEIVED,         "signal.received")          /* taken by `step`, or kept */                                 \
+    X(RECORD_APPROVAL_DECIDED,        "approval.decided")         /* by a person */                                              \
+    X(RECORD_LOCK_WANTED,             "lock.wanted")              /* the business keys, in the order in which they are taken */  \
+    X(RECORD_LOCK_TAKEN,              "lock.taken")                                                                              \
     X(RECORD_STEP_LATE,               "step.late")                /* evidence that contradicts what was settled: kept, and handed to a person */ \
     X(RECORD_OPERATION_DUPLICATE,     "operation.duplicate")      /* a call that began nothing: what it was a duplicate of, and what it got */ \
     X(RECORD_OPERATION_EXPIRED,       "operation.expired")        /* its record answers no more duplicates: a tombstone is left */ \
@@ -80,9 +87,10 @@ struct record {
     struct op_key key;     /* pending, intent, and everything about an operation */
     uint32_t attempt;      /* which attempt this is about, 1 for the first */
     uint32_t generation;
-    struct slice args;     /* JSON: pending, or intent where there was no pending; reopened with changed arguments */
+    struct slice args;     /* JSON: pending, or intent where there was no pending; reopened with changed arguments; opened: the elements, or the child's input;
+                              waiting: what a person is shown; signal.received: the payload; lock.wanted: [{key, when_taken}] */
     struct slice scope;    /* text, beside args; SLICE_NONE is empty */
-    struct digest fingerprint; /* beside args */
+    struct digest fingerprint; /* beside args; of an approval: SHA-256 of the canonical form of what was shown */
 
     int64_t due_ms;        /* retrying, accepted, unknown, probed: what comes next, when; 0: nothing by itself. started: the deadline, 0 for none */
     bool unsent;           /* retrying, failed: not a byte of this attempt left */
@@ -100,7 +108,8 @@ struct record {
     struct slice undo_error; /* step.completed: the compensator's arguments could not be rendered */
 
     /* saga.started */
-    struct slice saga_name, namespace, business_id, tags /* JSON or none */, input /* JSON */, tools /* JSON: {name: version} */;
+    struct slice saga_name, namespace, business_id, tags /* JSON or none */, input /* JSON */, tools /* JSON: {name: version} */,
+        sagas /* JSON: {name: version} of its children; SLICE_NONE: it has none */;
     uint32_t version;
 
     /* saga.started of an open saga or a run */
@@ -121,6 +130,11 @@ struct record {
     struct slice pattern;  /* loop.tripped: JSON array of {tool, step, scope} */
     uint32_t repeats;      /* loop.tripped: how many copies of the pattern */
 
+    struct slice signal;   /* signal.received: its name */
+    uint64_t approval;     /* waiting for a person, approval.decided: its number */
+    struct slice lock;     /* lock.taken: the key */
+    struct slice followers; /* saga.completed: JSON array of {saga, input, business_id}; SLICE_NONE: none */
+
     /* compensation.planned: indexes in order of undoing, and those among them whose effect awaits a verdict */
     const uint32_t *plan;
     uint32_t plan_count;
@@ -131,7 +145,7 @@ struct record {
     struct slice reason;   /* escalation.opened: "unknown", "compensation-failed", "compensation-arguments", ... */
                               /* saga.paused: "loop"; step.skipped: "when" */
     struct slice action;   /* escalation.resolved: the verb */
-    struct slice verdict;  /* escalation.resolved: "happened" or "not_happened" with resolve */
+    struct slice verdict;  /* escalation.resolved: "happened" or "not_happened" with resolve; approval.decided: "approve" or "refuse" */
     struct slice actor, note;
 
     /* saga.abandoned */

@@ -42,7 +42,12 @@ enum record_field {
     FIELD_DECISION,
     FIELD_POINTERS,
     FIELD_TOOL,
-    FIELD_PATTERN
+    FIELD_PATTERN,
+    FIELD_SIGNAL,
+    FIELD_APPROVAL,
+    FIELD_LOCK,
+    FIELD_FOLLOWERS,
+    FIELD_VERDICT /* without an action */
 };
 
 #define FIELD_BIT(field) (UINT64_C(1) << (field))

@@ -47,6 +47,7 @@ static const struct member members[] = {
     M("saga", START, TEXT, saga_name),
     M("version", START, U32, version),
     M("tools", START, JSON, tools),
+    M("sagas", START, JSON, sagas),
     M("namespace", START, TEXT, namespace),
     M("business_id", START, TEXT, business_id),
     M("tags", START, JSON, tags),
@@ -94,6 +95,11 @@ static const struct member members[] = {
     M("debts", DEBTS, STEPS, debts),
     M("evidence", EVIDENCE, JSON, result),
     M("output", OUTPUT, JSON, result),
+    M("followers", FOLLOWERS, JSON, followers),
+    M("signal", SIGNAL, TEXT, signal),
+    M("approval", APPROVAL, U64, approval),
+    M("as", VERDICT, TEXT, verdict),
+    M("lock", LOCK, TEXT, lock),
 };
 
 static const char *const source_names[] = {

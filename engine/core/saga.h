@@ -41,7 +41,9 @@
     X(OP_UNKNOWN, "unknown", "unknown")      /* for good: only late evidence or a person can settle it */       \
     X(OP_COMPLETED, "completed", "completed")                                                                   \
     X(OP_FAILED, "failed", "failed")         /* certainly no effect */                                          \
-    X(OP_SKIPPED, "skipped", "failed")
+    X(OP_SKIPPED, "skipped", "failed")                                                                          \
+    X(OP_OPEN, "open", "in_flight")          /* a group: its members are under way */                          \
+    X(OP_WAITING, "waiting", "pending")      /* for a time, a signal or a person; until due_ms, 0: for ever */
 
 #define X(id, name) id,
 enum saga_status { SAGA_STATUS_MAP(X) SAGA_STATUS_COUNT };
@@ -91,6 +93,7 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     bool one_probe;          /* OP_PROBING because somebody had it asked once more: one answer, no series */
     bool duplicate_asked;    /* a person was asked what its duplicates mean */
     int64_t round_ms;        /* when this round of attempts began */
+    int64_t changed_ms;      /* when the last record about it was made, and with it due_ms */
     enum effect effect;      /* the class it is under, frozen when it began */
     uint32_t duplicates;     /* emissions that began nothing, in all */
     int64_t cost_micros;     /* booked; reserved while it is open */
@@ -101,6 +104,19 @@ struct operation { /* one intended effect: the forward or the undo operation of 
         char *ptr;
         size_t bytes;
     } room;
+};
+
+struct kept_signal { /* arrived before a step waited for it, or was taken by one */
+    struct slice name, payload, id /* SLICE_NONE: its sender gave none */;
+    struct digest digest;    /* of the payload, canonical: to tell a repeat from another */
+    bool taken;
+    struct kept_signal *next; /* in order of arrival */
+};
+
+struct lock { /* in the order in which they are taken */
+    struct slice key;
+    bool fails;              /* when it is taken by another saga */
+    bool taken;
 };
 
 struct bypass { /* an operator's signature for one more execution of an operation */
@@ -130,6 +146,16 @@ struct step {
     struct bypass bypass;
     struct op_key earlier_key; /* of the operation that this one is another execution of; nil: none */
     uint64_t begun_seq, settled_seq; /* what was settled before another began comes before it in the order of undoing */
+    /* of a group */
+    uint32_t first, count;   /* its members, from step.opened on */
+    uint32_t begun, over;    /* so many of them are: elements begin in order */
+    enum saga_phase group_phase; /* of a child that is undone on its own; PHASE_FORWARD else */
+    uint32_t failing_step;   /* then: what has failed in it */
+    /* of itself and, where it is a group, of all that belongs to it */
+    uint32_t undo_count, undo_left, undo_waived; /* in an undo plan, ever; not over there; left standing */
+    uint32_t undo_active;    /* 1: it is being undone; of a child: so many of its units are, see undo_unit() */
+    uint64_t approval;       /* STEP_APPROVE: its number */
+    struct slice decided_by, decided_note; /* then, from approval.decided on */
 };
 
 struct escalation {
@@ -153,9 +179,11 @@ struct saga {
     struct slice failing_reason, failing_detail; /* from PHASE_FAILING on */
     uint32_t failing_step;
     struct step *steps;      /* definition->step_count of them */
+    uint32_t step_room;      /* so many fit */
     uint32_t started_count;
-    const uint32_t *plan;    /* steps in order of undoing */
+    const uint32_t *plan;    /* steps in order of undoing; before PHASE_UNDO those of children that are undone on their own */
     uint32_t plan_count;
+    uint32_t undo_active;    /* units of the saga that are being undone; children that are undone on their own are none */
     struct escalation escalation; /* the open one: there is one at most */
     uint32_t escalation_count;
 
@@ -170,7 +198,20 @@ struct saga {
     struct loop_guard loop;
     struct emissions emissions;
     struct arena *scratch;   /* of a copy: what grows in it lies here */
+
+    /* defined sagas */
+    struct kept_signal *signals; /* SIGNALS_MAX at most that are not taken */
+    uint32_t signal_count, signal_kept; /* in all; not taken */
+    bool signals_borrowed;   /* of a copy: until it changes them */
+    const struct lock *locks; /* from lock.wanted on, sorted; lock_taken of them are ours */
+    uint32_t lock_count, lock_taken;
+    bool locks_wanted;       /* lock.wanted is in the log */
+    struct slice followers;  /* JSON array; SLICE_NONE: none */
 };
+
+#define SIGNALS_MAX 1000u
+#define SIGNAL_BYTES_MAX ((size_t)16 << 20) /* of the payloads of those that are kept */
+#define SIGNAL_IDS_MAX 10000u /* signals of one saga in all */
 
 /* Its steps are calls of an agent: failures are the agent's to judge, nothing starts by itself. */
 bool saga_is_open(const struct saga *saga); /* SAGA_OPEN or SAGA_RUN */
@@ -197,6 +238,11 @@ void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const 
  */
 struct saga *saga_copy(const struct saga *saga, struct arena *arena);
 enum saga_status saga_status(const struct saga *saga);
+/*
+ * Of a group: `running` while it is open; where it is undone, with its saga or on its own, `compensating` until nothing in it is left to
+ * undo, then `compensated`, or `compensation_failed` where an effect in it was left standing; a child that was undone on its own is
+ * `failed` in the end. What was not begun stays `pending`.
+ */
 enum step_status saga_step_status(const struct saga *saga, uint32_t step);
 enum took_effect saga_took_effect(const struct saga *saga, uint32_t step);
 bool saga_is_sound(const struct saga *saga); /* the invariants of design.md that one saga's state can show */
@@ -215,7 +261,11 @@ enum saga_input_type {
     SAGA_INPUT_CALL,      /* an agent calls a tool, in an open saga or a run */
     SAGA_INPUT_COMPLETE,  /* an open saga ends well */
     SAGA_INPUT_BYPASS,
-    SAGA_INPUT_RESUME
+    SAGA_INPUT_RESUME,
+    SAGA_INPUT_PAUSE,
+    SAGA_INPUT_SIGNAL,
+    SAGA_INPUT_DECISION,  /* a person approves, or refuses */
+    SAGA_INPUT_LOCKED     /* what WANT_LOCK asked for */
 };
 
 enum saga_timer { SAGA_TIMER_DEADLINE, SAGA_TIMER_REST };
@@ -236,15 +286,17 @@ const char *operator_action_name(enum operator_action action);
 bool operator_action_parse(struct slice name, enum operator_action *out);
 
 enum evaluation {
-    EVALUATE_ARGS,   /* `when` of a step where it is a program, and if that holds `with` and `scope` */
-    EVALUATE_OUTPUT,
-    EVALUATE_UNDO    /* `with` of a step's compensator, whose outcome nobody knows: `.result` is what the step has, else null */
+    EVALUATE_ARGS,   /* `when` of a step where it is a program, and if that holds what saga_main_template() says and `scope` */
+    EVALUATE_OUTPUT, /* of the saga, with its followers; or of a group that is a child */
+    EVALUATE_UNDO,   /* `with` of a step's compensator, whose outcome nobody knows: `.result` is what the step has, else null */
+    EVALUATE_LOCKS   /* their keys: a JSON array of texts, in the order of the definition */
 };
 
 struct saga_input { /* borrowed during saga_decide() */
     enum saga_input_type type;
     int64_t now_ms;             /* wall clock of this engine, UTC; the core never asks for it */
     uint64_t escalation_number; /* to be used if this decision opens an escalation */
+    uint64_t approval_number, number_stride; /* of approvals it opens: the first, and how far it is to the next */
     union {
         struct {
             struct slice namespace, business_id, tags, input;
@@ -274,6 +326,7 @@ struct saga_input { /* borrowed during saga_decide() */
             bool skipped;           /* EVALUATE_ARGS: the condition of the step does not hold, and nothing else was evaluated */
             struct slice value;     /* rendered JSON: the arguments or the output */
             struct slice scope;     /* text */
+            struct slice followers; /* EVALUATE_OUTPUT of a saga with `then`: JSON array of {saga, input, business_id (text or null)} */
             bool has_effect;        /* EVALUATE_ARGS of a conditional tool whose condition is a program */
             enum effect effect;
             struct slice error;
@@ -319,6 +372,23 @@ struct saga_input { /* borrowed during saga_decide() */
         struct {
             struct slice actor, note;
         } resume;
+        struct {
+            struct slice actor, note;
+        } pause;
+        struct {
+            struct slice name, payload /* JSON */, id /* its Idempotency-Key or none */, actor;
+        } signal;
+        struct {
+            uint64_t approval;
+            bool approve;
+            enum role role;
+            struct slice hash; /* hex; SLICE_NONE: not given */
+            struct slice actor, note;
+        } decision;
+        struct {
+            struct slice key;
+            bool refused;      /* it is taken, and the saga does not wait */
+        } locked;
     };
 };
 
@@ -345,7 +415,8 @@ enum want_type {
     WANT_CALL,     /* carry out attempt `number` of the operation: its intent is durable */
     WANT_PROBE,    /* ask, at due_ms, whether the operation happened */
     WANT_TIMER,    /* at due_ms feed SAGA_INPUT_TIMER: a retry, the second commit of a pending operation, a compensation that gives up, the deadline */
-    WANT_EVALUATE  /* evaluate the programs of a template and feed SAGA_INPUT_EVALUATED */
+    WANT_EVALUATE, /* evaluate the programs of a template and feed SAGA_INPUT_EVALUATED */
+    WANT_LOCK      /* take saga->locks[number], which may take long, and feed SAGA_INPUT_LOCKED */
 };
 
 struct want {
@@ -368,8 +439,17 @@ int want_compare(const struct want *a, const struct want *b);
 
 /* The tool an operation of this step calls: the step's own, or its compensator. */
 const struct tool *saga_tool(const struct saga *saga, uint32_t step, enum direction direction);
-/* What expressions may see. `steps` arrays lie in the arena. The rest of the context (args, result, response, key) is the caller's. */
-struct expression_context saga_expression_context(const struct saga *saga, struct arena *arena);
+/* What expressions may see: those of this step, or of the saga itself (STEP_NONE). For EVALUATE_OUTPUT of a child see saga_inner_context(). `steps` arrays lie
+ * in the arena. The rest of the context (args, result, response, key) is the caller's. */
+struct expression_context saga_expression_context(const struct saga *saga, uint32_t step, struct arena *arena);
+/* What the `output` of a child sees, whose group is `step`. STEP_NONE: the saga's. */
+struct expression_context saga_inner_context(const struct saga *saga, uint32_t step, struct arena *arena);
+/* What a step is given, by its kind: `for_each`, `with`, `sleep` or `show`. May be unset. */
+const struct template *saga_main_template(const struct saga *saga, uint32_t step);
+/* The `output` of the saga (STEP_NONE) or of a child. */
+const struct template *saga_output_template(const struct saga *saga, uint32_t step);
+/* When the saga may be left alone until: the smallest due_ms of its wants, INT64_MAX where only the outside can move it; 0: it may not. */
+int64_t saga_rests_until(const struct saga *saga, struct arena *arena);
 /* Which verbs the open escalation allows, as a bit set of enum operator_action. */
 unsigned saga_escalation_actions(const struct saga *saga);
 const char *operator_action_does(const struct saga *saga, enum operator_action action); /* one sentence: what it would do here */
@@ -382,6 +462,8 @@ void saga_write_json(const struct saga *saga, struct buffer *out);
 void saga_write_operation(const struct saga *saga, uint32_t step, enum direction direction, struct buffer *out);
 /* The same as of `now_ms`: what has expired until then has lost its arguments and result, whether or not a record says so. */
 void saga_write_operation_at(const struct saga *saga, uint32_t step, enum direction direction, int64_t now_ms, struct buffer *out);
+/* An approval as `/v1/approvals` answers it. */
+void saga_write_approval(const struct saga *saga, uint32_t step, struct buffer *out);
 /* The open escalation as `/v1/escalations` answers it: evidence, and what each verb would do. */
 void saga_write_escalation(const struct saga *saga, struct buffer *out);
 /* The same as it will be answered once `resolved`, a record escalation.resolved that fits this state, is durable. */

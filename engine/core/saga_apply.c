@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The steps of an open saga lie in an array that has room for a power of two of them. */
+/* Steps lie in an array that has room for a power of two of them: calls and groups add to them. */
 static uint32_t step_room(uint32_t count)
 {
     uint32_t room = 8;
@@ -25,9 +25,8 @@ void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const 
                           .failing_step = STEP_NONE,
                           .escalation = {.step = STEP_NONE}};
     saga->budget = (struct budget){-1, -1, -1};
-    saga->steps =
-        arena_array(arena, saga_is_open(saga) ? step_room(definition->step_count) : definition->step_count + 1,
-                    sizeof(*saga->steps));
+    saga->step_room = saga_is_open(saga) ? step_room(definition->step_count) : definition->step_count + 1;
+    saga->steps = arena_array(arena, saga->step_room, sizeof(*saga->steps));
 }
 
 struct saga *saga_copy(const struct saga *saga, struct arena *arena)
@@ -37,10 +36,12 @@ struct saga *saga_copy(const struct saga *saga, struct arena *arena)
 
     copy->arena = NULL;
     copy->scratch = arena;
-    copy->steps = arena_array(arena, saga_is_open(saga) ? step_room(count) : count ? count : 1, sizeof(*saga->steps));
+    copy->step_room = saga_is_open(saga) ? step_room(count) : count ? count : 1;
+    copy->steps = arena_array(arena, copy->step_room, sizeof(*saga->steps));
     if (count > 0) {
         memcpy(copy->steps, saga->steps, count * sizeof(*saga->steps));
     }
+    copy->signals_borrowed = true;
     copy->emissions = emissions_share(&saga->emissions);
     return copy;
 }
@@ -326,11 +327,14 @@ static void apply_operation(struct saga *saga, struct operation *op, const struc
         op->ended_ms = record->at_ms;
         break;
     case OP_NONE:
+    case OP_OPEN:
+    case OP_WAITING:
     case OP_STATE_COUNT:
         UNREACHABLE();
     }
     CHECK(operation_may_move(op->state, to));
     op->state = to;
+    op->changed_ms = record->at_ms;
 }
 
 /* --- steps --- */
@@ -356,11 +360,11 @@ static void apply_forward(struct saga *saga, const struct record *record)
         step->undo_error = keep(saga, record->undo_error);
         if (step->plan == PLAN_VERDICT && step->forward.took_effect == TOOK_EFFECT_YES &&
             !saga->definition->steps[record->step].terminal) {
-            step->plan = PLAN_READY;
+            plan_move(saga, record->step, PLAN_READY);
         }
     }
     if (step->forward.state == OP_FAILED && (step->plan == PLAN_VERDICT || step->plan == PLAN_READY)) {
-        step->plan = PLAN_DROPPED;
+        plan_move(saga, record->step, PLAN_DROPPED);
     }
 }
 
@@ -371,14 +375,14 @@ static void apply_undo(struct saga *saga, const struct record *record)
 
     apply_operation(saga, &step->undo, record, DIRECTION_UNDO);
     if (record->type == RECORD_COMPENSATION_COMPLETED) {
-        step->plan = PLAN_DONE;
+        plan_move(saga, record->step, PLAN_DONE);
         step->forward.took_effect = TOOK_EFFECT_UNDONE;
     } else if (record->type == RECORD_COMPENSATION_FAILED) {
-        step->plan = PLAN_FAILED;
+        plan_move(saga, record->step, PLAN_FAILED);
     } else if (record->type == RECORD_COMPENSATION_REOPENED) {
-        step->plan = PLAN_READY; /* it takes its turn again */
+        plan_move(saga, record->step, PLAN_READY); /* it takes its turn again */
     } else if (step->plan == PLAN_READY) {
-        step->plan = PLAN_ACTIVE;
+        plan_move(saga, record->step, PLAN_ACTIVE);
     }
     /* Given up before there was a key: a person may hand in the arguments, so that the key is made then. */
     if (before == OP_NONE && step->undo.state == OP_FAILED) {
@@ -386,18 +390,39 @@ static void apply_undo(struct saga *saga, const struct record *record)
     }
 }
 
+/* Beside the plan of a child those of others that are undone on their own. The saga's own plan holds whatever still stands. */
+static uint32_t *join_plans(const struct saga *saga, const struct record *record, uint32_t *count)
+{
+    uint32_t *plan = arena_array(saga_memory(saga), (size_t)saga->plan_count + record->plan_count + 1, sizeof(*plan)), n = 0;
+
+    for (uint32_t i = 0; i < saga->plan_count; i++) {
+        if (!step_lies_in(saga, saga->plan[i], record->step)) {
+            plan[n++] = saga->plan[i];
+        }
+    }
+    for (uint32_t i = 0; i < record->plan_count; i++) {
+        plan[n++] = record->plan[i];
+    }
+    *count = n;
+    return plan;
+}
+
 static void apply_plan(struct saga *saga, const struct record *record)
 {
-    saga->phase = PHASE_UNDO;
-    saga->plan_count = record->plan_count;
-    saga->plan = saga->arena && record->plan_count
-                     ? arena_dup(saga->arena, record->plan, record->plan_count * sizeof(*record->plan))
-                     : record->plan;
+    if (record->step == STEP_NONE) {
+        saga->phase = PHASE_UNDO;
+    } else {
+        saga->steps[record->step].group_phase = PHASE_UNDO;
+    }
+    saga->plan = join_plans(saga, record, &saga->plan_count);
     for (uint32_t i = 0; i < record->plan_count; i++) {
-        struct step *step = &saga->steps[record->plan[i]];
-        bool known = step->forward.took_effect == TOOK_EFFECT_YES || step_can_be_undone_blind(saga, record->plan[i]);
+        uint32_t step = record->plan[i];
+        bool known =
+            saga->steps[step].forward.took_effect == TOOK_EFFECT_YES || step_can_be_undone_blind(saga, step);
 
-        step->plan = known ? PLAN_READY : PLAN_VERDICT;
+        if (saga->steps[step].plan == PLAN_NONE) { /* else it is being undone already, with a child */
+            plan_move(saga, step, known ? PLAN_READY : PLAN_VERDICT);
+        }
     }
 }
 
@@ -405,7 +430,7 @@ static void apply_waived(struct saga *saga, const struct record *record)
 {
     struct step *step = &saga->steps[record->step];
 
-    step->plan = PLAN_WAIVED;
+    plan_move(saga, record->step, PLAN_WAIVED);
     /* A person took it on: nobody asks any more. */
     if (step->forward.state == OP_PROBING) {
         step->forward.state = OP_UNKNOWN;
@@ -445,6 +470,7 @@ static void apply_failing(struct saga *saga, const struct record *record)
     saga->failing_reason = keep(saga, record->error);
     saga->failing_detail = keep(saga, record->detail);
     saga->failing_step = record->step;
+    pause_end(saga, record->at_ms);
     saga->deadline_ms = 0;
     saga->paused = SLICE_NONE; /* what stopped was the agent */
 }
@@ -476,6 +502,7 @@ static void apply_end(struct saga *saga, const struct record *record, enum saga_
     saga->deadline_ms = 0;
     if (end == SAGA_COMPLETED) {
         saga->output = keep(saga, record->result);
+        saga->followers = keep(saga, record->followers);
     }
 }
 
@@ -508,11 +535,19 @@ static void apply_by_type(struct saga *saga, const struct record *record)
     case RECORD_STEP_RETRYING:
     case RECORD_STEP_RUNNING:
     case RECORD_STEP_PROBED:
-    case RECORD_STEP_COMPLETED:
-    case RECORD_STEP_FAILED:
     case RECORD_STEP_SKIPPED:
     case RECORD_STEP_REOPENED:
         apply_forward(saga, record);
+        return;
+    case RECORD_STEP_COMPLETED:
+    case RECORD_STEP_FAILED:
+        if (step_is_wait(saga, record->step)) {
+            apply_ended_wait(saga, record);
+        } else if (step_is_group(&saga->definition->steps[record->step])) {
+            apply_ended_group(saga, record);
+        } else {
+            apply_forward(saga, record);
+        }
         return;
     case RECORD_STEP_WAIVED:
         apply_waived(saga, record);
@@ -526,6 +561,25 @@ static void apply_by_type(struct saga *saga, const struct record *record)
     case RECORD_STEP_REPEATED:
         apply_forward(saga, record);
         apply_emission(saga, record);
+        return;
+    case RECORD_STEP_OPENED:
+        apply_opened_group(saga, record);
+        return;
+    case RECORD_STEP_FAILING:
+        apply_failing_group(saga, record);
+        return;
+    case RECORD_STEP_WAITING:
+        apply_waiting(saga, record);
+        return;
+    case RECORD_SIGNAL_RECEIVED:
+        apply_signal(saga, record);
+        return;
+    case RECORD_APPROVAL_DECIDED: /* what it leads to stands in the next record */
+        apply_decided(saga, record);
+        return;
+    case RECORD_LOCK_WANTED:
+    case RECORD_LOCK_TAKEN:
+        apply_lock(saga, record);
         return;
     case RECORD_STEP_LATE:
         apply_late(saga, record);
@@ -596,8 +650,15 @@ static void apply_by_type(struct saga *saga, const struct record *record)
 
 void saga_apply(struct saga *saga, const struct record *record)
 {
+    bool is_about_step = record->step < saga->definition->step_count, begun, over;
+
     CHECK(record_check(saga, record, NULL));
+    begun = is_about_step && saga->steps[record->step].forward.state != OP_NONE;
+    over = is_about_step && step_is_over(saga, record->step);
     apply_by_type(saga, record);
+    if (is_about_step) {
+        apply_member(saga, record->step, begun, over);
+    }
     saga->seq = record->seq;
     saga->updated_ms = record->at_ms;
     INVARIANT(saga_is_sound(saga));

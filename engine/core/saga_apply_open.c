@@ -235,6 +235,10 @@ void apply_paused(struct saga *saga, const struct record *record)
 
 void apply_resumed(struct saga *saga, const struct record *record)
 {
+    if (pause_holds(saga)) {
+        pause_end(saga, record->at_ms);
+        return;
+    }
     if (saga->deadline_ms && saga->paused.ptr && record->at_ms > saga->paused_ms) {
         saga->deadline_ms += record->at_ms - saga->paused_ms;
     }
@@ -258,11 +262,18 @@ void apply_woken(struct saga *saga)
 
 /* --- evidence that contradicts what was settled --- */
 
-/* In an undo plan that has it not, it comes first: what comes before it waits until a person has spoken. */
+/* In an undo plan that has it not, it comes first: what comes before it waits until a person has spoken. The saga's plan has not what a child
+ * had undone on its own before. */
 static void amend_plan(struct saga *saga, uint32_t step)
 {
-    uint32_t *plan = arena_array(saga_memory(saga), saga->plan_count + 1, sizeof(*plan));
+    uint32_t *plan;
 
+    for (uint32_t i = 0; i < saga->plan_count; i++) {
+        if (saga->plan[i] == step) {
+            return;
+        }
+    }
+    plan = arena_array(saga_memory(saga), saga->plan_count + 1, sizeof(*plan));
     plan[0] = step;
     if (saga->plan_count > 0) {
         memcpy(plan + 1, saga->plan, saga->plan_count * sizeof(*plan));
@@ -281,7 +292,8 @@ void apply_late(struct saga *saga, const struct record *record)
         step->undo.state = OP_UNKNOWN;
         step->undo.took_effect = TOOK_EFFECT_MAYBE;
         step->undo.late = true;
-        step->plan = PLAN_FAILED;
+        amend_plan(saga, record->step);
+        plan_move(saga, record->step, PLAN_FAILED);
         return;
     }
     step->forward.state = OP_UNKNOWN;
@@ -291,10 +303,8 @@ void apply_late(struct saga *saga, const struct record *record)
     /* What was given back with the failure may have been spent. */
     step->forward.cost_micros = saga->definition->steps[record->step].tool->cost_fixed_micros;
     saga->used.micros += step->forward.cost_micros;
-    if (saga->phase == PHASE_UNDO) {
-        if (step->plan == PLAN_NONE) {
-            amend_plan(saga, record->step);
-        }
-        step->plan = PLAN_VERDICT;
+    if (step_phase(saga, record->step) == PHASE_UNDO) {
+        amend_plan(saga, record->step);
+        plan_move(saga, record->step, PLAN_VERDICT);
     }
 }

@@ -12,7 +12,9 @@
 
 /* The moves of an operation, forward or undo. */
 static const uint32_t op_next[OP_STATE_COUNT] = {
-    [OP_NONE] = BIT(OP_PENDING) | BIT(OP_IN_FLIGHT) | BIT(OP_FAILED) | BIT(OP_SKIPPED),
+    [OP_NONE] = BIT(OP_PENDING) | BIT(OP_IN_FLIGHT) | BIT(OP_FAILED) | BIT(OP_SKIPPED) | BIT(OP_OPEN) | BIT(OP_WAITING),
+    [OP_OPEN] = BIT(OP_COMPLETED) | BIT(OP_FAILED),
+    [OP_WAITING] = BIT(OP_COMPLETED) | BIT(OP_FAILED),
     [OP_PENDING] = BIT(OP_IN_FLIGHT) | BIT(OP_FAILED) | BIT(OP_RETRYING) | BIT(OP_COMPLETED),
     [OP_IN_FLIGHT] = BIT(OP_RETRYING) | BIT(OP_PROBING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
     [OP_RETRYING] =
@@ -44,13 +46,20 @@ static const uint32_t phases[RECORD_TYPE_COUNT] = {
     [RECORD_STEP_WAIVED] = FORWARD | FAILING | UNDO,
     [RECORD_STEP_CALLED] = FORWARD,
     [RECORD_STEP_REPEATED] = FORWARD,
+    [RECORD_STEP_OPENED] = FORWARD,
+    [RECORD_STEP_FAILING] = FORWARD,
+    [RECORD_STEP_WAITING] = FORWARD,
+    [RECORD_SIGNAL_RECEIVED] = FORWARD,
+    [RECORD_APPROVAL_DECIDED] = FORWARD,
+    [RECORD_LOCK_WANTED] = FORWARD,
+    [RECORD_LOCK_TAKEN] = FORWARD,
     [RECORD_STEP_LATE] = FORWARD | FAILING | UNDO,
     [RECORD_OPERATION_DUPLICATE] = FORWARD | FAILING | UNDO | ENDED,
     [RECORD_OPERATION_EXPIRED] = FORWARD | FAILING | UNDO | ENDED,
     [RECORD_BYPASS_SIGNED] = FORWARD,
     [RECORD_LOOP_TRIPPED] = FORWARD,
-    [RECORD_SAGA_PAUSED] = FORWARD,
-    [RECORD_SAGA_RESUMED] = FORWARD,
+    [RECORD_SAGA_PAUSED] = FORWARD | FAILING | UNDO,
+    [RECORD_SAGA_RESUMED] = FORWARD | FAILING | UNDO,
     [RECORD_RUN_RESTED] = FORWARD,
     [RECORD_RUN_WOKEN] = ENDED,
     [RECORD_SAGA_FAILING] = FORWARD,
@@ -105,6 +114,10 @@ enum op_state record_leads_to(const struct record *record)
         return OP_PROBING;
     case RECORD_STEP_UNKNOWN:
         return record->due_ms ? OP_PROBING : OP_UNKNOWN;
+    case RECORD_STEP_OPENED:
+        return OP_OPEN;
+    case RECORD_STEP_WAITING:
+        return OP_WAITING;
     case RECORD_STEP_COMPLETED:
     case RECORD_COMPENSATION_COMPLETED:
         return OP_COMPLETED;
@@ -116,6 +129,11 @@ enum op_state record_leads_to(const struct record *record)
         return OP_SKIPPED;
     case RECORD_SAGA_STARTED:
     case RECORD_STEP_WAIVED:
+    case RECORD_STEP_FAILING:
+    case RECORD_SIGNAL_RECEIVED:
+    case RECORD_APPROVAL_DECIDED:
+    case RECORD_LOCK_WANTED:
+    case RECORD_LOCK_TAKEN:
     case RECORD_STEP_LATE: /* a move that nothing but evidence makes */
     case RECORD_OPERATION_DUPLICATE:
     case RECORD_OPERATION_EXPIRED:
@@ -219,6 +237,17 @@ static bool check_identity(const struct operation *op, const struct record *reco
     return true;
 }
 
+/* Of a group or a wait nothing is ever called. */
+static bool check_has_call(const struct saga *saga, const struct record *record, struct err *err)
+{
+    if (step_has_call(saga, record->step)) {
+        /* What ends before it had a key is refused arguments. */
+        return record->type != RECORD_STEP_COMPLETED || !uuid_is_nil(&record->key.uuid) ||
+               check_refuse(record, err, "it lacks key");
+    }
+    return record->type == RECORD_STEP_SKIPPED || check_refuse(record, err, "this step has no call");
+}
+
 static bool check_operation(const struct saga *saga, const struct record *record, enum direction direction,
                             struct err *err)
 {
@@ -260,8 +289,14 @@ static bool check_forward(const struct saga *saga, const struct record *record, 
         (step->forward.state == OP_NONE || step->forward.state == OP_PENDING)) {
         const struct step_definition *definition = &saga->definition->steps[record->step];
 
-        if (saga->phase != PHASE_FORWARD || !step_may_leave(saga, record->step)) {
+        if (step_phase(saga, record->step) != PHASE_FORWARD || !step_may_leave(saga, record->step)) {
             return check_refuse(record, err, "no step may start now");
+        }
+        if (step->forward.state == OP_NONE && !group_lets_begin(saga, record->step)) {
+            return check_refuse(record, err, "its turn in its group has not come");
+        }
+        if (!locks_are_held(saga)) {
+            return check_refuse(record, err, "not all locks are held");
         }
         if (saga_is_open(saga) && step->forward.state == OP_NONE) {
             return check_refuse(record, err, "this step was not called");
@@ -275,7 +310,7 @@ static bool check_forward(const struct saga *saga, const struct record *record, 
     if (to == OP_SKIPPED && !check_skipped(saga, record, err)) {
         return false;
     }
-    if (saga->phase == PHASE_UNDO &&
+    if (step_phase(saga, record->step) == PHASE_UNDO &&
         (step->undo.state != OP_NONE || (step->plan != PLAN_VERDICT && step->plan != PLAN_READY))) {
         return check_refuse(record, err, "its undoing has begun, or there is none");
     }
@@ -312,23 +347,32 @@ static bool check_undo(const struct saga *saga, const struct record *record, str
     return check_operation(saga, record, DIRECTION_UNDO, err);
 }
 
+/* Of the saga, or of a child that is undone on its own. */
 static bool check_plan(const struct saga *saga, const struct record *record, struct err *err)
 {
-    uint32_t standing = 0, before = UINT32_MAX;
+    uint32_t standing = 0;
 
+    if (record->step != STEP_NONE &&
+        (saga->phase != PHASE_FORWARD || step_phase(saga, record->step) != PHASE_FORWARD)) {
+        return check_refuse(record, err, "what is around it is being undone");
+    }
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (operation_is_open(&saga->steps[i].forward)) {
+        if (!step_lies_in(saga, i, record->step)) {
+            continue;
+        }
+        if (operation_is_open(&saga->steps[i].forward) || saga->steps[i].forward.state == OP_WAITING) {
             return check_refuse(record, err, "step %u is not settled", i);
         }
         standing += step_may_stand(saga, i) && saga->steps[i].plan != PLAN_WAIVED;
     }
     for (uint32_t i = 0; i < record->plan_count; i++) {
-        const struct step *step = &saga->steps[record->plan[i]];
+        uint32_t step = record->plan[i];
 
-        if (!step_may_stand(saga, record->plan[i]) || step->plan == PLAN_WAIVED || step->start_order >= before) {
-            return check_refuse(record, err, "step %u does not belong there in the plan", record->plan[i]);
+        if (!step_may_stand(saga, step) || saga->steps[step].plan == PLAN_WAIVED ||
+            !step_lies_in(saga, step, record->step) ||
+            (i > 0 && !step_undone_before(saga, record->plan[i - 1], step))) {
+            return check_refuse(record, err, "step %u does not belong there in the plan", step);
         }
-        before = step->start_order;
     }
     return record->plan_count == standing ||
            check_refuse(record, err, "the plan has %u of %u effects", record->plan_count, standing);
@@ -338,7 +382,7 @@ static bool check_waived(const struct saga *saga, const struct record *record, s
 {
     const struct step *step = &saga->steps[record->step];
 
-    if (saga->phase == PHASE_UNDO
+    if (step_phase(saga, record->step) == PHASE_UNDO
             ? step->plan == PLAN_VERDICT || step->plan == PLAN_FAILED
             : step->plan == PLAN_NONE && (step->forward.state == OP_UNKNOWN || step->forward.state == OP_PROBING)) {
         return true;
@@ -348,10 +392,13 @@ static bool check_waived(const struct saga *saga, const struct record *record, s
 
 static bool check_end(const struct saga *saga, const struct record *record, struct err *err)
 {
-    bool undone = false, waived = false;
+    bool waived = false;
 
     if (saga->escalation.number) {
         return check_refuse(record, err, "escalation %llu is open", (unsigned long long)saga->escalation.number);
+    }
+    if (record->followers.ptr && !check_followers(saga, record, err)) {
+        return false;
     }
     if (record->type == RECORD_SAGA_COMPLETED && saga_is_open(saga)) {
         return (!saga_is_unsettled(saga) && !saga_has_undone(saga) &&
@@ -359,10 +406,9 @@ static bool check_end(const struct saga *saga, const struct record *record, stru
                check_refuse(record, err, "not all of its work is done");
     }
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        undone = undone || saga->steps[i].undo.attempts > 0;
         waived = waived || saga->steps[i].plan == PLAN_WAIVED;
     }
-    if (record->type == RECORD_SAGA_COMPLETED && (!saga_is_finished(saga) || undone)) {
+    if (record->type == RECORD_SAGA_COMPLETED && (!saga_is_finished(saga) || saga_has_undone(saga))) {
         return check_refuse(record, err, "not all of its work is done");
     }
     if (record->type == RECORD_SAGA_COMPENSATED && (!saga_undo_is_over(saga) || waived || saga_passed_return(saga))) {
@@ -384,17 +430,34 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
     case RECORD_STEP_RUNNING:
     case RECORD_STEP_UNKNOWN:
     case RECORD_STEP_PROBED:
-    case RECORD_STEP_COMPLETED:
-    case RECORD_STEP_FAILED:
     case RECORD_STEP_SKIPPED:
     case RECORD_STEP_REOPENED:
-        return check_forward(saga, record, err);
+        return check_has_call(saga, record, err) && check_forward(saga, record, err);
+    case RECORD_STEP_COMPLETED:
+    case RECORD_STEP_FAILED:
+        if (step_is_wait(saga, record->step)) {
+            return check_wait(saga, record, err);
+        }
+        if (step_is_group(&saga->definition->steps[record->step])) {
+            return check_group(saga, record, err);
+        }
+        return check_has_call(saga, record, err) && check_forward(saga, record, err);
     case RECORD_STEP_WAIVED:
         return check_waived(saga, record, err);
     case RECORD_STEP_CALLED:
         return check_called(saga, record, err);
     case RECORD_STEP_REPEATED:
         return check_repeated(saga, record, err) && check_operation(saga, record, DIRECTION_DO, err);
+    case RECORD_STEP_OPENED:
+    case RECORD_STEP_FAILING:
+        return check_group(saga, record, err);
+    case RECORD_STEP_WAITING:
+    case RECORD_SIGNAL_RECEIVED:
+    case RECORD_APPROVAL_DECIDED:
+        return check_wait(saga, record, err);
+    case RECORD_LOCK_WANTED:
+    case RECORD_LOCK_TAKEN:
+        return check_lock(saga, record, err);
     case RECORD_STEP_LATE:
         return check_late(saga, record, err);
     case RECORD_OPERATION_DUPLICATE:
@@ -447,6 +510,22 @@ static bool is_of_a_whole(enum record_type type)
            type == RECORD_STEP_SKIPPED;
 }
 
+/* Which phase a record has to fit: that of its step, which may be undone with a child while the saga goes on, or that of the saga. */
+static enum saga_phase phase_of(const struct saga *saga, const struct record *record)
+{
+    enum saga_phase phase;
+
+    if (record->step >= saga->definition->step_count || record->type == RECORD_ESCALATION_OPENED ||
+        record->type == RECORD_ESCALATION_RESOLVED || record->type == RECORD_SAGA_FAILING) {
+        return saga->phase;
+    }
+    phase = step_phase(saga, record->step);
+    if (record->type == RECORD_COMPENSATION_PLANNED) {
+        return phase == PHASE_FORWARD ? saga->steps[record->step].group_phase : phase;
+    }
+    return phase;
+}
+
 bool record_check(const struct saga *saga, const struct record *record, struct err *err)
 {
     const char *missing;
@@ -463,7 +542,7 @@ bool record_check(const struct saga *saga, const struct record *record, struct e
     if (record->at_ms <= 0) {
         return check_refuse(record, err, "it has no time");
     }
-    if (!(phases[record->type] & BIT(saga->phase))) {
+    if (!(phases[record->type] & BIT(phase_of(saga, record)))) {
         return check_refuse(record, err,
                             saga->phase == PHASE_ENDED ? "the saga has ended" : "the saga is in another phase");
     }
@@ -472,6 +551,9 @@ bool record_check(const struct saga *saga, const struct record *record, struct e
     }
     if (!check_indexes(saga, record, err)) {
         return false;
+    }
+    if (pause_holds(saga) && pause_forbids(record)) {
+        return check_refuse(record, err, "the saga is paused");
     }
     if (saga->definition->kind == SAGA_RUN && is_of_a_whole(record->type)) {
         return check_refuse(record, err, "the calls of a run are independent: it is not undone, and does not end");
@@ -484,6 +566,7 @@ bool record_check(const struct saga *saga, const struct record *record, struct e
 static bool step_is_sound(const struct saga *saga, uint32_t i)
 {
     const struct step *step = &saga->steps[i];
+
     if (operation_effect(saga, i, DIRECTION_DO) == EFFECT_READ && step->forward.took_effect != TOOK_EFFECT_NO) {
         return false;
     }
@@ -498,33 +581,65 @@ static bool step_is_sound(const struct saga *saga, uint32_t i)
     if (step->plan == PLAN_DONE && step->forward.took_effect != TOOK_EFFECT_UNDONE) {
         return false;
     }
-    if (saga->phase == PHASE_UNDO && operation_is_open(&step->forward) && step->forward.state != OP_PROBING) {
+    if (step->plan == PLAN_ACTIVE && step_phase(saga, i) < PHASE_UNDO) {
+        return false;
+    }
+    if (operation_is_open(&step->forward) && step->forward.state != OP_PROBING && step_phase(saga, i) == PHASE_UNDO) {
         return false;
     }
     return step->forward.attempts == 0 || step->start_order != 0;
 }
 
-bool saga_is_sound(const struct saga *saga)
+/* What it counts of its members, and that elements began in order and not too many at once. */
+static bool group_is_sound(const struct saga *saga, uint32_t group)
 {
-    uint32_t active = 0;
+    const struct step *step = &saga->steps[group];
+    const struct step_definition *definition = &saga->definition->steps[group];
+    uint32_t begun = 0, over = 0, left = 0, room = definition->concurrency ? definition->concurrency : 1;
 
-    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (!step_is_sound(saga, i)) {
+    for (uint32_t i = 0; i < step->count; i++) {
+        bool is_begun = saga->steps[step->first + i].forward.state != OP_NONE;
+
+        if (template_is_set(&definition->for_each) && is_begun && begun < i) {
             return false;
         }
-        active += saga->steps[i].plan == PLAN_ACTIVE;
+        begun += is_begun;
+        over += step_is_over(saga, step->first + i);
+        left += saga->steps[step->first + i].undo_left;
+    }
+    if (step->begun != begun || step->over != over || step->undo_left != left) {
+        return false;
+    }
+    if (step->forward.state != OP_NONE && step->forward.state != OP_OPEN && step->group_phase == PHASE_FAILING) {
+        return false;
+    }
+    return template_is_set(&definition->for_each)
+               ? group_may_end(saga, group) || step->forward.state != OP_OPEN || begun - over <= room || !group_is_open(saga, group)
+               : step->undo_active <= undo_concurrency(saga, group);
+}
+
+bool saga_is_sound(const struct saga *saga)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        bool is_group = step_is_group(&saga->definition->steps[i]) && saga->steps[i].forward.state != OP_NONE;
+
+        if (!step_is_sound(saga, i) || (is_group && !group_is_sound(saga, i))) {
+            return false;
+        }
     }
     if (saga->phase == PHASE_ENDED) {
         for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+            bool is_written = saga_is_open(saga) || i < saga->definition->written_count;
+
             if (saga->end == SAGA_COMPENSATED && step_may_stand(saga, i)) {
                 return false;
             }
-            if (saga->end == SAGA_COMPLETED &&
-                (saga_is_open(saga) ? operation_is_open(&saga->steps[i].forward) : !step_is_over(saga, i))) {
+            if (saga->end == SAGA_COMPLETED && (operation_is_open(&saga->steps[i].forward) ||
+                                                (is_written && !saga_is_open(saga) && !step_is_over(saga, i)))) {
                 return false;
             }
         }
         return saga_status_is_final(saga->end) && saga->escalation.number == 0;
     }
-    return active <= undo_concurrency(saga) && (saga->phase == PHASE_UNDO || active == 0);
+    return undo_units_active(saga, STEP_NONE) <= undo_concurrency(saga, STEP_NONE);
 }

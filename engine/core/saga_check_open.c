@@ -123,9 +123,16 @@ bool check_run(const struct saga *saga, const struct record *record, struct err 
 
 bool check_pause(const struct saga *saga, const struct record *record, struct err *err)
 {
-    if (!saga_is_open(saga)) {
-        return check_refuse(record, err, "this saga is not one of calls");
+    bool by_person = record->type == RECORD_SAGA_PAUSED && slice_is(record->reason, "operator");
+
+    if (record->type == RECORD_SAGA_RESUMED) {
+        return saga_is_open(saga) || saga->paused.ptr || check_refuse(record, err, "it is not paused");
     }
-    return record->type == RECORD_SAGA_RESUMED || !saga->paused.ptr ||
-           check_refuse(record, err, "it is paused already");
+    if (by_person ? saga->definition->kind == SAGA_RUN : !saga_is_open(saga) || saga->phase != PHASE_FORWARD) {
+        return check_refuse(record, err, "this saga is not paused like that");
+    }
+    if (by_person && !record->actor.len) {
+        return check_refuse(record, err, "it does not say who paused it");
+    }
+    return !saga->paused.ptr || check_refuse(record, err, "it is paused already");
 }

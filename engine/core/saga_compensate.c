@@ -72,7 +72,7 @@ static void render_and_begin(struct machine *m, uint32_t step)
         return;
     }
     if (template_is_set(with)) {
-        context = saga_expression_context(m->saga, m->turn);
+        context = saga_expression_context(m->saga, step, m->turn);
         key = arena_alloc(m->turn, UUID_TEXT_BYTES);
         uuid_text(&s->forward.key.uuid, key);
         context.args = s->forward.args;
@@ -86,7 +86,7 @@ static void render_and_begin(struct machine *m, uint32_t step)
     undo_begin(m, step, args);
 }
 
-static bool begin_next(struct machine *m)
+bool undo_next(struct machine *m)
 {
     const struct saga *saga = m->saga;
     uint32_t i = 0, step;
@@ -95,7 +95,7 @@ static bool begin_next(struct machine *m)
            (!undo_may_begin(saga, saga->plan[i]) || undo_needs_evaluation(saga, saga->plan[i]))) {
         i++;
     }
-    if (i == saga->plan_count) {
+    if (i == saga->plan_count || machine_is_full(m)) {
         return false;
     }
     step = saga->plan[i];
@@ -118,9 +118,9 @@ bool undo_advance(struct machine *m)
     }
     if (saga_passed_return(saga) &&
         !saga_has_undone(saga)) { /* a person found that the last step had happened after all */
-        return finish_advance(m);
+        return group_advance(m) || finish_advance(m);
     }
-    if (begin_next(m)) {
+    if (undo_next(m)) {
         return true;
     }
     if (!saga_undo_is_over(saga)) {

@@ -5,6 +5,8 @@
  */
 #include "core/saga_call.h"
 
+#define TURN_BYTES ((size_t)8 << 20) /* a thousand elements may each have large arguments; what one commit writes is bounded */
+
 struct record machine_record(const struct machine *m, enum record_type type, uint32_t step, enum direction direction)
 {
     struct record record = {.type = type, .step = step, .direction = direction};
@@ -38,7 +40,20 @@ void machine_emit(struct machine *m, struct record record)
         longjmp(m->misfit, 1);
     }
     out->items[out->count++] = record;
+    m->bytes += record.args.len + record.result.len;
     saga_apply(m->saga, &record);
+}
+
+bool machine_is_full(const struct machine *m)
+{
+    const struct saga *saga = m->saga;
+
+    for (uint32_t i = 0; m->bytes > TURN_BYTES && i < saga->definition->step_count; i++) {
+        if (saga->steps[i].forward.state == OP_IN_FLIGHT || saga->steps[i].undo.state == OP_IN_FLIGHT) {
+            return true;
+        }
+    }
+    return false;
 }
 
 struct slice machine_faults(struct machine *m, const struct faults *faults)
@@ -57,7 +72,7 @@ static void machine_advance(struct machine *m)
 {
     bool more = true;
 
-    while (more) {
+    while (more && !pause_holds(m->saga)) {
         switch (m->saga->phase) {
         case PHASE_FORWARD:
             more = forward_advance(m);
@@ -95,11 +110,21 @@ static void decide_evaluated(struct machine *m)
                 forward_skip(m, step);
             }
         } else {
-            forward_begin(m, step, input->evaluated.value, input->evaluated.scope);
+            /* Where only the condition is a program there may be nothing else to evaluate. */
+            forward_begin(m, step, input->evaluated.value.len ? input->evaluated.value : SLICE("{}"), input->evaluated.scope);
         }
         return;
+    case EVALUATE_LOCKS:
+        lock_evaluated(m);
+        return;
     case EVALUATE_OUTPUT:
-        if (saga_is_finished(saga) && saga->definition->output.program_count > 0) {
+        if (step != STEP_NONE) {
+            if (step < saga->definition->step_count) {
+                group_output(m, step, input->evaluated.value, input->evaluated.failed ? input->evaluated.error : SLICE_NONE);
+            }
+            return;
+        }
+        if (saga_is_finished(saga) && finish_needs_evaluation(saga)) {
             forward_finish(m, input->evaluated.value, input->evaluated.failed ? input->evaluated.error : SLICE_NONE);
         }
         return;
@@ -151,7 +176,15 @@ static void decide_timer(struct machine *m)
         return;
     }
     op = operation_of(saga, step, m->input->timer.direction);
-    if (m->input->timer.direction == DIRECTION_DO && saga->definition->steps[step].tool->guarded) {
+    if (m->input->timer.direction == DIRECTION_DO && step_is_wait(saga, step)) {
+        wait_over(m, step);
+        return;
+    }
+    if (op->state == OP_OPEN) {
+        group_deadline(m, step);
+        return;
+    }
+    if (m->input->timer.direction == DIRECTION_DO && step_has_call(saga, step) && saga->definition->steps[step].tool->guarded) {
         return; /* the guards are asked instead */
     }
     if (op->state == OP_PENDING) {
@@ -189,6 +222,11 @@ static enum err_code decide_abort(struct machine *m)
     }
     if (!m->input->abort.actor.len) {
         return err_set(m->err, ERR_INVALID, "an abort needs an actor");
+    }
+    if (saga->phase != PHASE_FORWARD && pause_holds(saga)) {
+        (void)err_set(m->err, ERR_PAUSED, "the saga is being undone already, and that is paused");
+        err_hint(m->err, "Resume it: the undoing goes on then.");
+        return ERR_PAUSED;
     }
     if (saga->phase == PHASE_FORWARD) { /* else it is being undone already */
         forward_stop(m, STEP_NONE, WHY("abort", "somebody aborted the saga"), m->input->abort.actor,
@@ -229,6 +267,15 @@ static enum err_code decide_by_type(struct machine *m)
         return open_bypass(m);
     case SAGA_INPUT_RESUME:
         return open_resume(m);
+    case SAGA_INPUT_PAUSE:
+        return pause_decide(m);
+    case SAGA_INPUT_SIGNAL:
+        return wait_signal(m);
+    case SAGA_INPUT_DECISION:
+        return wait_decide(m);
+    case SAGA_INPUT_LOCKED:
+        lock_answered(m);
+        return ERR_OK;
     }
     UNREACHABLE();
 }
@@ -243,15 +290,28 @@ static bool is_from_outside(enum saga_input_type type)
     case SAGA_INPUT_COMPLETE:
     case SAGA_INPUT_BYPASS:
     case SAGA_INPUT_RESUME:
+    case SAGA_INPUT_PAUSE:
+    case SAGA_INPUT_SIGNAL:
+    case SAGA_INPUT_DECISION:
         return true;
     case SAGA_INPUT_SETTLED:
     case SAGA_INPUT_PROBED:
     case SAGA_INPUT_EVALUATED:
     case SAGA_INPUT_TIMER:
     case SAGA_INPUT_ADMITTED:
+    case SAGA_INPUT_LOCKED:
         return false;
     }
     UNREACHABLE();
+}
+
+/* What a pause holds up is asked for again when it is over. Calls and probes that were under way are settled. */
+static bool is_held_up(const struct machine *m)
+{
+    enum saga_input_type type = m->input->type;
+
+    return pause_holds(m->saga) &&
+           (type == SAGA_INPUT_TIMER || type == SAGA_INPUT_EVALUATED || type == SAGA_INPUT_ADMITTED);
 }
 
 /* A run rests, and here is the success of a call of it that had failed. */
@@ -274,6 +334,9 @@ static enum err_code decide(struct machine *m)
             return ERR_OK; /* too late, or for a saga that never was: it means nothing any more */
         }
         run_begin(m);
+    }
+    if (is_held_up(m)) {
+        return ERR_OK;
     }
     code = decide_by_type(m);
     if (code == ERR_OK && out->count > 0) {

@@ -105,6 +105,8 @@ static const char *state_words(const struct call *call)
     case OP_SKIPPED:
         return "failed";
     case OP_NONE:
+    case OP_OPEN:
+    case OP_WAITING:
     case OP_UNKNOWN:
     case OP_STATE_COUNT:
         break;

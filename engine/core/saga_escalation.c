@@ -25,7 +25,7 @@ static bool question_stands(const struct saga *saga, uint32_t step, enum directi
     if (s->plan != PLAN_NONE && s->plan != PLAN_VERDICT) {
         return false;
     }
-    if (saga->phase == PHASE_FORWARD && saga->definition->steps[step].on_failure != ON_FAILURE_COMPENSATE) {
+    if (saga->definition->steps[step].on_failure != ON_FAILURE_COMPENSATE && step_phase(saga, step) == PHASE_FORWARD) {
         /* Whatever is to follow a failure: that it has failed is certain first. */
         return s->forward.state == OP_UNKNOWN ||
                (s->forward.state == OP_FAILED && saga->definition->steps[step].on_failure == ON_FAILURE_ESCALATE);
@@ -107,7 +107,7 @@ static void write_open_items(struct json_writer *w, const struct saga *saga)
 
         /* While undoing, whatever still stands is open, be it only because it waits for something else. */
         if (!question && !operation_is_open(&s->forward) &&
-            !(saga->phase == PHASE_UNDO && step_may_stand(saga, i) && s->plan != PLAN_WAIVED)) {
+            !(step_may_stand(saga, i) && s->plan != PLAN_WAIVED && step_phase(saga, i) == PHASE_UNDO)) {
             continue;
         }
         listed++;
@@ -128,7 +128,9 @@ static void write_operation(struct json_writer *w, const struct saga *saga, cons
 
     uuid_text(&op->key.uuid, key);
     json_write_slice(w, "operation", uuid_is_nil(&op->key.uuid) ? SLICE_NONE : slice_of(key));
-    json_write_slice(w, "tool", saga_tool(saga, question->step, question->direction)->name);
+    json_write_slice(w, "tool", question->direction == DIRECTION_UNDO || step_has_call(saga, question->step)
+                                    ? saga_tool(saga, question->step, question->direction)->name
+                                    : SLICE_NONE);
     json_write_text(w, "direction", direction_name(question->direction));
     json_write_i64(w, "attempts", op->attempts);
     write_instant(w, "first_sent_at", op->first_sent_ms);
@@ -267,7 +269,10 @@ static unsigned actions_on_forward(const struct saga *saga)
         return actions;
     }
     actions |= saga_passed_return(saga) ? 0 : BIT(OPERATOR_COMPENSATE);
-    if (op->state == OP_UNKNOWN || op->state == OP_FAILED) {
+    if (step_phase(saga, saga->escalation.step) != PHASE_FORWARD) { /* in a child that is undone on its own */
+        return actions;
+    }
+    if (step_has_call(saga, saga->escalation.step) && (op->state == OP_UNKNOWN || op->state == OP_FAILED)) {
         actions |= BIT(OPERATOR_RETRY);
     }
     if (op->state == OP_FAILED) {
@@ -281,6 +286,9 @@ static unsigned actions_on_undo(const struct saga *saga)
     const struct operation *op = &saga->steps[saga->escalation.step].undo;
     unsigned actions = BIT(OPERATOR_WAIVE) | BIT(OPERATOR_ABANDON);
 
+    if (saga->phase == PHASE_FORWARD && !saga_passed_return(saga)) { /* of a child that is undone on its own: all of it */
+        actions |= BIT(OPERATOR_COMPENSATE);
+    }
     if (op->state == OP_UNKNOWN && saga_tool(saga, saga->escalation.step, DIRECTION_UNDO)->has_probe) {
         actions |= BIT(OPERATOR_PROBE);
     }
@@ -306,7 +314,10 @@ unsigned saga_escalation_actions(const struct saga *saga)
 
 const char *operator_action_does(const struct saga *saga, enum operator_action action)
 {
-    bool undo = saga->escalation.direction == DIRECTION_UNDO, forward = saga->phase == PHASE_FORWARD;
+    uint32_t step = saga->escalation.step;
+    bool undo = saga->escalation.direction == DIRECTION_UNDO;
+    bool forward = (step == STEP_NONE ? saga->phase : step_phase(saga, step)) == PHASE_FORWARD;
+    bool alone = !forward && saga->phase == PHASE_FORWARD;
 
     switch (action) {
     case OPERATOR_RETRY:
@@ -336,7 +347,9 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
                      "has failed and the saga is undone"
                    : "you say whether it happened: if so it is undone like the rest, if not there is nothing to undo";
     case OPERATOR_WAIVE:
-        return "leaves this effect standing and lists it as a debt; the rest is undone and the saga ends abandoned";
+        return alone ? "leaves this effect standing and lists it as a debt; the rest of the child is undone, the saga goes on "
+                       "and ends abandoned"
+                     : "leaves this effect standing and lists it as a debt; the rest is undone and the saga ends abandoned";
     case OPERATOR_SKIP:
         return "counts the step as skipped; the saga goes on without it";
     case OPERATOR_COMPENSATE:

@@ -2,7 +2,8 @@
 #include "base/json.h"
 #include "core/saga_machine.h"
 
-static struct slice tools_json(struct machine *m)
+/* {name: version} of its tools, or of the sagas in it. */
+static struct slice pins_json(struct machine *m, bool sagas)
 {
     const struct definition *definition = m->saga->definition;
     struct buffer out;
@@ -12,10 +13,11 @@ static struct slice tools_json(struct machine *m)
     buffer_init(&out, (size_t)1 << 20);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
-    for (uint32_t i = 0; i < definition->tool_count; i++) {
-        char *name = arena_text(m->turn, definition->tools[i]->name);
+    for (uint32_t i = 0; i < (sagas ? definition->child_count : definition->tool_count); i++) {
+        struct slice name = sagas ? definition->children[i]->name : definition->tools[i]->name;
 
-        json_write_i64(&w, name, definition->tools[i]->version);
+        json_write_i64(&w, arena_text(m->turn, name),
+                       sagas ? definition->children[i]->version : definition->tools[i]->version);
     }
     json_object_end(&w);
     CHECK(!out.overflow);
@@ -67,7 +69,8 @@ enum err_code forward_start(struct machine *m)
     }
     record.saga_name = definition->name;
     record.version = definition->version;
-    record.tools = tools_json(m);
+    record.tools = pins_json(m, false);
+    record.sagas = definition->child_count > 0 ? pins_json(m, true) : SLICE_NONE;
     record.namespace = input->start.namespace.len ? input->start.namespace : SLICE("default");
     record.business_id = input->start.business_id;
     record.tags = tags_json(m);
@@ -166,6 +169,14 @@ void forward_begin(struct machine *m, uint32_t step, struct slice args, struct s
     struct record record = {.step = step, .direction = DIRECTION_DO, .args = args, .scope = scope};
     struct faults faults;
 
+    if (step_is_group(&m->saga->definition->steps[step])) {
+        group_begin(m, step, args);
+        return;
+    }
+    if (step_is_wait(m->saga, step)) {
+        wait_begin(m, step, args);
+        return;
+    }
     faults_init(&faults, m->turn);
     schema_check(tool->input, args, SLICE(""), m->turn, &faults);
     if (faults.count > 0) {
@@ -302,7 +313,7 @@ static bool condition_stops(struct machine *m, uint32_t step)
     if (!template_is_set(when) || when->program_count > 0) {
         return false;
     }
-    context = saga_expression_context(m->saga, m->turn);
+    context = saga_expression_context(m->saga, step, m->turn);
     if (template_render(when, &context, NULL, m->turn, &value, &err) != ERR_OK) {
         forward_refuse_arguments(m, step, arena_slice(m->turn, slice_of(err.message)));
         return true;
@@ -317,19 +328,20 @@ static bool condition_stops(struct machine *m, uint32_t step)
 static void render_and_begin(struct machine *m, uint32_t step)
 {
     const struct step_definition *definition = &m->saga->definition->steps[step];
+    const struct template *main = saga_main_template(m->saga, step);
     struct expression_context context = {0};
     struct slice args = SLICE("{}"), scope = SLICE_NONE;
     struct err err = {0};
 
-    if (definition->with.count > 0 || definition->scope.count > 0) {
-        context = saga_expression_context(m->saga, m->turn);
+    if (main->count > 0 || definition->scope.count > 0) {
+        context = saga_expression_context(m->saga, step, m->turn);
     }
-    if (template_is_set(&definition->with) &&
-        template_render(&definition->with, &context, NULL, m->turn, &args, &err) != ERR_OK) {
+    if (template_is_set(main) &&
+        template_render(main, &context, NULL, m->turn, &args, &err) != ERR_OK) {
         forward_refuse_arguments(m, step, arena_slice(m->turn, slice_of(err.message)));
         return;
     }
-    if (template_is_set(&definition->scope)) {
+    if (template_is_set(&definition->scope) && !step_is_group(definition)) { /* else each element has its own */
         if (template_render(&definition->scope, &context, NULL, m->turn, &scope, &err) != ERR_OK) {
             forward_refuse_arguments(m, step, arena_slice(m->turn, slice_of(err.message)));
             return;
@@ -383,6 +395,7 @@ void forward_finish(struct machine *m, struct slice output, struct slice error)
         record.error = SLICE("output");
         record.detail = error;
     }
+    followers_put(m, &record);
     machine_emit(m, record);
 }
 
@@ -393,11 +406,11 @@ bool finish_advance(struct machine *m)
     struct slice value = SLICE_NONE, error = SLICE_NONE;
     struct err err = {0};
 
-    if (!saga_is_finished(m->saga) || output->program_count > 0) {
+    if (!saga_is_finished(m->saga) || finish_needs_evaluation(m->saga)) {
         return false;
     }
     if (template_is_set(output)) {
-        context = saga_expression_context(m->saga, m->turn);
+        context = saga_expression_context(m->saga, STEP_NONE, m->turn);
         if (template_render(output, &context, NULL, m->turn, &value, &err) != ERR_OK) {
             error = arena_slice(m->turn, slice_of(err.message));
         }
@@ -406,12 +419,12 @@ bool finish_advance(struct machine *m)
     return true;
 }
 
-/* The first step that has failed, and with it the saga; or STEP_NONE. */
+/* The first step that has failed, and with it the saga or a child of it; or STEP_NONE. */
 static uint32_t step_that_failed(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (saga->steps[i].forward.state == OP_FAILED &&
-            saga->definition->steps[i].on_failure == ON_FAILURE_COMPENSATE) {
+            saga->definition->steps[i].on_failure == ON_FAILURE_COMPENSATE && step_phase(saga, i) == PHASE_FORWARD) {
             return i;
         }
     }
@@ -433,11 +446,45 @@ static uint32_t step_to_undo_blind(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (saga->steps[i].forward.state == OP_UNKNOWN && step_can_be_undone_blind(saga, i) &&
-            saga->definition->steps[i].on_failure == ON_FAILURE_COMPENSATE) {
+            saga->definition->steps[i].on_failure == ON_FAILURE_COMPENSATE && step_phase(saga, i) == PHASE_FORWARD) {
             return i;
         }
     }
     return STEP_NONE;
+}
+
+/* What surely did not happen and has no call under way is not wanted any more where it is being undone. */
+static uint32_t step_to_give_up(const struct saga *saga)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        const struct operation *op = &saga->steps[i].forward;
+
+        if ((op->state == OP_PENDING || op->state == OP_WAITING ||
+             (op->state == OP_RETRYING && op->took_effect == TOOK_EFFECT_NO)) &&
+            step_phase(saga, i) == PHASE_FAILING) {
+            return i;
+        }
+    }
+    return STEP_NONE;
+}
+
+static bool give_up_unsent(struct machine *m)
+{
+    const struct saga *saga = m->saga;
+    uint32_t step = step_to_give_up(saga);
+    const char *what = saga->phase == PHASE_FORWARD ? "child" : "saga";
+    struct record record;
+
+    if (step == STEP_NONE) {
+        return false;
+    }
+    record = machine_record(m, RECORD_STEP_FAILED, step, DIRECTION_DO);
+    record.error = SLICE("stopped");
+    record.detail = saga->steps[step].forward.state == OP_WAITING
+                        ? arena_printf(m->turn, "the %s is being undone, and does not wait for this any more", what)
+                        : arena_printf(m->turn, "the %s is being undone, and this was not sent", what);
+    machine_emit(m, record);
+    return true;
 }
 
 bool forward_advance(struct machine *m)
@@ -449,18 +496,22 @@ bool forward_advance(struct machine *m)
         return escalation_advance(m);
     }
     if (step != STEP_NONE) {
-        forward_stop(m, step, (struct why){SLICE("step-failed"), failure_detail(m, step)}, SLICE_NONE, SLICE_NONE);
+        group_fail(m, step, (struct why){SLICE("step-failed"), failure_detail(m, step)});
         return true;
     }
     step = step_to_undo_blind(saga);
     if (step != STEP_NONE) {
-        forward_stop(m, step, (struct why){SLICE("step-unknown"), failure_detail(m, step)}, SLICE_NONE, SLICE_NONE);
+        group_fail(m, step, (struct why){SLICE("step-unknown"), failure_detail(m, step)});
         return true;
     }
-    if (escalation_advance(m) || finish_advance(m)) {
+    if (give_up_unsent(m)) { /* in children that are undone on their own */
         return true;
     }
-    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+    if (wait_advance(m) || escalation_advance(m) || group_advance(m) || undo_next(m) || finish_advance(m) ||
+        lock_advance(m)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < saga->definition->step_count && !machine_is_full(m); i++) {
         if (!step_is_ready(saga, i)) {
             continue;
         }
@@ -473,19 +524,6 @@ bool forward_advance(struct machine *m)
         }
     }
     return false;
-}
-
-/* What surely did not happen and has no call under way is not wanted any more. */
-static uint32_t step_to_give_up(const struct saga *saga)
-{
-    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        const struct operation *op = &saga->steps[i].forward;
-
-        if (op->state == OP_PENDING || (op->state == OP_RETRYING && op->took_effect == TOOK_EFFECT_NO)) {
-            return i;
-        }
-    }
-    return STEP_NONE;
 }
 
 bool everything_is_settled(const struct saga *saga)
@@ -501,27 +539,21 @@ bool everything_is_settled(const struct saga *saga)
 bool failing_advance(struct machine *m)
 {
     struct saga *saga = m->saga;
-    uint32_t step = step_to_give_up(saga);
-    struct record record;
+    struct record record = {.type = RECORD_COMPENSATION_PLANNED, .step = STEP_NONE};
 
-    if (step != STEP_NONE) {
-        record = machine_record(m, RECORD_STEP_FAILED, step, DIRECTION_DO);
-        record.error = SLICE("stopped");
-        record.detail = SLICE("the saga is being undone, and this was not sent");
-        machine_emit(m, record);
-        return true;
-    }
-    if (escalation_advance(m)) {
+    if (give_up_unsent(m) || escalation_advance(m)) {
         return true;
     }
     if (saga_passed_return(saga)) {
-        return finish_advance(m);
+        return group_advance(m) || finish_advance(m);
+    }
+    if (undo_next(m)) { /* children that were being undone on their own go on */
+        return true;
     }
     if (!everything_is_settled(saga)) {
         return false;
     }
-    record = (struct record){.type = RECORD_COMPENSATION_PLANNED, .step = STEP_NONE};
-    record.plan = saga_make_plan(saga, m->turn, &record.plan_count);
+    record.plan = saga_make_plan(saga, STEP_NONE, m->turn, &record.plan_count);
     machine_emit(m, record);
     return true;
 }

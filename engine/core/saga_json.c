@@ -51,7 +51,8 @@ static void write_error(struct json_writer *w, const struct operation *op)
     json_object_end(w);
 }
 
-static void write_compensation(struct json_writer *w, const struct step *step)
+/* `order`: its place in the undo plan, 1 for the first; 0: it is not in it. */
+static void write_compensation(struct json_writer *w, const struct step *step, uint32_t order)
 {
     bool is_planned =
         step->plan == PLAN_READY || step->plan == PLAN_ACTIVE || step->plan == PLAN_DONE || step->plan == PLAN_FAILED;
@@ -66,25 +67,93 @@ static void write_compensation(struct json_writer *w, const struct step *step)
     json_write_i64(w, "attempts", step->undo.attempts);
     json_write_raw(w, "result", step->undo.result);
     write_error(w, &step->undo);
+    if (order) {
+        json_write_i64(w, "order", order);
+    } else {
+        json_write_null(w, "order");
+    }
+    write_instant(w, "started_at", step->undo.created_ms);
+    write_instant(w, "ended_at", step->undo.ended_ms);
     json_object_end(w);
 }
 
-static void write_step(struct json_writer *w, const struct saga *saga, uint32_t i)
+static const char *kind_name(const struct step_definition *definition)
+{
+    if (template_is_set(&definition->for_each)) {
+        return "for_each";
+    }
+    switch (definition->kind) {
+    case STEP_CALL:
+        return "call";
+    case STEP_SAGA:
+        return "saga";
+    case STEP_SLEEP:
+        return "sleep";
+    case STEP_SIGNAL:
+        return "signal";
+    case STEP_APPROVE:
+        return "approve";
+    }
+    UNREACHABLE();
+}
+
+/* What it waits for while it does. */
+static void write_wait(struct json_writer *w, const struct saga *saga, uint32_t i)
+{
+    const struct step_definition *definition = &saga->definition->steps[i];
+
+    if (saga->steps[i].forward.state != OP_WAITING || saga->phase == PHASE_ENDED) {
+        json_write_null(w, "waits_for");
+        return;
+    }
+    json_object_begin(w, "waits_for");
+    json_write_text(w, "kind", kind_name(definition));
+    if (definition->kind == STEP_SIGNAL) {
+        json_write_slice(w, "signal", definition->signal_name);
+    } else if (definition->kind == STEP_APPROVE) {
+        json_write_i64(w, "approval", (int64_t)saga->steps[i].approval);
+        json_write_raw(w, "show", saga->steps[i].forward.args);
+        json_array_begin(w, "roles");
+        for (unsigned role = ROLE_READER; role < ROLE_COUNT; role++) {
+            if (definition->roles & BIT(role)) {
+                json_write_text(w, NULL, role_name((enum role)role));
+            }
+        }
+        json_array_end(w);
+    }
+    json_object_end(w);
+}
+
+static void write_due(struct json_writer *w, const struct saga *saga, uint32_t i)
+{
+    const struct operation *op = &saga->steps[i].forward;
+    bool comes = op->state == OP_RETRYING || op->state == OP_PROBING || op->state == OP_WAITING || op->state == OP_OPEN;
+
+    write_instant(w, "due_at", comes && saga->phase != PHASE_ENDED ? op->due_ms : 0);
+}
+
+static void write_step(struct json_writer *w, const struct saga *saga, uint32_t i, uint32_t order)
 {
     const struct step *step = &saga->steps[i];
+    const struct step_definition *definition = &saga->definition->steps[i];
 
     json_object_begin(w, NULL);
-    json_write_slice(w, "id", saga->definition->steps[i].id);
-    json_write_slice(w, "tool", saga->definition->steps[i].tool->name);
+    json_write_slice(w, "id", definition->id);
+    json_write_text(w, "kind", kind_name(definition));
+    json_write_slice(w, "tool", step_has_call(saga, i) ? definition->tool->name : SLICE_NONE);
+    json_write_slice(w, "group",
+                     definition->group == STEP_NONE ? SLICE_NONE : saga->definition->steps[definition->group].id);
     json_write_text(w, "status", step_status_name(saga_step_status(saga, i)));
     json_write_text(w, "took_effect", took_effect_name(saga_took_effect(saga, i)));
     write_uuid(w, "key", &step->forward.key.uuid);
     json_write_i64(w, "attempts", step->forward.attempts);
     json_write_raw(w, "result", step->forward.result);
     write_error(w, &step->forward);
+    write_wait(w, saga, i);
+    write_due(w, saga, i);
     write_instant(w, "started_at", step->started_ms);
     write_instant(w, "ended_at", step->forward.ended_ms);
-    write_compensation(w, step);
+    write_compensation(w, step, order);
     json_object_end(w);
 }
 
@@ -116,10 +185,40 @@ static void write_opening(struct json_writer *w, const struct saga *saga)
         json_write_slice(w, "run", saga->run);
     }
     json_write_slice(w, "sealed_by", sealed_by == STEP_NONE ? SLICE_NONE : saga->definition->steps[sealed_by].id);
-    write_optional(w, "paused", saga->paused);
     write_budget(w, "budget", &saga->budget);
     write_budget(w, "used", &saga->used);
-    write_instant(w, "deadline", saga->deadline_ms);
+}
+
+static void write_locks(struct json_writer *w, const struct saga *saga)
+{
+    json_array_begin(w, "locks");
+    for (uint32_t i = 0; i < saga->lock_count; i++) {
+        json_object_begin(w, NULL);
+        json_write_slice(w, "key", saga->locks[i].key);
+        json_write_text(w, "when_taken", saga->locks[i].fails ? "fail" : "wait");
+        /* They are taken in this order: what comes behind the one that is waited for is only wanted. */
+        json_write_text(w, "status", i < saga->lock_taken ? "held" : i == saga->lock_taken ? "waiting" : "wanted");
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+static void write_steps(struct json_writer *w, const struct saga *saga)
+{
+    uint32_t count = saga->definition->step_count, *order;
+    struct arena scratch;
+
+    arena_init(&scratch, 4096);
+    order = arena_array(&scratch, (size_t)count + 1, sizeof(*order));
+    for (uint32_t i = 0; i < saga->plan_count; i++) {
+        order[saga->plan[i]] = i + 1;
+    }
+    json_array_begin(w, "steps");
+    for (uint32_t i = 0; i < count; i++) {
+        write_step(w, saga, i, order[i]);
+    }
+    json_array_end(w);
+    arena_fini(&scratch);
 }
 
 void saga_write_json(const struct saga *saga, struct buffer *out)
@@ -142,17 +241,24 @@ void saga_write_json(const struct saga *saga, struct buffer *out)
     }
     write_optional(&w, "business_id", saga->business_id);
     json_write_text(&w, "status", saga_status_name(saga_status(saga)));
+    write_optional(&w, "paused", saga->paused);
+    write_instant(&w, "deadline", saga->deadline_ms);
     json_write_raw(&w, "input", saga->input);
     json_write_raw(&w, "output", saga->output);
-    json_array_begin(&w, "steps");
-    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        write_step(&w, saga, i);
-    }
-    json_array_end(&w);
+    write_steps(&w, saga);
     if (saga->escalation.number) {
         json_write_i64(&w, "escalation", (int64_t)saga->escalation.number);
     } else {
         json_write_null(&w, "escalation");
+    }
+    if (saga->lock_count > 0 && saga->phase != PHASE_ENDED) {
+        write_locks(&w, saga);
+    }
+    if (saga->signal_kept > 0) {
+        json_write_i64(&w, "signals", saga->signal_kept); /* that no step has taken yet */
+    }
+    if (saga->followers.ptr) {
+        json_write_raw(&w, "followers", saga->followers);
     }
     json_write_i64(&w, "cost", saga->used.micros);
     json_write_raw(&w, "tags", saga->tags.len ? saga->tags : SLICE("{}"));
@@ -180,7 +286,8 @@ static const char *registry_state(const struct saga *saga, uint32_t step, enum d
     return registry_states[op->state];
 }
 
-static void write_whole(const struct saga *saga, uint32_t step, enum direction direction, bool expired, struct buffer *out)
+static void write_whole(const struct saga *saga, uint32_t step, enum direction direction, bool expired,
+                        struct buffer *out)
 {
     const struct operation *op = operation_of(saga, step, direction);
     const struct tool *tool = saga_tool(saga, step, direction);
@@ -222,7 +329,8 @@ void saga_write_operation(const struct saga *saga, uint32_t step, enum direction
 }
 
 /* What undoes answers no repeats, but tells of the same: its arguments come from the result. */
-void saga_write_operation_at(const struct saga *saga, uint32_t step, enum direction direction, int64_t now_ms, struct buffer *out)
+void saga_write_operation_at(const struct saga *saga, uint32_t step, enum direction direction, int64_t now_ms,
+                             struct buffer *out)
 {
     write_whole(saga, step, direction, operation_has_expired(saga, step, now_ms), out);
 }

@@ -55,13 +55,46 @@ bool saga_has_undone(const struct saga *saga);    /* the undo of some step was b
 bool step_comes_before(const struct saga *saga, uint32_t a, uint32_t b); /* b may build on a: it is undone first */
 /* May it go to the receiver now, although an escalation is open? What was not sent waits while a person is asked; calls of an agent do not, but for terminal ones. */
 bool step_may_leave(const struct saga *saga, uint32_t step);
-uint32_t *saga_make_plan(const struct saga *saga, struct arena *arena, uint32_t *count);
+/* Of the saga (STEP_NONE), or of a child that is undone on its own. */
+uint32_t *saga_make_plan(const struct saga *saga, uint32_t group, struct arena *arena, uint32_t *count);
 uint32_t *saga_make_debts(const struct saga *saga, struct arena *arena, uint32_t *count);
 bool saga_undo_is_over(const struct saga *saga);           /* nothing in the plan is left to do */
 bool undo_is_held(const struct saga *saga, uint32_t step); /* something that came after it is not undone yet */
 bool undo_may_begin(const struct saga *saga, uint32_t step); /* it is its turn, and there is room */
-uint32_t undo_concurrency(const struct saga *saga);        /* how many may be undone at once */
+uint32_t undo_concurrency(const struct saga *saga, uint32_t scope); /* how many units of the saga (STEP_NONE), or of a child, may be undone at once */
+uint32_t undo_units_active(const struct saga *saga, uint32_t scope); /* how many are */
+/* The only way in which the place of a step in an undo plan changes: what groups count of their members goes with it. */
+void plan_move(struct saga *saga, uint32_t step, enum plan_state to);
+bool plan_is_left(enum plan_state plan); /* something is to be done about it */
 bool undo_needs_evaluation(const struct saga *saga, uint32_t step);
+
+/* --- groups (saga_member.c, saga_group.c): members, and the order among them --- */
+
+/*
+ * The saga's phase, or that of a group around the step which is undone on its own, whichever is further: what is being undone goes on being
+ * undone while the saga stops, and what a saga has stopped does not begin because a child of it has not.
+ */
+enum saga_phase step_phase(const struct saga *saga, uint32_t step);
+bool group_is_open(const struct saga *saga, uint32_t step);         /* OP_OPEN, and no group around it, nor itself, is being undone */
+bool group_lets_begin(const struct saga *saga, uint32_t step);      /* the group of this step is open, and it is its turn in there */
+bool group_may_end(const struct saga *saga, uint32_t step);         /* all that belongs to it is over, for good or because a terminal call in it has completed */
+/* The step whose policy decides on a failure of `step`: the nearest child around it that is not to be undone with the saga, or STEP_NONE: the saga fails. */
+uint32_t group_that_fails(const struct saga *saga, uint32_t step);
+bool group_is_undone_alone(const struct saga *saga, uint32_t step); /* a child with an undo plan of its own; STEP_NONE is none */
+uint32_t step_undone_alone(const struct saga *saga, uint32_t step); /* the innermost such child around it, or STEP_NONE */
+bool step_lies_in(const struct saga *saga, uint32_t step, uint32_t group); /* at any depth; all lie in STEP_NONE */
+/* In one undo plan: is a undone before b? A total order. */
+bool step_undone_before(const struct saga *saga, uint32_t a, uint32_t b);
+/*
+ * The unit that counts for the undo concurrency of `scope` (a child's group, or STEP_NONE): the step itself, or the child of that scope it is in.
+ * STEP_NONE: it does not count there, because it lies elsewhere or in a child that is undone on its own.
+ */
+uint32_t undo_unit(const struct saga *saga, uint32_t step, uint32_t scope);
+uint32_t step_scope(const struct saga *saga, uint32_t step); /* the group of the child it is written in; STEP_NONE: the saga */
+bool step_has_call(const struct saga *saga, uint32_t step);  /* not a group and not a wait */
+bool passed_return_in(const struct saga *saga, uint32_t group); /* a terminal call in it has completed */
+bool undone_around(const struct saga *saga, uint32_t step);  /* the undo of something that it is undone with was begun */
+void apply_member(struct saga *saga, uint32_t step, bool was_begun, bool was_over); /* what its group counts */
 
 /* --- checking and folding --- */
 
@@ -76,6 +109,19 @@ bool check_about_call(const struct saga *saga, const struct record *record, stru
 bool check_late(const struct saga *saga, const struct record *record, struct err *err);
 bool check_run(const struct saga *saga, const struct record *record, struct err *err);
 bool check_pause(const struct saga *saga, const struct record *record, struct err *err);
+
+/* saga_group.c, saga_wait.c, saga_lock.c, saga_pause.c: parts of record_check() and saga_apply() */
+bool check_group(const struct saga *saga, const struct record *record, struct err *err);  /* step.opened, step.failing, and what ends a group */
+bool check_wait(const struct saga *saga, const struct record *record, struct err *err);   /* step.waiting, signal.received, approval.decided, and what ends a wait */
+bool check_lock(const struct saga *saga, const struct record *record, struct err *err);
+void apply_opened_group(struct saga *saga, const struct record *record);
+void apply_failing_group(struct saga *saga, const struct record *record);
+void apply_ended_group(struct saga *saga, const struct record *record); /* completed, failed */
+void apply_waiting(struct saga *saga, const struct record *record);
+void apply_ended_wait(struct saga *saga, const struct record *record);
+void apply_decided(struct saga *saga, const struct record *record);
+void apply_signal(struct saga *saga, const struct record *record);
+void apply_lock(struct saga *saga, const struct record *record);
 
 /* saga_apply_open.c: parts of saga_apply() */
 struct slice apply_keep(const struct saga *saga, struct slice text);
@@ -105,6 +151,8 @@ struct machine {
     struct records *out;
     struct err *err;
     bool opened; /* the escalation number is used up */
+    uint64_t approvals; /* numbers used up */
+    size_t bytes; /* of payloads recorded so far */
     jmp_buf misfit; /* where machine_emit() goes with a record that does not fit the state */
 };
 
@@ -115,6 +163,8 @@ struct why {
 
 struct record machine_record(const struct machine *m, enum record_type type, uint32_t step, enum direction direction);
 void machine_emit(struct machine *m, struct record record);
+/* So much was recorded already that what may begin now begins with the next turn, which one of the calls under way will bring. */
+bool machine_is_full(const struct machine *m);
 struct slice machine_faults(struct machine *m, const struct faults *faults); /* the first of them as a sentence */
 
 /* saga_forward.c */
@@ -145,8 +195,50 @@ enum err_code open_resume(struct machine *m);
 void open_rest(struct machine *m);
 void open_deadline(struct machine *m);
 
+/* saga_group.c: each advance like the others; false: nothing follows without further input */
+void group_begin(struct machine *m, uint32_t step, struct slice args); /* args: what its main template gave */
+bool group_advance(struct machine *m);                                  /* completes groups, plans the undoing of children, ends what was undone */
+void group_fail(struct machine *m, uint32_t step, struct why why);      /* the step has failed, and whatever goes down with it: a child around it, or the saga */
+void group_output(struct machine *m, uint32_t step, struct slice output, struct slice error); /* EVALUATE_OUTPUT of a child */
+void group_deadline(struct machine *m, uint32_t step);
+
+/* saga_wait.c */
+bool step_is_wait(const struct saga *saga, uint32_t step);
+bool wait_advance(struct machine *m);                                   /* what has waited for a time that has come, or for a signal that is kept */
+void wait_begin(struct machine *m, uint32_t step, struct slice value);  /* value: what its main template gave */
+void wait_over(struct machine *m, uint32_t step);                       /* its time has come */
+enum err_code wait_signal(struct machine *m);
+void wait_complete(struct machine *m, uint32_t step, struct slice result);
+void wait_fail(struct machine *m, uint32_t step, struct why why);
+
+/* saga_approval.c */
+uint64_t approval_number(struct machine *m);                            /* of the next one */
+uint32_t approval_step(const struct saga *saga, uint64_t approval);     /* STEP_NONE: there is none */
+enum err_code wait_decide(struct machine *m);                           /* SAGA_INPUT_DECISION */
+bool check_decided(const struct saga *saga, const struct record *record, struct err *err);
+
+/* saga_lock.c */
+bool locks_need_evaluation(const struct saga *saga);
+bool lock_advance(struct machine *m);                                   /* lock.wanted, where no program is to be asked first */
+void lock_evaluated(struct machine *m);                                 /* EVALUATE_LOCKS */
+void lock_answered(struct machine *m);                                  /* SAGA_INPUT_LOCKED */
+bool locks_are_held(const struct saga *saga);                           /* all, or there are none: steps may begin */
+
+/* saga_then.c */
+bool finish_needs_evaluation(const struct saga *saga);                  /* of the output or of what follows: a program is in it */
+void followers_put(struct machine *m, struct record *record);           /* into saga.completed */
+bool check_followers(const struct saga *saga, const struct record *record, struct err *err);
+
+/* saga_pause.c */
+bool pause_holds(const struct saga *saga);                              /* by a person: nothing begins and no clock runs. After a loop only calls are refused */
+enum err_code pause_decide(struct machine *m);
+void pause_end(struct saga *saga, int64_t at_ms);                       /* it is resumed, or undone: all clocks go on where they stood */
+/* Does a record of this type begin something, which a pause forbids? */
+bool pause_forbids(const struct record *record);
+
 /* saga_compensate.c */
 bool undo_advance(struct machine *m);
+bool undo_next(struct machine *m); /* the next one whose turn it is */
 void undo_begin(struct machine *m, uint32_t step, struct slice args);
 void undo_refuse_arguments(struct machine *m, uint32_t step, struct slice detail);
 

@@ -39,6 +39,8 @@ static const char *unsettled_word(const struct saga *saga, uint32_t step)
     case OP_UNKNOWN:
         return saga->steps[step].plan == PLAN_WAIVED ? NULL : "outcome unknown, for a person to find out";
     case OP_NONE:
+    case OP_OPEN:
+    case OP_WAITING:
     case OP_COMPLETED:
     case OP_FAILED:
     case OP_SKIPPED:
@@ -265,7 +267,7 @@ enum err_code open_resume(struct machine *m)
     if (saga->seq > 0 && saga->phase == PHASE_ENDED && saga->definition->kind != SAGA_RUN) {
         return err_set(m->err, ERR_ENDED, "the saga has ended %s", saga_status_name(saga->end));
     }
-    if (saga->phase != PHASE_FORWARD && saga->phase != PHASE_ENDED) {
+    if (!pause_holds(saga) && saga->phase != PHASE_FORWARD && saga->phase != PHASE_ENDED) {
         return err_set(m->err, ERR_CLOSED, "the saga is being undone, which nothing holds up");
     }
     if (!saga->paused.ptr && saga->loop.closed_count == 0) {

@@ -94,31 +94,45 @@ static bool template_needs_own_result(const struct template *template)
     return false;
 }
 
+static bool step_needs_result(const struct step_definition *step, struct slice id)
+{
+    const struct template *templates[] = {&step->with,  &step->scope, &step->compensate.with, &step->for_each,
+                                          &step->sleep, &step->show};
+
+    for (size_t i = 0; i < COUNT_OF(templates); i++) {
+        if (template_needs_result(templates[i], id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The step, or the member of the saga, that would miss the result; SLICE_NONE: none. */
 static struct slice who_needs_result(const struct saga *saga, uint32_t step)
 {
     const struct definition *definition = saga->definition;
-    struct slice id = definition->steps[step].id;
+    const struct step_definition *self = &definition->steps[step];
+    uint32_t scope = step_scope(saga, step), first = scope == STEP_NONE ? 0 : saga->steps[scope].first,
+             count = scope == STEP_NONE ? definition->written_count : saga->steps[scope].count;
+    struct slice id = saga_is_open(saga) ? self->id : self->written_in ? self->written_in->steps[self->member].id
+                                                                       : definition->steps[self->member].id;
 
     if (definition->steps[step].compensate.is_set &&
         template_needs_own_result(&definition->steps[step].compensate.with)) {
         return SLICE("its own compensator");
     }
-    if (saga->phase != PHASE_FORWARD && !definition->steps[step].terminal) {
+    if (step_phase(saga, step) != PHASE_FORWARD && !definition->steps[step].terminal) {
         return SLICE_NONE; /* it is undone next, and nothing else will ask */
     }
-    for (uint32_t i = 0; i < definition->step_count; i++) {
-        const struct step_definition *other = &definition->steps[i];
+    /* Only the saga or child that it is written in can name it, under the id written there; an element by the id of its for_each. */
+    for (uint32_t i = 0; i < count; i++) {
+        const struct step_definition *other = &definition->steps[first + i];
 
-        if (i == step || step_is_over(saga, i)) {
-            continue;
-        }
-        if (template_needs_result(&other->with, id) || template_needs_result(&other->scope, id) ||
-            template_needs_result(&other->compensate.with, id)) {
+        if (first + i != step && !step_is_over(saga, first + i) && step_needs_result(other, id)) {
             return other->id;
         }
     }
-    return template_needs_result(&definition->output, id) ? SLICE("output") : SLICE_NONE;
+    return template_needs_result(saga_output_template(saga, scope), id) ? SLICE("output") : SLICE_NONE;
 }
 
 /* --- the verbs --- */
@@ -145,8 +159,8 @@ static enum err_code resolve_happened(struct machine *m)
     struct record record = person_record(m, undo ? RECORD_COMPENSATION_COMPLETED : RECORD_STEP_COMPLETED);
     struct slice needs = undo || OPERATOR.result.ptr ? SLICE_NONE : who_needs_result(m->saga, record.step);
 
-    if (!undo && m->saga->phase == PHASE_UNDO && m->saga->definition->steps[record.step].terminal &&
-        saga_has_undone(m->saga)) {
+    if (!undo && step_phase(m->saga, record.step) == PHASE_UNDO && m->saga->definition->steps[record.step].terminal &&
+        undone_around(m->saga, record.step)) {
         (void)err_set(m->err, ERR_CONFLICT, "it cannot be undone, and what came before it has been");
         err_hint(m->err, "Waive it: it is then listed as a debt.");
         return ERR_CONFLICT;
@@ -299,7 +313,7 @@ static enum err_code waive(struct machine *m)
 
     record.attempt = 0;
     resolved_and(m, record);
-    if (m->saga->phase == PHASE_FORWARD) {
+    if (step_phase(m->saga, record.step) == PHASE_FORWARD) {
         stop_forward(m, "a person left an effect standing and had the rest undone");
     }
     return ERR_OK;

@@ -314,11 +314,12 @@ static bool evidence_counts(const struct saga *saga, uint32_t step, enum directi
     }
     /* A last step that turns out to have happened when the rest is half undone: only a person can say what is to become
      * of it. */
-    if (saga->phase == PHASE_UNDO && saga->definition->steps[step].terminal && saga_has_undone(saga)) {
+    if (step_phase(saga, step) == PHASE_UNDO && saga->definition->steps[step].terminal && undone_around(saga, step)) {
         return false;
     }
-    return saga->phase == PHASE_UNDO ? s->undo.state == OP_NONE && (s->plan == PLAN_VERDICT || s->plan == PLAN_READY)
-                                     : s->plan == PLAN_NONE;
+    return step_phase(saga, step) == PHASE_UNDO
+               ? s->undo.state == OP_NONE && (s->plan == PLAN_VERDICT || s->plan == PLAN_READY)
+               : s->plan == PLAN_NONE;
 }
 
 static bool is_about_operation(const struct machine *m, uint32_t step, enum direction direction)

@@ -1,6 +1,5 @@
 /* What can be read off a saga's state: names, statuses, and the questions that deciding, checking and wanting all ask.
  */
-#include "core/graph.h"
 #include "core/saga_machine.h"
 
 #include <string.h>
@@ -81,10 +80,28 @@ bool operator_action_parse(struct slice name, enum operator_action *out)
 
 /* --- statuses --- */
 
+/* Nothing of it is under way or about to begin, and something is waited for. */
+static bool only_waits(const struct saga *saga)
+{
+    bool waits = saga->lock_taken < saga->lock_count;
+
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (operation_is_open(&saga->steps[i].forward) || operation_is_open(&saga->steps[i].undo) ||
+            step_is_ready(saga, i) || group_may_end(saga, i)) {
+            return false;
+        }
+        waits = waits || saga->steps[i].forward.state == OP_WAITING;
+    }
+    return waits;
+}
+
 enum saga_status saga_status(const struct saga *saga)
 {
     if (saga->phase == PHASE_ENDED) {
         return saga->end;
+    }
+    if (pause_holds(saga)) { /* whatever else it waits for: that comes after this */
+        return SAGA_PAUSED;
     }
     if (saga->escalation.number) {
         return SAGA_ESCALATED;
@@ -92,7 +109,7 @@ enum saga_status saga_status(const struct saga *saga)
     if (saga->phase != PHASE_FORWARD) {
         return SAGA_COMPENSATING;
     }
-    return saga->paused.ptr ? SAGA_PAUSED : SAGA_RUNNING;
+    return saga->paused.ptr ? SAGA_PAUSED : only_waits(saga) ? SAGA_WAITING : SAGA_RUNNING;
 }
 
 enum step_status operation_status(const struct operation *operation)
@@ -115,16 +132,40 @@ enum step_status operation_status(const struct operation *operation)
         return STEP_FAILED;
     case OP_SKIPPED:
         return STEP_SKIPPED;
+    case OP_OPEN:
+        return STEP_RUNNING;
+    case OP_WAITING:
+        return STEP_WAITING;
     case OP_STATE_COUNT:
         break;
     }
     UNREACHABLE();
 }
 
+static enum step_status group_status(const struct saga *saga, uint32_t step)
+{
+    const struct step *s = &saga->steps[step];
+    enum saga_phase around = step_phase(saga, step), phase = s->group_phase > around ? s->group_phase : around;
+
+    if (s->forward.state != OP_OPEN && (s->forward.state != OP_COMPLETED || s->undo_count == 0)) {
+        return operation_status(&s->forward);
+    }
+    if (phase == PHASE_FORWARD || (phase == PHASE_ENDED && saga->end == SAGA_COMPLETED)) {
+        return operation_status(&s->forward);
+    }
+    if (s->undo_left > 0 || phase == PHASE_FAILING) {
+        return phase == PHASE_ENDED ? STEP_COMPENSATION_FAILED : STEP_COMPENSATING;
+    }
+    return s->undo_waived > 0 ? STEP_COMPENSATION_FAILED : STEP_COMPENSATED;
+}
+
 enum step_status saga_step_status(const struct saga *saga, uint32_t step)
 {
     const struct step *s = &saga->steps[step];
 
+    if (step_is_group(&saga->definition->steps[step])) {
+        return group_status(saga, step);
+    }
     switch (s->plan) {
     case PLAN_ACTIVE:
         return STEP_COMPENSATING;
@@ -183,6 +224,9 @@ enum effect operation_effect(const struct saga *saga, uint32_t step, enum direct
 {
     const struct operation *op = operation_of(saga, step, direction);
 
+    if (direction == DIRECTION_DO && !step_has_call(saga, step)) {
+        return EFFECT_READ; /* groups and waits have no effect of their own */
+    }
     return op->created_ms ? op->effect : saga_tool(saga, step, direction)->effect;
 }
 
@@ -222,7 +266,7 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
         terms.retry = tool->conditional ? retry_policy_of_step(definition, terms.effect) : definition->retry;
         /* Whatever its retry policy says: `once` leaves once. */
         terms.max_attempts = terms.effect == EFFECT_ONCE ? 1 : terms.retry.max_attempts;
-        terms.stopping = saga->phase != PHASE_FORWARD;
+        terms.stopping = step_phase(saga, step) != PHASE_FORWARD;
     }
     if (terms.effect == EFFECT_KEYED && op->window_from_ms) {
         terms.window_end_ms = op->window_from_ms + tool->key_window_ms;
@@ -254,8 +298,9 @@ bool step_is_ready(const struct saga *saga, uint32_t step)
 {
     const struct step_definition *definition = &saga->definition->steps[step];
 
-    if (saga->phase != PHASE_FORWARD || saga->seq == 0 || saga->escalation.number || saga_is_open(saga) ||
-        saga->steps[step].forward.state != OP_NONE) {
+    if (saga->steps[step].forward.state != OP_NONE || saga->phase != PHASE_FORWARD || saga->seq == 0 ||
+        saga->escalation.number || saga_is_open(saga) || !locks_are_held(saga) || pause_holds(saga) ||
+        !group_lets_begin(saga, step)) {
         return false;
     }
     for (uint32_t i = 0; i < definition->after_count; i++) {
@@ -270,9 +315,10 @@ bool step_needs_evaluation(const struct saga *saga, uint32_t step)
 {
     const struct step_definition *definition = &saga->definition->steps[step];
 
-    return definition->with.program_count > 0 || definition->scope.program_count > 0 ||
+    return saga_main_template(saga, step)->program_count > 0 ||
+           (definition->scope.program_count > 0 && !step_is_group(definition)) ||
            definition->when.program_count > 0 ||
-           (definition->tool->conditional && definition->tool->effect_if.program_count > 0);
+           (definition->tool && definition->tool->conditional && definition->tool->effect_if.program_count > 0);
 }
 
 bool step_may_stand(const struct saga *saga, uint32_t step)
@@ -292,12 +338,29 @@ bool step_can_be_undone_blind(const struct saga *saga, uint32_t step)
 
 bool saga_passed_return(const struct saga *saga)
 {
+    if (!saga_is_open(saga)) {
+        return passed_return_in(saga, STEP_NONE);
+    }
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (saga->definition->steps[i].terminal && saga->steps[i].forward.state == OP_COMPLETED) {
             return true;
         }
     }
     return false;
+}
+
+/* A group can be over and something in it open again: by late evidence, until that is settled, and undone where its child was. */
+static bool member_is_unsettled(const struct saga *saga, uint32_t step)
+{
+    const struct step *s = &saga->steps[step];
+
+    if (operation_is_open(&s->forward)) {
+        return true;
+    }
+    if (s->forward.state == OP_UNKNOWN && s->plan == PLAN_NONE) {
+        return true;
+    }
+    return plan_is_left(s->plan) && step_undone_alone(saga, step) != STEP_NONE;
 }
 
 bool saga_is_finished(const struct saga *saga)
@@ -312,19 +375,25 @@ bool saga_is_finished(const struct saga *saga)
     if (saga_is_open(saga)) { /* only its agent can say that it is done, unless what cannot be undone says so */
         return saga_passed_return(saga) && !saga_is_unsettled(saga) && saga->phase != PHASE_FORWARD;
     }
-    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+    for (uint32_t i = 0; i < saga->definition->written_count; i++) {
         /* Behind a terminal step nothing is undone any more: what a person left standing is a debt. */
         if (!step_is_over(saga, i) && !(saga->steps[i].plan == PLAN_WAIVED && saga_passed_return(saga))) {
+            return false;
+        }
+    }
+    for (uint32_t i = saga->definition->written_count; i < saga->definition->step_count; i++) {
+        if (member_is_unsettled(saga, i)) {
             return false;
         }
     }
     return true;
 }
 
+/* What a child has undone on its own does not count: the saga went on. */
 bool saga_has_undone(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (saga->steps[i].undo.attempts > 0) {
+        if (saga->steps[i].undo.attempts > 0 && step_undone_alone(saga, i) == STEP_NONE) {
             return true;
         }
     }
@@ -348,14 +417,6 @@ bool step_is_contradicted(const struct saga *saga, uint32_t step)
 bool step_may_leave(const struct saga *saga, uint32_t step)
 {
     return !saga->escalation.number || (saga_is_open(saga) && !saga->definition->steps[step].terminal);
-}
-
-bool step_comes_before(const struct saga *saga, uint32_t a, uint32_t b)
-{
-    if (saga_is_open(saga)) {
-        return saga->steps[a].settled_seq && saga->steps[a].settled_seq < saga->steps[b].begun_seq;
-    }
-    return graph_before(saga->definition, a, b);
 }
 
 /* --- open sagas and runs --- */
@@ -432,7 +493,7 @@ uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         const struct step_definition *definition = &saga->definition->steps[i];
 
-        if (slice_equal(step_key_name(saga, i), step) && slice_equal(definition->tool->name, tool) &&
+        if (step_has_call(saga, i) && slice_equal(step_key_name(saga, i), step) && slice_equal(definition->tool->name, tool) &&
             slice_equal(saga->steps[i].forward.scope, scope) &&
             (found == STEP_NONE || saga->steps[i].forward.generation >= saga->steps[found].forward.generation)) {
             found = i;
@@ -489,29 +550,4 @@ const char *saga_over_budget(const struct saga *saga, const struct tool *tool, b
         return "micros";
     }
     return NULL;
-}
-
-/* --- what expressions see --- */
-
-struct expression_context saga_expression_context(const struct saga *saga, struct arena *arena)
-{
-    uint32_t count = saga->definition->step_count;
-    struct expression_step *steps = arena_array(arena, count ? count : 1, sizeof(*steps));
-    char *id = arena_alloc(arena, UUID_TEXT_BYTES);
-
-    uuid_text(&saga->id.uuid, id);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct operation *forward = &saga->steps[i].forward;
-
-        steps[i].id = saga->definition->steps[i].id;
-        steps[i].result = forward->state == OP_COMPLETED && forward->result.ptr ? forward->result : SLICE("null");
-        steps[i].status = slice_of(step_status_name(saga_step_status(saga, i)));
-    }
-    return (struct expression_context){
-        .input = saga->input,
-        .saga_id = slice_of(id),
-        .saga_name = saga->definition->name,
-        .steps = steps,
-        .step_count = count,
-    };
 }

@@ -34,10 +34,25 @@ static void want_add(struct wants *wants, enum want_type type, uint32_t step, en
     wants->items[wants->count++] = (struct want){type, step, direction, number, due_ms};
 }
 
+/* The deadline of a child until its work is done, and then its output. */
+static void want_group(const struct saga *saga, uint32_t step, struct wants *out)
+{
+    bool is_for_each = template_is_set(&saga->definition->steps[step].for_each);
+
+    if (group_may_end(saga, step)) {
+        if (!is_for_each && saga_output_template(saga, step)->program_count > 0) {
+            want_add(out, WANT_EVALUATE, step, DIRECTION_DO, EVALUATE_OUTPUT, 0);
+        }
+    } else if (saga->steps[step].forward.due_ms && group_is_open(saga, step)) {
+        want_add(out, WANT_TIMER, step, DIRECTION_DO, 0, saga->steps[step].forward.due_ms);
+    }
+}
+
 static void want_operation(const struct saga *saga, uint32_t step, enum direction direction, struct wants *out)
 {
     const struct operation *op = operation_of(saga, step, direction);
-    bool guarded = direction == DIRECTION_DO && saga->definition->steps[step].tool->guarded; /* undoing only queues */
+    bool guarded = direction == DIRECTION_DO && step_has_call(saga, step) &&
+                   saga->definition->steps[step].tool->guarded; /* undoing only queues */
 
     switch (op->state) {
     case OP_IN_FLIGHT:
@@ -70,6 +85,14 @@ static void want_operation(const struct saga *saga, uint32_t step, enum directio
     case OP_FAILED:
     case OP_SKIPPED:
         return;
+    case OP_OPEN:
+        want_group(saga, step, out);
+        return;
+    case OP_WAITING:
+        if (op->due_ms) {
+            want_add(out, WANT_TIMER, step, direction, 0, op->due_ms);
+        }
+        return;
     case OP_STATE_COUNT:
         break;
     }
@@ -84,6 +107,32 @@ static bool deadline_runs(const struct saga *saga)
     return saga->phase == PHASE_FORWARD && saga->deadline_ms && !saga_is_finished(saga);
 }
 
+/* All that a pause leaves: calls that are under way. */
+static void want_calls(const struct saga *saga, struct wants *out)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        for (unsigned d = 0; d < DIRECTION_COUNT; d++) {
+            if (operation_of(saga, i, (enum direction)d)->state == OP_IN_FLIGHT) {
+                want_operation(saga, i, (enum direction)d, out);
+            }
+        }
+    }
+    qsort(out->items, out->count, sizeof(*out->items), compare_items);
+}
+
+static void want_locks(const struct saga *saga, struct wants *out)
+{
+    if (saga->phase != PHASE_FORWARD) {
+        return;
+    }
+    if (locks_need_evaluation(saga)) {
+        want_add(out, WANT_EVALUATE, STEP_NONE, DIRECTION_DO, EVALUATE_LOCKS, 0);
+    }
+    if (saga->lock_taken < saga->lock_count) {
+        want_add(out, WANT_LOCK, STEP_NONE, DIRECTION_DO, saga->lock_taken, 0);
+    }
+}
+
 void saga_wants(const struct saga *saga, struct arena *turn, struct wants *out)
 {
     uint32_t count = saga->definition->step_count;
@@ -94,17 +143,22 @@ void saga_wants(const struct saga *saga, struct arena *turn, struct wants *out)
     }
     out->capacity = 3 * (size_t)count + 4;
     out->items = arena_array(turn, out->capacity, sizeof(*out->items));
+    if (pause_holds(saga)) {
+        want_calls(saga, out);
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         want_operation(saga, i, DIRECTION_DO, out);
         want_operation(saga, i, DIRECTION_UNDO, out);
         if (step_is_ready(saga, i) && step_needs_evaluation(saga, i)) {
             want_add(out, WANT_EVALUATE, i, DIRECTION_DO, EVALUATE_ARGS, 0);
         }
-        if (saga->phase == PHASE_UNDO && undo_needs_evaluation(saga, i) && undo_may_begin(saga, i)) {
+        if (saga->steps[i].plan == PLAN_READY && undo_needs_evaluation(saga, i) && undo_may_begin(saga, i)) {
             want_add(out, WANT_EVALUATE, i, DIRECTION_UNDO, EVALUATE_UNDO, 0);
         }
     }
-    if (saga_is_finished(saga) && saga->definition->output.program_count > 0) {
+    want_locks(saga, out);
+    if (saga_is_finished(saga) && finish_needs_evaluation(saga)) {
         want_add(out, WANT_EVALUATE, STEP_NONE, DIRECTION_DO, EVALUATE_OUTPUT, 0);
     }
     if (deadline_runs(saga)) {
@@ -114,4 +168,24 @@ void saga_wants(const struct saga *saga, struct arena *turn, struct wants *out)
         want_add(out, WANT_TIMER, STEP_NONE, DIRECTION_DO, SAGA_TIMER_REST, saga->updated_ms + RUN_REST_MS);
     }
     qsort(out->items, out->count, sizeof(*out->items), compare_items);
+}
+
+int64_t saga_rests_until(const struct saga *saga, struct arena *arena)
+{
+    struct wants wants;
+    int64_t until_ms = INT64_MAX;
+
+    saga_wants(saga, arena, &wants);
+    for (size_t i = 0; i < wants.count; i++) {
+        const struct want *want = &wants.items[i];
+
+        if (want->type == WANT_LOCK) {
+            continue;
+        }
+        if (want->type != WANT_TIMER || want->due_ms == 0) {
+            return 0;
+        }
+        until_ms = want->due_ms < until_ms ? want->due_ms : until_ms;
+    }
+    return until_ms;
 }

@@ -397,7 +397,8 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     read_outcome(reader, &m, tool);
     reader_template(reader, &m, "result", ROOTS_RESPONSE, &tool->result);
     if (members_at(&m, "compensate").ptr) {
-        reader_compensator(reader, members_at(&m, "compensate"), members_pointer(&m, "compensate"), &tool->compensate);
+        reader_compensator(reader, members_at(&m, "compensate"), members_pointer(&m, "compensate"), ROOTS_COMPENSATE,
+                           &tool->compensate);
     }
     (void)members_bool(&m, "terminal", &tool->terminal);                         /* absent: false */
     (void)members_duration(&m, "timeout", 1, TIMEOUT_MAX_MS, &tool->timeout_ms); /* absent: the default */

@@ -1,5 +1,5 @@
 /*
- * What a saga's wants ask for, carried out: calls, probes, timers, evaluations. After each turn the wants are compared
+ * What a saga's wants ask for, carried out: calls, probes, timers, evaluations, locks. After each turn the wants are compared
  * with what is under way; both are sorted alike, so that the comparison is one merge: start the missing, cancel the
  * surplus.
  */
@@ -106,142 +106,6 @@ static void report_timer(struct activity *activity)
                                       .timer = activity->want.step == STEP_NONE ? (enum saga_timer)activity->want.number
                                                                                 : SAGA_TIMER_DEADLINE}};
     activity_report(activity);
-}
-
-static void on_evaluated(struct eval *eval);
-static void evaluate_args(struct activity *activity);
-
-/* The class of a step whose tool decides it from the arguments, once these are known. */
-static void on_effect(struct effect_of_call *effect)
-{
-    struct activity *activity = effect->context;
-
-    activity->effect = effect->effect;
-    on_evaluated(&activity->eval);
-}
-
-static void on_args(struct eval *eval)
-{
-    struct activity *activity = container_of(eval, struct activity, eval);
-    struct saga *saga = activity->live && !activity->cancelled ? &activity->live->saga : NULL;
-    const struct tool *tool = saga ? saga->definition->steps[activity->want.step].tool : NULL;
-
-    if (!tool || !tool->conditional || eval->items[0].code != ERR_OK) {
-        on_evaluated(eval);
-        return;
-    }
-    struct effect_of_call *effect = arena_alloc(&activity->arena, sizeof(*effect));
-
-    activity->tool = tool;
-    *effect = (struct effect_of_call){.tool = tool,
-                                      .args = eval->items[0].value.ptr ? eval->items[0].value : SLICE("{}"),
-                                      .arena = &activity->arena,
-                                      .done = on_effect,
-                                      .context = activity};
-    effect_of_call(activity->engine->loop, effect);
-}
-
-/* The condition of a step that is a program: what follows it is evaluated only where it holds. */
-static void on_when(struct eval *eval)
-{
-    struct activity *activity = container_of(eval, struct activity, eval);
-
-    if (!activity->live || activity->cancelled || eval->items[0].code != ERR_OK) {
-        on_evaluated(eval);
-        return;
-    }
-    if (!expression_true(eval->items[0].value)) {
-        on_evaluated(eval); /* which sees that nothing but the condition was evaluated */
-        return;
-    }
-    evaluate_args(activity);
-}
-
-static void evaluate_args(struct activity *activity)
-{
-    const struct step_definition *step = &activity->live->saga.definition->steps[activity->want.step];
-    struct eval *eval = &activity->eval;
-
-    eval->items[0].template = &step->with;
-    eval->items[1].template = &step->scope;
-    eval->count = 2;
-    eval->done = on_args;
-    if (eval_start(activity->engine->loop, eval)) {
-        on_args(eval);
-    }
-}
-
-static void on_evaluated(struct eval *eval)
-{
-    struct activity *activity = container_of(eval, struct activity, eval);
-    struct engine *engine = activity->engine;
-    struct eval_item *value = &eval->items[0], *scope = &eval->items[1];
-    struct saga_input *input = &activity->mail.input;
-
-    *input =
-        (struct saga_input){.type = SAGA_INPUT_EVALUATED,
-                            .evaluated = {.what = (enum evaluation)activity->want.number, .step = activity->want.step}};
-    if (value->code != ERR_OK || (eval->count > 1 && scope->code != ERR_OK)) {
-        input->evaluated.failed = true;
-        input->evaluated.error = value->code != ERR_OK ? value->error : scope->error;
-    } else if (input->evaluated.what == EVALUATE_ARGS && eval->count == 1) {
-        input->evaluated.skipped = true;
-    } else {
-        input->evaluated.value = value->value;
-        input->evaluated.has_effect = activity->tool != NULL;
-        input->evaluated.effect = activity->effect;
-        if (eval->count > 1 && scope->value.ptr) {
-            input->evaluated.scope = json_type(scope->value) == JSON_STRING
-                                         ? json_string(scope->value, &activity->arena)
-                                         : json_trim(scope->value);
-        }
-    }
-    engine->evaluations_under_way--;
-    activity_report(activity);
-    engine_check_drained(engine);
-}
-
-static void begin_evaluation(struct activity *activity)
-{
-    const struct saga *saga = &activity->live->saga;
-    const struct definition *definition = saga->definition;
-    struct eval *eval = &activity->eval;
-
-    activity->state = ACTIVITY_RENDERING;
-    activity->engine->evaluations_under_way++;
-    eval->arena = &activity->arena;
-    eval->context = saga_expression_context(saga, &activity->arena);
-    eval->done = on_evaluated;
-    switch ((enum evaluation)activity->want.number) {
-    case EVALUATE_ARGS:
-        if (definition->steps[activity->want.step].when.program_count == 0) {
-            evaluate_args(activity);
-            return;
-        }
-        eval->items[0].template = &definition->steps[activity->want.step].when;
-        eval->count = 1;
-        eval->done = on_when;
-        break;
-    case EVALUATE_OUTPUT:
-        eval->items[0].template = &definition->output;
-        eval->count = 1;
-        break;
-    case EVALUATE_UNDO: {
-        const struct operation *forward = &saga->steps[activity->want.step].forward;
-        char key[UUID_TEXT_BYTES];
-
-        uuid_text(&forward->key.uuid, key);
-        eval->context.key = arena_slice(&activity->arena, slice_of(key));
-        eval->context.args = arena_slice(&activity->arena, forward->args);
-        eval->context.result = arena_slice(&activity->arena, forward->result);
-        eval->items[0].template = &definition->steps[activity->want.step].compensate.with;
-        eval->count = 1;
-        break;
-    }
-    }
-    if (eval_start(activity->engine->loop, eval)) {
-        eval->done(eval);
-    }
 }
 
 /* Its intent is durable, and it was never sent: the log says so, or the next owner would have to take it for one of
@@ -375,8 +239,11 @@ static void identify(struct activity *activity)
     activity->shard = activity->live->shard->number;
     activity->namespace = arena_slice(&activity->arena, saga->namespace);
     activity->operation_key = operation->key;
-    activity->effect = operation->created_ms ? operation->effect
-                                             : saga_tool(saga, activity->want.step, activity->want.direction)->effect;
+    /* A wait and a group have no call: there is nothing that could be sent twice. */
+    activity->effect = !step_calls(&saga->definition->steps[activity->want.step]) ? EFFECT_READ
+                       : operation->created_ms
+                           ? operation->effect
+                           : saga_tool(saga, activity->want.step, activity->want.direction)->effect;
     activity->maybe_before = operation->earlier_maybe;
 }
 
@@ -431,7 +298,10 @@ static void begin(struct live *live, const struct want *want, bool interrupted, 
         }
         break;
     case WANT_EVALUATE:
-        begin_evaluation(activity);
+        evaluation_begin(activity);
+        break;
+    case WANT_LOCK:
+        lock_begin(activity);
         break;
     }
 }

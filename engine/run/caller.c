@@ -26,6 +26,8 @@ static enum standing standing_of(const struct saga *saga, uint32_t step)
     case OP_PENDING:
     case OP_IN_FLIGHT:
     case OP_RETRYING:
+    case OP_OPEN:
+    case OP_WAITING:
         return awaits ? STANDS_AWAITING : STANDS_GOING;
     case OP_PROBING:
         return awaits ? STANDS_AWAITING : saga->steps[step].forward.accepted ? STANDS_GOING : STANDS_PROBING;

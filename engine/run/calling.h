@@ -1,4 +1,4 @@
-/* What the requests of agents share while they wait for operations of a saga (call.c, open.c). */
+/* What requests about one saga share: the way to its owner (route.c), and waiting for its operations (caller.c). */
 #ifndef SAGAD_RUN_CALLING_H
 #define SAGAD_RUN_CALLING_H
 
@@ -17,6 +17,17 @@ struct calling {
     void (*again)(struct work *work);
     void (*give_up)(struct work *work);
 };
+
+/* --- route.c --- */
+
+typedef void route_function(struct work *work, uint32_t shard); /* puts it into the inbox of that shard */
+
+/* Sets work->calling, the saga and the patience; before the other two. */
+void route_prepare(struct work *work, struct saga_id saga, int64_t wait_ms);
+/* work->mail to the owner of work->saga, which may have to read it back: into its mailbox here, or `elsewhere`. */
+void route_send(struct work *work, route_function *elsewhere);
+/* Nothing happened, and the shard has another owner: that one is asked, once. True: it is on its way. */
+bool route_again(struct work *work, enum err_code code, route_function *elsewhere);
 
 /* --- caller.c --- */
 

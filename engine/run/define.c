@@ -129,7 +129,7 @@ void engine_define(struct engine *engine, struct engine_request *request)
     }
     work->jq_faults = arena_alloc(&work->arena, sizeof(*work->jq_faults));
     faults_init(work->jq_faults, &work->arena);
-    definitions_source_init(&source, engine->definitions, work->namespace, SLICE_NONE);
+    definitions_source_init(&source, engine->definitions, work->namespace, SLICE_NONE, SLICE_NONE);
     review_document_core(arena_slice(&work->arena, request->in.define.document), &source.source, &work->arena, work->jq_faults, &work->document);
     work->found = work->jq_faults->count;
     compile_programs(work, 0);

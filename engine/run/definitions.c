@@ -18,12 +18,12 @@ struct compiled {
 };
 
 struct definitions {
-    struct arena arena;   /* rows and compiled definitions live as long as the process */
-    struct map newest;    /* "kind namespace name" -> struct registered */
-    struct map pinned;    /* "namespace name version tools" -> struct compiled */
-    struct map
-        current; /* "namespace name version" -> struct compiled, with the newest tools; emptied when a tool is added */
-    struct map tools;     /* "namespace name version" -> struct compiled_tool */
+    struct arena arena; /* rows and compiled definitions live as long as the process */
+    struct map newest;  /* "kind namespace name" -> struct registered */
+    struct map pinned;  /* "namespace name version tools sagas" -> struct compiled */
+    struct map current; /* "namespace name version" -> struct compiled, with the newest tools and children; emptied
+                           when anything is added */
+    struct map tools;   /* "namespace name version" -> struct compiled_tool */
     struct tool_shelf shelf;
     const struct definition *open, *run; /* what open sagas and runs begin with */
     bool (*guard_applies)(void *context, struct slice namespace, struct slice tool); /* NULL: nobody says */
@@ -97,11 +97,13 @@ static struct slice row_key(struct definitions *definitions, enum definition_kin
 }
 
 static struct slice compiled_key(struct definitions *definitions, struct slice namespace, struct slice name,
-                                 uint32_t version, struct slice tools)
+                                 uint32_t version, struct slice tools, struct slice sagas)
 {
     buffer_reset(&definitions->key);
     buffer_printf(&definitions->key, "%.*s\n%.*s\n%u\n", SLICE_ARG(namespace), SLICE_ARG(name), version);
     buffer_put_slice(&definitions->key, tools);
+    buffer_put_char(&definitions->key, '\n');
+    buffer_put_slice(&definitions->key, sagas);
     return buffer_slice(&definitions->key);
 }
 
@@ -183,11 +185,10 @@ const struct definition_row **definitions_list(const struct definitions *definit
     return rows;
 }
 
-static bool source_find(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+static bool find_row(const struct definitions_source *source, enum definition_kind kind, struct slice pins,
+                     struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
 {
-    const struct definitions_source *source = context;
-
-    if (version == 0 && source->tools.ptr) {
+    if (version == 0 && pins.ptr) {
         char text[160];
         int64_t pinned;
 
@@ -196,13 +197,12 @@ static bool source_find(void *context, struct slice name, uint32_t version, stru
         }
         memcpy(text, name.ptr, name.len);
         text[name.len] = '\0';
-        if (!json_i64(json_member(source->tools, text), &pinned) || pinned <= 0) {
+        if (!json_i64(json_member(pins, text), &pinned) || pinned <= 0) {
             return false;
         }
         version = (uint32_t)pinned;
     }
-    const struct definition_row *row =
-        definitions_row(source->definitions, DEFINITION_TOOL, source->namespace, name, version);
+    const struct definition_row *row = definitions_row(source->definitions, kind, source->namespace, name, version);
 
     if (!row) {
         return false;
@@ -212,13 +212,37 @@ static bool source_find(void *context, struct slice name, uint32_t version, stru
     return true;
 }
 
-void definitions_source_init(struct definitions_source *source, struct definitions *definitions, struct slice namespace,
-                             struct slice tools)
+static bool source_find(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
 {
-    source->source = (struct tool_source){.find = source_find, .context = source};
+    const struct definitions_source *source = context;
+
+    return find_row(source, DEFINITION_TOOL, source->tools, name, version, body, version_found);
+}
+
+static bool source_find_saga(void *context, struct slice name, uint32_t version, struct slice *body,
+                             uint32_t *version_found)
+{
+    const struct definitions_source *source = context;
+
+    return find_row(source, DEFINITION_SAGA, source->sagas, name, version, body, version_found);
+}
+
+void definitions_source_init(struct definitions_source *source, struct definitions *definitions, struct slice namespace,
+                             struct slice tools, struct slice sagas)
+{
+    source->source = (struct tool_source){.find = source_find, .context = source, .find_saga = source_find_saga};
     source->definitions = definitions;
     source->namespace = namespace;
     source->tools = tools;
+    source->sagas = sagas;
+}
+
+static void write_pin(struct json_writer *w, struct slice name, uint32_t version)
+{
+    char text[160];
+
+    (void)snprintf(text, sizeof(text), "%.*s", SLICE_ARG(name)); /* at most 128 bytes by definition */
+    json_write_i64(w, text, version);
 }
 
 void definition_write_tools(const struct definition *definition, struct buffer *out)
@@ -228,17 +252,25 @@ void definition_write_tools(const struct definition *definition, struct buffer *
     json_writer_init(&w, out);
     json_object_begin(&w, NULL);
     for (uint32_t i = 0; i < definition->tool_count; i++) {
-        char name[160];
+        write_pin(&w, definition->tools[i]->name, definition->tools[i]->version);
+    }
+    json_object_end(&w);
+}
 
-        (void)snprintf(name, sizeof(name), "%.*s",
-                       SLICE_ARG(definition->tools[i]->name)); /* at most 128 bytes by definition */
-        json_write_i64(&w, name, definition->tools[i]->version);
+void definition_write_children(const struct definition *definition, struct buffer *out)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, out);
+    json_object_begin(&w, NULL);
+    for (uint32_t i = 0; i < definition->child_count; i++) {
+        write_pin(&w, definition->children[i]->name, definition->children[i]->version);
     }
     json_object_end(&w);
 }
 
 static const struct definition *compile(struct definitions *definitions, struct slice namespace, struct slice name,
-                                        uint32_t version, struct slice tools, struct err *err)
+                                        uint32_t version, struct slice tools, struct slice sagas, struct err *err)
 {
     const struct definition_row *row = definitions_row(definitions, DEFINITION_SAGA, namespace, name, version);
 
@@ -257,7 +289,7 @@ static const struct definition *compile(struct definitions *definitions, struct 
     struct arena trial;
 
     arena_init(&trial, 16384);
-    definitions_source_init(&source, definitions, namespace, tools);
+    definitions_source_init(&source, definitions, namespace, tools, sagas);
     faults_init(&faults, &trial);
     const struct definition *definition =
         definition_compile(row->body, row->version, &source.source, SLICE(""), &trial, &faults);
@@ -272,13 +304,14 @@ static const struct definition *compile(struct definitions *definitions, struct 
     }
 
     if (!definition) {
-        (void)err_set(err, ERR_INVALID,
-                      "the saga definition \"%.*s\" version %u does not compile with the tools as registered now",
-                      SLICE_ARG(name), row->version);
+        (void)err_set(
+            err, ERR_INVALID,
+            "the saga definition \"%.*s\" version %u does not compile with the tools and sagas as registered now",
+            SLICE_ARG(name), row->version);
         if (faults.count > 0) {
             err_detail(err, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
         }
-        err_hint(err, "apply a version of the tool that the saga can use, or a new version of the saga");
+        err_hint(err, "apply a version of the tool or child that the saga can use, or a new version of the saga");
     }
     arena_fini(&trial);
     return definition;
@@ -309,7 +342,7 @@ const struct tool *definitions_tool(struct definitions *definitions, struct slic
                       "FILE` registers more");
         return NULL;
     }
-    struct slice key = compiled_key(definitions, namespace, name, row->version, SLICE_NONE);
+    struct slice key = compiled_key(definitions, namespace, name, row->version, SLICE_NONE, SLICE_NONE);
     const struct compiled_tool *found = map_find(&definitions->tools, key.ptr, key.len);
 
     if (found) {
@@ -344,8 +377,8 @@ const struct tool *definitions_tool(struct definitions *definitions, struct slic
     }
     struct compiled_tool *compiled = arena_alloc(&definitions->arena, sizeof(*compiled));
 
-    compiled->key =
-        arena_slice(&definitions->arena, compiled_key(definitions, namespace, name, row->version, SLICE_NONE));
+    compiled->key = arena_slice(&definitions->arena,
+                                compiled_key(definitions, namespace, name, row->version, SLICE_NONE, SLICE_NONE));
     compiled->tool = tool;
     map_put(&definitions->tools, compiled->key.ptr, compiled->key.len, compiled);
     return tool;
@@ -368,25 +401,56 @@ static const struct definition *open_by_name(struct definitions *definitions, st
                                            : NULL;
 }
 
+/* Without children there is nothing to pin: absent and {} are one. */
+static struct slice pins_of(struct slice sagas)
+{
+    return sagas.ptr && json_count(sagas) > 0 ? sagas : SLICE("{}");
+}
+
 const struct definition *definitions_pinned(struct definitions *definitions, struct slice namespace, struct slice name,
-                                            uint32_t version, struct slice tools, struct err *err)
+                                            uint32_t version, struct slice tools, struct slice sagas, struct err *err)
 {
     const struct definition *open = open_by_name(definitions, name);
 
     if (open) {
         return open;
     }
-    struct slice key = compiled_key(definitions, namespace, name, version, tools);
+    sagas = pins_of(sagas);
+    struct slice key = compiled_key(definitions, namespace, name, version, tools, sagas);
     const struct compiled *found = map_find(&definitions->pinned, key.ptr, key.len);
 
     if (found) {
         return found->definition;
     }
-    const struct definition *definition = compile(definitions, namespace, name, version, tools, err);
+    const struct definition *definition = compile(definitions, namespace, name, version, tools, sagas, err);
 
-    key = compiled_key(definitions, namespace, name, version, tools); /* the buffer was used meanwhile */
+    key = compiled_key(definitions, namespace, name, version, tools, sagas); /* the buffer was used meanwhile */
     return definition ? remember(definitions, &definitions->pinned, arena_slice(&definitions->arena, key), definition)
                       : NULL;
+}
+
+/* The same definition with the same pins may be known already, from a saga that was loaded: keep one. */
+static const struct definition *known_or_remember(struct definitions *definitions, struct slice namespace,
+                                                  struct slice name, const struct definition *definition)
+{
+    struct buffer tools, sagas;
+
+    buffer_init(&tools, 1 << 20);
+    buffer_init(&sagas, 1 << 20);
+    definition_write_tools(definition, &tools);
+    definition_write_children(definition, &sagas);
+    struct slice key = compiled_key(definitions, namespace, name, definition->version, buffer_slice(&tools),
+                                    pins_of(buffer_slice(&sagas)));
+    const struct compiled *pinned = map_find(&definitions->pinned, key.ptr, key.len);
+
+    if (pinned) {
+        definition = pinned->definition;
+    } else {
+        (void)remember(definitions, &definitions->pinned, arena_slice(&definitions->arena, key), definition);
+    }
+    buffer_fini(&tools);
+    buffer_fini(&sagas);
+    return definition;
 }
 
 const struct definition *definitions_newest(struct definitions *definitions, struct slice namespace, struct slice name,
@@ -397,31 +461,18 @@ const struct definition *definitions_newest(struct definitions *definitions, str
     if (open) {
         return open;
     }
-    struct slice key = compiled_key(definitions, namespace, name, version, SLICE_NONE);
+    struct slice key = compiled_key(definitions, namespace, name, version, SLICE_NONE, SLICE_NONE);
     const struct compiled *found = map_find(&definitions->current, key.ptr, key.len);
 
     if (found) {
         return found->definition;
     }
-    const struct definition *definition = compile(definitions, namespace, name, version, SLICE_NONE, err);
+    const struct definition *definition = compile(definitions, namespace, name, version, SLICE_NONE, SLICE_NONE, err);
 
     if (!definition) {
         return NULL;
     }
-    /* The same definition with the same pins may be known already, from a saga that was loaded: keep one. */
-    struct buffer tools;
-
-    buffer_init(&tools, 65536);
-    definition_write_tools(definition, &tools);
-    struct slice pinned_key = compiled_key(definitions, namespace, name, definition->version, buffer_slice(&tools));
-    const struct compiled *pinned = map_find(&definitions->pinned, pinned_key.ptr, pinned_key.len);
-
-    if (pinned) {
-        definition = pinned->definition;
-    } else {
-        (void)remember(definitions, &definitions->pinned, arena_slice(&definitions->arena, pinned_key), definition);
-    }
-    buffer_fini(&tools);
-    key = compiled_key(definitions, namespace, name, version, SLICE_NONE);
+    definition = known_or_remember(definitions, namespace, name, definition);
+    key = compiled_key(definitions, namespace, name, version, SLICE_NONE, SLICE_NONE);
     return remember(definitions, &definitions->current, arena_slice(&definitions->arena, key), definition);
 }

@@ -29,12 +29,14 @@ const struct definition_row *definitions_row(const struct definitions *definitio
 const struct definition_row **definitions_list(const struct definitions *definitions, enum definition_kind kind,
                                                struct slice namespace, struct arena *arena, size_t *count);
 
-/* The saga compiled with the newest tools. NULL with a sentence when there is none or it no longer compiles. */
+/* The saga compiled with the newest tools and children. NULL with a sentence when there is none or it no longer
+ * compiles. */
 const struct definition *definitions_newest(struct definitions *definitions, struct slice namespace, struct slice name,
                                             uint32_t version, struct err *err);
-/* The saga compiled with just these tools ({name: version}, as saga.started records it). */
+/* The saga compiled with just these tools and children ({name: version}, as saga.started records them; `sagas` may be
+ * SLICE_NONE: it has none). */
 const struct definition *definitions_pinned(struct definitions *definitions, struct slice namespace, struct slice name,
-                                            uint32_t version, struct slice tools, struct err *err);
+                                            uint32_t version, struct slice tools, struct slice sagas, struct err *err);
 /*
  * Open sagas and runs have no document: they go by the names OPEN_SAGA_NAME and RUN_SAGA_NAME, which both functions
  * above know too. Their tools are compiled one by one and, once compiled, kept for good.
@@ -45,15 +47,17 @@ const struct tool *definitions_tool(struct definitions *definitions, struct slic
                                     uint32_t version, struct err *err);
 /* The pinned tools of a compiled definition as JSON {name: version}. */
 void definition_write_tools(const struct definition *definition, struct buffer *out);
+/* The same of its children, at every depth. {} without any. */
+void definition_write_children(const struct definition *definition, struct buffer *out);
 
-/* For document_check(): tools of this namespace. `source` borrows `definitions` and `namespace`. */
+/* For document_check(): tools and sagas of this namespace. `source` borrows `definitions` and `namespace`. */
 struct definitions_source {
     struct tool_source source;
     struct definitions *definitions;
     struct slice namespace;
-    struct slice tools; /* SLICE_NONE: the newest */
+    struct slice tools, sagas; /* SLICE_NONE: the newest */
 };
 void definitions_source_init(struct definitions_source *source, struct definitions *definitions, struct slice namespace,
-                             struct slice tools);
+                             struct slice tools, struct slice sagas);
 
 #endif

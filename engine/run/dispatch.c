@@ -454,8 +454,9 @@ static void keep_context(struct activity *activity)
                                         .saga_name = arena_slice(&activity->arena, saga->definition->name)};
         return;
     }
-    activity->context = saga_expression_context(saga, &activity->arena);
+    activity->context = saga_expression_context(saga, activity->want.step, &activity->arena);
     activity->context.input = arena_slice(&activity->arena, activity->context.input);
+    activity->context.item = arena_slice(&activity->arena, activity->context.item);
     struct expression_step *steps =
         arena_dup(&activity->arena, activity->context.steps, activity->context.step_count * sizeof(*steps));
 

@@ -170,6 +170,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     options->response_bytes_max = given->response_bytes_max ? given->response_bytes_max : 1 << 20;
     options->calls_max = given->calls_max ? given->calls_max : 256;
     options->exec_max = given->exec_max ? given->exec_max : 16;
+    options->park_after_ms = given->park_after_ms ? given->park_after_ms : 2000;
     arena_init(&engine->arena, 16384);
     arena_init(&engine->load_arena, 16384);
     options->dsn = arena_text(&engine->arena, given->dsn ? slice_of(given->dsn) : SLICE(""));
@@ -195,8 +196,10 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     map_init(&engine->runs);
     map_init(&engine->loadings);
     map_init(&engine->tool_health);
+    map_init(&engine->resting_unknown);
     map_init(&engine->deliveries);
     list_init(&engine->watches);
+    list_init(&engine->resting);
     list_init(&engine->late_outcomes);
     list_init(&engine->call_queue);
     list_init(&engine->detached);
@@ -205,6 +208,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
         engine->shards[i] = (struct shard){.engine = engine, .number = i};
         list_init(&engine->shards[i].sagas);
     }
+    engine->parker = parker_new(engine);
     engine->definitions = definitions_new();
     definitions_set_guard(engine->definitions, budgets_apply, engine);
     engine->http = http_client_new(loop, options->calls_max, CONNECTIONS_PER_HOST);
@@ -300,6 +304,7 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     engine->drained = done;
     engine->drained_context = context;
     timer_start(engine->loop, &engine->drain_timer, patience_ms, on_patience_over);
+    parker_stop(engine->parker);
     call_queue_return(engine);
     engine_check_drained(engine);
 }
@@ -310,6 +315,7 @@ void engine_free(struct engine *engine)
         return;
     }
     turns_free(engine);
+    parker_free(engine->parker);
     inbox_free(engine);
     limiter_free(engine->limiter);
     adapter_host_close(&engine->host);
@@ -321,6 +327,8 @@ void engine_free(struct engine *engine)
     map_fini(&engine->runs);
     map_fini(&engine->loadings);
     map_fini(&engine->tool_health);
+    health_leaves(engine, SHARD_COUNT);
+    map_fini(&engine->resting_unknown);
     map_fini(&engine->deliveries);
     arena_fini(&engine->load_arena);
     arena_fini(&engine->arena);

@@ -25,6 +25,7 @@ struct engine_options {
     size_t response_bytes_max;       /* of a tool's answer; default 1 MiB */
     uint32_t calls_max;              /* under way at once; further ones queue. default 256 */
     uint32_t exec_max;               /* child processes at once; default 16 */
+    int64_t park_after_ms;           /* a saga at rest leaves memory after so long; default 2000 */
     const char *budgets_file;        /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const char *secrets_file;        /* JSON object of names and texts; NULL: only SAGAD_SECRET_NAME variables */
     bool risk_losing_acknowledged_work;
@@ -114,6 +115,26 @@ struct engine_request {
         } resume;
         struct {
             struct saga_id id;
+            struct slice note;
+        } pause;
+        struct {
+            struct saga_id id;
+            struct slice name, payload /* JSON; SLICE_NONE is null */, key /* Idempotency-Key; SLICE_NONE: none */;
+        } signal;
+        struct {
+            uint64_t number;
+            bool approve;
+            enum role role;          /* of the token */
+            struct slice hash, note; /* text; SLICE_NONE: not given */
+        } decision;
+        struct {
+            uint64_t number;         /* 0: list */
+            bool open_only;
+            size_t limit;
+            struct slice cursor;
+        } approvals;
+        struct {
+            struct saga_id id;
             int64_t wait_ms;         /* answer when the saga has ended, or when this is over; 0: at once */
         } get;
         struct {
@@ -171,6 +192,10 @@ void engine_complete_saga(struct engine *engine, struct engine_request *request)
 /* answer: {key, fingerprint, reason, actor, expires_at} */
 void engine_bypass(struct engine *engine, struct engine_request *request);
 void engine_resume_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
+void engine_pause_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
+void engine_signal_saga(struct engine *engine, struct engine_request *request); /* answer: {saga, name, taken, created}; `created`: false for a repeat */
+void engine_decide(struct engine *engine, struct engine_request *request);      /* answer: the approval */
+void engine_get_approvals(struct engine *engine, struct engine_request *request);
 void engine_get_saga(struct engine *engine, struct engine_request *request);
 /* entries {seq, at, type, ...}; next_cursor is not used */
 void engine_get_log(struct engine *engine, struct engine_request *request);

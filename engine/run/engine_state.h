@@ -92,7 +92,14 @@ struct live { /* a saga in memory */
     struct list callers;   /* work that waits until an operation, or all of them, are settled (call.c) */
     struct digest run_digest; /* of a run: its place in engine->runs */
     bool is_run;
-    bool awake;            /* a run that was woken: recovery finds it in the table awake, however old it is */
+    /* a run that was woken, or a saga that was parked: recovery finds it in the table awake, however old it is */
+    bool awake;
+    bool parked;           /* it has a row in due: its next append takes that away */
+    struct list_link rest_link; /* in engine->resting: nothing of it has moved since rest_boot_ms */
+    int64_t rest_boot_ms;
+    struct parking *parking; /* its row in due is being written: no turn begins before that is known (park.c) */
+    bool park_refused;     /* it could not be written: not tried again before the saga moves */
+    uint32_t asks;         /* for locks, under way: the end of a saga must not come before what it asked for (lock.c) */
     struct mail *current;  /* being decided or appended */
     struct turn *turn;     /* being appended; NULL: none */
     bool dropped;          /* its shard was lost: freed when the turn is over */
@@ -109,6 +116,8 @@ struct shard {
     enum shard_state state;
     int64_t epoch;
     uint64_t escalation_counter; /* numbers given are counter * SHARD_COUNT + shard */
+    uint64_t approval_counter;   /* the same */
+    int64_t escalations_open;    /* of this shard, also of sagas that are not in memory */
     struct list sagas;
     struct shard_load load;
     int64_t oldest_unreadable_ms; /* when the oldest saga was made whose log makes no sense here; 0: none */
@@ -149,6 +158,10 @@ struct engine {
     struct map runs;            /* digest of (namespace, "~run", run) -> struct live, of the runs in memory */
     struct map loadings;        /* saga id, or that digest -> struct loading (load.c) */
     struct list watches;
+    struct list resting;        /* sagas that may leave memory when they have been quiet for long enough, the longest first */
+    struct timer rest_timer;
+    struct parker *parker;      /* park.c */
+    size_t parked_loaded;       /* parked ones that are in memory all the same, because something came for them */
     struct list call_queue;     /* activities waiting for a place */
     struct list detached;       /* calls under way whose saga left memory */
     struct timer call_timer;
@@ -158,6 +171,7 @@ struct engine {
     struct list idle_turns;
     size_t turns_under_way;
     struct map tool_health;
+    struct map resting_unknown; /* health.c: saga id -> what nobody knows of a saga that left memory */
     struct deferred watch_inbox;
     struct map deliveries;      /* inbox row id -> its delivery under way */
     struct list late_outcomes;  /* inbox_late.c: evidence on its way to the owner of a saga */
@@ -189,6 +203,7 @@ void live_send(struct live *live, struct mail *mail);
 void live_advance(struct live *live);                  /* take the next input if no turn is under way */
 void live_after_turn(struct live *live);               /* reconcile, tell watches, go on; may free the saga */
 void live_drop(struct live *live);                     /* its shard was lost */
+void live_evict(struct live *live);                    /* it is parked, and nobody wants anything of it */
 
 /* turn.c */
 /* JSON whose digest tells a repeat of this start from another one under the same id */
@@ -204,10 +219,26 @@ const struct append *turn_append(const struct live *live);
  * such saga in this namespace; ERR_BUSY.
  */
 void live_deliver(struct engine *engine, struct saga_id id, struct slice namespace, struct mail *mail);
+/* Whoever needs the saga in memory, not its next turn: to look at it, or to wait for its end. */
+struct summons {
+    struct list_link link;
+    /*
+     * Exactly once, maybe inside the call. ERR_OK: `live` is there, maybe ended, and no turn of it begins before this
+     * returns; it leaves again when nobody waits for anything of it. Else NULL, with the codes of live_deliver().
+     */
+    void (*done)(struct summons *summons, struct live *live, enum err_code code, const struct err *err);
+};
+void live_summon(struct engine *engine, struct saga_id id, struct slice namespace, struct summons *summons);
 /* To the run of this name; a run that does not exist begins with this mail, a SAGA_INPUT_CALL. */
 void live_deliver_run(struct engine *engine, struct slice namespace, struct slice run, struct mail *mail);
 struct digest run_digest(struct slice namespace, struct slice run);
 uint32_t run_shard(struct slice namespace, struct slice run);
+
+/* Has it a tool to call? Waits and groups have not: what is theirs happens in the saga. */
+static inline bool step_calls(const struct step_definition *step)
+{
+    return step->kind == STEP_CALL && !step_is_group(step);
+}
 
 /* activity.c */
 void activities_reconcile(struct live *live);
@@ -227,6 +258,23 @@ void activity_report(struct activity *activity);
 void activity_return(struct activity *activity);       /* a call that was never sent, and will not be by this engine */
 void activity_end(struct activity *activity);          /* unlink and free */
 
+/* park.c: sagas at rest leave memory, and come back when their time has come */
+struct parker *parker_new(struct engine *engine);
+void parker_free(struct parker *parker);
+void parker_stop(struct parker *parker);               /* draining */
+void parker_look(struct parker *parker);               /* a shard was gained: what of it is due, and when comes the next? */
+void parker_due(struct parker *parker, int64_t at_ms); /* something is due then; INT64_MAX: nothing is */
+/* after whatever may have been the last thing that kept a saga in memory */
+void park_consider(struct live *live);
+void park_forget(struct live *live);                   /* it moves, or leaves memory */
+void park_set_parked(struct live *live, bool parked);
+
+/* lock.c */
+void lock_begin(struct activity *activity);            /* WANT_LOCK */
+
+/* evaluation.c */
+void evaluation_begin(struct activity *activity);      /* WANT_EVALUATE */
+
 /* dispatch.c */
 void dispatch_begin(struct activity *activity);        /* a call or a probe whose place and time have come */
 void dispatch_cancel(struct activity *activity);
@@ -242,6 +290,10 @@ void callers_drop(struct live *live);                  /* it left memory: they a
 
 /* health.c: what the records of a durable turn mean for the figures of tools, and those figures */
 void health_count(struct live *live, const struct records *records);
+/* It leaves memory and goes on later: what nobody knows of it still counts, until it comes back or its shard leaves. */
+void health_rests(struct live *live);
+void health_wakes(struct engine *engine, struct saga_id id);
+void health_leaves(struct engine *engine, uint32_t shard); /* SHARD_COUNT: all of them, at the end */
 /* member "tools" of the stats */
 void health_write_json(struct engine *engine, struct slice namespace, struct json_writer *w);
 
@@ -252,8 +304,6 @@ struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice n
 /* The same into a saga at hand (of a live one). */
 enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id,
                         struct slice namespace, const struct stored_turn *turns, size_t count, struct err *err);
-
-bool fold_was_woken(const struct stored_turn *turns, size_t count); /* a run that rested once and was called again */
 
 /* shard.c */
 void shard_gained(uint32_t shard, int64_t epoch, void *engine);

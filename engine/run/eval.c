@@ -32,6 +32,11 @@ static enum err_code eval_values(struct eval *eval, const struct template *templ
     return ERR_OK;
 }
 
+static struct eval_item *eval_items(struct eval *eval)
+{
+    return eval->many ? eval->many : eval->items;
+}
+
 static struct slice eval_sentence(struct arena *arena, const struct err *err)
 {
     return arena_printf(arena, "%s%s%s", err->message, err->detail[0] ? ": " : "", err->detail);
@@ -42,7 +47,7 @@ static void eval_render(struct eval *eval)
     const struct slice *outputs = eval->outputs;
 
     for (size_t i = 0; i < eval->count; i++) {
-        struct eval_item *item = &eval->items[i];
+        struct eval_item *item = &eval_items(eval)[i];
         struct slice *values = NULL;
         struct err err = {0};
 
@@ -74,7 +79,7 @@ static void eval_on_jq(struct jq_job *job)
 
     if (eval->abandoned) {
         for (size_t i = 0; i < eval->count; i++) {
-            eval->items[i].code = ERR_FENCED;
+            eval_items(eval)[i].code = ERR_FENCED;
         }
         eval->done(eval);
         return;
@@ -83,7 +88,7 @@ static void eval_on_jq(struct jq_job *job)
         size_t index = 0;
 
         for (size_t i = 0; i < eval->count; i++) {
-            struct eval_item *item = &eval->items[i];
+            struct eval_item *item = &eval_items(eval)[i];
 
             if (!template_is_set(item->template)) {
                 continue;
@@ -108,8 +113,8 @@ static bool eval_submit(struct loop *loop, struct eval *eval)
     size_t count = 0;
 
     for (size_t i = 0; i < eval->count; i++) {
-        if (template_is_set(eval->items[i].template)) {
-            count += eval->items[i].template->program_count;
+        if (template_is_set(eval_items(eval)[i].template)) {
+            count += eval_items(eval)[i].template->program_count;
         }
     }
     if (count == 0) {
@@ -122,7 +127,7 @@ static bool eval_submit(struct loop *loop, struct eval *eval)
     size_t n = 0;
 
     for (size_t i = 0; i < eval->count; i++) {
-        const struct template *template = eval->items[i].template;
+        const struct template *template = eval_items(eval)[i].template;
 
         for (size_t k = 0; template_is_set(template) && k < template->count; k++) {
             if (template->expressions[k].kind == EXPRESSION_PROGRAM) {
@@ -145,8 +150,8 @@ static bool eval_submit(struct loop *loop, struct eval *eval)
 bool eval_start(struct loop *loop, struct eval *eval)
 {
     for (size_t i = 0; i < eval->count; i++) {
-        eval->items[i].code = ERR_OK;
-        eval->items[i].value = eval->items[i].error = SLICE_NONE;
+        eval_items(eval)[i].code = ERR_OK;
+        eval_items(eval)[i].value = eval_items(eval)[i].error = SLICE_NONE;
     }
     eval->outputs = NULL;
     if (eval_submit(loop, eval)) {

@@ -22,6 +22,7 @@ struct eval_item {
 /* Lies in its owner; everything is borrowed until it is done. */
 struct eval {
     struct eval_item items[EVAL_TEMPLATES_MAX];
+    struct eval_item *many;          /* instead of `items`, where there may be more; the owner's. NULL */
     size_t count;
     struct expression_context context;
     struct arena *arena;

@@ -49,7 +49,7 @@ enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *
     }
     if (code == ERR_OK) {
         const struct definition *definition =
-            definitions_pinned(engine->definitions, namespace, start.saga_name, start.version, start.tools, err);
+            definitions_pinned(engine->definitions, namespace, start.saga_name, start.version, start.tools, start.sagas, err);
 
         if (!definition) {
             code = ERR_CORRUPT;
@@ -70,19 +70,4 @@ struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice n
     struct saga *saga = arena_alloc(arena, sizeof(*saga));
 
     return fold_into(engine, saga, arena, id, namespace, turns, count, err) == ERR_OK ? saga : NULL;
-}
-
-bool fold_was_woken(const struct stored_turn *turns, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct json_walk walk = json_walk(turns[i].payload);
-        struct slice text;
-
-        while (json_next_element(&walk, &text)) {
-            if (json_string_is(json_member(text, "type"), record_type_name(RECORD_RUN_WOKEN))) {
-                return true;
-            }
-        }
-    }
-    return false;
 }

@@ -1,6 +1,7 @@
 /*
  * How each tool fares: counted from the records of durable turns, shown in the stats and to Prometheus. Counters are of
- * this process since its start; what is unknown now is counted by a walk over the sagas in memory.
+ * this process since its start; what is unknown now is counted by a walk over the sagas in memory, and kept of those that
+ * went to rest here. (Sagas that were at rest when their shard came here count once they have been in memory.)
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,9 @@ static struct tool_health *health_of_step(struct live *live, const struct record
     if (record->step == STEP_NONE || record->step >= live->saga.definition->step_count) {
         return NULL;
     }
-    return tool_health_of(live->engine, live->saga.namespace, saga_tool(&live->saga, record->step, direction)->name);
+    const struct tool *tool = saga_tool(&live->saga, record->step, direction);
+
+    return tool ? tool_health_of(live->engine, live->saga.namespace, tool->name) : NULL; /* groups and waits have none */
 }
 
 static void count_record(struct live *live, const struct record *record)
@@ -93,6 +96,13 @@ static void count_record(struct live *live, const struct record *record)
     case RECORD_STEP_SKIPPED:
     case RECORD_STEP_REOPENED:
     case RECORD_STEP_WAIVED:
+    case RECORD_STEP_OPENED:
+    case RECORD_STEP_FAILING:
+    case RECORD_STEP_WAITING:
+    case RECORD_SIGNAL_RECEIVED:
+    case RECORD_APPROVAL_DECIDED:
+    case RECORD_LOCK_WANTED:
+    case RECORD_LOCK_TAKEN:
     case RECORD_STEP_LATE:
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:
@@ -128,19 +138,99 @@ void health_count(struct live *live, const struct records *records)
 
 /* --- what is unknown now --- */
 
-static void look_at(struct engine *engine, const struct saga *saga, uint32_t step, enum direction direction)
+/* The tool of an operation of which nobody knows whether it happened, and since when; else NULL. */
+static const struct tool *unknown_tool(const struct saga *saga, uint32_t step, enum direction direction, int64_t *since)
 {
     const struct operation *op = direction == DIRECTION_UNDO ? &saga->steps[step].undo : &saga->steps[step].forward;
 
     if (op->state != OP_UNKNOWN && (op->state != OP_PROBING || op->accepted)) {
-        return;
+        return NULL;
     }
-    struct tool_health *health = tool_health_of(engine, saga->namespace, saga_tool(saga, step, direction)->name);
-    int64_t since = op->unknown_ms ? op->unknown_ms : op->last_sent_ms;
+    *since = op->unknown_ms ? op->unknown_ms : op->last_sent_ms;
+    return saga_tool(saga, step, direction);
+}
 
+static void count_unknown(struct tool_health *health, int64_t since)
+{
     health->unknown_open++;
     health->unknown_oldest_ms =
         health->unknown_oldest_ms == 0 || since < health->unknown_oldest_ms ? since : health->unknown_oldest_ms;
+}
+
+struct unknown { /* an operation of a saga at rest */
+    struct tool_health *health;
+    int64_t since_ms;
+};
+
+struct resting { /* a saga that left memory with such operations */
+    struct saga_id id;
+    uint32_t shard;
+    size_t count;
+    struct unknown items[];
+};
+
+static size_t collect_unknown(struct live *live, struct unknown *items)
+{
+    const struct saga *saga = &live->saga;
+    size_t count = 0;
+
+    for (uint32_t i = 0; saga->seq > 0 && i < saga->definition->step_count; i++) {
+        for (enum direction direction = DIRECTION_DO; direction < DIRECTION_COUNT; direction++) {
+            int64_t since = 0;
+            const struct tool *tool = unknown_tool(saga, i, direction, &since);
+
+            if (tool && items) {
+                items[count] = (struct unknown){tool_health_of(live->engine, saga->namespace, tool->name), since};
+            }
+            count += tool != NULL;
+        }
+    }
+    return count;
+}
+
+void health_rests(struct live *live)
+{
+    size_t count = live->saga.phase == PHASE_ENDED ? 0 : collect_unknown(live, NULL);
+
+    health_wakes(live->engine, live->saga.id);
+    if (count == 0) {
+        return;
+    }
+    struct resting *resting = memory_alloc(sizeof(*resting) + count * sizeof(resting->items[0]));
+
+    resting->id = live->saga.id;
+    resting->shard = live->shard->number;
+    resting->count = collect_unknown(live, resting->items);
+    map_put(&live->engine->resting_unknown, &resting->id, sizeof(resting->id), resting);
+}
+
+void health_wakes(struct engine *engine, struct saga_id id)
+{
+    free(map_remove(&engine->resting_unknown, &id, sizeof(id)));
+}
+
+void health_leaves(struct engine *engine, uint32_t shard)
+{
+    size_t position = 0;
+    void *value;
+
+    while (map_next(&engine->resting_unknown, &position, &value)) {
+        struct resting *resting = value;
+
+        if (shard == SHARD_COUNT || resting->shard == shard) {
+            health_wakes(engine, resting->id);
+        }
+    }
+}
+
+static void look_at(struct engine *engine, const struct saga *saga, uint32_t step, enum direction direction)
+{
+    int64_t since = 0;
+    const struct tool *tool = unknown_tool(saga, step, direction, &since);
+
+    if (tool) {
+        count_unknown(tool_health_of(engine, saga->namespace, tool->name), since);
+    }
 }
 
 static void look_at_all(struct engine *engine)
@@ -160,6 +250,14 @@ static void look_at_all(struct engine *engine)
         for (uint32_t i = 0; live->saga.seq > 0 && i < live->saga.definition->step_count; i++) {
             look_at(engine, &live->saga, i, DIRECTION_DO);
             look_at(engine, &live->saga, i, DIRECTION_UNDO);
+        }
+    }
+    position = 0;
+    while (map_next(&engine->resting_unknown, &position, &value)) {
+        const struct resting *resting = value;
+
+        for (size_t i = 0; i < resting->count; i++) {
+            count_unknown(resting->items[i].health, resting->items[i].since_ms);
         }
     }
 }

@@ -31,6 +31,8 @@ struct delivery { /* a row on its way */
     bool may_be_decided; /* that somebody was first is an answer to it, and need not mean that the row was consumed
                             before */
     bool keep;           /* the row stays although it was answered */
+    struct slice name;    /* of a start: of its definition */
+    struct slice follows; /* of a start: the saga whose `then` asks for it; nobody waits for an answer */
 };
 
 static void delivery_end(struct delivery *delivery)
@@ -120,12 +122,39 @@ static void on_request_done(struct engine_request *request)
 
 /* --- start --- */
 
+/* A follower that can never be started: its saga has completed and says what it asked for; nothing else is lost. */
+static void follower_refuse(struct delivery *delivery, const struct err *err)
+{
+    metric_add(METRIC_FOLLOWERS_REFUSED, 1);
+    log_error("follower_refused", LOG_SLICE("saga", delivery->follows), LOG_SLICE("follower", delivery->name),
+              LOG_SLICE("business_id", delivery->mail.input.start.business_id), LOG_ERR(err));
+    delivery_drop(delivery);
+}
+
+static void follower_started(struct delivery *delivery, enum err_code code, const struct err *err)
+{
+    if (code == ERR_OK || code == ERR_DECIDED || is_for_later(code)) {
+        delivery_end(delivery); /* its append has removed the row, or it comes again */
+    } else if (code == ERR_CONFLICT) {
+        metric_add(METRIC_DUPLICATE_STARTS, 1);
+        log_info("follower_exists", LOG_SLICE("saga", delivery->follows), LOG_SLICE("follower", delivery->name),
+                 LOG_SLICE("business_id", delivery->mail.input.start.business_id));
+        delivery_drop(delivery);
+    } else {
+        follower_refuse(delivery, err);
+    }
+}
+
 static void on_started(struct mail *mail, enum err_code code, const struct err *err)
 {
     struct delivery *delivery = container_of(mail, struct delivery, mail);
     struct engine_request *request = &delivery->request;
     const struct append *append = mail->live ? turn_append(mail->live) : NULL;
 
+    if (delivery->follows.ptr) {
+        follower_started(delivery, code, err);
+        return;
+    }
     request->code = code;
     if (code == ERR_OK) {
         request->created = true;
@@ -144,6 +173,33 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
         request->err = *err;
     }
     delivery_ended(delivery);
+}
+
+/* So long that whatever was registered elsewhere is known here too. */
+static bool is_old(const struct delivery *delivery)
+{
+    int64_t age_ms = loop_wall_ms(delivery->engine->loop) - uuid_v7_ms(&delivery->id);
+
+    return age_ms > NEWS_LAST_MS || age_ms < -NEWS_LAST_MS;
+}
+
+/* What a person's start is checked for before it is taken: a follower meets the definition as it is now. */
+static bool follower_fits(struct delivery *delivery, const struct definition *definition)
+{
+    struct err *err = &delivery->request.err;
+    struct faults faults;
+
+    faults_init(&faults, &delivery->arena);
+    if (definition->input) {
+        schema_check(definition->input, mail_asked(&delivery->mail), SLICE("/input"), &delivery->arena, &faults);
+    }
+    if (faults.count == 0) {
+        return true;
+    }
+    (void)err_set(err, ERR_INVALID, "the input does not fit the schema of this saga");
+    err_detail(err, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
+    err_hint(err, "start it by hand with an input that fits, and mend `then` of the saga that it follows");
+    return false;
 }
 
 static void deliver_start(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
@@ -169,14 +225,20 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
     (void)json_i64(json_member(payload, "deadline_ms"), &input->start.deadline_ms);
     delivery->mail.asked = inbox_raw(payload, "asked");
     (void)json_i64(json_member(payload, "version"), &version); /* 0 is the newest */
-    const struct definition *definition = definitions_newest(
-        engine->definitions, request->namespace, inbox_text(payload, "saga", arena), (uint32_t)version, &request->err);
-    if (!definition && request->err.code == ERR_NOT_FOUND) {
+    delivery->name = inbox_text(payload, "saga", arena);
+    delivery->follows = inbox_text(payload, "follows", arena);
+    const struct definition *definition = definitions_newest(engine->definitions, request->namespace, delivery->name,
+                                                             (uint32_t)version, &request->err);
+    if (!definition && request->err.code == ERR_NOT_FOUND && !(delivery->follows.ptr && is_old(delivery))) {
         /* What is registered is never removed: one that is not known here was registered elsewhere a moment ago. The
          * row comes again. */
         log_warn("inbox_start_refused", LOG_UUID("saga", &row->saga.uuid), LOG_ERR(&request->err));
         engine_reload_definitions(engine);
         delivery_end(delivery);
+        return;
+    }
+    if (delivery->follows.ptr && (!definition || !follower_fits(delivery, definition))) {
+        follower_refuse(delivery, &request->err);
         return;
     }
     if (!definition) {
@@ -208,10 +270,9 @@ static bool waits_for_news(struct delivery *delivery)
 {
     struct engine *engine = delivery->engine;
     struct err err = {0};
-    int64_t age_ms = loop_wall_ms(engine->loop) - uuid_v7_ms(&delivery->id);
 
     if (definitions_tool(engine->definitions, delivery->request.namespace, delivery->request.in.call.tool, 0, &err) ||
-        err.code != ERR_NOT_FOUND || age_ms > NEWS_LAST_MS || age_ms < -NEWS_LAST_MS) {
+        err.code != ERR_NOT_FOUND || is_old(delivery)) {
         return false;
     }
     engine_reload_definitions(engine);
@@ -303,6 +364,38 @@ static void deliver_resolve(struct delivery *delivery, const struct inbox_row *r
     resolve_deliver(delivery->engine, request, &delivery->id);
 }
 
+static void deliver_pause(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    delivery->request.in.pause.id = row->saga;
+    delivery->request.in.pause.note = inbox_text(payload, "note", &delivery->arena);
+    pause_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_signal(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    delivery->request.in.signal.id = row->saga;
+    delivery->request.in.signal.name = inbox_text(payload, "name", &delivery->arena);
+    delivery->request.in.signal.payload = inbox_raw(payload, "payload");
+    delivery->request.in.signal.key = inbox_text(payload, "key", &delivery->arena);
+    signal_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_decision(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    struct engine_request *request = &delivery->request;
+    int64_t number = 0;
+
+    (void)row; /* found by the number of the approval */
+    delivery->may_be_decided = true;
+    (void)json_i64(json_member(payload, "approval"), &number);
+    (void)json_bool(json_member(payload, "approve"), &request->in.decision.approve);
+    (void)role_parse(inbox_text(payload, "role", &delivery->arena), &request->in.decision.role); /* else none at all */
+    request->in.decision.number = (uint64_t)number;
+    request->in.decision.hash = inbox_text(payload, "hash", &delivery->arena);
+    request->in.decision.note = inbox_text(payload, "note", &delivery->arena);
+    decide_deliver(delivery->engine, request, &delivery->id);
+}
+
 /* --- late evidence --- */
 
 static void on_settled(struct mail *mail, enum err_code code, const struct err *err)
@@ -362,6 +455,31 @@ static void deliver_settled(struct delivery *delivery, const struct inbox_row *r
     live_deliver(delivery->engine, row->saga, delivery->request.namespace, &delivery->mail);
 }
 
+/* --- a lock that has become free --- */
+
+static void on_locked(struct mail *mail, enum err_code code, const struct err *err)
+{
+    struct delivery *delivery = container_of(mail, struct delivery, mail);
+
+    if (is_for_later(code) || code == ERR_BUSY) {
+        delivery_end(delivery);
+    } else if (code == ERR_CORRUPT) {
+        log_error("lock_waits", LOG_UUID("input", &delivery->id), LOG_ERR(err));
+        delivery_hold(delivery); /* for a program that can read the saga */
+    } else {
+        /* Where no turn took it: the saga has ended, asked by itself meanwhile, or is paused and will ask again. */
+        delivery_drop(delivery);
+    }
+}
+
+static void deliver_locked(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    delivery->mail.input = (struct saga_input){.type = SAGA_INPUT_LOCKED,
+                                               .locked = {.key = inbox_text(payload, "key", &delivery->arena)}};
+    delivery->mail.done = on_locked;
+    live_deliver(delivery->engine, row->saga, delivery->request.namespace, &delivery->mail);
+}
+
 /* --- rows --- */
 
 static const struct {
@@ -370,7 +488,8 @@ static const struct {
 } kinds[] = {
     {"call", deliver_call},       {"start", deliver_start},       {"abort", deliver_abort},
     {"resolve", deliver_resolve}, {"complete", deliver_complete}, {"bypass", deliver_bypass},
-    {"resume", deliver_resume},   {"settled", deliver_settled},
+    {"resume", deliver_resume},   {"settled", deliver_settled},   {"pause", deliver_pause},
+    {"signal", deliver_signal},   {"decide", deliver_decision},   {"locked", deliver_locked},
 };
 
 static void deliver(struct engine *engine, const struct inbox_row *row)

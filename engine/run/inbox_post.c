@@ -297,6 +297,7 @@ static void put_again(struct errand *errand)
     case SAGA_INPUT_ABORT:
     case SAGA_INPUT_COMPLETE:
     case SAGA_INPUT_RESUME:
+    case SAGA_INPUT_PAUSE:
         /* It was applied, most likely: the saga says so, and whoever asked sees whether it is what was wanted. */
         errand_stop(errand);
         work->until_boot_ms = 0;
@@ -305,6 +306,8 @@ static void put_again(struct errand *errand)
     case SAGA_INPUT_CALL:
     case SAGA_INPUT_OPERATOR:
     case SAGA_INPUT_BYPASS:
+    case SAGA_INPUT_SIGNAL:
+    case SAGA_INPUT_DECISION:
         errand_put(errand);
         break;
     case SAGA_INPUT_SETTLED:
@@ -312,6 +315,7 @@ static void put_again(struct errand *errand)
     case SAGA_INPUT_EVALUATED:
     case SAGA_INPUT_TIMER:
     case SAGA_INPUT_ADMITTED:
+    case SAGA_INPUT_LOCKED:
         UNREACHABLE(); /* these are never posted by a request */
     }
 }
@@ -420,23 +424,28 @@ void inbox_start(struct work *work, uint32_t shard)
     errand_send(errand, false);
 }
 
-void inbox_input(struct work *work, const char *kind)
+void inbox_resolve(struct work *work, uint32_t shard)
 {
     const struct saga_input *input = &work->mail.input;
-    struct errand *errand = errand_new(work, kind, saga_id_shard(work->saga));
+    struct errand *errand = errand_new(work, "resolve", shard);
     struct json_writer *w = &errand->w;
 
-    if (input->type == SAGA_INPUT_OPERATOR) {
-        json_write_slice(w, "note", input->operator.note);
-        json_write_i64(w, "escalation", (int64_t)input->operator.escalation);
-        json_write_text(w, "action", operator_action_name(input->operator.action));
-        json_write_bool(w, "happened", input->operator.happened);
-        json_write_bool(w, "accept_double", input->operator.accept_double);
-        json_write_raw(w, "result", input->operator.result);
-        json_write_raw(w, "args", input->operator.args);
-    } else {
-        json_write_slice(w, "note", input->abort.note);
-    }
+    json_write_slice(w, "note", input->operator.note);
+    json_write_i64(w, "escalation", (int64_t)input->operator.escalation);
+    json_write_text(w, "action", operator_action_name(input->operator.action));
+    json_write_bool(w, "happened", input->operator.happened);
+    json_write_bool(w, "accept_double", input->operator.accept_double);
+    json_write_raw(w, "result", input->operator.result);
+    json_write_raw(w, "args", input->operator.args);
+    errand_send(errand, false);
+}
+
+void inbox_abort(struct work *work, uint32_t shard)
+{
+    struct errand *errand = errand_new(work, "abort", shard);
+    struct json_writer *w = &errand->w;
+
+    json_write_slice(w, "note", work->mail.input.abort.note);
     errand_send(errand, false);
 }
 
@@ -493,5 +502,45 @@ void inbox_resume(struct work *work, uint32_t shard)
     struct json_writer *w = &errand->w;
 
     json_write_slice(w, "note", work->mail.input.resume.note);
+    errand_send(errand, false);
+}
+
+void inbox_pause(struct work *work, uint32_t shard)
+{
+    struct errand *errand = errand_new(work, "pause", shard);
+    struct json_writer *w = &errand->w;
+
+    json_write_slice(w, "note", work->mail.input.pause.note);
+    errand_send(errand, false);
+}
+
+void inbox_signal(struct work *work, uint32_t shard)
+{
+    struct saga_input *input = &work->mail.input;
+    struct errand *errand = errand_new(work, "signal", shard);
+    struct json_writer *w = &errand->w;
+    struct uuid made = uuid_v7(loop_wall_ms(work->engine->loop));
+    char id[UUID_TEXT_BYTES];
+
+    /* Like an emission of a call: should it have to be put again it is the same signal, and not one more. */
+    uuid_text(&made, id);
+    input->signal.id = input->signal.id.ptr ? input->signal.id : arena_printf(&work->arena, "~%s", id);
+    json_write_slice(w, "name", input->signal.name);
+    json_write_raw(w, "payload", input->signal.payload);
+    json_write_slice(w, "key", input->signal.id);
+    errand_send(errand, false);
+}
+
+void inbox_decide(struct work *work, uint32_t shard)
+{
+    const struct saga_input *input = &work->mail.input;
+    struct errand *errand = errand_new(work, "decide", shard);
+    struct json_writer *w = &errand->w;
+
+    json_write_i64(w, "approval", (int64_t)input->decision.approval);
+    json_write_bool(w, "approve", input->decision.approve);
+    json_write_text(w, "role", role_name(input->decision.role));
+    json_write_slice(w, "hash", input->decision.hash);
+    json_write_slice(w, "note", input->decision.note);
     errand_send(errand, false);
 }

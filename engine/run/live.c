@@ -27,6 +27,7 @@ void live_enter(struct live *live)
 {
     list_push(&live->shard->sagas, &live->link);
     map_put(&live->engine->sagas, &live->saga.id, sizeof(live->saga.id), live);
+    health_wakes(live->engine, live->saga.id);
     gauge_add(GAUGE_SAGAS_LOADED, 1);
     if (live->saga.seq > 0 && live->saga.definition->kind == SAGA_RUN) {
         struct digest digest = run_digest(live->saga.namespace, live->saga.run);
@@ -69,7 +70,6 @@ struct live *live_from_log(struct engine *engine, struct shard *shard, struct sa
         live_discard(live);
         return NULL;
     }
-    live->awake = live->saga.definition->kind == SAGA_RUN && fold_was_woken(turns, count);
     return live;
 }
 
@@ -80,6 +80,8 @@ struct live *live_find(struct engine *engine, struct saga_id id)
 
 static void live_forget(struct live *live)
 {
+    park_forget(live);
+    park_set_parked(live, false);
     live_leave_run(live);
     (void)map_remove(&live->engine->sagas, &live->saga.id, sizeof(live->saga.id));
     list_remove(&live->shard->sagas, &live->link);
@@ -146,8 +148,8 @@ void live_advance(struct live *live)
     live->busy = true;
     /* Before all of a shard is loaded nothing of it goes on: which escalation numbers are free is not known.
      * on_loaded() comes here. */
-    while (!live->turn && !live->dropped && live->shard->state != SHARD_LOADING && hears(live) &&
-           !list_empty(&live->mailbox)) {
+    while (!live->turn && !live->dropped && !live->parking && live->asks == 0 &&
+           live->shard->state != SHARD_LOADING && hears(live) && !list_empty(&live->mailbox)) {
         live->current = container_of(list_pop(&live->mailbox), struct mail, link);
         turn_begin(live, live->current);
         if (!live->turn) { /* it meant nothing: what it was about may have to be started again, a timer that came early
@@ -165,7 +167,17 @@ void live_advance(struct live *live)
         } else {
             live_end(live);
         }
+    } else {
+        park_consider(live);
     }
+}
+
+void live_evict(struct live *live)
+{
+    health_rests(live);
+    live_forget(live);
+    activities_detach(live);
+    live_discard(live);
 }
 
 void live_after_turn(struct live *live)

@@ -1,6 +1,6 @@
 /*
- * Bringing a saga into memory because somebody has a mail for it. All unfinished ones of an owned shard are there
- * already; what is read here has ended, or is a run that rests. Mails that come meanwhile share one load.
+ * Bringing a saga into memory because somebody has a mail for it, or needs to look at it. What is not there, of a shard
+ * that is ours, has ended, is parked, or is a run that rests. All that comes meanwhile shares one load.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct loading {
     struct saga_id id;
     struct shard *shard;
     int64_t epoch; /* under which it was asked */
-    struct list mails;
+    struct list mails, summons;
     struct deferred deferred;
     struct read_saga read;
     struct find_saga find;
@@ -66,6 +66,7 @@ static struct loading *loading_new(struct engine *engine, struct shard *shard, c
     arena_init(&loading->arena, 4096);
     loading->namespace = arena_slice(&loading->arena, namespace);
     list_init(&loading->mails);
+    list_init(&loading->summons);
     map_put(&engine->loadings, &loading->key, sizeof(loading->key), loading);
     return loading;
 }
@@ -101,6 +102,11 @@ static void loading_refuse(struct loading *loading, enum err_code code, const st
 
         mail->done(mail, code, err);
     }
+    while ((link = list_pop(&loading->summons)) != NULL) {
+        struct summons *summons = container_of(link, struct summons, link);
+
+        summons->done(summons, NULL, code, err);
+    }
     loading_free(loading);
 }
 
@@ -127,10 +133,12 @@ static bool refuses_call_by_id(const struct live *live, struct mail *mail)
     return true;
 }
 
-/* All mails are in the mailbox before the first is decided: a saga with an empty one might leave again. */
+/* All mails are in the mailbox, and all who need to look have done so, before the first is decided: a saga that nobody
+ * wants anything of might leave again. */
 static void loading_deliver(struct loading *loading, struct live *live)
 {
     struct list_link *link;
+    bool busy = live->busy;
 
     (void)map_remove(&loading->engine->loadings, &loading->key, sizeof(loading->key));
     if (live->interrupted) {
@@ -144,6 +152,13 @@ static void loading_deliver(struct loading *loading, struct live *live)
             list_push(&live->mailbox, &mail->link);
         }
     }
+    live->busy = true;
+    while ((link = list_pop(&loading->summons)) != NULL) {
+        struct summons *summons = container_of(link, struct summons, link);
+
+        summons->done(summons, live, ERR_OK, NULL);
+    }
+    live->busy = busy;
     loading_free(loading);
     live_advance(live);
 }
@@ -177,6 +192,8 @@ static void on_read(struct store_read *read)
         }
         live->interrupted = live->saga.phase != PHASE_ENDED;
         live_enter(live);
+        /* All others that have not ended are in memory since the shard was gained. */
+        park_set_parked(live, live->saga.phase != PHASE_ENDED && live->saga.definition->kind != SAGA_RUN);
     }
     loading_deliver(loading, live);
 }
@@ -188,10 +205,69 @@ static bool is_full(const struct engine *engine)
 
 static const char too_many[] = "this engine has as many sagas in memory as it may keep";
 
+/* The load of a saga that is not in memory: one under way, or a new one. NULL with a sentence. */
+static struct loading *loading_of(struct engine *engine, struct saga_id id, struct slice namespace, struct err *err)
+{
+    uint32_t number = saga_id_shard(id);
+    struct digest key = key_of_id(id);
+    struct loading *loading = map_find(&engine->loadings, &key, sizeof(key));
+
+    if (loading && !slice_equal(loading->namespace, namespace)) {
+        (void)err_set(err, ERR_NOT_FOUND, "%s", no_such_saga);
+        return NULL;
+    }
+    if (loading) {
+        return loading;
+    }
+    if (is_full(engine)) {
+        (void)err_set(err, ERR_BUSY, "%s", too_many);
+        return NULL;
+    }
+    loading = loading_new(engine, &engine->shards[number], &key, namespace);
+    loading->id = id;
+    loading->read = (struct read_saga){.read = {.arena = &loading->arena, .done = on_read, .context = loading},
+                                       .id = id,
+                                       .namespace = loading->namespace};
+    store_read_saga(engine->store, &loading->read);
+    return loading;
+}
+
+void live_summon(struct engine *engine, struct saga_id id, struct slice namespace, struct summons *summons)
+{
+    struct live *live = live_find(engine, id);
+    uint32_t number = saga_id_shard(id);
+    struct loading *loading = NULL;
+    struct err err = {0};
+
+    if (number >= SHARD_COUNT || (live && live->saga.seq > 0 && !slice_equal(live->saga.namespace, namespace))) {
+        (void)err_set(&err, ERR_NOT_FOUND, "%s", no_such_saga);
+    } else if (engine->shards[number].state != SHARD_OWNED) {
+        (void)err_set(&err, ERR_FENCED, "%s", shard_elsewhere);
+    } else if (live && live->saga.seq == 0) {
+        (void)err_set(&err, ERR_NOT_FOUND, "%s", no_such_saga); /* its start is not durable yet */
+    } else if (live) {
+        bool busy = live->busy;
+
+        live->busy = true;
+        summons->done(summons, live, ERR_OK, NULL);
+        live->busy = busy;
+        live_advance(live);
+        return;
+    } else {
+        loading = loading_of(engine, id, namespace, &err);
+    }
+    if (loading) {
+        list_push(&loading->summons, &summons->link);
+    } else {
+        summons->done(summons, NULL, err.code, &err);
+    }
+}
+
 void live_deliver(struct engine *engine, struct saga_id id, struct slice namespace, struct mail *mail)
 {
     struct live *live = live_find(engine, id);
     uint32_t number = saga_id_shard(id);
+    struct err err = {0};
 
     mail->live = NULL;
     if (live && live->saga.seq > 0) {
@@ -214,26 +290,13 @@ void live_deliver(struct engine *engine, struct saga_id id, struct slice namespa
         live_send(live, mail);
         return;
     }
-    struct digest key = key_of_id(id);
-    struct loading *loading = map_find(&engine->loadings, &key, sizeof(key));
+    struct loading *loading = loading_of(engine, id, namespace, &err);
 
-    if (loading && !slice_equal(loading->namespace, namespace)) {
-        refuse(mail, ERR_NOT_FOUND, no_such_saga);
-        return;
+    if (loading) {
+        list_push(&loading->mails, &mail->link);
+    } else {
+        mail->done(mail, err.code, &err);
     }
-    if (!loading) {
-        if (is_full(engine)) {
-            refuse(mail, ERR_BUSY, too_many);
-            return;
-        }
-        loading = loading_new(engine, &engine->shards[number], &key, namespace);
-        loading->id = id;
-        loading->read = (struct read_saga){.read = {.arena = &loading->arena, .done = on_read, .context = loading},
-                                           .id = id,
-                                           .namespace = loading->namespace};
-        store_read_saga(engine->store, &loading->read);
-    }
-    list_push(&loading->mails, &mail->link);
 }
 
 /* --- runs, by their name --- */

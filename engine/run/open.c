@@ -1,56 +1,15 @@
-/* What ends an open saga well, and what an operator does to one: go on after a pause, sign one more execution off. */
+/* What ends an open saga well, and what an operator does to one: sign one more execution off. */
 #include "run/calling.h"
 
 #include "base/json.h"
 
 #define RETRY_AFTER_MS 1000
 
-typedef void route_function(struct work *work, uint32_t shard);
-
-/* To the owner of the saga: into its mailbox here, or through the inbox. */
-static void route(struct work *work, route_function *elsewhere)
-{
-    struct engine *engine = work->engine;
-    uint32_t shard = saga_id_shard(work->saga);
-
-    if (engine->draining && !work->mail.from_inbox) {
-        work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
-    } else if (shard < SHARD_COUNT && engine->shards[shard].state != SHARD_OWNED && !work->mail.from_inbox) {
-        if (work->request) {
-            elsewhere(work, shard);
-        } else {
-            work_done(work, ERR_TIMEOUT, NULL); /* nobody is interested any more, and nothing was begun */
-        }
-    } else {
-        live_deliver(engine, work->saga, work->namespace, &work->mail);
-    }
-}
-
-/* Nothing happened, and the shard has another owner: that one is asked, once. */
-static bool rerouted(struct work *work, enum err_code code, route_function *elsewhere)
-{
-    if (code != ERR_FENCED || work->mail.from_inbox || work->calling->rerouted || work->engine->draining ||
-        !work->request) {
-        return false;
-    }
-    work->calling->rerouted = true;
-    route(work, elsewhere);
-    return true;
-}
-
-static void prepare(struct work *work, struct saga_id saga, int64_t wait_ms)
-{
-    work->calling = arena_alloc(&work->arena, sizeof(*work->calling));
-    work->calling->step = STEP_NONE;
-    work->saga = saga;
-    work->until_boot_ms = loop_boot_ms(work->engine->loop) + wait_ms;
-}
-
 /* --- complete --- */
 
 static void send_complete(struct work *work)
 {
-    route(work, inbox_complete);
+    route_send(work, inbox_complete);
 }
 
 static void complete_gives_up(struct work *work)
@@ -68,7 +27,7 @@ static void on_completed(struct mail *mail, enum err_code code, const struct err
         answer_saga(work);
     } else if (code == ERR_UNSETTLED && live && caller_has_patience(work)) {
         caller_wait(work, live);
-    } else if (!rerouted(work, code, inbox_complete)) {
+    } else if (!route_again(work, code, inbox_complete)) {
         work_done(work, code, err);
     }
 }
@@ -77,7 +36,7 @@ static void complete_begin(struct work *work)
 {
     const struct engine_request *request = work->request;
 
-    prepare(work, request->in.complete.id, request->in.complete.wait_ms);
+    route_prepare(work, request->in.complete.id, request->in.complete.wait_ms);
     work->calling->again = send_complete;
     work->calling->give_up = complete_gives_up;
     if (request->in.complete.output.len > work->engine->options.payload_bytes_max) {
@@ -109,49 +68,6 @@ void complete_deliver(struct engine *engine, struct engine_request *request, con
     }
 }
 
-/* --- resume --- */
-
-static void on_resumed(struct mail *mail, enum err_code code, const struct err *err)
-{
-    struct work *work = container_of(mail, struct work, mail);
-
-    if (code == ERR_OK) {
-        answer_saga(work);
-    } else if (!rerouted(work, code, inbox_resume)) {
-        work_done(work, code, err);
-    }
-}
-
-static void resume_begin(struct work *work)
-{
-    const struct engine_request *request = work->request;
-
-    prepare(work, request->in.resume.id, 0);
-    work->mail.input = (struct saga_input){
-        .type = SAGA_INPUT_RESUME,
-        .resume = {.actor = work->actor, .note = arena_slice(&work->arena, request->in.resume.note)}};
-    work->mail.done = on_resumed;
-    route(work, inbox_resume);
-}
-
-void engine_resume_saga(struct engine *engine, struct engine_request *request)
-{
-    struct work *work = work_new(engine, request);
-
-    if (!work_refused(work)) {
-        resume_begin(work);
-    }
-}
-
-void resume_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id)
-{
-    struct work *work = work_of_delivery(engine, request, inbox_id);
-
-    if (work) {
-        resume_begin(work);
-    }
-}
-
 /* --- bypass --- */
 
 static void write_bypass(const struct saga *saga, uint32_t step, struct buffer *out)
@@ -180,7 +96,7 @@ static void on_signed(struct mail *mail, enum err_code code, const struct err *e
     enum direction direction = DIRECTION_DO;
 
     if (code != ERR_OK) {
-        if (!rerouted(work, code, inbox_bypass)) {
+        if (!route_again(work, code, inbox_bypass)) {
             work_done(work, code, err);
         }
         return;
@@ -206,7 +122,7 @@ static void on_operation(struct store_read *read)
         work_done(work, read->code, &read->err);
     } else {
         work->saga = work->store.operation.id;
-        route(work, inbox_bypass);
+        route_send(work, inbox_bypass);
     }
 }
 
@@ -214,7 +130,7 @@ static void bypass_begin(struct work *work)
 {
     const struct engine_request *request = work->request;
 
-    prepare(work, (struct saga_id){0}, 0);
+    route_prepare(work, (struct saga_id){0}, 0);
     work->mail.input = (struct saga_input){.type = SAGA_INPUT_BYPASS,
                                            .bypass = {.key = request->in.bypass.key,
                                                       .actor = work->actor,

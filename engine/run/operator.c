@@ -21,36 +21,27 @@ static void on_aborted(struct mail *mail, enum err_code code, const struct err *
 {
     struct work *work = container_of(mail, struct work, mail);
 
-    if (code != ERR_OK) {
-        work_done(work, code, err);
-    } else {
+    if (code == ERR_OK) {
         /* The turn is applied, and this saga may leave memory right after: answer from what is here now. */
         answer_saga(work);
+    } else if (!route_again(work, code, inbox_abort)) {
+        work_done(work, code, err);
     }
 }
 
-static bool is_ours(const struct work *work, const struct live *live)
-{
-    return slice_equal(live->saga.namespace, work->namespace);
-}
-
+/* One that is not in memory has ended, or rests, or another engine has it. */
 static void on_abort_read(struct store_read *read)
 {
     struct work *work = read->context;
 
     if (read->code != ERR_OK) {
         work_done(work, read->code, &read->err);
+    } else if (work->read.row.status == SAGA_COMPLETED) {
+        work_fail(work, ERR_PAST_RETURN, "the saga has completed: nothing of it can be undone any more", NULL);
     } else if (saga_status_is_final(work->read.row.status)) {
-        if (work->read.row.status == SAGA_COMPLETED) {
-            work_fail(work, ERR_PAST_RETURN, "the saga has completed: nothing of it can be undone any more", NULL);
-        } else {
-            work_fail(work, ERR_ENDED, "the saga has ended", "GET it to see how");
-        }
-    } else if (work->mail.from_inbox) {
-        live_deliver(work->engine, work->saga, work->namespace,
-                     &work->mail); /* it is loaded, or was lost, or cannot be read */
+        work_fail(work, ERR_ENDED, "the saga has ended", "GET it to see how");
     } else {
-        inbox_input(work, "abort");
+        route_send(work, inbox_abort);
     }
 }
 
@@ -59,18 +50,14 @@ static void abort_begin(struct work *work)
     struct engine *engine = work->engine;
     const struct engine_request *request = work->request;
 
-    work->saga = request->in.abort.id;
+    route_prepare(work, request->in.abort.id, 0);
     work->mail.input = (struct saga_input){.type = SAGA_INPUT_ABORT, .abort = {
         .actor = work->actor, .note = arena_slice(&work->arena, request->in.abort.note)}};
     work->mail.done = on_aborted;
-    struct live *live = live_find(engine, work->saga);
+    const struct live *live = live_find(engine, work->saga);
 
     if (live && live->saga.seq > 0) {
-        if (is_ours(work, live)) {
-            live_send(live, &work->mail);
-        } else {
-            work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
-        }
+        live_deliver(engine, work->saga, work->namespace, &work->mail);
         return;
     }
     work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_abort_read, .context = work},
@@ -129,25 +116,17 @@ static void on_resolved(struct mail *mail, enum err_code code, const struct err 
 {
     struct work *work = container_of(mail, struct work, mail);
 
-    if (code != ERR_OK) {
-        work_done(work, code == ERR_ENDED ? ERR_DECIDED : code, err);
-    } else {
+    if (code == ERR_OK) {
         read_escalation(work, mail->input.operator.escalation, on_escalation_again);
+    } else if (!route_again(work, code, inbox_resolve)) {
+        work_done(work, code == ERR_ENDED ? ERR_DECIDED : code, err);
     }
 }
 
 static void send_resolution(struct work *work)
 {
-    struct live *live = live_find(work->engine, work->saga);
-
     work->mail.done = on_resolved;
-    if (live) {
-        live_send(live, &work->mail);
-    } else if (work->mail.from_inbox) {
-        live_deliver(work->engine, work->saga, work->namespace, &work->mail);
-    } else {
-        inbox_input(work, "resolve");
-    }
+    route_send(work, inbox_resolve);
 }
 
 static void on_undo_args(struct eval *eval)
@@ -176,19 +155,18 @@ static void keep_context(struct expression_context *context, struct arena *arena
     }
     context->steps = steps;
     context->input = arena_slice(arena, context->input);
+    context->item = arena_slice(arena, context->item);
     context->saga_id = arena_slice(arena, context->saga_id);
     context->saga_name = arena_slice(arena, context->saga_name);
 }
 
 /* An operator says that it happened: what an undo will need is rendered from the result given, as after a call. */
-static bool render_undo_args(struct work *work, const struct live *live)
+static bool render_undo_args(struct work *work, const struct saga *saga)
 {
-    const struct saga *saga = &live->saga;
     struct saga_input *input = &work->mail.input;
 
-    if (input->operator.action != OPERATOR_RESOLVE || !input->operator.happened ||
-        saga->escalation.number != input->
-        operator.escalation || saga->escalation.step == STEP_NONE || saga->escalation.direction != DIRECTION_DO) {
+    if (saga->escalation.number != input->operator.escalation || saga->escalation.step == STEP_NONE ||
+        saga->escalation.direction != DIRECTION_DO) {
         return true;
     }
     const struct compensator *compensator = &saga->definition->steps[saga->escalation.step].compensate;
@@ -209,7 +187,7 @@ static bool render_undo_args(struct work *work, const struct live *live)
     eval->count = 1;
     eval->items[0].template = arena_dup(&work->arena, &compensator->with, sizeof(compensator->with));
     eval->arena = &work->arena;
-    eval->context = saga_expression_context(saga, &work->arena);
+    eval->context = saga_expression_context(saga, saga->escalation.step, &work->arena);
     keep_context(&eval->context, &work->arena);
     eval->context.args = arena_slice(&work->arena, forward->args);
     eval->context.key = arena_slice(&work->arena, slice_of(key));
@@ -225,6 +203,36 @@ static bool render_undo_args(struct work *work, const struct live *live)
         input->operator.undo_error = eval->items[0].error;
     }
     return true;
+}
+
+/* It rests: what the undo needs stands in its log. Until the person's word reaches it, it has not moved. */
+static void on_resting_read(struct store_read *read)
+{
+    struct work *work = read->context;
+    struct err err = {0};
+
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+        return;
+    }
+    const struct saga *saga = fold_turns(work->engine, work->saga, work->namespace, work->read.turns,
+                                         work->read.turn_count, &work->reading, &err);
+
+    if (!saga) {
+        work_done(work, ERR_CORRUPT, &err);
+    } else if (render_undo_args(work, saga)) {
+        send_resolution(work);
+    }
+}
+
+/* Only the owner needs them, and only where something happened that has to be undone one day. */
+static bool needs_undo_args(const struct work *work)
+{
+    const struct saga_input *input = &work->mail.input;
+    uint32_t shard = saga_id_shard(work->saga);
+
+    return input->operator.action == OPERATOR_RESOLVE && input->operator.happened && shard < SHARD_COUNT &&
+           work->engine->shards[shard].state == SHARD_OWNED;
 }
 
 static void on_escalation_found(struct store_read *read)
@@ -249,7 +257,14 @@ static void on_escalation_found(struct store_read *read)
     work->saga = row->saga;
     const struct live *live = live_find(work->engine, work->saga);
 
-    if (!live || render_undo_args(work, live)) {
+    if (!needs_undo_args(work)) {
+        send_resolution(work);
+    } else if (!live) {
+        work->read = (struct read_saga){.read = {.arena = &work->reading, .done = on_resting_read, .context = work},
+                                        .id = work->saga,
+                                        .namespace = work->namespace};
+        store_read_saga(work->engine->store, &work->read);
+    } else if (render_undo_args(work, &live->saga)) {
         send_resolution(work);
     }
 }
@@ -264,6 +279,7 @@ static void resolve_begin(struct work *work)
         work_fail(work, ERR_TOO_LARGE, "the result or the arguments are larger than allowed", NULL);
         return;
     }
+    route_prepare(work, (struct saga_id){0}, 0);
     work->mail.input = (struct saga_input){.type = SAGA_INPUT_OPERATOR,
                                            .operator= {.action = request->in.resolve.action,
                                                        .escalation = request->in.resolve.number,

@@ -291,7 +291,8 @@ static const char *kind_name(enum definition_kind kind)
     UNREACHABLE();
 }
 
-static void write_definition(struct json_writer *w, const struct definition_row *row, bool with_body)
+/* Not closed: more may follow. */
+static void begin_definition(struct json_writer *w, const struct definition_row *row)
 {
     char identity[65];
 
@@ -302,10 +303,6 @@ static void write_definition(struct json_writer *w, const struct definition_row 
     json_write_i64(w, "version", row->version);
     json_write_text(w, "identity", identity);
     write_instant(w, "created_at", row->created_ms);
-    if (with_body) {
-        json_write_raw(w, "body", row->body);
-    }
-    json_object_end(w);
 }
 
 static void get_definition(struct work *work)
@@ -319,7 +316,9 @@ static void get_definition(struct work *work)
 
     if (row) {
         json_writer_init(&w, &work->out);
-        write_definition(&w, row, true);
+        begin_definition(&w, row);
+        json_write_raw(&w, "body", row->body);
+        json_object_end(&w);
         work_done(work, ERR_OK, NULL);
         return;
     }
@@ -331,29 +330,87 @@ static void get_definition(struct work *work)
     work_done(work, ERR_NOT_FOUND, &err);
 }
 
+static int64_t unfinished_of(const struct count_versions *count, const struct definition_row *row)
+{
+    for (size_t i = 0; i < count->count; i++) {
+        if (count->rows[i].version == row->version && slice_equal(count->rows[i].name, row->name)) {
+            return count->rows[i].unfinished;
+        }
+    }
+    return 0; /* versions without one are left out */
+}
+
+/* Which versions have work left, so that one can see when an old one is over with. */
+static void write_versions(struct json_writer *w, struct work *work, const struct definition_row *newest,
+                           const struct count_versions *count)
+{
+    json_array_begin(w, "versions");
+    for (uint32_t version = newest->version; version > 0; version--) {
+        const struct definition_row *row =
+            definitions_row(work->engine->definitions, newest->kind, work->namespace, newest->name, version);
+
+        if (!row) {
+            continue; /* not known here yet */
+        }
+        json_object_begin(w, NULL);
+        json_write_i64(w, "version", version);
+        write_instant(w, "created_at", row->created_ms);
+        json_write_i64(w, "unfinished", unfinished_of(count, row));
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+/* `count` is NULL for tools: what runs is a saga. */
+static void list_definitions(struct work *work, enum definition_kind kind, const struct count_versions *count)
+{
+    size_t row_count = 0;
+    struct json_writer w;
+    const struct definition_row **rows =
+        definitions_list(work->engine->definitions, kind, work->namespace, &work->arena, &row_count);
+
+    json_writer_init(&w, &work->out);
+    json_array_begin(&w, NULL);
+    for (size_t i = 0; i < row_count; i++) {
+        begin_definition(&w, rows[i]);
+        if (count) {
+            write_versions(&w, work, rows[i], count);
+        }
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    work_done(work, ERR_OK, NULL);
+}
+
+static void on_versions(struct store_read *read)
+{
+    struct work *work = read->context;
+
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+    } else {
+        list_definitions(work, DEFINITION_SAGA, container_of(read, struct count_versions, read));
+    }
+}
+
 void engine_get_definitions(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
-    size_t count = 0;
-    struct json_writer w;
 
     if (work_refused(work)) {
         return;
     }
     if (request->in.definitions.name.ptr) {
         get_definition(work);
-        return;
-    }
-    const struct definition_row **rows =
-        definitions_list(engine->definitions, request->in.definitions.kind, work->namespace, &work->arena, &count);
+    } else if (request->in.definitions.kind == DEFINITION_TOOL) {
+        list_definitions(work, DEFINITION_TOOL, NULL);
+    } else {
+        struct count_versions *count = arena_alloc(&work->arena, sizeof(*count));
 
-    json_writer_init(&w, &work->out);
-    json_array_begin(&w, NULL);
-    for (size_t i = 0; i < count; i++) {
-        write_definition(&w, rows[i], false);
+        *count = (struct count_versions){.read = {.arena = &work->arena, .done = on_versions, .context = work},
+                                         .namespace = work->namespace};
+        store_count_versions(engine->store, count);
     }
-    json_array_end(&w);
-    work_done(work, ERR_OK, NULL);
 }
 
 /* --- stats --- */

@@ -19,10 +19,13 @@ static const struct operation *operation_of(const struct saga *saga, uint32_t st
     return direction == DIRECTION_UNDO ? &saga->steps[step].undo : &saga->steps[step].forward;
 }
 
-/* An operation is known by its key: what was refused or skipped before it had one never was an operation. */
-static bool operation_exists(const struct operation *op)
+/* An operation is a call, known by its key: what was refused or skipped before it had one never was an operation, and
+ * groups and waits call nothing. */
+static bool operation_exists(const struct saga *saga, uint32_t step, enum direction direction)
 {
-    return op->state != OP_NONE && !uuid_is_nil(&op->key.uuid);
+    const struct operation *op = operation_of(saga, step, direction);
+
+    return op->state != OP_NONE && !uuid_is_nil(&op->key.uuid) && saga_tool(saga, step, direction) != NULL;
 }
 
 /* --- the list --- */
@@ -72,7 +75,7 @@ static struct uuid successor(struct uuid id)
 static bool operation_matches(struct operations *operations, const struct saga *saga, uint32_t step,
                               enum direction direction)
 {
-    if (!operation_exists(operation_of(saga, step, direction))) {
+    if (!operation_exists(saga, step, direction)) {
         return false;
     }
     if (operations->tool.len && !slice_equal(saga_tool(saga, step, direction)->name, operations->tool)) {
@@ -232,7 +235,7 @@ static bool is_key_of(const struct saga *saga, uint32_t step, enum direction dir
     const struct operation *op = operation_of(saga, step, direction);
     char run[UUID_TEXT_BYTES];
 
-    if (!operation_exists(op)) {
+    if (!operation_exists(saga, step, direction)) {
         return false;
     }
     if (uuid_equal(&op->key.uuid, &key->uuid)) {

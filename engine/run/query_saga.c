@@ -59,24 +59,69 @@ static void on_wait_over(struct timer *timer)
     work_done(work, ERR_OK, NULL);
 }
 
+static void wait_for_end(struct work *work, struct live *live, int64_t left_ms)
+{
+    work->live = live;
+    work->waits_in = &live->waiters;
+    list_push(&live->waiters, &work->link);
+    timer_start(work->engine->loop, &work->timer, left_ms, on_wait_over);
+}
+
+static void answer_from(struct work *work, struct live *live)
+{
+    int64_t left_ms = work->request ? work->until_boot_ms - loop_boot_ms(work->engine->loop) : 0;
+
+    if (left_ms > 0 && live->saga.phase != PHASE_ENDED) {
+        wait_for_end(work, live, left_ms);
+    } else {
+        saga_write_json(&live->saga, &work->out);
+        work_done(work, ERR_OK, NULL);
+    }
+}
+
+struct waking { /* in the arena of its work */
+    struct work *work;
+    struct summons summons;
+};
+
+static void on_summoned(struct summons *summons, struct live *live, enum err_code code, const struct err *err)
+{
+    struct work *work = container_of(summons, struct waking, summons)->work;
+
+    if (code == ERR_OK) {
+        answer_from(work, live);
+    } else if (code == ERR_FENCED || code == ERR_BUSY) {
+        query_saga_from_store(work); /* and look again until its end */
+    } else {
+        work_done(work, code, err);
+    }
+}
+
+/* It rests here, or has ended: it comes into memory to be waited for, instead of being looked at again and again. */
+static void summon(struct work *work)
+{
+    struct waking *waking = arena_alloc(&work->arena, sizeof(*waking));
+
+    waking->work = work;
+    waking->summons = (struct summons){.done = on_summoned};
+    live_summon(work->engine, work->saga, work->namespace, &waking->summons);
+}
+
 static void answer_or_wait(struct work *work)
 {
     struct engine *engine = work->engine;
     struct live *live = live_find(engine, work->saga);
+    bool is_owned = engine->shards[saga_id_shard(work->saga)].state == SHARD_OWNED;
     int64_t left = work->until_boot_ms - loop_boot_ms(engine->loop);
 
-    if (!live || live->saga.seq == 0 || live->shard->state == SHARD_LOADING) {
+    if (!live && is_owned && left > 0) {
+        summon(work);
+    } else if (!live || live->saga.seq == 0 || live->shard->state == SHARD_LOADING) {
         query_saga_from_store(work);
     } else if (!slice_equal(live->saga.namespace, work->namespace)) {
         work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
-    } else if (left <= 0 || live->saga.phase == PHASE_ENDED) {
-        saga_write_json(&live->saga, &work->out);
-        work_done(work, ERR_OK, NULL);
     } else {
-        work->live = live;
-        work->waits_in = &live->waiters;
-        list_push(&live->waiters, &work->link);
-        timer_start(engine->loop, &work->timer, left, on_wait_over);
+        answer_from(work, live);
     }
 }
 

@@ -34,6 +34,7 @@ static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct sl
     }
     live_enter(live);
     live->interrupted = true;
+    live->awake = load->is_awake;
     if (live->saga.escalation.number / SHARD_COUNT > shard->escalation_counter) {
         shard->escalation_counter = live->saga.escalation.number / SHARD_COUNT;
     }
@@ -76,7 +77,13 @@ static void on_loaded(struct shard_load *load)
     if (load->escalation_number_max / SHARD_COUNT > shard->escalation_counter) {
         shard->escalation_counter = load->escalation_number_max / SHARD_COUNT;
     }
+    if (load->approval_number_max / SHARD_COUNT > shard->approval_counter) {
+        shard->approval_counter = load->approval_number_max / SHARD_COUNT;
+    }
+    shard->escalations_open = load->escalations_open;
+    gauge_add(GAUGE_ESCALATIONS_OPEN, shard->escalations_open);
     shard->state = SHARD_OWNED;
+    parker_look(engine->parker);
     loop_defer(engine->loop, &engine->watch_inbox, on_watch);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     /* All are known before the first goes on. */
@@ -124,12 +131,15 @@ void shard_lost(uint32_t number, int64_t epoch, void *context)
         return;
     }
     shard->state = SHARD_NONE;
+    gauge_add(GAUGE_ESCALATIONS_OPEN, -shard->escalations_open);
+    shard->escalations_open = 0;
     loop_defer(engine->loop, &engine->watch_inbox, on_watch);
     shard->load_stale = shard->load_running;
     if (!engine->draining) {
         metric_add(METRIC_LEASES_LOST, 1);
     }
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
+    health_leaves(engine, number);
     struct list_link *link;
 
     while ((link = list_first(&shard->sagas)) != NULL) {
@@ -152,8 +162,8 @@ int64_t shard_oldest_unfinished_ms(uint32_t number, void *context)
         const struct live *live = container_of(link, struct live, link);
         int64_t made = uuid_v7_ms(&live->saga.id.uuid);
 
-        if (live->awake || live->saga.phase == PHASE_ENDED) {
-            continue; /* found in the table awake, or only here to answer */
+        if (live->awake || live->parked || live->saga.phase == PHASE_ENDED) {
+            continue; /* found in the table awake or due, or only here to answer */
         }
         oldest = made < oldest ? made : oldest;
     }

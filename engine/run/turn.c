@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/engine_state.h"
+#include "run/turn.h"
 
-#include "base/canon.h"
 #include "base/log.h"
 #include "base/metric.h"
 
@@ -15,20 +14,6 @@
 #define TURN_PAYLOAD_BYTES_MAX (64u << 20)
 #define IDLE_TURNS_MAX 512
 #define IDLE_ARENA_BYTES_MAX 65536
-
-struct turn {
-    struct list_link link; /* among the idle ones */
-    struct live *live;
-    struct mail *mail;
-    struct arena arena;
-    struct buffer payload, body;
-    struct records records;
-    struct append append;
-    struct append_start start;
-    enum saga_status status_after;
-    bool ended, awake;
-    int64_t began_us;
-};
 
 static struct turn *turn_new(struct engine *engine)
 {
@@ -77,168 +62,8 @@ static void turn_end(struct engine *engine, struct turn *turn)
     turn->live = NULL;
     turn->mail = NULL;
     turn->records = (struct records){0};
+    turn->key_count = turn->escalation_count = turn->touched_count = turn->follower_count = 0;
     list_push(&engine->idle_turns, &turn->link);
-}
-
-static bool makes_key_known(const struct record *record)
-{
-    switch (record->type) {
-    case RECORD_STEP_PENDING:
-    case RECORD_STEP_INTENT:
-    case RECORD_COMPENSATION_INTENT:
-    case RECORD_STEP_REOPENED:
-    case RECORD_STEP_CALLED:
-    case RECORD_COMPENSATION_REOPENED:
-        return record->args.ptr != NULL; /* the first record of an operation carries its arguments; so does a retry with
-                                            changed ones, under a new key */
-    case RECORD_SAGA_STARTED:
-    case RECORD_STEP_RETRYING:
-    case RECORD_STEP_RUNNING:
-    case RECORD_STEP_UNKNOWN:
-    case RECORD_STEP_PROBED:
-    case RECORD_STEP_COMPLETED:
-    case RECORD_STEP_FAILED:
-    case RECORD_STEP_SKIPPED:
-    case RECORD_STEP_WAIVED:
-    case RECORD_STEP_REPEATED:
-    case RECORD_STEP_LATE:
-    case RECORD_OPERATION_DUPLICATE:
-    case RECORD_OPERATION_EXPIRED:
-    case RECORD_BYPASS_SIGNED:
-    case RECORD_LOOP_TRIPPED:
-    case RECORD_SAGA_PAUSED:
-    case RECORD_SAGA_RESUMED:
-    case RECORD_RUN_RESTED:
-    case RECORD_RUN_WOKEN:
-    case RECORD_SAGA_FAILING:
-    case RECORD_COMPENSATION_PLANNED:
-    case RECORD_COMPENSATION_RETRYING:
-    case RECORD_COMPENSATION_RUNNING:
-    case RECORD_COMPENSATION_UNKNOWN:
-    case RECORD_COMPENSATION_PROBED:
-    case RECORD_COMPENSATION_COMPLETED:
-    case RECORD_COMPENSATION_FAILED:
-    case RECORD_ESCALATION_OPENED:
-    case RECORD_ESCALATION_RESOLVED:
-    case RECORD_SAGA_COMPLETED:
-    case RECORD_SAGA_COMPENSATED:
-    case RECORD_SAGA_ABANDONED:
-    case RECORD_TYPE_COUNT:
-        return false;
-    }
-    return false;
-}
-
-/* An intent that follows its step.called in one turn carries the arguments again: the key is known once. */
-static uint32_t add_key(struct op_key *keys, uint32_t count, const struct op_key *key)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (uuid_equal(&keys[i].uuid, &key->uuid)) {
-            return count;
-        }
-    }
-    keys[count] = *key;
-    return count + 1;
-}
-
-struct slice mail_asked(const struct mail *start)
-{
-    struct slice input = start->input.start.input;
-
-    return start->asked.ptr ? start->asked : input.ptr ? input : SLICE("{}");
-}
-
-/* The row of a saga that begins. What it is found by is the caller's id, for a run its name. */
-static void describe_start(struct turn *turn, const struct record *first)
-{
-    struct slice id = slice_is(first->saga_name, RUN_SAGA_NAME) ? first->run : first->business_id;
-
-    turn->start = (struct append_start){
-        .namespace = first->namespace, .saga_name = first->saga_name, .tags = first->tags, .version = first->version};
-    turn->start.input_digest =
-        canon_digest(turn->mail->input.type == SAGA_INPUT_START ? mail_asked(turn->mail) : SLICE("{}"), &turn->arena);
-    if (id.ptr) {
-        struct slice fields[] = {first->namespace, first->saga_name, id};
-
-        turn->start.business_id = id;
-        turn->start.business_digest = digest_fields("business", fields, COUNT_OF(fields));
-    }
-    turn->append.start = &turn->start;
-}
-
-/* Writes the payload and everything the tables beside the log need, by applying the records to a copy. */
-static void turn_describe(struct turn *turn)
-{
-    struct live *live = turn->live;
-    const struct saga *saga = &live->saga;
-    struct saga *after = saga_copy(saga, &turn->arena);
-    struct op_key *keys = arena_array(&turn->arena, turn->records.count, sizeof(*keys));
-    struct append_escalation *escalations = arena_array(&turn->arena, turn->records.count, sizeof(*escalations));
-    uint32_t key_count = 0, escalation_count = 0;
-
-    turn->awake = live->awake;
-    buffer_put_char(&turn->payload, '[');
-    for (size_t i = 0; i < turn->records.count; i++) {
-        const struct record *record = &turn->records.items[i];
-
-        if (i > 0) {
-            buffer_put_char(&turn->payload, ',');
-        }
-        record_write(record, after->definition,
-                     &turn->payload); /* of the copy: what an open saga calls adds to its steps */
-        if (makes_key_known(record)) {
-            key_count = add_key(keys, key_count, &record->key);
-        }
-        if (record->type == RECORD_ESCALATION_RESOLVED) {
-            buffer_reset(&turn->body);
-            saga_write_escalation_resolved(after, record, &turn->body);
-            escalations[escalation_count++] = (struct append_escalation){.number = record->escalation, .opened = false,
-                .reason = after->escalation.reason, .body = arena_slice(&turn->arena, buffer_slice(&turn->body))};
-        }
-        saga_apply(after, record);
-        if (record->type == RECORD_ESCALATION_OPENED) {
-            buffer_reset(&turn->body);
-            saga_write_escalation(after, &turn->body);
-            escalations[escalation_count++] = (struct append_escalation){
-                .number = record->escalation,
-                .opened = true,
-                .step = record->step == STEP_NONE ? SLICE_NONE : after->definition->steps[record->step].id,
-                .reason = record->reason,
-                .body = arena_slice(&turn->arena, buffer_slice(&turn->body))};
-            live->shard->escalation_counter++;
-            metric_add(METRIC_ESCALATIONS, 1);
-        }
-        if (record->type == RECORD_RUN_WOKEN || record->type == RECORD_RUN_RESTED) {
-            turn->awake = record->type == RECORD_RUN_WOKEN;
-        }
-    }
-    buffer_put_char(&turn->payload, ']');
-    turn->status_after = saga_status(after);
-    turn->ended = after->phase == PHASE_ENDED;
-    turn->append = (struct append){.saga = saga->id,
-                                   .namespace = after->namespace,
-                                   .shard = live->shard->number,
-                                   .epoch = live->shard->epoch,
-                                   .at_ms = turn->mail->input.now_ms,
-                                   .first_seq = turn->records.items[0].seq,
-                                   .record_count = (uint32_t)turn->records.count,
-                                   .payload = buffer_slice(&turn->payload),
-                                   .new_keys = keys,
-                                   .new_key_count = key_count,
-                                   .status_changed = saga->seq > 0 && turn->status_after != saga_status(saga),
-                                   .status = turn->status_after,
-                                   .ended = turn->ended,
-                                   .awake = turn->awake == live->awake ? AWAKE_AS_IT_WAS
-                                            : turn->awake              ? AWAKE_ADD
-                                                                       : AWAKE_REMOVE,
-                                   .started_ms = after->created_ms,
-                                   .escalations = escalations,
-                                   .escalation_count = escalation_count,
-                                   .from_inbox = turn->mail->from_inbox,
-                                   .inbox_id = turn->mail->inbox_id};
-    if (turn->records.items[0].type == RECORD_SAGA_STARTED) {
-        describe_start(turn, &turn->records.items[0]);
-    }
 }
 
 static void count_ended(const struct saga *saga)
@@ -274,6 +99,7 @@ static bool is_own(enum saga_input_type type)
     case SAGA_INPUT_EVALUATED:
     case SAGA_INPUT_TIMER:
     case SAGA_INPUT_ADMITTED:
+    case SAGA_INPUT_LOCKED:
         return true;
     case SAGA_INPUT_START:
     case SAGA_INPUT_ABORT:
@@ -282,9 +108,32 @@ static bool is_own(enum saga_input_type type)
     case SAGA_INPUT_COMPLETE:
     case SAGA_INPUT_BYPASS:
     case SAGA_INPUT_RESUME:
+    case SAGA_INPUT_PAUSE:
+    case SAGA_INPUT_SIGNAL:
+    case SAGA_INPUT_DECISION:
         return false;
     }
     return false;
+}
+
+/* What its own activities ask for is asked again, but not for ever. */
+static void count_refusal(struct live *live, const struct mail *mail)
+{
+    if (is_own(mail->input.type)) {
+        live->interrupted = true;
+        live->refusals += live->refusals < REFUSALS_MAX;
+    }
+}
+
+static void count_escalations(const struct turn *turn)
+{
+    int64_t more = 0;
+
+    for (uint32_t i = 0; i < turn->escalation_count; i++) {
+        more += turn->escalations[i].opened ? 1 : -1;
+    }
+    turn->live->shard->escalations_open += more;
+    gauge_add(GAUGE_ESCALATIONS_OPEN, more);
 }
 
 /* The records are durable: fold them, and count what they mean. */
@@ -296,8 +145,15 @@ static void turn_apply(struct turn *turn)
     for (size_t i = 0; i < turn->records.count; i++) {
         saga_apply(&live->saga, &turn->records.items[i]);
     }
+    count_escalations(turn);
     live->refusals = 0;
+    live->park_refused = false;
     live->awake = turn->awake;
+    metric_add(METRIC_UNPARKED, live->parked);
+    park_set_parked(live, false);
+    if (turn->append.forget_ms) {
+        parker_due(live->engine->parker, turn->append.forget_ms);
+    }
     metric_add(METRIC_TURNS, 1);
     metric_add(METRIC_RECORDS, turn->records.count);
     health_count(live, &turn->records);
@@ -329,12 +185,9 @@ static void on_appended(struct append *append)
         shard_lost(live->shard->number, append->epoch, engine);
     } else if (append->code != ERR_OK && append->code != ERR_FENCED && append->code != ERR_CONFLICT) {
         log_error("append_refused", LOG_UUID("saga", &live->saga.id.uuid), LOG_ERR(&append->err));
-        if (is_own(mail->input.type)) {
-            /* What it was about is still wanted. A call must not be made twice for it: its outcome counts as unknown
-             * from now on. */
-            live->interrupted = true;
-            live->refusals += live->refusals < REFUSALS_MAX;
-        }
+        /* What it was about is still wanted. A call must not be made twice for it: its outcome counts as unknown from
+         * now on. */
+        count_refusal(live, mail);
     }
     /* The mail's owner may free it, and read `append` through the turn's arena only until it returns. */
     live->busy = true;
@@ -350,6 +203,25 @@ static void on_appended(struct append *append)
     engine_check_drained(engine);
 }
 
+/* No row may be so large: nothing of it is written, as if the database had refused it as data. */
+static void turn_refuse(struct turn *turn)
+{
+    struct live *live = turn->live;
+    struct mail *mail = turn->mail;
+    struct err err = {0};
+    bool busy = live->busy;
+
+    (void)err_set(&err, ERR_TOO_LARGE, "what this leads to is larger than one turn of a saga may be");
+    err_hint(&err, "pass references instead of large bodies, or begin fewer elements at once");
+    log_error("turn_too_large", LOG_UUID("saga", &live->saga.id.uuid), LOG_I64("records", (int64_t)turn->records.count));
+    count_refusal(live, mail);
+    live->busy = true;
+    mail->answer = (struct call_answer){.step = STEP_NONE};
+    mail->done(mail, ERR_TOO_LARGE, &err);
+    live->busy = busy;
+    turn_end(live->engine, turn);
+}
+
 void turn_begin(struct live *live, struct mail *mail)
 {
     struct engine *engine = live->engine;
@@ -358,6 +230,8 @@ void turn_begin(struct live *live, struct mail *mail)
 
     mail->input.now_ms = loop_wall_ms(engine->loop);
     mail->input.escalation_number = (live->shard->escalation_counter + 1) * SHARD_COUNT + live->shard->number;
+    mail->input.approval_number = (live->shard->approval_counter + 1) * SHARD_COUNT + live->shard->number;
+    mail->input.number_stride = SHARD_COUNT;
     enum err_code code = saga_decide(&live->saga, &mail->input, &turn->arena, &turn->records, &err);
 
     if (code != ERR_OK || turn->records.count == 0) {
@@ -365,10 +239,7 @@ void turn_begin(struct live *live, struct mail *mail)
 
         if (code == ERR_INTERNAL) {
             log_error("decision_refused", LOG_UUID("saga", &live->saga.id.uuid), LOG_ERR(&err));
-            if (is_own(mail->input.type)) { /* as when the database refuses it as data */
-                live->interrupted = true;
-                live->refusals += live->refusals < REFUSALS_MAX;
-            }
+            count_refusal(live, mail); /* as when the database refuses it as data */
         }
 
         live->busy = true; /* whoever is told may send the next input */
@@ -378,11 +249,15 @@ void turn_begin(struct live *live, struct mail *mail)
         turn_end(engine, turn);
         return;
     }
+    park_forget(live);
     turn->live = live;
     turn->mail = mail;
     turn->began_us = loop_boot_us(engine->loop);
     turn_describe(turn);
-    CHECK(!turn->payload.overflow);
+    if (turn->payload.overflow) {
+        turn_refuse(turn);
+        return;
+    }
     turn->append.done = on_appended;
     live->turn = turn;
     store_append(engine->store, &turn->append);

@@ -46,8 +46,11 @@ void work_done(struct work *work, enum err_code code, const struct err *err)
 {
     timer_stop(work->engine->loop, &work->timer);
     if (work->live) {
+        struct live *live = work->live;
+
         list_remove(work->waits_in, &work->link);
         work->live = NULL;
+        park_consider(live);
     }
     if (code == ERR_OK && work->out.overflow) {
         code = err_set(&work->err, ERR_TOO_LARGE, "the answer is larger than 64 MiB");

@@ -64,7 +64,11 @@ void query_saga_from_store(struct work *work);
 void call_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
 void complete_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
 void bypass_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+/* pause.c, signal.c, approval.c: the same */
 void resume_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void pause_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void signal_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void decide_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
 /* operator.c: the same */
 void abort_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
 void resolve_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
@@ -73,17 +77,19 @@ void resolve_deliver(struct engine *engine, struct engine_request *request, cons
 void answer_saga(struct work *work);
 
 /*
- * inbox.c: a call, a completion, a bypass or a resumption (work->request->in.KIND, checked) for a shard that this
- * engine does not own. work->until_boot_ms is when the caller's patience ends. Ends the work; fills request->call and
- * the rest like the owner would.
+ * inbox_post.c: a request (its work->mail.input, checked) for a shard that this engine does not own. Durable there, then
+ * answered when its owner has applied it. work->until_boot_ms is when the caller's patience ends. Ends the work; fills
+ * request->call and the rest like the owner would.
  */
+void inbox_start(struct work *work, uint32_t shard);
 void inbox_call(struct work *work, uint32_t shard);
 void inbox_complete(struct work *work, uint32_t shard);
 void inbox_bypass(struct work *work, uint32_t shard);
 void inbox_resume(struct work *work, uint32_t shard);
-
-/* inbox.c: for a shard that this engine does not own. Durable there, then answered when its owner has applied it. */
-void inbox_start(struct work *work, uint32_t shard);
-void inbox_input(struct work *work, const char *kind); /* "abort" or "resolve", from work->mail.input */
+void inbox_pause(struct work *work, uint32_t shard);
+void inbox_signal(struct work *work, uint32_t shard);
+void inbox_decide(struct work *work, uint32_t shard);
+void inbox_abort(struct work *work, uint32_t shard);
+void inbox_resolve(struct work *work, uint32_t shard);
 
 #endif

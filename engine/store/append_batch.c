@@ -3,7 +3,9 @@
  *
  *   fence     locks the lease rows at the epochs of the appends, or refuses the whole batch
  *   start     saga rows; those with a business id may find it taken, and then nothing of their turn may be written:
- * what belongs to them is joined with the saga row that then is not there log, key, status, awake, escalation, inbox
+ *             what belongs to them is joined with the saga row that then is not there
+ *   log, key, status, due, awake, escalation, approval, inbox
+ *   locks     last: locks of one key wait for each other, and whoever has them needs nothing more
  *
  * Everything is in one implicit transaction, ended by the Sync.
  */
@@ -33,9 +35,25 @@ static bool is_status_change(const struct append *append)
     return !append->start && append->status_changed;
 }
 
+/* One that was parked may be older than recovery reads. */
 static bool is_woken(const struct append *append)
 {
-    return append->awake == AWAKE_ADD;
+    return append->awake == AWAKE_ADD || (append->unparks && !append->ended);
+}
+
+static bool is_unparked(const struct append *append)
+{
+    return append->unparks;
+}
+
+static bool is_forgotten(const struct append *append)
+{
+    return append->forget_ms > 0;
+}
+
+static bool is_releasing(const struct append *append)
+{
+    return append->releases_locks;
 }
 
 static bool is_at_rest(const struct append *append)
@@ -331,7 +349,7 @@ static void add_escalations(struct batch *batch)
     }
 }
 
-static void add_awake(struct batch *batch, const struct db_statement *statement, item_filter filter)
+static void add_ids(struct batch *batch, const struct db_statement *statement, item_filter filter)
 {
     size_t n = batch_count(batch, filter);
     struct db_args *args;
@@ -342,6 +360,98 @@ static void add_awake(struct batch *batch, const struct db_statement *statement,
     args = batch_query(batch, statement, NULL);
     COLUMN(args, DB_INT2, batch, n, filter, db_item_int(args, a->shard));
     COLUMN(args, DB_UUID, batch, n, filter, db_item_uuid(args, &a->saga.uuid));
+}
+
+static bool has_approvals(const struct append *append)
+{
+    return append->approval_count > 0;
+}
+
+#define APPROVAL_COLUMN(args, type, batch, n, is_opened, put)                                                          \
+    COLUMN(args, type, batch, n, has_approvals, for (uint32_t p_i = 0; p_i < a->approval_count; p_i++) {               \
+        const struct append_approval *p = &a->approvals[p_i];                                                          \
+        if (p->opened == (is_opened)) {                                                                                \
+            put;                                                                                                       \
+        }                                                                                                              \
+    })
+
+static void add_approvals(struct batch *batch)
+{
+    size_t opened = 0, ended = 0;
+    struct db_args *args;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        for (uint32_t p = 0; p < batch->items[i]->approval_count; p++) {
+            opened += batch->items[i]->approvals[p].opened;
+            ended += !batch->items[i]->approvals[p].opened;
+        }
+    }
+    if (opened > 0) {
+        args = batch_query(batch, &sql_approval_open, NULL);
+        APPROVAL_COLUMN(args, DB_INT2, batch, opened, true, db_item_int(args, a->shard));
+        APPROVAL_COLUMN(args, DB_INT8, batch, opened, true, db_item_int(args, (int64_t)p->number));
+        APPROVAL_COLUMN(args, DB_UUID, batch, opened, true, db_item_uuid(args, &a->saga.uuid));
+        APPROVAL_COLUMN(args, DB_TEXT, batch, opened, true, db_item_bytes(args, a->namespace));
+        APPROVAL_COLUMN(args, DB_TIMESTAMPTZ, batch, opened, true, db_item_timestamptz(args, a->at_ms));
+        APPROVAL_COLUMN(args, DB_TIMESTAMPTZ, batch, opened, true,
+                        p->expires_ms > 0 ? db_item_timestamptz(args, p->expires_ms) : db_item_null(args));
+        APPROVAL_COLUMN(args, DB_TEXT, batch, opened, true, db_item_bytes(args, p->step));
+        APPROVAL_COLUMN(args, DB_TEXT, batch, opened, true, db_item_bytes(args, p->status));
+        APPROVAL_COLUMN(args, DB_BYTEA, batch, opened, true, db_item_bytes(args, p->body));
+    }
+    if (ended > 0) {
+        args = batch_query(batch, &sql_approval_end, NULL);
+        APPROVAL_COLUMN(args, DB_INT2, batch, ended, false, db_item_int(args, a->shard));
+        APPROVAL_COLUMN(args, DB_INT8, batch, ended, false, db_item_int(args, (int64_t)p->number));
+        APPROVAL_COLUMN(args, DB_TIMESTAMPTZ, batch, ended, false, db_item_timestamptz(args, a->at_ms));
+        APPROVAL_COLUMN(args, DB_TEXT, batch, ended, false, db_item_bytes(args, p->status));
+        APPROVAL_COLUMN(args, DB_BYTEA, batch, ended, false, db_item_bytes(args, p->body));
+    }
+}
+
+static bool has_followers(const struct append *append)
+{
+    return append->follower_count > 0;
+}
+
+#define FOLLOWER_COLUMN(args, type, batch, n, put)                                                                     \
+    COLUMN(args, type, batch, n, has_followers, for (uint32_t f_i = 0; f_i < a->follower_count; f_i++) {               \
+        const struct append_follower *f = &a->followers[f_i];                                                          \
+        put;                                                                                                           \
+    })
+
+static void add_followers(struct batch *batch)
+{
+    size_t n = 0;
+    struct db_args *args;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        n += batch->items[i]->follower_count;
+    }
+    if (n == 0) {
+        return;
+    }
+    args = batch_query(batch, &sql_follow, NULL);
+    FOLLOWER_COLUMN(args, DB_INT2, batch, n, (void)f; db_item_int(args, a->shard));
+    FOLLOWER_COLUMN(args, DB_UUID, batch, n, (void)f; db_item_uuid(args, &a->saga.uuid));
+    FOLLOWER_COLUMN(args, DB_INT2, batch, n, db_item_int(args, f->shard));
+    FOLLOWER_COLUMN(args, DB_UUID, batch, n, db_item_uuid(args, &f->input));
+    FOLLOWER_COLUMN(args, DB_UUID, batch, n, db_item_uuid(args, &f->saga.uuid));
+    FOLLOWER_COLUMN(args, DB_BYTEA, batch, n, db_item_bytes(args, f->payload));
+}
+
+static void add_forgetting(struct batch *batch)
+{
+    size_t n = batch_count(batch, is_forgotten);
+    struct db_args *args;
+
+    if (n == 0) {
+        return;
+    }
+    args = batch_query(batch, &sql_forget_later, NULL);
+    COLUMN(args, DB_INT2, batch, n, is_forgotten, db_item_int(args, a->shard));
+    COLUMN(args, DB_UUID, batch, n, is_forgotten, db_item_uuid(args, &a->saga.uuid));
+    COLUMN(args, DB_TIMESTAMPTZ, batch, n, is_forgotten, db_item_timestamptz(args, a->forget_ms));
 }
 
 static void add_inbox(struct batch *batch)
@@ -369,8 +479,13 @@ void batch_build(struct batch *batch)
     add_keys(batch, batch->keys_known ? &sql_key_known : &sql_key, is_no_unique_start);
     add_keys(batch, &sql_key_unique, is_unique_start);
     add_status(batch);
-    add_awake(batch, &sql_awake_add, is_woken);
-    add_awake(batch, &sql_awake_remove, is_at_rest);
+    add_ids(batch, &sql_unpark, is_unparked);
+    add_forgetting(batch);
+    add_ids(batch, &sql_awake_add, is_woken);
+    add_ids(batch, &sql_awake_remove, is_at_rest);
     add_escalations(batch);
+    add_approvals(batch);
+    add_followers(batch);
     add_inbox(batch);
+    add_ids(batch, &sql_lock_release, is_releasing);
 }

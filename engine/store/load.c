@@ -1,5 +1,5 @@
 /*
- * The unfinished sagas of a shard with their logs, in order of id, some at a time so that memory stays bounded. A lost
+ * The unfinished sagas of a shard that are not parked, with their logs, in order of id, some at a time so that memory stays bounded. A lost
  * connection is no end: it goes on behind the last saga that was handed over.
  */
 #include <stdlib.h>
@@ -80,6 +80,7 @@ static void on_sagas(struct db_query *query, const struct db_rows *rows)
         }
         loading->count++;
         loading->after = id.uuid;
+        loading->load->is_awake = db_int(rows, row - 1, 5) != 0;
         loading->load->on_saga(loading->load, id, namespace, loading->turns, count);
     }
 }
@@ -89,7 +90,9 @@ static void on_max(struct db_query *query, const struct db_rows *rows)
     struct loading *loading = query->context;
 
     if (db_row_count(rows) == 1) {
-        loading->load->escalation_number_max = db_is_null(rows, 0, 0) ? 0 : (uint64_t)db_int(rows, 0, 0);
+        loading->load->escalation_number_max = (uint64_t)db_int(rows, 0, 0);
+        loading->load->approval_number_max = (uint64_t)db_int(rows, 0, 1);
+        loading->load->escalations_open = db_int(rows, 0, 2);
         loading->asked_max = true;
     }
 }
@@ -136,7 +139,7 @@ static void loading_next(struct loading *loading)
         args = db_args_new(&loading->arena);
         db_arg_int2(args, (int)loading->load->shard);
         loading->queries[count++] =
-            (struct db_query){.statement = &sql_load_escalation_max, .args = args, .on_rows = on_max, .context = loading};
+            (struct db_query){.statement = &sql_load_numbers, .args = args, .on_rows = on_max, .context = loading};
     }
     memset(&loading->transaction, 0, sizeof(loading->transaction));
     loading->transaction.queries = loading->queries;
@@ -156,7 +159,8 @@ void store_load_shard(struct store *store, struct shard_load *load)
     loading->due = store->loads_due[load->shard];
     arena_init(&loading->arena, 1024);
     load->internal = loading;
-    load->escalation_number_max = 0;
+    load->escalation_number_max = load->approval_number_max = 0;
+    load->escalations_open = 0;
     loading_next(loading);
 }
 

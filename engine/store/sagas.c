@@ -206,3 +206,25 @@ void store_count_sagas(struct store *store, struct count_sagas *count)
     db_arg_text(job_query(job, &sql_saga_count, on_count), count->namespace);
     job_submit(job);
 }
+
+static void on_versions(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct count_versions *count = job->request;
+
+    count->count = db_row_count(rows);
+    count->rows = arena_array(job->arena, count->count + 1, sizeof(*count->rows));
+    for (size_t i = 0; i < count->count; i++) {
+        count->rows[i].name = arena_slice(job->arena, db_bytes(rows, i, 0));
+        count->rows[i].version = (uint32_t)db_int(rows, i, 1);
+        count->rows[i].unfinished = db_int(rows, i, 2);
+    }
+}
+
+void store_count_versions(struct store *store, struct count_versions *count)
+{
+    struct job *job = read_job(store, &count->read, count);
+
+    db_arg_text(job_query(job, &sql_version_count, on_versions), count->namespace);
+    job_submit(job);
+}

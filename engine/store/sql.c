@@ -127,6 +127,54 @@ const struct db_statement sql_inbox_consume = {
     " select sagad.expect('inbox', (select count(*) from consumed), (select count(*) from input))",
 };
 
+const struct db_statement sql_approval_open = {
+    "approval_open",
+    "insert into sagad.approval (shard, number, saga, namespace, opened_at, expires_at, step, status, body)"
+    " select u.shard, u.number, u.saga, u.namespace, u.opened_at, u.expires_at, u.step, u.status, u.body"
+    " from unnest($1::int2[], $2::int8[], $3::uuid[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::text[], $8::text[],"
+    " $9::bytea[]) as u (shard, number, saga, namespace, opened_at, expires_at, step, status, body)"
+    " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
+};
+
+const struct db_statement sql_approval_end = {
+    "approval_end",
+    "with changed as (update sagad.approval a set ended_at = u.at, status = u.status, body = coalesce(u.body, a.body)"
+    " from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::text[], $5::bytea[]) as u (shard, number, at, status, body)"
+    " where a.shard = u.shard and a.number = u.number returning 1)"
+    " select sagad.expect('approval', (select count(*) from changed), cardinality($1::int2[])::int8)",
+};
+
+/* $1, $2: the saga that has ended; the others: the inbox row. */
+const struct db_statement sql_follow = {
+    "follow",
+    "with put as (insert into sagad.inbox (shard, id, saga, kind, payload)"
+    " select u.shard, u.id, u.saga, 'start', u.payload"
+    " from unnest($1::int2[], $2::uuid[], $3::int2[], $4::uuid[], $5::uuid[], $6::bytea[])"
+    " as u (of_shard, of_saga, shard, id, saga, payload)"
+    " join sagad.saga s on s.shard = u.of_shard and s.id = u.of_saga"
+    " on conflict (shard, id) do nothing returning shard)"
+    " select pg_notify('" SQL_INBOX_CHANNEL "', put.shard::text) from (select distinct p.shard from put p) as put",
+};
+
+const struct db_statement sql_unpark = {
+    "unpark",
+    "delete from sagad.due d using unnest($1::int2[], $2::uuid[]) as u (shard, saga)"
+    " where d.shard = u.shard and d.saga = u.saga and d.what = 'parked'",
+};
+
+const struct db_statement sql_forget_later = {
+    "forget_later",
+    "insert into sagad.due (shard, saga, what, at) select u.shard, u.saga, 'forget', u.at"
+    " from unnest($1::int2[], $2::uuid[], $3::timestamptz[]) as u (shard, saga, at)"
+    " join sagad.saga s on s.shard = u.shard and s.id = u.saga"
+    " on conflict (shard, saga) do update set what = excluded.what, at = excluded.at",
+};
+
+const struct db_statement sql_lock_release = {
+    "lock_release",
+    "select sagad.lock_release($1::int2[], $2::uuid[])",
+};
+
 /* --- what is asked about an append --- */
 
 const struct db_statement sql_taken = {
@@ -178,13 +226,14 @@ const struct db_statement sql_check_server = {
     " (select string_agg(t.privileges || ' on ' || t.name, '; ' order by t.name)"
     "    from (select r.name, string_agg(r.privilege, ', ' order by r.privilege) as privileges"
     "    from (values ('schema_version', 'select'), ('shard', 'select'), ('shard', 'update'),"
-    "                 ('saga', 'select'), ('saga', 'insert'), ('saga', 'update'), ('log', 'select'), ('log', 'insert'),"
-    "                 ('operation_key', 'select'), ('operation_key', 'insert'), ('inbox', 'select'),"
+    "                 ('saga', 'select'), ('saga', 'insert'), ('saga', 'update'), ('saga', 'delete'), ('log', 'select'), ('log', 'insert'),"
+    "                 ('log', 'delete'), ('operation_key', 'select'), ('operation_key', 'insert'), ('operation_key', 'delete'), ('inbox', 'select'),"
     "                 ('inbox', 'insert'), ('inbox', 'delete'), ('awake', 'select'), ('awake', 'insert'), ('awake', 'delete'),"
     "                 ('answer', 'select'), ('answer', 'insert'), ('answer', 'delete'), ('escalation', 'select'), ('escalation', 'insert'),"
-    "                 ('escalation', 'update'), ('tool', 'select'), ('tool', 'insert'), ('definition', 'select'),"
+    "                 ('escalation', 'update'), ('escalation', 'delete'), ('lock', 'select'), ('lock', 'insert'), ('lock', 'delete'),"
+    "                 ('number_gone', 'select'), ('number_gone', 'insert'), ('number_gone', 'update'), ('tool', 'select'), ('tool', 'insert'), ('definition', 'select'),"
     "                 ('definition', 'insert')"
-    "          union all select t, p from unnest(array['guard', 'guard_place', 'guard_breaker', 'guard_budget', 'guard_reservation']) as t"
+    "          union all select t, p from unnest(array['due', 'approval', 'guard', 'guard_place', 'guard_breaker', 'guard_budget', 'guard_reservation']) as t"
     "          cross join unnest(array['select', 'insert', 'update', 'delete']) as p) as r (name, privilege)"
     "    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = r.name"
     "   where not has_table_privilege(c.oid, r.privilege) group by r.name) as t)"
@@ -261,23 +310,29 @@ const struct db_statement sql_lease_unlock_all = {
 
 /* --- loads and reads --- */
 
-/* Unfinished are those behind `low`, and runs that were woken, however old. One that is both comes once. */
+/* Unfinished are those behind `low` but for the parked, and those that are awake, however old. One that is both comes once. */
 const struct db_statement sql_load = {
     "load",
-    "select s.id, s.namespace, l.seq, l.at, l.payload from (select u.id, u.namespace"
+    "select s.id, s.namespace, l.seq, l.at, l.payload, s.awake from (select u.id, u.namespace,"
+    " exists (select 1 from sagad.awake w where w.shard = $1::int2 and w.saga = u.id) as awake"
     " from ((select g.id, g.namespace from sagad.saga g"
     " where g.shard = $1::int2 and g.id > $2::uuid"
     " and g.id >= coalesce((select sagad.id_floor(h.low) from sagad.shard h where h.shard = $1::int2), $2::uuid)"
-    " and g.ended_at is null order by g.id limit $3::int8)"
+    " and g.ended_at is null and not exists (select 1 from sagad.due d where d.shard = g.shard and d.saga = g.id and d.what = 'parked')"
+    " order by g.id limit $3::int8)"
     " union (select r.id, r.namespace from sagad.awake a join sagad.saga r on r.shard = a.shard and r.id = a.saga"
     " where a.shard = $1::int2 and a.saga > $2::uuid and r.ended_at is null order by a.saga limit $3::int8)) as u"
     " order by u.id limit $3::int8) as s"
     " join sagad.log l on l.shard = $1::int2 and l.saga = s.id order by s.id, l.seq",
 };
 
-const struct db_statement sql_load_escalation_max = {
-    "load_escalation_max",
-    "select max(e.number) from sagad.escalation e where e.shard = $1::int2",
+const struct db_statement sql_load_numbers = {
+    "load_numbers",
+    "select greatest((select max(e.number) from sagad.escalation e where e.shard = $1::int2),"
+    " (select n.escalation from sagad.number_gone n where n.shard = $1::int2), 0),"
+    " greatest((select max(a.number) from sagad.approval a where a.shard = $1::int2),"
+    " (select n.approval from sagad.number_gone n where n.shard = $1::int2), 0),"
+    " (select count(*) from sagad.escalation e where e.shard = $1::int2 and e.resolved_at is null)",
 };
 
 #define ROW_COLUMNS                                                                                                    \
@@ -309,32 +364,73 @@ const struct db_statement sql_saga_by_key = {
 };
 
 /*
- * The newest of each shard, merged: ids are in order of time within a shard, and no index has to span shards. $4: only
- * unfinished ones are wanted, and those are all behind `low`, but for runs that were woken. $11: runs are left out.
+ * Unfinished sagas lie behind `low`, or stand in due or awake, however old they are. This gives the ids of shard `h` that are
+ * before `bound`, each once.
  */
+#define OLDER_BEFORE(bound)                                                                                            \
+    "(select d.saga from sagad.due d where d.shard = h.shard and d.what = 'parked' and d.saga < " bound                \
+    " union all select a.saga from sagad.awake a where a.shard = h.shard and a.saga < " bound                          \
+    " and not exists (select 1 from sagad.due d where d.shard = a.shard and d.saga = a.saga and d.what = 'parked'))"
+
+/*
+ * The newest of each shard, merged: ids are in order of time within a shard, and no index has to span shards. $4: only
+ * unfinished ones are wanted. $11: runs are left out.
+ */
+#define LIST_CONDITION                                                                                                 \
+    " and g.namespace = $3::text"                                                                                      \
+    " and (not $4::bool or g.ended_at is null) and (not $11::bool or g.name <> '" RUN_SAGA_NAME "')"                   \
+    " and ($5::text is null or g.status = $5::text)"                                                                   \
+    " and ($6::text is null or g.name = $6::text)"                                                                     \
+    " and ($7::text is null or g.business_id = $7::text)"                                                              \
+    " and ($8::text is null or g.tags ->> $8::text = $9::text)"
+
+#define LIST_OLDER(table, condition)                                                                                   \
+    "(select g.* from sagad." table " w join sagad.saga g on g.shard = w.shard and g.id = w.saga"                      \
+    " where $4::bool and w.shard = h.shard and w.saga < $1::uuid and w.saga < sagad.id_floor(h.low)"                   \
+    " and w.saga >= $2::uuid" condition LIST_CONDITION " order by w.saga desc limit $10::int8)"
+
 const struct db_statement sql_saga_list = {
     "saga_list",
-    "select " ROW_COLUMNS " from sagad.shard h cross join lateral (select * from sagad.saga g"
+    "select " ROW_COLUMNS " from sagad.shard h cross join lateral ((select g.* from sagad.saga g"
     " where g.shard = h.shard and g.id < $1::uuid"
-    " and g.id >= greatest($2::uuid, case when $4::bool and $11::bool then sagad.id_floor(h.low) end) and g.namespace = $3::text"
-    " and (not $4::bool or g.ended_at is null) and (not $11::bool or g.name <> '" RUN_SAGA_NAME "')"
-    " and ($5::text is null or g.status = $5::text)"
-    " and ($6::text is null or g.name = $6::text)"
-    " and ($7::text is null or g.business_id = $7::text)"
-    " and ($8::text is null or g.tags ->> $8::text = $9::text)"
-    " order by g.id desc limit $10::int8) as s order by s.id desc limit $10::int8",
+    " and g.id >= greatest($2::uuid, case when $4::bool then sagad.id_floor(h.low) end)" LIST_CONDITION
+    " order by g.id desc limit $10::int8)"
+    " union all " LIST_OLDER("due", " and w.what = 'parked'")
+    " union all " LIST_OLDER("awake", " and not exists (select 1 from sagad.due d where d.shard = w.shard and d.saga = w.saga and d.what = 'parked')")
+    ") as s order by s.id desc limit $10::int8",
 };
 
-/* Unfinished sagas lie behind `low`; the bound on the id is the earlier of that and a day ago. Runs are no sagas to people. */
+/* Behind `bound` everything that ended within a day is counted too. Runs are no sagas to people. */
+#define COUNT_BOUND                                                                                                    \
+    "coalesce(sagad.id_floor(case when h.low is not null then least(h.low, now() - interval '24 hours') end),"         \
+    " '00000000-0000-0000-0000-000000000000'::uuid)"
+
 const struct db_statement sql_saga_count = {
     "saga_count",
-    "select s.status, sum(s.count)::int8 from sagad.shard h cross join lateral (select g.status, count(*) as count"
-    " from sagad.saga g where g.shard = h.shard"
-    " and g.id >= coalesce(sagad.id_floor(case when h.low is not null then least(h.low, now() - interval '24 hours') end),"
-    " '00000000-0000-0000-0000-000000000000'::uuid)"
+    "select s.status, sum(s.count)::int8 from sagad.shard h cross join lateral (select " COUNT_BOUND " as bound) as b"
+    " cross join lateral ((select g.status, count(*) as count"
+    " from sagad.saga g where g.shard = h.shard and g.id >= b.bound"
     " and g.namespace = $1::text and g.name <> '" RUN_SAGA_NAME "'"
     " and (g.ended_at is null or g.ended_at > now() - interval '24 hours')"
-    " group by g.status) as s group by s.status",
+    " group by g.status) union all (select g.status, count(*) from " OLDER_BEFORE("b.bound") " as w (saga)"
+    " join sagad.saga g on g.shard = h.shard and g.id = w.saga"
+    " where g.namespace = $1::text and g.name <> '" RUN_SAGA_NAME "' and g.ended_at is null group by g.status)) as s group by s.status",
+};
+
+/* Open sagas and runs have no definition. */
+#define VERSION_CONDITION                                                                                              \
+    " g.namespace = $1::text and g.ended_at is null and g.name not in ('" OPEN_SAGA_NAME "', '" RUN_SAGA_NAME "')"     \
+    " group by g.name, g.version"
+
+const struct db_statement sql_version_count = {
+    "version_count",
+    "select s.name, s.version, sum(s.count)::int8 from sagad.shard h"
+    " cross join lateral (select coalesce(sagad.id_floor(h.low), '00000000-0000-0000-0000-000000000000'::uuid) as bound) as b"
+    " cross join lateral ((select g.name, g.version, count(*) as count from sagad.saga g where g.shard = h.shard"
+    " and g.id >= b.bound and" VERSION_CONDITION ")"
+    " union all (select g.name, g.version, count(*) from " OLDER_BEFORE("b.bound") " as w (saga)"
+    " join sagad.saga g on g.shard = h.shard and g.id = w.saga where" VERSION_CONDITION ")) as s"
+    " group by s.name, s.version order by 1, 2",
 };
 
 #define ESCALATION_COLUMNS "e.number, e.saga, e.body, e.resolved_at is null"
@@ -351,6 +447,69 @@ const struct db_statement sql_escalation_one = {
     "escalation_one",
     "select " ESCALATION_COLUMNS " from sagad.escalation e"
     " where e.shard = $1::int2 and e.number = $2::int8 and e.namespace = $3::text",
+};
+
+#define APPROVAL_COLUMNS "a.number, a.saga, a.body, a.ended_at is null"
+
+#define APPROVAL_LIST(condition)                                                                                       \
+    "select " APPROVAL_COLUMNS " from sagad.shard h cross join lateral (select * from sagad.approval g"                \
+    " where g.shard = h.shard and g.number < $1::int8 and g.namespace = $2::text" condition                            \
+    " order by g.number desc limit $3::int8) as a order by a.number desc limit $3::int8"
+
+const struct db_statement sql_approval_list = {"approval_list", APPROVAL_LIST("")};
+const struct db_statement sql_approval_list_open = {"approval_list_open", APPROVAL_LIST(" and g.ended_at is null")};
+
+const struct db_statement sql_approval_one = {
+    "approval_one",
+    "select " APPROVAL_COLUMNS " from sagad.approval a"
+    " where a.shard = $1::int2 and a.number = $2::int8 and a.namespace = $3::text",
+};
+
+/* --- what is due --- */
+
+/*
+ * The lease rows are locked against a takeover, and read as they are once that lock is there: what was decided under another
+ * epoch is left out instead of taking the others with it.
+ */
+const struct db_statement sql_park = {
+    "park",
+    "with held as materialized (select s.shard, s.epoch from sagad.shard s where s.shard = any($1::int2[])"
+    " order by s.shard for key share),"
+    " wanted as materialized (select u.* from unnest($1::int2[], $2::int8[], $3::uuid[], $4::timestamptz[], $5::bool[])"
+    " with ordinality as u (shard, epoch, saga, at, awake, i)"
+    " join held h on h.shard = u.shard and h.epoch = u.epoch),"
+    " parked as (insert into sagad.due (shard, saga, what, at)"
+    " select w.shard, w.saga, 'parked', coalesce(w.at, 'infinity') from wanted w order by w.shard, w.saga"
+    " on conflict (shard, saga) do update set what = excluded.what, at = excluded.at),"
+    " asleep as (delete from sagad.awake a using wanted w where w.awake and a.shard = w.shard and a.saga = w.saga)"
+    " select w.i::int4 from wanted w",
+};
+
+const struct db_statement sql_forget = {
+    "forget",
+    "select sagad.forget($1::int2[], $2::int8[], $3::uuid[])",
+};
+
+const struct db_statement sql_due = {
+    "due",
+    "select d.shard, d.saga, d.what = 'forget', g.namespace from unnest($1::int2[]) as u (shard)"
+    " cross join lateral (select * from sagad.due w where w.shard = u.shard and w.at <= $2::timestamptz"
+    " order by w.at limit $3::int8) as d"
+    " left join sagad.saga g on g.shard = d.shard and g.id = d.saga order by d.at limit $3::int8",
+};
+
+const struct db_statement sql_due_next = {
+    "due_next",
+    "select min(d.at) from unnest($1::int2[]) as u (shard) cross join lateral (select w.at from sagad.due w"
+    " where w.shard = u.shard and w.at > $2::timestamptz order by w.at limit 1) as d",
+};
+
+/* --- locks on business keys: see schema/migrations/0007_waiting.sql --- */
+
+const struct db_statement sql_lock_take = {
+    "lock_take",
+    "select l.held from sagad.lock_take($1::int2, $2::bytea, $3::text, $4::text, $5::int2, $6::uuid, $7::bool) as l (held)"
+    " where l.held is not null",
 };
 
 /* --- inbox --- */
@@ -491,8 +650,10 @@ const struct db_statement *const sql_hot[] = {
     &sql_log_unique, &sql_key,  &sql_key_known, &sql_key_unique, &sql_status,
     &sql_escalation_open, &sql_escalation_resolve, &sql_inbox_consume, &sql_taken,
     &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
-    &sql_lease_renew, &sql_load,           &sql_load_escalation_max, &sql_saga_row,
+    &sql_lease_renew, &sql_load,           &sql_load_numbers, &sql_saga_row,
     &sql_saga_turns, &sql_saga_by_business_id, &sql_saga_by_key, &sql_saga_list,
     &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_one, &sql_inbox_read, &sql_inbox_drop, &sql_inbox_find,
-    &sql_awake_add, &sql_awake_remove, &sql_answer_put, &sql_answer_drop_inputs, &sql_answer_take, NULL,
+    &sql_awake_add, &sql_awake_remove, &sql_answer_put, &sql_answer_drop_inputs, &sql_answer_take,
+    &sql_approval_open, &sql_approval_end, &sql_follow, &sql_unpark, &sql_forget_later, &sql_approval_list, &sql_approval_list_open,
+    &sql_approval_one, &sql_version_count, &sql_park, &sql_due, &sql_due_next, NULL,
 };

@@ -25,6 +25,12 @@ extern const struct db_statement sql_escalation_resolve;
 extern const struct db_statement sql_awake_add;
 extern const struct db_statement sql_awake_remove;
 extern const struct db_statement sql_inbox_consume;
+extern const struct db_statement sql_approval_open;
+extern const struct db_statement sql_approval_end;
+extern const struct db_statement sql_follow;            /* starts of other sagas, for whoever owns them */
+extern const struct db_statement sql_unpark;
+extern const struct db_statement sql_forget_later;
+extern const struct db_statement sql_lock_release;
 
 /* what is asked about an append */
 extern const struct db_statement sql_taken;             /* who has the business ids */
@@ -49,7 +55,7 @@ extern const struct db_statement sql_lease_unlock_all;
 
 /* loads and reads */
 extern const struct db_statement sql_load;
-extern const struct db_statement sql_load_escalation_max;
+extern const struct db_statement sql_load_numbers;      /* the highest that were given */
 extern const struct db_statement sql_saga_row;
 extern const struct db_statement sql_saga_turns;
 extern const struct db_statement sql_saga_by_business_id;
@@ -59,6 +65,19 @@ extern const struct db_statement sql_saga_count;
 extern const struct db_statement sql_escalation_list;
 extern const struct db_statement sql_escalation_list_open;
 extern const struct db_statement sql_escalation_one;
+extern const struct db_statement sql_approval_list;
+extern const struct db_statement sql_approval_list_open;
+extern const struct db_statement sql_approval_one;
+extern const struct db_statement sql_version_count;
+
+/* what is due */
+extern const struct db_statement sql_park;              /* gives the positions of those whose shard is at its epoch */
+extern const struct db_statement sql_forget;            /* the same */
+extern const struct db_statement sql_due;
+extern const struct db_statement sql_due_next;
+
+/* locks on business keys */
+extern const struct db_statement sql_lock_take;
 
 /* inbox */
 extern const struct db_statement sql_inbox_put;

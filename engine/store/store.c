@@ -296,6 +296,7 @@ static void on_schema_checked(struct db_transaction *transaction)
     }
     loads_run(store);
     jobs_run(store);
+    dues_conn_up(store);
     if (conn == &store->conns[store->writer_count]) { /* notifications may have been missed while it was away */
         answers_conn_up(store);
         inbox_conn_up(store);
@@ -489,6 +490,7 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
     list_init(&store->jobs);
     appends_init(store);
     answers_init(store);
+    dues_init(store);
     for (size_t i = 0; i < store->conn_count; i++) {
         conn_open(store, i);
     }
@@ -506,6 +508,7 @@ static void on_all_closed(struct deferred *deferred)
     appends_stop(store);
     appends_fini(store);
     answers_fini(store);
+    dues_fini(store);
     for (size_t i = 0; i < store->conn_count; i++) {
         arena_fini(&store->conns[i].arena);
     }

@@ -57,6 +57,20 @@ struct append_escalation { /* a record escalation.opened or .resolved of this tu
     struct slice step, reason, body /* JSON of the escalation as the API shows it */;
 };
 
+struct append_approval { /* opened (step.waiting for a person), decided, or over without a decision in this turn */
+    uint64_t number;
+    bool opened;                    /* else it ends */
+    struct slice step, status /* "open" "approved" "refused" "expired" "cancelled" */, body /* JSON of the approval as the API shows it */;
+    int64_t expires_ms;             /* 0: never */
+};
+
+struct append_follower { /* an inbox row "start", in the same transaction */
+    uint32_t shard;
+    struct saga_id saga;            /* the id that it will have, unless its business id is taken */
+    struct uuid input;              /* id of the inbox row */
+    struct slice payload;           /* JSON, as inbox.c reads a start */
+};
+
 struct append {
     struct saga_id saga;
     struct slice namespace;
@@ -78,6 +92,13 @@ struct append {
     int64_t started_ms;             /* of the saga */
     const struct append_escalation *escalations;
     uint32_t escalation_count;
+    const struct append_approval *approvals;
+    uint32_t approval_count;
+    const struct append_follower *followers; /* with the end of the saga */
+    uint32_t follower_count;
+    bool unparks;                   /* the saga has a row in due 'parked': removed, and put into awake instead (or not, where it ended) */
+    bool releases_locks;            /* with the end of a saga that wanted some: whoever is next in line gets an inbox row "locked" */
+    int64_t forget_ms;              /* with the end: when retention is over; 0: never */
     bool from_inbox;                /* removes this inbox row in the same transaction */
     struct uuid inbox_id;
 
@@ -153,6 +174,9 @@ struct shard_load {
     enum err_code code;             /* out */
     struct err err;                 /* out */
     uint64_t escalation_number_max; /* out: the highest number this shard has given */
+    uint64_t approval_number_max;   /* out: the same */
+    int64_t escalations_open;       /* out: of this shard */
+    bool is_awake;                  /* out, during on_saga: this one stands in the table awake */
     void *context;
     void *internal;
 };
@@ -164,7 +188,8 @@ struct inbox_row {
     struct uuid id;
     uint32_t shard;
     struct saga_id saga;
-    struct slice kind;              /* "start", "abort", "resolve", "call", "complete", "bypass", "resume", "settled" */
+    /* "start", "abort", "resolve", "call", "complete", "bypass", "resume", "settled", "signal", "decide", "pause", "locked" */
+    struct slice kind;
     struct slice payload;           /* JSON */
 };
 
@@ -306,12 +331,101 @@ struct list_escalations { /* newest first; or one by number */
 };
 void store_list_escalations(struct store *store, struct list_escalations *list);
 
+struct approval_row {
+    uint64_t number;
+    struct saga_id saga;
+    struct slice body;              /* JSON as the API shows it */
+    bool open;
+};
+struct list_approvals { /* newest first; or one by number */
+    struct store_read read;
+    struct slice namespace;         /* in */
+    bool open_only;                 /* in */
+    uint64_t number;                /* in; 0: many */
+    uint64_t before;                /* in; 0: from the newest */
+    size_t limit;                   /* in */
+    struct approval_row *rows;      /* out */
+    size_t count;                   /* out */
+};
+void store_list_approvals(struct store *store, struct list_approvals *list);
+
+struct version_row {
+    struct slice name;
+    uint32_t version;
+    int64_t unfinished;
+};
+struct count_versions { /* how many unfinished sagas of each version of each definition; versions without one are left out */
+    struct store_read read;
+    struct slice namespace;         /* in */
+    struct version_row *rows;       /* out */
+    size_t count;                   /* out */
+};
+void store_count_versions(struct store *store, struct count_versions *count);
+
 struct count_sagas { /* by status, over a namespace; runs are not counted */
     struct store_read read;
     struct slice namespace;
     int64_t counts[SAGA_STATUS_COUNT]; /* out; ended ones over the last 24 h */
 };
 void store_count_sagas(struct store *store, struct count_sagas *count);
+
+/*
+ * --- due: sagas that left memory while they wait, and ended ones that are to be forgotten ---
+ */
+
+struct park { /* fenced; after ERR_OK recovery does not load the saga any more: its due time, or mail, does. Many share a transaction */
+    struct saga_id saga;
+    uint32_t shard;
+    int64_t epoch;
+    int64_t due_ms;                 /* INT64_MAX: nothing but mail moves it */
+    bool awake;                     /* it stands in the table awake: removed */
+    enum err_code code;             /* out: ERR_OK, ERR_FENCED, ERR_STORE (refused), ERR_STOPPING */
+    void (*done)(struct park *park);
+    struct list_link link;          /* the store's */
+};
+void store_park(struct store *store, struct park *park);
+
+struct due_row {
+    struct saga_id saga;
+    uint32_t shard;
+    struct slice namespace;
+    bool forget;                    /* else it is parked, and its time has come */
+};
+struct due_take { /* reads, changes nothing: the first append of a saga removes its row */
+    struct store_read read;
+    uint64_t shards;                /* in: bit set */
+    int64_t now_ms;                 /* in: the engine's clock */
+    size_t limit;                   /* in */
+    struct due_row *rows;           /* out: those that are due */
+    size_t count;                   /* out */
+    int64_t next_ms;                /* out: when the next one is that is not; INT64_MAX: none */
+};
+void store_due_take(struct store *store, struct due_take *take);
+
+struct forget { /* removes an ended saga whose retention is over: its log, its keys, its row, escalations, approvals. Fenced; a no-op when it is gone */
+    struct saga_id saga;
+    uint32_t shard;
+    int64_t epoch;
+    enum err_code code;
+    void (*done)(struct forget *forget);
+    struct list_link link;
+};
+void store_forget(struct store *store, struct forget *forget);
+
+/*
+ * --- locks on business keys ---
+ *
+ * Who came first holds it. Asking again for a key that the saga is in line for already takes nothing twice, so that a restart simply asks again.
+ */
+struct lock_take {
+    struct store_read read;
+    struct slice namespace, key;    /* in */
+    struct saga_id saga;            /* in */
+    uint32_t shard;                 /* in: of the saga */
+    bool fails;                     /* in: do not stand in line */
+    bool held;                      /* out; false: in line (an inbox row "locked" {"namespace","key"} comes when it is its turn), or with `fails` not taken */
+};
+void store_lock_take(struct store *store, struct lock_take *take);
 
 /* --- definitions --- */
 

@@ -65,7 +65,7 @@ enum batch_phase {
     BATCH_LOOKING    /* reading the log */
 };
 
-#define BATCH_QUERIES_MAX 16
+#define BATCH_QUERIES_MAX 24
 #define BATCH_BYTES_MAX (4u << 20)    /* of payloads in one transaction, if it has more than one append */
 
 struct batch { /* a writer has one, again and again */
@@ -144,6 +144,41 @@ struct definition_watch {
     struct db_query query;
 };
 
+/* --- parking and forgetting (due_queue.c; its kinds are in due.c) --- */
+
+struct due_item {
+    uint32_t shard;
+    int64_t epoch;
+    struct uuid saga;
+};
+
+struct due_kind {
+    const char *refused;                /* event of the log */
+    const struct db_statement *statement; /* arrays of shard, epoch, saga; gives the positions of those that were not fenced */
+    size_t max;                         /* in one transaction */
+    struct due_item (*item)(struct list_link *link);
+    void (*put_more)(struct db_args *args, struct list_link *const *links, size_t count); /* more arrays; may be NULL */
+    void (*tell)(struct list_link *link, enum err_code code);
+};
+
+struct due_queue {
+    struct store *store;
+    const struct due_kind *kind;
+    struct list waiting;
+    struct list_link **sent;            /* under way, or lost */
+    size_t sent_count;
+    bool *held;                         /* of sent: its shard is at its epoch */
+    bool busy;                          /* a transaction is under way */
+    bool lost;                          /* the answer was, and its backend may still be there */
+    int backend_pid;
+    int64_t backend_started_us, backends_left;
+    struct deferred soon;
+    struct timer again;
+    struct arena arena;
+    struct db_query query;
+    struct db_transaction transaction;
+};
+
 struct store {
     struct loop *loop;
     struct store_options options;
@@ -179,6 +214,7 @@ struct store {
     struct list jobs;                   /* and writing requests whose answer was lost */
     struct inbox_watch inbox;
     struct answers answers;
+    struct due_queue parks, forgets;
     struct definition_watch definitions;
     struct leases *leases;
 
@@ -250,6 +286,17 @@ void answers_conn_up(struct store *store);
 void answers_notified(struct store *store, struct slice payload);
 void answers_stop(struct store *store);
 void answers_fini(struct store *store);       /* ends what waits to be written with ERR_STOPPING */
+
+/* due_queue.c */
+void due_queue_init(struct due_queue *queue, struct store *store, const struct due_kind *kind);
+void due_queue_add(struct due_queue *queue, struct list_link *link);
+void due_queue_go(struct due_queue *queue);   /* sends what waits, if it can */
+void due_queue_fini(struct due_queue *queue); /* ends what waits with ERR_STOPPING */
+
+/* due.c */
+void dues_init(struct store *store);
+void dues_conn_up(struct store *store);
+void dues_fini(struct store *store);
 
 /* definitions.c */
 void definitions_conn_up(struct store *store);

@@ -95,7 +95,12 @@ const definitions = {
   ],
   sagas: [
     { name: 'quick', steps: [{ id: 'one', call: 't.one', with: { n: 1 } }] },
-    { name: 'stuck', steps: [{ id: 'one', call: 't.stuck' }] }
+    { name: 'stuck', steps: [{ id: 'one', call: 't.stuck' }] },
+    { name: 'tree', locks: ['walk:${ .input.lock }'], steps: [
+      { id: 'each', call: 't.read', for_each: '${ [1, 2] }', with: { n: '${ .item }' } },
+      { id: 'paid', signal: { name: 'paid', timeout: '1h' } },
+      { id: 'boss', approve: { show: { amount: '${ .steps.paid.result }' }, timeout: '1h' } }
+    ] }
   ]
 }
 
@@ -161,6 +166,7 @@ async function walk() {
   const aborting = await ask('POST', '/v1/sagas', { body: { saga: 'stuck' }, status: 201 })
   await ask('POST', `/v1/sagas/${aborting.json?.id}/abort`, { body: { note: 'walk' }, status: 200 })
 
+  await walkWaits()
   await walkCalls()
 
   const operations = await ask('GET', '/v1/operations', { status: 200 })
@@ -172,6 +178,48 @@ async function walk() {
   await ask('DELETE', '/v1/sagas', { status: 405 })
   await ask('GET', '/nothing', { status: 404 })
   if (token) await ask('GET', '/v1/stats', { headers: { authorization: 'Bearer nobody' }, status: 401 })
+}
+
+// Signals, approvals, pauses: of a saga that waits.
+async function walkWaits() {
+  const started = await ask('POST', '/v1/sagas', { body: { saga: 'tree', input: { lock: 'a' + Date.now() } }, status: 201 })
+  const id = started.json?.id
+  const path = `/v1/sagas/${id}`
+  await ask('POST', `${path}/pause`, { body: { note: 'walk' }, status: 200 })
+  await ask('GET', '/v1/sagas?status=paused', { status: 200 })
+  await ask('POST', `${path}/pause`, { body: {}, status: 200 })
+  await ask('POST', `${path}/pause`, { body: { note: ' ' }, status: 422 })
+  await ask('POST', `${path}/resume`, { body: { note: 'walk' }, status: 200 })
+  await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/pause', { body: {}, status: 404 })
+  const key = { 'idempotency-key': `walk-${id}` }
+  const first = await ask('POST', `${path}/signals/paid`, { body: 250, headers: { ...key }, status: 201 })
+  if (first.json?.created !== true) faults.push(`a new signal is not created: ${first.text}`)
+  const again = await ask('POST', `${path}/signals/paid`, { body: 250.0, headers: { ...key }, status: 200 })
+  if (again.json?.created !== false) faults.push(`a repeated signal is created: ${again.text}`)
+  await ask('POST', `${path}/signals/paid`, { body: 251, headers: { ...key }, status: 422 })
+  await ask('POST', `${path}/signals/payed`, { status: 422 })
+  await ask('POST', `${path}/signals/paid`, { raw: '{', status: 400 })
+  await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/signals/paid', { status: 404 })
+  let open
+  for (let i = 0; i < 50 && !open?.json?.items?.length; i++) {
+    open = await ask('GET', '/v1/approvals?status=open', { status: 200 })
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  const n = open.json?.items[0]?.n
+  const one = await ask('GET', `/v1/approvals/${n}`, { status: 200 })
+  await ask('GET', '/v1/approvals', { status: 200 })
+  await ask('GET', '/v1/approvals?status=closed', { status: 400 })
+  await ask('GET', '/v1/approvals/999999999', { status: 404 })
+  await ask('GET', path, { status: 200 })
+  await ask('GET', '/v1/sagas?status=waiting', { status: 200 })
+  await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'maybe' }, status: 422 })
+  await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'approve', hash: '0'.repeat(64) }, status: 409 })
+  const decided = await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'approve', note: 'walk', hash: one.json?.hash }, status: 200 })
+  if (decided.json?.status !== 'approved') faults.push(`an approval is not approved: ${decided.text}`)
+  await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'refuse' }, status: 409 })
+  await ask('POST', '/v1/approvals/999999999', { body: { decision: 'refuse' }, status: 404 })
+  await ask('GET', `${path}?wait=2s`, { status: 200 })
+  await ask('GET', `${path}/log`, { status: 200 })
 }
 
 // Calls of agents, alone and in open sagas.

@@ -266,16 +266,20 @@ static void a_database_that_is_away_is_503_with_a_time_to_come_back(void **state
 
 /* --- lists and pages --- */
 
+#define VERSION(n, unfinished) "{\"version\":" n ",\"created_at\":\"2026-01-31T09:05:00.250Z\",\"unfinished\":" unfinished "}"
+#define ONE "\"versions\":[" VERSION("1", "0") "]"
+#define THREE "\"versions\":[" VERSION("2", "3") "," VERSION("1", "0") "]"
+
 static void lists_are_paged(void **state)
 {
     (void)state;
     ask("GET", "/v1/definitions?limit=2", NULL);
     assert_int_equal(answer.status, 200);
-    assert_string_equal(answer.body, "{\"items\":[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1},{\"kind\":\"saga\","
-                                     "\"name\":\"b\",\"version\":2}],\"next_cursor\":\"2\"}");
+    assert_string_equal(answer.body, "{\"items\":[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1," ONE "},"
+                                     "{\"kind\":\"saga\",\"name\":\"b\",\"version\":2," THREE "}],\"next_cursor\":\"2\"}");
     ask("GET", "/v1/definitions?limit=2&cursor=2", NULL);
     assert_string_equal(answer.body,
-                        "{\"items\":[{\"kind\":\"saga\",\"name\":\"c\",\"version\":1}],\"next_cursor\":null}");
+                        "{\"items\":[{\"kind\":\"saga\",\"name\":\"c\",\"version\":1," ONE "}],\"next_cursor\":null}");
 }
 
 static void head_is_answered_where_get_is(void **state)

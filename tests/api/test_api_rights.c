@@ -42,6 +42,7 @@ static const struct {
     {"GET", "/v1/escalations", ROLE_READER, NULL, false},
     {"GET", "/v1/escalations/{n}", ROLE_READER, NULL, true},
     {"GET", "/v1/approvals", ROLE_READER, NULL, false},
+    {"GET", "/v1/approvals/{n}", ROLE_READER, NULL, true},
     /* An agent calls, opens, starts, completes and aborts in its own namespace ... */
     {"POST", "/v1/operations", ROLE_AGENT, "{\"run\":\"rights\",\"tool\":\"t.one\"}", false},
     {"POST", "/v1/sagas", ROLE_AGENT, "{\"open\":true}", false},
@@ -50,12 +51,13 @@ static const struct {
     {"POST", "/v1/sagas/{id}/abort", ROLE_AGENT, "{}", true},
     {"POST", "/v1/sagas/{id}/signals/{name}", ROLE_AGENT, "{}", true},
     {"POST", "/mcp", ROLE_AGENT, "{}", false},
-    /* ... and never resolves, bypasses, resumes, pauses, approves ... */
+    /* ... approves only where the approval itself says that an agent may, which the engine looks after ... */
+    {"POST", "/v1/approvals/{n}", ROLE_AGENT, "{\"decision\":\"approve\"}", true},
+    /* ... and never resolves, bypasses, resumes, pauses ... */
     {"POST", "/v1/sagas/{id}/pause", ROLE_OPERATOR, "{}", true},
     {"POST", "/v1/sagas/{id}/resume", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/operations/{key}/bypass", ROLE_OPERATOR, "{\"reason\":\"x\"}", true},
     {"POST", "/v1/escalations/{n}/resolve", ROLE_OPERATOR, "{\"action\":\"probe\",\"note\":\"x\"}", true},
-    {"POST", "/v1/approvals/{n}", ROLE_OPERATOR, "{}", true},
     {"POST", "/v1/bulk", ROLE_OPERATOR, "{}", false},
     {"POST", "/v1/bulk/{n}/run", ROLE_OPERATOR, "{}", true},
     /* ... or defines. */
@@ -145,7 +147,7 @@ static void fill(const char *pattern, char *out, size_t size)
     const char *second = strchr(rest, '{');
 
     (void)snprintf(out, size, "%.*s%s%.*s%s", (int)(brace - pattern), pattern, thing,
-                   second ? (int)(second - rest) : (int)strlen(rest), rest, second ? "name" : "");
+                   second ? (int)(second - rest) : (int)strlen(rest), rest, second ? "paid" : "");
 }
 
 static void the_table_says_for_every_route_who_may(void **state)

@@ -15,7 +15,7 @@
 
 static const char *program;
 static struct api_host host;
-static char out[65536], talk[65536];
+static char out[1 << 20], talk[65536];
 
 static void read_all(int fd, char *to, size_t room)
 {
@@ -149,9 +149,20 @@ static const struct {
     {"bypass 7c0f1a44-0000-8000-8000-000000000001 --reason ' '", 2, "--reason"},
     {"resume", 2, "which saga"},
     {"resume 019b3c52-0000-7000-8000-00000000ffff", 2, "--note"},
-    {"approve x", 2, "not supported yet"},
-    {"signal", 2, "not supported yet"},
-    {"pause x", 2, "not supported yet"},
+    {"signal", 2, "which saga, and which signal"},
+    {"signal 019b3c52-0000-7000-8000-00000000ffff", 2, "which signal"},
+    {"signal x paid --payload {", 2, "is not JSON"},
+    {"signal x paid --payload 1 --payload-file y", 2, "not both"},
+    {"signal x paid --payload-file /nonexistent.json", 2, "cannot be read"},
+    {"help signal", 0, "--key"},
+    {"pause", 2, "which saga"},
+    {"pause 019b3c52-0000-7000-8000-00000000ffff", 2, "--note"},
+    {"approvals 1 2", 2, "one number at most"},
+    {"approvals --open --all", 2, "not both"},
+    {"approve", 2, "which approval"},
+    {"approve 1", 2, "--note"},
+    {"approve 1 --note ' '", 2, "--note"},
+    {"help approve", 0, "The first answer holds"},
     {"top", 2, "not supported yet"},
     {"list --server http://127.0.0.1:1", 6, "cannot be reached"},
     {"show 019b3c52-0000-7000-8000-00000000ffff", 3, "no such thing"},
@@ -174,7 +185,12 @@ static const struct {
     {"tools -o name", 0, "t.one\nt.read\n"},
     {"tools t.read", 0, "{\"name\":\"t.read\",\"effect\":\"read\"}"},
     {"tools nothing", 3, "no such thing"},
-    {"definitions", 0, "NAME"},
+    {"definitions", 0, "b     2        294"},
+    {"definitions", 0, "UNFINISHED"},
+    {"definitions b --versions", 0, "b     1        294"},
+    {"definitions x --versions", 3, "no definition"},
+    {"definitions b --versions --version 1", 2, "not both"},
+    {"definitions -o name", 0, "a\nb\nc\n"},
     {"definitions quick", 0, "\"steps\""},
     {"definitions nothing", 3, "no such thing"},
     {"operations", 0, "t.one"},
@@ -202,6 +218,24 @@ static const struct {
     {"call t.one --saga 019b3c52-0000-7000-8000-00000000ffff", 3, "no such thing"},
     {"complete 019b3c52-0000-7000-8000-00000000ffff", 3, "no such thing"},
     {"resume 019b3c52-0000-7000-8000-00000000ffff --note x", 3, "no such thing"},
+    {"signal 019b3c52-0000-7000-8000-00000000ffff paid", 3, "no such thing"},
+    {"pause 019b3c52-0000-7000-8000-00000000ffff --note x", 3, "no such thing"},
+    {"approvals", 0, "{\"amount\":250}"},
+    {"approvals -o name", 0, "1\n"},
+    {"approvals --all", 0, "approved"},
+    {"approvals --all --saga 019b3c52-0000-7000-8000-000000000001 -o name", 0, "2\n1\n"},
+    {"approvals --saga 019b3c52-0000-7000-8000-000000000002", 0, "STATUS"},
+    {"approve 1 --note x --hash 0000000000000000000000000000000000000000000000000000000000000000", 4, "something else"},
+    {"approve 1 --note x --hash 00", 1, "64 hexadecimal digits"},
+    {"approvals 1", 0, "amount           250"},
+    {"approvals 1 -o json", 0, "\"hash\":\"44136fa3"},
+    {"approvals 99", 3, "no such thing"},
+    {"approve 99 --note x", 3, "no such thing"},
+    {"approve 2 --note late", 4, "decided before"},
+    {"approve 1 --note 'as agreed'", 0, "approval 1 approved"},
+    {"approve 1 --refuse --note changed", 4, "decided before"},
+    {"approve 3 --refuse --note no -o json", 0, "\"n\":3"},
+    {"list --status waiting", 0, "BUSINESS ID"},
     {"escalations", 0, "unknown"},
     {"escalations 1", 0, "tries again"},
     {"resolve 1 retry --note back", 0, "resolved"},
@@ -290,6 +324,80 @@ static void an_agents_calls_go_through_pipes(void **state)
     assert_non_null(strstr(talk, "has ended"));
 }
 
+static void a_saga_is_signalled_paused_and_resumed(void **state)
+{
+    char id[64], arguments[160];
+
+    (void)state;
+    assert_int_equal(run("start tree -o name"), 0);
+    (void)snprintf(id, sizeof(id), "%.36s", out);
+    (void)snprintf(arguments, sizeof(arguments), "signal %s paid --payload {\"amount\":1} --key bank-1", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "taken by a step"));
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(talk, "used before"));
+    (void)snprintf(arguments, sizeof(arguments), "signal %s paid --payload {\"amount\":2} --key bank-1", id);
+    assert_int_equal(run(arguments), 4);
+    (void)snprintf(arguments, sizeof(arguments), "signal %s payed", id);
+    assert_int_equal(run(arguments), 1);
+    assert_non_null(strstr(talk, "one waits for paid"));
+    (void)snprintf(arguments, sizeof(arguments), "pause %s --note 'the bank asked'", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "paused"));
+    assert_int_equal(run(arguments), 0); /* it is what was wanted */
+    (void)snprintf(arguments, sizeof(arguments), "resume %s --note 'they are done'", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "running"));
+}
+
+static size_t widest_line(const char *text)
+{
+    size_t most = 0, width = 0;
+
+    for (; *text; text++) {
+        width = *text == '\n' ? 0 : width + (((unsigned char)*text & 0xc0) != 0x80);
+        most = width > most ? width : most;
+    }
+    return most;
+}
+
+static void show_draws_groups_waits_and_the_lane_of_undoing(void **state)
+{
+    static const char *const says[] = {
+        "└─ ✗ capture", "│  child-failed: capture failed", "http-402: no money", "… 990 more, all completed", "? #700",
+        "2. undone, 3 tries, 100 ms", "1. undone, 100 ms", "▒", "━", "─", "█", "for each of 1000", "child saga",
+        "waits for the signal paid, until ", "waits for approval 1, until ", "  sagactl approve 1 --note TEXT",
+        "sleeps until ", "order:7 held, stock:9 waits in line", "then      started quick", "2 kept"};
+    char id[64], arguments[160];
+
+    (void)state;
+    assert_int_equal(run("start tree -o name"), 0);
+    (void)snprintf(id, sizeof(id), "%.36s", out);
+    (void)snprintf(arguments, sizeof(arguments), "show %s", id);
+    (void)setenv("COLUMNS", "140", 1);
+    (void)usleep(1100000); /* so that its bars have a length */
+    assert_int_equal(run(arguments), 0);
+    for (size_t i = 0; i < COUNT_OF(says); i++) {
+        if (!strstr(out, says[i])) {
+            fail_msg("it does not say \"%s\":\n%s", says[i], out);
+        }
+    }
+    assert_null(strchr(out, '\033'));
+    assert_null(strstr(out, "#9 ")); /* summed up */
+    (void)snprintf(arguments, sizeof(arguments), "show %s --all", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "#99"));
+    assert_null(strstr(out, "more, all completed"));
+
+    (void)setenv("COLUMNS", "72", 1); /* the lines with commands are the longest: they are not broken */
+    (void)snprintf(arguments, sizeof(arguments), "show %s", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "? #700"));
+    assert_null(strstr(out, "hotel.book"));
+    assert_true(widest_line(out) <= 7 + strlen("sagactl signal  paid --payload JSON") + 36);
+    (void)unsetenv("COLUMNS");
+}
+
 static void a_definition_with_faults_is_told_all_of_them(void **state)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX", arguments[128];
@@ -357,14 +465,72 @@ static void files_are_proven_and_drawn_without_a_service(void **state)
     (void)unlink(path);
 }
 
+static void children_elements_and_waits_are_drawn_as_what_they_are(void **state)
+{
+    char path[] = "/tmp/sagactl-test-XXXXXX", other[] = "/tmp/sagactl-test-XXXXXX", arguments[128];
+    static const char child[] =
+        "{\"tools\":[{\"name\":\"undo\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\"},"
+        "{\"name\":\"book\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\",\"compensate\":{\"tool\":\"undo\"}}],"
+        "\"sagas\":[{\"name\":\"child\",\"steps\":[{\"id\":\"a\",\"call\":\"book\"},{\"id\":\"b\",\"sleep\":\"1h\"}]}]}";
+    static const char parent[] =
+        "{\"sagas\":[{\"name\":\"parent\",\"steps\":[{\"id\":\"each\",\"saga\":\"child\",\"for_each\":\"${ .input.list }\"},"
+        "{\"id\":\"seats\",\"call\":\"book\",\"for_each\":\"${ .input.list }\",\"concurrency\":3},"
+        "{\"id\":\"paid\",\"signal\":{\"name\":\"money\",\"timeout\":\"5m\"}},{\"id\":\"ok\",\"approve\":{}}]}]}";
+    static const struct {
+        const char *format, *says;
+    } asked[] = {
+        {"dot", "subgraph \"cluster each\" {\n  label=\"each\\nsaga child\\nfor each of ${ .input.list }, 1 at once\";"},
+        {"dot", "\"each/a\" -> \"each/b\";"},
+        {"dot", "\"each/b\" -> \"each end\";"},
+        {"dot", "\"each end\" -> \"seats\";"},
+        {"dot", "label=\"seats\\nfor each of ${ .input.list }, 3 at once\""},
+        {"dot", "[label=\"b\\nsleeps 1h\", shape=octagon]"},
+        {"dot", "[label=\"paid\\nwaits for signal money, for 5m 0s at most\", shape=cds]"},
+        {"dot", "[label=\"ok\\nwaits for operator\", shape=invtrapezium]"},
+        {"mermaid", "subgraph s0[\"each<br>saga child<br>for each of ${ .input.list }, 1 at once\"]"},
+        {"mermaid", "s0_0 --> s0_1"},
+        {"mermaid", "s0_1>\"b<br>sleeps 1h\"]"},
+        {"mermaid", "s1_each -. undo .- u1"},
+        {"mermaid", "s0 --> s1\n"},
+        {"mermaid", "s2[/\"paid<br>waits for signal money"},
+        {"mermaid", "s3[\\\"ok<br>waits for operator\"/]"},
+    };
+    int fd = mkstemp(path), fd_other = mkstemp(other);
+
+    (void)state;
+    assert_true(fd >= 0 && fd_other >= 0);
+    assert_int_equal(write(fd, parent, sizeof(parent) - 1), sizeof(parent) - 1);
+    assert_int_equal(write(fd_other, child, sizeof(child) - 1), sizeof(child) - 1);
+    (void)close(fd);
+    (void)close(fd_other);
+    for (size_t i = 0; i < COUNT_OF(asked); i++) { /* the child stands in another file, which comes later */
+        (void)snprintf(arguments, sizeof(arguments), "graph %s %s --saga parent --format %s", path, other,
+                       asked[i].format);
+        assert_int_equal(run(arguments), 0);
+        if (!strstr(out, asked[i].says)) {
+            fail_msg("no %s in\n%s", asked[i].says, out);
+        }
+    }
+    (void)snprintf(arguments, sizeof(arguments), "check %s %s", other, path);
+    assert_int_equal(run(arguments), 0);
+    (void)snprintf(arguments, sizeof(arguments), "check %s", path);
+    assert_int_equal(run(arguments), 1);
+    assert_non_null(strstr(talk, "/sagas/0/steps/0/saga: there is no saga `child`"));
+    (void)unlink(path);
+    (void)unlink(other);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_command_has_its_exit_code),
         cmocka_unit_test(names_are_for_pipes),
         cmocka_unit_test(an_agents_calls_go_through_pipes),
+        cmocka_unit_test(a_saga_is_signalled_paused_and_resumed),
+        cmocka_unit_test(show_draws_groups_waits_and_the_lane_of_undoing),
         cmocka_unit_test(a_definition_with_faults_is_told_all_of_them),
         cmocka_unit_test(files_are_proven_and_drawn_without_a_service),
+        cmocka_unit_test(children_elements_and_waits_are_drawn_as_what_they_are),
     };
 
     program = argc > 1 ? argv[1] : "sagactl";

@@ -26,12 +26,19 @@ static struct sockaddr_un address_of(const char *path)
     return address;
 }
 
-/* libpq sends a plain COMMIT as one message of its own. */
-static bool is_commit(const char *bytes, ssize_t len)
+static bool ends_with(const char *bytes, ssize_t len, const char *message, size_t message_bytes)
+{
+    return len >= (ssize_t)message_bytes && memcmp(bytes + len - message_bytes, message, message_bytes) == 0;
+}
+
+/* libpq sends a plain COMMIT as one message of its own; a pipeline ends with a Sync. */
+static bool is_commit(const struct commit_cutter *cutter, const char *bytes, ssize_t len)
 {
     static const char message[] = {'Q', 0, 0, 0, 11, 'C', 'O', 'M', 'M', 'I', 'T', 0};
+    static const char sync[] = {'S', 0, 0, 0, 4};
 
-    return len >= (ssize_t)sizeof(message) && memcmp(bytes + len - sizeof(message), message, sizeof(message)) == 0;
+    return ends_with(bytes, len, message, sizeof(message)) ||
+           (__atomic_load_n(&cutter->any_sync, __ATOMIC_SEQ_CST) && ends_with(bytes, len, sync, sizeof(sync)));
 }
 
 static bool pass(int to, const char *bytes, ssize_t len)
@@ -68,7 +75,7 @@ static bool move_bytes(struct pair *pair, bool to_server)
     if (len <= 0) {
         return false;
     }
-    return to_server && is_commit(bytes, len) ? commit_arrived(pair, bytes, len) : pass(to_server ? pair->server : pair->client, bytes, len);
+    return to_server && is_commit(pair->cutter, bytes, len) ? commit_arrived(pair, bytes, len) : pass(to_server ? pair->server : pair->client, bytes, len);
 }
 
 static void *serve(void *context)

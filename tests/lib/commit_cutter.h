@@ -5,6 +5,8 @@
 #ifndef SAGAD_TESTS_COMMIT_CUTTER_H
 #define SAGAD_TESTS_COMMIT_CUTTER_H
 
+#include <stdbool.h>
+
 enum cut {
     CUT_NOTHING,
     CUT_BEFORE_COMMIT, /* the server never sees it */
@@ -18,6 +20,7 @@ struct commit_cutter {
     int listener;
     int cut;            /* what to do with the next COMMIT; CUT_NOTHING again once it was done */
     int strikes;
+    bool any_sync;      /* the end of a pipelined transaction counts as a COMMIT, a reading one too; set it after the start */
     unsigned long thread;
 };
 

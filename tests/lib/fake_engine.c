@@ -146,13 +146,12 @@ struct slice fake_saga_json(const struct fake_saga *saga, struct arena *arena)
     return arena_printf(arena,
                         "{\"id\":\"%s\",\"saga\":\"%.*s\",\"version\":1,\"business_id\":%.*s,\"status\":\"%s\","
                         "\"input\":%.*s,\"output\":null,"
-                        "\"steps\":[{\"id\":\"one\",\"tool\":\"t.one\",\"status\":\"running\",\"took_effect\":"
-                        "\"maybe\",\"key\":null,\"attempts\":1,"
-                        "\"result\":null,\"error\":null,\"started_at\":null,\"ended_at\":null,\"compensation\":null}],"
+                        "\"steps\":[%.*s],%.*s"
                         "\"escalation\":null,\"cost\":null,"
                         "\"tags\":%.*s,\"created_at\":%.*s,\"updated_at\":%.*s,\"ended_at\":%.*s}",
                         id, SLICE_ARG(saga->name), SLICE_ARG(fake_quoted(arena, saga->business_id)), saga->status,
-                        SLICE_ARG(saga->input), SLICE_ARG(saga->tags), SLICE_ARG(fake_instant(arena, saga->created_ms)),
+                        SLICE_ARG(saga->input), SLICE_ARG(fake_steps(saga, arena)), SLICE_ARG(fake_more(saga)),
+                        SLICE_ARG(saga->tags), SLICE_ARG(fake_instant(arena, saga->created_ms)),
                         SLICE_ARG(fake_instant(arena, saga->created_ms)),
                         SLICE_ARG(fake_instant(arena, saga->ended_ms)));
 }
@@ -206,7 +205,7 @@ void engine_start_saga(struct engine *engine, struct engine_request *request)
     struct slice input = request->in.start.input.ptr ? request->in.start.input : SLICE("{}");
     struct fake_saga *saga;
 
-    if (!slice_is(name, "quick") && !slice_is(name, "slow") && !slice_is(name, "stuck")) {
+    if (!slice_is(name, "quick") && !slice_is(name, "slow") && !slice_is(name, "stuck") && !slice_is(name, "tree")) {
         fake_finish(engine, request, fake_not_found(request));
         return;
     }
@@ -322,20 +321,6 @@ void engine_complete_saga(struct engine *engine, struct engine_request *request)
         wait_begin(engine, request, saga, request->in.complete.wait_ms, on_complete_over);
     } else {
         fake_engine_end(engine, saga->id);
-        fake_finish_text(engine, request, fake_saga_json(saga, request->arena));
-    }
-}
-
-void engine_resume_saga(struct engine *engine, struct engine_request *request)
-{
-    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.resume.id);
-
-    if (!saga) {
-        fake_finish(engine, request, fake_not_found(request));
-    } else if (strcmp(saga->status, "paused") != 0) {
-        fake_finish(engine, request, err_set(&request->err, ERR_CONFLICT, "the saga is not paused"));
-    } else {
-        saga->status = "running";
         fake_finish_text(engine, request, fake_saga_json(saga, request->arena));
     }
 }
@@ -483,6 +468,10 @@ static void get_tools(struct engine *engine, struct engine_request *request)
     }
 }
 
+#define VERSION(n, unfinished) "{\"version\":" n ",\"created_at\":\"2026-01-31T09:05:00.250Z\",\"unfinished\":" unfinished "}"
+#define SAGA_OF(name, version, newer)                                                                                  \
+    "{\"kind\":\"saga\",\"name\":\"" name "\",\"version\":" version ",\"versions\":[" newer VERSION("1", "0") "]}"
+
 void engine_get_definitions(struct engine *engine, struct engine_request *request)
 {
     if (request->in.definitions.kind == DEFINITION_TOOL && slice_is(request->namespace, "default")) {
@@ -490,8 +479,8 @@ void engine_get_definitions(struct engine *engine, struct engine_request *reques
     } else if (!request->in.definitions.name.ptr) {
         fake_finish_text(
             engine, request,
-            SLICE("[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1},{\"kind\":\"saga\",\"name\":\"b\",\"version\":2},"
-                  "{\"kind\":\"saga\",\"name\":\"c\",\"version\":1}]"));
+            SLICE("[" SAGA_OF("a", "1", "") "," SAGA_OF("b", "2", VERSION("2", "3") ",") ","
+                  SAGA_OF("c", "1", "") "]"));
     } else if (slice_is(request->in.definitions.name, "quick") && slice_is(request->namespace, "default")) {
         fake_finish_text(
             engine, request,

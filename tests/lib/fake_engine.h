@@ -3,7 +3,8 @@
  * API, which then need neither a database nor time.
  *
  * Sagas named "quick" end completed in the turn of the loop in which they were started; "slow" ones wait for
- * fake_engine_end(); "stuck" ones are escalated at once. Any other name is not registered.
+ * fake_engine_end(); "stuck" ones are escalated at once; "tree" ones have steps of every kind, and are like slow ones.
+ * Any other name is not registered. Each waits for the signal "paid".
  *
  * Of calls, "t.one" and "t.read" complete at once with their arguments as the result, "t.slow" when the test says so,
  * and "as.NAME" is refused with the error of that name (as.in-flight, as.loop-detected, ...). The same operation again

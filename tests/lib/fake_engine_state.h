@@ -13,6 +13,7 @@ struct fake_saga {
     struct slice namespace, name, business_id, input, tags;
     const char *status;
     int64_t created_ms, ended_ms;
+    struct slice signal_key, signal_payload;
     uint64_t seq;
     bool aborted;
 };
@@ -31,6 +32,7 @@ struct engine {
     struct map by_id;
     size_t cancelled, pending;
     bool away, resolved;
+    const char *decided; /* how approval 1 was; NULL: it is open */
 };
 
 void fake_finish(struct engine *engine, struct engine_request *request, enum err_code code);
@@ -39,6 +41,8 @@ enum err_code fake_not_found(struct engine_request *request);
 struct slice fake_instant(struct arena *arena, int64_t ms);       /* JSON */
 struct slice fake_quoted(struct arena *arena, struct slice text); /* JSON; null for SLICE_NONE */
 struct fake_saga *fake_saga_find(const struct engine *engine, struct slice namespace, struct saga_id id);
+struct slice fake_steps(const struct fake_saga *saga, struct arena *arena); /* JSON, without the brackets */
+struct slice fake_more(const struct fake_saga *saga); /* further members, each with its comma */
 struct slice fake_saga_json(const struct fake_saga *saga, struct arena *arena);
 
 void fake_calls_init(struct engine *engine);

@@ -27,18 +27,17 @@ struct slice trial_json(struct arena *arena, const char *text)
     return slice_of(copy);
 }
 
-static bool find_tool(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+static bool find_named(struct slice items, struct slice name, struct slice *body, uint32_t *version_found)
 {
-    struct slice tools = *(struct slice *)context, tool;
-    struct json_walk walk = json_walk(tools);
+    struct json_walk walk = json_walk(items);
+    struct slice item;
 
-    (void)version;
-    while (json_next_element(&walk, &tool)) {
+    while (json_next_element(&walk, &item)) {
         char text[160];
 
         (void)snprintf(text, sizeof(text), "%.*s", SLICE_ARG(name));
-        if (json_string_is(json_member(tool, "name"), text)) {
-            *body = tool;
+        if (json_string_is(json_member(item, "name"), text)) {
+            *body = item;
             *version_found = 1;
             return true;
         }
@@ -46,10 +45,26 @@ static bool find_tool(void *context, struct slice name, uint32_t version, struct
     return false;
 }
 
+static bool find_tool(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+{
+    const struct slice *document = context;
+
+    (void)version;
+    return find_named(json_member(*document, "tools"), name, body, version_found);
+}
+
+static bool find_saga(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+{
+    const struct slice *document = context;
+
+    (void)version;
+    return find_named(json_member(*document, "sagas"), name, body, version_found);
+}
+
 const struct definition *trial_compile(struct arena *arena, struct slice document)
 {
-    struct slice tools, body;
-    struct tool_source source = {find_tool, &tools};
+    struct slice body;
+    struct tool_source source = {find_tool, &document, find_saga};
     struct definition *definition;
     struct faults faults;
     struct err err;
@@ -57,7 +72,6 @@ const struct definition *trial_compile(struct arena *arena, struct slice documen
     if (json_check(document, &json_limits_default, &err) != ERR_OK) {
         fail_msg("the document of the test is no JSON: %s %s", err.message, err.detail);
     }
-    tools = json_member(document, "tools");
     body = json_element(json_member(document, "sagas"), 0);
     faults_init(&faults, arena);
     definition = definition_compile(body, 1, &source, SLICE("/sagas/0"), arena, &faults);
@@ -70,6 +84,8 @@ const struct definition *trial_compile(struct arena *arena, struct slice documen
 }
 
 /* --- life --- */
+
+#define NUMBERS 64 /* between two numbers of an escalation or an approval, as between shards */
 
 static struct saga_id trial_id(uint32_t number)
 {
@@ -89,7 +105,7 @@ static void open_on(struct trial *trial, const struct definition *definition, ui
     arena_init(&trial->turn, 16384);
     buffer_init(&trial->log, (size_t)64 << 20);
     trial->now_ms = TRIAL_START_MS;
-    trial->next_escalation = 64;
+    trial->next_escalation = trial->next_approval = NUMBERS;
     saga_init(&trial->saga, &trial->saga_arena, trial_id(number), definition);
 }
 
@@ -131,7 +147,7 @@ static void log_record(struct trial *trial, const struct record *record)
     char at[INSTANT_TEXT_BYTES];
 
     buffer_init(&text, (size_t)1 << 20);
-    record_write(record, trial->definition, &text);
+    record_write(record, trial->saga.definition, &text);
     assert_false(text.overflow);
     instant_text(record->at_ms, at);
     buffer_printf(&trial->log, "{\"seq\":%llu,\"at\":\"%s\",", (unsigned long long)record->seq, at);
@@ -159,41 +175,40 @@ static void fold_line(struct saga *saga, struct slice line, struct arena *arena)
 
 enum err_code trial_input(struct trial *trial, struct saga_input input)
 {
-    size_t from;
     enum err_code code;
 
     input.now_ms = trial->now_ms;
     input.escalation_number = trial->next_escalation;
+    input.approval_number = trial->next_approval;
+    input.number_stride = NUMBERS;
     arena_reset(&trial->turn);
     trial->err = (struct err){0};
     code = saga_decide(&trial->saga, &input, &trial->turn, &trial->records, &trial->err);
-    CHECK(code != ERR_INTERNAL); /* what was decided fits the state */
+    if (code == ERR_INTERNAL) { /* what was decided fits the state */
+        fail_msg("%s: %s", trial->err.message, trial->err.detail);
+    }
     if (code != ERR_OK) {
         assert_int_equal(trial->records.count, 0);
         assert_true(trial->err.message[0] != '\0');
         return code;
     }
-    from = trial->log.len;
+    /* One after the other: a record may bring the steps that the next one names. */
     for (size_t i = 0; i < trial->records.count; i++) {
-        if (trial->records.items[i].type == RECORD_ESCALATION_OPENED) {
-            trial->next_escalation += 64;
-        }
-        log_record(trial, &trial->records.items[i]);
-    }
-    while (from < trial->log.len) {
-        const char *end = memchr(trial->log.ptr + from, '\n', trial->log.len - from);
-        struct slice line = {trial->log.ptr + from, (size_t)(end - (trial->log.ptr + from))};
+        const struct record *record = &trial->records.items[i];
+        size_t from = trial->log.len;
 
-        fold_line(&trial->saga, line, &trial->turn);
-        from += line.len + 1;
+        trial->next_escalation += record->type == RECORD_ESCALATION_OPENED ? NUMBERS : 0;
+        trial->next_approval += record->type == RECORD_STEP_WAITING && record->approval ? NUMBERS : 0;
+        log_record(trial, record);
+        fold_line(&trial->saga, (struct slice){trial->log.ptr + from, trial->log.len - from - 1}, &trial->turn);
     }
     return ERR_OK;
 }
 
 uint32_t trial_step(const struct trial *trial, const char *id)
 {
-    for (uint32_t i = 0; i < trial->definition->step_count; i++) {
-        if (slice_is(trial->definition->steps[i].id, id)) {
+    for (uint32_t i = 0; i < trial->saga.definition->step_count; i++) {
+        if (slice_is(trial->saga.definition->steps[i].id, id)) {
             return i;
         }
     }
@@ -213,7 +228,7 @@ static void must(struct trial *trial, struct saga_input input)
 static void render_undo_args(struct trial *trial, uint32_t step, struct slice result, struct slice *undo_args,
                              struct slice *undo_error)
 {
-    const struct compensator *compensate = &trial->definition->steps[step].compensate;
+    const struct compensator *compensate = &trial->saga.definition->steps[step].compensate;
     struct expression_context context;
     struct err err;
     char *key;
@@ -229,7 +244,7 @@ static void render_undo_args(struct trial *trial, uint32_t step, struct slice re
         *undo_args = SLICE("{\"evaluated\":true}");
         return;
     }
-    context = saga_expression_context(&trial->saga, &trial->arena);
+    context = saga_expression_context(&trial->saga, step, &trial->arena);
     key = arena_alloc(&trial->arena, UUID_TEXT_BYTES);
     uuid_text(&trial->saga.steps[step].forward.key.uuid, key);
     context.args = trial->saga.steps[step].forward.args;
@@ -358,6 +373,69 @@ enum err_code trial_abort(struct trial *trial)
     return trial_input(trial, input);
 }
 
+enum err_code trial_signal(struct trial *trial, const char *name, const char *payload, const char *id)
+{
+    struct saga_input input = {.type = SAGA_INPUT_SIGNAL};
+
+    input.signal.name = slice_of(name);
+    input.signal.payload = trial_json(&trial->arena, payload);
+    input.signal.id = slice_of(id);
+    input.signal.actor = SLICE("shop");
+    return trial_input(trial, input);
+}
+
+enum err_code trial_decide(struct trial *trial, const char *step, bool approve, enum role role)
+{
+    struct saga_input input = {.type = SAGA_INPUT_DECISION};
+
+    input.decision.approval = trial->saga.steps[trial_step(trial, step)].approval;
+    input.decision.approve = approve;
+    input.decision.role = role;
+    input.decision.actor = SLICE("ann");
+    input.decision.note = SLICE("looked at it");
+    return trial_input(trial, input);
+}
+
+enum err_code trial_pause(struct trial *trial)
+{
+    struct saga_input input = {.type = SAGA_INPUT_PAUSE};
+
+    input.pause.actor = SLICE("ann");
+    input.pause.note = SLICE("the warehouse burns");
+    return trial_input(trial, input);
+}
+
+enum err_code trial_resume(struct trial *trial)
+{
+    struct saga_input input = {.type = SAGA_INPUT_RESUME};
+
+    input.resume.actor = SLICE("ann");
+    input.resume.note = SLICE("it is out");
+    return trial_input(trial, input);
+}
+
+void trial_locked(struct trial *trial, bool refused)
+{
+    struct saga_input input = {.type = SAGA_INPUT_LOCKED};
+
+    assert_true(trial->saga.lock_taken < trial->saga.lock_count);
+    input.locked.key = trial->saga.locks[trial->saga.lock_taken].key;
+    input.locked.refused = refused;
+    must(trial, input);
+}
+
+void trial_evaluated(struct trial *trial, enum evaluation what, const char *step, const char *value)
+{
+    struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
+
+    input.evaluated.what = what;
+    input.evaluated.step = trial_step(trial, step);
+    input.evaluated.failed = value == NULL;
+    input.evaluated.value = value ? trial_json(&trial->arena, value) : SLICE_NONE;
+    input.evaluated.error = value ? SLICE_NONE : SLICE("as the test has it");
+    must(trial, input);
+}
+
 static struct saga_input operator_input(const struct trial *trial, enum operator_action action)
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
@@ -397,7 +475,7 @@ const char *trial_records(struct trial *trial)
 
     for (size_t i = 0; i < trial->records.count; i++) {
         const struct record *record = &trial->records.items[i];
-        struct slice step = record->step == STEP_NONE ? SLICE("") : trial->definition->steps[record->step].id;
+        struct slice step = record->step == STEP_NONE ? SLICE("") : trial->saga.definition->steps[record->step].id;
 
         text = arena_printf(&trial->arena, "%.*s%s%s%s%.*s", SLICE_ARG(text), i ? ", " : "",
                             record_type_name(record->type), step.len ? " " : "", SLICE_ARG(step));
@@ -408,14 +486,15 @@ const char *trial_records(struct trial *trial)
 const char *trial_wants(struct trial *trial)
 {
     static const char *const names[] = {
-        [WANT_ADMIT] = "admit", [WANT_CALL] = "call", [WANT_PROBE] = "probe", [WANT_TIMER] = "timer", [WANT_EVALUATE] = "evaluate"};
+        [WANT_ADMIT] = "admit", [WANT_CALL] = "call", [WANT_PROBE] = "probe", [WANT_TIMER] = "timer", [WANT_EVALUATE] = "evaluate",
+        [WANT_LOCK] = "lock"};
     struct wants wants;
     struct slice text = SLICE("");
 
     saga_wants(&trial->saga, &trial->arena, &wants);
     for (size_t i = 0; i < wants.count; i++) {
         const struct want *want = &wants.items[i];
-        struct slice step = want->step == STEP_NONE ? SLICE("-") : trial->definition->steps[want->step].id;
+        struct slice step = want->step == STEP_NONE ? SLICE("-") : trial->saga.definition->steps[want->step].id;
 
         assert_true(i == 0 || want_compare(want - 1, want) < 0);
         text = arena_printf(&trial->arena, "%.*s%s%s %s%.*s %u", SLICE_ARG(text), i ? ", " : "", names[want->type],
@@ -466,6 +545,24 @@ static void same_operation(const struct operation *a, const struct operation *b)
     assert_memory_equal(&x, &y, sizeof(x));
 }
 
+static void same_signals(const struct saga *a, const struct saga *b)
+{
+    const struct kept_signal *x = a->signals, *y = b->signals;
+
+    assert_int_equal(a->signal_count, b->signal_count);
+    assert_int_equal(a->signal_kept, b->signal_kept);
+    while (x && y) {
+        same_slice("signal", x->name, y->name);
+        same_slice("payload", x->payload, y->payload);
+        same_slice("signal's id", x->id, y->id);
+        assert_memory_equal(&x->digest, &y->digest, sizeof(x->digest));
+        assert_int_equal(x->taken, y->taken);
+        x = x->next;
+        y = y->next;
+    }
+    assert_true(!x && !y);
+}
+
 static void same_saga(const struct saga *a, const struct saga *b)
 {
     assert_int_equal(a->phase, b->phase);
@@ -481,6 +578,19 @@ static void same_saga(const struct saga *a, const struct saga *b)
     assert_int_equal(a->escalation_count, b->escalation_count);
     assert_memory_equal(&a->budget, &b->budget, sizeof(a->budget));
     assert_memory_equal(&a->used, &b->used, sizeof(a->used));
+    assert_int_equal(a->definition->step_count, b->definition->step_count);
+    assert_int_equal(a->paused_ms, b->paused_ms);
+    assert_int_equal(a->locks_wanted, b->locks_wanted);
+    assert_int_equal(a->lock_count, b->lock_count);
+    assert_int_equal(a->lock_taken, b->lock_taken);
+    for (uint32_t i = 0; i < a->lock_count; i++) {
+        assert_int_equal(a->locks[i].fails, b->locks[i].fails);
+        assert_int_equal(a->locks[i].taken, b->locks[i].taken);
+        same_slice("lock", a->locks[i].key, b->locks[i].key);
+    }
+    same_signals(a, b);
+    same_slice("paused", a->paused, b->paused);
+    same_slice("followers", a->followers, b->followers);
     same_slice("run", a->run, b->run);
     same_slice("asked_by", a->escalation.asked_by, b->escalation.asked_by);
     same_slice("evidence", a->escalation.evidence, b->escalation.evidence);
@@ -493,6 +603,11 @@ static void same_saga(const struct saga *a, const struct saga *b)
         assert_int_equal(a->steps[i].start_order, b->steps[i].start_order);
         assert_int_equal(a->steps[i].begun_seq, b->steps[i].begun_seq);
         assert_int_equal(a->steps[i].settled_seq, b->steps[i].settled_seq);
+        assert_int_equal(a->steps[i].approval, b->steps[i].approval);
+        assert_int_equal(a->steps[i].first, b->steps[i].first);
+        assert_int_equal(a->steps[i].count, b->steps[i].count);
+        assert_int_equal(a->steps[i].group_phase, b->steps[i].group_phase);
+        assert_int_equal(a->steps[i].failing_step, b->steps[i].failing_step);
         same_slice("undo_args", a->steps[i].undo_args, b->steps[i].undo_args);
         same_slice("undo_error", a->steps[i].undo_error, b->steps[i].undo_error);
         same_operation(&a->steps[i].forward, &b->steps[i].forward);

@@ -13,10 +13,10 @@ struct trial {
     struct arena arena;      /* the definition and the log */
     struct arena saga_arena; /* what the state keeps */
     struct arena turn;
-    const struct definition *definition;
+    const struct definition *definition; /* as it began: saga.definition has the members of groups too */
     struct saga saga;
     int64_t now_ms;
-    uint64_t next_escalation;
+    uint64_t next_escalation, next_approval;
     struct buffer log;       /* one record a line, as stored, with seq and at */
     struct records records;  /* of the last turn */
     struct err err;          /* of the last input that was refused */
@@ -33,7 +33,7 @@ void trial_open_text(struct trial *trial, struct slice document);   /* plain JSO
 void trial_open_compiled(struct trial *trial, const struct definition *definition, uint32_t number); /* which gives the saga its id */
 void trial_close(struct trial *trial);
 
-enum err_code trial_input(struct trial *trial, struct saga_input input); /* now_ms and escalation_number are filled in */
+enum err_code trial_input(struct trial *trial, struct saga_input input); /* now_ms and the numbers are filled in */
 uint32_t trial_step(const struct trial *trial, const char *id);          /* "-" is STEP_NONE */
 
 /* Shorthands. Fail the test when the input is refused. */
@@ -47,6 +47,14 @@ void trial_timer_undo(struct trial *trial, const char *step);
 enum err_code trial_abort(struct trial *trial);
 enum err_code trial_operator(struct trial *trial, enum operator_action action);    /* about the open escalation */
 enum err_code trial_resolve(struct trial *trial, bool happened, const char *result);
+
+/* `payload` with ' for "; `id` may be NULL. */
+enum err_code trial_signal(struct trial *trial, const char *name, const char *payload, const char *id);
+enum err_code trial_decide(struct trial *trial, const char *step, bool approve, enum role role); /* about the approval of this step */
+enum err_code trial_pause(struct trial *trial);
+enum err_code trial_resume(struct trial *trial);
+void trial_locked(struct trial *trial, bool refused); /* what WANT_LOCK asked for: the next one */
+void trial_evaluated(struct trial *trial, enum evaluation what, const char *step, const char *value); /* NULL: it cannot be */
 
 /* The input for the outcome of a call or probe, with the compensator's arguments rendered as the engine would. */
 struct saga_input trial_outcome(struct trial *trial, enum saga_input_type type, uint32_t step, enum direction direction, uint32_t attempt,

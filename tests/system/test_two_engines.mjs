@@ -191,6 +191,69 @@ await run(new World(), async (world) => {
     expectEqual((await at(taker, 'POST', `/v1/sagas/${id}/complete`)).status, 200, 'complete')
   })
 
+  await promise('signals, decisions and pauses reach a saga through it, in memory or at rest', async () => {
+    await world.define({ sagas: [{
+      name: 'asked',
+      steps: [
+        { id: 'paid', signal: { name: 'paid', timeout: '1h' } },
+        { id: 'boss', approve: { show: { paid: '${ .steps.paid.result }' }, timeout: '1h' } }
+      ],
+      output: '${ { paid: .steps.paid.result, by: .steps.boss.result.decision } }'
+    }] })
+    for (let tries = 0; (await at(taker, 'GET', '/v1/definitions/asked')).status !== 200 && tries < 50; tries++) await sleep(100)
+    await Promise.all([0, 2800, 0, 2800].map(async (rest, i) => { // it leaves memory after two seconds of rest
+      const started = await at(taker, 'POST', '/v1/sagas', { saga: 'asked', id: `asked-${i}` })
+      expectEqual(started.status, 201, started.text)
+      const path = `/v1/sagas/${started.json.id}`
+      await sleep(rest)
+      const paused = await at(taker, 'POST', `${path}/pause`, { note: 'wait' })
+      expectEqual([paused.status, paused.json.status], [200, 'paused'], paused.text)
+      await sleep(rest)
+      const resumed = await at(taker, 'POST', `${path}/resume`, { note: 'go on' })
+      expectEqual([resumed.status, resumed.json.status], [200, 'waiting'], resumed.text)
+      await sleep(rest)
+      const signal = (engine, body, key = `paid-${i}`) => at(engine, 'POST', `${path}/signals/paid`, body, { headers: { 'idempotency-key': key } })
+      const first = await signal(taker, { amount: i })
+      expectEqual([first.status, first.json.created, first.json.taken], [201, true, true], first.text)
+      for (const engine of [owner, taker]) expectEqual((await signal(engine, { amount: i })).status, 200, 'a repeat')
+      expectEqual((await signal(taker, { amount: -1 })).json.type, problem('other-input'), 'another payload under the same key')
+      expectEqual((await at(taker, 'POST', `${path}/signals/payed`, 1)).status, 422, 'a signal that nobody waits for')
+      await sleep(rest)
+      const [approval] = (await at(taker, 'GET', '/v1/approvals?status=open')).json.items.filter((item) => item.saga === started.json.id)
+      expectEqual(approval?.show, { paid: { amount: i } }, 'what is shown')
+      const decide = (decision, hash = approval.hash) => at(taker, 'POST', `/v1/approvals/${approval.n}`, { decision, hash, note: 'as agreed' })
+      expectEqual((await decide('approve', '0'.repeat(64))).json.type, problem('conflict'), 'with the hash of something else')
+      const decided = await decide('approve')
+      expectEqual([decided.status, decided.json.status], [200, 'approved'], decided.text)
+      expectEqual((await decide('refuse')).json.type, problem('already-decided'), 'a second answer')
+      const ended = await at(taker, 'GET', `${path}?wait=10s`)
+      expectEqual([ended.json.status, ended.json.output], ['completed', { paid: { amount: i }, by: 'approve' }], ended.text)
+      const late = await signal(taker, { amount: i })
+      expectEqual([late.status, late.json.created], [200, false], `a repeat after the end: ${late.text}`)
+      expectEqual((await signal(taker, 1, `late-${i}`)).json.type, problem('ended'), 'a new one after the end')
+      expectEqual((await at(taker, 'POST', `${path}/pause`, { note: 'late' })).json.type, problem('ended'), 'a pause after the end')
+    }))
+    await nothingWaits()
+  }, 60)
+
+  await promise('a verdict on a saga at rest, given through it, can be undone too', async () => {
+    const id = await open()
+    await world.fault({ route: 'reservations', mode: 'reset-after-effect', times: 1 })
+    const asked = await at(taker, 'POST', `/v1/sagas/${id}/calls`, { step: 'once', tool: 'stock.reserve_once', args: { request: 'rested', sku: 'book', qty: 1 } })
+    expectEqual(asked.status, 409, asked.text)
+    const [made] = world.ledger().filter((line) => line.kind === 'reserve' && line.effect === 1 && line.request === 'rested')
+    const [question] = (await at(taker, 'GET', '/v1/escalations?status=open')).json.items.filter((item) => item.saga === id)
+    await sleep(3500) // it leaves memory
+    const resolved = await at(taker, 'POST', `/v1/escalations/${question.n}/resolve`, { action: 'resolve', as: 'happened', result: { id: made.id }, note: 'seen in the stock' })
+    expectEqual([resolved.status, resolved.json.status], [200, 'resolved'], resolved.text)
+    await sleep(3500)
+    expectEqual((await at(taker, 'POST', `/v1/sagas/${id}/abort`, { note: 'not wanted' })).status, 200, 'abort')
+    const ended = await at(taker, 'GET', `/v1/sagas/${id}?wait=10s`)
+    expectEqual(ended.json.status, 'compensated', ended.text)
+    expectEqual(world.ledger().filter((line) => line.kind === 'release' && line.effect === 1 && line.target === made.id).length, 1, 'releases')
+    await world.noFaults()
+  }, 60)
+
   await promise('an answer that comes after the shard has gone is handed to the new owner, and settles what nobody knew', async () => {
     await world.fault({ route: 'reservations', mode: 'slow', ms: 3000, times: 1 })
     const caller = at(taker, 'POST', '/v1/operations?wait=20s', reserve('late', { tool: 'stock.reserve_patiently' }), { seconds: 60 })

@@ -23,10 +23,11 @@ const holds = (what, document, wanted) => {
 }
 const tool = (members) => ({ tools: [{ name: 't', builtin: { do: 'echo' }, effect: 'idempotent', ...members }] })
 const saga = (members) => ({ sagas: [{ name: 's', steps: [{ id: 'x', call: 't' }], ...members }] })
+const step = (members) => saga({ steps: [{ id: 'x', ...members }] })
 const precheck = { http: { url: 'http://x' }, done: '${ .response.ok }' }
 const either = (a, b) => ({ if: '${ .args.x }', then: a, else: b })
 
-for (const name of readdirSync(join(dir, 'examples'))) holds(name, read('examples/' + name), true)
+for (const name of readdirSync(join(dir, 'examples')).filter((one) => one.endsWith('.json'))) holds(name, read('examples/' + name), true)
 
 const good = {
   'every keyword of an input': saga({ input: {
@@ -48,6 +49,21 @@ const good = {
   'volatile of a read': tool({ effect: 'read', volatile: ['/a'], cost: 1, rate: { limit: 1, per: '1s' } }),
   budget: saga({ budget: { calls: 0, emissions: 5, micros: 1000000 } }),
   'compensation and tags': saga({ compensation: { concurrency: 4 }, tags: { team: 'shop' } }),
+  'a child': step({ saga: 'c', with: { a: '${ .input.a }' }, on_failure: 'escalate' }),
+  'a child for each': step({ saga: 'c', for_each: '${ .input.list }', concurrency: 3, with: '${ .item }', when: '${ .input.x }' }),
+  'a call for each': step({ call: 't', for_each: '${ .input.list }', scope: '${ .item.id }', retry: {}, timeout: '1s', compensate: { tool: 'u', with: '${ .item }' } }),
+  'a sleep': step({ sleep: '30m' }),
+  'a sleep until': step({ sleep: '2030-01-31T09:00:00.5+01:00', after: [] }),
+  'a sleep as told': step({ sleep: '${ .input.until }' }),
+  'a sleep of so many hours': step({ sleep: '${ .input.hours }h' }),
+  'a signal': step({ signal: { name: 'paid.now', timeout: '2d' }, on_failure: 'continue' }),
+  'a signal for ever': step({ signal: { name: 'x' } }),
+  'an approval': step({ approve: { show: { sum: '${ .input.sum }' }, timeout: '1h', roles: ['agent', 'admin'] } }),
+  'an approval of nothing': step({ approve: {} }),
+  locks: saga({ locks: ['order:${ .input.id }', { key: 'till', when_taken: 'fail' }, { key: 'desk' }] }),
+  'no locks': saga({ locks: [] }),
+  followers: saga({ then: [{ saga: 's' }, { saga: 'mail', input: { id: '${ .input.id }' }, id: 'mail-${ .saga.id }' }] }),
+  retention: saga({ retention: '30d' }),
   'a condition': saga({ steps: [{ id: 'x', call: 't', when: '${ .input.express }', on_failure: 'continue' }] })
 }
 const bad = {
@@ -93,7 +109,36 @@ const bad = {
   'an mcp tool without a server': { tools: [{ name: 't', effect: 'read', mcp: { tool: 'x' } }] },
   'an mcp server of two kinds': { tools: [{ name: 't', effect: 'read', mcp: { tool: 'x', server: { url: 'http://x', argv: ['x'] } } }] },
   'a key of the protocol itself': { tools: [{ name: 't', effect: 'keyed', key: { meta: 'io.modelcontextprotocol/x', window: '1h' }, mcp: { tool: 'x', server: { url: 'http://x' } } }] },
-  locks: saga({ locks: [] }),
+  'a step that does nothing': step({ with: {} }),
+  'a step of two kinds': step({ call: 't', saga: 'c' }),
+  'a wait of two kinds': step({ sleep: '1m', signal: { name: 'x' } }),
+  'a child that is no name': step({ saga: { steps: [] } }),
+  'retries of a child': step({ saga: 'c', retry: {} }),
+  'a timeout of a child': step({ saga: 'c', timeout: '1m' }),
+  'a scope of a child': step({ saga: 'c', scope: 'x' }),
+  'a compensator of a child': step({ saga: 'c', compensate: { tool: 'u' } }),
+  'a sleep that is a number': step({ sleep: 60 }),
+  'a sleep without a unit': step({ sleep: '60' }),
+  'a sleep with arguments': step({ sleep: '1m', with: {} }),
+  'a timeout of a sleep': step({ sleep: '1m', timeout: '2m' }),
+  'a signal that is a name': step({ signal: 'paid' }),
+  'a signal without a name': step({ signal: { timeout: '1m' } }),
+  'a signal awaited for no time': step({ signal: { name: 'x', timeout: '0s' } }),
+  'a timeout beside a signal': step({ signal: { name: 'x' }, timeout: '1m' }),
+  'an approval by nobody': step({ approve: { roles: [] } }),
+  'an approval by a stranger': step({ approve: { roles: ['boss'] } }),
+  'a role twice': step({ approve: { roles: ['admin', 'admin'] } }),
+  'a misspelt member of an approval': step({ approve: { shows: 1 } }),
+  'for_each that is a list': step({ call: 't', for_each: [1] }),
+  'a concurrency without for_each': step({ call: 't', concurrency: 2 }),
+  'a concurrency of none': step({ call: 't', for_each: '${ .input.x }', concurrency: 0 }),
+  'a lock that is a number': saga({ locks: [1] }),
+  'a lock of nothing': saga({ locks: [''] }),
+  'a lock that queues': saga({ locks: [{ key: 'x', when_taken: 'queue' }] }),
+  'too many locks': saga({ locks: Array.from({ length: 17 }, (_, i) => 'k' + i) }),
+  'a follower that is a name': saga({ then: ['s'] }),
+  'a follower without a saga': saga({ then: [{ input: {} }] }),
+  'retention of nothing': saga({ retention: '0s' }),
   'sql without a statement': tool({ builtin: undefined, sql: { database: 'x' } }),
   'sql with a template for a statement': tool({ builtin: undefined, sql: { database: 'x', statement: 'select ${ .args.a }' } })
 }

@@ -10,11 +10,23 @@
 #include "base/json.h"
 #include "core/schema.h"
 
+/* An answer is one line, whatever the names in a value hold. */
+static void print_in_line(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        (void)putchar((unsigned char)text.ptr[i] < ' ' ? ' ' : text.ptr[i]);
+    }
+}
+
 static void print_faults(const char *word, const struct faults *faults)
 {
     (void)printf("%s", word);
     for (size_t i = 0; i < faults->count; i++) {
-        (void)printf(" %.*s: %.*s;", SLICE_ARG(faults->items[i].pointer), SLICE_ARG(faults->items[i].detail));
+        (void)putchar(' ');
+        print_in_line(faults->items[i].pointer);
+        (void)printf(": ");
+        print_in_line(faults->items[i].detail);
+        (void)putchar(';');
     }
     (void)printf("\n");
 }

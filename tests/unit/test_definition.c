@@ -132,7 +132,8 @@ static struct slice read_example(const char *name, struct arena *arena)
 
 static void the_examples_have_no_fault(void **state)
 {
-    static const char *const names[] = {"shop.json", "first.json", "bench.json", "registry.json", "transfer.json"};
+    static const char *const names[] = {"shop.json",     "first.json", "bench.json",      "registry.json",
+                                        "transfer.json", "trip.json",  "onboarding.json", "language.json"};
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(names); i++) {

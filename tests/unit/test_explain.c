@@ -54,10 +54,62 @@ static void it_says_where_a_saga_stands_and_what_comes_next(void **state)
     trial_close(&trial);
 }
 
+static void it_says_what_a_saga_waits_for(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA_WITH("'locks':['order:7'],'deadline':'2h'",
+                                       "{'id':'nap','sleep':'30m','after':[]},{'id':'sig','signal':{'name':'paid'},'after':[]},"
+                                       "{'id':'ok','approve':{'timeout':'1h'},'after':[]}"));
+    trial_start(&trial, "{}");
+    assert_string_equal(explained(&trial), "Saga trial is waiting. It waits for the lock order:7, 1 of 1: no step begins before. "
+                                           "The deadline is in 2h 0m.");
+    trial_locked(&trial, false);
+    assert_string_equal(explained(&trial),
+                        "Saga trial is waiting. Step nap sleeps, for 30m 0s more. Step sig waits for the signal paid. Step ok "
+                        "waits until a person decides on approval 64, for 1h 0m more. The deadline is in 2h 0m.");
+    assert_int_equal(trial_pause(&trial), ERR_OK);
+    trial.now_ms += 600000;
+    assert_string_equal(explained(&trial),
+                        "Saga trial is paused. A person has paused it: nothing begins and no clock runs until somebody resumes it. "
+                        "Step nap sleeps, for 30m 0s more. Step sig waits for the signal paid. Step ok "
+                        "waits until a person decides on approval 64, for 1h 0m more. The deadline is in 2h 0m.");
+    trial_close(&trial);
+}
+
+static void it_names_no_more_steps_than_somebody_reads(void **state)
+{
+    struct trial trial;
+    struct buffer document;
+
+    (void)state;
+    buffer_init(&document, 1 << 20);
+    buffer_put_text(&document, "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[");
+    for (int i = 0; i < 60; i++) {
+        buffer_printf(&document, "%s{'id':'s%d','call':'keyed','after':[]}", i ? "," : "", i);
+    }
+    buffer_put_text(&document, "]}]}");
+    trial_open(&trial, buffer_c(&document));
+    buffer_fini(&document);
+    trial_start(&trial, "{}");
+    assert_non_null(strstr(explained(&trial), "20 more steps are under way."));
+    for (int i = 0; i < 50; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        trial_settle(&trial, id, OUTCOME_COMPLETED);
+    }
+    assert_non_null(strstr(explained(&trial), "s39 and 10 more."));
+    trial_close(&trial);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_says_where_a_saga_stands_and_what_comes_next),
+        cmocka_unit_test(it_says_what_a_saga_waits_for),
+        cmocka_unit_test(it_names_no_more_steps_than_somebody_reads),
     };
 
     return cmocka_run_group_tests_name("explain", tests, NULL, NULL);

@@ -12,7 +12,8 @@
 #include "core/expression.h"
 
 #define ROOTS_ALL                                                                                                      \
-    (ROOT_INPUT | ROOT_STEPS | ROOT_SAGA | ROOT_ARGS | ROOT_KEY | ROOT_ATTEMPT | ROOT_RESULT | ROOT_RESPONSE)
+    (ROOT_INPUT | ROOT_STEPS | ROOT_SAGA | ROOT_ARGS | ROOT_KEY | ROOT_ATTEMPT | ROOT_RESULT | ROOT_RESPONSE |         \
+     ROOT_ITEM)
 
 static const struct expression_step steps[] = {
     {SLICE("reserve"), SLICE("{\"id\": \"r-1\", \"lines\": [10, 20, 30]}"), SLICE("completed")},
@@ -27,6 +28,7 @@ static struct expression_context context_of_test(void)
                        " \"e\": [], \"t\": true, \"b\\u0061\": 7 }"),
         .args = SLICE("[1,2,3]"),
         .response = SLICE("{\"status\":200}"),
+        .item = SLICE(" {\"n\": 1.0}"),
         .saga_id = SLICE("0190b2f4-6c1e-7d3a-8f00-5e6f7a8b0007"),
         .saga_name = SLICE("order"),
         .key = SLICE("e6a78304-1c9d-8e21-b047-932c686fd0a3"),
@@ -73,6 +75,8 @@ static const struct {
     {"\"${ .attempt }\"", "2"},
     {"\"${ .result }\"", "null"},
     {"\"${ .response.status }\"", "200"},
+    {"\"${ .item.n }\"", "1.0"},
+    {"\"n ${ .item }\"", "\"n {\\\"n\\\":1.0}\""},
     {"\"${ .saga.id }\"", "\"0190b2f4-6c1e-7d3a-8f00-5e6f7a8b0007\""},
     {"\"${ .saga.name }\"", "\"order\""},
     {"\"${ .saga }\"", "{\"id\":\"0190b2f4-6c1e-7d3a-8f00-5e6f7a8b0007\",\"name\":\"order\"}"},
@@ -268,7 +272,8 @@ static const struct {
     {"\"${ .imput.x }\"", ROOT_INPUT, "/with", "it sees .input"},
     {"\"${ .response.status }\"", ROOT_INPUT | ROOT_SAGA, "/with", "it sees .input .saga"},
     {"\"${ .[0] }\"", ROOT_INPUT, "/with", "it sees"},
-    {"\"${ .item }\"", ROOTS_ALL, "/with", "it sees"},
+    {"\"${ .item }\"", ROOTS_ALL & ~ROOT_ITEM, "/with", "there is no element here"},
+    {"\"${ ( .item.x + 1) }\"", ROOTS_ALL & ~ROOT_ITEM, "/with", "there is no element here"},
     {"\"${ .steps.a.reslt }\"", ROOT_STEPS, "/with", "`result` and `status`"},
     {"\"${ .saga.nme }\"", ROOT_SAGA, "/with", "`id` and `name`"},
     {"\"${ secret(\\\"x\\\") }\"", ROOT_INPUT, "/with", "only in the settings of an adapter"},
@@ -423,6 +428,7 @@ static void programs_see_the_context_as_one_object(void **state)
     assert_true(json_string_is(json_at(json, SLICE("/steps/reserve/status")), "completed"));
     assert_int_equal(json_type(json_at(json, SLICE("/steps/skipped/result"))), JSON_NULL);
     assert_true(slice_is(json_at(json, SLICE("/input/n")), "123456789012345678901234567890.10"));
+    assert_true(slice_is(json_at(json, SLICE("/item/n")), "1.0"));
     assert_int_equal(json_type(json_member(json, "result")), JSON_NONE);
     assert_string_equal(arena_text(&arena, expression_context_json(&empty, &arena)), "{}");
     arena_fini(&arena);

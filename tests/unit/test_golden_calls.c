@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/lib/call_trial.h"
+#include "tests/lib/json_holds.h"
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 
@@ -125,6 +126,14 @@ static void fold(struct saga *saga, struct slice log, struct slice *shown)
     arena_fini(&scratch);
 }
 
+/* The records to the byte; the view behind them may have got members since. */
+static bool is_as_it_was(struct slice is, struct slice should, size_t log_bytes)
+{
+    return should.len > log_bytes && memcmp(is.ptr, should.ptr, log_bytes) == 0 &&
+           json_holds((struct slice){is.ptr + log_bytes, is.len - log_bytes},
+                      (struct slice){should.ptr + log_bytes, should.len - log_bytes});
+}
+
 static void check(const char *name, enum saga_kind kind, void (*happen)(struct call_trial *t))
 {
     struct call_trial t;
@@ -145,7 +154,7 @@ static void check(const char *name, enum saga_kind kind, void (*happen)(struct c
         write_file(path, buffer_slice(&out));
     }
     file = read_file(path, &arena);
-    if (!slice_equal(file, buffer_slice(&out))) {
+    if (!is_as_it_was(buffer_slice(&out), file, t.log.len)) {
         fail_msg("%s: this release writes\n%s", path, buffer_c(&out));
     }
     saga_init(&saga, &arena, t.saga.id, definition_open(kind, &t.shelf, &arena));
@@ -153,7 +162,7 @@ static void check(const char *name, enum saga_kind kind, void (*happen)(struct c
     buffer_fini(&out);
     buffer_init(&out, FILE_BYTES_MAX);
     saga_write_json(&saga, &out);
-    assert_true(slice_equal(buffer_slice(&out), shown));
+    assert_true(json_holds(buffer_slice(&out), shown));
     buffer_fini(&out);
     call_trial_close(&t);
     arena_fini(&arena);

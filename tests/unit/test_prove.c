@@ -45,8 +45,12 @@ static void put_end(struct buffer *out, const struct definition *definition, con
     const struct prove_point *point = &end->point;
 
     if (point->step != STEP_NONE) {
-        buffer_printf(out, "%s%.*s %s ", point->direction == DIRECTION_UNDO ? "undo of " : "",
-                      SLICE_ARG(definition->steps[point->step].id), effect_name(point->effect));
+        const struct step_definition *step = &definition->steps[point->step];
+        bool is_call = step->kind == STEP_CALL && !step_is_group(step);
+
+        buffer_printf(out, "%s%.*s %s", point->direction == DIRECTION_UNDO ? "undo of " : "", SLICE_ARG(step->id),
+                      is_call ? effect_name(point->effect) : "");
+        buffer_put_text(out, is_call ? " " : "");
     }
     buffer_put_text(out, prove_trouble_name(point->trouble));
     if (point->answer != ANSWER_NONE) {
@@ -81,7 +85,7 @@ static void check_table(const char *document, const char *expected)
     prove_text(&proof, document);
     buffer_init(&out, (size_t)1 << 20);
     for (uint32_t i = 0; i < proof.report.end_count; i++) {
-        put_end(&out, proof.definition, &proof.report.ends[i]);
+        put_end(&out, proof.report.definition, &proof.report.ends[i]);
     }
     assert_int_equal(proof.report.violation_count, 0);
     assert_false(proof.report.bounded);
@@ -314,6 +318,112 @@ static void what_is_too_wide_is_walked_as_far_as_asked_and_says_so(void **state)
     buffer_fini(&text);
 }
 
+/* --- groups and waits --- */
+
+#define CHILD_SAGAS(child_members, child_steps, members, steps) \
+    "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial'," members "'steps':[" steps "]},{'name':'child'," child_members "'steps':[" child_steps "]}]}"
+
+/* Each line of `rows` is in the table, and they come in this order. */
+static void check_rows(const char *document, const char *rows)
+{
+    struct proof proof;
+    struct buffer out;
+    const char *at;
+
+    prove_text(&proof, document);
+    buffer_init(&out, (size_t)1 << 20);
+    for (uint32_t i = 0; i < proof.report.end_count; i++) {
+        put_end(&out, proof.report.definition, &proof.report.ends[i]);
+    }
+    assert_int_equal(proof.report.violation_count, 0);
+    assert_false(proof.report.bounded);
+    at = buffer_c(&out);
+    for (const char *row = rows; *row; row = strchr(row, '\n') + 1) {
+        char line[256];
+
+        (void)snprintf(line, sizeof(line), "%.*s", (int)(strchr(row, '\n') + 1 - row), row);
+        at = strstr(at, line);
+        if (!at) {
+            (void)printf("the table is\n%s", buffer_c(&out));
+            fail_msg("it has no row: %s", line);
+        }
+    }
+    buffer_fini(&out);
+    proof_end(&proof);
+}
+
+static void elements_are_undone_from_the_last_to_the_first(void **state)
+{
+    (void)state;
+    check_rows(TRIAL_SAGA("{'id':'a','call':'voidable','for_each':'${ .input.list }','with':{'n':'${ .item }'}},"
+                          "{'id':'b','call':'read'}"),
+               "none: completed\n"
+               "a arguments: compensated\n"
+               "a#0 once arguments: compensated\n"
+               "a#0 once fails: compensated\n"
+               "a#0 once unknown nobody: compensated undone a#0\n"
+               "undo of a#0 idempotent fails nobody: escalated undone a#1 standing a#0 waits a#0: compensation-failed\n"
+               "a#1 once arguments: compensated undone a#0\n"
+               "undo of a#1 idempotent fails nobody: escalated standing a#0,a#1 waits a#1: compensation-failed\n"
+               "b read fails: compensated undone a#1,a#0\n"
+               "abort after step.opened a: compensated\n"
+               "abort after step.intent a#1: compensated undone a#1,a#0\n");
+}
+
+static void a_child_is_undone_as_a_unit(void **state)
+{
+    (void)state;
+    check_rows(CHILD_SAGAS("'deadline':'5m',", "{'id':'x','call':'voidable'},{'id':'y','call':'voidable'}", "",
+                           "{'id':'a','call':'voidable'},{'id':'b','saga':'child','on_failure':'continue'},"
+                           "{'id':'c','call':'voidable'}"),
+               "none: completed\n"
+               "undo of a idempotent refused_once: compensated undone c,b/y,b/x,a\n"
+               "b deadline after step.intent b/x: completed undone b/x\n"
+               "b deadline after step.intent b/y: completed undone b/y,b/x\n"
+               "b/x once fails: completed\n"
+               "b/x once undo_arguments nobody: escalated standing a,b/x waits b/x: compensation-arguments\n"
+               "b/y once fails: completed undone b/x\n"
+               "b/y once unknown nobody: completed undone b/y,b/x\n"
+               "c once fails: compensated undone b/y,b/x,a\n"
+               "undo of c idempotent fails nobody: escalated standing a,b/x,b/y,c waits c: compensation-failed\n"
+               "abort after step.intent b/y: compensated undone b/y,b/x,a\n"
+               "abort after step.intent c: compensated undone c,b/y,b/x,a\n");
+}
+
+static void children_for_each_element_are_undone_one_after_the_other(void **state)
+{
+    (void)state;
+    check_rows(CHILD_SAGAS("", "{'id':'x','call':'voidable'},{'id':'y','call':'voidable'}", "",
+                           "{'id':'b','saga':'child','for_each':'${ .input.list }','concurrency':2},{'id':'c','call':'read'}"),
+               "none: completed\n"
+               "b#0/x once undo_arguments person_retry: compensated undone b#1/x,b#0/x\n"
+               "b#1/y once fails: compensated undone b#1/x,b#0/y,b#0/x\n"
+               "c read fails: compensated undone b#1/y,b#1/x,b#0/y,b#0/x\n");
+}
+
+static void waits_and_locks(void **state)
+{
+    (void)state;
+    check_rows(TRIAL_SAGA_WITH("'locks':['order:${ .input.id }',{'key':'x','when_taken':'fail'}]",
+                               "{'id':'a','call':'voidable'},{'id':'b','sleep':'30m'},"
+                               "{'id':'c','signal':{'name':'paid','timeout':'1h'}},"
+                               "{'id':'d','approve':{'show':'${ .input }','timeout':'1h'},'on_failure':'escalate'}"),
+               "none: completed\n"
+               "locked: compensated\n"
+               "a once unknown nobody: compensated undone a\n"
+               "c timeout: compensated undone a\n"
+               "d arguments: escalated standing a waits d: step-failed\n"
+               "d refused nobody: escalated standing a waits d: step-failed\n"
+               "d refused person_skip: completed\n"
+               "d refused person_compensate: compensated undone a\n"
+               "d timeout nobody: escalated standing a waits d: step-failed\n"
+               "d timeout person_skip: completed\n"
+               "d timeout person_compensate: compensated undone a\n"
+               "abort after lock.wanted: compensated\n"
+               "abort after step.waiting b: compensated undone a\n"
+               "abort after step.waiting d: compensated undone a\n");
+}
+
 /* A class that depends on the arguments is proven both ways. */
 static void both_classes_of_a_conditional_tool_are_played(void **state)
 {
@@ -347,6 +457,10 @@ int main(void)
         cmocka_unit_test(steps_that_are_never_reached_are_named),
         cmocka_unit_test(twenty_steps_in_two_branches_take_less_than_a_second),
         cmocka_unit_test(what_is_too_wide_is_walked_as_far_as_asked_and_says_so),
+        cmocka_unit_test(elements_are_undone_from_the_last_to_the_first),
+        cmocka_unit_test(a_child_is_undone_as_a_unit),
+        cmocka_unit_test(children_for_each_element_are_undone_one_after_the_other),
+        cmocka_unit_test(waits_and_locks),
         cmocka_unit_test(both_classes_of_a_conditional_tool_are_played),
     };
 

@@ -105,6 +105,11 @@ static struct record full(void) /* every member of every type */
     record.pointers = SLICE("[\"/amount\"]");
     record.pattern = SLICE("[{\"tool\":\"keyed\",\"step\":\"charge\",\"scope\":\"\"}]");
     record.repeats = 3;
+    record.sagas = SLICE("{\"payment\":2}");
+    record.signal = SLICE("paid");
+    record.approval = 192;
+    record.lock = SLICE("order:\"7\"");
+    record.followers = SLICE("[{\"saga\":\"thank\",\"input\":{ },\"business_id\":\"t-1\"}]");
     return record;
 }
 
@@ -175,6 +180,23 @@ static void the_text_is_what_the_api_shows(void **state)
         "\"data\":{\"result\":{\"id\":1}}}");
 }
 
+static void what_is_new_reads_as_it_stands_in_the_log(void **state)
+{
+    struct record decided = {.type = RECORD_APPROVAL_DECIDED, .step = 0, .approval = 64, .verdict = SLICE("refuse"), .actor = SLICE("ann")},
+                  waiting = {.type = RECORD_STEP_WAITING, .step = 1, .due_ms = TRIAL_START_MS},
+                  signal = {.type = RECORD_SIGNAL_RECEIVED, .step = STEP_NONE, .signal = SLICE("paid"), .args = SLICE("1"), .emission = SLICE("s-1")},
+                  lock = {.type = RECORD_LOCK_TAKEN, .step = STEP_NONE, .lock = SLICE("order:7")};
+
+    (void)state;
+    assert_string_equal(arena_text(&arena, written(&decided)),
+                        "{\"type\":\"approval.decided\",\"step\":\"a\",\"actor\":\"ann\",\"data\":{\"approval\":64,\"as\":\"refuse\"}}");
+    assert_string_equal(arena_text(&arena, written(&waiting)),
+                        "{\"type\":\"step.waiting\",\"step\":\"b\",\"data\":{\"due_at\":\"2023-11-14T22:13:20.000Z\"}}");
+    assert_string_equal(arena_text(&arena, written(&signal)),
+                        "{\"type\":\"signal.received\",\"data\":{\"args\":1,\"emission\":\"s-1\",\"signal\":\"paid\"}}");
+    assert_string_equal(arena_text(&arena, written(&lock)), "{\"type\":\"lock.taken\",\"data\":{\"lock\":\"order:7\"}}");
+}
+
 static void seq_and_time_are_taken_when_they_are_there(void **state)
 {
     struct record record;
@@ -225,6 +247,17 @@ static const char *const corrupt[] = {
     "{'type':'escalation.opened','step':'a','data':{'escalation':0,'reason':'unknown'}}",
     "{'type':'escalation.opened','step':'a','data':{'escalation':1,'direction':'sideways','reason':'unknown'}}",
     "{'type':'saga.started','data':{'saga':'trial','version':0,'tools':{},'input':{}}}",
+    "{'type':'step.waiting','data':{}}",
+    "{'type':'step.waiting','step':'a','data':{'result':1}}",
+    "{'type':'step.opened','step':'a','data':{}}",
+    "{'type':'step.failing','step':'a','data':{}}",
+    "{'type':'signal.received','data':{'signal':'go'}}",
+    "{'type':'signal.received','data':{'args':1}}",
+    "{'type':'approval.decided','step':'a','actor':'ann','data':{'approval':1}}",
+    "{'type':'approval.decided','step':'a','actor':'ann','data':{'approval':0,'as':'approve'}}",
+    "{'type':'approval.decided','step':'a','data':{'approval':1,'as':'approve'}}",
+    "{'type':'lock.wanted','data':{}}",
+    "{'type':'lock.taken','data':{'lock':''}}",
 };
 
 static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
@@ -325,6 +358,7 @@ int main(void)
         cmocka_unit_test(every_type_is_read_back_as_it_was_written),
         cmocka_unit_test(payloads_come_back_byte_for_byte),
         cmocka_unit_test(the_text_is_what_the_api_shows),
+        cmocka_unit_test(what_is_new_reads_as_it_stands_in_the_log),
         cmocka_unit_test(seq_and_time_are_taken_when_they_are_there),
         cmocka_unit_test(what_makes_no_sense_is_refused_with_a_sentence),
         cmocka_unit_test(any_byte_may_be_wrong_without_harm),

@@ -154,6 +154,8 @@ static void settle(struct walk *w)
         call_trial_probe(&w->t, step, probed[pick(w, COUNT_OF(probed))]);
         return;
     case OP_NONE:
+    case OP_OPEN:
+    case OP_WAITING:
     case OP_UNKNOWN:
     case OP_COMPLETED:
     case OP_FAILED:

@@ -167,6 +167,20 @@ static void a_condition_that_is_a_program_is_evaluated_outside(void **state)
     close_sound(&trial);
 }
 
+static void a_condition_that_is_a_program_may_be_all_there_is_to_evaluate(void **state)
+{
+    struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','when':'${ .input.n > 1 }'}"), "{'n':2}");
+    input.evaluated.what = EVALUATE_ARGS;
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.intent a");
+    assert_true(slice_is(trial.saga.steps[0].forward.args, "{}"));
+    close_sound(&trial);
+}
+
 static void an_abort_and_the_deadline_come_before_a_condition(void **state)
 {
     struct trial trial;
@@ -619,6 +633,7 @@ int main(void)
         cmocka_unit_test(a_saga_may_be_skipped_as_a_whole),
         cmocka_unit_test(a_condition_that_cannot_be_followed_is_a_certain_failure),
         cmocka_unit_test(a_condition_that_is_a_program_is_evaluated_outside),
+        cmocka_unit_test(a_condition_that_is_a_program_may_be_all_there_is_to_evaluate),
         cmocka_unit_test(an_abort_and_the_deadline_come_before_a_condition),
         cmocka_unit_test(a_skip_that_does_not_fit_is_refused),
         cmocka_unit_test(a_failure_that_does_not_matter_is_gone_on_without),

@@ -591,6 +591,9 @@ static void do_want(const struct want *want)
     case WANT_EVALUATE:
         evaluate(want);
         return;
+    case WANT_LOCK:
+        must_hold(false, "a lock is wanted that nobody asked for");
+        return;
     }
 }
 

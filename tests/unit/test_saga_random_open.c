@@ -567,6 +567,7 @@ static void do_want(const struct want *want)
         must_hold(want->step != STEP_NONE || world.trial.records.count > 0,
                   "a timer of the saga that changes nothing is wanted again");
         return;
+    case WANT_LOCK:
     case WANT_EVALUATE:
         must_hold(false, "an evaluation without a program");
         return;

@@ -6,15 +6,16 @@
 #include "run/review.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/documents.h"
 #include "tools/sagactl/output.h"
 
 const char help_check[] =
     "sagactl check FILE...\n"
     "\n"
     "Checks definition documents offline: syntax, members, names, the terminal rule, settings of\n"
-    "adapters, jq programs. Tools of one file may be used by sagas of another. Prints every fault as\n"
-    "FILE: POINTER: what is wrong. Exits 0 when all is well, 1 when there are faults. \"-\" reads\n"
-    "standard input.\n"
+    "adapters, jq programs. Tools and sagas of one file may be used by sagas of another. Prints every\n"
+    "fault as FILE: POINTER: what is wrong. Exits 0 when all is well, 1 when there are faults. \"-\"\n"
+    "reads standard input.\n"
     "\n"
     "  sagactl check order.json\n"
     "  sagactl check tools.json sagas/*.json\n"
@@ -31,43 +32,17 @@ const char help_apply[] =
     "  sagactl apply tools.json sagas.json   in this order, so that sagas find their tools\n";
 
 const char help_definitions[] =
-    "sagactl definitions [NAME] [--version N] [--limit N] [--cursor C]\n"
+    "sagactl definitions [NAME] [--version N | --versions] [--limit N] [--cursor C]\n"
     "\n"
-    "Lists the registered sagas, newest version of each, or prints one as it was registered.\n"
+    "Lists the registered sagas, a row a version, with how many sagas of it have not ended: a saga keeps\n"
+    "the version that it started with. With NAME it prints that one as it was registered, or, with\n"
+    "--versions, the rows of that one alone.\n"
     "\n"
     "  sagactl definitions\n"
+    "  sagactl definitions order --versions\n"
     "  sagactl definitions order\n";
 
 /* --- check --- */
-
-struct checked_file {
-    const char *path;
-    struct document document;
-};
-
-struct known_tools { /* of the files before this one */
-    struct checked_file *files;
-    size_t count;
-};
-
-static bool find_tool(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
-{
-    const struct known_tools *known = context;
-
-    (void)version; /* files have no versions */
-    for (size_t f = 0; f < known->count; f++) {
-        for (size_t i = 0; i < known->files[f].document.item_count; i++) {
-            const struct document_item *item = &known->files[f].document.items[i];
-
-            if (item->kind == DEFINITION_TOOL && slice_equal(item->name, name)) {
-                *body = item->body;
-                *version_found = 1;
-                return true;
-            }
-        }
-    }
-    return false;
-}
 
 static void print_fault(struct json_writer *w, const char *path, const struct fault *fault, bool as_json)
 {
@@ -81,20 +56,6 @@ static void print_fault(struct json_writer *w, const char *path, const struct fa
     }
     (void)fprintf(stderr, "%s: %.*s: %.*s\n", path, fault->pointer.len ? (int)fault->pointer.len : 10,
                   fault->pointer.len ? fault->pointer.ptr : "(document)", SLICE_ARG(fault->detail));
-}
-
-/*
- * The files are checked in the order given, but a saga may stand before its tools: so the tools of all are collected
- * first, by a pass whose faults are not shown.
- */
-static void collect_tools(struct ctl *ctl, const struct slice *texts, struct known_tools *known)
-{
-    for (size_t i = 0; i < known->count; i++) {
-        struct faults faults;
-
-        faults_init(&faults, &ctl->arena);
-        document_check(texts[i], NULL, &ctl->arena, &faults, &known->files[i].document);
-    }
 }
 
 int cmd_check(struct ctl *ctl, int argc, char **argv)
@@ -113,15 +74,15 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
     }
     jq_prepare(); /* while there is one thread and little memory */
     struct slice *texts = arena_array(&ctl->arena, files.count, sizeof(*texts));
-    struct known_tools known = {arena_array(&ctl->arena, files.count, sizeof(struct checked_file)), files.count};
-    struct tool_source source = {find_tool, &known};
+    struct known_documents known;
+    struct tool_source source;
 
     for (size_t i = 0; i < files.count; i++) {
         if (!read_file(ctl, files.items[i], &texts[i])) {
             return EXIT_FAILED;
         }
     }
-    collect_tools(ctl, texts, &known);
+    documents_know(ctl, texts, files.count, &known, &source);
     buffer_init(&out, 64 << 20);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
@@ -226,11 +187,33 @@ int show_definition(struct ctl *ctl, const char *path, const char *name, const c
     return code;
 }
 
+/* A row a version, the newest first: which of the older ones have work left. */
+static void put_versions(struct ctl *ctl, struct table *table, struct slice item)
+{
+    struct slice versions = json_member(item, "versions"), version, name = show_member(ctl, item, "name");
+    struct json_walk walk = json_walk(versions);
+    bool newest = true;
+
+    while (json_type(versions) == JSON_ARRAY && json_next_element(&walk, &version)) {
+        struct cell *row = table_row(table);
+
+        row[0].text = name;
+        row[0].colour = newest ? COLOUR_NONE : COLOUR_DIM;
+        row[1].text = show_member(ctl, version, "version");
+        row[2].text = show_age(ctl, version, "created_at");
+        row[3].text = show_member(ctl, version, "unfinished");
+        row[3].colour = slice_is(row[3].text, "0") ? COLOUR_DIM : COLOUR_BLUE;
+        newest = false;
+    }
+}
+
 int cmd_definitions(struct ctl *ctl, int argc, char **argv)
 {
-    static const char *const titles[] = {"NAME", "VERSION", "REGISTERED", NULL};
+    static const char *const titles[] = {"NAME", "VERSION", "REGISTERED", "UNFINISHED", NULL};
+    bool versions = false;
     const char *version = NULL, *limit = "500", *cursor = NULL;
     const struct option options[] = {{"--version", &version, NULL, NULL},
+                                     {"--versions", NULL, NULL, &versions},
                                      {"--limit", &limit, NULL, NULL},
                                      {"--cursor", &cursor, NULL, NULL},
                                      {NULL, NULL, NULL, NULL}};
@@ -246,7 +229,10 @@ int cmd_definitions(struct ctl *ctl, int argc, char **argv)
     if (names.count > 1) {
         return usage_error(ctl, "one name at most");
     }
-    if (names.count == 1) {
+    if (versions && version) {
+        return usage_error(ctl, "--version N or --versions, not both");
+    }
+    if (names.count == 1 && !versions) {
         return show_definition(ctl, "/v1/definitions", names.items[0], version);
     }
     int code = client_get(ctl,
@@ -261,11 +247,14 @@ int cmd_definitions(struct ctl *ctl, int argc, char **argv)
 
     table_init(&table, ctl, titles);
     while (json_next_element(&walk, &item)) {
-        struct cell *row = table_row(&table);
-
-        row[0].text = show_member(ctl, item, "name");
-        row[1].text = show_member(ctl, item, "version");
-        row[2].text = show_age(ctl, item, "created_at");
+        if (names.count == 0 || slice_is(show_member(ctl, item, "name"), names.items[0])) {
+            put_versions(ctl, &table, item);
+        }
+    }
+    if (names.count == 1 && table.rows == 0) {
+        (void)fprintf(stderr, "sagactl: there is no definition \"%s\"%s\n", names.items[0],
+                      json_type(json_member(answer.body, "next_cursor")) == JSON_STRING ? " on this page" : "");
+        return EXIT_NOT_FOUND;
     }
     table_print(&table, 0);
     print_more(ctl, answer.body);

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/instant.h"
+#include "base/json.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/documents.h"
 
@@ -10,7 +12,9 @@ const char help_graph[] =
     "\n"
     "Prints the sagas of definition files as text for Graphviz (dot, the default) or Mermaid: steps\n"
     "with their tools and effect classes, what waits for what, what undoes what (dashed), and which\n"
-    "step cannot be undone (bold). Offline; the files are checked first.\n"
+    "step cannot be undone (bold). Child sagas and steps that run for each element are boxes around\n"
+    "what is in them; sleeps, signals and approvals have shapes of their own. Offline; the files are\n"
+    "checked first.\n"
     "\n"
     "  sagactl graph order.json | dot -Tsvg -o order.svg\n"
     "  sagactl graph order.json --format mermaid\n";
@@ -60,49 +64,188 @@ static const char *failure_note(const struct step_definition *step)
     UNREACHABLE();
 }
 
-static void print_label(const struct step_definition *step, struct arena *arena, const char *line_end,
-                        const char *quote)
-{
-    const char *note = failure_note(step);
+struct words { /* of one of the two languages */
+    const char *line_end, *quote;
+};
+static const struct words dot_words = {"\\n", "\\\""}, mermaid_words = {"<br>", "#quot;"};
 
-    (void)printf("%.*s%s%.*s (%s)", SLICE_ARG(step->id), line_end, SLICE_ARG(step->tool->name), class_of(step->tool));
-    if (step->terminal) {
-        (void)printf("%scannot be undone", line_end);
-    }
-    if (template_is_set(&step->when)) {
-        (void)printf("%swhen ", line_end);
-        print_quoted(json_type(step->when.json) == JSON_STRING ? json_string(step->when.json, arena) : step->when.json,
-                     quote);
-    }
-    if (note) {
-        (void)printf("%s%s", line_end, note);
+static void print_template(const struct template *template, const struct words *words, struct arena *arena)
+{
+    print_quoted(json_type(template->json) == JSON_STRING ? json_string(template->json, arena) : template->json,
+                 words->quote);
+}
+
+static void print_wait_limit(const struct step_definition *step)
+{
+    char text[INSTANT_TEXT_BYTES];
+
+    if (step->wait_timeout_ms > 0) {
+        duration_text(step->wait_timeout_ms, text);
+        (void)printf(", for %s at most", text);
     }
 }
 
-/* --- Graphviz --- */
+static void print_roles(unsigned roles)
+{
+    const char *between = "";
 
-static void print_dot_step(const struct definition *saga, uint32_t step, struct arena *arena)
+    for (unsigned role = 0; role < ROLE_COUNT; role++) {
+        if (roles & (1u << role)) {
+            (void)printf("%s%s", between, role_name((enum role)role));
+            between = " or ";
+        }
+    }
+}
+
+static void print_kind(const struct step_definition *step, const struct words *words, struct arena *arena)
+{
+    switch (step->kind) {
+    case STEP_CALL:
+        (void)printf("%.*s (%s)", SLICE_ARG(step->tool->name), class_of(step->tool));
+        break;
+    case STEP_SAGA:
+        (void)printf("saga %.*s", SLICE_ARG(step->child_name));
+        break;
+    case STEP_SLEEP:
+        (void)fputs("sleeps ", stdout);
+        print_template(&step->sleep, words, arena);
+        break;
+    case STEP_SIGNAL:
+        (void)printf("waits for signal %.*s", SLICE_ARG(step->signal_name));
+        print_wait_limit(step);
+        break;
+    case STEP_APPROVE:
+        (void)fputs("waits for ", stdout);
+        print_roles(step->roles);
+        print_wait_limit(step);
+        break;
+    }
+}
+
+/* What is said of a step as a whole: of a group at its box, else at its node. */
+static void print_terms(const struct step_definition *step, const struct words *words, struct arena *arena)
+{
+    const char *note = failure_note(step);
+
+    if (template_is_set(&step->for_each)) {
+        (void)printf("%sfor each of ", words->line_end);
+        print_template(&step->for_each, words, arena);
+        (void)printf(", %u at once", step->concurrency ? (unsigned)step->concurrency : 1u);
+    }
+    if (step->terminal) {
+        (void)printf("%scannot be undone", words->line_end);
+    }
+    if (template_is_set(&step->when)) {
+        (void)printf("%swhen ", words->line_end);
+        print_template(&step->when, words, arena);
+    }
+    if (note) {
+        (void)printf("%s%s", words->line_end, note);
+    }
+}
+
+static void print_label(const struct step_definition *step, const struct words *words, struct arena *arena)
+{
+    (void)printf("%.*s", SLICE_ARG(step->id));
+    if (step->kind != STEP_CALL || !step_is_group(step)) { /* what is called for each is said inside the box */
+        (void)fputs(words->line_end, stdout);
+        print_kind(step, words, arena);
+    }
+    print_terms(step, words, arena);
+}
+
+/* --- Graphviz: a box is entered at one point and left at another --- */
+
+static void print_dot_steps(const struct definition *saga, struct slice path, struct arena *arena);
+
+static const char *dot_shape(const struct step_definition *step)
+{
+    switch (step->kind) {
+    case STEP_CALL:
+    case STEP_SAGA:
+        return template_is_set(&step->when) ? ", shape=hexagon" : "";
+    case STEP_SLEEP:
+        return ", shape=octagon";
+    case STEP_SIGNAL:
+        return ", shape=cds";
+    case STEP_APPROVE:
+        return ", shape=invtrapezium";
+    }
+    UNREACHABLE();
+}
+
+/* Where what comes after a step begins. */
+static const char *dot_exit(const struct step_definition *step)
+{
+    return step->kind == STEP_SAGA ? " end" : "";
+}
+
+static void print_dot_undo(const struct step_definition *s, struct slice path)
+{
+    (void)printf("  \"undo %.*s%.*s\" [label=\"%.*s (%s)\", shape=ellipse, style=dashed];\n", SLICE_ARG(path),
+                 SLICE_ARG(s->id), SLICE_ARG(s->compensate.tool_name), class_of(s->compensate.tool));
+    (void)printf("  \"%.*s%.*s\" -> \"undo %.*s%.*s\" [style=dashed, dir=back, constraint=false];\n", SLICE_ARG(path),
+                 SLICE_ARG(s->id), SLICE_ARG(path), SLICE_ARG(s->id));
+}
+
+static void print_dot_group(const struct step_definition *s, struct slice path, struct arena *arena)
+{
+    struct slice inner = arena_printf(arena, "%.*s%.*s/", SLICE_ARG(path), SLICE_ARG(s->id));
+
+    (void)printf("  subgraph \"cluster %.*s%.*s\" {\n  label=\"", SLICE_ARG(path), SLICE_ARG(s->id));
+    print_label(s, &dot_words, arena);
+    (void)printf("\";\n  style=\"rounded%s%s\";\n", s->terminal ? ",bold" : "",
+                 template_is_set(&s->for_each) ? ",dashed" : "");
+    if (s->kind == STEP_SAGA) {
+        (void)printf("  \"%.*s%.*s\" [shape=point];\n  \"%.*s%.*s end\" [shape=point];\n", SLICE_ARG(path),
+                     SLICE_ARG(s->id), SLICE_ARG(path), SLICE_ARG(s->id));
+        print_dot_steps(s->child, inner, arena);
+    } else {
+        (void)printf("  \"%.*s%.*s\" [label=\"", SLICE_ARG(path), SLICE_ARG(s->id));
+        print_kind(s, &dot_words, arena);
+        (void)puts("\"];");
+        if (s->compensate.is_set) {
+            print_dot_undo(s, path);
+        }
+    }
+    (void)puts("  }");
+}
+
+static void print_dot_step(const struct definition *saga, uint32_t step, struct slice path, struct arena *arena)
 {
     const struct step_definition *s = &saga->steps[step];
+    struct slice outer = path.len > 0 ? (struct slice){path.ptr, path.len - 1} : SLICE_NONE; /* the group it is in */
 
-    (void)printf("  \"%.*s\" [label=\"", SLICE_ARG(s->id));
-    print_label(s, arena, "\\n", "\\\"");
-    (void)printf("\"%s%s];\n", s->terminal ? ", style=bold, peripheries=2" : "",
-                 template_is_set(&s->when) ? ", shape=hexagon" : "");
+    if (step_is_group(s)) {
+        print_dot_group(s, path, arena);
+    } else {
+        (void)printf("  \"%.*s%.*s\" [label=\"", SLICE_ARG(path), SLICE_ARG(s->id));
+        print_label(s, &dot_words, arena);
+        (void)printf("\"%s%s];\n", s->terminal ? ", style=bold, peripheries=2" : "", dot_shape(s));
+    }
     if (s->after_count == 0) {
-        (void)printf("  \"start\" -> \"%.*s\";\n", SLICE_ARG(s->id));
+        (void)printf("  \"%.*s\" -> \"%.*s%.*s\";\n", SLICE_ARG(outer.ptr ? outer : SLICE("start")), SLICE_ARG(path),
+                     SLICE_ARG(s->id));
     }
     for (uint32_t i = 0; i < s->after_count; i++) {
-        (void)printf("  \"%.*s\" -> \"%.*s\";\n", SLICE_ARG(saga->steps[s->after[i]].id), SLICE_ARG(s->id));
+        const struct step_definition *before = &saga->steps[s->after[i]];
+
+        (void)printf("  \"%.*s%.*s%s\" -> \"%.*s%.*s\";\n", SLICE_ARG(path), SLICE_ARG(before->id), dot_exit(before),
+                     SLICE_ARG(path), SLICE_ARG(s->id));
     }
     if (is_last(saga, step)) {
-        (void)printf("  \"%.*s\" -> \"end\";\n", SLICE_ARG(s->id));
+        (void)printf("  \"%.*s%.*s%s\" -> \"%.*s%s\";\n", SLICE_ARG(path), SLICE_ARG(s->id), dot_exit(s),
+                     SLICE_ARG(outer.ptr ? outer : SLICE("end")), outer.ptr ? " end" : "");
     }
-    if (s->compensate.is_set) {
-        (void)printf("  \"undo %.*s\" [label=\"%.*s (%s)\", shape=ellipse, style=dashed];\n", SLICE_ARG(s->id),
-                     SLICE_ARG(s->compensate.tool_name), class_of(s->compensate.tool));
-        (void)printf("  \"%.*s\" -> \"undo %.*s\" [style=dashed, dir=back, constraint=false];\n", SLICE_ARG(s->id),
-                     SLICE_ARG(s->id));
+    if (s->compensate.is_set && !step_is_group(s)) {
+        print_dot_undo(s, path);
+    }
+}
+
+static void print_dot_steps(const struct definition *saga, struct slice path, struct arena *arena)
+{
+    for (uint32_t i = 0; i < saga->step_count; i++) {
+        print_dot_step(saga, i, path, arena);
     }
 }
 
@@ -111,37 +254,95 @@ static void print_dot(const struct definition *saga, struct arena *arena)
     (void)printf("digraph \"%.*s\" {\n  rankdir=TB;\n  label=\"%.*s\";\n  node [shape=box];\n"
                  "  \"start\" [shape=circle];\n  \"end\" [shape=doublecircle];\n",
                  SLICE_ARG(saga->name), SLICE_ARG(saga->name));
-    for (uint32_t i = 0; i < saga->step_count; i++) {
-        print_dot_step(saga, i, arena);
-    }
+    print_dot_steps(saga, SLICE(""), arena);
     (void)puts("}");
 }
 
-/* --- Mermaid: nodes are numbered, since ids may be words of its own --- */
+/* --- Mermaid: nodes are numbered, since ids may be words of its own; a box is a node like the others --- */
 
-static void print_mermaid_step(const struct definition *saga, uint32_t step, struct arena *arena)
+static void print_mermaid_steps(const struct definition *saga, struct slice path, struct arena *arena);
+
+struct brackets {
+    const char *open, *close;
+};
+
+static struct brackets mermaid_shape(const struct step_definition *step)
+{
+    switch (step->kind) {
+    case STEP_CALL:
+    case STEP_SAGA:
+        return template_is_set(&step->when) ? (struct brackets){"{{", "}}"} : (struct brackets){"[", "]"};
+    case STEP_SLEEP:
+        return (struct brackets){">", "]"};
+    case STEP_SIGNAL:
+        return (struct brackets){"[/", "/]"};
+    case STEP_APPROVE:
+        return (struct brackets){"[\\", "/]"};
+    }
+    UNREACHABLE();
+}
+
+/* `node`: what stands for the call, "s3" or, in the box of its elements, "s3_each". */
+static void print_mermaid_undo(const struct step_definition *s, struct slice path, uint32_t step, const char *node)
+{
+    (void)printf("  u%.*s%u([\"%.*s (%s)\"])\n  s%.*s%u%s -. undo .- u%.*s%u\n", SLICE_ARG(path), (unsigned)step,
+                 SLICE_ARG(s->compensate.tool_name), class_of(s->compensate.tool), SLICE_ARG(path), (unsigned)step,
+                 node, SLICE_ARG(path), (unsigned)step);
+}
+
+static void print_mermaid_group(const struct step_definition *s, struct slice path, uint32_t step, struct arena *arena)
+{
+    (void)printf("  subgraph s%.*s%u[\"", SLICE_ARG(path), (unsigned)step);
+    print_label(s, &mermaid_words, arena);
+    (void)puts("\"]");
+    if (s->kind == STEP_SAGA) {
+        print_mermaid_steps(s->child, arena_printf(arena, "%.*s%u_", SLICE_ARG(path), (unsigned)step), arena);
+    } else {
+        (void)printf("  s%.*s%u_each[\"", SLICE_ARG(path), (unsigned)step);
+        print_kind(s, &mermaid_words, arena);
+        (void)puts("\"]");
+        if (s->compensate.is_set) {
+            print_mermaid_undo(s, path, step, "_each");
+        }
+    }
+    (void)puts("  end");
+}
+
+static void print_mermaid_step(const struct definition *saga, uint32_t step, struct slice path, struct arena *arena)
 {
     const struct step_definition *s = &saga->steps[step];
-    bool asks = template_is_set(&s->when);
+    struct brackets shape = mermaid_shape(s);
+    bool is_inner = path.len > 0; /* then the box is what the others are tied to */
 
-    (void)printf("  s%u%s\"", step, asks ? "{{" : "[");
-    print_label(s, arena, "<br>", "#quot;");
-    (void)printf("\"%s\n", asks ? "}}" : "]");
-    if (s->after_count == 0) {
-        (void)printf("  start --> s%u\n", step);
+    if (step_is_group(s)) {
+        print_mermaid_group(s, path, step, arena);
+    } else {
+        (void)printf("  s%.*s%u%s\"", SLICE_ARG(path), (unsigned)step, shape.open);
+        print_label(s, &mermaid_words, arena);
+        (void)printf("\"%s\n", shape.close);
+    }
+    if (s->after_count == 0 && !is_inner) {
+        (void)printf("  start --> s%u\n", (unsigned)step);
     }
     for (uint32_t i = 0; i < s->after_count; i++) {
-        (void)printf("  s%u --> s%u\n", s->after[i], step);
+        (void)printf("  s%.*s%u --> s%.*s%u\n", SLICE_ARG(path), (unsigned)s->after[i], SLICE_ARG(path),
+                     (unsigned)step);
     }
-    if (is_last(saga, step)) {
-        (void)printf("  s%u --> finish\n", step);
+    if (is_last(saga, step) && !is_inner) {
+        (void)printf("  s%u --> finish\n", (unsigned)step);
     }
-    if (s->compensate.is_set) {
-        (void)printf("  u%u([\"%.*s (%s)\"])\n  s%u -. undo .- u%u\n", step, SLICE_ARG(s->compensate.tool_name),
-                     class_of(s->compensate.tool), step, step);
+    if (s->compensate.is_set && !step_is_group(s)) {
+        print_mermaid_undo(s, path, step, "");
     }
     if (s->terminal) {
-        (void)printf("  style s%u stroke-width:4px\n", step);
+        (void)printf("  style s%.*s%u stroke-width:4px\n", SLICE_ARG(path), (unsigned)step);
+    }
+}
+
+static void print_mermaid_steps(const struct definition *saga, struct slice path, struct arena *arena)
+{
+    for (uint32_t i = 0; i < saga->step_count; i++) {
+        print_mermaid_step(saga, i, path, arena);
     }
 }
 
@@ -149,9 +350,7 @@ static void print_mermaid(const struct definition *saga, struct arena *arena)
 {
     (void)printf("---\ntitle: \"%.*s\"\n---\nflowchart TB\n  start((start))\n  finish(((end)))\n",
                  SLICE_ARG(saga->name));
-    for (uint32_t i = 0; i < saga->step_count; i++) {
-        print_mermaid_step(saga, i, arena);
-    }
+    print_mermaid_steps(saga, SLICE(""), arena);
 }
 
 int cmd_graph(struct ctl *ctl, int argc, char **argv)

@@ -1,4 +1,4 @@
-/* open, complete, resume: sagas whose steps are the calls of an agent. */
+/* open, complete: sagas whose steps are the calls of an agent. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,34 +29,12 @@ const char help_complete[] =
     "\n"
     "  sagactl complete 019b3c52-...\n";
 
-const char help_resume[] =
-    "sagactl resume SAGA_ID --note TEXT\n"
-    "\n"
-    "Lets a saga or a run go on that a loop has paused, or opens what a loop has closed (role operator).\n"
-    "\n"
-    "  sagactl resume 019b3c52-... --note \"told the agent to stop polling\"\n";
-
 static int post(struct ctl *ctl, struct slice path, struct buffer *body, int64_t timeout_ms, struct answer *answer)
 {
     int code = client_call(ctl, "POST", path, buffer_slice(body), timeout_ms, &ctl->arena, answer);
 
     buffer_fini(body);
     return code;
-}
-
-static void print_saga(struct ctl *ctl, struct slice saga)
-{
-    struct slice id = show_member(ctl, saga, "id"), status = show_member(ctl, saga, "status");
-    enum colour colour = status_colour(status);
-
-    if (ctl->output == OUTPUT_JSON) {
-        print_json(saga);
-    } else if (ctl->output == OUTPUT_NAME) {
-        (void)printf("%.*s\n", SLICE_ARG(id));
-    } else {
-        (void)printf("%.*s  %s%.*s%s\n", SLICE_ARG(id), colour_on(ctl, colour), SLICE_ARG(status),
-                     colour_off(ctl, colour));
-    }
 }
 
 /* --- open --- */
@@ -139,12 +117,12 @@ int cmd_open(struct ctl *ctl, int argc, char **argv)
         if (answer.status == 200) {
             (void)fputs("This id was opened before: that saga it is.\n", stderr);
         }
-        print_saga(ctl, answer.body);
+        print_saga_line(ctl, answer.body);
     }
     return code;
 }
 
-/* --- complete, resume --- */
+/* --- complete --- */
 
 int cmd_complete(struct ctl *ctl, int argc, char **argv)
 {
@@ -184,41 +162,7 @@ int cmd_complete(struct ctl *ctl, int argc, char **argv)
                     &body, wait_ms + ANSWER_MS, &answer);
 
     if (code == EXIT_OK) {
-        print_saga(ctl, answer.body);
-    }
-    return code;
-}
-
-int cmd_resume(struct ctl *ctl, int argc, char **argv)
-{
-    const char *note = NULL;
-    const struct option options[] = {{"--note", &note, NULL, NULL}, {NULL, NULL, NULL, NULL}};
-    struct arguments ids;
-    struct answer answer;
-    struct buffer body;
-    struct json_writer w;
-    bool helped = false;
-
-    if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
-        return helped ? EXIT_OK : EXIT_USAGE;
-    }
-    if (ids.count != 1) {
-        return usage_error(ctl, "which saga? one id");
-    }
-    if (!note || slice_trim(slice_of(note)).len == 0) {
-        return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
-    }
-    buffer_init(&body, 65536);
-    json_writer_init(&w, &body);
-    json_object_begin(&w, NULL);
-    json_write_text(&w, "note", note);
-    json_object_end(&w);
-    int code = post(
-        ctl, arena_printf(&ctl->arena, "/v1/sagas/%.*s/resume", SLICE_ARG(url_escape(slice_of(ids.items[0]), &ctl->arena))),
-        &body, ANSWER_MS, &answer);
-
-    if (code == EXIT_OK) {
-        print_saga(ctl, answer.body);
+        print_saga_line(ctl, answer.body);
     }
     return code;
 }

@@ -12,10 +12,12 @@ const char help_prove[] =
     "Plays the sagas of definition files offline, on the engine's own state machine, through every\n"
     "single failure point: each operation fails for certain, never leaves, is refused once, does not\n"
     "answer (and then: called again, probed, answered late, told by a person, or nobody can say), each\n"
-    "compensator does the same, an abort and the deadline come between any two turns. One row each:\n"
+    "compensator does the same, an abort and the deadline (a child's too) come between any two turns,\n"
+    "an approval is refused, what is waited for does not come in time, a lock is taken. One row each:\n"
     "how the saga ends, what was undone in which order, what is left standing. Orders in which parallel\n"
     "branches get on, and conditions that hold or do not, are walked through too; only what is wrong\n"
-    "in them gets a row. Values are symbolic: no expression is evaluated.\n"
+    "in them gets a row. Values are symbolic: no expression is evaluated, for_each has two elements.\n"
+    "Steps are named as in the log: hotels#0, billing/charge.\n"
     "\n"
     "Exits 1 when an end violates an invariant: something that took effect is not undone, something\n"
     "is undone that did not happen, the order is wrong, the saga is stuck and nobody is asked, or\n"
@@ -46,14 +48,14 @@ static struct slice names(struct ctl *ctl, const struct definition *saga, const 
     return text;
 }
 
-static struct slice what_happens(struct ctl *ctl, const struct definition *saga, const struct prove_end *end)
+static struct slice what_happens(struct ctl *ctl, const struct prove_end *end)
 {
     const struct prove_point *point = &end->point;
     const char *trouble = prove_trouble_text(point->trouble);
     bool undo = point->direction == DIRECTION_UNDO;
     struct slice text = slice_of(trouble);
 
-    if (point->step != STEP_NONE && saga->steps[point->step].tool->conditional && !undo) {
+    if (point->varies && !undo) {
         text = arena_printf(&ctl->arena, "as %s: %s", effect_name(point->effect), trouble);
     }
     if (undo) {
@@ -69,7 +71,7 @@ static void add_row(struct table *table, const struct definition *saga, const st
     struct cell *row = table_row(table);
 
     row[0].text = step_name(saga, end->point.step);
-    row[1].text = what_happens(ctl, saga, end);
+    row[1].text = what_happens(ctl, end);
     row[2].text = slice_of(prove_answer_text(end->point.answer));
     row[3].text = slice_of(saga_status_name(end->status));
     row[3].colour = status_colour(row[3].text);
@@ -95,12 +97,12 @@ static void print_table(struct ctl *ctl, const struct definition *saga, const st
                  colour_off(ctl, COLOUR_GREEN));
     table_init(&table, ctl, titles);
     for (uint32_t i = 0; i < report->end_count; i++) {
-        add_row(&table, saga, &report->ends[i]);
+        add_row(&table, report->definition, &report->ends[i]);
     }
     table_print(&table, 2);
     for (uint32_t i = 0; i < report->unreached_count; i++) {
         (void)printf("  %.*s is not reached even when nothing goes wrong\n",
-                     SLICE_ARG(saga->steps[report->unreached[i]].id));
+                     SLICE_ARG(report->definition->steps[report->unreached[i]].id));
     }
     (void)printf(
         "  covered: one failure at a time, %u plays; %s%u states of branches and conditions, every point in each;"
@@ -127,7 +129,7 @@ static void write_end(struct json_writer *w, const struct definition *saga, cons
     json_object_begin(w, NULL);
     json_write_slice(w, "step", point->step == STEP_NONE ? SLICE_NONE : saga->steps[point->step].id);
     json_write_text(w, "direction", direction_name(point->direction));
-    if (point->step != STEP_NONE) {
+    if (point->step != STEP_NONE && saga->steps[point->step].tool && !step_is_group(&saga->steps[point->step])) {
         json_write_text(w, "effect", effect_name(point->effect));
     }
     json_write_text(w, "happens", prove_trouble_name(point->trouble));
@@ -152,11 +154,11 @@ static void write_report(struct json_writer *w, const struct definition *saga, c
     json_write_i64(w, "plays", report->plays);
     json_write_i64(w, "states", report->states);
     json_write_bool(w, "all_states", !report->bounded);
-    write_steps(w, "unreached", saga, report->unreached, report->unreached_count);
+    write_steps(w, "unreached", report->definition, report->unreached, report->unreached_count);
     json_object_end(w);
     json_array_begin(w, "ends");
     for (uint32_t i = 0; i < report->end_count; i++) {
-        write_end(w, saga, &report->ends[i]);
+        write_end(w, report->definition, &report->ends[i]);
     }
     json_array_end(w);
     json_object_end(w);

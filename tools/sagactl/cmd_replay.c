@@ -28,12 +28,12 @@ const char help_replay[] =
 
 struct replay {
     struct ctl *ctl;
-    struct map definitions; /* by "name@version{tools}" */
+    struct map definitions; /* by "name@version{tools}{sagas}" */
     struct map bodies;      /* by path: struct slice in ctl's arena */
     struct map compiled;    /* by path: tools of open sagas */
     struct tool_shelf shelf;
     struct definition *open, *run;
-    struct slice tools;     /* pinned by the saga that is being compiled */
+    struct slice tools, sagas; /* pinned by the saga that is being compiled */
     size_t checked, differing;
 };
 
@@ -56,21 +56,36 @@ static bool body_of(struct replay *replay, struct slice path, struct slice *out)
     return known->ptr != NULL;
 }
 
-static bool find_tool(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+static bool find_pinned(struct replay *replay, struct slice pins, const char *kind, struct slice name,
+                        struct slice *body, uint32_t *version_found)
 {
-    struct replay *replay = context;
     struct arena *arena = &replay->ctl->arena;
     int64_t pinned = 0;
 
-    (void)version; /* the saga pinned its own */
-    if (!json_i64(json_member(replay->tools, arena_text(arena, name)), &pinned)) {
+    if (!pins.ptr || !json_i64(json_member(pins, arena_text(arena, name)), &pinned)) {
         return false;
     }
     *version_found = (uint32_t)pinned;
     return body_of(
         replay,
-        arena_printf(arena, "/v1/tools/%.*s?version=%lld", SLICE_ARG(url_escape(name, arena)), (long long)pinned),
+        arena_printf(arena, "/v1/%s/%.*s?version=%lld", kind, SLICE_ARG(url_escape(name, arena)), (long long)pinned),
         body);
+}
+
+static bool find_tool(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+{
+    struct replay *replay = context;
+
+    (void)version; /* the saga pinned its own */
+    return find_pinned(replay, replay->tools, "tools", name, body, version_found);
+}
+
+static bool find_saga(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+{
+    struct replay *replay = context;
+
+    (void)version;
+    return find_pinned(replay, replay->sagas, "definitions", name, body, version_found);
 }
 
 /* A tool that a call in a log names; each namespace has its own, and the token says which one we see. */
@@ -103,11 +118,11 @@ static const struct definition *definition_of(struct replay *replay, const struc
         return replay->run;
     }
     struct arena *arena = &replay->ctl->arena;
-    struct slice key = arena_printf(arena, "%.*s@%u%.*s", SLICE_ARG(start->saga_name), start->version,
-                                    SLICE_ARG(start->tools)),
+    struct slice key = arena_printf(arena, "%.*s@%u%.*s%.*s", SLICE_ARG(start->saga_name), start->version,
+                                    SLICE_ARG(start->tools), SLICE_ARG(start->sagas.ptr ? start->sagas : SLICE("{}"))),
                  body;
     const struct definition *definition = map_find(&replay->definitions, key.ptr, key.len);
-    struct tool_source source = {find_tool, replay};
+    struct tool_source source = {find_tool, replay, find_saga};
     struct faults faults;
 
     if (definition) {
@@ -121,6 +136,7 @@ static const struct definition *definition_of(struct replay *replay, const struc
     }
     faults_init(&faults, arena);
     replay->tools = arena_slice(arena, start->tools);
+    replay->sagas = start->sagas.ptr ? arena_slice(arena, start->sagas) : SLICE_NONE;
     definition = definition_compile(body, start->version, &source, SLICE(""), arena, &faults);
     if (!definition) {
         (void)fprintf(stderr, "sagactl: the definition %.*s version %u does not compile: %.*s\n",

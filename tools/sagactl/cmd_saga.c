@@ -32,6 +32,7 @@ const char help_list[] =
     "Open sagas go by the name ~open. The calls of a run are kept in a saga, too: --saga ~run.\n"
     "\n"
     "  sagactl list --status escalated\n"
+    "  sagactl list --status waiting        for a time, a signal, a person or a lock\n"
     "  sagactl list --saga order --since 2h\n"
     "  sagactl list --saga '~run'\n"
     "  sagactl list --status running -o name | xargs -n 1 sagactl show\n";

@@ -1,158 +1,29 @@
-/* show: one saga as people want to see it. */
+/* show: one saga as people want to see it. Its steps are drawn by show_steps.c. */
 #include <stdio.h>
 
 #include "core/definition.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/saga_end.h"
+#include "tools/sagactl/show_steps.h"
 
 const char help_show[] =
-    "sagactl show SAGA_ID\n"
+    "sagactl show SAGA_ID [--all]\n"
     "\n"
-    "Shows a saga as a timeline: its steps with status, attempts and times; what was undone; what it\n"
-    "waits for; and when it needs a person, the question, the evidence and the commands that answer\n"
-    "it. Of an open saga or a run (`sagactl operations --run NAME` tells its id) also who repeated\n"
-    "what, what it may use and has used, what seals or pauses it.\n"
+    "Shows a saga as a timeline: its steps as a tree (elements of for_each and the steps of child sagas\n"
+    "below their step), each with status, attempts and a bar on the common time axis; beside it what\n"
+    "undid it, with its place in the undo plan; below it what went wrong, and what it waits for, until\n"
+    "when. When the saga needs a person: the question, the evidence and the commands that answer it.\n"
+    "Of an open saga or a run (`sagactl operations --run NAME` tells its id) also who repeated what,\n"
+    "what it may use and has used, what seals or pauses it.\n"
+    "\n"
+    "  ███ done   ─── waiting   ━━━ a group, from its first member to its last   ▒▒▒ undone\n"
+    "\n"
+    "Of many elements those are shown that something is the matter with, the others summed up; --all\n"
+    "shows each. A narrow terminal (or COLUMNS) loses tries, tools, bars, in this order.\n"
     "\n"
     "  sagactl show 019b3c52-...\n"
     "  sagactl show 019b3c52-... -o json\n";
-
-static const char *mark_of(struct slice status)
-{
-    static const char *const marks[][2] = {
-        {"completed", "✓"}, {"compensated", "↺"}, {"compensating", "↺"}, {"failed", "✗"},  {"compensation_failed", "✗"},
-        {"unknown", "?"},   {"running", "▸"},     {"retrying", "▸"},     {"skipped", "–"},
-    };
-
-    for (size_t i = 0; i < COUNT_OF(marks); i++) {
-        if (slice_is(status, marks[i][0])) {
-            return marks[i][1];
-        }
-    }
-    return "·";
-}
-
-static struct slice attempts_of(struct ctl *ctl, struct slice object)
-{
-    int64_t attempts = 0;
-
-    if (!json_i64(json_member(object, "attempts"), &attempts) || attempts < 1) {
-        return SLICE("");
-    }
-    return arena_printf(&ctl->arena, "%lld attempt%s", (long long)attempts, attempts == 1 ? "" : "s");
-}
-
-/* An error is a text, or an object with a code and a sentence. */
-static struct slice error_of(struct ctl *ctl, struct slice object)
-{
-    struct slice error = json_member(object, "error");
-
-    if (json_type(error) == JSON_OBJECT) {
-        struct slice code = show_member(ctl, error, "code"), detail = show_member(ctl, error, "detail");
-
-        return detail.len > 0 ? arena_printf(&ctl->arena, "%.*s: %.*s", SLICE_ARG(code), SLICE_ARG(detail)) : code;
-    }
-    return show_value(ctl, error);
-}
-
-static bool took_place(struct slice took_effect)
-{
-    return slice_is(took_effect, "maybe") || slice_is(took_effect, "before");
-}
-
-static struct slice note_of(struct ctl *ctl, struct slice step)
-{
-    struct slice took_effect = show_member(ctl, step, "took_effect"), error = error_of(ctl, step);
-
-    if (slice_is(took_effect, "maybe")) {
-        return arena_printf(&ctl->arena, "may have taken effect%s%.*s", error.len ? ": " : "", SLICE_ARG(error));
-    }
-    return took_place(took_effect) ? SLICE("was so before") : error;
-}
-
-static void put_times(struct ctl *ctl, struct slice object, int64_t begin_ms, struct cell *at, struct cell *took)
-{
-    int64_t from_ms = 0, to_ms = 0;
-
-    if (member_instant(object, "started_at", &from_ms)) {
-        at->text = arena_printf(&ctl->arena, "+%.*s", SLICE_ARG(show_duration(ctl, from_ms - begin_ms)));
-        at->colour = COLOUR_DIM;
-        if (member_instant(object, "ended_at", &to_ms)) {
-            took->text = show_duration(ctl, to_ms - from_ms);
-        }
-    }
-}
-
-static struct slice operation_of(struct slice operations, struct slice key)
-{
-    struct json_walk walk = json_walk(operations);
-    struct slice operation;
-
-    while (json_type(operations) == JSON_ARRAY && json_next_element(&walk, &operation)) {
-        if (slice_equal(json_member(operation, "key"), key)) {
-            return operation;
-        }
-    }
-    return SLICE_NONE;
-}
-
-/* What stands behind the times: the scope, who asked again, and what is to be known about its outcome. */
-static struct slice remarks_of(struct ctl *ctl, struct slice step, struct slice operations)
-{
-    struct slice operation = operation_of(operations, json_member(step, "key")), note = note_of(ctl, step);
-    struct slice scope = show_member(ctl, operation, "scope");
-    int64_t duplicates = 0, generation = 0;
-    struct buffer text;
-
-    buffer_init(&text, 65536);
-    if (scope.len > 0) {
-        buffer_printf(&text, "scope %.*s", SLICE_ARG(scope));
-    }
-    if (json_i64(json_member(operation, "generation"), &generation) && generation > 0) {
-        buffer_printf(&text, "%sdone again, generation %lld", text.len ? ", " : "", (long long)generation);
-    }
-    if (json_i64(json_member(operation, "duplicates_seen"), &duplicates) && duplicates > 0) {
-        buffer_printf(&text, "%s%lld duplicate%s", text.len ? ", " : "", (long long)duplicates,
-                      duplicates == 1 ? "" : "s");
-    }
-    if (note.len > 0) {
-        buffer_printf(&text, "%s%.*s", text.len ? "; " : "", SLICE_ARG(note));
-    }
-    note = text.len ? arena_slice(&ctl->arena, buffer_slice(&text)) : SLICE("");
-    buffer_fini(&text);
-    return note;
-}
-
-static void put_step(struct ctl *ctl, struct table *table, struct slice step, struct slice operations, int64_t begin_ms)
-{
-    struct cell *row = table_row(table);
-    struct slice status = show_member(ctl, step, "status"), compensation = json_member(step, "compensation");
-
-    row[0].text = slice_of(mark_of(status));
-    row[0].colour = status_colour(status);
-    row[1].text = show_member(ctl, step, "id");
-    row[1].colour = COLOUR_BOLD;
-    row[2].text = show_member(ctl, step, "tool");
-    row[3].text = status;
-    row[3].colour = row[0].colour;
-    row[4].text = attempts_of(ctl, step);
-    put_times(ctl, step, begin_ms, &row[5], &row[6]);
-    row[7].text = remarks_of(ctl, step, operations);
-    if (json_type(compensation) != JSON_OBJECT || show_member(ctl, compensation, "status").len == 0) {
-        return;
-    }
-    struct cell *undo = table_row(table);
-
-    status = show_member(ctl, compensation, "status");
-    undo[1].text = SLICE("  undo");
-    undo[1].colour = COLOUR_YELLOW;
-    undo[2].text = show_member(ctl, operation_of(operations, json_member(compensation, "key")), "tool");
-    undo[3].text = status;
-    undo[3].colour = status_colour(status);
-    undo[4].text = attempts_of(ctl, compensation);
-    put_times(ctl, compensation, begin_ms, &undo[5], &undo[6]);
-    undo[7].text = error_of(ctl, compensation);
-}
 
 /* Its steps are an agent's calls: an open saga, which has no name, or a run. */
 static bool has_calls(struct slice saga)
@@ -217,7 +88,51 @@ static struct slice usage_of(struct ctl *ctl, struct slice saga)
     return found;
 }
 
-/* What only open sagas and runs have. */
+/* "locks     order:7 held, stock:9 waits in line" */
+static void print_locks(struct ctl *ctl, struct slice saga)
+{
+    struct slice locks = json_member(saga, "locks"), lock;
+    struct json_walk walk = json_walk(locks);
+    size_t count = 0;
+
+    while (json_type(locks) == JSON_ARRAY && json_next_element(&walk, &lock)) {
+        struct slice status = show_member(ctl, lock, "status");
+        bool in_line = slice_is(status, "waiting");
+
+        (void)printf("%s%.*s %s%.*s%s", count++ ? ", " : "  locks     ", SLICE_ARG(show_member(ctl, lock, "key")),
+                     colour_on(ctl, in_line ? COLOUR_BLUE : COLOUR_NONE),
+                     SLICE_ARG(in_line ? SLICE("waits in line") : status),
+                     colour_off(ctl, in_line ? COLOUR_BLUE : COLOUR_NONE));
+    }
+    if (count > 0) {
+        (void)putchar('\n');
+    }
+}
+
+static void print_followers(struct ctl *ctl, struct slice saga)
+{
+    struct slice followers = json_member(saga, "followers"), follower;
+    struct json_walk walk = json_walk(followers);
+
+    while (json_type(followers) == JSON_ARRAY && json_next_element(&walk, &follower)) {
+        struct slice name = show_member(ctl, follower, "saga"), id = show_member(ctl, follower, "business_id");
+
+        (void)printf("  then      started %.*s: sagactl list --saga %.*s --id '%.*s'\n", SLICE_ARG(name), SLICE_ARG(name),
+                     SLICE_ARG(id));
+    }
+}
+
+/* Signals that came before a step waited for them. */
+static void print_signals(struct ctl *ctl, struct slice saga)
+{
+    struct slice kept = show_member(ctl, saga, "signals");
+
+    if (kept.len > 0 && !slice_is(kept, "0")) {
+        (void)printf("  signals   %.*s kept until a step waits for them\n", SLICE_ARG(kept));
+    }
+}
+
+/* What bounds it and holds it up. */
 static void print_opening(struct ctl *ctl, struct slice saga)
 {
     struct slice paused = show_member(ctl, saga, "paused"), sealed = show_member(ctl, saga, "sealed_by");
@@ -225,7 +140,7 @@ static void print_opening(struct ctl *ctl, struct slice saga)
     int64_t deadline_ms = 0, ended_ms = 0;
 
     if (usage.len > 0) {
-        (void)printf("  used  %.*s\n", SLICE_ARG(usage));
+        (void)printf("  used      %.*s\n", SLICE_ARG(usage));
     }
     if (sealed.len > 0) {
         (void)printf("  sealed by %.*s: it cannot be undone any more\n", SLICE_ARG(sealed));
@@ -233,7 +148,7 @@ static void print_opening(struct ctl *ctl, struct slice saga)
     if (member_instant(saga, "deadline", &deadline_ms) && !member_instant(saga, "ended_at", &ended_ms)) {
         int64_t left_ms = deadline_ms - now_ms();
 
-        (void)printf("  deadline %s%.*s\n", left_ms > 0 ? "in " : "was over for ",
+        (void)printf("  deadline  %s%.*s\n", left_ms > 0 ? "in " : "was over for ",
                      SLICE_ARG(show_duration(ctl, left_ms > 0 ? left_ms : -left_ms)));
     }
     if (paused.len > 0) {
@@ -301,17 +216,36 @@ static int show_escalation(struct ctl *ctl, struct slice saga)
     return EXIT_OK;
 }
 
+static void print_saga(struct ctl *ctl, struct slice saga, struct slice operations, bool all)
+{
+    struct timeline timeline = {
+        .ctl = ctl, .saga = saga, .operations = operations, .nested = !has_calls(saga), .all = all};
+    struct slice output = json_member(saga, "output"), debts = json_member(saga, "debts");
+
+    print_head(ctl, saga);
+    print_opening(ctl, saga);
+    print_locks(ctl, saga);
+    print_signals(ctl, saga);
+    print_followers(ctl, saga);
+    (void)putchar('\n');
+    show_steps(&timeline);
+    if (output.ptr && json_type(output) != JSON_NULL) {
+        (void)printf("\n  output  %.*s\n", SLICE_ARG(show_value(ctl, output)));
+    }
+    if (json_type(debts) == JSON_ARRAY && json_count(debts) > 0) {
+        (void)printf("\n  left standing  %.*s\n", SLICE_ARG(show_value(ctl, debts)));
+    }
+}
+
 int cmd_show(struct ctl *ctl, int argc, char **argv)
 {
-    static const char *const titles[] = {"", "", "", "", "", "", "", "", NULL};
+    bool all = false, helped = false;
+    const struct option options[] = {{"--all", NULL, NULL, &all}, {NULL, NULL, NULL, NULL}};
     struct arguments ids;
     struct answer answer;
-    struct table table;
-    struct slice step, output, operations;
-    int64_t begin_ms = 0;
-    bool helped = false;
+    struct slice operations;
 
-    if (!options_read(ctl, argc, argv, NULL, &ids, &helped) || helped) {
+    if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }
     if (ids.count != 1) {
@@ -336,25 +270,6 @@ int cmd_show(struct ctl *ctl, int argc, char **argv)
     if (code != EXIT_OK) {
         return code;
     }
-    struct json_walk walk = json_walk(json_member(answer.body, "steps"));
-
-    (void)member_instant(answer.body, "created_at", &begin_ms); /* 0 when absent shows odd offsets, and nothing worse */
-    print_head(ctl, answer.body);
-    print_opening(ctl, answer.body);
-    (void)putchar('\n');
-    table_init(&table, ctl, titles);
-    while (json_next_element(&walk, &step)) {
-        put_step(ctl, &table, step, operations, begin_ms);
-    }
-    table_print(&table, 2);
-    output = json_member(answer.body, "output");
-    if (output.ptr && json_type(output) != JSON_NULL) {
-        (void)printf("\n  output  %.*s\n", SLICE_ARG(show_value(ctl, output)));
-    }
-    struct slice debts = json_member(answer.body, "debts");
-
-    if (json_type(debts) == JSON_ARRAY && json_count(debts) > 0) {
-        (void)printf("\n  left standing  %.*s\n", SLICE_ARG(show_value(ctl, debts)));
-    }
+    print_saga(ctl, answer.body, operations, all);
     return show_escalation(ctl, answer.body);
 }

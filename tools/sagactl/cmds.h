@@ -17,7 +17,11 @@
     X(open)                                                                                                            \
     X(complete)                                                                                                        \
     X(bypass)                                                                                                          \
+    X(signal)                                                                                                          \
+    X(pause)                                                                                                           \
     X(resume)                                                                                                          \
+    X(approvals)                                                                                                       \
+    X(approve)                                                                                                         \
     X(abort)                                                                                                           \
     X(replay)                                                                                                          \
     X(escalations)                                                                                                     \

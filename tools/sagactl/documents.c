@@ -6,28 +6,46 @@
 #include "io/jq.h"
 #include "run/review.h"
 
-struct texts { /* the documents of all files, before they are checked */
-    struct document *items;
-    size_t count;
-};
-
-static bool find_tool(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+static bool find_item(const struct known_documents *known, enum definition_kind kind, struct slice name,
+                      struct slice *body, uint32_t *version_found)
 {
-    const struct texts *known = context;
-
-    (void)version; /* files have no versions */
     for (size_t f = 0; f < known->count; f++) {
         for (size_t i = 0; i < known->items[f].item_count; i++) {
             const struct document_item *item = &known->items[f].items[i];
 
-            if (item->kind == DEFINITION_TOOL && slice_equal(item->name, name)) {
+            if (item->kind == kind && slice_equal(item->name, name)) {
                 *body = item->body;
-                *version_found = 1;
+                *version_found = 1; /* files have no versions */
                 return true;
             }
         }
     }
     return false;
+}
+
+static bool find_tool(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+{
+    (void)version;
+    return find_item(context, DEFINITION_TOOL, name, body, version_found);
+}
+
+static bool find_saga(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+{
+    (void)version;
+    return find_item(context, DEFINITION_SAGA, name, body, version_found);
+}
+
+void documents_know(struct ctl *ctl, const struct slice *texts, size_t count, struct known_documents *known,
+                    struct tool_source *source)
+{
+    *known = (struct known_documents){arena_array(&ctl->arena, count, sizeof(struct document)), count};
+    *source = (struct tool_source){.find = find_tool, .context = known, .find_saga = find_saga};
+    for (size_t i = 0; i < count; i++) {
+        struct faults faults;
+
+        faults_init(&faults, &ctl->arena); /* these are not shown */
+        document_check(texts[i], NULL, &ctl->arena, &faults, &known->items[i]);
+    }
 }
 
 static size_t print_faults(const char *path, const struct faults *faults)
@@ -57,20 +75,17 @@ int documents_load(struct ctl *ctl, const struct arguments *files, const char *o
 {
     struct slice *texts = arena_array(&ctl->arena, files->count, sizeof(*texts));
     struct document *documents = arena_array(&ctl->arena, files->count, sizeof(*documents));
-    struct texts known = {arena_array(&ctl->arena, files->count, sizeof(struct document)), files->count};
-    struct tool_source source = {find_tool, &known};
+    struct known_documents known;
+    struct tool_source source;
     size_t fault_count = 0, item_count = 1;
 
     jq_prepare(); /* while there is one thread and little memory */
     for (size_t i = 0; i < files->count; i++) {
-        struct faults faults;
-
         if (!read_file(ctl, files->items[i], &texts[i])) {
             return EXIT_FAILED;
         }
-        faults_init(&faults, &ctl->arena); /* a saga may stand before its tools: these faults are not shown */
-        document_check(texts[i], NULL, &ctl->arena, &faults, &known.items[i]);
     }
+    documents_know(ctl, texts, files->count, &known, &source);
     for (size_t i = 0; i < files->count; i++) {
         struct faults faults;
 

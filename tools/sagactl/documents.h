@@ -5,13 +5,21 @@
 #include "core/definition.h"
 #include "tools/sagactl/command.h"
 
+struct known_documents { /* of all files, before they are checked: a saga may stand before its tools and children */
+    struct document *items;
+    size_t count;
+};
+/* Read all texts once, whatever is wrong with them; then `source` gives what is in them. It borrows `known`. */
+void documents_know(struct ctl *ctl, const struct slice *texts, size_t count, struct known_documents *known,
+                    struct tool_source *source);
+
 struct documents {
     const struct definition **sagas; /* in the order of the files */
     size_t count;
 };
 
 /*
- * Tools of one file may be used by sagas of another. `only`: the saga with this name alone; NULL: all. Gives EXIT_OK, or the exit
+ * Tools and sagas of one file may be used by sagas of another. `only`: the saga with this name alone; NULL: all. Gives EXIT_OK, or the exit
  * code once the faults were printed: EXIT_FAILED, or EXIT_NOT_FOUND where there is no such saga.
  */
 MUST_USE int documents_load(struct ctl *ctl, const struct arguments *files, const char *only, struct documents *out);

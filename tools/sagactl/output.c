@@ -3,8 +3,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/instant.h"
 
@@ -70,7 +73,7 @@ struct cell *table_row(struct table *table)
     return &table->cells[table->rows++ * table->columns];
 }
 
-static size_t width_of(struct slice text) /* in code points, which is good enough for what we print */
+size_t text_width(struct slice text)
 {
     size_t width = 0;
 
@@ -80,11 +83,67 @@ static size_t width_of(struct slice text) /* in code points, which is good enoug
     return width;
 }
 
+size_t terminal_width(void)
+{
+    struct winsize size = {0};
+    const char *columns = getenv("COLUMNS");
+    int64_t width = 0;
+
+    if (columns && slice_to_i64(slice_of(columns), &width) && width > 0) {
+        return (size_t)(width < 40 ? 40 : width);
+    }
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        return size.ws_col < 40 ? 40 : size.ws_col;
+    }
+    return 100;
+}
+
+/* So many bytes are `width` code points of it, or all. */
+static size_t bytes_of(struct slice text, size_t width)
+{
+    size_t i = 0;
+
+    while (i < text.len && width > 0) {
+        i++;
+        while (i < text.len && ((unsigned char)text.ptr[i] & 0xc0) == 0x80) {
+            i++;
+        }
+        width--;
+    }
+    return i;
+}
+
+struct slice text_cut(struct ctl *ctl, struct slice text, size_t width)
+{
+    if (text_width(text) <= width || width == 0) {
+        return text;
+    }
+    return arena_printf(&ctl->arena, "%.*s…", (int)bytes_of(text, width - 1), text.ptr);
+}
+
+void print_wrapped(struct slice text, size_t indent, size_t width)
+{
+    size_t room = width > indent + 20 ? width - indent : 20;
+
+    while (text_width(text) > room) {
+        size_t end = bytes_of(text, room), at = end;
+
+        while (at > 0 && text.ptr[at] != ' ') {
+            at--;
+        }
+        at = at > 0 ? at : end; /* a word as long as the line */
+        (void)printf("%.*s\n%*s", (int)at, text.ptr, (int)indent, "");
+        at += at < text.len && text.ptr[at] == ' ';
+        text = (struct slice){text.ptr + at, text.len - at};
+    }
+    (void)printf("%.*s\n", SLICE_ARG(text));
+}
+
 static void print_cell(const struct ctl *ctl, struct slice text, enum colour colour, size_t width, bool last)
 {
     (void)printf("%s%.*s%s", colour_on(ctl, colour), SLICE_ARG(text), colour_off(ctl, colour));
     if (!last) {
-        (void)printf("%*s", (int)(width - width_of(text) + 2), "");
+        (void)printf("%*s", (int)(width - text_width(text) + 2), "");
     }
 }
 
@@ -102,9 +161,9 @@ void table_print(const struct table *table, int indent)
     bool has_titles = table->titles[0][0] != '\0';
 
     for (size_t c = 0; c < table->columns; c++) {
-        widths[c] = width_of(slice_of(table->titles[c]));
+        widths[c] = text_width(slice_of(table->titles[c]));
         for (size_t r = 0; r < table->rows; r++) {
-            size_t width = width_of(table->cells[r * table->columns + c].text);
+            size_t width = text_width(table->cells[r * table->columns + c].text);
 
             widths[c] = width > widths[c] ? width : widths[c];
         }
@@ -183,6 +242,18 @@ struct slice show_age(struct ctl *ctl, struct slice object, const char *name)
                         SLICE_ARG(show_duration(ctl, (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - ms)));
 }
 
+struct slice error_of(struct ctl *ctl, struct slice object)
+{
+    struct slice error = json_member(object, "error");
+
+    if (json_type(error) == JSON_OBJECT) {
+        struct slice code = show_member(ctl, error, "code"), detail = show_member(ctl, error, "detail");
+
+        return detail.len > 0 ? arena_printf(&ctl->arena, "%.*s: %.*s", SLICE_ARG(code), SLICE_ARG(detail)) : code;
+    }
+    return show_value(ctl, error);
+}
+
 /* --- whole answers --- */
 
 void print_facts(struct ctl *ctl, struct slice object, int indent)
@@ -221,6 +292,21 @@ bool print_items(struct ctl *ctl, struct slice answer, const char *name)
         (void)printf("%.*s\n", SLICE_ARG(show_member(ctl, item, name)));
     }
     return true;
+}
+
+void print_saga_line(struct ctl *ctl, struct slice saga)
+{
+    struct slice id = show_member(ctl, saga, "id"), status = show_member(ctl, saga, "status");
+    enum colour colour = status_colour(status);
+
+    if (ctl->output == OUTPUT_JSON) {
+        print_json(saga);
+    } else if (ctl->output == OUTPUT_NAME) {
+        (void)printf("%.*s\n", SLICE_ARG(id));
+    } else {
+        (void)printf("%.*s  %s%.*s%s\n", SLICE_ARG(id), colour_on(ctl, colour), SLICE_ARG(status),
+                     colour_off(ctl, colour));
+    }
 }
 
 void print_more(struct ctl *ctl, struct slice answer)

@@ -1,0 +1,91 @@
+/* Approvals: what waits for a yes or no, and that answer. Which roles may give it stands in the definition of the step,
+ * so that the engine says who may not. */
+#include "api/request.h"
+
+void handle_list_approvals(struct api_request *request)
+{
+    struct engine_request *engine = &request->engine;
+    struct slice status = request_query(request, "status");
+
+    if (!request_read_limit(request)) {
+        return;
+    }
+    if (status.ptr && !slice_is(status, "open")) {
+        request_problem(request, ERR_MALFORMED,
+                        "the query parameter \"status\" is not \"open\", the only one there is; leave it out for all");
+        return;
+    }
+    engine->in.approvals.number = 0;
+    engine->in.approvals.open_only = status.ptr != NULL;
+    engine->in.approvals.limit = request->limit;
+    engine->in.approvals.cursor = request_query(request, "cursor");
+    request_ask(request, engine_get_approvals, request_on_items);
+}
+
+static bool read_number(struct api_request *request, uint64_t *out)
+{
+    int64_t number = 0;
+
+    if (!slice_to_i64(request->params[0], &number) || number < 1) {
+        request_problem(request, ERR_NOT_FOUND, "there is no approval \"%.*s\"", SLICE_ARG(request->params[0]));
+        return false;
+    }
+    *out = (uint64_t)number;
+    return true;
+}
+
+void handle_get_approval(struct api_request *request)
+{
+    if (read_number(request, &request->engine.in.approvals.number)) {
+        request_ask(request, engine_get_approvals, request_on_answer);
+    }
+}
+
+struct decide_state {
+    struct slice decision, note, hash;
+};
+
+static bool is_hash(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
+            return false;
+        }
+    }
+    return text.len == 64;
+}
+
+static void check_decision(struct api_request *request, struct faults *faults)
+{
+    struct decide_state *state = request->state;
+    struct engine_request *engine = &request->engine;
+
+    engine->in.decision.approve = json_string_is(state->decision, "approve");
+    if (state->decision.ptr && !engine->in.decision.approve && !json_string_is(state->decision, "refuse")) {
+        faults_add(faults, SLICE("/decision"), "a decision is \"approve\" or \"refuse\"");
+    }
+    engine->in.decision.note =
+        state->note.ptr ? read_note(state->note, SLICE("/note"), request->arena, faults) : SLICE_NONE;
+    engine->in.decision.hash = json_string(state->hash, request->arena);
+    if (engine->in.decision.hash.ptr && !is_hash(engine->in.decision.hash)) {
+        faults_add(faults, SLICE("/hash"), "the `hash` of an approval is 64 hexadecimal digits, as GET shows it");
+    }
+}
+
+void handle_decide(struct api_request *request)
+{
+    struct decide_state *state = arena_alloc(request->arena, sizeof(*state));
+    const struct member members[] = {{"decision", JSON_STRING, true, false, &state->decision},
+                                     {"note", JSON_STRING, false, false, &state->note},
+                                     {"hash", JSON_STRING, false, false, &state->hash}};
+    uint64_t number;
+
+    request->state = state;
+    if (read_number(request, &number) && request_read_body(request, members, COUNT_OF(members), check_decision)) {
+        request->engine.in.decision.number = number;
+        request->engine.in.decision.role = request->role;
+        request_ask(request, engine_decide, request_on_answer);
+    }
+}

@@ -1,0 +1,79 @@
+/* What expressions see: the input and the steps of the saga that a step is written in, the element it is for. */
+#include "base/json.h"
+#include "core/saga_machine.h"
+
+static struct slice result_of(const struct operation *forward)
+{
+    return forward->state == OP_COMPLETED && forward->result.ptr ? forward->result : SLICE("null");
+}
+
+/* Where the steps of the saga lie whose group is `scope`. */
+static void scope_steps(const struct saga *saga, uint32_t scope, uint32_t *first, uint32_t *count)
+{
+    *first = scope == STEP_NONE ? 0 : saga->steps[scope].first;
+    *count = scope == STEP_NONE ? saga->definition->written_count ? saga->definition->written_count : saga->definition->step_count
+                                : saga->steps[scope].count;
+}
+
+struct expression_context saga_inner_context(const struct saga *saga, uint32_t scope, struct arena *arena)
+{
+    uint32_t first, count;
+    struct expression_step *steps;
+    char *id = arena_alloc(arena, UUID_TEXT_BYTES);
+
+    scope_steps(saga, scope, &first, &count);
+    steps = arena_array(arena, count ? count : 1, sizeof(*steps));
+    uuid_text(&saga->id.uuid, id);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct step_definition *definition = &saga->definition->steps[first + i];
+
+        /* Under the id that it is written with. */
+        steps[i].id = definition->written_in ? definition->written_in->steps[definition->member].id : definition->id;
+        steps[i].result = result_of(&saga->steps[first + i].forward);
+        steps[i].status = slice_of(step_status_name(saga_step_status(saga, first + i)));
+    }
+    return (struct expression_context){
+        .input = scope == STEP_NONE ? saga->input : saga->steps[scope].forward.args,
+        .saga_id = slice_of(id),
+        .saga_name = scope == STEP_NONE ? saga->definition->name : saga->definition->steps[scope].child_name,
+        .steps = steps,
+        .step_count = count,
+    };
+}
+
+struct expression_context saga_expression_context(const struct saga *saga, uint32_t step, struct arena *arena)
+{
+    struct expression_context context;
+    uint32_t group = step == STEP_NONE ? STEP_NONE : saga->definition->steps[step].group;
+
+    context = saga_inner_context(saga, step == STEP_NONE ? STEP_NONE : step_scope(saga, step), arena);
+    if (group != STEP_NONE && saga->definition->steps[step].element != ELEMENT_NONE) {
+        context.item = json_element(saga->steps[group].forward.args, saga->definition->steps[step].element);
+    }
+    return context;
+}
+
+const struct template *saga_main_template(const struct saga *saga, uint32_t step)
+{
+    const struct step_definition *definition = &saga->definition->steps[step];
+
+    if (template_is_set(&definition->for_each)) {
+        return &definition->for_each;
+    }
+    switch (definition->kind) {
+    case STEP_CALL:
+    case STEP_SAGA:
+    case STEP_SIGNAL: /* is given nothing */
+        return &definition->with;
+    case STEP_SLEEP:
+        return &definition->sleep;
+    case STEP_APPROVE:
+        return &definition->show;
+    }
+    UNREACHABLE();
+}
+
+const struct template *saga_output_template(const struct saga *saga, uint32_t step)
+{
+    return step == STEP_NONE ? &saga->definition->output : &saga->definition->steps[step].child->output;
+}

@@ -1,0 +1,177 @@
+/* Approvals: what waits for a person's yes or no, and that answer. The first one holds. */
+#include "run/calling.h"
+
+#include "base/json.h"
+#include "run/query_walk.h"
+
+#define LIMIT_DEFAULT 50
+
+struct approvals { /* in the arena of its work */
+    struct work *work;
+    struct list_approvals list;
+};
+
+static const char no_such_approval[] = "there is no approval with this number";
+static const char list_them[] = "`sagactl approvals` lists the open ones";
+
+static void read_approvals(struct work *work, const struct list_approvals *what, void (*done)(struct store_read *read))
+{
+    struct approvals *approvals = arena_alloc(&work->arena, sizeof(*approvals));
+
+    approvals->work = work;
+    approvals->list = *what;
+    approvals->list.read = (struct store_read){.arena = &work->arena, .done = done, .context = approvals};
+    approvals->list.namespace = work->namespace;
+    store_list_approvals(work->engine->store, &approvals->list);
+}
+
+static void read_one(struct work *work, uint64_t number, void (*done)(struct store_read *read))
+{
+    struct list_approvals one = {.number = number, .limit = 1};
+
+    read_approvals(work, &one, done);
+}
+
+/* The one that was asked for. NULL: the work has been ended. */
+static const struct approval_row *the_one(struct store_read *read)
+{
+    const struct approvals *approvals = read->context;
+    bool none = read->code == ERR_NOT_FOUND || (read->code == ERR_OK && approvals->list.count == 0);
+
+    if (none) {
+        work_fail(approvals->work, ERR_NOT_FOUND, no_such_approval, list_them);
+        return NULL;
+    }
+    if (read->code != ERR_OK) {
+        work_done(approvals->work, read->code, &read->err);
+        return NULL;
+    }
+    return &approvals->list.rows[0];
+}
+
+/* --- reading --- */
+
+static void on_approval(struct store_read *read)
+{
+    struct approvals *approvals = read->context;
+    const struct approval_row *row = the_one(read);
+
+    if (row) {
+        buffer_put_slice(&approvals->work->out, row->body);
+        work_done(approvals->work, ERR_OK, NULL);
+    }
+}
+
+static void on_approvals(struct store_read *read)
+{
+    struct approvals *approvals = read->context;
+    struct work *work = approvals->work;
+    const struct list_approvals *list = &approvals->list;
+    size_t limit = list->limit - 1;
+
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+        return;
+    }
+    buffer_put_char(&work->out, '[');
+    for (size_t i = 0; i < list->count && i < limit; i++) {
+        if (i > 0) {
+            buffer_put_char(&work->out, ',');
+        }
+        buffer_put_slice(&work->out, list->rows[i].body);
+    }
+    buffer_put_char(&work->out, ']');
+    if (list->count > limit) {
+        work_next_cursor(work, arena_printf(&work->arena, "%llu", (unsigned long long)list->rows[limit - 1].number));
+    }
+    work_done(work, ERR_OK, NULL);
+}
+
+void engine_get_approvals(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+    struct slice cursor = request->in.approvals.cursor;
+    size_t limit = request->in.approvals.limit ? request->in.approvals.limit : LIMIT_DEFAULT;
+    int64_t before = 0;
+
+    if (work_refused(work)) {
+        return;
+    }
+    if (request->in.approvals.number) {
+        read_one(work, request->in.approvals.number, on_approval);
+        return;
+    }
+    if (cursor.len && (!slice_to_i64(cursor, &before) || before < 1)) {
+        work_bad_cursor(work);
+        return;
+    }
+    struct list_approvals page = {
+        .open_only = request->in.approvals.open_only, .before = (uint64_t)before, .limit = limit + 1};
+
+    read_approvals(work, &page, on_approvals);
+}
+
+/* --- deciding --- */
+
+static void on_decided(struct mail *mail, enum err_code code, const struct err *err)
+{
+    struct work *work = container_of(mail, struct work, mail);
+
+    if (code == ERR_OK) {
+        read_one(work, mail->input.decision.approval, on_approval);
+    } else if (!route_again(work, code, inbox_decide)) {
+        work_done(work, code == ERR_ENDED ? ERR_DECIDED : code, err);
+    }
+}
+
+static void on_found(struct store_read *read)
+{
+    struct approvals *approvals = read->context;
+    struct work *work = approvals->work;
+    const struct approval_row *row = the_one(read);
+
+    if (!row) {
+        return;
+    }
+    if (!row->open) {
+        work_fail(work, ERR_DECIDED, "this approval has been decided already, or is not wanted any more",
+                  "GET it to see by whom and how");
+        return;
+    }
+    work->saga = row->saga;
+    work->mail.done = on_decided;
+    route_send(work, inbox_decide);
+}
+
+static void decide_begin(struct work *work)
+{
+    const struct engine_request *request = work->request;
+
+    route_prepare(work, (struct saga_id){0}, 0);
+    work->mail.input = (struct saga_input){.type = SAGA_INPUT_DECISION,
+                                           .decision = {.approval = request->in.decision.number,
+                                                        .approve = request->in.decision.approve,
+                                                        .role = request->in.decision.role,
+                                                        .hash = arena_slice(&work->arena, request->in.decision.hash),
+                                                        .actor = work->actor,
+                                                        .note = arena_slice(&work->arena, request->in.decision.note)}};
+    read_one(work, request->in.decision.number, on_found);
+}
+
+void engine_decide(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+
+    if (!work_refused(work)) {
+        decide_begin(work);
+    }
+}
+
+void decide_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id)
+{
+    struct work *work = work_of_delivery(engine, request, inbox_id);
+
+    if (work) {
+        decide_begin(work);
+    }
+}

@@ -1,0 +1,297 @@
+/*
+ * WANT_EVALUATE: templates that hold programs are rendered outside of the saga, and come back to it as an input. What an
+ * evaluation reads lies in the saga's memory; where that goes meanwhile, nothing is rendered any more.
+ */
+#include "run/engine_state.h"
+
+#include "base/json.h"
+
+static const struct template no_template;
+
+/* --- arguments of a step --- */
+
+static void on_evaluated(struct eval *eval);
+static void evaluate_args(struct activity *activity);
+
+/* The class of a step whose tool decides it from the arguments, once these are known. */
+static void on_effect(struct effect_of_call *effect)
+{
+    struct activity *activity = effect->context;
+
+    activity->effect = effect->effect;
+    on_evaluated(&activity->eval);
+}
+
+static void on_args(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+    const struct saga *saga = activity->live && !activity->cancelled ? &activity->live->saga : NULL;
+    const struct step_definition *step = saga ? &saga->definition->steps[activity->want.step] : NULL;
+
+    if (!step || !step_calls(step) || !step->tool->conditional || eval->items[0].code != ERR_OK) {
+        on_evaluated(eval);
+        return;
+    }
+    struct effect_of_call *effect = arena_alloc(&activity->arena, sizeof(*effect));
+
+    activity->tool = step->tool;
+    *effect = (struct effect_of_call){.tool = step->tool,
+                                      .args = eval->items[0].value.ptr ? eval->items[0].value : SLICE("{}"),
+                                      .arena = &activity->arena,
+                                      .done = on_effect,
+                                      .context = activity};
+    effect_of_call(activity->engine->loop, effect);
+}
+
+/* The condition of a step that is a program: what follows it is evaluated only where it holds. */
+static void on_when(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+
+    if (!activity->live || activity->cancelled || eval->items[0].code != ERR_OK) {
+        on_evaluated(eval);
+        return;
+    }
+    if (!expression_true(eval->items[0].value)) {
+        on_evaluated(eval); /* which sees that nothing but the condition was evaluated */
+        return;
+    }
+    evaluate_args(activity);
+}
+
+static void evaluate_args(struct activity *activity)
+{
+    const struct saga *saga = &activity->live->saga;
+    const struct step_definition *step = &saga->definition->steps[activity->want.step];
+    struct eval *eval = &activity->eval;
+
+    eval->items[0].template = saga_main_template(saga, activity->want.step);
+    /* Of a for_each the scope is each element's, and may name it. */
+    eval->items[1].template = step_calls(step) ? &step->scope : &no_template;
+    eval->count = 2;
+    eval->done = on_args;
+    if (eval_start(activity->engine->loop, eval)) {
+        on_args(eval);
+    }
+}
+
+/* --- what came of it --- */
+
+static void begin_input(struct activity *activity)
+{
+    activity->mail.input =
+        (struct saga_input){.type = SAGA_INPUT_EVALUATED,
+                            .evaluated = {.what = (enum evaluation)activity->want.number, .step = activity->want.step}};
+}
+
+static void fail_input(struct activity *activity, struct slice error)
+{
+    activity->mail.input.evaluated.failed = true;
+    activity->mail.input.evaluated.error = error;
+}
+
+static void report(struct activity *activity)
+{
+    struct engine *engine = activity->engine;
+
+    engine->evaluations_under_way--;
+    activity_report(activity);
+    engine_check_drained(engine);
+}
+
+static struct slice text_of(struct slice value, struct arena *arena)
+{
+    return json_type(value) == JSON_STRING ? json_string(value, arena) : json_trim(value);
+}
+
+static void on_evaluated(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+    const struct eval_item *value = &eval->items[0], *scope = &eval->items[1];
+    struct saga_input *input = &activity->mail.input;
+
+    begin_input(activity);
+    if (value->code != ERR_OK || (eval->count > 1 && scope->code != ERR_OK)) {
+        fail_input(activity, value->code != ERR_OK ? value->error : scope->error);
+    } else if (input->evaluated.what == EVALUATE_ARGS && eval->count == 1) {
+        input->evaluated.skipped = true;
+    } else {
+        input->evaluated.value = value->value;
+        input->evaluated.has_effect = activity->tool != NULL;
+        input->evaluated.effect = activity->effect;
+        if (eval->count > 1 && scope->value.ptr) {
+            input->evaluated.scope = text_of(scope->value, &activity->arena);
+        }
+    }
+    report(activity);
+}
+
+/* --- the keys of locks --- */
+
+/* An array of texts; what cannot be one stays what it is, and is refused by whoever reads it. */
+static void on_locks(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+    struct buffer text;
+    struct json_writer w;
+
+    begin_input(activity);
+    buffer_init(&text, activity->engine->options.payload_bytes_max);
+    json_writer_init(&w, &text);
+    json_array_begin(&w, NULL);
+    for (size_t i = 0; i < eval->count; i++) {
+        const struct eval_item *key = &eval->many[i];
+
+        if (key->code != ERR_OK) {
+            fail_input(activity, key->error);
+            break;
+        }
+        if (json_type(key->value) == JSON_NUMBER) {
+            json_write_slice(&w, NULL, json_trim(key->value));
+        } else {
+            json_write_raw(&w, NULL, key->value);
+        }
+    }
+    json_array_end(&w);
+    if (text.overflow) {
+        fail_input(activity, SLICE("the keys of its locks are larger than allowed"));
+    } else if (!activity->mail.input.evaluated.failed) {
+        activity->mail.input.evaluated.value = arena_slice(&activity->arena, buffer_slice(&text));
+    }
+    buffer_fini(&text);
+    report(activity);
+}
+
+static void evaluate_locks(struct activity *activity, const struct definition *definition)
+{
+    struct eval *eval = &activity->eval;
+
+    eval->count = definition->lock_count;
+    eval->many = arena_array(&activity->arena, eval->count + 1, sizeof(*eval->many));
+    for (size_t i = 0; i < eval->count; i++) {
+        eval->many[i].template = &definition->locks[i].key;
+    }
+    eval->done = on_locks;
+}
+
+/* --- the output of a saga, and who follows it --- */
+
+/* One element a follower; null for one that cannot be begun, and why not as the answer. */
+static struct slice write_followers(struct activity *activity, size_t count, struct buffer *out)
+{
+    struct slice error = SLICE_NONE;
+    const struct eval_item *item = &activity->eval.many[1];
+    struct json_writer w;
+
+    json_writer_init(&w, out);
+    json_array_begin(&w, NULL);
+    for (size_t i = 0; i < count; i++, item += 2) {
+        if (item[0].code != ERR_OK || item[1].code != ERR_OK) {
+            error = item[0].code != ERR_OK ? item[0].error : item[1].error;
+            json_write_null(&w, NULL);
+            continue;
+        }
+        json_object_begin(&w, NULL);
+        json_write_raw(&w, "input", item[0].value.ptr ? item[0].value : SLICE("{}"));
+        json_write_raw(&w, "business_id", item[1].value);
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    return out->overflow ? SLICE("the inputs of the sagas that follow are larger than allowed") : error;
+}
+
+static void on_output(struct eval *eval)
+{
+    struct activity *activity = container_of(eval, struct activity, eval);
+    struct saga_input *input = &activity->mail.input;
+    struct buffer text;
+
+    begin_input(activity);
+    if (eval->many[0].code != ERR_OK) {
+        fail_input(activity, eval->many[0].error);
+    } else {
+        input->evaluated.value = eval->many[0].value;
+    }
+    if (eval->count > 1) {
+        buffer_init(&text, activity->engine->options.payload_bytes_max * FOLLOWERS_MAX);
+        struct slice error = write_followers(activity, (eval->count - 1) / 2, &text);
+
+        input->evaluated.error = input->evaluated.failed ? input->evaluated.error : error;
+        input->evaluated.followers = text.overflow ? SLICE_NONE : arena_slice(&activity->arena, buffer_slice(&text));
+        buffer_fini(&text);
+    }
+    report(activity);
+}
+
+static void evaluate_output(struct activity *activity, const struct definition *definition)
+{
+    struct eval *eval = &activity->eval;
+
+    eval->count = 1 + 2 * (size_t)definition->follower_count;
+    eval->many = arena_array(&activity->arena, eval->count, sizeof(*eval->many));
+    eval->many[0].template = &definition->output;
+    for (uint32_t i = 0; i < definition->follower_count; i++) {
+        eval->many[1 + 2 * i].template = &definition->followers[i].input;
+        eval->many[2 + 2 * i].template = &definition->followers[i].id;
+    }
+    eval->done = on_output;
+}
+
+/* --- the arguments of an undo, where nobody knows whether there is anything to undo --- */
+
+static void evaluate_undo(struct activity *activity, const struct saga *saga)
+{
+    const struct operation *forward = &saga->steps[activity->want.step].forward;
+    struct eval *eval = &activity->eval;
+    char key[UUID_TEXT_BYTES];
+
+    uuid_text(&forward->key.uuid, key);
+    eval->context.key = arena_slice(&activity->arena, slice_of(key));
+    eval->context.args = arena_slice(&activity->arena, forward->args);
+    eval->context.result = arena_slice(&activity->arena, forward->result);
+    eval->items[0].template = &saga->definition->steps[activity->want.step].compensate.with;
+    eval->count = 1;
+}
+
+void evaluation_begin(struct activity *activity)
+{
+    const struct saga *saga = &activity->live->saga;
+    const struct definition *definition = saga->definition;
+    uint32_t step = activity->want.step;
+    struct eval *eval = &activity->eval;
+
+    activity->state = ACTIVITY_RENDERING;
+    activity->engine->evaluations_under_way++;
+    eval->arena = &activity->arena;
+    eval->context = activity->want.number == EVALUATE_OUTPUT ? saga_inner_context(saga, step, &activity->arena)
+                                                             : saga_expression_context(saga, step, &activity->arena);
+    eval->done = on_evaluated;
+    switch ((enum evaluation)activity->want.number) {
+    case EVALUATE_ARGS:
+        if (definition->steps[step].when.program_count == 0) {
+            evaluate_args(activity);
+            return;
+        }
+        eval->items[0].template = &definition->steps[step].when;
+        eval->count = 1;
+        eval->done = on_when;
+        break;
+    case EVALUATE_OUTPUT:
+        if (step == STEP_NONE) {
+            evaluate_output(activity, definition);
+        } else {
+            eval->items[0].template = saga_output_template(saga, step);
+            eval->count = 1;
+        }
+        break;
+    case EVALUATE_LOCKS:
+        evaluate_locks(activity, definition);
+        break;
+    case EVALUATE_UNDO:
+        evaluate_undo(activity, saga);
+        break;
+    }
+    if (eval_start(activity->engine->loop, eval)) {
+        eval->done(eval);
+    }
+}

@@ -1,0 +1,83 @@
+/*
+ * WANT_LOCK: a business key that a saga has to hold before its steps begin. It is asked for once; a saga that stands in
+ * line is told by an inbox row "locked" when it is its turn, and asks nothing meanwhile. Asking again, after a takeover
+ * or because the saga had left memory, takes nothing twice.
+ *
+ * While it is being asked no turn of the saga begins: what it would take after its own end nobody would give back.
+ */
+#include "run/engine_state.h"
+
+#define AGAIN_MS 1000
+
+struct locking {
+    struct activity *activity;
+    struct lock_take take;
+};
+
+static void lock_ask(struct activity *activity);
+
+static void on_again(struct timer *timer)
+{
+    struct activity *activity = container_of(timer, struct activity, timer);
+
+    if (!activity->engine->draining && !activity->engine->store_closing) {
+        lock_ask(activity);
+    }
+}
+
+static void on_taken(struct store_read *read)
+{
+    const struct locking *locking = read->context;
+    const struct lock_take *take = &locking->take;
+    struct activity *activity = locking->activity;
+    struct live *live = activity->live;
+
+    if (!live) {
+        activity_end(activity);
+        return;
+    }
+    live->asks--;
+    activity->state = ACTIVITY_WAITING;
+    if (read->code != ERR_OK) {
+        timer_start(activity->engine->loop, &activity->timer, AGAIN_MS, on_again);
+        live_advance(live);
+    } else if (take->held || take->fails) {
+        activity->mail.input =
+            (struct saga_input){.type = SAGA_INPUT_LOCKED, .locked = {.key = take->key, .refused = !take->held}};
+        activity_report(activity);
+    } else if (activity->cancelled) {
+        activity_end(activity);
+        live_advance(live);
+    } else {
+        live_advance(live); /* in line */
+    }
+}
+
+static void lock_ask(struct activity *activity)
+{
+    const struct lock *lock = &activity->live->saga.locks[activity->want.number];
+    struct locking *locking = arena_alloc(&activity->arena, sizeof(*locking));
+
+    locking->activity = activity;
+    locking->take =
+        (struct lock_take){.read = {.arena = &activity->arena, .done = on_taken, .context = locking},
+                           .namespace = activity->namespace,
+                           .key = arena_slice(&activity->arena, lock->key),
+                           .saga = activity->saga,
+                           .shard = activity->shard,
+                           .fails = lock->fails};
+    activity->state = ACTIVITY_ASKING;
+    activity->live->asks++;
+    store_lock_take(activity->engine->store, &locking->take);
+}
+
+void lock_begin(struct activity *activity)
+{
+    const struct live *live = activity->live;
+
+    CHECK(activity->want.number < live->saga.lock_count);
+    activity->saga = live->saga.id;
+    activity->shard = live->shard->number;
+    activity->namespace = arena_slice(&activity->arena, live->saga.namespace);
+    lock_ask(activity);
+}

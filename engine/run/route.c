@@ -1,0 +1,39 @@
+/* The way of an input to the saga it is for: into its mailbox here, or through the inbox to the engine that owns it. */
+#include "run/calling.h"
+
+void route_prepare(struct work *work, struct saga_id saga, int64_t wait_ms)
+{
+    work->calling = arena_alloc(&work->arena, sizeof(*work->calling));
+    work->calling->step = STEP_NONE;
+    work->saga = saga;
+    work->until_boot_ms = loop_boot_ms(work->engine->loop) + wait_ms;
+}
+
+void route_send(struct work *work, route_function *elsewhere)
+{
+    struct engine *engine = work->engine;
+    uint32_t shard = saga_id_shard(work->saga);
+
+    if (engine->draining && !work->mail.from_inbox) {
+        work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
+    } else if (shard < SHARD_COUNT && engine->shards[shard].state != SHARD_OWNED && !work->mail.from_inbox) {
+        if (work->request) {
+            elsewhere(work, shard);
+        } else {
+            work_done(work, ERR_TIMEOUT, NULL); /* nobody is interested any more, and nothing was begun */
+        }
+    } else {
+        live_deliver(engine, work->saga, work->namespace, &work->mail);
+    }
+}
+
+bool route_again(struct work *work, enum err_code code, route_function *elsewhere)
+{
+    if (code != ERR_FENCED || work->mail.from_inbox || work->calling->rerouted || work->engine->draining ||
+        !work->request) {
+        return false;
+    }
+    work->calling->rerouted = true;
+    route_send(work, elsewhere);
+    return true;
+}

@@ -1,0 +1,38 @@
+/* Approvals as appends left them (append_batch.c writes them): one by number, or the newest of a namespace. */
+#include "store/store_state.h"
+
+static void on_approvals(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct list_approvals *list = job->request;
+
+    list->count = db_row_count(rows);
+    list->rows = arena_array(job->arena, list->count + 1, sizeof(*list->rows));
+    for (size_t i = 0; i < list->count; i++) {
+        list->rows[i].number = (uint64_t)db_int(rows, i, 0);
+        list->rows[i].saga.uuid = db_uuid(rows, i, 1);
+        list->rows[i].body = arena_slice(job->arena, db_bytes(rows, i, 2));
+        list->rows[i].open = db_int(rows, i, 3) != 0;
+    }
+    job->found = list->count > 0;
+}
+
+void store_list_approvals(struct store *store, struct list_approvals *list)
+{
+    struct job *job = read_job(store, &list->read, list);
+    struct db_args *args;
+
+    if (list->number > 0) {
+        job->wants_one = true;
+        args = job_query(job, &sql_approval_one, on_approvals);
+        db_arg_int2(args, (int)(list->number % SHARD_COUNT));
+        db_arg_int8(args, list->number <= INT64_MAX ? (int64_t)list->number : 0);
+        db_arg_text(args, list->namespace);
+    } else {
+        args = job_query(job, list->open_only ? &sql_approval_list_open : &sql_approval_list, on_approvals);
+        db_arg_int8(args, list->before > 0 && list->before <= INT64_MAX ? (int64_t)list->before : INT64_MAX);
+        db_arg_text(args, list->namespace);
+        db_arg_int8(args, (int64_t)list->limit);
+    }
+    job_submit(job);
+}

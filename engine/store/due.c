@@ -1,0 +1,153 @@
+/*
+ * What is due: sagas that are put aside until their time comes, those whose time has come, and those that are forgotten
+ * then. The first and the last change the database in batches of due_queue.c.
+ */
+#include "store/store_state.h"
+
+enum { PARKS_MAX = 500, FORGETS_MAX = 50 };
+
+/* --- parking and forgetting --- */
+
+static struct park *park_of(struct list_link *link)
+{
+    return LIST_ITEM(link, struct park, link);
+}
+
+static struct due_item park_item(struct list_link *link)
+{
+    const struct park *park = park_of(link);
+
+    return (struct due_item){park->shard, park->epoch, park->saga.uuid};
+}
+
+static void park_args(struct db_args *args, struct list_link *const *links, size_t count)
+{
+    db_array_begin(args, DB_TIMESTAMPTZ, count);
+    for (size_t i = 0; i < count; i++) {
+        if (park_of(links[i])->due_ms == INT64_MAX) {
+            db_item_null(args);
+        } else {
+            db_item_timestamptz(args, park_of(links[i])->due_ms);
+        }
+    }
+    db_array_end(args);
+    db_array_begin(args, DB_BOOL, count);
+    for (size_t i = 0; i < count; i++) {
+        db_item_bool(args, park_of(links[i])->awake);
+    }
+    db_array_end(args);
+}
+
+static void park_tell(struct list_link *link, enum err_code code)
+{
+    struct park *park = park_of(link);
+
+    park->code = code;
+    park->done(park);
+}
+
+static const struct due_kind parking = {"park_refused", &sql_park, PARKS_MAX, park_item, park_args, park_tell};
+
+static struct forget *forget_of(struct list_link *link)
+{
+    return LIST_ITEM(link, struct forget, link);
+}
+
+static struct due_item forget_item(struct list_link *link)
+{
+    const struct forget *forget = forget_of(link);
+
+    return (struct due_item){forget->shard, forget->epoch, forget->saga.uuid};
+}
+
+static void forget_tell(struct list_link *link, enum err_code code)
+{
+    struct forget *forget = forget_of(link);
+
+    forget->code = code;
+    forget->done(forget);
+}
+
+static const struct due_kind forgetting = {"forget_refused", &sql_forget, FORGETS_MAX, forget_item, NULL, forget_tell};
+
+void store_park(struct store *store, struct park *park)
+{
+    CHECK(park->shard < SHARD_COUNT && park->done);
+    park->link = (struct list_link){NULL, NULL};
+    due_queue_add(&store->parks, &park->link);
+}
+
+void store_forget(struct store *store, struct forget *forget)
+{
+    CHECK(forget->shard < SHARD_COUNT && forget->done);
+    forget->link = (struct list_link){NULL, NULL};
+    due_queue_add(&store->forgets, &forget->link);
+}
+
+void dues_init(struct store *store)
+{
+    due_queue_init(&store->parks, store, &parking);
+    due_queue_init(&store->forgets, store, &forgetting);
+}
+
+void dues_conn_up(struct store *store)
+{
+    due_queue_go(&store->parks);
+    due_queue_go(&store->forgets);
+}
+
+void dues_fini(struct store *store)
+{
+    due_queue_fini(&store->parks);
+    due_queue_fini(&store->forgets);
+}
+
+/* --- whose time has come? --- */
+
+static void on_due(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct due_take *take = job->request;
+
+    take->count = db_row_count(rows);
+    take->rows = arena_array(job->arena, take->count + 1, sizeof(*take->rows));
+    for (size_t i = 0; i < take->count; i++) {
+        take->rows[i].shard = (uint32_t)db_int(rows, i, 0);
+        take->rows[i].saga.uuid = db_uuid(rows, i, 1);
+        take->rows[i].forget = db_int(rows, i, 2) != 0;
+        take->rows[i].namespace = arena_slice(job->arena, db_bytes(rows, i, 3));
+    }
+}
+
+static void on_next(struct db_query *query, const struct db_rows *rows)
+{
+    struct due_take *take = ((struct job *)query->context)->request;
+
+    take->next_ms = db_row_count(rows) == 1 && !db_is_null(rows, 0, 0) ? db_timestamptz(rows, 0, 0) : INT64_MAX;
+}
+
+static struct db_args *due_query(struct job *job, const struct due_take *take, const struct db_statement *statement,
+                                 void (*on_rows)(struct db_query *, const struct db_rows *))
+{
+    struct db_args *args = job_query(job, statement, on_rows);
+
+    db_array_begin(args, DB_INT2, (size_t)__builtin_popcountll(take->shards));
+    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+        if (take->shards >> shard & 1) {
+            db_item_int(args, shard);
+        }
+    }
+    db_array_end(args);
+    db_arg_timestamptz(args, take->now_ms);
+    return args;
+}
+
+void store_due_take(struct store *store, struct due_take *take)
+{
+    struct job *job = read_job(store, &take->read, take);
+
+    take->next_ms = INT64_MAX;
+    db_arg_int8(due_query(job, take, &sql_due, on_due), (int64_t)take->limit);
+    (void)due_query(job, take, &sql_due_next, on_next);
+    job_submit(job);
+}

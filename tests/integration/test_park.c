@@ -1,0 +1,512 @@
+/*
+ * Sagas that wait cost no memory and no queries, and are there when their time comes, when mail comes for them, and when
+ * another engine has their shard by then.
+ */
+#include "tests/integration/engine_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/metric.h"
+#include "io/jq.h"
+
+enum { MANY = 500, FEW = 40, ROUNDS = 12, HOUR_MS = 3600 * 1000 };
+
+static const char document[] =
+    "{\"sagas\":["
+    "{\"name\":\"stuck\",\"steps\":[{\"id\":\"lost\",\"call\":\"lose\",\"with\":{\"name\":\"${ .input.name }\"}},"
+    "{\"id\":\"next\",\"call\":\"greet\",\"with\":{}}]},"
+    "{\"name\":\"dozes\",\"steps\":[{\"id\":\"a\",\"call\":\"greet\",\"with\":{}},{\"id\":\"doze\",\"sleep\":\"13s\"},"
+    "{\"id\":\"b\",\"call\":\"greet\",\"with\":{\"name\":\"b\"}}]},"
+    "{\"name\":\"sleeps\",\"steps\":[{\"id\":\"sleep\",\"sleep\":\"1h\"},{\"id\":\"b\",\"call\":\"greet\",\"with\":{\"name\":\"b\"}}]},"
+    "{\"name\":\"listens\",\"steps\":[{\"id\":\"paid\",\"signal\":{\"name\":\"paid\"}},"
+    "{\"id\":\"b\",\"call\":\"greet\",\"with\":{\"name\":\"${ .steps.paid.result.by }\"}}],\"output\":\"${ .steps.b.result.name }\"},"
+    "{\"name\":\"counts\",\"steps\":[{\"id\":\"n\",\"for_each\":\"${ .input }\",\"signal\":{\"name\":\"n\"}}],"
+    "\"output\":\"${ .steps.n.result }\"},"
+    "{\"name\":\"asks\",\"steps\":[{\"id\":\"ok\",\"approve\":{\"show\":{\"sum\":\"${ .input.sum }\"}}},"
+    "{\"id\":\"b\",\"call\":\"greet\",\"with\":{\"name\":\"${ .steps.ok.result.decision }\"}}],\"output\":\"${ .steps.b.result.name }\"},"
+    "{\"name\":\"holds\",\"locks\":[{\"key\":\"car:${ .input.car }\"}],\"steps\":[{\"id\":\"go\",\"signal\":{\"name\":\"go\"}}]},"
+    "{\"name\":\"forgets\",\"retention\":\"1s\",\"steps\":[{\"id\":\"a\",\"call\":\"greet\",\"with\":{}}]}"
+    "]}";
+
+/* --- requests --- */
+
+static void define(const char *text)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.define.document = slice_of(text);
+    engine_define(engine, &ask.request);
+    ask_wait(&ask);
+    for (size_t i = 0; i < ask.request.faults.count; i++) {
+        print_message("%.*s: %.*s\n", SLICE_ARG(ask.request.faults.items[i].pointer),
+                      SLICE_ARG(ask.request.faults.items[i].detail));
+    }
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+static void begin_start(struct ask *ask, const char *saga, const char *input)
+{
+    ask_begin(ask);
+    ask->request.in.start.saga = slice_of(saga);
+    ask->request.in.start.input = slice_of(input);
+    engine_start_saga(engine, &ask->request);
+}
+
+static struct saga_id start(const char *saga, const char *input)
+{
+    struct ask ask;
+
+    begin_start(&ask, saga, input);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    return ask.request.saga;
+}
+
+static void begin_get(struct ask *ask, struct saga_id id, int64_t wait_ms)
+{
+    ask_begin(ask);
+    ask->request.in.get.id = id;
+    ask->request.in.get.wait_ms = wait_ms;
+    engine_get_saga(engine, &ask->request);
+}
+
+static void assert_saga(struct saga_id id, int64_t wait_ms, const char *member, const char *json)
+{
+    struct ask ask;
+
+    begin_get(&ask, id, wait_ms);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_member(ask.request.answer, member, json);
+    ask_end(&ask);
+}
+
+static void send_signal(struct saga_id id, const char *name, const char *payload)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.signal.id = id;
+    ask.request.in.signal.name = slice_of(name);
+    ask.request.in.signal.payload = slice_of(payload);
+    engine_signal_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+/* --- what there is --- */
+
+static bool memory_is_empty(void *context)
+{
+    (void)context;
+    return gauge_value(GAUGE_SAGAS_LOADED) == 0;
+}
+
+static void wait_until_parked(long count)
+{
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.due where what = 'parked'"), count);
+}
+
+struct ended {
+    const char *status;
+    long count;
+    int64_t looked_ms;
+    bool so;
+};
+
+static long ended_count(const char *status)
+{
+    return host_number(&host, "select count(*) from sagad.saga where status = '%s'", status);
+}
+
+/* Asked in every turn of the loop, and asks the database. */
+static bool have_ended(void *context)
+{
+    struct ended *ended = context;
+
+    if (!ended->so && loop_boot_ms(host.loop) - ended->looked_ms >= 100) {
+        ended->looked_ms = loop_boot_ms(host.loop);
+        ended->so = ended_count(ended->status) >= ended->count;
+    }
+    return ended->so;
+}
+
+static void wait_until_ended(const char *status, long count)
+{
+    struct ended ended = {.status = status, .count = count};
+
+    host_run_until(&host, have_ended, &ended);
+}
+
+static void assert_nothing_is_left(void)
+{
+    assert_int_equal(host_number(&host, "select count(*) from sagad.due"), 0);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.awake"), 0);
+}
+
+static long queries(int64_t ms)
+{
+    static const char commits[] = "select xact_commit from pg_stat_database where datname = current_database()";
+    long before = host_number(&host, "%s", commits);
+
+    host_run_ms(&host, ms);
+    return host_number(&host, "%s", commits) - before;
+}
+
+static bool shards_are_lost(void *context)
+{
+    (void)context;
+    return gauge_value(GAUGE_SHARDS_OWNED) == 0;
+}
+
+static bool shards_are_owned(void *context)
+{
+    (void)context;
+    return gauge_value(GAUGE_SHARDS_OWNED) == 64;
+}
+
+static void take_shards_away(void)
+{
+    host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner = null, expires_at = now() - interval '1 s'");
+    host_run_until(&host, shards_are_lost, NULL);
+    host_run_until(&host, shards_are_owned, NULL);
+}
+
+/* --- the promises --- */
+
+static void an_escalated_saga_leaves_memory_and_can_be_resolved(void **state)
+{
+    struct saga_id id = start("stuck", "{\"name\":\"Kim\"}");
+    struct ask ask;
+    long number;
+
+    (void)state;
+    wait_until_parked(1);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.due where at = 'infinity'"), 1);
+    assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), 1);
+    take_shards_away();
+    assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), 1); /* although it is not read back */
+    assert_int_equal(gauge_value(GAUGE_SAGAS_LOADED), 0);
+    assert_saga(id, 0, "status", "\"escalated\"");
+    assert_saga(id, 50, "status", "\"escalated\"");
+    number = host_number(&host, "select max(number) from sagad.escalation");
+    ask_begin(&ask);
+    ask.request.in.resolve.number = (uint64_t)number;
+    ask.request.in.resolve.action = OPERATOR_RESOLVE;
+    ask.request.in.resolve.happened = true;
+    ask.request.in.resolve.result = SLICE("{\"ref\":7}");
+    ask.request.in.resolve.note = SLICE("seen in the books");
+    engine_resolve(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    assert_saga(id, 20000, "status", "\"completed\"");
+    assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), 0);
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_nothing_is_left();
+}
+
+static void a_parked_saga_can_be_aborted(void **state)
+{
+    struct saga_id id = start("sleeps", "{}");
+    struct ask ask;
+
+    (void)state;
+    wait_until_parked(1);
+    ask_begin(&ask);
+    ask.request.in.abort.id = id;
+    ask.request.in.abort.note = SLICE("not wanted");
+    engine_abort_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    assert_saga(id, 20000, "status", "\"compensated\"");
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_nothing_is_left();
+}
+
+static void a_sleeping_saga_leaves_memory_and_wakes_at_its_time(void **state)
+{
+    struct saga_id id = start("dozes", "{}");
+    long completed = ended_count("completed");
+    struct ask ask;
+
+    (void)state;
+    wait_until_parked(1);
+    assert_saga(id, 0, "status", "\"waiting\"");
+    wait_until_ended("completed", completed + 1); /* nobody asks for it */
+    begin_get(&ask, id, 0);
+    ask_wait(&ask);
+    assert_member(ask.request.answer, "status", "\"completed\"");
+    ask_end(&ask);
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_nothing_is_left();
+}
+
+static void who_waits_for_the_end_of_a_parked_saga_is_answered_at_its_end(void **state)
+{
+    struct saga_id id = start("listens", "{}");
+    struct ask ask;
+
+    (void)state;
+    wait_until_parked(1);
+    begin_get(&ask, id, 20000);
+    host_run_ms(&host, 600);
+    assert_false(ask.done);
+    send_signal(id, "paid", "{\"by\":\"Kim\"}");
+    ask_wait(&ask);
+    assert_member(ask.request.answer, "status", "\"completed\"");
+    assert_member(ask.request.answer, "output", "\"Kim\"");
+    ask_end(&ask);
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_nothing_is_left();
+}
+
+static void a_signal_that_means_nothing_leaves_the_saga_parked(void **state)
+{
+    struct saga_id id = start("listens", "{}");
+    struct ask ask;
+
+    (void)state;
+    wait_until_parked(1);
+    ask_begin(&ask);
+    ask.request.in.signal.id = id;
+    ask.request.in.signal.name = SLICE("refunded");
+    engine_signal_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_INVALID);
+    ask_end(&ask);
+    wait_until_parked(1);
+    send_signal(id, "paid", "{\"by\":\"Lee\"}");
+    assert_saga(id, 20000, "output", "\"Lee\"");
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_nothing_is_left();
+}
+
+static void an_approval_waits_without_its_saga(void **state)
+{
+    struct saga_id id = start("asks", "{\"sum\":12}");
+    struct ask ask;
+    char text[64];
+
+    (void)state;
+    wait_until_parked(1);
+    ask_begin(&ask);
+    ask.request.in.approvals.open_only = true;
+    ask.request.in.approvals.limit = 10;
+    engine_get_approvals(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_int_equal(json_count(ask.request.answer), 1);
+    ask_end(&ask);
+    ask_begin(&ask);
+    ask.request.in.decision.number = (uint64_t)host_number(&host, "select max(number) from sagad.approval");
+    ask.request.in.decision.approve = true;
+    ask.request.in.decision.role = ROLE_OPERATOR;
+    engine_decide(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    assert_saga(id, 20000, "status", "\"completed\"");
+    host_text(&host, text, sizeof(text), "select status from sagad.approval");
+    assert_string_equal(text, "approved\n");
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_nothing_is_left();
+}
+
+static void who_stands_in_line_for_a_lock_is_parked_and_told(void **state)
+{
+    struct saga_id first = start("holds", "{\"car\":7}"), second, third;
+
+    (void)state;
+    wait_until_parked(1);
+    second = start("holds", "{\"car\":7}");
+    wait_until_parked(2);
+    third = start("holds", "{\"car\":7}");
+    wait_until_parked(3);
+    assert_saga(second, 0, "status", "\"waiting\"");
+    send_signal(first, "go", "null");
+    assert_saga(first, 20000, "status", "\"completed\"");
+    send_signal(third, "go", "null"); /* kept until it has its lock */
+    send_signal(second, "go", "null");
+    assert_saga(second, 20000, "status", "\"completed\"");
+    assert_saga(third, 20000, "status", "\"completed\"");
+    assert_int_equal(host_number(&host, "select count(*) from sagad.lock"), 0);
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_nothing_is_left();
+}
+
+static void many_parked_sagas_survive_the_end_of_their_engine(void **state)
+{
+    static struct ask asks[MANY];
+    long completed = ended_count("completed"), idle, resting;
+
+    (void)state;
+    host_run_until(&host, memory_is_empty, NULL);
+    (void)queries(1500);
+    idle = queries(6000);
+    for (int i = 0; i < MANY; i++) {
+        begin_start(&asks[i], "sleeps", "{}");
+    }
+    for (int i = 0; i < MANY; i++) {
+        ask_wait(&asks[i]);
+        assert_code(&asks[i], ERR_OK);
+        ask_end(&asks[i]);
+    }
+    wait_until_parked(MANY);
+    (void)queries(1500);
+    resting = queries(6000);
+    print_message("in 6 s: %ld transactions without parked sagas, %ld with %d of them\n", idle, resting, MANY);
+    assert_true(resting <= idle + 6);
+    engine_rig_end();
+    ahead_ms += HOUR_MS + 1000;
+    engine_rig_begin();
+    wait_until_ended("completed", completed + MANY);
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_nothing_is_left();
+}
+
+static void a_parked_saga_goes_on_where_its_shard_is_taken_over(void **state)
+{
+    struct saga_id id = start("dozes", "{}");
+    long completed = ended_count("completed");
+
+    (void)state;
+    wait_until_parked(1);
+    take_shards_away();
+    wait_until_ended("completed", completed + 1);
+    assert_saga(id, 0, "status", "\"completed\"");
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_nothing_is_left();
+}
+
+static void what_has_moved_again_is_found_after_a_crash(void **state)
+{
+    struct saga_id id = start("stuck", "{\"name\":\"Ann\"}");
+    struct ask ask;
+
+    (void)state;
+    wait_until_parked(1);
+    ahead_ms += HOUR_MS; /* far behind what recovery would look at by itself */
+    ask_begin(&ask);
+    ask.request.in.resolve.number = (uint64_t)host_number(&host, "select max(number) from sagad.escalation");
+    ask.request.in.resolve.action = OPERATOR_RESOLVE;
+    ask.request.in.resolve.happened = true;
+    ask.request.in.resolve.result = SLICE("1");
+    ask.request.in.resolve.note = SLICE("seen");
+    engine_resolve(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    take_shards_away();
+    assert_saga(id, 30000, "status", "\"completed\"");
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_nothing_is_left();
+}
+
+static bool is_forgotten(void *context)
+{
+    (void)context;
+    return metric_value(METRIC_FORGOTTEN) == 1;
+}
+
+static void an_ended_saga_is_forgotten_when_its_retention_is_over(void **state)
+{
+    struct saga_id id = start("forgets", "{}");
+    struct ask ask;
+
+    (void)state;
+    assert_saga(id, 20000, "status", "\"completed\"");
+    host_run_until(&host, is_forgotten, NULL);
+    begin_get(&ask, id, 0);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_NOT_FOUND);
+    ask_end(&ask);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.saga where name = 'forgets'"), 0);
+    assert_nothing_is_left();
+}
+
+/* They leave memory after a millisecond, so that what comes for them meets them at every stage of leaving and coming back. */
+static void mail_that_meets_a_saga_on_its_way_out_or_in_is_not_lost(void **state)
+{
+    static struct ask asks[FEW];
+    struct saga_id ids[FEW];
+    uint64_t parked;
+
+    (void)state;
+    engine_rig_end();
+    park_after_ms = 1;
+    engine_rig_begin();
+    for (int i = 0; i < FEW; i++) {
+        ids[i] = start("counts", "[0,1,2,3,4,5,6,7,8,9,10,11]");
+    }
+    parked = metric_value(METRIC_PARKED);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < FEW; i++) {
+            ask_begin(&asks[i]);
+            asks[i].request.in.signal.id = ids[i];
+            asks[i].request.in.signal.name = SLICE("n");
+            asks[i].request.in.signal.payload = arena_printf(&asks[i].arena, "%d", round);
+            engine_signal_saga(engine, &asks[i].request);
+            if (i % 8 == round % 8) {
+                host_run_ms(&host, 1 + i % 3);
+            }
+        }
+        for (int i = 0; i < FEW; i++) {
+            ask_wait(&asks[i]);
+            assert_code(&asks[i], ERR_OK);
+            ask_end(&asks[i]);
+        }
+        if (round == ROUNDS / 2) {
+            take_shards_away();
+        }
+    }
+    for (int i = 0; i < FEW; i++) {
+        assert_saga(ids[i], 20000, "output", "[0,1,2,3,4,5,6,7,8,9,10,11]");
+    }
+    print_message("left memory %llu times\n", (unsigned long long)(metric_value(METRIC_PARKED) - parked));
+    assert_true(metric_value(METRIC_PARKED) - parked > FEW);
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_nothing_is_left();
+}
+
+static int set_up(void **state)
+{
+    park_after_ms = 100;
+    engine_rig_setup(state);
+    define(document);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_escalated_saga_leaves_memory_and_can_be_resolved),
+        cmocka_unit_test(what_has_moved_again_is_found_after_a_crash),
+        cmocka_unit_test(a_parked_saga_can_be_aborted),
+        cmocka_unit_test(a_sleeping_saga_leaves_memory_and_wakes_at_its_time),
+        cmocka_unit_test(who_waits_for_the_end_of_a_parked_saga_is_answered_at_its_end),
+        cmocka_unit_test(a_signal_that_means_nothing_leaves_the_saga_parked),
+        cmocka_unit_test(an_approval_waits_without_its_saga),
+        cmocka_unit_test(who_stands_in_line_for_a_lock_is_parked_and_told),
+        cmocka_unit_test(a_parked_saga_goes_on_where_its_shard_is_taken_over),
+        cmocka_unit_test(an_ended_saga_is_forgotten_when_its_retention_is_over),
+        cmocka_unit_test(many_parked_sagas_survive_the_end_of_their_engine),
+        cmocka_unit_test(mail_that_meets_a_saga_on_its_way_out_or_in_is_not_lost),
+    };
+
+    jq_prepare(); /* while this process is small */
+    return cmocka_run_group_tests(tests, set_up, engine_rig_teardown);
+}

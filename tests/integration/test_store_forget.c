@@ -1,0 +1,366 @@
+/* Approvals as the store keeps them, and sagas that are forgotten with everything they have when their retention is over. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/store_state.h"
+#include "tests/integration/store_host.h"
+
+static struct host host;
+static struct store *store;
+static struct arena arena;
+static char out[16384];
+static bool done;
+
+static void on_done(struct store_read *read)
+{
+    (void)read;
+    done = true;
+}
+
+static bool is_done(void *context)
+{
+    (void)context;
+    return done;
+}
+
+/* Sends it with `call`, waits, gives the code. */
+#define ASK(call, request)                                                                                             \
+    (done = false, (request)->read.arena = &arena, (request)->read.done = on_done, call(store, request),               \
+     assert_false(done), host_run_until(&host, is_done, NULL), (request)->read.code)
+
+static const char *id_text(struct saga_id id)
+{
+    static char text[4][UUID_TEXT_BYTES];
+    static int next;
+
+    next = (next + 1) % 4;
+    uuid_text(&id.uuid, text[next]);
+    return text[next];
+}
+
+static struct saga_id start_at(struct saga_id id, const char *namespace)
+{
+    struct turn turn = {0};
+
+    turn_start(&turn, id, 0, NULL);
+    turn.start.namespace = turn.append.namespace = slice_of(namespace);
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    return id;
+}
+
+static struct saga_id start(uint32_t shard)
+{
+    return start_at(host_saga(shard), "default");
+}
+
+static void ending(struct turn *turn, struct saga_id id, uint64_t seq)
+{
+    turn_next(turn, id, 0, seq, "saga.completed");
+    turn->append.status_changed = turn->append.ended = true;
+    turn->append.status = SAGA_COMPLETED;
+}
+
+/* --- loads --- */
+
+static void on_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count)
+{
+    (void)load;
+    (void)id;
+    (void)namespace;
+    (void)turns;
+    (void)count;
+}
+
+static void on_loaded(struct shard_load *load)
+{
+    (void)load;
+    done = true;
+}
+
+static struct shard_load load(uint32_t shard)
+{
+    struct shard_load load = {.shard = shard, .on_saga = on_saga, .done = on_loaded};
+
+    done = false;
+    store_load_shard(store, &load);
+    host_run_until(&host, is_done, NULL);
+    assert_int_equal(load.code, ERR_OK);
+    return load;
+}
+
+/* --- approvals --- */
+
+static void open_approval(struct turn *turn, struct append_approval *approval, struct saga_id id, uint64_t seq, uint64_t number, int64_t expires_ms)
+{
+    *approval = (struct append_approval){.number = number, .opened = true, .step = SLICE("ask"), .status = SLICE("open"),
+                                         .body = SLICE("{\"shown\": 1}"), .expires_ms = expires_ms};
+    turn_next(turn, id, 0, seq, "step.waiting");
+    turn->append.approvals = approval;
+    turn->append.approval_count = 1;
+}
+
+static void an_approval_is_opened_and_decided_with_its_turn(void **state)
+{
+    struct saga_id id = start(40), elsewhere = start_at(host_saga(40), "other");
+    struct append_approval approval;
+    struct turn turn = {0};
+    struct list_approvals list = {.namespace = SLICE("default"), .limit = 3}, open = {.namespace = SLICE("default"), .limit = 10, .open_only = true},
+                          one = {.namespace = SLICE("default"), .number = 2 * 64 + 40}, foreign = {.namespace = SLICE("other"), .number = 2 * 64 + 40};
+
+    (void)state;
+    for (uint64_t n = 1; n <= 4; n++) {
+        open_approval(&turn, &approval, id, 1 + n, 64 * n + 40, n == 3 ? INT64_C(1893456000000) : 0);
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+    }
+    open_approval(&turn, &approval, elsewhere, 2, 64 * 5 + 40, 0);
+    turn.append.namespace = SLICE("other");
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    turn_next(&turn, id, 0, 6, "approval.decided");
+    approval = (struct append_approval){.number = 64 * 2 + 40, .status = SLICE("refused"), .body = SLICE("{\"decision\": \"refuse\"}")};
+    turn.append.approvals = &approval;
+    turn.append.approval_count = 1;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+
+    assert_int_equal(ASK(store_list_approvals, &list), ERR_OK);
+    assert_int_equal(list.count, 3);
+    assert_true(list.rows[0].number == 64 * 4 + 40 && list.rows[0].open && slice_is(list.rows[0].body, "{\"shown\": 1}"));
+    assert_true(uuid_equal(&list.rows[0].saga.uuid, &id.uuid));
+    assert_true(list.rows[2].number == 64 * 2 + 40 && !list.rows[2].open);
+    list.before = list.rows[2].number;
+    assert_int_equal(ASK(store_list_approvals, &list), ERR_OK);
+    assert_true(list.count == 1 && list.rows[0].number == 64 + 40);
+    assert_int_equal(ASK(store_list_approvals, &open), ERR_OK);
+    assert_int_equal(open.count, 3);
+    assert_int_equal(ASK(store_list_approvals, &one), ERR_OK);
+    assert_true(one.count == 1 && slice_is(one.rows[0].body, "{\"decision\": \"refuse\"}"));
+    assert_int_equal(ASK(store_list_approvals, &foreign), ERR_NOT_FOUND);
+    host_text(&host, out, sizeof(out), "select number, step, status, ended_at is null, expires_at at time zone 'utc' from sagad.approval where shard = 40 order by 1");
+    assert_string_equal(out, "104|ask|open|t|null\n168|ask|refused|f|null\n232|ask|open|t|2030-01-01 00:00:00\n296|ask|open|t|null\n360|ask|open|t|null\n");
+    assert_int_equal(load(40).approval_number_max, 360);
+    assert_int_equal(load(41).approval_number_max, 0);
+}
+
+static void an_approval_that_is_not_there_cannot_end(void **state)
+{
+    struct saga_id id = start(42);
+    struct append_approval approval = {.number = 64 + 42, .status = SLICE("expired")};
+    struct turn turn = {0};
+
+    (void)state;
+    turn_next(&turn, id, 0, 2, "step.failed");
+    turn.append.approvals = &approval;
+    turn.append.approval_count = 1;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_CORRUPT);
+}
+
+/* --- forgetting --- */
+
+static void on_forgotten(struct forget *forget)
+{
+    (void)forget;
+    done = true;
+}
+
+static enum err_code forget(struct saga_id id, int64_t epoch)
+{
+    struct forget one = {.saga = id, .shard = saga_id_shard(id), .epoch = epoch, .done = on_forgotten};
+
+    done = false;
+    store_forget(store, &one);
+    assert_false(done);
+    host_run_until(&host, is_done, NULL);
+    return one.code;
+}
+
+/* Rows of a saga in all tables, as "saga|log|key|escalation|approval|due". */
+static const char *rows_of(struct saga_id id)
+{
+    const char *text = id_text(id);
+
+    host_text(&host, out, sizeof(out), "select (select count(*) from sagad.saga where id = '%s'), (select count(*) from sagad.log where saga = '%s'),"
+              " (select count(*) from sagad.operation_key where saga = '%s'), (select count(*) from sagad.escalation where saga = '%s'),"
+              " (select count(*) from sagad.approval where saga = '%s'), (select count(*) from sagad.due where saga = '%s')",
+              text, text, text, text, text, text);
+    return out;
+}
+
+/* A saga with everything that a saga can have. */
+static struct saga_id whole_saga(uint32_t shard, uint64_t n, const char *business_id)
+{
+    struct saga_id id = host_saga(shard);
+    struct append_approval approval;
+    struct turn turn = {0};
+
+    turn_start(&turn, id, 0, business_id);
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    for (uint64_t i = 0; i < 2; i++) {
+        char key[UUID_TEXT_BYTES];
+        int len;
+
+        assert_true(random_bytes(turn.keys[0].uuid.bytes, sizeof(turn.keys[0].uuid.bytes)));
+        uuid_text(&turn.keys[0].uuid, key);
+        turn_next(&turn, id, 0, 2 + i, "");
+        len = snprintf(turn.payload, sizeof(turn.payload), i ? "[{\"type\":\"step.intent\",\"step\":\"a\",\"key\":\"%s\",\"data\":{\"n\":1e999999,\"t\":\"\\u0000\\\\ \xc3\xa4\"}}]"
+                                                             : "[{\"type\": \"step.pending\", \"key\": \"%s\"}]", key);
+        turn.append.payload = (struct slice){turn.payload, (size_t)len};
+        turn.append.new_keys = turn.keys;
+        turn.append.new_key_count = 1;
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+    }
+    open_approval(&turn, &approval, id, 4, 64 * n + shard, 0);
+    turn.escalation = (struct append_escalation){.number = 64 * n + shard, .opened = true, .reason = SLICE("unknown"), .body = SLICE("{}")};
+    turn.append.escalations = &turn.escalation;
+    turn.append.escalation_count = 1;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    ending(&turn, id, 5);
+    turn.append.forget_ms = 1000;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    return id;
+}
+
+static void a_saga_is_forgotten_with_everything_it_has_and_nothing_else(void **state)
+{
+    struct saga_id stays = whole_saga(45, 1, "stays"), goes = whole_saga(45, 2, "goes"), again;
+    struct shard_load loaded;
+
+    (void)state;
+    /* A key of the other one stands in its log: as a duplicate call of an agent names it. */
+    host_sql(&host, "update sagad.log set payload = convert_to('[{\"type\":\"x\",\"key\":\"' || (select key from sagad.operation_key where saga = '%s' limit 1) || '\"}]', 'UTF8')"
+                    " where saga = '%s' and seq = 1", id_text(stays), id_text(goes));
+    assert_string_equal(rows_of(goes), "1|5|2|1|1|1\n");
+    assert_int_equal(forget(goes, 1), ERR_FENCED);
+    assert_string_equal(rows_of(goes), "1|5|2|1|1|1\n");
+    assert_int_equal(forget(goes, 0), ERR_OK);
+    assert_string_equal(rows_of(goes), "0|0|0|0|0|0\n");
+    assert_string_equal(rows_of(stays), "1|5|2|1|1|1\n");
+    assert_int_equal(forget(goes, 0), ERR_OK); /* gone already */
+    assert_string_equal(rows_of(stays), "1|5|2|1|1|1\n");
+    loaded = load(45);
+    assert_int_equal(loaded.approval_number_max, 64 * 2 + 45); /* a number is not given twice */
+    assert_int_equal(loaded.escalation_number_max, 64 * 2 + 45);
+    again = whole_saga(45, 3, "goes"); /* its business id is free again */
+    assert_int_equal(forget(stays, 0), ERR_OK);
+    assert_int_equal(forget(again, 0), ERR_OK);
+    assert_int_equal(load(45).approval_number_max, 64 * 3 + 45);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.log where shard = 45"), 0);
+}
+
+static void a_saga_that_has_not_ended_is_not_forgotten(void **state)
+{
+    struct saga_id id = start(46);
+
+    (void)state;
+    host_sql(&host, "insert into sagad.due (shard, saga, what, at) values (46, '%s', 'parked', now())", id_text(id));
+    assert_int_equal(forget(id, 0), ERR_OK);
+    assert_string_equal(rows_of(id), "1|1|0|0|0|1\n"); /* and it stays parked */
+}
+
+static int forgets_done;
+
+static void on_one_forgotten(struct forget *forget)
+{
+    assert_int_equal(forget->code, ERR_OK);
+    forgets_done++;
+}
+
+static bool all_forgotten(void *context)
+{
+    return forgets_done >= *(int *)context;
+}
+
+static void many_are_forgotten_some_at_a_time(void **state)
+{
+    enum { COUNT = 130 };
+    struct forget *forgets = calloc(COUNT, sizeof(*forgets));
+    int count = COUNT;
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        struct turn turn = {0};
+
+        turn_start(&turn, host_saga(47 + (uint32_t)i % 3), 0, NULL);
+        turn.append.ended = true;
+        turn.append.status = SAGA_COMPLETED;
+        turn.append.forget_ms = 1;
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+        forgets[i] = (struct forget){.saga = turn.append.saga, .shard = turn.append.shard, .done = on_one_forgotten};
+    }
+    assert_int_equal(host_number(&host, "select count(*) from sagad.due where shard between 47 and 49 and what = 'forget'"), COUNT);
+    forgets_done = 0;
+    for (int i = 0; i < COUNT; i++) {
+        store_forget(store, &forgets[i]);
+    }
+    host_run_until(&host, all_forgotten, &count);
+    assert_int_equal(host_number(&host, "select (select count(*) from sagad.saga where shard between 47 and 49) + (select count(*) from sagad.log where shard between 47 and 49)"
+                                        " + (select count(*) from sagad.due where shard between 47 and 49)"), 0);
+    free(forgets);
+}
+
+/* --- SQL for people --- */
+
+static void waits_and_groups_can_be_read_in_sql(void **state)
+{
+    struct saga_id id = start(50);
+    struct turn turn = {0};
+
+    (void)state;
+    turn_next(&turn, id, 0, 2, "");
+    turn.append.payload = SLICE("[{\"type\":\"step.opened\",\"step\":\"each\"},{\"type\":\"step.waiting\",\"step\":\"each#0\"},"
+                                "{\"type\":\"step.opened\",\"step\":\"child\"},{\"type\":\"step.failing\",\"step\":\"child\"}]");
+    turn.append.record_count = 4;
+    host_append(&host, store, &turn);
+    host_text(&host, out, sizeof(out), "select step, status from sagad.saga_step where shard = 50 and saga = '%s' order by step", id_text(id));
+    assert_string_equal(out, "child|compensating\neach|running\neach#0|waiting\n");
+    assert_int_equal(host_number(&host, "select count(*) from sagad.operation where shard = 50 and saga = '%s'", id_text(id)), 0);
+}
+
+/* --- */
+
+static int setup(void **state)
+{
+    (void)state;
+    host_start(&host, NULL);
+    arena_init(&arena, 64 * 1024);
+    store = host_store(&host, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    host_store_close(&host, store);
+    arena_fini(&arena);
+    host_stop(&host);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_approval_is_opened_and_decided_with_its_turn),
+        cmocka_unit_test(an_approval_that_is_not_there_cannot_end),
+        cmocka_unit_test(a_saga_is_forgotten_with_everything_it_has_and_nothing_else),
+        cmocka_unit_test(a_saga_that_has_not_ended_is_not_forgotten),
+        cmocka_unit_test(many_are_forgotten_some_at_a_time),
+        cmocka_unit_test(waits_and_groups_can_be_read_in_sql),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,650 @@
+/*
+ * What waits: parked sagas and recovery, what is due, lists and counts of it, follow-up sagas. The connections go through a
+ * proxy that can cut a transaction off at its end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/store_state.h"
+#include "tests/integration/store_host.h"
+#include "tests/lib/commit_cutter.h"
+
+static struct host host;
+static struct store *store;
+static struct commit_cutter cutter;
+static struct arena arena;
+static char out[16384];
+static bool done;
+
+static void on_done(struct store_read *read)
+{
+    (void)read;
+    done = true;
+}
+
+static bool is_done(void *context)
+{
+    (void)context;
+    return done;
+}
+
+/* Sends it with `call`, waits, gives the code. */
+#define ASK(call, request)                                                                                             \
+    (done = false, (request)->read.arena = &arena, (request)->read.done = on_done, call(store, request),               \
+     assert_false(done), host_run_until(&host, is_done, NULL), (request)->read.code)
+
+static const char *id_text(struct saga_id id)
+{
+    static char text[4][UUID_TEXT_BYTES];
+    static int next;
+
+    next = (next + 1) % 4;
+    uuid_text(&id.uuid, text[next]);
+    return text[next];
+}
+
+static bool is_ready(void *context)
+{
+    (void)context;
+    return store_is_ready(store);
+}
+
+/* --- turns --- */
+
+static struct saga_id start_at(struct saga_id id, const char *namespace)
+{
+    struct turn turn = {0};
+
+    turn_start(&turn, id, 0, NULL);
+    turn.start.namespace = turn.append.namespace = slice_of(namespace);
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    return id;
+}
+
+static struct saga_id start(uint32_t shard)
+{
+    return start_at(host_saga(shard), "default");
+}
+
+static struct saga_id start_old(uint32_t shard, const char *namespace)
+{
+    static int64_t years_ago = INT64_C(1600000000000);
+
+    return start_at(saga_id_new(years_ago++, shard), namespace);
+}
+
+static void next(struct saga_id id, uint64_t seq, bool unparks)
+{
+    struct turn turn = {0};
+
+    turn_next(&turn, id, 0, seq, "step.completed");
+    turn.append.unparks = unparks;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+}
+
+static void ending(struct turn *turn, struct saga_id id, uint64_t seq)
+{
+    turn_next(turn, id, 0, seq, "saga.completed");
+    turn->append.status_changed = turn->append.ended = true;
+    turn->append.status = SAGA_COMPLETED;
+}
+
+/* --- parks --- */
+
+static int parks_done;
+
+static void on_parked(struct park *park)
+{
+    (void)park;
+    parks_done++;
+}
+
+static bool are_parked(void *context)
+{
+    return parks_done >= *(int *)context;
+}
+
+static struct park park_of(struct saga_id id, int64_t due_ms)
+{
+    return (struct park){.saga = id, .shard = saga_id_shard(id), .due_ms = due_ms, .done = on_parked};
+}
+
+static void parks_run(struct park *parks, int count)
+{
+    parks_done = 0;
+    for (int i = 0; i < count; i++) {
+        store_park(store, &parks[i]);
+    }
+    assert_int_equal(parks_done, 0); /* never inside the call */
+    host_run_until(&host, are_parked, &count);
+    assert_int_equal(parks_done, count);
+}
+
+static void park(struct saga_id id, int64_t due_ms)
+{
+    struct park one = park_of(id, due_ms);
+
+    parks_run(&one, 1);
+    assert_int_equal(one.code, ERR_OK);
+}
+
+static long parked(struct saga_id id)
+{
+    return host_number(&host, "select count(*) from sagad.due where shard = sagad.shard_of('%s') and saga = '%s' and what = 'parked'", id_text(id),
+                       id_text(id));
+}
+
+static long awake(struct saga_id id)
+{
+    return host_number(&host, "select count(*) from sagad.awake where shard = sagad.shard_of('%s') and saga = '%s'", id_text(id), id_text(id));
+}
+
+/* --- loads --- */
+
+struct loaded {
+    struct shard_load load;
+    struct saga_id first;
+    int sagas, turns, awake;
+    bool done;
+};
+
+static void on_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count)
+{
+    struct loaded *loaded = container_of(load, struct loaded, load);
+
+    (void)namespace;
+    (void)turns;
+    loaded->first = loaded->sagas == 0 ? id : loaded->first;
+    loaded->sagas++;
+    loaded->turns += (int)count;
+    loaded->awake += load->is_awake;
+}
+
+static void on_loaded(struct shard_load *load)
+{
+    container_of(load, struct loaded, load)->done = true;
+}
+
+static bool is_loaded(void *context)
+{
+    return ((struct loaded *)context)->done;
+}
+
+static struct loaded load(uint32_t shard)
+{
+    struct loaded loaded = {.load = {.shard = shard, .on_saga = on_saga, .done = on_loaded}};
+
+    store_load_shard(store, &loaded.load);
+    host_run_until(&host, is_loaded, &loaded);
+    assert_int_equal(loaded.load.code, ERR_OK);
+    return loaded;
+}
+
+/* --- parking and recovery --- */
+
+static void recovery_leaves_the_parked_alone_until_they_move(void **state)
+{
+    struct saga_id stays = start(1), waits = start(1);
+    struct loaded loaded;
+
+    (void)state;
+    park(waits, INT64_MAX);
+    assert_int_equal(parked(waits), 1);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.due where saga = '%s' and at = 'infinity'", id_text(waits)), 1);
+    loaded = load(1);
+    assert_int_equal(loaded.sagas, 1);
+    assert_true(uuid_equal(&loaded.first.uuid, &stays.uuid));
+    next(waits, 2, true);
+    assert_int_equal(parked(waits), 0);
+    assert_int_equal(awake(waits), 1);
+    loaded = load(1);
+    assert_int_equal(loaded.sagas, 2); /* though it is behind the mark and awake too, once */
+    assert_int_equal(loaded.turns, 3);
+    assert_int_equal(loaded.awake, 1);
+}
+
+static void one_that_moved_is_found_however_old_it_is(void **state)
+{
+    struct saga_id old = start_old(2, "default");
+    struct park again = park_of(old, 1);
+
+    (void)state;
+    park(old, INT64_MAX);
+    host_sql(&host, "update sagad.shard set low = now() where shard = 2"); /* nothing else is unfinished there */
+    assert_int_equal(load(2).sagas, 0);
+    next(old, 2, true);
+    assert_int_equal(load(2).sagas, 1); /* as after a crash right behind that commit */
+    again.awake = true;
+    parks_run(&again, 1);
+    assert_int_equal(again.code, ERR_OK);
+    assert_int_equal(awake(old), 0);
+    assert_int_equal(parked(old), 1);
+    assert_int_equal(load(2).sagas, 0);
+    host_sql(&host, "update sagad.shard set low = null where shard = 2");
+}
+
+static void one_that_moves_to_its_end_is_neither_parked_nor_awake(void **state)
+{
+    struct saga_id id = start(3), kept = start(3);
+    struct turn turn = {0};
+
+    (void)state;
+    park(id, INT64_MAX);
+    ending(&turn, id, 2);
+    turn.append.unparks = true;
+    turn.append.forget_ms = turn.append.at_ms + 3600000;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(awake(id), 0);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.due where saga = '%s' and what = 'forget' and at between now() and now() + interval '61 minutes'",
+                                 id_text(id)), 1);
+    park(kept, INT64_MAX);
+    ending(&turn, kept, 2);
+    turn.append.unparks = true;
+    host_append(&host, store, &turn);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.due where saga = '%s'", id_text(kept)), 0);
+    assert_int_equal(load(3).sagas, 0);
+}
+
+static void parks_that_are_ready_at_once_share_a_transaction(void **state)
+{
+    enum { COUNT = 600 };
+    struct park *parks = calloc(COUNT, sizeof(*parks));
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        parks[i] = park_of(host_saga((uint32_t)i % 8 + 4), INT64_MAX);
+    }
+    parks_run(parks, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(parks[i].code, ERR_OK);
+    }
+    assert_int_equal(host_number(&host, "select count(distinct xmin::text) from sagad.due where shard between 4 and 11"), 2);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.due where shard between 4 and 11"), COUNT);
+    host_sql(&host, "delete from sagad.due where shard between 4 and 11");
+    free(parks);
+}
+
+static void a_park_under_another_epoch_is_refused_and_takes_nobody_with_it(void **state)
+{
+    struct park parks[3] = {park_of(host_saga(4), 1), park_of(host_saga(5), 1), park_of(host_saga(4), 1)};
+
+    (void)state;
+    parks[1].epoch = 1;
+    parks_run(parks, 3);
+    assert_int_equal(parks[0].code, ERR_OK);
+    assert_int_equal(parks[1].code, ERR_FENCED);
+    assert_int_equal(parks[2].code, ERR_OK);
+    assert_int_equal(parked(parks[1].saga), 0);
+    assert_int_equal(parked(parks[2].saga), 1);
+}
+
+static void a_park_waits_for_a_takeover_under_way_and_is_refused_then(void **state)
+{
+    struct park one = park_of(host_saga(12), 1);
+    struct db_session *taker = NULL;
+    struct err err = {.code = ERR_OK};
+    int count = 1;
+
+    (void)state;
+    assert_int_equal(db_session_open(cluster_dsn(&host.cluster), "taker", &taker, &err), ERR_OK);
+    assert_int_equal(db_session_run(taker, "begin; select 1 from sagad.shard where shard = 12 for update;"
+                                           " update sagad.shard set epoch = epoch + 1 where shard = 12", NULL, NULL, &err), ERR_OK);
+    parks_done = 0;
+    store_park(store, &one);
+    host_run_ms(&host, 200);
+    assert_int_equal(parks_done, 0);
+    assert_int_equal(db_session_run(taker, "commit", NULL, NULL, &err), ERR_OK);
+    host_run_until(&host, are_parked, &count);
+    assert_int_equal(one.code, ERR_FENCED);
+    assert_int_equal(parked(one.saga), 0);
+    db_session_close(taker);
+    host_sql(&host, "update sagad.shard set epoch = 0 where shard = 12");
+}
+
+static void a_park_whose_answer_is_lost_is_repeated_and_never_overtakes_the_saga(void **state)
+{
+    const enum cut cuts[] = {CUT_BEFORE_COMMIT, CUT_AFTER_COMMIT, CUT_HOLD_COMMIT};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cuts); i++) {
+        struct saga_id id = start(13);
+        int strikes;
+
+        host_run_until(&host, is_ready, NULL);
+        for (int warm = 0; warm < 6; warm++) { /* so that the connection has prepared it, and the next Sync is that of the park */
+            park(host_saga(4), 1);
+        }
+        strikes = commit_cutter_strikes(&cutter);
+        commit_cutter_set(&cutter, cuts[i]);
+        park(id, INT64_MAX);
+        next(id, 2, true); /* before the held one reaches the server */
+        host_run_ms(&host, 800);
+        assert_int_equal(commit_cutter_strikes(&cutter), strikes + 1);
+        assert_int_equal(parked(id), 0);
+        assert_int_equal(awake(id), 1);
+    }
+}
+
+static void while_the_database_is_away_parks_wait(void **state)
+{
+    struct park one = park_of(start(14), 1);
+    int count = 1;
+
+    (void)state;
+    cluster_kill(&host.cluster);
+    host_run_ms(&host, 300);
+    parks_done = 0;
+    store_park(store, &one);
+    host_run_ms(&host, 300);
+    assert_int_equal(parks_done, 0);
+    cluster_resume(&host.cluster);
+    host_run_until(&host, are_parked, &count);
+    assert_int_equal(one.code, ERR_OK);
+    assert_int_equal(parked(one.saga), 1);
+    host_run_until(&host, is_ready, NULL);
+}
+
+static void a_store_that_closes_says_so(void **state)
+{
+    struct store *mine = host_store(&host, NULL);
+    struct park one = park_of(host_saga(14), 1);
+
+    (void)state;
+    parks_done = 0;
+    host_sql(&host, "select 1");
+    store_park(mine, &one);
+    host_store_close(&host, mine);
+    assert_int_equal(parks_done, 1);
+    assert_int_equal(one.code, ERR_STOPPING);
+}
+
+/* --- what is due --- */
+
+static void what_is_due_comes_in_order_and_the_next_time_is_known(void **state)
+{
+    struct saga_id ids[6];
+    struct due_take take = {.shards = UINT64_C(3) << 20, .now_ms = 5000, .limit = 10};
+    struct turn turn = {0};
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        ids[i] = start_at(host_saga(20 + (uint32_t)i % 3), i == 4 ? "other" : "default");
+    }
+    park(ids[0], 4000); /* shard 20 */
+    park(ids[1], 3000); /* 21 */
+    park(ids[2], 2000); /* 22: not asked about */
+    park(ids[3], 5001); /* 20 */
+    park(ids[4], 5000); /* 21 */
+    ending(&turn, start(20), 2);
+    turn.append.forget_ms = 1000;
+    host_append(&host, store, &turn);
+    assert_int_equal(ASK(store_due_take, &take), ERR_OK);
+    assert_int_equal(take.count, 4);
+    assert_true(take.rows[0].forget && uuid_equal(&take.rows[0].saga.uuid, &turn.append.saga.uuid));
+    assert_true(!take.rows[1].forget && uuid_equal(&take.rows[1].saga.uuid, &ids[1].uuid) && take.rows[1].shard == 21);
+    assert_true(uuid_equal(&take.rows[2].saga.uuid, &ids[0].uuid) && slice_is(take.rows[2].namespace, "default"));
+    assert_true(uuid_equal(&take.rows[3].saga.uuid, &ids[4].uuid) && slice_is(take.rows[3].namespace, "other"));
+    assert_int_equal(take.next_ms, 5001);
+    assert_int_equal(parked(ids[1]), 1); /* it only reads */
+    take.limit = 2;
+    assert_int_equal(ASK(store_due_take, &take), ERR_OK);
+    assert_int_equal(take.count, 2);
+    assert_true(uuid_equal(&take.rows[1].saga.uuid, &ids[1].uuid));
+    take.now_ms = 5001;
+    park(ids[5], INT64_MAX); /* 22 */
+    take.shards = UINT64_C(1) << 20 | UINT64_C(1) << 22;
+    assert_int_equal(ASK(store_due_take, &take), ERR_OK);
+    assert_int_equal(take.next_ms, INT64_MAX); /* what only mail moves is never due */
+    take.shards = 0;
+    assert_int_equal(ASK(store_due_take, &take), ERR_OK);
+    assert_int_equal(take.count, 0);
+    host_sql(&host, "delete from sagad.due");
+}
+
+/* --- lists and counts --- */
+
+static void parked_and_woken_sagas_are_listed_and_counted_once_however_old(void **state)
+{
+    struct saga_id old[4], young;
+    struct list_sagas list = {.namespace = SLICE("old"), .limit = 10, .has_status = true, .status = SAGA_RUNNING};
+    struct count_sagas count = {.namespace = SLICE("old")};
+    struct count_versions versions = {.namespace = SLICE("old")}, foreign = {.namespace = SLICE("nobody")};
+    struct turn turn = {0};
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        old[i] = start_old(24, "old");
+    }
+    young = start_at(host_saga(24), "old");
+    park(old[0], INT64_MAX);
+    park(old[1], 7);
+    park(old[2], 7);
+    next(old[2], 2, true);
+    ending(&turn, old[3], 2); /* years ago for all that a list of the unfinished needs to know */
+    turn.append.namespace = SLICE("old");
+    host_append(&host, store, &turn);
+    park(young, INT64_MAX);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(ASK(store_list_sagas, &list), ERR_OK);
+        assert_int_equal(list.count, 4);
+        assert_true(uuid_equal(&list.rows[0].id.uuid, &young.uuid));
+        assert_true(uuid_equal(&list.rows[1].id.uuid, &old[2].uuid));
+        assert_true(uuid_equal(&list.rows[3].id.uuid, &old[0].uuid));
+        assert_int_equal(ASK(store_count_sagas, &count), ERR_OK);
+        assert_int_equal(count.counts[SAGA_RUNNING], 4);
+        assert_int_equal(ASK(store_count_versions, &versions), ERR_OK);
+        assert_int_equal(versions.count, 1);
+        assert_true(slice_is(versions.rows[0].name, "order") && versions.rows[0].version == 1);
+        assert_int_equal(versions.rows[0].unfinished, 4);
+        host_sql(&host, "update sagad.shard set low = now() - interval '1 minute' where shard = 24"); /* and once more behind the mark */
+    }
+    list.limit = 2;
+    assert_int_equal(ASK(store_list_sagas, &list), ERR_OK);
+    assert_int_equal(list.count, 2);
+    list.before = list.rows[1].id.uuid;
+    assert_int_equal(ASK(store_list_sagas, &list), ERR_OK);
+    assert_true(list.count == 2 && uuid_equal(&list.rows[0].id.uuid, &old[1].uuid) && uuid_equal(&list.rows[1].id.uuid, &old[0].uuid));
+    assert_int_equal(ASK(store_count_versions, &foreign), ERR_OK);
+    assert_int_equal(foreign.count, 0);
+    host_sql(&host, "update sagad.shard set low = null where shard = 24");
+}
+
+static void versions_are_counted_apart_and_agents_have_none(void **state)
+{
+    const char *const names[] = {"order", "trip", "~open", "~run"};
+    struct count_versions versions = {.namespace = SLICE("versions")};
+
+    (void)state;
+    for (uint32_t i = 0; i < 12; i++) {
+        struct turn turn = {0};
+
+        turn_start(&turn, host_saga(25 + i % 2), 0, NULL);
+        turn.start.namespace = turn.append.namespace = SLICE("versions");
+        turn.start.saga_name = slice_of(names[i % 4]);
+        turn.start.version = 1 + i / 8;
+        if (i == 1) {
+            turn.append.ended = true;
+            turn.append.status = SAGA_COMPLETED;
+        }
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+    }
+    assert_int_equal(ASK(store_count_versions, &versions), ERR_OK);
+    assert_int_equal(versions.count, 4);
+    assert_true(slice_is(versions.rows[0].name, "order") && versions.rows[0].version == 1 && versions.rows[0].unfinished == 2);
+    assert_true(slice_is(versions.rows[1].name, "order") && versions.rows[1].version == 2 && versions.rows[1].unfinished == 1);
+    assert_true(slice_is(versions.rows[2].name, "trip") && versions.rows[2].version == 1 && versions.rows[2].unfinished == 1);
+    assert_true(slice_is(versions.rows[3].name, "trip") && versions.rows[3].version == 2 && versions.rows[3].unfinished == 1);
+}
+
+/* --- follow-up sagas --- */
+
+static uint64_t starts_seen; /* one bit a shard */
+
+static void on_rows(const struct inbox_row *rows, size_t count, void *context)
+{
+    (void)context;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(slice_is(rows[i].kind, "start"));
+        assert_true(slice_is(rows[i].payload, "{\"saga\":\"next\"}"));
+        store_inbox_drop(store, rows[i].shard, &rows[i].id);
+        starts_seen |= UINT64_C(1) << rows[i].shard;
+    }
+}
+
+static bool saw_both(void *context)
+{
+    (void)context;
+    return starts_seen == UINT64_C(3) << 30;
+}
+
+static struct append_follower follower(uint32_t shard)
+{
+    return (struct append_follower){.shard = shard, .saga = host_saga(shard), .input = uuid_v7(1700000000000), .payload = SLICE("{\"saga\":\"next\"}")};
+}
+
+static void what_follows_is_started_with_the_commit_that_ends(void **state)
+{
+    struct append_follower followers[2] = {follower(30), follower(31)};
+    struct turn turn = {0};
+    struct saga_id id = start(29);
+    int64_t began;
+
+    (void)state;
+    store_inbox_watch(store, UINT64_C(3) << 30, on_rows, NULL);
+    host_run_ms(&host, 300);
+    began = loop_boot_ms_now();
+    ending(&turn, id, 2);
+    turn.append.followers = followers;
+    turn.append.follower_count = 2;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    host_text(&host, out, sizeof(out), "select count(*) from sagad.inbox where saga not in ('%s', '%s')", id_text(followers[0].saga), id_text(followers[1].saga));
+    assert_string_equal(out, "0\n");
+    host_run_until(&host, saw_both, NULL);
+    assert_true(loop_boot_ms_now() - began < 5000); /* by the notification: the poll has ten seconds */
+    host_run_ms(&host, 300);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 0);
+    store_inbox_watch(store, 0, on_rows, NULL);
+}
+
+static void what_follows_is_there_once_whatever_comes_of_the_answer(void **state)
+{
+    const enum cut cuts[] = {CUT_BEFORE_COMMIT, CUT_AFTER_COMMIT, CUT_HOLD_COMMIT};
+
+    (void)state;
+    host_sql(&host, "delete from sagad.inbox");
+    for (size_t i = 0; i < COUNT_OF(cuts); i++) {
+        struct append_follower warm[3] = {follower(32), follower(32), follower(32)}, one = follower(33);
+        struct saga_id id = start(29);
+        struct turn turn = {0};
+        int strikes;
+
+        host_run_until(&host, is_ready, NULL);
+        for (int w = 0; w < 3; w++) {
+            ending(&turn, start(29), 2);
+            turn.append.followers = &warm[w];
+            turn.append.follower_count = 1;
+            turn.append.forget_ms = 1;
+            turn.append.releases_locks = true;
+            host_append(&host, store, &turn);
+            assert_int_equal(turn.append.code, ERR_OK);
+        }
+        strikes = commit_cutter_strikes(&cutter);
+        commit_cutter_set(&cutter, cuts[i]);
+        ending(&turn, id, 2);
+        turn.append.followers = &one;
+        turn.append.follower_count = 1;
+        turn.append.forget_ms = 1;
+        turn.append.releases_locks = true;
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+        host_run_ms(&host, 700); /* the held one has reached the server, or what is left of its backend */
+        assert_int_equal(commit_cutter_strikes(&cutter), strikes + 1);
+        assert_int_equal(host_number(&host, "select count(*) from sagad.inbox where shard = 33 and kind = 'start' and saga = '%s'", id_text(one.saga)), 1);
+        assert_int_equal(host_number(&host, "select count(*) from sagad.due where saga = '%s'", id_text(id)), 1);
+        assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 2);
+    }
+    host_sql(&host, "delete from sagad.inbox; delete from sagad.due");
+}
+
+static void a_refused_start_leaves_nothing_of_what_would_wait_or_follow(void **state)
+{
+    struct append_follower one = follower(35);
+    struct append_approval approval = {.number = 64 + 34, .opened = true, .step = SLICE("ask"), .status = SLICE("open"), .body = SLICE("{}")};
+    struct turn turn = {0};
+
+    (void)state;
+    turn_start(&turn, host_saga(34), 0, "taken-already");
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    turn_start(&turn, host_saga(34), 0, "taken-already");
+    turn.append.followers = &one;
+    turn.append.follower_count = 1;
+    turn.append.approvals = &approval;
+    turn.append.approval_count = 1;
+    turn.append.forget_ms = 1;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_CONFLICT);
+    assert_int_equal(host_number(&host, "select (select count(*) from sagad.inbox) + (select count(*) from sagad.approval) + (select count(*) from sagad.due)"), 0);
+}
+
+/* --- */
+
+static int setup(void **state)
+{
+    char socket_path[128], dsn[160];
+
+    (void)state;
+    host_start(&host, NULL);
+    arena_init(&arena, 64 * 1024);
+    (void)snprintf(socket_path, sizeof(socket_path), "%s/.s.PGSQL.5432", host.cluster.directory);
+    commit_cutter_start(&cutter, socket_path);
+    __atomic_store_n(&cutter.any_sync, true, __ATOMIC_SEQ_CST);
+    (void)snprintf(dsn, sizeof(dsn), "host=%s port=5432 user=postgres dbname=postgres", cutter.directory);
+    store = host_store(&host, &(struct store_options){.dsn = dsn});
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    host_store_close(&host, store);
+    commit_cutter_stop(&cutter);
+    arena_fini(&arena);
+    host_stop(&host);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recovery_leaves_the_parked_alone_until_they_move),
+        cmocka_unit_test(one_that_moved_is_found_however_old_it_is),
+        cmocka_unit_test(one_that_moves_to_its_end_is_neither_parked_nor_awake),
+        cmocka_unit_test(parks_that_are_ready_at_once_share_a_transaction),
+        cmocka_unit_test(a_park_under_another_epoch_is_refused_and_takes_nobody_with_it),
+        cmocka_unit_test(a_park_waits_for_a_takeover_under_way_and_is_refused_then),
+        cmocka_unit_test(a_park_whose_answer_is_lost_is_repeated_and_never_overtakes_the_saga),
+        cmocka_unit_test(while_the_database_is_away_parks_wait),
+        cmocka_unit_test(a_store_that_closes_says_so),
+        cmocka_unit_test(what_is_due_comes_in_order_and_the_next_time_is_known),
+        cmocka_unit_test(parked_and_woken_sagas_are_listed_and_counted_once_however_old),
+        cmocka_unit_test(versions_are_counted_apart_and_agents_have_none),
+        cmocka_unit_test(what_follows_is_started_with_the_commit_that_ends),
+        cmocka_unit_test(what_follows_is_there_once_whatever_comes_of_the_answer),
+        cmocka_unit_test(a_refused_start_leaves_nothing_of_what_would_wait_or_follow),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

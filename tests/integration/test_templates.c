@@ -1,0 +1,207 @@
+/*
+ * Templates that hold programs, wherever a saga may have one, and what comes of them: through a whole engine, with its
+ * worker threads, its inbox and its locks.
+ */
+#include "tests/integration/engine_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/metric.h"
+#include "io/jq.h"
+
+#define NAMED(name, steps) "{\"name\":\"" name "\",\"steps\":[" steps "]"
+
+static const char document[] =
+    "{\"sagas\":["
+    NAMED("each", "{\"id\":\"all\",\"for_each\":\"${ [.input.names[] | ascii_upcase] }\",\"concurrency\":2,\"call\":\"greet\","
+                  "\"scope\":\"${ .item | ascii_downcase }\",\"with\":{\"name\":\"${ .item + \\\"!\\\" }\"}}")
+    ",\"output\":\"${ [.steps.all.result[].name] }\"},"
+    NAMED("child", "{\"id\":\"one\",\"call\":\"greet\",\"with\":{\"name\":\"${ .input.name | ltrimstr(\\\"x\\\") }\"}}")
+    ",\"output\":\"${ .steps.one.result.name + \\\"?\\\" }\"},"
+    NAMED("parent", "{\"id\":\"kids\",\"for_each\":\"${ .input.names }\",\"saga\":\"child\",\"with\":{\"name\":\"${ \\\"x\\\" + .item }\"}}")
+    ",\"output\":\"${ .steps.kids.result }\"},"
+    NAMED("sleeper", "{\"id\":\"s\",\"sleep\":\"${ (.input.ms | tostring) + \\\"ms\\\" }\"}") "},"
+    NAMED("shown", "{\"id\":\"ok\",\"approve\":{\"show\":{\"twice\":\"${ .input.sum * 2 }\"},\"timeout\":\"500ms\"}}") "},"
+    NAMED("locked", "{\"id\":\"a\",\"call\":\"nap\",\"with\":{}}")
+    ",\"locks\":[{\"key\":\"${ \\\"car:\\\" + (.input.car | tostring) }\",\"when_taken\":\"fail\"}]},"
+    NAMED("led", "{\"id\":\"a\",\"call\":\"greet\",\"with\":{\"name\":\"${ .input.name }\"}}") ",\"output\":\"${ .steps.a.result.name }\"},"
+    NAMED("leads", "{\"id\":\"a\",\"call\":\"greet\",\"with\":{\"name\":\"Kim\"}}")
+    ",\"then\":[{\"saga\":\"led\",\"id\":\"${ \\\"led-\\\" + .input.id }\",\"input\":{\"name\":\"${ .steps.a.result.name + \\\"!\\\" }\"}},"
+    "{\"saga\":\"led\",\"input\":{\"name\":\"${ .input.id }\"}}]},"
+    NAMED("misleads", "{\"id\":\"a\",\"call\":\"greet\",\"with\":{}}")
+    ",\"then\":[{\"saga\":\"led\",\"input\":{\"name\":\"${ .input.id | error }\"}},{\"saga\":\"led\",\"id\":\"good\",\"input\":{\"name\":\"good\"}}]}"
+    "]}";
+
+static void define(void)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.define.document = slice_of(document);
+    engine_define(engine, &ask.request);
+    ask_wait(&ask);
+    for (size_t i = 0; i < ask.request.faults.count; i++) {
+        print_message("%.*s: %.*s\n", SLICE_ARG(ask.request.faults.items[i].pointer),
+                      SLICE_ARG(ask.request.faults.items[i].detail));
+    }
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+static struct saga_id start(const char *saga, const char *input)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.start.saga = slice_of(saga);
+    ask.request.in.start.input = slice_of(input);
+    engine_start_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    return ask.request.saga;
+}
+
+static void assert_ends(struct saga_id id, const char *status, const char *member, const char *json)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.get.id = id;
+    ask.request.in.get.wait_ms = 20000;
+    engine_get_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_member(ask.request.answer, "status", status);
+    if (member) {
+        assert_member(ask.request.answer, member, json);
+    }
+    ask_end(&ask);
+}
+
+static void elements_and_their_arguments_may_be_programs(void **state)
+{
+    (void)state;
+    assert_ends(start("each", "{\"names\":[\"kim\",\"lee\",\"ann\"]}"), "\"completed\"", "output", "[\"KIM!\",\"LEE!\",\"ANN!\"]");
+    assert_ends(start("each", "{\"names\":[]}"), "\"completed\"", "output", "[]");
+}
+
+static void what_is_no_array_of_elements_fails_its_step(void **state)
+{
+    (void)state;
+    assert_ends(start("parent", "{\"names\":7}"), "\"compensated\"", NULL, NULL);
+    assert_ends(start("each", "{\"names\":[1]}"), "\"compensated\"", NULL, NULL);
+}
+
+static void a_child_has_an_output_of_its_own(void **state)
+{
+    (void)state;
+    assert_ends(start("parent", "{\"names\":[\"a\",\"b\"]}"), "\"completed\"", "output", "[\"a?\",\"b?\"]");
+}
+
+static void a_sleep_may_be_a_program(void **state)
+{
+    (void)state;
+    assert_ends(start("sleeper", "{\"ms\":30}"), "\"completed\"", NULL, NULL);
+    assert_ends(start("sleeper", "{\"ms\":\"long \"}"), "\"compensated\"", NULL, NULL);
+}
+
+static void what_a_person_is_shown_may_be_a_program(void **state)
+{
+    struct saga_id id = start("shown", "{\"sum\":21}");
+    char text[256];
+
+    (void)state;
+    assert_ends(id, "\"compensated\"", NULL, NULL); /* nobody decides */
+    host_text(&host, text, sizeof(text), "select status, convert_from(body, 'UTF8') like '%%{\"twice\":42}%%' from sagad.approval");
+    assert_string_equal(text, "expired|t\n");
+}
+
+static void keys_of_locks_may_be_programs(void **state)
+{
+    struct saga_id first = start("locked", "{\"car\":7}"), second, other_car;
+
+    (void)state;
+    host_run_ms(&host, 200);
+    second = start("locked", "{\"car\":7}");
+    other_car = start("locked", "{\"car\":8}");
+    assert_ends(second, "\"compensated\"", NULL, NULL);
+    assert_ends(first, "\"completed\"", NULL, NULL);
+    assert_ends(other_car, "\"completed\"", NULL, NULL);
+    assert_ends(start("locked", "{\"car\":7}"), "\"completed\"", NULL, NULL);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.lock"), 0);
+}
+
+static long led_count(void)
+{
+    return host_number(&host, "select count(*) from sagad.saga where name = 'led' and status = 'completed'");
+}
+
+struct led {
+    long count;
+    bool so;
+};
+
+static bool are_led(void *context)
+{
+    struct led *led = context;
+
+    led->so = led->so || led_count() == led->count;
+    return led->so;
+}
+
+static void sagas_follow_in_the_commit_that_ends_theirs(void **state)
+{
+    struct led led = {.count = led_count() + 2};
+    struct saga_id id = start("leads", "{\"id\":\"o1\"}");
+    char text[256];
+
+    (void)state;
+    assert_ends(id, "\"completed\"", NULL, NULL);
+    host_run_until(&host, are_led, &led);
+    host_text(&host, text, sizeof(text), "select business_id from sagad.saga where name = 'led' and business_id = 'led-o1'");
+    assert_string_equal(text, "led-o1\n");
+    assert_int_equal(host_number(&host, "select count(*) from sagad.saga where name = 'led' and business_id like 'then:%%:1'"), 1);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 0);
+}
+
+static void a_follower_that_cannot_be_made_keeps_no_other_from_following(void **state)
+{
+    struct led led = {.count = led_count() + 1};
+
+    (void)state;
+    assert_ends(start("misleads", "{\"id\":\"o2\"}"), "\"completed\"", NULL, NULL);
+    host_run_until(&host, are_led, &led);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.saga where business_id = 'good'"), 1);
+}
+
+static int set_up(void **state)
+{
+    engine_rig_setup(state);
+    define();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elements_and_their_arguments_may_be_programs),
+        cmocka_unit_test(what_is_no_array_of_elements_fails_its_step),
+        cmocka_unit_test(a_child_has_an_output_of_its_own),
+        cmocka_unit_test(a_sleep_may_be_a_program),
+        cmocka_unit_test(what_a_person_is_shown_may_be_a_program),
+        cmocka_unit_test(keys_of_locks_may_be_programs),
+        cmocka_unit_test(sagas_follow_in_the_commit_that_ends_theirs),
+        cmocka_unit_test(a_follower_that_cannot_be_made_keeps_no_other_from_following),
+    };
+
+    jq_prepare(); /* while this process is small */
+    return cmocka_run_group_tests(tests, set_up, engine_rig_teardown);
+}

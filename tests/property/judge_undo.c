@@ -1,0 +1,305 @@
+/* What is undone, and in which order: held against the sketch, the log and the world's books. */
+#include "tests/property/run.h"
+
+/* --- the tree of steps --- */
+
+static uint32_t depth_of(const struct judge *judge, uint32_t node)
+{
+    uint32_t depth = 0;
+
+    for (uint32_t at = judge->nodes[node].parent; at != NODE_NONE; at = judge->nodes[at].parent) {
+        depth++;
+    }
+    return depth;
+}
+
+bool node_is_within(const struct judge *judge, uint32_t node, uint32_t group)
+{
+    uint32_t at = judge->nodes[node].parent;
+
+    while (at != NODE_NONE && at != group) {
+        at = judge->nodes[at].parent;
+    }
+    return at == group; /* NODE_NONE: in the saga, as all are */
+}
+
+/* The two under their lowest common group that a and b are, or are within. */
+static void lift(const struct judge *judge, uint32_t *a, uint32_t *b)
+{
+    uint32_t depth_a = depth_of(judge, *a), depth_b = depth_of(judge, *b);
+
+    while (depth_a > depth_b) {
+        *a = judge->nodes[*a].parent;
+        depth_a--;
+    }
+    while (depth_b > depth_a) {
+        *b = judge->nodes[*b].parent;
+        depth_b--;
+    }
+    while (judge->nodes[*a].parent != judge->nodes[*b].parent) {
+        *a = judge->nodes[*a].parent;
+        *b = judge->nodes[*b].parent;
+    }
+}
+
+/* The later is undone first: elements from the last to the first, else in reverse order of beginning. */
+static bool is_undone_before(const struct judge *judge, uint32_t a, uint32_t b)
+{
+    lift(judge, &a, &b);
+    if (judge->nodes[a].element != ELEMENT_NONE) {
+        return judge->nodes[a].element > judge->nodes[b].element;
+    }
+    return judge->nodes[a].order > judge->nodes[b].order;
+}
+
+/* Does b build on a? */
+static bool comes_before(const struct judge *judge, uint32_t a, uint32_t b)
+{
+    lift(judge, &a, &b);
+    if (a == b) {
+        return false;
+    }
+    if (judge->nodes[a].element != ELEMENT_NONE) {
+        return judge->nodes[a].element < judge->nodes[b].element && judge->nodes[a].step->concurrency <= 1;
+    }
+    return sketch_comes_before(judge->nodes[a].saga, judge->nodes[a].member, judge->nodes[b].member);
+}
+
+/* The group of the child that it is written in; NODE_NONE: the saga. */
+static uint32_t scope_of(const struct judge *judge, uint32_t node)
+{
+    uint32_t group = judge->nodes[node].parent;
+
+    while (group != NODE_NONE && node_is_fan(&judge->nodes[group])) {
+        group = judge->nodes[group].parent;
+    }
+    return group;
+}
+
+/* What counts as one in this scope: the step itself, or the child in it that the step belongs to. */
+static uint32_t unit_of(const struct judge *judge, uint32_t node, uint32_t scope)
+{
+    while (scope_of(judge, node) != scope) {
+        node = scope_of(judge, node);
+    }
+    return node;
+}
+
+static uint32_t concurrency_of(const struct run *run, uint32_t scope)
+{
+    const struct sketch *sketch = &run->script->sketch;
+    uint32_t saga = scope == NODE_NONE ? 0 : run->judge.nodes[scope].step->child;
+
+    return sketch->sagas[saga].undo_concurrency ? sketch->sagas[saga].undo_concurrency : 1;
+}
+
+/* --- the plan --- */
+
+bool node_may_stand(const struct node *node)
+{
+    return node_is_call(node) && (node->state == IS_DONE || node->state == IS_UNKNOWN) && node->effect != EFFECT_READ &&
+           node->undo != UNDO_DONE;
+}
+
+static bool is_left(const struct node *node)
+{
+    return node->undo != UNDO_NONE && node->undo != UNDO_DONE && !node->is_waived &&
+           (node->state == IS_DONE || node->state == IS_UNKNOWN);
+}
+
+static bool is_blind(const struct node *node)
+{
+    const struct kit *kit = &kits[node->step->kit];
+
+    return !node->step->own_undo && kit->tolerates_absent && kit->voids_key;
+}
+
+void judge_plan(struct run *run, const struct record *record)
+{
+    struct judge *judge = &run->judge;
+    uint32_t scope = record->step;
+    bool is_in[NODES_MAX] = {false};
+
+    for (uint32_t i = 0; i < record->plan_count; i++) {
+        uint32_t node = record->plan[i];
+
+        if (is_in[node]) {
+            run_violate(run, "%s is in the plan twice", judge->nodes[node].id);
+        }
+        is_in[node] = true;
+        if (i > 0 && !is_undone_before(judge, record->plan[i - 1], node)) {
+            run_violate(run, "the plan has %s before %s", judge->nodes[record->plan[i - 1]].id, judge->nodes[node].id);
+        }
+    }
+    for (uint32_t i = 0; i < judge->count; i++) {
+        struct node *node = &judge->nodes[i];
+
+        if (scope != STEP_NONE && !node_is_within(judge, i, scope)) {
+            if (is_in[i]) {
+                run_violate(run, "%s is in the plan of %s", node->id, judge->nodes[scope].id);
+            }
+            continue;
+        }
+        if (!node->is_waived && (node->state == IS_SENT || node->state == IS_PENDING || node->state == IS_WAITING)) {
+            run_violate(run, "planned while %s is not settled", node->id);
+        }
+        if (is_in[i] != (node_may_stand(node) && !node->is_waived)) {
+            run_violate(run, is_in[i] ? "%s is in the plan, and surely does not stand" : "%s may stand, and is not in the plan",
+                        node->id);
+        }
+        if (!is_in[i] && !node->is_waived && (world_stands(run, i) || world_is_on_the_wire(run, i))) {
+            run_violate(run, "%s stands, and is not in the plan", node->id);
+        }
+        if (is_in[i]) {
+            node->undo = node->undo == UNDO_NONE ? UNDO_PLANNED : node->undo;
+            run->tally->scoped_undos += scope != STEP_NONE;
+            run->tally->element_undos += node->element != ELEMENT_NONE;
+            run->tally->child_undos += scope_of(judge, i) != NODE_NONE;
+        }
+    }
+    if (scope == STEP_NONE) {
+        judge->is_planned = true;
+    } else {
+        judge->nodes[scope].is_planned = true;
+    }
+}
+
+/* --- beginning --- */
+
+/* Does it belong to a child in this scope that is undone on its own? That goes at its own pace. */
+static bool is_undone_alone_in(const struct judge *judge, uint32_t node, uint32_t scope)
+{
+    for (uint32_t at = judge->nodes[node].parent; at != scope; at = judge->nodes[at].parent) {
+        if (judge->nodes[at].is_planned) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many units of a scope are being undone, without `except`. */
+static uint32_t active_in(const struct judge *judge, uint32_t scope, uint32_t except)
+{
+    bool is_counted[NODES_MAX] = {false};
+    uint32_t active = 0;
+
+    for (uint32_t i = 0; i < judge->count; i++) {
+        uint32_t unit;
+
+        if (judge->nodes[i].undo != UNDO_SENT || judge->nodes[i].is_waived || (scope != NODE_NONE && !node_is_within(judge, i, scope)) ||
+            is_undone_alone_in(judge, i, scope)) {
+            continue;
+        }
+        unit = unit_of(judge, i, scope);
+        active += !is_counted[unit] && unit != except;
+        is_counted[unit] = true;
+    }
+    return active;
+}
+
+/* Does it belong to a child that is undone on its own, and `other` not? */
+static bool is_undone_apart(const struct judge *judge, uint32_t node, uint32_t other)
+{
+    for (uint32_t at = judge->nodes[node].parent; at != NODE_NONE && !node_is_within(judge, other, at);
+         at = judge->nodes[at].parent) {
+        if (judge->nodes[at].is_planned) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is there no room for it in a child that does not hold `other` as well? */
+static bool has_no_room_within(const struct run *run, uint32_t node, uint32_t other)
+{
+    const struct judge *judge = &run->judge;
+
+    for (uint32_t scope = scope_of(judge, node); scope != NODE_NONE && !node_is_within(judge, other, scope);
+         scope = scope_of(judge, scope)) {
+        if (active_in(judge, scope, unit_of(judge, node, scope)) >= concurrency_of(run, scope)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is the child that it belongs to, and `other` not, being undone already? Then that goes on, whatever has become ready beside it. */
+static bool is_under_way_beside(const struct judge *judge, uint32_t node, uint32_t other)
+{
+    uint32_t unit = node;
+
+    for (uint32_t scope = scope_of(judge, node); scope != NODE_NONE && !node_is_within(judge, other, scope);
+         scope = scope_of(judge, scope)) {
+        unit = scope;
+    }
+    for (uint32_t i = 0; i < judge->count && unit != node; i++) {
+        if (i != node && judge->nodes[i].undo == UNDO_SENT && node_is_within(judge, i, unit)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_held(const struct judge *judge, uint32_t node)
+{
+    for (uint32_t i = 0; i < judge->count; i++) {
+        if (i != node && is_left(&judge->nodes[i]) && comes_before(judge, node, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void judge_undo_begins(struct run *run, uint32_t at)
+{
+    struct judge *judge = &run->judge;
+    struct node *node = &judge->nodes[at];
+    const struct thing *thing = &node->things[DIRECTION_DO];
+
+    if (node->undo == UNDO_NONE || node->undo == UNDO_DONE || node->is_waived) {
+        run_violate(run, "%s is undone without a plan", node->id);
+    }
+    if (!world_stands(run, at) && !node_tolerates_absent(node) && node->things[DIRECTION_UNDO].effects == 0) {
+        run_violate(run, "%s is undone, and did not happen", node->id);
+    }
+    if (thing->doubled == false && thing->effects > 1) {
+        run_violate(run, "%s happened more than once", node->id);
+    }
+    if (judge->is_paused) {
+        run_violate(run, "%s is undone while the saga is paused", node->id);
+    }
+    for (uint32_t i = 0; i < judge->count; i++) {
+        const struct node *other = &judge->nodes[i];
+
+        if (i == at || !is_left(other)) {
+            continue;
+        }
+        if (!node->undo_begun && comes_before(judge, at, i)) { /* another round goes as people brought it about */
+            run_violate(run, "%s is undone before %s, which came after it", node->id, other->id);
+        }
+        if (!node->undo_begun && other->undo == UNDO_PLANNED && !other->undo_begun &&
+            (other->state == IS_DONE || is_blind(other)) && is_undone_before(judge, i, at) && !is_held(judge, i) &&
+            !has_no_room_within(run, i, at) && !is_undone_apart(judge, at, i) && !is_under_way_beside(judge, at, i)) {
+            run_violate(run, "%s is undone before %s, which began later", node->id, other->id);
+        }
+    }
+    node->undo_begun = true;
+}
+
+/* Not more at once than the saga, or the child, allows. */
+void judge_undo_room(struct run *run)
+{
+    const struct judge *judge = &run->judge;
+    uint32_t active = active_in(judge, NODE_NONE, NODE_NONE);
+
+    run->tally->undos_at_once += active > 1;
+    if (judge->is_planned && active > concurrency_of(run, NODE_NONE)) {
+        run_violate(run, "%u are undone at once", (unsigned)active);
+    }
+    for (uint32_t i = 0; i < judge->count; i++) {
+        if (judge->nodes[i].state != IS_NOTHING && judge->nodes[i].step->kind == STEP_SAGA &&
+            !node_is_fan(&judge->nodes[i]) && active_in(judge, i, NODE_NONE) > concurrency_of(run, i)) {
+            run_violate(run, "too many of %s are undone at once", judge->nodes[i].id);
+        }
+    }
+}

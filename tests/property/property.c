@@ -1,0 +1,219 @@
+/*
+ * Property tests on the pure core: random definitions with every construct, random orders of what happens, and the
+ * invariants of the design held after each event against books kept outside of the machine.
+ *
+ *     property [--seed N] [--runs N]     runs N, N + 1, ...; ten to a definition
+ *     property --tell SEED               one run, event by event
+ *     property --keep 1 ...              a line for each failure, and on
+ *
+ * A failure is shrunk and printed: seed, definition, events, and what does not hold.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/property/run.h"
+
+#define RUNS_DEFAULT 20000
+#define RUNS_EVERYWHERE 10000 /* so many come everywhere */
+#define RUNS_OF_A_SKETCH 10
+#define DRAWS_MAX 1000
+#define PROGRESS_RUNS 4096
+
+static struct tally tally;
+static struct run run;
+static struct arena definitions; /* of the sketch in hand */
+
+/* Compiled again where the sketch is another. */
+static bool fails(struct run *of, struct script *script)
+{
+    struct slice why;
+
+    arena_reset(&definitions);
+    arena_reset(&of->kept);
+    of->definition = sketch_compile(&script->sketch, &definitions, &why);
+    return of->definition && !run_play(of, script);
+}
+
+static void draw(struct script *script, uint64_t number)
+{
+    struct chance chance = chance_of(number, 33, 0);
+    struct slice why = SLICE_NONE;
+
+    for (uint32_t i = 0; i < DRAWS_MAX; i++) {
+        sketch_draw(&script->sketch, &chance);
+        arena_reset(&definitions);
+        run.definition = sketch_compile(&script->sketch, &definitions, &why);
+        if (run.definition) {
+            return;
+        }
+        tally.redrawn++;
+        if (getenv("PROPERTY_REFUSED")) {
+            (void)printf("%.*s\n", SLICE_ARG(why));
+        }
+    }
+    (void)fprintf(stderr, "no sketch compiles: %.*s\n", SLICE_ARG(why));
+    exit(2);
+}
+
+/* --- telling --- */
+
+static void print_sketch(const struct sketch *sketch)
+{
+    struct buffer text;
+
+    buffer_init(&text, 65536);
+    sketch_write(sketch, &text);
+    (void)printf("%s\n", buffer_c(&text));
+    buffer_fini(&text);
+}
+
+static void tell(struct script *script)
+{
+    print_sketch(&script->sketch);
+    run.is_told = true;
+    (void)fails(&run, script);
+    run.is_told = false;
+    if (run.violation.ptr) {
+        (void)printf("DOES NOT HOLD: %.*s\n", SLICE_ARG(run.violation));
+    } else {
+        (void)printf("all holds; %u turns, %s\n", (unsigned)run.turns, saga_status_name(run.judge.end));
+    }
+}
+
+static void report_failure(struct script *script)
+{
+    int errors = dup(STDERR_FILENO), nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    (void)printf("\nseed %" PRIu64 ": %.*s\n", script->seed, SLICE_ARG(run.violation));
+    (void)fflush(stdout);
+    (void)dup2(nothing, STDERR_FILENO); /* a broken CHECK would say so each time */
+    shrink(&run, script, fails);
+    (void)dup2(errors, STDERR_FILENO);
+    (void)close(errors);
+    (void)close(nothing);
+    (void)printf("shrunk to %u events:\n", (unsigned)script->event_count);
+    tell(script);
+    (void)printf("again: --tell %" PRIu64 "\n", script->seed);
+}
+
+static void show_progress(uint64_t done, uint64_t runs, const struct timespec *began)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " runs, %" PRIu64 " turns, %lld s ", done, runs, tally.turns,
+                  (long long)(now.tv_sec - began->tv_sec));
+}
+
+/* --- did the runs come everywhere? --- */
+
+static const enum record_type not_of_ours[] = {
+    RECORD_STEP_CALLED, RECORD_STEP_REPEATED, RECORD_OPERATION_DUPLICATE, RECORD_OPERATION_EXPIRED, RECORD_BYPASS_SIGNED, RECORD_LOOP_TRIPPED,
+    RECORD_RUN_RESTED,  RECORD_RUN_WOKEN};
+
+static bool came_everywhere(void)
+{
+    bool everywhere = true;
+
+    for (unsigned i = 0; i < RECORD_TYPE_COUNT && getenv("PROPERTY_SHOW"); i++) {
+        (void)printf("%9" PRIu64 " %s\n", tally.records[i], record_type_name((enum record_type)i));
+    }
+    for (unsigned i = 0; i < RECORD_TYPE_COUNT; i++) {
+        bool ours = true;
+
+        for (size_t k = 0; k < COUNT_OF(not_of_ours); k++) {
+            ours = ours && not_of_ours[k] != i;
+        }
+        if (ours && tally.records[i] < 10) {
+            (void)printf("only %" PRIu64 " records %s\n", tally.records[i], record_type_name((enum record_type)i));
+            everywhere = false;
+        }
+    }
+    for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
+        if (tally.actions[i] < 10) {
+            (void)printf("only %" PRIu64 " times %s\n", tally.actions[i], operator_action_name((enum operator_action)i));
+            everywhere = false;
+        }
+    }
+    return everywhere && tally.scoped_undos > 10 && tally.element_undos > 10 && tally.child_undos > 10 &&
+           tally.kept_signals_taken > 10 && tally.undos_at_once > 10;
+}
+
+static void print_tally(const struct timespec *began)
+{
+    struct timespec now;
+    double s;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    s = (double)(now.tv_sec - began->tv_sec) + (double)(now.tv_nsec - began->tv_nsec) / 1e9;
+    (void)printf("%" PRIu64 " runs, %" PRIu64 " turns, %" PRIu64 " definitions refused, %.1f s: %" PRIu64 " completed, %" PRIu64
+                 " compensated, %" PRIu64 " abandoned; undone: %" PRIu64 " of elements, %" PRIu64 " of children, %" PRIu64
+                 " in children alone, %" PRIu64 " kept signals\n",
+                 tally.runs, tally.turns, tally.redrawn, s, tally.ends[SAGA_COMPLETED], tally.ends[SAGA_COMPENSATED],
+                 tally.ends[SAGA_ABANDONED], tally.element_undos, tally.child_undos, tally.scoped_undos,
+                 tally.kept_signals_taken);
+}
+
+static uint64_t number_of(int argc, char **argv, const char *option, uint64_t otherwise)
+{
+    for (int i = 1; i + 1 < argc; i++) {
+        if (strcmp(argv[i], option) == 0) {
+            return strtoull(argv[i + 1], NULL, 10);
+        }
+    }
+    return otherwise;
+}
+
+int main(int argc, char **argv)
+{
+    static struct script script;
+    uint64_t first = number_of(argc, argv, "--seed", 1), runs = number_of(argc, argv, "--runs", RUNS_DEFAULT);
+    uint64_t told = number_of(argc, argv, "--tell", 0), sketch = UINT64_MAX;
+    bool keeps = number_of(argc, argv, "--keep", 0) != 0;
+    bool shows = isatty(STDERR_FILENO) != 0;
+    struct timespec began;
+    int failed = 0;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &began);
+    arena_init(&definitions, (size_t)256 << 10);
+    run_init(&run, &tally);
+    first = told ? told : first;
+    for (uint64_t seed = first; seed < first + (told ? 1 : runs) && (keeps || !failed); seed++) {
+        if (seed / RUNS_OF_A_SKETCH != sketch) {
+            sketch = seed / RUNS_OF_A_SKETCH;
+            draw(&script, sketch);
+        }
+        script.seed = seed;
+        script.event_count = script.calm_count = 0;
+        script.is_fixed = false;
+        arena_reset(&run.kept);
+        if (told) {
+            tell(&script);
+        } else if (!run_play(&run, &script)) {
+            failed = 1;
+            if (keeps) {
+                (void)printf("seed %" PRIu64 ": %.*s\n", seed, SLICE_ARG(run.violation));
+            } else {
+                report_failure(&script);
+            }
+        }
+        if (shows && seed % PROGRESS_RUNS == 0) {
+            show_progress(seed - first, runs, &began);
+        }
+    }
+    if (!told) {
+        (void)fprintf(stderr, "%s", shows ? "\r" : "");
+        print_tally(&began);
+        if (!failed && runs >= RUNS_EVERYWHERE && !came_everywhere()) {
+            failed = 1;
+        }
+    }
+    run_fini(&run);
+    arena_fini(&definitions);
+    return failed;
+}

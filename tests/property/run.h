@@ -1,0 +1,231 @@
+/*
+ * One run: a sketch, its compiled definition, the machine that is driven, the world at the other end, and the judge.
+ *
+ *   walk.c    what happens next: events, drawn by chance or from a list
+ *   world.c   the receivers, people and locks outside: what truly happened, by key
+ *   judge.c   what must hold, from the log's own text and the world's books alone
+ *   shrink.c  the smallest sketch and the fewest events that still fail
+ */
+#ifndef SAGAD_TESTS_RUN_H
+#define SAGAD_TESTS_RUN_H
+
+#include <setjmp.h>
+#include <stddef.h>
+
+#include "core/saga.h"
+#include "tests/property/sketch.h"
+
+#define NODES_MAX 128
+#define RECORDS_MAX 4096
+#define EVENTS_MAX 160
+#define SIGNALS_KEPT_MAX 64
+#define RUN_START_MS INT64_C(1700000000000)
+#define KEY_WINDOW_MS 60000
+#define VISIBILITY_MS 5000
+#define NODE_NONE UINT32_MAX
+
+/* --- what happened at the other end --- */
+
+struct thing { /* what the receiver's books say about one key */
+    struct op_key key;
+    uint32_t effects;
+    uint32_t sends;         /* calls of which a byte left */
+    int64_t first_ms;       /* since when it remembers the key */
+    int64_t lands_ms;       /* a call on the wire takes effect then; 0: none */
+    bool running;           /* it was accepted, and lands then */
+    bool voided;
+    bool doubled;           /* a person accepted a second effect */
+    uint32_t asked_attempt; /* the attempt that was sent last */
+    bool has_answer;
+    struct outcome answer;  /* on its way back */
+    bool has_late;          /* the answer of an attempt that the engine has given up waiting for */
+    struct outcome late;
+    uint32_t late_attempt;
+};
+
+/* --- what the judge knows of a step, from the log --- */
+
+enum node_state {
+    IS_NOTHING,
+    IS_PENDING,
+    IS_SENT,    /* may be under way: in flight, tried again, probed */
+    IS_UNKNOWN, /* for good */
+    IS_DONE,
+    IS_BEFORE,  /* it was done already */
+    IS_FAILED,
+    IS_SKIPPED,
+    IS_OPEN,    /* a group */
+    IS_WAITING
+};
+
+enum node_undo { UNDO_NONE, UNDO_PLANNED, UNDO_SENT, UNDO_FAILED, UNDO_DONE };
+
+struct node {
+    const char *id;
+    uint64_t name;          /* of the id */
+    const struct sketch_step *step;
+    const struct sketch_saga *saga; /* that it is written in */
+    uint32_t parent;        /* the group; NODE_NONE */
+    uint32_t element;       /* ELEMENT_NONE */
+    uint32_t member;        /* its place in its saga */
+    uint32_t first, count;  /* its members */
+    enum node_state state;
+    enum effect effect;
+    uint32_t order;         /* of beginning; 0: it did not */
+    int64_t due_ms;         /* of a wait */
+    uint64_t approval;
+    bool has_hash;
+    struct digest hash;
+    int decided;            /* 1 approve, -1 refuse */
+    bool handed;            /* a signal: */
+    struct slice payload;
+    struct slice result;
+    bool is_failing;        /* a child that is undone on its own */
+    bool is_planned;
+    enum node_undo undo;
+    bool undo_begun, is_waived;
+    uint32_t intents[DIRECTION_COUNT]; /* the number of the last one */
+    bool flies[DIRECTION_COUNT];       /* an intent whose end is not in the log */
+    uint32_t admitted;      /* the attempt that the guards were asked about last */
+    struct thing things[DIRECTION_COUNT];
+};
+
+struct kept {
+    uint32_t name;
+    struct slice payload;
+    bool taken;
+};
+
+struct judge {
+    uint32_t count;
+    uint32_t begun;
+    uint64_t seq;
+    bool is_started, is_failing, is_planned, is_ended, is_paused, locks_wanted, was_decided, was_abandoned;
+    enum saga_status end;
+    int64_t paused_ms, deadline_ms;
+    uint32_t escalations;   /* open */
+    uint64_t escalation;    /* its number */
+    struct slice locks[SKETCH_LOCKS_MAX];
+    uint32_t lock_count, lock_taken;
+    struct kept signals[SIGNALS_KEPT_MAX];
+    uint32_t signal_count;
+    struct node nodes[NODES_MAX]; /* the last: not cleared, but for those that are */
+};
+
+/* --- what happens --- */
+
+enum event_kind {
+    EVENT_WANT, EVENT_CRASH, EVENT_LATE, EVENT_PERSON, EVENT_ABORT, EVENT_PAUSE, EVENT_RESUME, EVENT_SIGNAL, EVENT_DECISION, EVENT_NONSENSE,
+    EVENT_KIND_COUNT
+};
+
+struct event {
+    enum event_kind kind;
+    enum want_type want;
+    enum direction direction;
+    uint32_t number;        /* which evaluation, or lock */
+    uint64_t name;          /* of the step; 0: the saga */
+    uint64_t luck;          /* all chance in it */
+};
+
+#define CALM_MAX 64
+
+struct script { /* enough to play it again */
+    uint64_t seed;
+    struct sketch sketch;
+    struct event events[EVENTS_MAX];
+    uint32_t event_count;
+    bool is_fixed;          /* these events and no others; else they are drawn, and noted here */
+    uint64_t calm[CALM_MAX]; /* steps whose calls simply succeed */
+    uint32_t calm_count;
+};
+
+struct tally {
+    uint64_t runs, turns, redrawn, records[RECORD_TYPE_COUNT], ends[SAGA_STATUS_COUNT], actions[OPERATOR_ACTION_COUNT], events[EVENT_KIND_COUNT];
+    uint64_t scoped_undos, element_undos, child_undos, kept_signals_taken, undos_at_once, doubles;
+};
+
+struct run {
+    struct script *script;
+    const struct definition *definition;
+    struct arena kept;      /* what lasts as long as the run */
+    struct arena live_arena, shadow_arena, again_arena, turn, scratch;
+    struct saga live;       /* from records as decided */
+    struct saga shadow;     /* from the text of the log */
+    struct buffer log;      /* one record a line */
+    struct {
+        size_t from, len;
+        int64_t at_ms;
+    } lines[RECORDS_MAX];
+    uint32_t line_count;
+    struct buffer view, view_of_shadow;
+    int64_t now_ms;
+    uint64_t next_escalation, next_approval;
+    uint32_t turns, results, signals_sent, signalled[2] /* the number of the last one of each name */;
+    uint32_t trouble;       /* percent of calls that do not simply succeed */
+    bool is_kind;           /* everything works from now on, so that the run ends */
+    bool is_deaf;           /* nobody answers probes until then */
+    struct want wants[3 * NODES_MAX + 8];
+    uint32_t want_count;
+    struct judge judge;
+    struct tally *tally;
+    bool is_told;           /* print what happens */
+    jmp_buf failed;
+    struct slice violation;
+};
+
+/* What must not be: ends the run. */
+_Noreturn void run_violate(struct run *run, const char *format, ...) PRINTF_LIKE(2, 3);
+void run_init(struct run *run, struct tally *tally);
+void run_fini(struct run *run);
+/* Play it; false: `violation` says what is wrong. */
+bool run_play(struct run *run, struct script *script);
+
+/* One input into the machine, and all that must hold after it. */
+enum err_code run_feed(struct run *run, struct saga_input input);
+/* Throw the state away and fold the log again. */
+void run_fold_again(struct run *run);
+
+/* --- world.c --- */
+
+struct thing *world_thing(struct run *run, uint32_t node, enum direction direction);
+void world_land(struct run *run); /* what was on the wire until now has arrived */
+void world_send_calls(struct run *run);
+bool world_stands(const struct run *run, uint32_t node);
+bool world_is_on_the_wire(const struct run *run, uint32_t node);
+struct outcome world_answer_probe(struct run *run, uint32_t node, enum direction direction, struct chance *chance);
+struct outcome world_completed(struct run *run);
+struct outcome world_trouble(enum outcome_kind kind, bool unsent, const char *error);
+struct saga_input world_outcome(struct run *run, enum saga_input_type type, uint32_t node, enum direction direction, uint32_t attempt,
+                                struct outcome outcome);
+enum effect node_undo_effect(const struct node *node);
+bool node_tolerates_absent(const struct node *node);
+
+/* --- judge.c --- */
+
+void judge_open(struct run *run);
+void judge_record(struct run *run, const struct record *record); /* after it was applied */
+void judge_rest(struct run *run); /* between two events */
+bool node_is_call(const struct node *node);
+bool node_is_fan(const struct node *node);
+bool node_is_over(const struct node *node);
+bool node_is_within(const struct judge *judge, uint32_t node, uint32_t group);
+
+/* --- judge_undo.c --- */
+
+void judge_plan(struct run *run, const struct record *record);
+void judge_undo_begins(struct run *run, uint32_t node);
+void judge_undo_room(struct run *run);
+bool node_may_stand(const struct node *node); /* as far as the log says */
+
+/* --- walk.c --- */
+
+void walk(struct run *run);
+void event_tell(const struct run *run, const struct event *event);
+
+/* --- shrink.c --- */
+
+/* The smallest script found that fails, in place of the one that does. */
+void shrink(struct run *run, struct script *script, bool (*fails)(struct run *run, struct script *script));
+
+#endif

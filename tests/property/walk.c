@@ -1,0 +1,612 @@
+/* What happens next. By chance, and noted; or, where a script is fixed, what was noted and no more. In the end everything works. */
+#include "tests/property/run.h"
+
+#include <stdio.h>
+
+#define PATIENCE 100 /* turns until everything works */
+
+/* --- looking --- */
+
+static void look(struct run *run)
+{
+    struct wants wants;
+
+    arena_reset(&run->turn);
+    saga_wants(&run->live, &run->turn, &wants);
+    CHECK(wants.count <= COUNT_OF(run->wants));
+    run->want_count = (uint32_t)wants.count;
+    for (uint32_t i = 0; i < run->want_count; i++) {
+        run->wants[i] = wants.items[i];
+    }
+    world_send_calls(run);
+    judge_rest(run);
+}
+
+static uint64_t name_of(const struct run *run, uint32_t step)
+{
+    return step == STEP_NONE ? 0 : run->judge.nodes[step].name;
+}
+
+static uint32_t find_node(const struct run *run, uint64_t name)
+{
+    for (uint32_t i = 0; i < run->judge.count; i++) {
+        if (run->judge.nodes[i].name == name) {
+            return i;
+        }
+    }
+    return NODE_NONE;
+}
+
+static bool is_numbered(const struct want *want)
+{
+    return want->type == WANT_EVALUATE || want->type == WANT_LOCK || (want->type == WANT_TIMER && want->step == STEP_NONE);
+}
+
+static const struct want *find_want(const struct run *run, const struct event *event)
+{
+    for (uint32_t i = 0; i < run->want_count; i++) {
+        const struct want *want = &run->wants[i];
+
+        if (want->type == event->want && want->direction == event->direction && name_of(run, want->step) == event->name &&
+            (!is_numbered(want) || want->number == event->number)) {
+            return want;
+        }
+    }
+    return NULL;
+}
+
+/* --- what the engine would feed --- */
+
+static void evaluate(struct run *run, const struct want *want, struct chance *chance)
+{
+    const struct node *node = want->step == STEP_NONE ? NULL : &run->judge.nodes[want->step];
+    const struct sketch_saga *root = &run->script->sketch.sagas[0];
+    struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
+    static const char *const arrays[] = {"[]", "[{\"n\":1}]", "[{\"n\":1},{\"n\":2}]", "[1,null,\"c\"]", "[4,3,2,1]"};
+
+    input.evaluated.what = (enum evaluation)want->number;
+    input.evaluated.step = want->step;
+    input.evaluated.failed = !run->is_kind && chance_percent(chance, 4);
+    input.evaluated.value = SLICE("{\"n\":2}");
+    if (input.evaluated.failed) {
+        input.evaluated.error = SLICE("it has no length");
+    } else if (want->number == EVALUATE_ARGS && node->step->when == WHEN_PROGRAM && node->element == ELEMENT_NONE &&
+               chance_percent(chance, 30)) {
+        input.evaluated.skipped = true;
+    } else if (want->number == EVALUATE_ARGS && node_is_fan(node)) {
+        input.evaluated.value = slice_of(node->step->each == EACH_NO_ARRAY ? "1" : arrays[node->step->elements]);
+    } else if (want->number == EVALUATE_ARGS && node->step->kind == STEP_SAGA) {
+        input.evaluated.value = chance_percent(chance, 95) ? SLICE(SKETCH_INPUT) : SLICE("{\"m\":1,\"t\":true}");
+    } else if (want->number == EVALUATE_ARGS && node->step->kind == STEP_SLEEP) {
+        input.evaluated.value = chance_percent(chance, 90) ? SLICE("\"20s\"") : SLICE("\"1\"");
+    } else if (want->number == EVALUATE_LOCKS) {
+        static const char *const keys[] = {"[\"0:2\"]", "[\"0:2\",\"b:2\"]", "[\"0:2\",\"b:2\",\"a:2\"]"};
+
+        input.evaluated.value = slice_of(keys[root->lock_count - 1]);
+    }
+    input.evaluated.scope = node && node->step->kind == STEP_CALL && !node_is_fan(node) && node->step->scope ? SLICE("7") : SLICE_NONE;
+    if (want->step == STEP_NONE && want->number == EVALUATE_OUTPUT && root->follower_count > 0) {
+        input.evaluated.followers =
+            root->follower_count == 1 ? SLICE("[{\"saga\":\"c0\",\"input\":{\"n\":1},\"business_id\":null}]")
+                                      : SLICE("[{\"saga\":\"c0\",\"input\":{\"n\":1},\"business_id\":null},{\"saga\":\"c0\",\"input\":{},\"business_id\":\"f\"}]");
+    }
+    (void)run_feed(run, input);
+}
+
+static void admit(struct run *run, const struct want *want, struct chance *chance)
+{
+    struct saga_input input = {.type = SAGA_INPUT_ADMITTED, .admitted = {.step = want->step}};
+    uint32_t luck = run->is_kind ? 0 : chance_below(chance, 100);
+
+    if (luck >= 60) {
+        input.admitted.admission = luck < 75   ? ADMISSION_REFUSED
+                                   : luck < 85 ? ADMISSION_UNASKED
+                                   : luck < 95 ? ADMISSION_DONE
+                                               : ADMISSION_BLOCKED;
+        input.admitted.error = luck < 73 ? SLICE("rate-limited") : luck < 75 ? SLICE("budget-exhausted") : SLICE_NONE;
+        input.admitted.result = SLICE("{\"id\":\"r-0\"}");
+    }
+    run->judge.nodes[want->step].admitted = want->number;
+    (void)run_feed(run, input);
+}
+
+static void take_lock(struct run *run, const struct want *want, struct chance *chance)
+{
+    struct saga_input input = {.type = SAGA_INPUT_LOCKED};
+
+    run->now_ms += chance_percent(chance, 30) ? chance_below(chance, 60000) : 0;
+    input.locked.key = arena_slice(&run->kept, run->live.locks[want->number].key);
+    input.locked.refused = run->live.locks[want->number].fails && !run->is_kind && chance_percent(chance, 30);
+    (void)run_feed(run, input);
+}
+
+static void do_want(struct run *run, const struct want *wanted, struct chance *chance)
+{
+    const struct want want = *wanted;
+    struct saga_input timer = {.type = SAGA_INPUT_TIMER};
+    struct thing *thing;
+
+    if (want.due_ms > run->now_ms) {
+        run->now_ms = want.due_ms + (chance_percent(chance, 10) ? chance_below(chance, 100000) : 0);
+        world_land(run);
+    }
+    switch (want.type) {
+    case WANT_CALL:
+        thing = world_thing(run, want.step, want.direction);
+        if (!thing->has_answer) {
+            run_violate(run, "%s is wanted again", run->judge.nodes[want.step].id);
+        }
+        thing->has_answer = false;
+        run->now_ms += chance_below(chance, 300);
+        (void)run_feed(run, world_outcome(run, SAGA_INPUT_SETTLED, want.step, want.direction, want.number, thing->answer));
+        return;
+    case WANT_PROBE:
+        (void)run_feed(run, world_outcome(run, SAGA_INPUT_PROBED, want.step, want.direction, want.number,
+                                          world_answer_probe(run, want.step, want.direction, chance)));
+        return;
+    case WANT_ADMIT:
+        admit(run, &want, chance);
+        return;
+    case WANT_TIMER:
+        timer.timer.step = want.step;
+        timer.timer.direction = want.direction;
+        if (want.step == STEP_NONE) {
+            timer.timer.timer = (enum saga_timer)want.number;
+        }
+        (void)run_feed(run, timer);
+        return;
+    case WANT_EVALUATE:
+        evaluate(run, &want, chance);
+        return;
+    case WANT_LOCK:
+        take_lock(run, &want, chance);
+        return;
+    }
+}
+
+/* --- what else happens --- */
+
+/* The engine is gone with all it knew; the next one folds the log and reports what was under way as interrupted. */
+static void crash(struct run *run, struct chance *chance)
+{
+    static struct want calls[COUNT_OF(((struct run *)0)->wants)];
+    uint32_t count = 0;
+
+    run_fold_again(run);
+    for (uint32_t i = 0; i < run->want_count; i++) {
+        if (run->wants[i].type == WANT_CALL) {
+            calls[count++] = run->wants[i];
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct thing *thing = world_thing(run, calls[i].step, calls[i].direction);
+
+        if (thing->has_answer && chance_percent(chance, 30)) {
+            thing->has_late = true;
+            thing->late = thing->answer;
+            thing->late_attempt = calls[i].number;
+        }
+        thing->has_answer = false;
+        if (thing->running) {
+            thing->running = false;
+            thing->lands_ms = run->now_ms + 1; /* nobody was told that it takes longer than it becomes visible */
+        }
+        (void)run_feed(run, world_outcome(run, SAGA_INPUT_SETTLED, calls[i].step, calls[i].direction, calls[i].number,
+                                          world_trouble(OUTCOME_UNKNOWN, false, "interrupted")));
+    }
+}
+
+static void late_answers(struct run *run)
+{
+    for (uint32_t i = 0; i < run->judge.count; i++) {
+        for (unsigned d = 0; d < DIRECTION_COUNT; d++) {
+            struct thing *thing = &run->judge.nodes[i].things[d];
+
+            if (thing->has_late && thing->late.kind != OUTCOME_RUNNING) {
+                thing->has_late = false;
+                (void)run_feed(run, world_outcome(run, SAGA_INPUT_SETTLED, i, (enum direction)d, thing->late_attempt, thing->late));
+            }
+        }
+    }
+}
+
+static enum operator_action choose_action(const struct run *run, unsigned allowed, struct chance *chance)
+{
+    static const enum operator_action kind[] = {OPERATOR_RESOLVE, OPERATOR_RETRY, OPERATOR_SKIP, OPERATOR_WAIVE, OPERATOR_COMPENSATE};
+    enum operator_action action = (enum operator_action)chance_below(chance, OPERATOR_ACTION_COUNT);
+
+    if (action == OPERATOR_ABANDON && chance_percent(chance, 80)) {
+        action = OPERATOR_RESOLVE;
+    }
+    if (run->is_kind && chance_percent(chance, 80)) {
+        action = OPERATOR_ABANDON;
+        for (size_t i = COUNT_OF(kind); i-- > 0;) {
+            action = allowed & BIT(kind[i]) ? kind[i] : action;
+        }
+    }
+    return action;
+}
+
+/* A person: any verb, wise or not, but the truth about what happened. */
+static void decide_as_person(struct run *run, struct chance *chance)
+{
+    uint32_t step = run->live.escalation.step;
+    enum direction direction = run->live.escalation.direction;
+    struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
+    unsigned allowed = saga_escalation_actions(&run->live);
+    struct thing nothing = {0}, *thing = step == STEP_NONE ? &nothing : world_thing(run, step, direction);
+    enum took_effect took_effect = step == STEP_NONE               ? TOOK_EFFECT_NO
+                                   : direction == DIRECTION_UNDO ? run->live.steps[step].undo.took_effect
+                                                                 : run->live.steps[step].forward.took_effect;
+    enum operator_action action = choose_action(run, allowed, chance);
+    enum err_code code;
+
+    if (!run->live.escalation.number) {
+        return;
+    }
+    if (thing->lands_ms > run->now_ms) {
+        run->now_ms = thing->lands_ms;
+        world_land(run);
+    }
+    input.operator.action = action;
+    input.operator.escalation = run->live.escalation.number -(chance_percent(chance, 3) ? 64 : 0);
+    input.operator.actor = SLICE("ann");
+    input.operator.note = SLICE("looked it up");
+    if (action == OPERATOR_RESOLVE && thing->effects > 0) {
+        input.operator.happened = true;
+        input.operator.result = SLICE("{\"id\":\"r-1\"}");
+        if (direction == DIRECTION_DO) {
+            input.operator.undo_args =
+                world_outcome(run, SAGA_INPUT_SETTLED, step, direction, 1, world_completed(run)).settled.undo_args;
+        }
+    }
+    if (action == OPERATOR_RETRY) {
+        input.operator.accept_double = chance_percent(chance, 40);
+        if (took_effect == TOOK_EFFECT_NO && chance_percent(chance, 60)) {
+            input.operator.args = SLICE("{\"n\":3,\"id\":\"by-hand\"}");
+        }
+    }
+    code = run_feed(run, input);
+    if (code != ERR_OK) {
+        return;
+    }
+    run->tally->actions[action]++;
+    if (!(allowed & BIT(action))) {
+        run_violate(run, "a person may not %s, and did", operator_action_name(action));
+    }
+    if (action == OPERATOR_RETRY && took_effect == TOOK_EFFECT_MAYBE && input.operator.accept_double) {
+        thing->doubled = true;
+    } else if (action == OPERATOR_RETRY && took_effect != TOOK_EFFECT_MAYBE) {
+        thing->sends = 0; /* what surely had no effect may leave again at a person's word */
+    }
+}
+
+static void signal_it(struct run *run, uint32_t name, struct chance *chance)
+{
+    struct saga_input input = {.type = SAGA_INPUT_SIGNAL};
+    bool again = run->signalled[name] > 0 && chance_percent(chance, 15);
+    uint32_t number = again ? run->signalled[name] : run->signals_sent + 1;
+    uint64_t seq = run->judge.seq;
+    enum err_code code;
+
+    if (run->judge.signal_count > SIGNALS_KEPT_MAX - 2) {
+        return;
+    }
+    input.signal.name = name ? SLICE("g1") : SLICE("g0");
+    input.signal.payload = arena_printf(&run->kept, "{\"p\":%u}", (unsigned)number);
+    input.signal.id = arena_printf(&run->kept, "signal-%u-%u", (unsigned)name, (unsigned)number);
+    input.signal.actor = SLICE("ann");
+    code = run_feed(run, input);
+    if (again && run->judge.seq != seq) {
+        run_violate(run, "a signal is taken twice");
+    }
+    if (!again && code == ERR_OK) {
+        if (run->judge.seq == seq) {
+            run_violate(run, "a signal is lost");
+        }
+        run->signals_sent = run->signalled[name] = number;
+    }
+}
+
+static void decide_approval(struct run *run, uint32_t at, struct chance *chance)
+{
+    static const enum role roles[] = {ROLE_AGENT, ROLE_OPERATOR, ROLE_ADMIN};
+    struct saga_input input = {.type = SAGA_INPUT_DECISION};
+    const struct node *node = &run->judge.nodes[at];
+    enum role role = run->is_kind ? ROLE_ADMIN : roles[chance_below(chance, 3)];
+    bool wrong = !run->is_kind && chance_percent(chance, 10), was_waiting = node->state == IS_WAITING;
+    char hash[65];
+    uint64_t seq = run->judge.seq;
+
+    digest_hex(&node->hash, hash);
+    hash[0] = wrong ? (hash[0] == '0' ? '1' : '0') : hash[0];
+    input.decision.approval = node->approval + (chance_percent(chance, 3) ? 64 : 0);
+    input.decision.approve = chance_percent(chance, run->is_kind ? 100 : 70);
+    input.decision.role = role;
+    input.decision.hash = wrong || chance_percent(chance, 50) ? slice_of(hash) : SLICE_NONE;
+    input.decision.actor = SLICE("bob");
+    input.decision.note = SLICE("seen");
+    if (run_feed(run, input) == ERR_OK &&
+        (wrong || !was_waiting || role < (node->step->admin_only ? ROLE_ADMIN : ROLE_OPERATOR)) && run->judge.seq != seq) {
+        run_violate(run, "%s is decided by somebody who may not", node->id);
+    }
+}
+
+/* Inputs that come too late or make no sense: nothing that should not be may follow from them. */
+static void nonsense(struct run *run, uint32_t step, struct chance *chance)
+{
+    struct saga_input input = {.type = SAGA_INPUT_TIMER};
+    enum direction direction = (enum direction)chance_below(chance, DIRECTION_COUNT);
+    uint64_t seq = run->judge.seq;
+
+    switch (chance_below(chance, 4)) {
+    case 0:
+        input.timer.step = step;
+        input.timer.direction = direction;
+        (void)run_feed(run, input); /* may be due */
+        return;
+    case 1:
+        input.type = SAGA_INPUT_LOCKED;
+        input.locked.key = SLICE("zzz");
+        (void)run_feed(run, input);
+        break;
+    case 2:
+        (void)run_feed(run, world_outcome(run, SAGA_INPUT_PROBED, step, direction, 900, world_trouble(OUTCOME_ABSENT, false, "absent")));
+        break;
+    default:
+        input.type = SAGA_INPUT_SETTLED;
+        input.settled.step = step;
+        input.settled.direction = direction;
+        input.settled.attempt = 900;
+        input.settled.outcome = world_completed(run);
+        (void)run_feed(run, input);
+        break;
+    }
+    if (seq != run->judge.seq) {
+        run_violate(run, "nonsense was taken for something");
+    }
+}
+
+static void simple(struct run *run, enum saga_input_type type)
+{
+    struct saga_input input = {.type = type};
+
+    if (type == SAGA_INPUT_ABORT) {
+        input.abort.actor = SLICE("ann");
+        input.abort.note = SLICE("enough");
+    } else if (type == SAGA_INPUT_PAUSE) {
+        input.pause.actor = SLICE("ann");
+        input.pause.note = SLICE("wait");
+    } else {
+        input.resume.actor = SLICE("ann");
+        input.resume.note = SLICE("go on");
+    }
+    (void)run_feed(run, input);
+}
+
+/* --- events --- */
+
+void event_tell(const struct run *run, const struct event *event)
+{
+    static const char *const kinds[EVENT_KIND_COUNT] = {"want",   "crash",  "late answers", "person",   "abort",
+                                                        "pause", "resume", "signal",       "decision", "nonsense"};
+    static const char *const wants[] = {"admit", "call answered", "probe", "timer", "evaluate", "lock"};
+    uint32_t node = event->name ? find_node(run, event->name) : NODE_NONE;
+
+    (void)printf("  %s %s%s%s\n", event->kind == EVENT_WANT ? wants[event->want] : kinds[event->kind],
+                 node == NODE_NONE ? "" : run->judge.nodes[node].id, event->direction == DIRECTION_UNDO ? " (undo)" : "",
+                 event->kind == EVENT_SIGNAL ? event->number ? "g1" : "g0" : "");
+}
+
+static void perform(struct run *run, const struct event *event)
+{
+    struct chance chance = {event->luck};
+    uint32_t node = event->name ? find_node(run, event->name) : NODE_NONE;
+    const struct want *want;
+
+    if (run->is_told) {
+        event_tell(run, event);
+    }
+    run->tally->events[event->kind]++;
+    switch (event->kind) {
+    case EVENT_WANT:
+        want = find_want(run, event);
+        if (want) {
+            do_want(run, want, &chance);
+        }
+        return;
+    case EVENT_CRASH:
+        crash(run, &chance);
+        return;
+    case EVENT_LATE:
+        late_answers(run);
+        return;
+    case EVENT_PERSON:
+        decide_as_person(run, &chance);
+        return;
+    case EVENT_ABORT:
+        simple(run, SAGA_INPUT_ABORT);
+        return;
+    case EVENT_PAUSE:
+        simple(run, SAGA_INPUT_PAUSE);
+        return;
+    case EVENT_RESUME:
+        run->now_ms += chance_below(&chance, 50000);
+        simple(run, SAGA_INPUT_RESUME);
+        return;
+    case EVENT_SIGNAL:
+        signal_it(run, event->number, &chance);
+        return;
+    case EVENT_DECISION:
+        if (node != NODE_NONE && run->judge.nodes[node].approval) {
+            decide_approval(run, node, &chance);
+        }
+        return;
+    case EVENT_NONSENSE:
+        nonsense(run, node == NODE_NONE ? 0 : node, &chance);
+        return;
+    case EVENT_KIND_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+static struct event want_event(const struct run *run, const struct want *want, uint64_t luck)
+{
+    return (struct event){.kind = EVENT_WANT,
+                          .want = want->type,
+                          .direction = want->direction,
+                          .number = is_numbered(want) ? want->number : 0,
+                          .name = name_of(run, want->step),
+                          .luck = luck};
+}
+
+/* One that waits, of this kind; from a place by chance. */
+static uint32_t find_waiting(const struct run *run, enum step_kind kind, uint32_t from)
+{
+    const struct judge *judge = &run->judge;
+
+    for (uint32_t i = 0; i < judge->count; i++) {
+        uint32_t at = (i + from) % judge->count;
+
+        if (judge->nodes[at].state == IS_WAITING && judge->nodes[at].step->kind == kind) {
+            return at;
+        }
+    }
+    return NODE_NONE;
+}
+
+static bool is_deadline(const struct run *run, const struct want *want)
+{
+    return want->type == WANT_TIMER && (want->step == STEP_NONE || run->judge.nodes[want->step].state == IS_OPEN);
+}
+
+/* Everybody does their part: what can be done now, what is due first, then people. */
+static bool kind_event(struct run *run, struct chance *chance, struct event *event)
+{
+    const struct want *next = NULL;
+    uint64_t luck = chance_next(chance);
+    uint32_t from = chance_below(chance, 1000), waiting;
+
+    *event = (struct event){.kind = EVENT_PERSON, .luck = luck};
+    if (run->judge.escalations > 0 && chance_percent(chance, 30)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < run->want_count; i++) {
+        const struct want *want = &run->wants[(i + from) % run->want_count];
+
+        if (!is_deadline(run, want) && (!next || want->due_ms < next->due_ms)) {
+            next = want;
+        }
+    }
+    if (next && (next->due_ms <= run->now_ms || chance_percent(chance, 60))) {
+        *event = want_event(run, next, luck);
+        return true;
+    }
+    if (run->judge.is_paused) {
+        event->kind = EVENT_RESUME;
+        return true;
+    }
+    if (run->judge.escalations > 0 && chance_percent(chance, 60)) {
+        return true;
+    }
+    waiting = find_waiting(run, STEP_APPROVE, from);
+    if (waiting != NODE_NONE) {
+        *event = (struct event){.kind = EVENT_DECISION, .name = run->judge.nodes[waiting].name, .luck = luck};
+        return true;
+    }
+    waiting = find_waiting(run, STEP_SIGNAL, from);
+    if (waiting != NODE_NONE) {
+        *event = (struct event){.kind = EVENT_SIGNAL, .number = run->judge.nodes[waiting].step->signal, .luck = luck};
+        return true;
+    }
+    if (next) {
+        *event = want_event(run, next, luck);
+    }
+    return next || run->judge.escalations > 0;
+}
+
+static bool waits_for_signals(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->judge.count; i++) {
+        if (run->judge.nodes[i].step->kind == STEP_SIGNAL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct event draw_event(struct run *run, struct chance *chance)
+{
+    struct event event = {.luck = chance_next(chance)};
+    uint32_t luck = chance_below(chance, 1000), from = chance_below(chance, 1000), waiting = find_waiting(run, STEP_APPROVE, from);
+
+    if (luck < 35) {
+        event.kind = EVENT_CRASH;
+    } else if (luck < 55) {
+        event.kind = EVENT_NONSENSE;
+        event.name = run->judge.nodes[from % run->judge.count].name;
+    } else if (luck < 62) {
+        event.kind = EVENT_ABORT;
+    } else if (luck < 110) {
+        event.kind = EVENT_LATE;
+    } else if (luck < (run->judge.is_paused ? 400 : 113)) {
+        event.kind = EVENT_RESUME;
+    } else if (luck < 122) {
+        event.kind = EVENT_PAUSE;
+    } else if (luck < 200 && waits_for_signals(run)) {
+        event.kind = EVENT_SIGNAL;
+        event.number = from % 2;
+    } else if (luck < 350 && waiting != NODE_NONE) {
+        event.kind = EVENT_DECISION;
+        event.name = run->judge.nodes[waiting].name;
+    } else if (run->judge.escalations > 0 && (run->want_count == 0 || luck < 400)) {
+        event.kind = EVENT_PERSON;
+    } else if (run->want_count > 0) {
+        event = want_event(run, &run->wants[from % run->want_count], event.luck);
+    } else {
+        (void)kind_event(run, chance, &event);
+    }
+    return event;
+}
+
+void walk(struct run *run)
+{
+    struct script *script = run->script;
+    struct chance chance = chance_of(script->seed, 99, 0), kind = chance_of(script->seed, 55, 0);
+    uint32_t at = 0;
+
+    for (;;) {
+        struct event event;
+
+        look(run);
+        if (run->judge.is_ended) {
+            break;
+        }
+        if (script->is_fixed ? at < script->event_count : at < PATIENCE) {
+            event = script->is_fixed ? script->events[at] : draw_event(run, &chance);
+            if (!script->is_fixed) {
+                script->events[at] = event;
+                script->event_count = at + 1;
+            }
+            at++;
+        } else {
+            run->is_kind = true;
+            if (!kind_event(run, &kind, &event)) {
+                run_violate(run, "nobody can do anything any more");
+            }
+        }
+        perform(run, &event);
+        if (run->turns > PATIENCE * 2 + 60 * run->judge.count) {
+            run_violate(run, "it does not end");
+        }
+    }
+    for (uint32_t i = 0; i < 3; i++) { /* nothing happens after the end */
+        nonsense(run, chance_below(&kind, run->judge.count), &kind);
+    }
+    late_answers(run);
+    simple(run, SAGA_INPUT_ABORT);
+    simple(run, SAGA_INPUT_PAUSE);
+    simple(run, SAGA_INPUT_RESUME);
+    signal_it(run, 0, &kind);
+}

@@ -1,0 +1,648 @@
+/*
+ * Groups forward, and undone with their saga: elements of for_each and the steps of child sagas. Every trial ends with
+ * a replay from the log. How children are undone on their own is in test_saga_group_undo.c.
+ */
+#include <time.h>
+
+#include "tests/unit/group_trial.h"
+
+/* --- for_each --- */
+
+static void elements_run_one_after_the_other_and_give_their_results_in_order(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH_AND_AFTER), LIST);
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.opened book, step.intent book#0");
+    assert_string_equal(trial_wants(&trial), "call book#0 1");
+    same(args_of(&trial, "book#0"), "{\"n\":7}");
+    assert_string_equal(status_of(&trial, "book"), "running");
+    assert_string_equal(status_of(&trial, "book#1"), "pending");
+    trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed book#0, step.intent book#1");
+    same(args_of(&trial, "book#1"), "{\"n\":8}");
+    trial_settle(&trial, "book#1", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#2", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed book#2, step.completed book, step.intent z");
+    same(result_of(&trial, "book"), "[{\"id\":\"book#0-1\"},{\"id\":\"book#1-1\"},{\"id\":\"book#2-1\"}]");
+    same(args_of(&trial, "z"), "{\"all\":[{\"id\":\"book#0-1\"},{\"id\":\"book#1-1\"},{\"id\":\"book#2-1\"}]}");
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void elements_have_keys_of_their_own(void **state)
+{
+    struct trial trial;
+    struct op_identity identity;
+    struct op_key key;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH), LIST);
+    identity = (struct op_identity){.namespace = SLICE("default"),
+                                    .run = trial.saga.run,
+                                    .step = SLICE("book#0"),
+                                    .tool = SLICE("keyed"),
+                                    .direction = DIRECTION_DO};
+    key = op_key_make(&identity);
+    assert_true(uuid_equal(&key.uuid, &trial.saga.steps[trial_step(&trial, "book#0")].forward.key.uuid));
+    close_sound(&trial);
+}
+
+static void no_elements_are_done_at_once(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH_AND_AFTER), "{'list':[]}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial),
+                        "step.completed a, step.opened book, step.completed book, step.intent z");
+    same(result_of(&trial, "book"), "[]");
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void what_is_no_array_or_has_too_many_elements_fails_the_step(void **state)
+{
+    struct trial trial;
+    struct buffer input;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH), "{'list':{'n':1}}");
+    assert_string_equal(trial_records(&trial),
+                        "saga.started, step.failed book, saga.failing book, compensation.planned, "
+                        "saga.compensated");
+    same(trial.saga.steps[0].forward.error, "arguments");
+    close_sound(&trial);
+
+    buffer_init(&input, 65536);
+    buffer_printf(&input, "{'list':[0");
+    for (unsigned i = 1; i <= FOR_EACH_MAX; i++) {
+        buffer_printf(&input, ",%u", i);
+    }
+    buffer_printf(&input, "]}%c", 0);
+    open_with(&trial, TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }'}"), input.ptr);
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+    buffer_fini(&input);
+}
+
+#define CONCURRENT                                                                                                     \
+    "{'id':'a','call':'keyed'},{'id':'book','call':'keyed','for_each':'${ .input.list }','concurrency':2},"            \
+    "{'id':'z','call':'keyed'}"
+
+static void so_many_elements_run_at_once_as_allowed_and_begin_in_order(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(CONCURRENT), "{'list':[1,2,3,4]}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call book#0 1, call book#1 1");
+    trial_settle(&trial, "book#1", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call book#0 1, call book#2 1");
+    trial_settle(&trial, "book#2", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#3", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call book#0 1");
+    trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call z 1");
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    /* Whatever the order in which they came back. */
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#3 book#2 book#1 book#0 a");
+    is(&trial, SAGA_COMPENSATED);
+    assert_string_equal(status_of(&trial, "book"), "compensated");
+    close_sound(&trial);
+}
+
+static void an_element_that_fails_has_those_before_it_undone(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH_AND_AFTER), LIST);
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#1", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#2", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed book#2, saga.failing book#2, compensation.planned, "
+                                               "compensation.intent book#1");
+    same(trial.saga.steps[trial_step(&trial, "book#1")].undo.args, "{\"id\":\"book#1-1\"}");
+    assert_string_equal(status_of(&trial, "book"), "compensating");
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#1 book#0 a");
+    is(&trial, SAGA_COMPENSATED);
+    assert_string_equal(status_of(&trial, "book"), "compensated");
+    assert_string_equal(status_of(&trial, "book#2"), "failed");
+    close_sound(&trial);
+}
+
+static void an_element_that_may_fail_gives_null(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','on_failure':'continue'},"
+                         "{'id':'z','call':'keyed','with':{'all':'${ .steps.book.result }'}}"),
+              LIST);
+    trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#1", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed book#1, step.intent book#2");
+    trial_settle(&trial, "book#2", OUTCOME_COMPLETED);
+    same(args_of(&trial, "z"), "{\"all\":[{\"id\":\"book#0-1\"},null,{\"id\":\"book#2-1\"}]}");
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#2 book#0");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void a_person_is_asked_about_one_element(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','on_failure':'escalate'}"),
+              LIST);
+    trial_settle(&trial, "book#0", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed book#0, escalation.opened book#0");
+    assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved book#0, step.skipped book#0, step.intent book#1");
+    trial_settle(&trial, "book#1", OUTCOME_FAILED);
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
+    trial_timer(&trial, "book#1");
+    assert_string_equal(run_all(&trial, DIRECTION_DO), "book#1 book#2");
+    same(result_of(&trial, "book"), "[null,{\"id\":\"book#1-1\"},{\"id\":\"book#2-1\"}]");
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void a_condition_is_asked_once_for_all_elements(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','when':'${ .input.wanted }'},"
+                         "{'id':'z','call':'keyed','with':{'book':'${ .steps.book.status }'}}"),
+              "{'wanted':false,'list':'not even looked at'}");
+    assert_string_equal(trial_records(&trial), "saga.started, step.skipped book, step.intent z");
+    same(args_of(&trial, "z"), "{\"book\":\"skipped\"}");
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void an_abort_in_the_middle_waits_for_what_is_in_flight_and_starts_no_element(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(CONCURRENT), "{'list':[1,2,3,4]}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_string_equal(trial_wants(&trial), "call book#1 1, call book#2 1");
+    assert_string_equal(status_of(&trial, "book"), "compensating");
+    trial_settle(&trial, "book#2", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#1", OUTCOME_FAILED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#2 book#0 a");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void the_deadline_of_the_saga_stops_elements_too(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA_WITH("'deadline':'1m'", EACH), LIST);
+    trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
+    trial_timer(&trial, "-");
+    trial_settle(&trial, "book#1", OUTCOME_COMPLETED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#1 book#0");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void elements_can_be_undone_side_by_side_where_they_ran_so(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(
+        &trial,
+        TRIAL_SAGA_WITH(
+            "'compensation':{'concurrency':2}",
+            "{'id':'book','call':'keyed','for_each':'${ .input.list }','concurrency':3},{'id':'z','call':'keyed'}"),
+        "{'list':[1,2,3]}");
+    trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#1", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#2", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo book#1 1, call undo book#2 1");
+    trial_settle_undo(&trial, "book#1", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call undo book#0 1, call undo book#2 1");
+    (void)run_all(&trial, DIRECTION_UNDO);
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void elements_that_ran_one_after_the_other_are_undone_so(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", EACH ",{'id':'z','call':'keyed'}"), LIST);
+    (void)trial;
+    trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#1", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#2", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo book#2 1");
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#2 book#1 book#0");
+    close_sound(&trial);
+}
+
+static void nothing_of_a_paused_saga_begins(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH), LIST);
+    assert_int_equal(trial_pause(&trial), ERR_OK);
+    trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed book#0");
+    assert_string_equal(trial_wants(&trial), "");
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_wants(&trial), "call book#1 1");
+    close_sound(&trial);
+}
+
+/* --- child sagas --- */
+
+static void a_child_runs_as_one_step_and_gives_its_output(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS(WITH_TRIP(""), TRIP), "{'to':'Rome'}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.opened trip, step.intent trip/flight");
+    same(args_of(&trial, "trip"), "{\"to\":\"Rome\"}");
+    same(args_of(&trial, "trip/flight"), "{\"to\":\"Rome\"}");
+    trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
+    same(args_of(&trial, "trip/hotel"), "{\"of\":\"trip/flight-1\"}");
+    trial_settle(&trial, "trip/hotel", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed trip/hotel, step.completed trip, step.intent z");
+    same(result_of(&trial, "trip"), "{\"hotel\":\"trip/hotel-1\",\"who\":\"trip\"}");
+    same(args_of(&trial, "z"), "{\"trip\":\"completed\"}");
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void a_failure_after_a_child_undoes_it_with_the_saga(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS(WITH_TRIP(""), TRIP), "{'to':'Rome'}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
+    trial_settle(&trial, "trip/hotel", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(status_of(&trial, "trip"), "compensating");
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "trip/hotel trip/flight a");
+    is(&trial, SAGA_COMPENSATED);
+    assert_string_equal(status_of(&trial, "trip"), "compensated");
+    close_sound(&trial);
+}
+
+static void a_failure_in_a_child_undoes_the_saga(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS(WITH_TRIP(""), TRIP), "{'to':'Rome'}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
+    trial_settle(&trial, "trip/hotel", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed trip/hotel, saga.failing trip/hotel, compensation.planned, "
+                                               "compensation.intent trip/flight");
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "trip/flight a");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void an_input_that_a_child_does_not_take_fails_its_step(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              SAGAS("{'id':'c','saga':'child','with':{'n':'${ .input.n }'}}",
+                    "{'name':'child','input':{'type':'object','required':['n'],'properties':{'n':{'type':'integer'}}},"
+                    "'steps':[{'id':'x','call':'keyed'}]}"),
+              "{'n':'one'}");
+    same(trial.saga.steps[0].forward.error, "arguments");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+#define DUE "{'name':'due','deadline':'1m','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'keyed'}]}"
+
+static void the_deadline_of_a_child_counts_from_its_opening(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'due','on_failure':'continue'}", DUE), "{}");
+    trial.now_ms += 30000;
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call c/x 1, timer c 0 +60000");
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_timer(&trial, "c");
+    assert_string_equal(trial_records(&trial), "step.failing c");
+    assert_string_equal(trial_wants(&trial), "call c/y 1");
+    trial_settle(&trial, "c/y", OUTCOME_COMPLETED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/y c/x");
+    assert_string_equal(status_of(&trial, "c"), "failed");
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+
+    open_with(&trial, SAGAS("{'id':'c','saga':'due'}", DUE), "{}");
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_timer(&trial, "c");
+    assert_string_equal(trial_records(&trial), "saga.failing c");
+    same(trial.saga.failing_reason, "deadline");
+    trial_settle(&trial, "c/y", OUTCOME_FAILED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/x");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void a_child_without_a_deadline_has_no_timer_when_its_work_is_done(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS("{'id':'c','saga':'due'},{'id':'z','call':'keyed'}", DUE), "{}");
+    assert_string_equal(run_all(&trial, DIRECTION_DO), "c/x c/y z");
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+#define BAD_OUTPUT "{'name':'bad','output':{'n':'${ .steps.x.result.id.n }'},'steps':[{'id':'x','call':'keyed'}]}"
+
+static void a_child_whose_output_cannot_be_made_has_failed(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS("{'id':'c','saga':'bad','on_failure':'continue'},{'id':'z','call':'keyed'}", BAD_OUTPUT),
+              "{}");
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial),
+                        "step.completed c/x, step.failing c, compensation.planned c, compensation.intent c/x");
+    trial_settle_undo(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+
+    open_with(&trial, SAGAS("{'id':'c','saga':'bad'},{'id':'z','call':'keyed'}", BAD_OUTPUT), "{}");
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    same(trial.saga.failing_reason, "output");
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/x");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void an_output_with_a_program_is_evaluated(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              SAGAS("{'id':'c','saga':'sum'},{'id':'z','call':'keyed','with':{'n':'${ .steps.c.result }'}}",
+                    "{'name':'sum','deadline':'1m','output':'${ [.steps.x.result.id] | length "
+                    "}','steps':[{'id':'x','call':'keyed'}]}"),
+              "{}");
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "evaluate c 1"); /* and no deadline any more */
+    trial_evaluated(&trial, EVALUATE_OUTPUT, "c", "1");
+    same(args_of(&trial, "z"), "{\"n\":1}");
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+#define LAST                                                                                                           \
+    "{'name':'last','output':{'n':'${ .steps.x.result.id.n "                                                           \
+    "}'},'steps':[{'id':'x','call':'keyed'},{'id':'mail','call':'mail_probed'}]}"
+
+static void behind_a_terminal_step_in_the_last_child_there_is_no_way_back(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'last'}", LAST), "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_timer(&trial, "c/mail");
+    trial_settle(&trial, "c/mail", OUTCOME_COMPLETED);
+    /* Its output cannot be made, but what was done cannot be undone. */
+    assert_string_equal(trial_records(&trial), "step.completed c/mail, step.completed c, saga.completed");
+    same(result_of(&trial, "c"), "null");
+    assert_int_equal(trial_abort(&trial), ERR_PAST_RETURN);
+    close_sound(&trial);
+}
+
+static void a_terminal_step_in_a_child_that_was_on_its_way_turns_an_abort(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'last'}", LAST), "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_timer(&trial, "c/mail");
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    trial_settle(&trial, "c/mail", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void a_terminal_step_in_a_child_that_fails_lets_the_saga_be_undone(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'last'}", LAST), "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_timer(&trial, "c/mail");
+    trial_settle(&trial, "c/mail", OUTCOME_FAILED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/x a");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void a_terminal_step_that_turns_out_to_have_happened_completes_the_child_that_was_to_be_undone(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'late','on_failure':'escalate'}",
+                    "{'name':'late','deadline':'1m','steps':[{'id':'x','call':'keyed'},{'id':'mail','call':'mail'}]}"),
+              "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_timer(&trial, "c/mail");
+    trial_settle(&trial, "c/mail", OUTCOME_UNKNOWN);
+    is(&trial, SAGA_ESCALATED);
+    trial_timer(&trial, "c"); /* the deadline of the child counts all the same */
+    assert_string_equal(trial_records(&trial), "step.failing c, compensation.planned c");
+    assert_string_equal(trial_wants(&trial), ""); /* c/x waits for the verdict */
+    assert_int_equal(trial_resolve(&trial, true, "{'sent':true}"), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "escalation.resolved c/mail, step.completed c/mail, step.completed c, saga.completed");
+    assert_int_equal(trial.saga.plan_count, 0);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+/* --- what is evaluated, and waits --- */
+
+static void elements_whose_arguments_are_programs_wait_for_their_turn(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','with':{'n':'${ .item.n + 1 }'}}"),
+              LIST);
+    assert_string_equal(trial_wants(&trial), "evaluate book#0 0");
+    trial_evaluated(&trial, EVALUATE_ARGS, "book#0", "{'n':8}");
+    assert_string_equal(trial_wants(&trial), "call book#0 1");
+    trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "evaluate book#1 0");
+    close_sound(&trial);
+}
+
+static void an_array_that_is_a_program_is_evaluated_first(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list[:2] }','with':'${ .item }'}"),
+              LIST);
+    assert_string_equal(trial_wants(&trial), "evaluate book 0");
+    trial_evaluated(&trial, EVALUATE_ARGS, "book", "[{'n':1}]");
+    assert_string_equal(trial_records(&trial), "step.opened book, step.intent book#0");
+    assert_string_equal(run_all(&trial, DIRECTION_DO), "book#0");
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void waits_are_elements_and_members_like_calls(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              SAGAS("{'id':'c','saga':'nap','for_each':'${ .input.list }','concurrency':3}",
+                    "{'name':'nap','steps':[{'id':'s','sleep':'1m'},{'id':'go','signal':{'name':'go'}}]}"),
+              LIST);
+    is(&trial, SAGA_WAITING);
+    trial_timer(&trial, "c#0/s");
+    trial_timer(&trial, "c#1/s");
+    trial_timer(&trial, "c#2/s");
+    assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK);
+    assert_int_equal(trial_signal(&trial, "go", "2", NULL), ERR_OK);
+    is(&trial, SAGA_WAITING);
+    assert_int_equal(trial_signal(&trial, "go", "3", NULL), ERR_OK);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+/* --- many --- */
+
+static void a_thousand_elements_are_walked_through_and_undone(void **state)
+{
+    struct trial trial;
+    struct buffer input;
+    clock_t began;
+
+    (void)state;
+    buffer_init(&input, 65536);
+    buffer_printf(&input, "{'list':[0");
+    for (unsigned i = 1; i < FOR_EACH_MAX; i++) {
+        buffer_printf(&input, ",%u", i);
+    }
+    buffer_printf(&input, "]}%c", 0);
+    open_with(&trial,
+              TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','with':{'n':'${ .item "
+                         "}'}},{'id':'z','call':'keyed'}"),
+              input.ptr);
+    began = clock();
+    for (unsigned i = 0; i < FOR_EACH_MAX; i++) {
+        char step[32];
+
+        (void)snprintf(step, sizeof(step), "book#%u", i);
+        trial_settle(&trial, step, OUTCOME_COMPLETED);
+    }
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    for (unsigned i = FOR_EACH_MAX; i > 0; i--) {
+        char step[32];
+
+        (void)snprintf(step, sizeof(step), "book#%u", i - 1);
+        trial_settle_undo(&trial, step, OUTCOME_COMPLETED);
+    }
+    print_message("%u elements took %ld ms\n", FOR_EACH_MAX, (long)((clock() - began) * 1000 / CLOCKS_PER_SEC));
+    is(&trial, SAGA_COMPENSATED);
+    trial_close(&trial);
+    buffer_fini(&input);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elements_run_one_after_the_other_and_give_their_results_in_order),
+        cmocka_unit_test(elements_have_keys_of_their_own),
+        cmocka_unit_test(no_elements_are_done_at_once),
+        cmocka_unit_test(what_is_no_array_or_has_too_many_elements_fails_the_step),
+        cmocka_unit_test(so_many_elements_run_at_once_as_allowed_and_begin_in_order),
+        cmocka_unit_test(an_element_that_fails_has_those_before_it_undone),
+        cmocka_unit_test(an_element_that_may_fail_gives_null),
+        cmocka_unit_test(a_person_is_asked_about_one_element),
+        cmocka_unit_test(a_condition_is_asked_once_for_all_elements),
+        cmocka_unit_test(an_abort_in_the_middle_waits_for_what_is_in_flight_and_starts_no_element),
+        cmocka_unit_test(the_deadline_of_the_saga_stops_elements_too),
+        cmocka_unit_test(elements_can_be_undone_side_by_side_where_they_ran_so),
+        cmocka_unit_test(elements_that_ran_one_after_the_other_are_undone_so),
+        cmocka_unit_test(nothing_of_a_paused_saga_begins),
+        cmocka_unit_test(a_child_runs_as_one_step_and_gives_its_output),
+        cmocka_unit_test(a_failure_after_a_child_undoes_it_with_the_saga),
+        cmocka_unit_test(a_failure_in_a_child_undoes_the_saga),
+        cmocka_unit_test(an_input_that_a_child_does_not_take_fails_its_step),
+        cmocka_unit_test(the_deadline_of_a_child_counts_from_its_opening),
+        cmocka_unit_test(a_child_without_a_deadline_has_no_timer_when_its_work_is_done),
+        cmocka_unit_test(a_child_whose_output_cannot_be_made_has_failed),
+        cmocka_unit_test(an_output_with_a_program_is_evaluated),
+        cmocka_unit_test(behind_a_terminal_step_in_the_last_child_there_is_no_way_back),
+        cmocka_unit_test(a_terminal_step_in_a_child_that_was_on_its_way_turns_an_abort),
+        cmocka_unit_test(a_terminal_step_in_a_child_that_fails_lets_the_saga_be_undone),
+        cmocka_unit_test(a_terminal_step_that_turns_out_to_have_happened_completes_the_child_that_was_to_be_undone),
+        cmocka_unit_test(elements_whose_arguments_are_programs_wait_for_their_turn),
+        cmocka_unit_test(an_array_that_is_a_program_is_evaluated_first),
+        cmocka_unit_test(waits_are_elements_and_members_like_calls),
+        cmocka_unit_test(a_thousand_elements_are_walked_through_and_undone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,671 @@
+/*
+ * Undoing with groups: children that are undone on their own, children side by side and in each other, the order of
+ * undoing across them, and what comes late. Every trial ends with a replay from the log.
+ */
+#include "tests/unit/group_trial.h"
+
+/* --- children that are undone on their own --- */
+
+static void a_child_that_may_fail_is_undone_on_its_own_and_the_saga_goes_on(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
+    trial_settle(&trial, "trip/hotel", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed trip/hotel, step.failing trip, compensation.planned trip, "
+                                               "compensation.intent trip/flight");
+    is(&trial, SAGA_RUNNING);
+    assert_string_equal(status_of(&trial, "trip"), "compensating");
+    trial_settle_undo(&trial, "trip/flight", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed trip/flight, step.failed trip, step.intent z");
+    same(trial.saga.steps[trial_step(&trial, "trip")].forward.error, "child-failed");
+    assert_string_equal(status_of(&trial, "trip"), "failed");
+    assert_string_equal(status_of(&trial, "trip/flight"), "compensated");
+    same(args_of(&trial, "z"), "{\"trip\":\"failed\"}");
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void what_a_child_has_undone_on_its_own_is_not_undone_again(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
+    trial_settle(&trial, "trip/hotel", OUTCOME_FAILED);
+    trial_settle_undo(&trial, "trip/flight", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void a_person_is_asked_what_follows_from_a_child_that_failed(void **state)
+{
+    static const enum operator_action verbs[] = {OPERATOR_SKIP, OPERATOR_COMPENSATE, OPERATOR_ABANDON};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        struct trial trial;
+
+        open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'escalate'"), TRIP), "{'to':'Rome'}");
+        trial_settle(&trial, "a", OUTCOME_COMPLETED);
+        trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
+        trial_settle(&trial, "trip/hotel", OUTCOME_FAILED);
+        trial_settle_undo(&trial, "trip/flight", OUTCOME_COMPLETED);
+        assert_string_equal(trial_records(&trial),
+                            "compensation.completed trip/flight, step.failed trip, escalation.opened trip");
+        assert_int_equal(saga_escalation_actions(&trial.saga),
+                         BIT(OPERATOR_SKIP) | BIT(OPERATOR_COMPENSATE) | BIT(OPERATOR_ABANDON));
+        assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT);
+        assert_int_equal(trial_operator(&trial, verbs[i]), ERR_OK);
+        if (verbs[i] == OPERATOR_SKIP) {
+            assert_string_equal(trial_wants(&trial), "call z 1");
+            trial_settle(&trial, "z", OUTCOME_COMPLETED);
+            is(&trial, SAGA_COMPLETED);
+        } else if (verbs[i] == OPERATOR_COMPENSATE) {
+            assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a");
+            is(&trial, SAGA_COMPENSATED);
+        } else {
+            is(&trial, SAGA_ABANDONED);
+            assert_int_equal(trial.records.items[trial.records.count - 1].debt_count, 1);
+        }
+        close_sound(&trial);
+    }
+}
+
+/* --- children side by side, and in each other --- */
+
+static void two_children_side_by_side_are_undone_one_after_the_other(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              SAGAS("{'id':'c','saga':'one','after':[]},{'id':'d','saga':'one','after':[]},{'id':'z','call':'keyed','"
+                    "after':['c','d']}",
+                    PAIR("one")),
+              "{}");
+    assert_string_equal(trial_wants(&trial), "call c/x 1, call d/x 1");
+    trial_settle(&trial, "d/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/y", OUTCOME_COMPLETED);
+    trial_settle(&trial, "d/y", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "d/y d/x c/y c/x");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void a_child_counts_as_one_when_steps_are_undone_side_by_side(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(
+        &trial,
+        ROOT(
+            "'compensation':{'concurrency':2}",
+            "{'id':'b','call':'keyed','after':[]},{'id':'c','saga':'wide','after':[]},{'id':'d','saga':'one','after':[]"
+            "},"
+            "{'id':'z','call':'keyed','after':['b','c','d']}",
+            PAIR(
+                "one") ",{'name':'wide','compensation':{'concurrency':2},'steps':[{'id':'x','call':'keyed','after':[]},"
+                       "{'id':'y','call':'keyed','after':[]},{'id':'w','call':'keyed','after':[]}]}"),
+        "{}");
+    (void)run_all(&trial, DIRECTION_DO);
+    trial_close(&trial);
+    open_with(
+        &trial,
+        ROOT(
+            "'compensation':{'concurrency':2}",
+            "{'id':'b','call':'keyed','after':[]},{'id':'c','saga':'wide','after':[]},{'id':'d','saga':'one','after':[]"
+            "},"
+            "{'id':'z','call':'keyed','after':['b','c','d']}",
+            PAIR(
+                "one") ",{'name':'wide','compensation':{'concurrency':2},'steps':[{'id':'x','call':'keyed','after':[]},"
+                       "{'id':'y','call':'keyed','after':[]},{'id':'w','call':'keyed','after':[]}]}"),
+        "{}");
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/y", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/w", OUTCOME_COMPLETED);
+    trial_settle(&trial, "d/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "d/y", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    /* The children d, one at a time, and c, two at a time: two units. b has to wait. */
+    assert_string_equal(trial_wants(&trial), "call undo c/y 1, call undo c/w 1, call undo d/y 1");
+    trial_settle_undo(&trial, "d/y", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call undo c/y 1, call undo c/w 1, call undo d/x 1");
+    trial_settle_undo(&trial, "c/y", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call undo c/x 1, call undo c/w 1, call undo d/x 1");
+    trial_settle_undo(&trial, "c/w", OUTCOME_COMPLETED);
+    trial_settle_undo(&trial, "d/x", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call undo b 1, call undo c/x 1");
+    (void)run_all(&trial, DIRECTION_UNDO);
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void the_rest_goes_on_while_a_child_is_undone_on_its_own(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              SAGAS("{'id':'c','saga':'one','after':[],'on_failure':'continue'},{'id':'d','saga':'one','after':[],'on_"
+                    "failure':'continue'},"
+                    "{'id':'z','call':'keyed','after':['c','d']}",
+                    PAIR("one")),
+              "{}");
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "d/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/y", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo c/x 1, call d/y 1");
+    trial_settle(&trial, "d/y", OUTCOME_FAILED);
+    /* Each has a plan of its own. */
+    assert_string_equal(trial_wants(&trial), "call undo c/x 1, call undo d/x 1");
+    trial_settle_undo(&trial, "d/x", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed d/x, step.failed d");
+    trial_settle_undo(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void what_was_not_sent_in_a_child_that_fails_is_given_up(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              SAGAS("{'id':'c','saga':'wide','on_failure':'continue'},{'id':'z','call':'keyed'}",
+                    "{'name':'wide','steps':[{'id':'x','call':'keyed','after':[]},{'id':'y','call':'once','after':[]},"
+                    "{'id':'w','sleep':'1h','after':[]},{'id':'v','call':'keyed','after':[]}]}"),
+              "{}");
+    assert_string_equal(trial_wants(&trial), "call c/x 1, call c/v 1, timer c/y 0, timer c/w 0 +3600000");
+    trial_settle(&trial, "c/x", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed c/x, step.failing c, step.failed c/y, step.failed c/w");
+    trial_settle(&trial, "c/v", OUTCOME_COMPLETED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/v");
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void a_saga_that_fails_takes_along_what_a_child_is_undoing(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(
+        &trial,
+        SAGAS(
+            "{'id':'a','call':'keyed'},{'id':'c','saga':'three','after':['a'],'on_failure':'continue'},{'id':'b','call'"
+            ":'keyed','after':['a']}",
+            "{'name':'three','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'keyed'},{'id':'w','call':'keyed'}]}"),
+        "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/y", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/w", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call b 1, call undo c/y 1");
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_string_equal(trial_wants(&trial), "call b 1, call undo c/y 1");
+    trial_settle_undo(&trial, "c/y", OUTCOME_COMPLETED); /* it goes on meanwhile */
+    assert_string_equal(trial_wants(&trial), "call b 1, call undo c/x 1");
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed b, compensation.planned, compensation.intent b");
+    assert_string_equal(trial_wants(&trial), "call undo b 1, call undo c/x 1");
+    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call undo c/x 1"); /* a comes before both */
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/x a");
+    is(&trial, SAGA_COMPENSATED);
+    assert_string_equal(status_of(&trial, "c"), "compensated");
+    close_sound(&trial);
+}
+
+static void an_undo_that_fails_in_a_child_is_a_persons(void **state)
+{
+    static const enum operator_action verbs[] = {OPERATOR_RETRY, OPERATOR_WAIVE, OPERATOR_COMPENSATE, OPERATOR_ABANDON};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        struct trial trial;
+
+        open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
+        trial_settle(&trial, "a", OUTCOME_COMPLETED);
+        trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
+        trial_settle(&trial, "trip/hotel", OUTCOME_FAILED);
+        trial_settle_undo(&trial, "trip/flight", OUTCOME_FAILED);
+        is(&trial, SAGA_ESCALATED);
+        assert_string_equal(status_of(&trial, "trip"), "compensating");
+        assert_int_equal(trial_operator(&trial, verbs[i]), ERR_OK);
+        switch (i) {
+        case 0:
+            assert_string_equal(trial_wants(&trial), "call undo trip/flight 2");
+            trial_settle_undo(&trial, "trip/flight", OUTCOME_COMPLETED);
+            trial_settle(&trial, "z", OUTCOME_COMPLETED);
+            is(&trial, SAGA_COMPLETED);
+            break;
+        case 1: /* the debt stands when the saga is done */
+            assert_string_equal(
+                trial_records(&trial),
+                "escalation.resolved trip/flight, step.waived trip/flight, step.failed trip, step.intent z");
+            trial_settle(&trial, "z", OUTCOME_COMPLETED);
+            is(&trial, SAGA_ABANDONED);
+            assert_int_equal(trial.records.items[trial.records.count - 1].debt_count, 1);
+            break;
+        case 2: /* all of the saga is undone, and the question is asked again */
+            is(&trial, SAGA_ESCALATED);
+            assert_string_equal(
+                trial_records(&trial),
+                "escalation.resolved trip/flight, saga.failing, escalation.opened trip/flight, compensation.planned");
+            assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
+            assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a");
+            is(&trial, SAGA_ABANDONED);
+            assert_string_equal(status_of(&trial, "trip"), "compensation_failed");
+            break;
+        default:
+            is(&trial, SAGA_ABANDONED);
+            assert_int_equal(trial.records.items[trial.records.count - 1].debt_count, 2);
+            break;
+        }
+        close_sound(&trial);
+    }
+}
+
+static void an_unknown_outcome_in_a_child_is_settled_before_it_is_undone(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              SAGAS("{'id':'c','saga':'risky','on_failure':'continue'},{'id':'z','call':'keyed'}",
+                    "{'name':'risky','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'once'}]}"),
+              "{}");
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_timer(&trial, "c/y");
+    trial_settle(&trial, "c/y", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial), "step.unknown c/y, escalation.opened c/y");
+    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "escalation.resolved c/y, step.failed c/y, step.failing c, compensation.planned c, "
+                        "compensation.intent c/x");
+    trial_settle_undo(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void what_may_be_undone_blindly_is_undone_with_its_child(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              SAGAS("{'id':'c','saga':'blind','on_failure':'continue'},{'id':'z','call':'keyed'}",
+                    "{'name':'blind','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'voidable'}]}"),
+              "{}");
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_timer(&trial, "c/y");
+    trial_settle(&trial, "c/y", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial),
+                        "step.unknown c/y, step.failing c, compensation.planned c, compensation.intent c/y");
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/y c/x");
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+#define LEGS "{'id':'legs','saga':'one','for_each':'${ .input.list }','with':'${ .item }'"
+
+static void a_child_runs_once_an_element(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(
+        &trial,
+        SAGAS("{'id':'a','call':'keyed'}," LEGS "},{'id':'z','call':'keyed','with':{'all':'${ .steps.legs.result }'}}",
+              "{'name':'one','output':'${ .input.n }','steps':[{'id':'x','call':'keyed','with':{'n':'${ .input.n }'}},"
+              "{'id':'y','call':'keyed','with':{'x':'${ .steps.x.result.id }'}}]}"),
+        LIST);
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial),
+                        "step.completed a, step.opened legs, step.opened legs#0, step.intent legs#0/x");
+    same(args_of(&trial, "legs#0/x"), "{\"n\":7}");
+    trial_settle(&trial, "legs#0/x", OUTCOME_COMPLETED);
+    same(args_of(&trial, "legs#0/y"), "{\"x\":\"legs#0/x-1\"}");
+    trial_settle(&trial, "legs#0/y", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial),
+                        "step.completed legs#0/y, step.completed legs#0, step.opened legs#1, step.intent legs#1/x");
+    assert_string_equal(run_all(&trial, DIRECTION_DO), "legs#1/x legs#1/y legs#2/x legs#2/y z");
+    same(args_of(&trial, "z"), "{\"all\":[7,8,9]}");
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void children_of_elements_are_undone_element_by_element(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS(LEGS ",'concurrency':2},{'id':'z','call':'keyed'}", PAIR("one")), LIST);
+    assert_string_equal(trial_wants(&trial), "call legs#0/x 1, call legs#1/x 1");
+    trial_settle(&trial, "legs#1/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "legs#1/y", OUTCOME_COMPLETED);
+    trial_settle(&trial, "legs#2/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "legs#0/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "legs#2/y", OUTCOME_COMPLETED);
+    trial_settle(&trial, "legs#0/y", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "legs#2/y legs#2/x legs#1/y legs#1/x legs#0/y legs#0/x");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void an_element_that_is_a_child_fails_alone(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(
+        &trial,
+        SAGAS(LEGS ",'on_failure':'continue'},{'id':'z','call':'keyed','with':{'all':'${ .steps.legs.result }'}}",
+              "{'name':'one','output':'${ .input.n }','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'keyed'}]}"),
+        LIST);
+    trial_settle(&trial, "legs#0/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "legs#0/y", OUTCOME_COMPLETED);
+    trial_settle(&trial, "legs#1/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "legs#1/y", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo legs#1/x 1");
+    trial_settle_undo(&trial, "legs#1/x", OUTCOME_COMPLETED);
+    assert_string_equal(
+        trial_records(&trial),
+        "compensation.completed legs#1/x, step.failed legs#1, step.opened legs#2, step.intent legs#2/x");
+    assert_string_equal(run_all(&trial, DIRECTION_DO), "legs#2/x legs#2/y z");
+    same(args_of(&trial, "z"), "{\"all\":[7,null,9]}");
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+#define DEEP                                                                                                           \
+    "{'name':'outer','steps':[{'id':'p','call':'keyed'},{'id':'in','saga':'inner'" INNER_POLICY                        \
+    "},{'id':'q','call':'keyed'}]},"                                                                                   \
+    "{'name':'inner','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'keyed'}]}"
+
+static void the_nearest_child_that_may_fail_is_undone(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+#define INNER_POLICY ""
+    open_with(
+        &trial,
+        SAGAS("{'id':'a','call':'keyed'},{'id':'out','saga':'outer','on_failure':'continue'},{'id':'z','call':'keyed'}",
+              DEEP),
+        "{}");
+#undef INNER_POLICY
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "out/p", OUTCOME_COMPLETED);
+    trial_settle(&trial, "out/in/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "out/in/y", OUTCOME_FAILED);
+    assert_string_equal(
+        trial_records(&trial),
+        "step.failed out/in/y, step.failing out, compensation.planned out, compensation.intent out/in/x");
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "out/in/x out/p");
+    assert_string_equal(trial_wants(&trial), "call z 1");
+    assert_string_equal(status_of(&trial, "out/in"), "compensated");
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a");
+    assert_string_equal(status_of(&trial, "out/in"), "compensated"); /* and after the end */
+    assert_string_equal(status_of(&trial, "out"), "failed");
+    close_sound(&trial);
+}
+
+static void a_child_in_a_child_fails_alone_and_then_the_one_around_it(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+#define INNER_POLICY ",'on_failure':'continue'"
+    open_with(
+        &trial,
+        SAGAS("{'id':'a','call':'keyed'},{'id':'out','saga':'outer','on_failure':'continue'},{'id':'z','call':'keyed'}",
+              DEEP),
+        "{}");
+#undef INNER_POLICY
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "out/p", OUTCOME_COMPLETED);
+    trial_settle(&trial, "out/in/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "out/in/y", OUTCOME_FAILED);
+    trial_settle_undo(&trial, "out/in/x", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial),
+                        "compensation.completed out/in/x, step.failed out/in, step.intent out/q");
+    trial_settle(&trial, "out/q", OUTCOME_FAILED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "out/p");
+    assert_string_equal(trial_wants(&trial), "call z 1");
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+/* --- late evidence --- */
+
+static struct saga_input late_success(struct trial *trial, const char *step, uint32_t attempt)
+{
+    struct outcome outcome = {.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"late\"}")};
+
+    return trial_outcome(trial, SAGA_INPUT_SETTLED, trial_step(trial, step), DIRECTION_DO, attempt, outcome);
+}
+
+static void late_success_in_a_child_that_was_undone_is_undone_too(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
+    trial_settle(&trial, "trip/hotel", OUTCOME_FAILED);
+    trial_settle_undo(&trial, "trip/flight", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "call z 1");
+    assert_int_equal(trial_input(&trial, late_success(&trial, "trip/hotel", 1)), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.late trip/hotel, escalation.opened trip/hotel");
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_ESCALATED); /* not before that is known */
+    assert_int_equal(trial_resolve(&trial, true, "{'id':'late'}"), ERR_OK);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "trip/hotel");
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void late_success_of_an_element_that_might_fail_is_a_persons(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list "
+                         "}','on_failure':'continue'},{'id':'z','call':'keyed'}"),
+              LIST);
+    trial_settle(&trial, "book#0", OUTCOME_FAILED);
+    trial_settle(&trial, "book#1", OUTCOME_COMPLETED);
+    trial_settle(&trial, "book#2", OUTCOME_COMPLETED);
+    assert_int_equal(trial_input(&trial, late_success(&trial, "book#0", 1)), ERR_OK);
+    is(&trial, SAGA_ESCALATED);
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_ESCALATED);
+    assert_int_equal(trial_resolve(&trial, true, "{'id':'late'}"), ERR_OK);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+/* --- less common --- */
+
+static void children_in_a_row_are_undone_in_a_row(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              ROOT("'compensation':{'concurrency':3}",
+                   "{'id':'c','saga':'one'},{'id':'d','saga':'one'},{'id':'z','call':'keyed'}", PAIR("one")),
+              "{}");
+    trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/y", OUTCOME_COMPLETED);
+    trial_settle(&trial, "d/x", OUTCOME_COMPLETED);
+    trial_settle(&trial, "d/y", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo d/y 1");
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "d/y d/x c/y c/x");
+    close_sound(&trial);
+}
+
+/* What is to be evaluated first takes the room of one child, not of two steps. */
+static void a_child_whose_undo_is_evaluated_takes_the_room_of_one(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              ROOT("'compensation':{'concurrency':2}",
+                   "{'id':'d','call':'keyed','after':[]},{'id':'c','saga':'wide','after':[]}",
+                   "{'name':'wide','compensation':{'concurrency':2},'steps':["
+                   "{'id':'x','call':'voidable','after':[],'compensate':{'tool':'undo','with':{'n':'${ 1 + 1 "
+                   "}'},'tolerates_absent':true,'voids_key':true}},"
+                   "{'id':'y','call':'voidable','after':[],'compensate':{'tool':'undo','with':{'n':'${ 1 + 1 "
+                   "}'},'tolerates_absent':true,'voids_key':true}}]}"),
+              "{}");
+    trial_settle(&trial, "d", OUTCOME_COMPLETED);
+    trial_timer(&trial, "c/x");
+    trial_timer(&trial, "c/y");
+    trial_settle(&trial, "c/x", OUTCOME_UNKNOWN);
+    trial_settle(&trial, "c/y", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_wants(&trial), "call undo d 1, evaluate undo c/x 2, evaluate undo c/y 2");
+    trial_evaluated(&trial, EVALUATE_UNDO, "c/y", "{'n':2}");
+    trial_evaluated(&trial, EVALUATE_UNDO, "c/x", "{'n':2}");
+    (void)run_all(&trial, DIRECTION_UNDO);
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void a_question_about_a_step_is_closed_when_its_child_is_undone(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              SAGAS("{'id':'c','saga':'wide','on_failure':'continue'},{'id':'z','call':'keyed'}",
+                    "{'name':'wide','steps':[{'id':'x','call':'keyed','after':[],'on_failure':'escalate'},{'id':'y','"
+                    "call':'keyed','after':[]},"
+                    "{'id':'w','call':'keyed','after':[]}]}"),
+              "{}");
+    trial_settle(&trial, "c/w", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/x", OUTCOME_FAILED);
+    is(&trial, SAGA_ESCALATED);
+    trial_settle(&trial, "c/y", OUTCOME_FAILED);
+    assert_string_equal(
+        trial_records(&trial),
+        "step.failed c/y, step.failing c, escalation.resolved c/x, compensation.planned c, compensation.intent c/w");
+    trial_settle_undo(&trial, "c/w", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void what_comes_late_in_a_child_that_failed_is_undone_behind_a_terminal_step_too(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              ROOT("'output':'${ 1 + 1 }'",
+                   "{'id':'c','saga':'one','on_failure':'continue'},{'id':'mail','call':'mail'}", PAIR("one")),
+              "{}");
+    trial_settle(&trial, "c/x", OUTCOME_FAILED);
+    trial_timer(&trial, "mail");
+    trial_settle(&trial, "mail", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "evaluate - 1");
+    assert_int_equal(trial_input(&trial, late_success(&trial, "c/x", 1)), ERR_OK);
+    is(&trial, SAGA_ESCALATED);
+    assert_string_equal(trial_wants(&trial), "");
+    assert_int_equal(trial_resolve(&trial, true, "{'id':'late'}"), ERR_OK);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/x");
+    assert_string_equal(trial_wants(&trial), "evaluate - 1");
+    trial_evaluated(&trial, EVALUATE_OUTPUT, "-", "2");
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void results_that_are_too_large_together_undo_the_saga(void **state)
+{
+    struct trial trial;
+    struct buffer large;
+
+    (void)state;
+    buffer_init(&large, (size_t)1 << 20);
+    buffer_printf(&large, "{\"id\":\"");
+    while (large.len < 1000000) {
+        buffer_put(&large, "0123456789", 10);
+    }
+    buffer_printf(&large, "\"}");
+    open_with(&trial,
+              SAGAS("{'id':'c','saga':'each','on_failure':'continue'}",
+                    "{'name':'each','steps':[{'id':'book','call':'keyed','for_each':'${ [range(17)] "
+                    "}','compensate':{'tool':'undo'}}]}"),
+              "{}");
+    trial_evaluated(&trial, EVALUATE_ARGS, "c/book", "[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]");
+    while (wanted_call(&trial, DIRECTION_DO) != STEP_NONE) {
+        struct outcome outcome = {.kind = OUTCOME_COMPLETED, .result = buffer_slice(&large)};
+
+        assert_int_equal(
+            trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, wanted_call(&trial, DIRECTION_DO),
+                                              DIRECTION_DO, 1, outcome)),
+            ERR_OK);
+    }
+    assert_string_equal(status_of(&trial, "c"), "compensating");
+    (void)run_all(&trial, DIRECTION_UNDO);
+    assert_string_equal(status_of(&trial, "c"), "failed");
+    is(&trial, SAGA_COMPLETED);
+    trial_close(&trial);
+    buffer_fini(&large);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_child_that_may_fail_is_undone_on_its_own_and_the_saga_goes_on),
+        cmocka_unit_test(what_a_child_has_undone_on_its_own_is_not_undone_again),
+        cmocka_unit_test(a_person_is_asked_what_follows_from_a_child_that_failed),
+        cmocka_unit_test(two_children_side_by_side_are_undone_one_after_the_other),
+        cmocka_unit_test(a_child_counts_as_one_when_steps_are_undone_side_by_side),
+        cmocka_unit_test(the_rest_goes_on_while_a_child_is_undone_on_its_own),
+        cmocka_unit_test(what_was_not_sent_in_a_child_that_fails_is_given_up),
+        cmocka_unit_test(a_saga_that_fails_takes_along_what_a_child_is_undoing),
+        cmocka_unit_test(an_undo_that_fails_in_a_child_is_a_persons),
+        cmocka_unit_test(an_unknown_outcome_in_a_child_is_settled_before_it_is_undone),
+        cmocka_unit_test(what_may_be_undone_blindly_is_undone_with_its_child),
+        cmocka_unit_test(a_child_runs_once_an_element),
+        cmocka_unit_test(children_of_elements_are_undone_element_by_element),
+        cmocka_unit_test(an_element_that_is_a_child_fails_alone),
+        cmocka_unit_test(the_nearest_child_that_may_fail_is_undone),
+        cmocka_unit_test(a_child_in_a_child_fails_alone_and_then_the_one_around_it),
+        cmocka_unit_test(late_success_in_a_child_that_was_undone_is_undone_too),
+        cmocka_unit_test(late_success_of_an_element_that_might_fail_is_a_persons),
+        cmocka_unit_test(children_in_a_row_are_undone_in_a_row),
+        cmocka_unit_test(a_child_whose_undo_is_evaluated_takes_the_room_of_one),
+        cmocka_unit_test(a_question_about_a_step_is_closed_when_its_child_is_undone),
+        cmocka_unit_test(what_comes_late_in_a_child_that_failed_is_undone_behind_a_terminal_step_too),
+        cmocka_unit_test(results_that_are_too_large_together_undo_the_saga),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,512 @@
+/* Pausing by a person: nothing begins, no clock runs, and what comes from outside meanwhile is kept. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "tests/lib/call_trial.h"
+#include "tests/lib/saga_trial.h"
+
+#define HOUR_MS INT64_C(3600000)
+
+static void open_with(struct trial *trial, const char *document, const char *input)
+{
+    trial_open(trial, document);
+    trial_start(trial, input);
+}
+
+static void close_sound(struct trial *trial)
+{
+    assert_true(saga_is_sound(&trial->saga));
+    trial_check_replay(trial);
+    trial_close(trial);
+}
+
+static struct slice shown(struct trial *trial, const char *pointer)
+{
+    return json_at(trial_view(trial, &trial->arena), slice_of(pointer));
+}
+
+static const struct operation *forward(const struct trial *trial, const char *step)
+{
+    return &trial->saga.steps[trial_step(trial, step)].forward;
+}
+
+static void pause_now(struct trial *trial)
+{
+    assert_int_equal(trial_pause(trial), ERR_OK);
+    assert_string_equal(trial_records(trial), "saga.paused");
+    assert_int_equal(saga_status(&trial->saga), SAGA_PAUSED);
+}
+
+#define TWO TRIAL_SAGA_WITH("'deadline':'2h'", "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}")
+
+static void a_call_under_way_is_settled_and_nothing_follows_before_it_is_resumed(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TWO, "{}");
+    pause_now(&trial);
+    assert_true(json_string_is(shown(&trial, "/paused"), "operator"));
+    assert_string_equal(trial_wants(&trial), "call a 1");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a");
+    assert_string_equal(trial_wants(&trial), "");
+    trial_check_replay(&trial);
+    trial.now_ms += HOUR_MS;
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
+    assert_string_equal(trial_wants(&trial), "call b 1, timer - 0 +7200000"); /* the deadline stood still */
+    assert_int_equal(json_type(shown(&trial, "/paused")), JSON_NULL);
+    close_sound(&trial);
+}
+
+static void a_failure_while_it_is_paused_is_followed_up_later(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TWO, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    pause_now(&trial);
+    trial_settle(&trial, "b", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.failed b");
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "saga.resumed, saga.failing b, compensation.planned, compensation.intent a");
+    close_sound(&trial);
+}
+
+static void what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_something(void **state)
+{
+    struct saga_input input = {.type = SAGA_INPUT_TIMER};
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TWO, "{}");
+    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial), "step.retrying a");
+    pause_now(&trial);
+    trial.now_ms += 3 * HOUR_MS;
+    assert_int_equal(trial_input(&trial, input), ERR_OK); /* of the step */
+    assert_string_equal(trial_records(&trial), "");
+    input.timer.step = STEP_NONE;
+    assert_int_equal(trial_input(&trial, input), ERR_OK); /* the deadline */
+    assert_string_equal(trial_records(&trial), "");
+    close_sound(&trial);
+    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ 1 + 1 }'}}"), "{}");
+    pause_now(&trial);
+    trial_evaluated(&trial, EVALUATE_ARGS, "a", "{'n':2}");
+    assert_string_equal(trial_records(&trial), "");
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_wants(&trial), "evaluate a 0");
+    close_sound(&trial);
+    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'limited'}"), "{}");
+    assert_string_equal(trial_wants(&trial), "admit a 1");
+    pause_now(&trial);
+    input = (struct saga_input){.type = SAGA_INPUT_ADMITTED};
+    input.admitted.admission = ADMISSION_GRANTED;
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "");
+    close_sound(&trial);
+}
+
+static void every_clock_goes_on_where_it_stood(void **state)
+{
+    struct trial trial;
+    int64_t due_ms;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA_WITH("'deadline':'2h'", "{'id':'r','call':'idempotent','after':[]},{'id':'p','call':'checked',"
+                                                 "'after':[]},{'id':'nap','sleep':'30m','after':[]},"
+                                                 "{'id':'sig','signal':{'name':'go','timeout':'1h'},'after':[]},{'id':'"
+                                                 "ok','approve':{'timeout':'90m'},'after':[]}"),
+              "{}");
+    trial_timer(&trial, "p");
+    trial_settle(&trial, "p", OUTCOME_UNKNOWN);
+    trial_settle(&trial, "r", OUTCOME_RETRY);
+    due_ms = forward(&trial, "r")->due_ms;
+    trial.now_ms += 10;
+    pause_now(&trial);
+    assert_string_equal(trial_wants(&trial), "");
+    trial.now_ms += 5 * HOUR_MS;
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_int_equal(trial.saga.deadline_ms, TRIAL_START_MS + 7 * HOUR_MS);
+    assert_int_equal(forward(&trial, "r")->due_ms, due_ms + 5 * HOUR_MS);
+    assert_int_equal(forward(&trial, "r")->round_ms, TRIAL_START_MS + 5 * HOUR_MS);
+    assert_int_equal(forward(&trial, "p")->unknown_ms, TRIAL_START_MS + 5 * HOUR_MS);
+    assert_int_equal(forward(&trial, "p")->due_ms, TRIAL_START_MS + 5 * HOUR_MS);
+    assert_int_equal(forward(&trial, "nap")->due_ms, TRIAL_START_MS + 5 * HOUR_MS + HOUR_MS / 2);
+    assert_int_equal(forward(&trial, "sig")->due_ms, TRIAL_START_MS + 6 * HOUR_MS);
+    assert_int_equal(forward(&trial, "ok")->due_ms, TRIAL_START_MS + 6 * HOUR_MS + HOUR_MS / 2);
+    close_sound(&trial);
+}
+
+static void the_deadline_of_a_child_stands_still_too(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              "{'tools':[" TRIAL_TOOLS
+              "],'sagas':[{'name':'trial','steps':[{'id':'c','saga':'inner','on_failure':'continue'}]},"
+              "{'name':'inner','deadline':'2h','steps':[{'id':'a','call':'keyed'},{'id':'nap','sleep':'3h'}]}]}",
+              "{}");
+    trial_settle(&trial, "c/a", OUTCOME_COMPLETED);
+    trial.now_ms += HOUR_MS;
+    pause_now(&trial);
+    trial.now_ms += 9 * HOUR_MS;
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_wants(&trial), "timer c 0 +3600000, timer c/nap 0 +7200000");
+    trial_timer(&trial, "c");
+    assert_string_equal(trial_records(&trial),
+                        "step.failing c, step.failed c/nap, compensation.planned c, compensation.intent c/a");
+    pause_now(&trial);
+    trial_settle_undo(&trial, "c/a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed c/a");
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.resumed, step.failed c, saga.completed");
+    close_sound(&trial);
+}
+
+static void the_receivers_clock_does_not_stop(void **state)
+{
+    struct trial trial;
+    int64_t window_ms;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"), "{}"); /* keys are remembered for 60 s */
+    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    window_ms = forward(&trial, "a")->window_from_ms;
+    pause_now(&trial);
+    trial.now_ms += HOUR_MS;
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_int_equal(forward(&trial, "a")->window_from_ms, window_ms);
+    trial_timer(&trial, "a");
+    assert_string_equal(trial_records(&trial), "step.unknown a, escalation.opened a"); /* not called again */
+    close_sound(&trial);
+}
+
+static void what_was_set_while_it_was_paused_waits_no_longer_than_it_has_to(void **state)
+{
+    struct trial trial;
+    int64_t before_ms;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'idempotent'}"), "{}");
+    pause_now(&trial);
+    trial.now_ms += HOUR_MS;
+    trial_settle(&trial, "a", OUTCOME_RETRY);
+    assert_string_equal(trial_records(&trial), "step.retrying a");
+    before_ms = forward(&trial, "a")->due_ms - trial.now_ms;
+    assert_string_equal(trial_wants(&trial), "");
+    trial.now_ms += HOUR_MS;
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_int_equal(forward(&trial, "a")->due_ms - trial.now_ms, before_ms);
+    close_sound(&trial);
+}
+
+static void undoing_is_held_up_too(void **state)
+{
+    struct saga_input input = {.type = SAGA_INPUT_TIMER};
+    struct trial trial;
+    int64_t limit_ms;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA("{'id':'a','call':'idempotent'},{'id':'b','call':'idempotent'},{'id':'c','call':'keyed'}"),
+              "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo b 1");
+    pause_now(&trial);
+    assert_string_equal(trial_wants(&trial), "call undo b 1");
+    trial_settle_undo(&trial, "b", OUTCOME_RETRY);
+    assert_string_equal(trial_records(&trial), "compensation.retrying b");
+    assert_string_equal(trial_wants(&trial), "");
+    trial.now_ms += 30 * HOUR_MS; /* longer than an undo may go on */
+    input.timer.step = 1;
+    input.timer.direction = DIRECTION_UNDO;
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "");
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATING);
+    limit_ms = trial.saga.steps[1].undo.round_ms;
+    assert_int_equal(limit_ms, TRIAL_START_MS + 30 * HOUR_MS);
+    trial_timer_undo(&trial, "b");
+    assert_string_equal(trial_records(&trial), "compensation.intent b");
+    pause_now(&trial);
+    assert_int_equal(trial_abort(&trial), ERR_PAUSED); /* it is being undone already, and somebody holds that up */
+    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.completed b");
+    assert_string_equal(trial_wants(&trial), "");
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.resumed, compensation.intent a");
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void a_probe_that_was_under_way_settles(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'checked'},{'id':'b','call':'keyed'}"), "{}");
+    trial_timer(&trial, "a");
+    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    pause_now(&trial);
+    assert_string_equal(trial_wants(&trial), "");
+    trial_probe(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a");
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
+    close_sound(&trial);
+}
+
+static void signals_are_kept_and_taken_when_it_is_resumed(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'sig','signal':{'name':'go','timeout':'1h'}},{'id':'b','call':'keyed'}"), "{}");
+    pause_now(&trial);
+    assert_int_equal(trial_signal(&trial, "go", "1", "s-1"), ERR_OK);
+    assert_string_equal(trial_records(&trial), "signal.received");
+    assert_int_equal(trial_signal(&trial, "go", "2", "s-2"), ERR_OK);
+    assert_int_equal(trial_signal(&trial, "go", "2", "s-2"), ERR_OK);
+    assert_string_equal(trial_records(&trial), "");
+    trial_check_replay(&trial);
+    trial.now_ms += 9 * HOUR_MS;
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.resumed, step.completed sig, step.intent b");
+    assert_true(slice_is(forward(&trial, "sig")->result, "1"));
+    assert_int_equal(trial.saga.signal_kept, 1);
+    close_sound(&trial);
+}
+
+static void a_person_may_decide_meanwhile(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'ok','approve':{'timeout':'1h'}},{'id':'b','call':'keyed'}"), "{}");
+    pause_now(&trial);
+    trial.now_ms += 9 * HOUR_MS; /* the hour stands still */
+    assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_OK);
+    assert_string_equal(trial_records(&trial), "approval.decided ok, step.completed ok");
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
+    close_sound(&trial);
+}
+
+static void locks_are_not_asked_for_but_one_that_was_taken_is_ours(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA_WITH("'locks':['a',{'key':'b','when_taken':'fail'}]", "{'id':'a','call':'keyed'}"),
+              "{}");
+    pause_now(&trial);
+    assert_string_equal(trial_wants(&trial), "");
+    trial_locked(&trial, false);
+    assert_string_equal(trial_records(&trial), "lock.taken");
+    trial_locked(&trial, true); /* it is asked again */
+    assert_string_equal(trial_records(&trial), "");
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_wants(&trial), "lock - 1");
+    trial_locked(&trial, false);
+    assert_string_equal(trial_records(&trial), "lock.taken, step.intent a");
+    close_sound(&trial);
+}
+
+static void a_paused_saga_that_is_aborted_is_undone_at_once(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TWO, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b", OUTCOME_RETRY);
+    pause_now(&trial);
+    trial.now_ms += HOUR_MS;
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "saga.failing, step.failed b, compensation.planned, compensation.intent a");
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATING);
+    assert_int_equal(trial_resume(&trial), ERR_CLOSED);
+    close_sound(&trial);
+}
+
+static void clocks_go_on_where_they_stood_after_an_abort_too(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'p','call':'checked'}"), "{}"); /* it is asked about for an hour */
+    trial_timer(&trial, "p");
+    trial_settle(&trial, "p", OUTCOME_UNKNOWN);
+    pause_now(&trial);
+    trial.now_ms += 9 * HOUR_MS;
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.failing");
+    assert_string_equal(trial_wants(&trial), "probe p 1 +0");
+    trial_probe(&trial, "p", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial), "step.probed p"); /* and is asked again */
+    close_sound(&trial);
+}
+
+static void a_person_may_answer_a_question_meanwhile_and_it_is_done_later(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'m','call':'once'},{'id':'b','call':'keyed'}"), "{}");
+    trial_timer(&trial, "m");
+    trial_settle(&trial, "m", OUTCOME_UNKNOWN);
+    assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
+    pause_now(&trial);
+    assert_int_equal(trial_resolve(&trial, true, "{'id':1}"), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved m, step.completed m");
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
+    close_sound(&trial);
+}
+
+static void who_may_pause_what(void **state)
+{
+    struct saga_input nobody = {.type = SAGA_INPUT_PAUSE};
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TWO);
+    assert_int_equal(trial_pause(&trial), ERR_CONFLICT); /* it has not started */
+    trial_start(&trial, "{}");
+    assert_int_equal(trial_input(&trial, nobody), ERR_INVALID);
+    assert_int_equal(trial_resume(&trial), ERR_CONFLICT);
+    pause_now(&trial);
+    assert_int_equal(trial_pause(&trial), ERR_OK); /* a repeat */
+    assert_string_equal(trial_records(&trial), "");
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    assert_int_equal(trial_pause(&trial), ERR_ENDED);
+    assert_int_equal(trial_resume(&trial), ERR_ENDED);
+    close_sound(&trial);
+}
+
+/* --- open sagas and runs --- */
+
+static enum err_code pause_calls(struct call_trial *t)
+{
+    struct saga_input input = {.type = SAGA_INPUT_PAUSE};
+
+    input.pause.actor = SLICE("ann");
+    return call_trial_input(t, input);
+}
+
+#define WISH(tool_name, step_name) ((struct wish){.tool = tool_name, .step = step_name})
+#define CHARGE                                                                                                         \
+    "{'name':'charge','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'24h'},'compensate':{'tool':'undo'}}"
+
+static void an_open_saga_is_paused_with_its_retries(void **state)
+{
+    struct call_trial t;
+    int64_t deadline_ms;
+
+    (void)state;
+    call_trial_open(&t, NULL, NULL, NULL);
+    call_trial_register(&t, "{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'}");
+    call_trial_register(&t, CHARGE);
+    deadline_ms = t.saga.deadline_ms;
+    assert_int_equal(call_trial_call(&t, WISH("charge", "one")), ERR_OK);
+    call_trial_settle(&t, "one", OUTCOME_RETRY, NULL);
+    assert_int_equal(pause_calls(&t), ERR_OK);
+    assert_int_equal(saga_status(&t.saga), SAGA_PAUSED);
+    assert_int_equal(call_trial_call(&t, WISH("charge", "two")), ERR_PAUSED);
+    assert_int_equal(call_trial_complete(&t), ERR_PAUSED);
+    t.now_ms += 9 * HOUR_MS;
+    assert_int_equal(call_trial_resume(&t), ERR_OK);
+    assert_int_equal(t.saga.deadline_ms, deadline_ms + 9 * HOUR_MS);
+    assert_true(call_trial_step(&t, "one")->forward.due_ms >= t.now_ms);
+    call_trial_timer(&t, "one");
+    call_trial_close(&t);
+}
+
+static void a_run_is_not_paused(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    call_trial_register(&t, "{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'}");
+    call_trial_register(&t, CHARGE);
+    assert_int_equal(call_trial_call(&t, WISH("charge", "one")), ERR_OK);
+    assert_int_equal(pause_calls(&t), ERR_CONFLICT);
+    call_trial_close(&t);
+}
+
+/* --- records that do not fit --- */
+
+static void a_record_that_begins_something_in_a_pause_is_refused(void **state)
+{
+    struct trial trial;
+    struct record record;
+    struct err err;
+
+    (void)state;
+    open_with(&trial, TWO, "{}");
+    trial_settle(&trial, "a", OUTCOME_RETRY);
+#define NEXT .seq = trial.saga.seq + 1, .at_ms = trial.now_ms
+    record = (struct record){NEXT, .type = RECORD_SAGA_RESUMED, .step = STEP_NONE, .actor = SLICE("ann")};
+    assert_false(record_check(&trial.saga, &record, &err));
+    record = (struct record){NEXT, .type = RECORD_SAGA_PAUSED, .step = STEP_NONE, .reason = SLICE("loop"),
+                             .actor = SLICE("ann")};
+    assert_false(record_check(&trial.saga, &record, &err)); /* only calls go round in loops */
+    record.reason = SLICE("operator");
+    assert_true(record_check(&trial.saga, &record, &err));
+    record.actor = SLICE_NONE;
+    assert_false(record_check(&trial.saga, &record, &err));
+    pause_now(&trial);
+    record = (struct record){NEXT, .type = RECORD_STEP_INTENT, .step = 0, .attempt = 2,
+                             .key = trial.saga.steps[0].forward.key};
+    assert_false(record_check(&trial.saga, &record, &err));
+    record = (struct record){NEXT, .type = RECORD_SAGA_PAUSED, .step = STEP_NONE, .reason = SLICE("operator"),
+                             .actor = SLICE("ann")};
+    assert_false(record_check(&trial.saga, &record, &err));
+    close_sound(&trial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_under_way_is_settled_and_nothing_follows_before_it_is_resumed),
+        cmocka_unit_test(a_failure_while_it_is_paused_is_followed_up_later),
+        cmocka_unit_test(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_something),
+        cmocka_unit_test(every_clock_goes_on_where_it_stood),
+        cmocka_unit_test(the_deadline_of_a_child_stands_still_too),
+        cmocka_unit_test(the_receivers_clock_does_not_stop),
+        cmocka_unit_test(what_was_set_while_it_was_paused_waits_no_longer_than_it_has_to),
+        cmocka_unit_test(undoing_is_held_up_too),
+        cmocka_unit_test(a_probe_that_was_under_way_settles),
+        cmocka_unit_test(signals_are_kept_and_taken_when_it_is_resumed),
+        cmocka_unit_test(a_person_may_decide_meanwhile),
+        cmocka_unit_test(locks_are_not_asked_for_but_one_that_was_taken_is_ours),
+        cmocka_unit_test(a_paused_saga_that_is_aborted_is_undone_at_once),
+        cmocka_unit_test(clocks_go_on_where_they_stood_after_an_abort_too),
+        cmocka_unit_test(a_person_may_answer_a_question_meanwhile_and_it_is_done_later),
+        cmocka_unit_test(who_may_pause_what),
+        cmocka_unit_test(an_open_saga_is_paused_with_its_retries),
+        cmocka_unit_test(a_run_is_not_paused),
+        cmocka_unit_test(a_record_that_begins_something_in_a_pause_is_refused),
+    };
+
+    return cmocka_run_group_tests_name("saga_pause", tests, NULL, NULL);
+}

@@ -1,0 +1,864 @@
+/* Steps that wait: for a time, for a signal, for a person. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/canon.h"
+#include "base/json.h"
+#include "tests/lib/saga_trial.h"
+
+#define MINUTE_MS INT64_C(60000)
+
+static void open_with(struct trial *trial, const char *document, const char *input)
+{
+    trial_open(trial, document);
+    trial_start(trial, input);
+}
+
+static void close_sound(struct trial *trial)
+{
+    assert_true(saga_is_sound(&trial->saga));
+    trial_check_replay(trial);
+    trial_close(trial);
+}
+
+/* A member of the saga as the API shows it, by JSON Pointer. */
+static struct slice shown(struct trial *trial, const char *pointer)
+{
+    return json_at(trial_view(trial, &trial->arena), slice_of(pointer));
+}
+
+static void is_shown(struct trial *trial, const char *pointer, const char *json)
+{
+    struct slice is = shown(trial, pointer), should = trial_json(&trial->arena, json);
+
+    if (!slice_equal(is, should)) {
+        fail_msg("%s is %.*s instead of %.*s", pointer, SLICE_ARG(is), SLICE_ARG(should));
+    }
+}
+
+static const struct operation *forward(const struct trial *trial, const char *step)
+{
+    return &trial->saga.steps[trial_step(trial, step)].forward;
+}
+
+/* --- sleep --- */
+
+#define NAP TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'nap','sleep':'30m'},{'id':'b','call':'keyed'}")
+
+static void a_saga_sleeps_as_long_as_it_says_and_goes_on(void **state)
+{
+    struct saga_input early = {.type = SAGA_INPUT_TIMER};
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, NAP, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.waiting nap");
+    assert_string_equal(trial_wants(&trial), "timer nap 0 +1800000");
+    assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
+    is_shown(&trial, "/steps/1/status", "'waiting'");
+    is_shown(&trial, "/steps/1/kind", "'sleep'");
+    is_shown(&trial, "/steps/1/tool", "null");
+    is_shown(&trial, "/steps/1/waits_for", "{'kind':'sleep'}");
+    is_shown(&trial, "/steps/1/due_at", "'2023-11-14T22:43:20.000Z'");
+    trial_check_replay(&trial);
+    early.timer.step = trial_step(&trial, "nap");
+    trial.now_ms += 30 * MINUTE_MS - 1;
+    assert_int_equal(trial_input(&trial, early), ERR_OK);
+    assert_string_equal(trial_records(&trial), ""); /* not a millisecond early */
+    trial_timer(&trial, "nap");
+    assert_string_equal(trial_records(&trial), "step.completed nap, step.intent b");
+    assert_int_equal(trial_input(&trial, early), ERR_OK);
+    assert_string_equal(trial_records(&trial), ""); /* and once */
+    assert_int_equal(saga_status(&trial.saga), SAGA_RUNNING);
+    is_shown(&trial, "/steps/1/waits_for", "null");
+    is_shown(&trial, "/steps/1/due_at", "null");
+    is_shown(&trial, "/steps/1/took_effect", "'no'");
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void what_a_sleep_may_be_given(void **state)
+{
+    static const struct {
+        const char *input;
+        int64_t due_ms; /* from the start; 0: at once; -1: refused */
+    } cases[] = {
+        {"{'until':'10s'}", 10000},
+        {"{'until':'250ms'}", 250},
+        {"{'until':'2d'}", 2 * 24 * 60 * MINUTE_MS},
+        {"{'until':'2023-11-14T22:14:20Z'}", MINUTE_MS},
+        {"{'until':'2023-11-14T23:14:20.5+01:00'}", MINUTE_MS + 500},
+        {"{'until':'0s'}", 0},
+        {"{'until':'2020-01-01T00:00:00Z'}", 0},
+        {"{'until':'1945-05-08T00:00:00Z'}", 0},
+        {"{'until':'tomorrow'}", -1},
+        {"{'until':'-5s'}", -1},
+        {"{'until':'400d'}", -1},
+        {"{'until':''}", -1},
+        {"{'until':10}", -1},
+        {"{'until':null}", -1},
+        {"{}", -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct trial trial;
+
+        open_with(&trial, TRIAL_SAGA("{'id':'nap','sleep':'${ .input.until }'},{'id':'b','call':'keyed'}"),
+                  cases[i].input);
+        if (cases[i].due_ms < 0) {
+            assert_string_equal(
+                trial_records(&trial),
+                "saga.started, step.failed nap, saga.failing nap, compensation.planned, saga.compensated");
+            assert_true(slice_is(forward(&trial, "nap")->error, "arguments"));
+        } else if (cases[i].due_ms == 0) {
+            assert_string_equal(trial_records(&trial),
+                                "saga.started, step.waiting nap, step.completed nap, step.intent b");
+        } else {
+            assert_string_equal(trial_records(&trial), "saga.started, step.waiting nap");
+            assert_int_equal(forward(&trial, "nap")->due_ms, TRIAL_START_MS + cases[i].due_ms);
+        }
+        close_sound(&trial);
+    }
+}
+
+static void a_sleep_that_is_a_program_is_evaluated_outside(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'nap','sleep':'${ .input.n + \\\"m\\\" }'}"), "{'n':'5'}");
+    assert_string_equal(trial_wants(&trial), "evaluate nap 0");
+    assert_int_equal(saga_status(&trial.saga), SAGA_RUNNING);
+    trial_evaluated(&trial, EVALUATE_ARGS, "nap", "'5m'");
+    assert_string_equal(trial_wants(&trial), "timer nap 0 +300000");
+    trial_timer(&trial, "nap");
+    assert_string_equal(trial_records(&trial), "step.completed nap, saga.completed");
+    close_sound(&trial);
+}
+
+static void what_comes_after_a_sleep_and_fails_undoes_what_came_before_it(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, NAP, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_timer(&trial, "nap");
+    trial_settle(&trial, "b", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial),
+                        "step.failed b, saga.failing b, compensation.planned, compensation.intent a");
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void a_wait_whose_condition_does_not_hold_is_skipped(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA("{'id':'nap','sleep':'1h','when':'${ .input.w "
+                         "}'},{'id':'sig','signal':{'name':'go'},'when':'${ .input.w }'},"
+                         "{'id':'ok','approve':{},'when':'${ .input.w }'},{'id':'b','call':'keyed'}"),
+              "{'w':false}");
+    assert_string_equal(trial_records(&trial),
+                        "saga.started, step.skipped nap, step.skipped sig, step.skipped ok, step.intent b");
+    close_sound(&trial);
+}
+
+static void an_abort_ends_every_wait(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'nap','sleep':'1h','after':['a']},{'id':'sig','signal':{'"
+                         "name':'go'},'after':['a']},"
+                         "{'id':'ok','approve':{'timeout':'1h'},'after':['a']}"),
+              "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.waiting nap, step.waiting sig, step.waiting ok");
+    assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.failing, step.failed nap, step.failed sig, step.failed ok, "
+                                               "compensation.planned, compensation.intent a");
+    assert_true(slice_is(forward(&trial, "nap")->error, "stopped"));
+    assert_string_equal(trial_wants(&trial), "call undo a 1");
+    assert_int_equal(trial_decide(&trial, "ok", true, ROLE_ADMIN), ERR_DECIDED);
+    assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_CLOSED);
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_ENDED);
+    close_sound(&trial);
+}
+
+static void the_deadline_counts_while_a_saga_waits(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA_WITH("'deadline':'10m'", "{'id':'a','call':'keyed'},{'id':'sig','signal':{'name':'go'}}"),
+              "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "timer - 0 +600000");
+    trial_timer(&trial, "-");
+    assert_string_equal(trial_records(&trial),
+                        "saga.failing, step.failed sig, compensation.planned, compensation.intent a");
+    close_sound(&trial);
+}
+
+/* --- signals --- */
+
+#define SIGNAL                                                                                                         \
+    TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'sig','signal':{'name':'paid','timeout':'1h'}},{'id':'b','call':'"     \
+               "keyed','with':{'n':'${ .steps.sig.result.n }'}}")
+
+static void the_payload_of_a_signal_is_the_result(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SIGNAL, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_wants(&trial), "timer sig 0 +3600000");
+    is_shown(&trial, "/steps/1/waits_for", "{'kind':'signal','signal':'paid'}");
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1.10}", "s-1"), ERR_OK);
+    assert_string_equal(trial_records(&trial), "signal.received sig, step.completed sig, step.intent b");
+    is_shown(&trial, "/steps/1/result", "{'n':1.10}");
+    assert_true(slice_is(json_member(forward(&trial, "b")->args, "n"), "1.10"));
+    is_shown(&trial, "/signals", ""); /* none is kept */
+    close_sound(&trial);
+}
+
+static void a_signal_that_comes_early_is_kept_and_shown(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SIGNAL, "{}");
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
+    assert_string_equal(trial_records(&trial), "signal.received");
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':2}", "s-2"), ERR_OK);
+    is_shown(&trial, "/signals", "2");
+    trial_check_replay(&trial);
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.waiting sig, step.completed sig, step.intent b");
+    is_shown(&trial, "/steps/1/result", "{'n':1}"); /* first come, first served */
+    is_shown(&trial, "/signals", "1");
+    close_sound(&trial);
+}
+
+static void what_is_decided_does_not_change_the_signals_before_it_is_durable(void **state)
+{
+    struct saga_input settled;
+    struct records records;
+    struct arena turn = {0};
+    struct trial trial;
+    struct err err;
+
+    (void)state;
+    open_with(&trial, SIGNAL, "{}");
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
+    settled = trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1,
+                            (struct outcome){.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"a\"}")});
+    settled.now_ms = trial.now_ms;
+    arena_init(&turn, 4096);
+    assert_int_equal(saga_decide(&trial.saga, &settled, &turn, &records, &err), ERR_OK);
+    assert_int_equal(records.count, 4);
+    arena_fini(&turn);
+    assert_int_equal(trial.saga.signal_kept, 1);
+    assert_false(trial.saga.signals->taken);
+    assert_true(slice_is(trial.saga.signals->payload, "{\"n\":1}"));
+    close_sound(&trial);
+}
+
+static void the_same_signal_again_is_the_same_signal(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SIGNAL, "{}");
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
+    assert_int_equal(trial_signal(&trial, "paid", "{ 'n' : 1.0 }", "s-1"), ERR_OK); /* the same value */
+    assert_string_equal(trial_records(&trial), "");
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':2}", "s-1"), ERR_OTHER_INPUT);
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL), ERR_OK); /* without an id each is a new one */
+    assert_string_equal(trial_records(&trial), "signal.received");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK); /* also when it has been taken */
+    assert_string_equal(trial_records(&trial), "");
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK); /* and when the saga has ended */
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-9"), ERR_ENDED);
+    close_sound(&trial);
+}
+
+static void the_same_id_under_another_name_is_refused(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(
+        &trial,
+        TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'s','signal':{'name':'one'}},{'id':'t','signal':{'name':'two'}}"),
+        "{}");
+    assert_int_equal(trial_signal(&trial, "one", "1", "s-1"), ERR_OK);
+    assert_int_equal(trial_signal(&trial, "two", "1", "s-1"), ERR_OTHER_INPUT);
+    close_sound(&trial);
+}
+
+static void a_signal_that_nothing_waits_for_is_refused_with_the_names_that_are_awaited(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SIGNAL, "{}");
+    assert_int_equal(trial_signal(&trial, "payd", "{}", NULL), ERR_INVALID);
+    assert_non_null(strstr(trial.err.hint, "paid"));
+    close_sound(&trial);
+    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"), "{}");
+    assert_int_equal(trial_signal(&trial, "paid", "{}", NULL), ERR_INVALID);
+    close_sound(&trial);
+}
+
+static void a_signal_that_does_not_come_in_time_fails_the_step(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SIGNAL, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_timer(&trial, "sig");
+    assert_string_equal(trial_records(&trial),
+                        "step.failed sig, saga.failing sig, compensation.planned, compensation.intent a");
+    assert_true(slice_is(forward(&trial, "sig")->error, "timeout"));
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void a_timeout_that_does_not_matter_is_gone_on_without(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(
+        &trial,
+        TRIAL_SAGA(
+            "{'id':'sig','signal':{'name':'go','timeout':'1h'},'on_failure':'continue'},{'id':'b','call':'keyed'}"),
+        "{}");
+    trial_timer(&trial, "sig");
+    assert_string_equal(trial_records(&trial), "step.failed sig, step.intent b");
+    is_shown(&trial, "/steps/0/result", "null");
+    close_sound(&trial);
+}
+
+static void a_timeout_that_is_escalated_can_be_skipped_but_not_tried_again(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(
+        &trial,
+        TRIAL_SAGA(
+            "{'id':'sig','signal':{'name':'go','timeout':'1h'},'on_failure':'escalate'},{'id':'b','call':'keyed'}"),
+        "{}");
+    trial_timer(&trial, "sig");
+    assert_string_equal(trial_records(&trial), "step.failed sig, escalation.opened sig");
+    assert_int_equal(saga_escalation_actions(&trial.saga),
+                     BIT(OPERATOR_SKIP) | BIT(OPERATOR_COMPENSATE) | BIT(OPERATOR_ABANDON));
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT);
+    assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved sig, step.skipped sig, step.intent b");
+    close_sound(&trial);
+}
+
+static void steps_side_by_side_take_signals_of_one_name_in_the_order_in_which_they_wait(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'late','signal':{'name':'go'},'after':['a']},{'id':'early','"
+                         "signal':{'name':'go'},'after':[]}"),
+              "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial), "signal.received early, step.completed early");
+    assert_int_equal(trial_signal(&trial, "go", "2", NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial), "signal.received late, step.completed late, saga.completed");
+    close_sound(&trial);
+}
+
+static void an_escalated_saga_takes_signals_and_its_timers_count_but_nothing_new_starts(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA("{'id':'m','call':'once','after':[]},{'id':'sig','signal':{'name':'go'},'after':[]},{'id':'b',"
+                         "'call':'keyed','after':['sig']},"
+                         "{'id':'nap','sleep':'1m','after':[]}"),
+              "{}");
+    trial_timer(&trial, "m");
+    trial_settle(&trial, "m", OUTCOME_UNKNOWN);
+    assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
+    assert_string_equal(trial_wants(&trial), "timer nap 0 +60000");
+    assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial), "signal.received sig, step.completed sig");
+    trial_timer(&trial, "nap");
+    assert_string_equal(trial_records(&trial), "step.completed nap");
+    trial_check_replay(&trial);
+    assert_int_equal(trial_resolve(&trial, true, "{'id':1}"), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved m, step.completed m, step.intent b");
+    close_sound(&trial);
+}
+
+static void no_more_signals_are_kept_than_so_many(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, SIGNAL, "{}");
+    for (unsigned i = 0; i < SIGNALS_MAX; i++) {
+        assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL), ERR_OK);
+    }
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL), ERR_BUSY);
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL), ERR_OK); /* one was taken */
+    close_sound(&trial);
+}
+
+static void no_more_bytes_of_signals_are_kept_than_so_many(void **state)
+{
+    struct saga_input input = {.type = SAGA_INPUT_SIGNAL};
+    size_t len = SIGNAL_BYTES_MAX / 2 + 1;
+    char *payload = malloc(len);
+    struct trial trial;
+
+    (void)state;
+    assert_non_null(payload);
+    (void)memset(payload, 'x', len);
+    payload[0] = payload[len - 1] = '"';
+    open_with(&trial, SIGNAL, "{}");
+    input.signal.name = SLICE("paid");
+    input.signal.payload = (struct slice){payload, len};
+    assert_int_equal(trial_signal(&trial, "paid", "1", NULL), ERR_OK);
+    trial.saga.signals->payload = input.signal.payload; /* as if it had been this one */
+    assert_int_equal(trial_input(&trial, input), ERR_BUSY);
+    trial_close(&trial);
+    free(payload);
+}
+
+#define ELEMENTS(members, step)                                                                                        \
+    "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[{'id':'a','call':'keyed'},"                          \
+    "{'id':'each','for_each':'${ .input.list }','concurrency':3,'saga':'ask','with':{'what':'${ .item }'}" members     \
+    "}]},"                                                                                                             \
+    "{'name':'ask','output':'${ .steps.w.result }','steps':[" step "]}]}"
+
+static void elements_take_the_signals_of_one_name_one_after_the_other(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, ELEMENTS("", "{'id':'w','signal':{'name':'go','timeout':'1h'}}"), "{'list':[1,2,3]}");
+    assert_int_equal(trial_signal(&trial, "go", "'first'", "s-1"), ERR_OK); /* before there are elements */
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_true(slice_is(forward(&trial, "each#0/w")->result, "\"first\""));
+    assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
+    assert_string_equal(trial_wants(&trial), "timer each#1/w 0 +3600000, timer each#2/w 0 +3600000");
+    trial_check_replay(&trial);
+    assert_int_equal(trial_signal(&trial, "go", "'second'", "s-2"), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "signal.received each#1/w, step.completed each#1/w, step.completed each#1");
+    assert_int_equal(trial_signal(&trial, "go", "'second'", "s-2"), ERR_OK);
+    assert_string_equal(trial_records(&trial), "");
+    assert_int_equal(trial_signal(&trial, "go", "'third'", "s-3"), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "signal.received each#2/w, step.completed each#2/w, step.completed each#2, "
+                        "step.completed each, saga.completed");
+    is_shown(&trial, "/steps/1/result", "['first','second','third']");
+    is_shown(&trial, "/steps/1/kind", "'for_each'");
+    is_shown(&trial, "/steps/2/kind", "'saga'");
+    is_shown(&trial, "/steps/2/group", "'each'");
+    assert_true(json_string_is(shown(&trial, "/steps/5/group"), "each#0"));
+    close_sound(&trial);
+}
+
+static void an_element_that_is_refused_undoes_the_saga_unless_it_does_not_matter(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, ELEMENTS("", "{'id':'w','approve':{'show':'${ .input.what }'}}"), "{'list':['x','y','z']}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.steps[trial_step(&trial, "each#2/w")].approval, 192);
+    assert_true(slice_is(forward(&trial, "each#1/w")->args, "\"y\""));
+    assert_int_equal(trial_decide(&trial, "each#0/w", true, ROLE_OPERATOR), ERR_OK);
+    assert_int_equal(trial_decide(&trial, "each#1/w", false, ROLE_OPERATOR), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "approval.decided each#1/w, step.failed each#1/w, saga.failing each#1/w, "
+                        "step.failed each#2/w, compensation.planned, compensation.intent a");
+    assert_int_equal(trial_decide(&trial, "each#2/w", true, ROLE_OPERATOR), ERR_DECIDED);
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    close_sound(&trial);
+    open_with(&trial, ELEMENTS(",'on_failure':'continue'", "{'id':'w','approve':{'show':'${ .input.what }'}}"),
+              "{'list':['x','y']}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(trial_decide(&trial, "each#0/w", false, ROLE_OPERATOR), ERR_OK);
+    assert_int_equal(trial_decide(&trial, "each#1/w", true, ROLE_OPERATOR), ERR_OK);
+    is_shown(&trial, "/steps/1/result", "[null,{'decision':'approve','actor':'ann','note':'looked at it'}]");
+    close_sound(&trial);
+}
+
+#define CHILD                                                                                                          \
+    "{'tools':[" TRIAL_TOOLS                                                                                           \
+    "],'sagas':[{'name':'trial','steps':[{'id':'c','saga':'inner','after':[],'on_failure':'continue'},"                \
+    "{'id':'out','signal':{'name':'go'},'after':[]}]},"                                                                \
+    "{'name':'inner','deadline':'2h','steps':[{'id':'a','call':'keyed'},{'id':'in','signal':{'name':'go','timeout':'"  \
+    "1h'}},"                                                                                                           \
+    "{'id':'nap','sleep':'3h','after':['a']}]}]}"
+
+static void waits_in_a_child_that_is_undone_on_its_own_are_stopped_and_those_outside_go_on(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, CHILD, "{}");
+    trial_settle(&trial, "c/a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed c/a, step.waiting c/in, step.waiting c/nap");
+    assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
+    trial_timer(&trial, "c/in");
+    assert_string_equal(
+        trial_records(&trial),
+        "step.failed c/in, step.failing c, step.failed c/nap, compensation.planned c, compensation.intent c/a");
+    assert_true(slice_is(forward(&trial, "c/nap")->error, "stopped"));
+    assert_int_equal(saga_status(&trial.saga), SAGA_RUNNING); /* something of it is under way */
+    trial_settle_undo(&trial, "c/a", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
+    assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial), "signal.received out, step.completed out, saga.completed");
+    close_sound(&trial);
+}
+
+static void the_deadline_of_a_child_counts_while_it_waits(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, CHILD, "{}");
+    assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK); /* the outer one has begun to wait first */
+    assert_string_equal(trial_records(&trial), "signal.received out, step.completed out");
+    trial_settle(&trial, "c/a", OUTCOME_COMPLETED);
+    assert_int_equal(trial_signal(&trial, "go", "2", NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial), "signal.received c/in, step.completed c/in");
+    trial_timer(&trial, "c");
+    assert_string_equal(trial_records(&trial),
+                        "step.failing c, step.failed c/nap, compensation.planned c, compensation.intent c/a");
+    close_sound(&trial);
+}
+
+/* --- approvals --- */
+
+#define APPROVE                                                                                                        \
+    TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'ok','approve':{'show':{'sum':'${ .input.sum "                         \
+               "}'},'timeout':'24h'}},{'id':'b','call':'keyed','with':{'by':'${ .steps.ok.result.actor }'}}")
+
+static struct slice approval(struct trial *trial, const char *step)
+{
+    struct buffer out;
+    struct slice text;
+    struct err err;
+
+    buffer_init(&out, 1 << 20);
+    saga_write_approval(&trial->saga, trial_step(trial, step), &out);
+    assert_int_equal(json_check(buffer_slice(&out), &json_limits_default, &err), ERR_OK);
+    text = arena_slice(&trial->arena, buffer_slice(&out));
+    buffer_fini(&out);
+    return text;
+}
+
+static void open_approval(struct trial *trial)
+{
+    open_with(trial, APPROVE, "{'sum':100.0}");
+    trial_settle(trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(trial), "step.completed a, step.waiting ok");
+}
+
+static void a_person_approves_what_was_shown(void **state)
+{
+    struct digest digest;
+    struct trial trial;
+    struct slice text;
+    char hash[65];
+
+    (void)state;
+    open_approval(&trial);
+    assert_string_equal(trial_wants(&trial), "timer ok 0 +86400000");
+    is_shown(&trial, "/steps/1/waits_for",
+             "{'kind':'approve','approval':64,'show':{'sum':100.0},'roles':['operator']}");
+    text = approval(&trial, "ok");
+    digest = canon_digest(SLICE("{\"sum\":100}"), &trial.arena);
+    digest_hex(&digest, hash);
+    assert_true(json_string_is(json_member(text, "hash"), hash));
+    assert_true(json_string_is(json_member(text, "status"), "open"));
+    assert_true(slice_is(json_member(text, "n"), "64"));
+    assert_true(json_string_is(json_member(text, "expires_at"), "2023-11-15T22:13:20.000Z"));
+    assert_int_equal(json_type(json_member(text, "decided_at")), JSON_NULL);
+    trial.now_ms += MINUTE_MS;
+    assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_OK);
+    assert_string_equal(trial_records(&trial), "approval.decided ok, step.completed ok, step.intent b");
+    is_shown(&trial, "/steps/1/result", "{'decision':'approve','actor':'ann','note':'looked at it'}");
+    assert_true(json_string_is(json_member(forward(&trial, "b")->args, "by"), "ann"));
+    text = approval(&trial, "ok");
+    assert_true(json_string_is(json_member(text, "status"), "approved"));
+    assert_true(json_string_is(json_member(text, "actor"), "ann"));
+    assert_true(json_string_is(json_member(text, "note"), "looked at it"));
+    assert_true(json_string_is(json_member(text, "decided_at"), "2023-11-14T22:14:20.000Z"));
+    assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_DECIDED);
+    assert_int_equal(trial_decide(&trial, "ok", false, ROLE_OPERATOR), ERR_DECIDED);
+    close_sound(&trial);
+}
+
+static void a_person_refuses_and_the_saga_is_undone(void **state)
+{
+    struct trial trial;
+    struct slice text;
+
+    (void)state;
+    open_approval(&trial);
+    assert_int_equal(trial_decide(&trial, "ok", false, ROLE_OPERATOR), ERR_OK);
+    assert_string_equal(
+        trial_records(&trial),
+        "approval.decided ok, step.failed ok, saga.failing ok, compensation.planned, compensation.intent a");
+    assert_true(slice_is(forward(&trial, "ok")->error, "refused"));
+    text = approval(&trial, "ok");
+    assert_true(json_string_is(json_member(text, "status"), "refused"));
+    assert_true(json_string_is(json_member(text, "actor"), "ann"));
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    close_sound(&trial);
+}
+
+static void nobody_decides_in_time(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_approval(&trial);
+    trial.now_ms += 24 * 60 * MINUTE_MS;
+    assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_DECIDED); /* before the timer has said so */
+    trial_timer(&trial, "ok");
+    assert_true(slice_is(forward(&trial, "ok")->error, "timeout"));
+    assert_true(json_string_is(json_member(approval(&trial, "ok"), "status"), "expired"));
+    assert_true(json_string_is(json_member(approval(&trial, "ok"), "expires_at"), "2023-11-15T22:13:20.000Z"));
+    assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_DECIDED);
+    close_sound(&trial);
+}
+
+static void who_may_decide(void **state)
+{
+    static const struct {
+        const char *roles;
+        enum role role;
+        enum err_code code;
+    } cases[] = {
+        {"['operator']", ROLE_AGENT, ERR_FORBIDDEN}, {"['operator']", ROLE_OPERATOR, ERR_OK},
+        {"['operator']", ROLE_ADMIN, ERR_OK},        {"['agent']", ROLE_READER, ERR_FORBIDDEN},
+        {"['agent']", ROLE_AGENT, ERR_OK},           {"['admin']", ROLE_OPERATOR, ERR_FORBIDDEN},
+        {"['admin']", ROLE_ADMIN, ERR_OK},           {"['admin','agent']", ROLE_AGENT, ERR_OK},
+        {"['operator']", ROLE_NONE, ERR_FORBIDDEN},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct trial trial;
+        struct arena arena = {0};
+
+        arena_init(&arena, 4096);
+        open_with(&trial,
+                  arena_text(&arena, arena_printf(
+                                         &arena, "%s%s%s",
+                                         "{'tools':[],'sagas':[{'name':'trial','steps':[{'id':'ok','approve':{'roles':",
+                                         cases[i].roles, "}}]}]}")),
+                  "{}");
+        assert_int_equal(trial_decide(&trial, "ok", true, cases[i].role), cases[i].code);
+        close_sound(&trial);
+        arena_fini(&arena);
+    }
+}
+
+static void a_decision_is_bound_to_what_was_shown(void **state)
+{
+    struct saga_input input = {.type = SAGA_INPUT_DECISION};
+    struct trial trial;
+    char hash[65];
+
+    (void)state;
+    open_approval(&trial);
+    input.decision.approval = 64;
+    input.decision.approve = true;
+    input.decision.role = ROLE_OPERATOR;
+    input.decision.hash = SLICE("00");
+    assert_int_equal(trial_input(&trial, input), ERR_INVALID); /* nobody */
+    input.decision.actor = SLICE("ann");
+    assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
+    input.decision.hash = SLICE("6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b");
+    assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
+    digest_hex(&forward(&trial, "ok")->fingerprint, hash);
+    input.decision.hash = slice_of(hash);
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    is_shown(&trial, "/steps/1/result", "{'decision':'approve','actor':'ann','note':null}");
+    input.decision.approval = 65;
+    assert_int_equal(trial_input(&trial, input), ERR_NOT_FOUND);
+    close_sound(&trial);
+}
+
+static void approvals_of_one_decision_have_numbers_of_their_own(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA("{'id':'x','approve':{},'after':[]},{'id':'y','approve':{'show':'text'},'after':[]},{'id':'z',"
+                         "'approve':{},'after':['x']}"),
+              "{}");
+    assert_int_equal(trial.saga.steps[0].approval, 64);
+    assert_int_equal(trial.saga.steps[1].approval, 128);
+    assert_true(slice_is(forward(&trial, "x")->args, "null"));
+    assert_true(slice_is(forward(&trial, "y")->args, "\"text\""));
+    assert_int_equal(trial_decide(&trial, "x", true, ROLE_OPERATOR), ERR_OK);
+    assert_int_equal(trial.saga.steps[2].approval, 192);
+    assert_int_equal(trial_decide(&trial, "y", true, ROLE_OPERATOR), ERR_OK);
+    assert_int_equal(trial_decide(&trial, "z", true, ROLE_OPERATOR), ERR_OK);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void an_approval_of_an_abandoned_saga_is_cancelled(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'m','call':'once','after':[]},{'id':'ok','approve':{},'after':[]}"), "{}");
+    trial_timer(&trial, "m");
+    trial_settle(&trial, "m", OUTCOME_UNKNOWN);
+    assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_OK);
+    assert_true(json_string_is(json_member(approval(&trial, "ok"), "status"), "cancelled"));
+    assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_DECIDED);
+    close_sound(&trial);
+}
+
+/* --- records that do not fit --- */
+
+static void a_record_of_a_wait_that_does_not_fit_is_refused(void **state)
+{
+    struct trial trial;
+    struct record record;
+    struct err err;
+
+    (void)state;
+    open_approval(&trial);
+#define NEXT .seq = trial.saga.seq + 1, .at_ms = trial.now_ms
+    record = (struct record){NEXT, .type = RECORD_STEP_COMPLETED, .step = 1, .result = SLICE("{}")};
+    assert_false(record_check(&trial.saga, &record, &err)); /* nobody has decided */
+    record = (struct record){NEXT, .type = RECORD_STEP_WAITING, .step = 2};
+    assert_false(record_check(&trial.saga, &record, &err)); /* a call */
+    record = (struct record){NEXT, .type = RECORD_STEP_COMPLETED, .step = 2, .result = SLICE("{}")};
+    assert_false(record_check(&trial.saga, &record, &err)); /* a call without a key */
+    record = (struct record){NEXT,
+                             .type = RECORD_APPROVAL_DECIDED,
+                             .step = 1,
+                             .approval = 65,
+                             .verdict = SLICE("approve"),
+                             .actor = SLICE("ann"),
+                             .fingerprint = forward(&trial, "ok")->fingerprint};
+    assert_false(record_check(&trial.saga, &record, &err));
+    record.approval = 64;
+    assert_true(record_check(&trial.saga, &record, &err));
+    record.verdict = SLICE("perhaps");
+    assert_false(record_check(&trial.saga, &record, &err));
+    record.verdict = SLICE("approve");
+    record.fingerprint.bytes[0] ^= 1;
+    assert_false(record_check(&trial.saga, &record, &err));
+    record = (struct record){NEXT,         .type = RECORD_STEP_INTENT, .step = 1,
+                             .attempt = 1, .args = SLICE("{}"),        .key = trial.saga.steps[0].forward.key};
+    assert_false(record_check(&trial.saga, &record, &err)); /* nothing is called */
+    record = (struct record){NEXT, .type = RECORD_SIGNAL_RECEIVED, .step = STEP_NONE, .signal = SLICE("go"),
+                             .args = SLICE("1")};
+    assert_false(record_check(&trial.saga, &record, &err));
+    close_sound(&trial);
+    open_with(&trial, SIGNAL, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    record = (struct record){NEXT, .type = RECORD_STEP_COMPLETED, .step = 1, .result = SLICE("1")};
+    assert_false(record_check(&trial.saga, &record, &err)); /* no signal is there */
+    record =
+        (struct record){NEXT, .type = RECORD_SIGNAL_RECEIVED, .step = 0, .signal = SLICE("paid"), .args = SLICE("1")};
+    assert_false(record_check(&trial.saga, &record, &err)); /* a call does not take it */
+    record.step = 1;
+    assert_true(record_check(&trial.saga, &record, &err));
+    record.step = STEP_NONE; /* it may also be kept, as it is in a pause */
+    record.emission = SLICE("s-1");
+    assert_true(record_check(&trial.saga, &record, &err));
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
+    record.seq = trial.saga.seq + 1;
+    assert_false(record_check(&trial.saga, &record, &err)); /* once */
+    close_sound(&trial);
+    open_with(&trial, NAP, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    record = (struct record){NEXT, .type = RECORD_STEP_COMPLETED, .step = 1, .result = SLICE("null")};
+    assert_false(record_check(&trial.saga, &record, &err)); /* its time has not come */
+    record.at_ms += 30 * MINUTE_MS;
+    assert_true(record_check(&trial.saga, &record, &err));
+    close_sound(&trial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_saga_sleeps_as_long_as_it_says_and_goes_on),
+        cmocka_unit_test(what_a_sleep_may_be_given),
+        cmocka_unit_test(a_sleep_that_is_a_program_is_evaluated_outside),
+        cmocka_unit_test(what_comes_after_a_sleep_and_fails_undoes_what_came_before_it),
+        cmocka_unit_test(a_wait_whose_condition_does_not_hold_is_skipped),
+        cmocka_unit_test(an_abort_ends_every_wait),
+        cmocka_unit_test(the_deadline_counts_while_a_saga_waits),
+        cmocka_unit_test(the_payload_of_a_signal_is_the_result),
+        cmocka_unit_test(a_signal_that_comes_early_is_kept_and_shown),
+        cmocka_unit_test(what_is_decided_does_not_change_the_signals_before_it_is_durable),
+        cmocka_unit_test(the_same_signal_again_is_the_same_signal),
+        cmocka_unit_test(the_same_id_under_another_name_is_refused),
+        cmocka_unit_test(a_signal_that_nothing_waits_for_is_refused_with_the_names_that_are_awaited),
+        cmocka_unit_test(a_signal_that_does_not_come_in_time_fails_the_step),
+        cmocka_unit_test(a_timeout_that_does_not_matter_is_gone_on_without),
+        cmocka_unit_test(a_timeout_that_is_escalated_can_be_skipped_but_not_tried_again),
+        cmocka_unit_test(steps_side_by_side_take_signals_of_one_name_in_the_order_in_which_they_wait),
+        cmocka_unit_test(an_escalated_saga_takes_signals_and_its_timers_count_but_nothing_new_starts),
+        cmocka_unit_test(no_more_signals_are_kept_than_so_many),
+        cmocka_unit_test(no_more_bytes_of_signals_are_kept_than_so_many),
+        cmocka_unit_test(elements_take_the_signals_of_one_name_one_after_the_other),
+        cmocka_unit_test(an_element_that_is_refused_undoes_the_saga_unless_it_does_not_matter),
+        cmocka_unit_test(waits_in_a_child_that_is_undone_on_its_own_are_stopped_and_those_outside_go_on),
+        cmocka_unit_test(the_deadline_of_a_child_counts_while_it_waits),
+        cmocka_unit_test(a_person_approves_what_was_shown),
+        cmocka_unit_test(a_person_refuses_and_the_saga_is_undone),
+        cmocka_unit_test(nobody_decides_in_time),
+        cmocka_unit_test(who_may_decide),
+        cmocka_unit_test(a_decision_is_bound_to_what_was_shown),
+        cmocka_unit_test(approvals_of_one_decision_have_numbers_of_their_own),
+        cmocka_unit_test(an_approval_of_an_abandoned_saga_is_cancelled),
+        cmocka_unit_test(a_record_of_a_wait_that_does_not_fit_is_refused),
+    };
+
+    return cmocka_run_group_tests_name("saga_wait", tests, NULL, NULL);
+}

@@ -1,0 +1,240 @@
+/* approvals, approve. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tools/sagactl/client.h"
+#include "tools/sagactl/cmds.h"
+#include "tools/sagactl/output.h"
+
+#define SHOWN_WIDTH 40
+
+const char help_approvals[] =
+    "sagactl approvals [N] [--open|--all] [--saga SAGA_ID] [--limit N] [--cursor C]\n"
+    "\n"
+    "Lists what waits for a yes or no (--all: also what was decided, or ran out of time), or shows one\n"
+    "with everything that is to be approved. --saga leaves out those of other sagas (of the page that\n"
+    "was read); -o name prints the numbers.\n"
+    "\n"
+    "  sagactl approvals\n"
+    "  sagactl approvals 7\n";
+
+const char help_approve[] =
+    "sagactl approve N --note TEXT [--refuse] [--yes] [--hash H]\n"
+    "\n"
+    "Approves (or with --refuse refuses) what approval N shows. It is shown first, and on a terminal you\n"
+    "are asked; --yes leaves the question out. The answer counts only for what was shown: should that\n"
+    "change meanwhile it is refused (exit 4); --hash says that it was shown before, with this hash. The first answer holds; a refused step has failed, and its\n"
+    "saga goes the way that `on_failure` says. Who may decide stands in the definition (exit 5).\n"
+    "\n"
+    "  sagactl approve 7 --note \"checked against the contract\"\n"
+    "  sagactl approve 7 --refuse --note \"the amount is wrong\"\n";
+
+static void print_one(struct ctl *ctl, FILE *to, struct slice approval)
+{
+    static const char *const members[] = {"saga",       "step",       "status", "roles", "opened_at",
+                                          "expires_at", "decided_at", "actor",  "note",  "hash"};
+    struct slice show = json_member(approval, "show");
+    bool talk = to == stderr; /* colours are for the terminal behind stdout */
+
+    (void)fprintf(to, "%sapproval %.*s%s\n", talk ? "" : colour_on(ctl, COLOUR_BOLD),
+                  SLICE_ARG(show_member(ctl, approval, "n")), talk ? "" : colour_off(ctl, COLOUR_BOLD));
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        struct slice text = show_member(ctl, approval, members[i]);
+
+        if (text.len > 0) {
+            (void)fprintf(to, "  %-12s %.*s\n", members[i], SLICE_ARG(text));
+        }
+    }
+    (void)fprintf(to, "  shows\n");
+    if (json_type(show) != JSON_OBJECT) {
+        struct slice text = show_value(ctl, show);
+
+        (void)fprintf(to, "    %.*s\n", SLICE_ARG(text.len > 0 ? text : SLICE("(nothing but the step itself)")));
+        return;
+    }
+    struct json_walk walk = json_walk(show);
+    struct slice name, value;
+
+    while (json_next_member(&walk, &name, &value)) {
+        (void)fprintf(to, "    %-16.*s %.*s\n", SLICE_ARG(name), SLICE_ARG(show_value(ctl, value)));
+    }
+}
+
+static bool is_of(struct ctl *ctl, struct slice item, const char *saga)
+{
+    return !saga || slice_is(show_member(ctl, item, "saga"), saga);
+}
+
+static void put_row(struct ctl *ctl, struct table *table, struct slice item)
+{
+    struct cell *row = table_row(table);
+
+    row[0].text = show_member(ctl, item, "n");
+    row[1].text = show_member(ctl, item, "status");
+    row[1].colour = slice_is(row[1].text, "approved") ? COLOUR_GREEN
+                    : slice_is(row[1].text, "open")   ? COLOUR_BLUE
+                                                      : COLOUR_DIM;
+    row[2].text = show_member(ctl, item, "step");
+    row[3].text = show_member(ctl, item, "saga");
+    row[4].text = text_cut(ctl, show_member(ctl, item, "show"), SHOWN_WIDTH);
+    row[5].text = show_age(ctl, item, "opened_at");
+    row[6].text = show_member(ctl, item, "expires_at");
+}
+
+/* `saga` NULL: of all. */
+static void print_many(struct ctl *ctl, struct slice answer, const char *saga)
+{
+    static const char *const titles[] = {"N", "STATUS", "STEP", "SAGA", "SHOWS", "OPENED", "UNTIL", NULL};
+    struct json_walk walk = json_walk(json_member(answer, "items"));
+    struct table table;
+    struct slice item;
+
+    table_init(&table, ctl, titles);
+    while (json_next_element(&walk, &item)) {
+        if (is_of(ctl, item, saga) && ctl->output == OUTPUT_NAME) {
+            (void)printf("%.*s\n", SLICE_ARG(show_member(ctl, item, "n")));
+        } else if (is_of(ctl, item, saga)) {
+            put_row(ctl, &table, item);
+        }
+    }
+    if (ctl->output != OUTPUT_NAME) {
+        table_print(&table, 0);
+    }
+    print_more(ctl, answer);
+}
+
+static int get_one(struct ctl *ctl, const char *number, struct answer *answer)
+{
+    return client_get(
+        ctl, arena_printf(&ctl->arena, "/v1/approvals/%.*s", SLICE_ARG(url_escape(slice_of(number), &ctl->arena))),
+        &ctl->arena, answer);
+}
+
+int cmd_approvals(struct ctl *ctl, int argc, char **argv)
+{
+    const char *limit = "50", *cursor = NULL, *saga = NULL;
+    bool all = false, open = false, helped = false;
+    const struct option options[] = {{"--all", NULL, NULL, &all},
+                                     {"--open", NULL, NULL, &open}, /* the default, for those who like to say it */
+                                     {"--saga", &saga, NULL, NULL},
+                                     {"--limit", &limit, NULL, NULL},
+                                     {"--cursor", &cursor, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL}};
+    struct arguments numbers;
+    struct answer answer;
+    int code;
+
+    if (!options_read(ctl, argc, argv, options, &numbers, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (all && open) {
+        return usage_error(ctl, "--open or --all, not both");
+    }
+    if (numbers.count > 1) {
+        return usage_error(ctl, "one number at most");
+    }
+    if (numbers.count == 1) {
+        code = get_one(ctl, numbers.items[0], &answer);
+        if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
+            print_json(answer.body);
+        } else if (code == EXIT_OK) {
+            print_one(ctl, stdout, answer.body);
+        }
+        return code;
+    }
+    code = client_get(ctl,
+                      arena_printf(&ctl->arena, "/v1/approvals?limit=%s%s%s%s", limit, all ? "" : "&status=open",
+                                   cursor ? "&cursor=" : "", cursor ? cursor : ""),
+                      &ctl->arena, &answer);
+    if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
+        print_json(answer.body);
+    } else if (code == EXIT_OK) {
+        print_many(ctl, answer.body, saga);
+    }
+    return code;
+}
+
+/* --- approve --- */
+
+/* Only where a person sits there. */
+static bool is_confirmed(const char *verb)
+{
+    char line[16] = {0};
+
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+        return true;
+    }
+    (void)fprintf(stderr, "%s it? [y/N] ", verb);
+    return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
+}
+
+static void put_decision(struct buffer *body, bool refuse, const char *note, struct slice hash) /* text */
+{
+    struct json_writer w;
+
+    json_writer_init(&w, body);
+    json_object_begin(&w, NULL);
+    json_write_text(&w, "decision", refuse ? "refuse" : "approve");
+    json_write_text(&w, "note", note);
+    json_write_slice(&w, "hash", hash);
+    json_object_end(&w);
+}
+
+static int decide(struct ctl *ctl, const char *number, bool refuse, const char *note, struct slice hash)
+{
+    struct buffer body;
+    struct answer answer;
+
+    buffer_init(&body, 65536);
+    put_decision(&body, refuse, note, hash);
+    int code = client_call(
+        ctl, "POST",
+        arena_printf(&ctl->arena, "/v1/approvals/%.*s", SLICE_ARG(url_escape(slice_of(number), &ctl->arena))),
+        buffer_slice(&body), 30000, &ctl->arena, &answer);
+
+    buffer_fini(&body);
+    if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
+        print_json(answer.body);
+    } else if (code == EXIT_OK) {
+        (void)printf("approval %s %.*s\n", number, SLICE_ARG(show_member(ctl, answer.body, "status")));
+        (void)fprintf(stderr, "What became of the saga: sagactl show %.*s\n",
+                      SLICE_ARG(show_member(ctl, answer.body, "saga")));
+    }
+    return code;
+}
+
+int cmd_approve(struct ctl *ctl, int argc, char **argv)
+{
+    const char *note = NULL, *hash = NULL;
+    bool refuse = false, yes = false, helped = false;
+    const struct option options[] = {{"--note", &note, NULL, NULL},
+                                     {"--refuse", NULL, NULL, &refuse},
+                                     {"--yes", NULL, NULL, &yes},
+                                     {"--hash", &hash, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL}};
+    struct arguments numbers;
+    struct answer answer = {0};
+
+    if (!options_read(ctl, argc, argv, options, &numbers, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (numbers.count != 1) {
+        return usage_error(ctl, "which approval? one number; `sagactl approvals` lists them");
+    }
+    if (!note || slice_trim(slice_of(note)).len == 0) {
+        return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
+    }
+    int code = hash ? EXIT_OK : get_one(ctl, numbers.items[0], &answer);
+
+    if (code != EXIT_OK) {
+        return code;
+    }
+    if (!hash) {
+        print_one(ctl, stderr, answer.body);
+    }
+    if (!yes && !hash && !is_confirmed(refuse ? "Refuse" : "Approve")) {
+        (void)fputs("Nothing was decided.\n", stderr);
+        return EXIT_FAILED;
+    }
+    return decide(ctl, numbers.items[0], refuse, note, hash ? slice_of(hash) : show_member(ctl, answer.body, "hash"));
+}
