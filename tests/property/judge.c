@@ -658,11 +658,12 @@ void judge_record(struct run *run, const struct record *record)
         if (record->type == RECORD_STEP_RETRYING) {
             step_is_due(run, record->step); /* a guard kept it back */
         }
-        node->state = IS_SENT;
+        /* What a person has asked once more waits for that person all the same. */
+        node->state = record->type == RECORD_STEP_PROBED && node->state == IS_UNKNOWN ? IS_UNKNOWN : IS_SENT;
         node->flies[DIRECTION_DO] = false;
         return;
     case RECORD_STEP_UNKNOWN:
-        node->state = record->due_ms ? IS_SENT : IS_UNKNOWN;
+        node->state = record->due_ms && !record->actor.len ? IS_SENT : IS_UNKNOWN;
         node->flies[DIRECTION_DO] = false;
         return;
     case RECORD_STEP_COMPLETED:
@@ -733,7 +734,7 @@ void judge_record(struct run *run, const struct record *record)
         on_undo(run, record, UNDO_SENT);
         return;
     case RECORD_COMPENSATION_PROBED:
-        on_undo(run, record, node->undo); /* what a person has asked once more waits for that person all the same */
+        on_undo(run, record, node->undo);
         return;
     case RECORD_COMPENSATION_UNKNOWN:
         on_undo(run, record, record->due_ms && !record->actor.len ? UNDO_SENT : UNDO_FAILED);

@@ -5,6 +5,7 @@
  *     property [--seed N] [--runs N]     runs N, N + 1, ...; ten to a definition
  *     property --tell SEED               one run, event by event
  *     property --keep 1 ...              a line for each failure, and on
+ *     property --jobs N ...              shared among N processes
  *
  * A failure is shrunk and printed: seed, definition, events, and what does not hold.
  */
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -169,21 +171,22 @@ static uint64_t number_of(int argc, char **argv, const char *option, uint64_t ot
     return otherwise;
 }
 
-int main(int argc, char **argv)
+struct task {
+    uint64_t first, runs, told;
+    bool keeps, shows;
+};
+
+static int play_all(const struct task *task)
 {
     static struct script script;
-    uint64_t first = number_of(argc, argv, "--seed", 1), runs = number_of(argc, argv, "--runs", RUNS_DEFAULT);
-    uint64_t told = number_of(argc, argv, "--tell", 0), sketch = UINT64_MAX;
-    bool keeps = number_of(argc, argv, "--keep", 0) != 0;
-    bool shows = isatty(STDERR_FILENO) != 0;
+    uint64_t sketch = UINT64_MAX;
     struct timespec began;
     int failed = 0;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &began);
     arena_init(&definitions, (size_t)256 << 10);
     run_init(&run, &tally);
-    first = told ? told : first;
-    for (uint64_t seed = first; seed < first + (told ? 1 : runs) && (keeps || !failed); seed++) {
+    for (uint64_t seed = task->first; seed < task->first + task->runs && (task->keeps || !failed); seed++) {
         if (seed / RUNS_OF_A_SKETCH != sketch) {
             sketch = seed / RUNS_OF_A_SKETCH;
             draw(&script, sketch);
@@ -192,28 +195,67 @@ int main(int argc, char **argv)
         script.event_count = script.calm_count = 0;
         script.is_fixed = false;
         arena_reset(&run.kept);
-        if (told) {
+        if (task->told) {
             tell(&script);
         } else if (!run_play(&run, &script)) {
             failed = 1;
-            if (keeps) {
+            if (task->keeps) {
                 (void)printf("seed %" PRIu64 ": %.*s\n", seed, SLICE_ARG(run.violation));
             } else {
                 report_failure(&script);
             }
         }
-        if (shows && seed % PROGRESS_RUNS == 0) {
-            show_progress(seed - first, runs, &began);
+        if (task->shows && seed % PROGRESS_RUNS == 0) {
+            show_progress(seed - task->first, task->runs, &began);
         }
     }
-    if (!told) {
-        (void)fprintf(stderr, "%s", shows ? "\r" : "");
+    if (!task->told) {
+        (void)fprintf(stderr, "%s", task->shows ? "\r" : "");
         print_tally(&began);
-        if (!failed && runs >= RUNS_EVERYWHERE && !came_everywhere()) {
+        if (!failed && task->runs >= RUNS_EVERYWHERE && !came_everywhere()) {
             failed = 1;
         }
     }
     run_fini(&run);
     arena_fini(&definitions);
     return failed;
+}
+
+/* Each process has its share of the seeds. */
+static int share(const struct task *task, uint64_t jobs)
+{
+    int failed = 0, status;
+
+    for (uint64_t i = 0; i < jobs; i++) {
+        struct task part = *task;
+        pid_t child = fork();
+
+        if (child == 0) {
+            part.first += i * (task->runs / jobs);
+            part.runs = i + 1 < jobs ? task->runs / jobs : task->runs - i * (task->runs / jobs);
+            part.shows = task->shows && i == 0;
+            exit(play_all(&part));
+        }
+        failed = child < 0 ? 1 : failed;
+    }
+    while (wait(&status) > 0) {
+        failed = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? failed : 1;
+    }
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t jobs = number_of(argc, argv, "--jobs", 1);
+    struct task task = {.first = number_of(argc, argv, "--seed", 1),
+                        .runs = number_of(argc, argv, "--runs", RUNS_DEFAULT),
+                        .told = number_of(argc, argv, "--tell", 0),
+                        .keeps = number_of(argc, argv, "--keep", 0) != 0,
+                        .shows = isatty(STDERR_FILENO) != 0};
+
+    if (task.told) {
+        task.first = task.told;
+        task.runs = 1;
+    }
+    return jobs > 1 ? share(&task, jobs) : play_all(&task);
 }

@@ -244,8 +244,11 @@ await run(new World(), async (world) => {
     const [made] = world.ledger().filter((line) => line.kind === 'reserve' && line.effect === 1 && line.request === 'rested')
     const [question] = (await at(taker, 'GET', '/v1/escalations?status=open')).json.items.filter((item) => item.saga === id)
     await sleep(3500) // it leaves memory
+    const unknown = async () => (await at(owner, 'GET', '/v1/stats')).json.tools.find((tool) => tool.name === 'stock.reserve_once').unknown_open
+    expectEqual(await unknown(), 1, 'operations at rest of which nobody knows')
     const resolved = await at(taker, 'POST', `/v1/escalations/${question.n}/resolve`, { action: 'resolve', as: 'happened', result: { id: made.id }, note: 'seen in the stock' })
     expectEqual([resolved.status, resolved.json.status], [200, 'resolved'], resolved.text)
+    expectEqual(await unknown(), 0, 'the same when somebody does')
     await sleep(3500)
     expectEqual((await at(taker, 'POST', `/v1/sagas/${id}/abort`, { note: 'not wanted' })).status, 200, 'abort')
     const ended = await at(taker, 'GET', `/v1/sagas/${id}?wait=10s`)

@@ -15,7 +15,7 @@
 #include "core/saga_machine.h"
 #include "tests/lib/saga_trial.h"
 
-enum bug { BUG_NONE, BUG_FORGETS, BUG_INVENTS, BUG_ORDER, BUG_STUCK, BUG_AFTER_END };
+enum bug { BUG_NONE, BUG_FORGETS, BUG_INVENTS, BUG_ORDER, BUG_STUCK, BUG_AFTER_END, BUG_MEMBERS, BUG_LOCKS };
 
 static enum bug bug;
 
@@ -25,6 +25,10 @@ bool __real_step_can_be_undone_blind(const struct saga *saga, uint32_t step);
 bool __wrap_step_can_be_undone_blind(const struct saga *saga, uint32_t step);
 bool __real_step_comes_before(const struct saga *saga, uint32_t a, uint32_t b);
 bool __wrap_step_comes_before(const struct saga *saga, uint32_t a, uint32_t b);
+bool __real_step_undone_before(const struct saga *saga, uint32_t a, uint32_t b);
+bool __wrap_step_undone_before(const struct saga *saga, uint32_t a, uint32_t b);
+bool __real_locks_are_held(const struct saga *saga);
+bool __wrap_locks_are_held(const struct saga *saga);
 bool __real_escalation_advance(struct machine *m);
 bool __wrap_escalation_advance(struct machine *m);
 void __real_saga_wants(const struct saga *saga, struct arena *turn, struct wants *out);
@@ -48,6 +52,19 @@ bool __wrap_step_comes_before(const struct saga *saga, uint32_t a, uint32_t b)
     return bug != BUG_ORDER && __real_step_comes_before(saga, a, b);
 }
 
+bool __wrap_step_undone_before(const struct saga *saga, uint32_t a, uint32_t b)
+{
+    if (bug == BUG_MEMBERS) { /* a child is no unit: its steps and those beside it go by their own times */
+        return saga->steps[a].start_order > saga->steps[b].start_order;
+    }
+    return __real_step_undone_before(saga, a, b);
+}
+
+bool __wrap_locks_are_held(const struct saga *saga)
+{
+    return bug == BUG_LOCKS || __real_locks_are_held(saga);
+}
+
 bool __wrap_escalation_advance(struct machine *m)
 {
     return bug != BUG_STUCK && __real_escalation_advance(m);
@@ -63,17 +80,22 @@ void __wrap_saga_wants(const struct saga *saga, struct arena *turn, struct wants
     }
 }
 
+#define PLAIN TRIAL_SAGA("{'id':'a','call':'idempotent'},{'id':'b','call':'keyed'},{'id':'c','call':'once'}")
+/* Two children side by side, behind locks. */
+#define GROUPS                                                                                                         \
+    "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','locks':['k'],'steps':["                                      \
+    "{'id':'a','saga':'child','after':[]},{'id':'b','saga':'child','after':[]}]},"                                     \
+    "{'name':'child','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'keyed'}]}]}"
+
 /* `expected` is among the violations reported; NULL: there are none. */
-static void prove_with(enum bug planted, const char *expected)
+static void prove_document(const char *document, enum bug planted, const char *expected)
 {
     struct arena arena = {0};
     struct prove_report report;
     const struct definition *definition;
 
     arena_init(&arena, 65536);
-    definition =
-        trial_compile(&arena, trial_json(&arena, TRIAL_SAGA("{'id':'a','call':'idempotent'},{'id':'b','call':'keyed'},"
-                                                            "{'id':'c','call':'once'}")));
+    definition = trial_compile(&arena, trial_json(&arena, document));
     bug = planted;
     prove_saga(definition, NULL, &arena, &report);
     bug = BUG_NONE;
@@ -91,10 +113,16 @@ static void prove_with(enum bug planted, const char *expected)
     arena_fini(&arena);
 }
 
+static void prove_with(enum bug planted, const char *expected)
+{
+    prove_document(PLAIN, planted, expected);
+}
+
 static void the_machine_as_it_is_breaks_nothing(void **state)
 {
     (void)state;
     prove_with(BUG_NONE, NULL);
+    prove_document(GROUPS, BUG_NONE, NULL);
 }
 
 static void a_step_that_is_not_undone_is_seen(void **state)
@@ -127,12 +155,26 @@ static void something_after_the_end_is_seen(void **state)
     prove_with(BUG_AFTER_END, "something is wanted after the end");
 }
 
+static void a_child_that_is_not_undone_as_a_unit_is_seen(void **state)
+{
+    (void)state;
+    prove_document(GROUPS, BUG_MEMBERS, "a/y is undone before what began later: b/x");
+}
+
+static void a_step_that_begins_without_its_locks_is_seen(void **state)
+{
+    (void)state;
+    prove_document(GROUPS, BUG_LOCKS, "a is begun before the locks are taken");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_machine_as_it_is_breaks_nothing),    cmocka_unit_test(a_step_that_is_not_undone_is_seen),
         cmocka_unit_test(an_undo_of_what_did_not_happen_is_seen), cmocka_unit_test(a_wrong_order_is_seen),
         cmocka_unit_test(a_saga_that_is_stuck_is_seen),           cmocka_unit_test(something_after_the_end_is_seen),
+        cmocka_unit_test(a_child_that_is_not_undone_as_a_unit_is_seen),
+        cmocka_unit_test(a_step_that_begins_without_its_locks_is_seen),
     };
 
     return cmocka_run_group_tests_name("prove_planted", tests, NULL, NULL);

@@ -508,6 +508,32 @@ static void late_success_of_an_element_that_might_fail_is_a_persons(void **state
     close_sound(&trial);
 }
 
+static void late_success_of_what_a_child_has_undone_blindly_holds_up_the_end_of_the_saga(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(
+        &trial,
+        SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'blind','on_failure':'continue'},{'id':'z','call':'keyed'}",
+              "{'name':'blind','steps':[{'id':'y','call':'voidable'}]}"),
+        "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_timer(&trial, "c/y");
+    trial_settle(&trial, "c/y", OUTCOME_UNKNOWN);
+    trial_settle_undo(&trial, "c/y", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(&trial), "call undo a 1");
+    assert_int_equal(trial_input(&trial, late_success(&trial, "c/y", 1)), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.late c/y, escalation.opened c/y");
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    is(&trial, SAGA_ESCALATED);
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/y");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
 /* --- less common --- */
 
 static void children_in_a_row_are_undone_in_a_row(void **state)
@@ -660,6 +686,7 @@ int main(void)
         cmocka_unit_test(a_child_in_a_child_fails_alone_and_then_the_one_around_it),
         cmocka_unit_test(late_success_in_a_child_that_was_undone_is_undone_too),
         cmocka_unit_test(late_success_of_an_element_that_might_fail_is_a_persons),
+        cmocka_unit_test(late_success_of_what_a_child_has_undone_blindly_holds_up_the_end_of_the_saga),
         cmocka_unit_test(children_in_a_row_are_undone_in_a_row),
         cmocka_unit_test(a_child_whose_undo_is_evaluated_takes_the_room_of_one),
         cmocka_unit_test(a_question_about_a_step_is_closed_when_its_child_is_undone),
