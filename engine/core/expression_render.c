@@ -6,6 +6,7 @@
 #include "core/expression_scan.h"
 
 #define RENDERED_BYTES_MAX (4u << 20)
+#define RENDERED_DEPTH_MAX 72 /* what comes in has 64 levels at most, what a record may hold is 80 */
 #define ON_STACK_MAX 16
 
 static const struct slice json_null = {"null", 4};
@@ -342,6 +343,27 @@ static struct slice inside_text(struct slice value, struct arena *arena)
     return piece_slice(&piece);
 }
 
+/* A template and what is put into it may each be as deep as allowed: together they must still be read back. */
+static bool is_too_deep(struct slice json)
+{
+    unsigned depth = 0;
+
+    for (const char *at = json.ptr, *end = at + json.len; at < end; at++) {
+        if (*at == '"') {
+            for (at++; at < end && *at != '"'; at++) {
+                at += *at == '\\';
+            }
+        } else if (*at == '[' || *at == '{') {
+            if (++depth > RENDERED_DEPTH_MAX) {
+                return true;
+            }
+        } else if (*at == ']' || *at == '}') {
+            depth--;
+        }
+    }
+    return false;
+}
+
 enum err_code template_render(const struct template *template, const struct expression_context *context,
                               const struct slice *values, struct arena *arena, struct slice *out, struct err *err)
 {
@@ -385,6 +407,10 @@ enum err_code template_render(const struct template *template, const struct expr
         piece_put(&piece, texts[i]);
     }
     piece_put(&piece, template->spots[template->count].before);
+    if (is_too_deep(piece_slice(&piece))) {
+        return err_set(err, ERR_INVALID, "the rendered value has arrays and objects in each other more than %d levels deep",
+                       RENDERED_DEPTH_MAX);
+    }
     *out = piece_slice(&piece);
     return ERR_OK;
 }

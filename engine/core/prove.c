@@ -62,6 +62,7 @@ struct prover {
     const struct definition *definition; /* as written */
     struct prove_symbols symbols;        /* of the classes being looked at */
     const struct definition *canon;      /* with all members of groups; NULL: not known yet */
+    struct prove_symbols canon_symbols;  /* that it is made of */
     uint32_t *order;                     /* its steps as they are shown: members behind what they belong to */
     const struct prove_options *options;
     struct arena *arena; /* the report's, and everything else that lasts */
@@ -130,9 +131,10 @@ static void add_failure(struct points *points, struct prove_point point, const s
 }
 
 /* As it stands in the document. */
-static const struct step_definition *written_step(const struct prover *p, const struct step_definition *definition)
+static const struct step_definition *written_step(const struct prove_symbols *symbols,
+                                                  const struct step_definition *definition)
 {
-    return &prove_written(&p->symbols, definition->written_in)->steps[definition->member];
+    return &prove_written(symbols, definition->written_in)->steps[definition->member];
 }
 
 static void call_points(const struct prover *p, const struct step_definition *definition, struct prove_point point,
@@ -140,7 +142,7 @@ static void call_points(const struct prover *p, const struct step_definition *de
 {
     const struct compensator *undo = &definition->compensate;
 
-    point.varies = written_step(p, definition)->tool->conditional;
+    point.varies = written_step(&p->symbols, definition)->tool->conditional;
     if (definition->tool->has_precheck) {
         add(points, point, TROUBLE_BEFORE, ANSWER_NONE);
         add(points, point, TROUBLE_BLOCKED, ANSWER_NONE);
@@ -149,7 +151,7 @@ static void call_points(const struct prover *p, const struct step_definition *de
     add(points, point, TROUBLE_BUSY, ANSWER_NONE);
     add_failure(points, point, definition, TROUBLE_FAILS);
     add_unknown(points, point, definition->tool, undo->is_set && undo->tolerates_absent && undo->voids_key);
-    if (undo->is_set && written_step(p, definition)->compensate.with.count > 0) {
+    if (undo->is_set && written_step(&p->symbols, definition)->compensate.with.count > 0) {
         add(points, point, TROUBLE_UNDO_ARGUMENTS, ANSWER_NOBODY);
         add(points, point, TROUBLE_UNDO_ARGUMENTS, ANSWER_RETRY);
         add(points, point, TROUBLE_UNDO_ARGUMENTS, ANSWER_WAIVE);
@@ -662,9 +664,9 @@ static const struct prove_variant no_variant = {.written = NULL};
 /* Tools whose class depends on the arguments are looked at under the other class too. */
 static void play_other_class(struct prover *p, uint32_t number, enum direction direction)
 {
-    const struct step_definition *step = &p->canon->steps[number], *written = written_step(p, step);
+    const struct step_definition *step = &p->canon->steps[number], *written = written_step(&p->canon_symbols, step);
     const struct tool *tool = direction == DIRECTION_DO ? written->tool : written->compensate.tool;
-    struct prove_variant variant = {prove_written(&p->symbols, step->written_in), step->member, direction, EFFECT_READ};
+    struct prove_variant variant = {prove_written(&p->canon_symbols, step->written_in), step->member, direction, EFFECT_READ};
 
     if (step->kind != STEP_CALL || step_is_group(step) || !tool || !tool->conditional) {
         return;
@@ -740,6 +742,7 @@ void prove_saga(const struct definition *definition, const struct prove_options 
     map_init(&p.tails);
     look_at(&p, &no_variant);
     p.canon = out->definition = p.way[p.way_count - 1].saga.definition;
+    p.canon_symbols = p.symbols;
     p.order = arena_array(arena, p.canon->step_count + 1, sizeof(*p.order));
     put_in_order(&p, STEP_NONE, &ordered);
     for (uint32_t i = 0; i < p.way_count; i++) {

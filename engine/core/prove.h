@@ -2,8 +2,8 @@
  * Proof of a saga before it runs: every single failure point is played on the state machine itself, and where each ends
  * is held against the invariants of the design by books of its own.
  *
- * Values are symbolic: no expression is evaluated, arguments and results are empty objects, input schemas are not asked. for_each has two elements,
- * a signal comes as soon as it is awaited, a person approves, locks are free.
+ * Values are symbolic: no expression is evaluated, arguments and results are empty objects, input schemas are not
+ * asked. for_each has two elements, a signal comes as soon as it is awaited, a person approves, locks are free.
  * One thing goes wrong in each play: an operation, an abort or the deadline; what that leads to (retries, probes, people,
  * late answers, the undo) is played to the end. Compensators go wrong during the longest undo that has them in it.
  * Orders in which parallel branches get on are walked through too, equal states once.
@@ -78,7 +78,8 @@ struct prove_end {
 };
 
 struct prove_report { /* all in the arena given */
-    const struct definition *definition; /* without values, with the elements of for_each and the steps of children, by their ids in the log */
+    /* Without values; with the elements of for_each and the steps of children, by their ids in the log. */
+    const struct definition *definition;
     struct prove_end *ends;   /* nothing goes wrong first; then by step; then aborts and deadlines; then what other orders show */
     uint32_t end_count, end_capacity;
     uint32_t violation_count; /* all of them, also those of which `ends` has no row */

@@ -1,4 +1,5 @@
-/* What must hold in a play, held against the books of its world: see prove_world.h. The order of steps is worked out here, not asked of the machine. */
+/* What must hold in a play, held against the books of its world: see prove_world.h. The order of steps is worked out
+ * here, not asked of the machine. */
 #include "core/graph.h"
 #include "core/prove_world.h"
 #include "core/saga_machine.h"
@@ -105,7 +106,8 @@ static bool comes_before(const struct prove_world *w, uint32_t a, uint32_t b)
         return false;
     }
     if (definition->element != ELEMENT_NONE) {
-        return definition->element < definition_of(w, b)->element && definition_of(w, definition->group)->concurrency <= 1;
+        return definition->element < definition_of(w, b)->element &&
+               definition_of(w, definition->group)->concurrency <= 1;
     }
     return graph_before(definition->written_in ? definition->written_in : w->saga.definition, definition->member,
                         definition_of(w, b)->member);
@@ -118,6 +120,17 @@ static bool began_later(const struct prove_world *w, uint32_t a, uint32_t b)
         return definition_of(w, a)->element > definition_of(w, b)->element;
     }
     return w->saga.steps[a].start_order > w->saga.steps[b].start_order;
+}
+
+/* Does it belong to a child in this scope that is undone on its own? */
+static bool is_undone_alone_in(const struct prove_world *w, uint32_t step, uint32_t scope)
+{
+    for (uint32_t at = group_of(w, step); at != scope; at = group_of(w, at)) {
+        if (w->saga.steps[at].group_phase != PHASE_FORWARD) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Only where one is undone at a time is it certain who is next; side by side in one saga it always is. */
@@ -133,10 +146,8 @@ static bool is_next_to(const struct prove_world *w, uint32_t a, uint32_t b)
     for (scope = group_of(w, side_a); scope != STEP_NONE && template_is_set(&definition_of(w, scope)->for_each);) {
         scope = group_of(w, scope);
     }
-    for (uint32_t at = group_of(w, b); at != scope; at = group_of(w, at)) {
-        if (w->saga.steps[at].group_phase != PHASE_FORWARD) {
-            return false; /* a child that is undone on its own waits for nobody */
-        }
+    if (is_undone_alone_in(w, a, scope) || is_undone_alone_in(w, b, scope)) {
+        return false; /* such a child waits for nobody, and nobody for it */
     }
     saga = scope == STEP_NONE ? w->saga.definition : definition_of(w, scope)->child;
     return saga->undo_concurrency <= 1;
@@ -156,7 +167,8 @@ static void check_element_begins(struct prove_world *w, uint32_t step)
         if (i < step && state == OP_NONE) {
             prove_violate(w, "is begun before", step, i);
         }
-        under_way += i != step && state != OP_NONE && state != OP_COMPLETED && state != OP_FAILED && state != OP_SKIPPED;
+        under_way +=
+            i != step && state != OP_NONE && state != OP_COMPLETED && state != OP_FAILED && state != OP_SKIPPED;
     }
     if (under_way >= (room ? room : 1)) {
         prove_violate(w, "is begun beside too many others", step, STEP_NONE);
@@ -272,8 +284,8 @@ void prove_check_record(struct prove_world *w, const struct record *record)
         prove_violate(w, err.message, STEP_NONE, STEP_NONE);
         return;
     }
-    if (record->type == RECORD_STEP_PENDING || record->type == RECORD_STEP_OPENED || record->type == RECORD_STEP_WAITING ||
-        (record->type == RECORD_STEP_INTENT && record->attempt == 1)) {
+    if (record->type == RECORD_STEP_PENDING || record->type == RECORD_STEP_OPENED ||
+        record->type == RECORD_STEP_WAITING || (record->type == RECORD_STEP_INTENT && record->attempt == 1)) {
         check_step_begins(w, step);
     } else if (record->type == RECORD_COMPENSATION_INTENT && record->attempt == 1) {
         check_undo_begins(w, step);

@@ -75,7 +75,7 @@ struct digest prove_world_digest(const struct prove_world *w, bool exact)
     bool is_asked = saga->escalation.number != 0;
     const uint32_t head[] = {saga->phase,
                              saga->end,
-                             !is_asked                           ? STEP_NONE - 1
+                             !is_asked                            ? STEP_NONE - 1
                              : saga->escalation.step == STEP_NONE ? STEP_NONE
                                                                   : w->books[saga->escalation.step].number,
                              saga->escalation.direction,

@@ -32,8 +32,7 @@ static void symbolic_call(struct step_definition *step, const struct definition 
     if (!step->compensate.is_set) {
         return;
     }
-    of_undo =
-        varies && variant->direction == DIRECTION_UNDO ? variant->effect : step->compensate.tool->effect;
+    of_undo = varies && variant->direction == DIRECTION_UNDO ? variant->effect : step->compensate.tool->effect;
     step->compensate.retry =
         step->compensate.tool->conditional ? retry_policy_of_undo(&step->compensate, of_undo) : step->compensate.retry;
     step->compensate.tool = symbolic_tool(step->compensate.tool, of_undo, arena);

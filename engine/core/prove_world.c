@@ -88,6 +88,7 @@ static bool feed(struct prove_world *w, struct saga_input input)
     input.number_stride = 1;
     arena_reset(w->turn);
     code = saga_decide(&w->saga, &input, w->turn, &records, &err);
+    w->turns++;
     if (code == ERR_INTERNAL) {
         prove_violate(w, err.message, STEP_NONE, STEP_NONE);
     }
@@ -106,7 +107,6 @@ static bool feed(struct prove_world *w, struct saga_input input)
         saga_apply(&w->saga, &records.items[i]);
         grow_books(w);
     }
-    w->turns++;
     return records.count > 0;
 }
 
@@ -587,7 +587,7 @@ static void check_end_holds(struct prove_world *w)
 /* A deadline or a timeout: what passes then is a point of its own. */
 static bool is_limit(const struct prove_world *w, const struct want *want)
 {
-    if (want->type != WANT_TIMER) {
+    if (want->type != WANT_TIMER || want->due_ms <= w->now_ms) {
         return false;
     }
     if (want->step == STEP_NONE) {
@@ -613,7 +613,10 @@ static void all_wants(const struct prove_world *w, struct arena *arena, struct w
         }
     }
     for (uint32_t i = 0; i < w->saga.definition->step_count && w->saga.phase == PHASE_FORWARD; i++) {
-        if (w->saga.steps[i].forward.state == OP_WAITING && definition_of(w, i)->kind != STEP_SLEEP &&
+        const struct operation *op = &w->saga.steps[i].forward;
+
+        if (op->state == OP_WAITING && definition_of(w, i)->kind != STEP_SLEEP &&
+            (op->due_ms == 0 || op->due_ms > w->now_ms) && /* else it is too late */
             !(w->point.trouble == TROUBLE_TIMEOUT && is_in_trouble(w, i, DIRECTION_DO))) {
             out->items[out->count++] = (struct want){.type = WANT_TIMER, .step = i, .number = PROVE_ARRIVES};
         }

@@ -146,6 +146,7 @@ struct step {
     struct bypass bypass;
     struct op_key earlier_key; /* of the operation that this one is another execution of; nil: none */
     uint64_t begun_seq, settled_seq; /* what was settled before another began comes before it in the order of undoing */
+    struct slice item;       /* of an element of for_each: what it is for */
     /* of a group */
     uint32_t first, count;   /* its members, from step.opened on */
     uint32_t begun, over;    /* so many of them are: elements begin in order */
@@ -414,7 +415,7 @@ enum want_type {
     WANT_ADMIT,    /* at due_ms ask guards and precheck whether attempt `number` may leave, and feed SAGA_INPUT_ADMITTED; nothing was sent yet */
     WANT_CALL,     /* carry out attempt `number` of the operation: its intent is durable */
     WANT_PROBE,    /* ask, at due_ms, whether the operation happened */
-    WANT_TIMER,    /* at due_ms feed SAGA_INPUT_TIMER: a retry, the second commit of a pending operation, a compensation that gives up, the deadline */
+    WANT_TIMER,    /* at due_ms feed SAGA_INPUT_TIMER: a retry, the second commit of a pending operation, a compensation that gives up, the deadline, what a full turn left over */
     WANT_EVALUATE, /* evaluate the programs of a template and feed SAGA_INPUT_EVALUATED */
     WANT_LOCK      /* take saga->locks[number], which may take long, and feed SAGA_INPUT_LOCKED */
 };

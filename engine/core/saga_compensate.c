@@ -86,25 +86,27 @@ static void render_and_begin(struct machine *m, uint32_t step)
     undo_begin(m, step, args);
 }
 
-bool undo_next(struct machine *m)
+bool undo_take_turn(struct machine *m, uint32_t step)
 {
-    const struct saga *saga = m->saga;
-    uint32_t i = 0, step;
-
-    while (i < saga->plan_count &&
-           (!undo_may_begin(saga, saga->plan[i]) || undo_needs_evaluation(saga, saga->plan[i]))) {
-        i++;
-    }
-    if (i == saga->plan_count || machine_is_full(m)) {
+    if (!undo_may_begin(m->saga, step) || undo_needs_evaluation(m->saga, step)) {
         return false;
     }
-    step = saga->plan[i];
     if (m->saga->steps[step].undo.state == OP_RETRYING) { /* a person gave it another round */
         operation_due(m, step, DIRECTION_UNDO);
     } else {
         render_and_begin(m, step);
     }
     return true;
+}
+
+bool undo_next(struct machine *m)
+{
+    for (uint32_t i = 0; i < m->saga->plan_count && !machine_is_full(m); i++) {
+        if (undo_take_turn(m, m->saga->plan[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool undo_advance(struct machine *m)

@@ -44,12 +44,9 @@ struct expression_context saga_inner_context(const struct saga *saga, uint32_t s
 struct expression_context saga_expression_context(const struct saga *saga, uint32_t step, struct arena *arena)
 {
     struct expression_context context;
-    uint32_t group = step == STEP_NONE ? STEP_NONE : saga->definition->steps[step].group;
 
     context = saga_inner_context(saga, step == STEP_NONE ? STEP_NONE : step_scope(saga, step), arena);
-    if (group != STEP_NONE && saga->definition->steps[step].element != ELEMENT_NONE) {
-        context.item = json_element(saga->steps[group].forward.args, saga->definition->steps[step].element);
-    }
+    context.item = step == STEP_NONE ? SLICE_NONE : saga->steps[step].item;
     return context;
 }
 

@@ -46,14 +46,7 @@ void machine_emit(struct machine *m, struct record record)
 
 bool machine_is_full(const struct machine *m)
 {
-    const struct saga *saga = m->saga;
-
-    for (uint32_t i = 0; m->bytes > TURN_BYTES && i < saga->definition->step_count; i++) {
-        if (saga->steps[i].forward.state == OP_IN_FLIGHT || saga->steps[i].undo.state == OP_IN_FLIGHT) {
-            return true;
-        }
-    }
-    return false;
+    return m->bytes > TURN_BYTES;
 }
 
 struct slice machine_faults(struct machine *m, const struct faults *faults)
@@ -101,6 +94,9 @@ static void decide_evaluated(struct machine *m)
     switch (input->evaluated.what) {
     case EVALUATE_ARGS:
         if (step >= saga->definition->step_count || !step_is_ready(saga, step) || !step_needs_evaluation(saga, step)) {
+            return;
+        }
+        if (forward_condition_stops(m, step)) { /* where the turn in which it became ready was full */
             return;
         }
         if (input->evaluated.failed) {
@@ -176,12 +172,20 @@ static void decide_timer(struct machine *m)
         return;
     }
     op = operation_of(saga, step, m->input->timer.direction);
+    if (m->input->timer.direction == DIRECTION_DO && op->state == OP_NONE) { /* the turn before was full */
+        (void)forward_take_turn(m, step);
+        return;
+    }
+    if (m->input->timer.direction == DIRECTION_UNDO && saga->steps[step].plan == PLAN_READY) {
+        (void)undo_take_turn(m, step);
+        return;
+    }
     if (m->input->timer.direction == DIRECTION_DO && step_is_wait(saga, step)) {
         wait_over(m, step);
         return;
     }
     if (op->state == OP_OPEN) {
-        group_deadline(m, step);
+        group_timer(m, step);
         return;
     }
     if (m->input->timer.direction == DIRECTION_DO && step_has_call(saga, step) && saga->definition->steps[step].tool->guarded) {

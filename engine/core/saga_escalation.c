@@ -7,6 +7,7 @@
 #include "core/saga_machine.h"
 
 #define OPEN_ITEMS_MAX 256
+#define DETAIL_BYTES_MAX ((size_t)16 << 10) /* the log has all of it */
 
 struct question {
     uint32_t step; /* STEP_NONE: there is none */
@@ -44,7 +45,7 @@ bool escalation_is_raised(const struct escalation *open)
     return open->step == STEP_NONE || slice_is(open->reason, "duplicate");
 }
 
-static bool still_open(const struct saga *saga)
+bool escalation_stands(const struct saga *saga)
 {
     const struct escalation *open = &saga->escalation;
 
@@ -121,6 +122,18 @@ static void write_open_items(struct json_writer *w, const struct saga *saga)
     json_array_end(w);
 }
 
+/* Whole characters of it. The reason that a precheck gives may be as long as what a program can make. */
+static struct slice beginning_of(struct slice text)
+{
+    if (text.len > DETAIL_BYTES_MAX) {
+        text.len = DETAIL_BYTES_MAX;
+        while (text.len > 0 && ((unsigned char)text.ptr[text.len] & 0xc0) == 0x80) {
+            text.len--;
+        }
+    }
+    return text;
+}
+
 static void write_operation(struct json_writer *w, const struct saga *saga, const struct question *question)
 {
     const struct operation *op = operation_of(saga, question->step, question->direction);
@@ -135,8 +148,8 @@ static void write_operation(struct json_writer *w, const struct saga *saga, cons
     json_write_i64(w, "attempts", op->attempts);
     write_instant(w, "first_sent_at", op->first_sent_ms);
     write_instant(w, "last_sent_at", op->last_sent_ms);
-    json_write_slice(w, "last_error", op->error.len ? op->error : SLICE_NONE);
-    json_write_slice(w, "detail", op->detail.len ? op->detail : SLICE_NONE);
+    json_write_slice(w, "last_error", op->error.len ? beginning_of(op->error) : SLICE_NONE);
+    json_write_slice(w, "detail", op->detail.len ? beginning_of(op->detail) : SLICE_NONE);
     json_write_i64(w, "probes", op->probes);
     if (op->duplicates > 0) {
         json_write_i64(w, "duplicates_seen", op->duplicates);
@@ -213,7 +226,7 @@ bool escalation_advance(struct machine *m)
     struct question question;
 
     if (m->saga->escalation.number) {
-        if (still_open(m->saga)) {
+        if (escalation_stands(m->saga)) {
             return false;
         }
         escalation_close(m);
@@ -303,7 +316,7 @@ static unsigned actions_on_undo(const struct saga *saga)
 
 unsigned saga_escalation_actions(const struct saga *saga)
 {
-    if (!saga->escalation.number || saga->phase == PHASE_ENDED) {
+    if (!saga->escalation.number || saga->phase == PHASE_ENDED || !escalation_stands(saga)) {
         return 0;
     }
     if (escalation_is_raised(&saga->escalation)) {

@@ -2,6 +2,8 @@
 #include "base/json.h"
 #include "core/saga_machine.h"
 
+#define TEXT_BYTES_MAX ((size_t)64 << 20) /* what is put together of texts that each were bounded comes nowhere near */
+
 /* {name: version} of its tools, or of the sagas in it. */
 static struct slice pins_json(struct machine *m, bool sagas)
 {
@@ -10,7 +12,7 @@ static struct slice pins_json(struct machine *m, bool sagas)
     struct json_writer w;
     struct slice text;
 
-    buffer_init(&out, (size_t)1 << 20);
+    buffer_init(&out, TEXT_BYTES_MAX);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
     for (uint32_t i = 0; i < (sagas ? definition->child_count : definition->tool_count); i++) {
@@ -36,7 +38,7 @@ static struct slice tags_json(struct machine *m)
     if (!ours.ptr || !theirs.ptr) {
         return ours.ptr ? ours : theirs;
     }
-    buffer_init(&out, (size_t)1 << 20);
+    buffer_init(&out, TEXT_BYTES_MAX);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
     for (int i = 0; i < 2; i++) {
@@ -52,7 +54,7 @@ static struct slice tags_json(struct machine *m)
         }
     }
     json_object_end(&w);
-    CHECK(!out.overflow); /* a few dozen short texts on each side */
+    CHECK(!out.overflow);
     text = arena_slice(m->turn, buffer_slice(&out));
     buffer_fini(&out);
     return text;
@@ -302,8 +304,7 @@ static struct slice scope_text(struct machine *m, struct slice json)
     return json_type(json) == JSON_NULL ? SLICE_NONE : json_trim(json);
 }
 
-/* A condition that is a plain path. True: the step does not begin, it is skipped or has failed. */
-static bool condition_stops(struct machine *m, uint32_t step)
+bool forward_condition_stops(struct machine *m, uint32_t step)
 {
     const struct template *when = &m->saga->definition->steps[step].when;
     struct expression_context context;
@@ -349,6 +350,21 @@ static void render_and_begin(struct machine *m, uint32_t step)
         scope = scope_text(m, scope);
     }
     forward_begin(m, step, args, scope);
+}
+
+bool forward_take_turn(struct machine *m, uint32_t step)
+{
+    if (!step_is_ready(m->saga, step)) {
+        return false;
+    }
+    if (forward_condition_stops(m, step)) {
+        return true;
+    }
+    if (step_needs_evaluation(m->saga, step)) {
+        return false;
+    }
+    render_and_begin(m, step);
+    return true;
 }
 
 /* --- ending forward work --- */
@@ -512,14 +528,7 @@ bool forward_advance(struct machine *m)
         return true;
     }
     for (uint32_t i = 0; i < saga->definition->step_count && !machine_is_full(m); i++) {
-        if (!step_is_ready(saga, i)) {
-            continue;
-        }
-        if (condition_stops(m, i)) {
-            return true;
-        }
-        if (!step_needs_evaluation(saga, i)) {
-            render_and_begin(m, i);
+        if (forward_take_turn(m, i)) {
             return true;
         }
     }

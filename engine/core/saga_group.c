@@ -146,16 +146,6 @@ void group_fail(struct machine *m, uint32_t step, struct why why)
     machine_emit(m, record);
 }
 
-void group_deadline(struct machine *m, uint32_t step)
-{
-    const struct operation *op = &m->saga->steps[step].forward;
-
-    if (group_is_open(m->saga, step) && op->due_ms && m->input->now_ms >= op->due_ms &&
-        !members_are_over(m->saga, step)) {
-        group_fail(m, step, WHY("deadline", "its deadline has passed before its work was done"));
-    }
-}
-
 /* --- ending --- */
 
 static void emit_completed(struct machine *m, uint32_t step, struct slice result)
@@ -235,6 +225,18 @@ static bool group_end(struct machine *m, uint32_t step)
     return true;
 }
 
+void group_timer(struct machine *m, uint32_t step)
+{
+    const struct operation *op = &m->saga->steps[step].forward;
+
+    if (group_may_end(m->saga, step)) {
+        (void)group_end(m, step);
+    } else if (group_is_open(m->saga, step) && op->due_ms && m->input->now_ms >= op->due_ms &&
+        !members_are_over(m->saga, step)) {
+        group_fail(m, step, WHY("deadline", "its deadline has passed before its work was done"));
+    }
+}
+
 /* Nothing in it is open any more: what is left is known, or unknown for good. */
 static bool group_is_settled(const struct saga *saga, uint32_t group)
 {
@@ -284,7 +286,7 @@ bool group_advance(struct machine *m)
             continue;
         }
         if (group_may_end(m->saga, i)) {
-            if (group_end(m, i)) {
+            if (!machine_is_full(m) && group_end(m, i)) {
                 return true;
             }
         } else if (m->saga->steps[i].group_phase != PHASE_FORWARD && undo_alone(m, i)) {
@@ -368,6 +370,16 @@ static void grow(struct saga *saga, uint32_t count)
     }
 }
 
+/* Found once: an array may be large, and each element is asked for more than once. */
+static void hand_out_items(struct saga *saga, const struct step *group)
+{
+    struct json_walk walk = json_walk(group->forward.args);
+
+    for (uint32_t i = group->first; i < group->first + group->count; i++) {
+        CHECK(json_next_element(&walk, &saga->steps[i].item));
+    }
+}
+
 void apply_opened_group(struct saga *saga, const struct record *record)
 {
     uint32_t before = saga->definition->step_count, first,
@@ -387,6 +399,9 @@ void apply_opened_group(struct saga *saga, const struct record *record)
     s->started_ms = record->at_ms;
     s->begun_seq = record->seq;
     s->forward.args = apply_keep(saga, record->args);
+    if (is_for_each(saga, record->step)) {
+        hand_out_items(saga, s);
+    }
     s->forward.due_ms = record->due_ms;
     s->forward.created_ms = s->forward.round_ms = s->forward.changed_ms = record->at_ms;
     s->forward.effect = EFFECT_READ;

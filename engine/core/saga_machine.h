@@ -163,13 +163,17 @@ struct why {
 
 struct record machine_record(const struct machine *m, enum record_type type, uint32_t step, enum direction direction);
 void machine_emit(struct machine *m, struct record record);
-/* So much was recorded already that what may begin now begins with the next turn, which one of the calls under way will bring. */
+/* So much was recorded already that what may begin or end now waits for the next turn, which a timer brings. */
 bool machine_is_full(const struct machine *m);
 struct slice machine_faults(struct machine *m, const struct faults *faults); /* the first of them as a sentence */
 
 /* saga_forward.c */
 enum err_code forward_start(struct machine *m);
 void forward_begin(struct machine *m, uint32_t step, struct slice args, struct slice scope);
+/* A condition that is a plain path. True: the step does not begin, it is skipped or has failed. */
+bool forward_condition_stops(struct machine *m, uint32_t step);
+/* Begin it, or skip it. False: it is not ready, or has to be evaluated first. */
+bool forward_take_turn(struct machine *m, uint32_t step);
 void forward_refuse_arguments(struct machine *m, uint32_t step, struct slice detail);
 void forward_skip(struct machine *m, uint32_t step); /* its condition does not hold */
 bool forward_advance(
@@ -200,7 +204,7 @@ void group_begin(struct machine *m, uint32_t step, struct slice args); /* args: 
 bool group_advance(struct machine *m);                                  /* completes groups, plans the undoing of children, ends what was undone */
 void group_fail(struct machine *m, uint32_t step, struct why why);      /* the step has failed, and whatever goes down with it: a child around it, or the saga */
 void group_output(struct machine *m, uint32_t step, struct slice output, struct slice error); /* EVALUATE_OUTPUT of a child */
-void group_deadline(struct machine *m, uint32_t step);
+void group_timer(struct machine *m, uint32_t step); /* its deadline, or its end where the turn before was full */
 
 /* saga_wait.c */
 bool step_is_wait(const struct saga *saga, uint32_t step);
@@ -239,6 +243,7 @@ bool pause_forbids(const struct record *record);
 /* saga_compensate.c */
 bool undo_advance(struct machine *m);
 bool undo_next(struct machine *m); /* the next one whose turn it is */
+bool undo_take_turn(struct machine *m, uint32_t step); /* false: it is not its turn, or it has to be evaluated first */
 void undo_begin(struct machine *m, uint32_t step, struct slice args);
 void undo_refuse_arguments(struct machine *m, uint32_t step, struct slice detail);
 
@@ -255,6 +260,7 @@ void operation_attempt(struct machine *m, uint32_t step, enum direction directio
 /* saga_escalation.c */
 /* A question that does not follow from the state: "duplicate", "deadline" (STEP_NONE). Only while none is open. */
 bool escalation_is_raised(const struct escalation *open);
+bool escalation_stands(const struct saga *saga); /* of the open one: false where it has answered itself */
 void escalation_raise(struct machine *m, uint32_t step, enum direction direction, struct slice reason);
 bool escalation_advance(struct machine *m);
 

@@ -369,6 +369,12 @@ static enum err_code check_request(struct machine *m)
         return err_set(m->err, ERR_DECIDED, "escalation %llu is not open any more",
                        (unsigned long long)OPERATOR.escalation);
     }
+    if (!escalation_stands(m->saga)) { /* the answer came in a pause: nothing follows from it before the end of that */
+        (void)err_set(m->err, ERR_DECIDED, "escalation %llu was settled without a person",
+                      (unsigned long long)OPERATOR.escalation);
+        err_hint(m->err, "Resume the saga: it is closed then.");
+        return ERR_DECIDED;
+    }
     if (!OPERATOR.actor.len || !OPERATOR.note.len) {
         (void)err_set(m->err, ERR_INVALID, "a decision needs an actor and a note");
         err_hint(m->err, "Say in \"note\" why.");

@@ -145,12 +145,17 @@ enum step_status operation_status(const struct operation *operation)
 static enum step_status group_status(const struct saga *saga, uint32_t step)
 {
     const struct step *s = &saga->steps[step];
-    enum saga_phase around = step_phase(saga, step), phase = s->group_phase > around ? s->group_phase : around;
+    bool went_well = saga->phase == PHASE_ENDED && saga->end == SAGA_COMPLETED;
+    enum saga_phase phase = went_well ? PHASE_FORWARD : saga->phase;
 
+    /* What a child has undone on its own stays undone, however the saga ends. */
+    for (uint32_t at = step; at != STEP_NONE; at = saga->definition->steps[at].group) {
+        phase = saga->steps[at].group_phase > phase ? saga->steps[at].group_phase : phase;
+    }
     if (s->forward.state != OP_OPEN && (s->forward.state != OP_COMPLETED || s->undo_count == 0)) {
         return operation_status(&s->forward);
     }
-    if (phase == PHASE_FORWARD || (phase == PHASE_ENDED && saga->end == SAGA_COMPLETED)) {
+    if (phase == PHASE_FORWARD) {
         return operation_status(&s->forward);
     }
     if (s->undo_left > 0 || phase == PHASE_FAILING) {

@@ -165,7 +165,8 @@ static void signal_names(const struct definition *definition, struct buffer *out
     for (uint32_t i = 0; i < definition->step_count; i++) {
         const struct step_definition *step = &definition->steps[i];
 
-        if (step->kind == STEP_SIGNAL && !step->written_in) { /* those of children stand there */
+        /* Those of children stand there, those of elements once for all. */
+        if (step->kind == STEP_SIGNAL && !step->written_in && step->element == ELEMENT_NONE) {
             buffer_printf(out, "%s%.*s", out->len ? ", " : "", SLICE_ARG(step->signal_name));
         }
     }

@@ -34,6 +34,12 @@ static void want_add(struct wants *wants, enum want_type type, uint32_t step, en
     wants->items[wants->count++] = (struct want){type, step, direction, number, due_ms};
 }
 
+/* What a full turn left to the next. */
+static void want_turn(uint32_t step, enum direction direction, struct wants *out)
+{
+    want_add(out, WANT_TIMER, step, direction, 0, 0);
+}
+
 /* The deadline of a child until its work is done, and then its output. */
 static void want_group(const struct saga *saga, uint32_t step, struct wants *out)
 {
@@ -42,6 +48,8 @@ static void want_group(const struct saga *saga, uint32_t step, struct wants *out
     if (group_may_end(saga, step)) {
         if (!is_for_each && saga_output_template(saga, step)->program_count > 0) {
             want_add(out, WANT_EVALUATE, step, DIRECTION_DO, EVALUATE_OUTPUT, 0);
+        } else {
+            want_turn(step, DIRECTION_DO, out);
         }
     } else if (saga->steps[step].forward.due_ms && group_is_open(saga, step)) {
         want_add(out, WANT_TIMER, step, DIRECTION_DO, 0, saga->steps[step].forward.due_ms);
@@ -150,11 +158,19 @@ void saga_wants(const struct saga *saga, struct arena *turn, struct wants *out)
     for (uint32_t i = 0; i < count; i++) {
         want_operation(saga, i, DIRECTION_DO, out);
         want_operation(saga, i, DIRECTION_UNDO, out);
-        if (step_is_ready(saga, i) && step_needs_evaluation(saga, i)) {
-            want_add(out, WANT_EVALUATE, i, DIRECTION_DO, EVALUATE_ARGS, 0);
+        if (step_is_ready(saga, i)) {
+            if (step_needs_evaluation(saga, i)) {
+                want_add(out, WANT_EVALUATE, i, DIRECTION_DO, EVALUATE_ARGS, 0);
+            } else {
+                want_turn(i, DIRECTION_DO, out);
+            }
         }
-        if (saga->steps[i].plan == PLAN_READY && undo_needs_evaluation(saga, i) && undo_may_begin(saga, i)) {
-            want_add(out, WANT_EVALUATE, i, DIRECTION_UNDO, EVALUATE_UNDO, 0);
+        if (saga->steps[i].plan == PLAN_READY && undo_may_begin(saga, i)) {
+            if (undo_needs_evaluation(saga, i)) {
+                want_add(out, WANT_EVALUATE, i, DIRECTION_UNDO, EVALUATE_UNDO, 0);
+            } else {
+                want_turn(i, DIRECTION_UNDO, out);
+            }
         }
     }
     want_locks(saga, out);

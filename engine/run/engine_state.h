@@ -72,6 +72,7 @@ struct activity { /* one want being carried out */
     enum effect effect;          /* the class of that operation */
     bool maybe_before;           /* an earlier attempt may have taken effect */
     struct admitting *admitting; /* limiter.c; NULL: it has not been there */
+    struct locking *locking;     /* lock.c; NULL: it asks for no lock */
     /* a place among the calls is kept until its mail is done: the intent is being made durable */
     bool promised, promised_exec;
     enum inquiry inquiry;

@@ -11,6 +11,7 @@
 
 struct locking {
     struct activity *activity;
+    struct arena arena; /* of one asking */
     struct lock_take take;
 };
 
@@ -56,13 +57,13 @@ static void on_taken(struct store_read *read)
 static void lock_ask(struct activity *activity)
 {
     const struct lock *lock = &activity->live->saga.locks[activity->want.number];
-    struct locking *locking = arena_alloc(&activity->arena, sizeof(*locking));
+    struct locking *locking = activity->locking;
 
-    locking->activity = activity;
+    arena_reset(&locking->arena); /* while the database is away it is asked again and again */
     locking->take =
-        (struct lock_take){.read = {.arena = &activity->arena, .done = on_taken, .context = locking},
+        (struct lock_take){.read = {.arena = &locking->arena, .done = on_taken, .context = locking},
                            .namespace = activity->namespace,
-                           .key = arena_slice(&activity->arena, lock->key),
+                           .key = arena_slice(&locking->arena, lock->key),
                            .saga = activity->saga,
                            .shard = activity->shard,
                            .fails = lock->fails};
@@ -71,13 +72,23 @@ static void lock_ask(struct activity *activity)
     store_lock_take(activity->engine->store, &locking->take);
 }
 
+static void release_arena(void *object)
+{
+    arena_fini(object);
+}
+
 void lock_begin(struct activity *activity)
 {
     const struct live *live = activity->live;
+    struct locking *locking = arena_alloc(&activity->arena, sizeof(*locking));
 
     CHECK(activity->want.number < live->saga.lock_count);
     activity->saga = live->saga.id;
     activity->shard = live->shard->number;
     activity->namespace = arena_slice(&activity->arena, live->saga.namespace);
+    activity->locking = locking;
+    locking->activity = activity;
+    arena_init(&locking->arena, 1024);
+    arena_on_release(&activity->arena, release_arena, &locking->arena);
     lock_ask(activity);
 }

@@ -18,10 +18,11 @@
 
 #define PARK_AHEAD_MS 10000  /* what goes on sooner stays in memory */
 #define DUE_MAX 500          /* rows that are read at once */
-#define UNDER_WAY_MAX 64     /* of them */
+#define FORGETS_MAX 64       /* and so many beside them of sagas to be forgotten: they are slow, and nobody waits for them */
+#define UNDER_WAY_MAX 64     /* of all these */
 #define AGAIN_MS 1000        /* after which it is tried again where there was no room, or no database */
 #define UNREADABLE_MS 60000  /* the same for a saga whose log makes no sense here */
-#define DELAY_MS_MAX (INT64_C(24) * 3600 * 1000) /* a longer wait is looked at again after that */
+#define DELAY_MS_MAX 60000   /* after which the clock is looked at again: it may be set forward, and a machine may sleep */
 
 struct parking { /* a row on its way */
     struct park park;
@@ -391,7 +392,7 @@ static void on_taken(struct store_read *read)
         batch_end(parker);
         return;
     }
-    parker->more = take->count >= take->limit;
+    parker->more = take->more;
     parker->moved = false;
     parker->next_ms = take->next_ms < parker->next_ms ? take->next_ms : parker->next_ms;
     parker->at = 0;
@@ -422,6 +423,7 @@ static void on_due(struct timer *timer)
                                      .now_ms = now_ms,
                                      /* Those that are in memory already have their rows until they move. */
                                      .limit = DUE_MAX + engine->parked_loaded + parker->unreadable.count,
+                                     .forget_limit = FORGETS_MAX,
                                      .next_ms = INT64_MAX};
     store_due_take(engine->store, &parker->take);
 }

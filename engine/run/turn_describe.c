@@ -159,14 +159,23 @@ static const char *approval_status(const struct saga *saga, uint32_t step)
                                                 : "cancelled";
 }
 
+/* The end of a pause: people have so much longer to answer. */
+static bool is_moved(const struct turn *turn, const struct saga *after, uint32_t step)
+{
+    const struct saga *before = &turn->live->saga;
+
+    return before->paused.ptr && !after->paused.ptr && step < before->definition->step_count &&
+           approval_asked(after, step) != 0 && approval_asked(before, step) == approval_asked(after, step);
+}
+
 /* As they stand when the whole turn is applied; with the end of the saga nobody is asked any more. */
 static void describe_approvals(struct turn *turn, const struct saga *after)
 {
     size_t count = turn->touched_count;
     struct append_approval *approvals;
 
-    for (uint32_t i = 0; turn->ended && i < after->definition->step_count; i++) {
-        count += approval_asked(after, i) != 0;
+    for (uint32_t i = 0; i < after->definition->step_count; i++) {
+        count += turn->ended ? approval_asked(after, i) != 0 : is_moved(turn, after, i);
     }
     if (count == 0) {
         return;
@@ -186,15 +195,16 @@ static void describe_approvals(struct turn *turn, const struct saga *after)
             .body = arena_slice(&turn->arena, buffer_slice(&turn->body)),
             .expires_ms = touched->opened ? after->steps[touched->step].forward.due_ms : 0};
     }
-    for (uint32_t i = 0; turn->ended && i < after->definition->step_count; i++) {
-        if (approval_asked(after, i) != 0) {
+    for (uint32_t i = 0; i < after->definition->step_count; i++) {
+        if (turn->ended ? approval_asked(after, i) != 0 : is_moved(turn, after, i)) {
             buffer_reset(&turn->body);
             saga_write_approval(after, i, &turn->body);
             approvals[count++] =
                 (struct append_approval){.number = after->steps[i].approval,
                                          .step = after->definition->steps[i].id,
-                                         .status = SLICE("cancelled"),
-                                         .body = arena_slice(&turn->arena, buffer_slice(&turn->body))};
+                                         .status = turn->ended ? SLICE("cancelled") : SLICE("open"),
+                                         .body = arena_slice(&turn->arena, buffer_slice(&turn->body)),
+                                         .expires_ms = turn->ended ? 0 : after->steps[i].forward.due_ms};
         }
     }
     turn->append.approvals = approvals;

@@ -406,6 +406,9 @@ static void add_approvals(struct batch *batch)
         APPROVAL_COLUMN(args, DB_TIMESTAMPTZ, batch, ended, false, db_item_timestamptz(args, a->at_ms));
         APPROVAL_COLUMN(args, DB_TEXT, batch, ended, false, db_item_bytes(args, p->status));
         APPROVAL_COLUMN(args, DB_BYTEA, batch, ended, false, db_item_bytes(args, p->body));
+        APPROVAL_COLUMN(args, DB_UUID, batch, ended, false, (void)p; db_item_uuid(args, &a->saga.uuid));
+        APPROVAL_COLUMN(args, DB_TIMESTAMPTZ, batch, ended, false,
+                        p->expires_ms > 0 ? db_item_timestamptz(args, p->expires_ms) : db_item_null(args));
     }
 }
 

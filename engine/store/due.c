@@ -108,6 +108,7 @@ static void on_due(struct db_query *query, const struct db_rows *rows)
 {
     struct job *job = query->context;
     struct due_take *take = job->request;
+    size_t forgets = 0;
 
     take->count = db_row_count(rows);
     take->rows = arena_array(job->arena, take->count + 1, sizeof(*take->rows));
@@ -116,7 +117,9 @@ static void on_due(struct db_query *query, const struct db_rows *rows)
         take->rows[i].saga.uuid = db_uuid(rows, i, 1);
         take->rows[i].forget = db_int(rows, i, 2) != 0;
         take->rows[i].namespace = arena_slice(job->arena, db_bytes(rows, i, 3));
+        forgets += take->rows[i].forget;
     }
+    take->more = forgets >= take->forget_limit || take->count - forgets >= take->limit;
 }
 
 static void on_next(struct db_query *query, const struct db_rows *rows)
@@ -147,7 +150,10 @@ void store_due_take(struct store *store, struct due_take *take)
     struct job *job = read_job(store, &take->read, take);
 
     take->next_ms = INT64_MAX;
-    db_arg_int8(due_query(job, take, &sql_due, on_due), (int64_t)take->limit);
+    struct db_args *args = due_query(job, take, &sql_due, on_due);
+
+    db_arg_int8(args, (int64_t)take->limit);
+    db_arg_int8(args, (int64_t)take->forget_limit);
     (void)due_query(job, take, &sql_due_next, on_next);
     job_submit(job);
 }

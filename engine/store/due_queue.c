@@ -86,6 +86,7 @@ static void on_batch_done(struct db_transaction *transaction)
     }
     switch (transaction->outcome) {
     case DB_COMMITTED:
+        queue->max = 2 * queue->max < queue->kind->max ? 2 * queue->max : queue->kind->max;
         batch_end(queue, ERR_OK);
         due_queue_go(queue);
         break;
@@ -93,6 +94,9 @@ static void on_batch_done(struct db_transaction *transaction)
         if (transaction->sqlstate[0]) {
             metric_add(METRIC_DB_ERRORS, 1);
             log_warn(queue->kind->refused, LOG_I64("sagas", queue->sent_count), LOG_ERR(&transaction->err));
+        }
+        if (strcmp(transaction->sqlstate, "57014") == 0) { /* the statement timeout: as many again would end the same way */
+            queue->max = queue->sent_count > 1 ? queue->sent_count / 2 : 1;
         }
         if (is_refused_for_good(transaction->sqlstate)) {
             batch_end(queue, ERR_STORE);
@@ -113,7 +117,7 @@ static void batch_send(struct due_queue *queue, struct conn *conn)
     struct db_args *args;
     struct list_link *link;
 
-    while (queue->sent_count < queue->kind->max && (link = list_pop(&queue->waiting)) != NULL) {
+    while (queue->sent_count < queue->max && (link = list_pop(&queue->waiting)) != NULL) {
         queue->sent[queue->sent_count++] = link;
     }
     memset(queue->held, 0, queue->sent_count);
@@ -213,6 +217,7 @@ void due_queue_init(struct due_queue *queue, struct store *store, const struct d
 {
     queue->store = store;
     queue->kind = kind;
+    queue->max = kind->max;
     queue->sent = memory_alloc(kind->max * sizeof(*queue->sent));
     queue->held = memory_alloc(kind->max * sizeof(*queue->held));
     list_init(&queue->waiting);

@@ -28,6 +28,9 @@ static void on_turns(struct db_query *query, const struct db_rows *rows)
         read->turns[i].at_ms = db_timestamptz(rows, i, 1);
         read->turns[i].payload = arena_slice(job->arena, db_bytes(rows, i, 2));
     }
+    if (read->after_seq == 0 && read->turn_count == 0) {
+        job->found = false; /* forgotten between the two statements: no saga is without a log */
+    }
 }
 
 void store_read_saga(struct store *store, struct read_saga *read)

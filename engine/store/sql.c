@@ -136,12 +136,15 @@ const struct db_statement sql_approval_open = {
     " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
 };
 
+/* One that is asked and over in the first turn of a saga: the join leaves it out with the start that was refused. */
 const struct db_statement sql_approval_end = {
     "approval_end",
-    "with changed as (update sagad.approval a set ended_at = u.at, status = u.status, body = coalesce(u.body, a.body)"
-    " from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::text[], $5::bytea[]) as u (shard, number, at, status, body)"
-    " where a.shard = u.shard and a.number = u.number returning 1)"
-    " select sagad.expect('approval', (select count(*) from changed), cardinality($1::int2[])::int8)",
+    "with ended as materialized (select u.* from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::text[], $5::bytea[], $6::uuid[], $7::timestamptz[])"
+    " as u (shard, number, at, status, body, saga, expires_at) join sagad.saga s on s.shard = u.shard and s.id = u.saga),"
+    " changed as (update sagad.approval a set ended_at = case when u.status <> 'open' then u.at end, status = u.status,"
+    " expires_at = coalesce(u.expires_at, a.expires_at), body = coalesce(u.body, a.body)"
+    " from ended u where a.shard = u.shard and a.number = u.number returning 1)"
+    " select sagad.expect('approval', (select count(*) from changed), (select count(*) from ended))",
 };
 
 /* $1, $2: the saga that has ended; the others: the inbox row. */
@@ -490,18 +493,24 @@ const struct db_statement sql_forget = {
     "select sagad.forget($1::int2[], $2::int8[], $3::uuid[])",
 };
 
+#define DUE(what, limit)                                                                                               \
+    "(select d.* from unnest($1::int2[]) as u (shard) cross join lateral (select * from sagad.due w"                   \
+    " where w.shard = u.shard and w.what = '" what "' and w.at <= $2::timestamptz order by w.at limit " limit ") as d"  \
+    " order by d.at limit " limit ")"
+
+/* The parked first: what is to be forgotten can wait, however much of it there is. */
 const struct db_statement sql_due = {
     "due",
-    "select d.shard, d.saga, d.what = 'forget', g.namespace from unnest($1::int2[]) as u (shard)"
-    " cross join lateral (select * from sagad.due w where w.shard = u.shard and w.at <= $2::timestamptz"
-    " order by w.at limit $3::int8) as d"
-    " left join sagad.saga g on g.shard = d.shard and g.id = d.saga order by d.at limit $3::int8",
+    "select d.shard, d.saga, d.what = 'forget', g.namespace"
+    " from (" DUE("parked", "$3::int8") " union all " DUE("forget", "$4::int8") ") as d"
+    " left join sagad.saga g on g.shard = d.shard and g.id = d.saga order by d.what = 'forget', d.at",
 };
 
 const struct db_statement sql_due_next = {
     "due_next",
-    "select min(d.at) from unnest($1::int2[]) as u (shard) cross join lateral (select w.at from sagad.due w"
-    " where w.shard = u.shard and w.at > $2::timestamptz order by w.at limit 1) as d",
+    "select min(d.at) from unnest($1::int2[]) as u (shard) cross join (values ('parked'), ('forget')) as k (what)"
+    " cross join lateral (select w.at from sagad.due w"
+    " where w.shard = u.shard and w.what = k.what and w.at > $2::timestamptz order by w.at limit 1) as d",
 };
 
 /* --- locks on business keys: see schema/migrations/0007_waiting.sql --- */

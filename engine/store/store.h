@@ -59,7 +59,7 @@ struct append_escalation { /* a record escalation.opened or .resolved of this tu
 
 struct append_approval { /* opened (step.waiting for a person), decided, or over without a decision in this turn */
     uint64_t number;
-    bool opened;                    /* else it ends */
+    bool opened;                    /* else it ends; with the status "open" it goes on, and has more time */
     struct slice step, status /* "open" "approved" "refused" "expired" "cancelled" */, body /* JSON of the approval as the API shows it */;
     int64_t expires_ms;             /* 0: never */
 };
@@ -395,9 +395,10 @@ struct due_take { /* reads, changes nothing: the first append of a saga removes 
     struct store_read read;
     uint64_t shards;                /* in: bit set */
     int64_t now_ms;                 /* in: the engine's clock */
-    size_t limit;                   /* in */
-    struct due_row *rows;           /* out: those that are due */
+    size_t limit, forget_limit;     /* in: of those that are parked, and of those that are forgotten */
+    struct due_row *rows;           /* out: those that are due, the parked before the others */
     size_t count;                   /* out */
+    bool more;                      /* out: there may be more than the limits allow */
     int64_t next_ms;                /* out: when the next one is that is not; INT64_MAX: none */
 };
 void store_due_take(struct store *store, struct due_take *take);

@@ -168,6 +168,7 @@ struct due_queue {
     struct list_link **sent;            /* under way, or lost */
     size_t sent_count;
     bool *held;                         /* of sent: its shard is at its epoch */
+    size_t max;                         /* of sent now: fewer after one transaction took too long */
     bool busy;                          /* a transaction is under way */
     bool lost;                          /* the answer was, and its backend may still be there */
     int backend_pid;

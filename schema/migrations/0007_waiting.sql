@@ -11,7 +11,7 @@ create table sagad.due (
     constraint due_pk primary key (shard, saga),
     constraint due_what_known check (what in ('parked', 'forget'))
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
-create index due_at on sagad.due (shard, at);
+create index due_at on sagad.due (shard, what, at);
 comment on table sagad.due is
     'Sagas that the owner of their shard looks at when their time has come, and not before. A parked one is not loaded by recovery';
 comment on column sagad.due.shard is 'Of the saga';

@@ -1,11 +1,14 @@
 // Each construct of the saga language with SIGKILL at each of its commits: at the n-th commit that carries a turn of the saga, right before
 // PostgreSQL sees it, or right after PostgreSQL has done it and before sagad knows. Then sagad is started again, and the saga has to end as
-// it would have, with the shop's ledger right. The short form takes one of the two places at each commit, in turns.
+// it would have, with the shop's ledger right. The short form takes one of the two places at each commit, in turns. After that a crowd of all of
+// them at once, with kills at random moments and a shop that misbehaves.
 import { Cutter } from '../lib/cutter.mjs'
-import { done, happened, languageTools, nothingStands, patient, replayAll, stepOf, take, undone } from '../lib/language.mjs'
+import { done, happened, languageTools, nothingStands, patient, replayAll, take, undone } from '../lib/language.mjs'
 import { World, effectsByKey, expect, expectEqual, freePort, promise, quick, run, sleep } from '../lib/world.mjs'
 
 const commitsMax = 60 // of one saga; there are fewer
+const crowd = quick ? 2 : 12 // of each construct
+const randomKills = quick ? 8 : 120
 
 const named = (id, more) => take(id, `\${ "${id}-" + .input.name }`, more)
 const never = { id: 'never', call: 'never' }
@@ -22,6 +25,23 @@ const children = [
 const pair = (sku, more) => ({ id: 'pair', saga: 'pair', with: { name: '${ .input.name }', sku }, ...more })
 const pairs = (bad, more) => ({ id: 'pairs', for_each: list([{ name: 'a', sku: 'x' }, { name: 'b', sku: bad ? 'none' : 'y' }]), concurrency: 2, saga: 'pair', with: '${ .item }', ...more })
 const each = (items, more) => ({ ...take('each', '${ .item }'), for_each: list(items), concurrency: 2, ...more })
+
+const everything = {
+  locks: ['thing:${ .input.thing }'], deadline: '1h', compensation: { concurrency: 2 },
+  steps: [
+    named('a'), pairs(true, { after: ['a'], on_failure: 'continue' }), { id: 'rest', after: ['a'], sleep: '50ms' },
+    named('b', { after: ['rest'], when: '${ .input.no }' }), { ...wait, after: ['pairs', 'b'] },
+    { id: 'ask', approve: { show: '${ [.steps.pairs.result[]?] | length }' } }, pair('x'), never
+  ],
+  then: [{ saga: 'follower', input: {} }], ends: 'compensated', undid: ['pairs#1/one', 'pair/two', 'pair/one', 'pairs#0/two', 'pairs#0/one', 'a'],
+  people: async (me) => {
+    await me.signal('go', null)
+    await me.waits('ask')
+    await me.order('pause')
+    await me.decide('approve')
+    await me.order('resume')
+  }
+}
 
 // Of each construct: the saga, what people do meanwhile, how it ends, and what has to have happened (in this order, where it is a list).
 const constructs = {
@@ -80,6 +100,7 @@ const constructs = {
     steps: [named('a'), { id: 'b', call: 'check', with: { sku: 'none' }, on_failure: 'escalate' }, named('last')], ends: 'completed', what: ['do a', 'do last'],
     people: async (me) => me.resolve({ action: 'retry', args: { sku: 'there' } })
   },
+  ...(quick ? {} : { everything }),
   terminal: { steps: [named('a'), { id: 'end', saga: 'mails', with: { name: '${ .input.name }' } }], ends: 'completed', what: ['do a', 'do end/mail'] }
 }
 
@@ -88,11 +109,12 @@ class Case {
   constructor(world, name, construct, n, mode) {
     Object.assign(this, { world, name, construct, n, mode, business: `${name}-${n}-${mode}` })
     this.thing = this.business
+    this.patience = { every: 30, ms: 60000 }
   }
 
   // Until somebody answers, and not with 503.
   async ask(method, path, body, headers = {}) {
-    for (const end = Date.now() + 60000; ;) {
+    for (const end = Date.now() + this.patience.ms; ;) {
       const answer = await this.world.api(method, path, body, { seconds: 5, headers }).catch(() => undefined)
       if (answer && answer.status !== 503) return answer
       expect(Date.now() < end, `${method} ${path}`, answer?.text)
@@ -113,7 +135,7 @@ class Case {
   }
 
   async poll(what, holds) {
-    for (const end = Date.now() + 60000; ; await sleep(30)) {
+    for (const end = Date.now() + this.patience.ms; ; await sleep(this.patience.every)) {
       const saga = await this.saga()
       if (holds(saga)) return saga
       expect(Date.now() < end, what, saga)
@@ -136,7 +158,7 @@ class Case {
   // Said again after an answer that was lost, it finds itself decided: 409.
   async decide(decision) {
     await this.waits('ask')
-    for (const end = Date.now() + 30000; ; await sleep(30)) {
+    for (const end = Date.now() + this.patience.ms; ; await sleep(this.patience.every)) {
       const open = (await this.ask('GET', '/v1/approvals?status=open&limit=500')).json.items.find((one) => one.saga === this.id)
       if (open) {
         const answer = await this.ask('POST', `/v1/approvals/${open.n}`, { decision, note: 'x' })
@@ -163,7 +185,7 @@ class Case {
   }
 
   async follower(kind, index) {
-    for (const end = Date.now() + 60000; ; await sleep(50)) {
+    for (const end = Date.now() + this.patience.ms; ; await sleep(this.patience.every)) {
       const found = (await this.ask('GET', `/v1/sagas?business_id=${encodeURIComponent(`${kind}:${this.id}:${index}`)}`)).json.items
       expect(found.length < 2, 'one follower', found)
       if (found[0]?.status === 'completed') return
@@ -171,16 +193,16 @@ class Case {
     }
   }
 
-  // From the start to the end. `cut` is aimed before the saga is there.
+  // From the start to the end. The cut is aimed before the saga is there; with no `n` there is none.
   async live() {
     const { construct } = this
     if (construct.helper) {
       this.helper = new Case(this.world, construct.helper, undefined, this.n, this.mode)
-      this.helper.thing = this.thing
+      Object.assign(this.helper, { thing: this.thing, patience: this.patience })
       this.helper.id = await this.helper.start(construct.helper, `${construct.helper}-${this.business}`)
       await this.helper.waits('wait')
     }
-    this.cut = this.world.cutter.aim(this.business, this.n, this.mode)
+    if (this.n > 0) this.cut = this.world.cutter.aim(this.business, this.n, this.mode)
     this.ended = this.go()
     this.ended.catch(() => {}) // looked at by judge()
   }
@@ -202,7 +224,6 @@ class Case {
     if (construct.did) expectEqual([...done(world, saga)].sort(), [...construct.did].sort(), `what was done in ${where}`)
     if (construct.undid) expectEqual(undone(world, saga), construct.undid, `what was undone in ${where}`)
     if (saga.status === 'compensated') nothingStands(world, saga)
-    if (saga.status === 'completed' && saga.steps.length === 0) stepOf(saga, 'none')
   }
 }
 
@@ -249,6 +270,31 @@ await run(new World(), async (world) => {
       console.log(`#   ${cases.length} sagas, ${Math.round((Date.now() - begun) / 1000)} s so far`)
     }, 240)
   }
+  await promise(`a crowd: ${crowd} of each at once, ${randomKills} kills at random moments, a shop that misbehaves`, async () => {
+    await world.shopSettings({ chaos: { percent: 5, seed: Math.floor(Math.random() * 1e6) } })
+    const cases = []
+    const begin = async (round) => {
+      for (const [name, construct] of Object.entries(constructs)) {
+        const one = new Case(world, name, construct, -round, 'crowd')
+        one.patience = { every: 400, ms: 240000 }
+        cases.push(one)
+        await one.live()
+        await sleep(10)
+      }
+    }
+    const begins = (async () => {
+      for (let round = 1; round <= crowd; round++) await begin(round)
+    })()
+    for (let kill = 0; kill < randomKills; kill++) {
+      await sleep(50 + Math.random() * 400)
+      await world.kill9()
+      world.launchSagad()
+      await world.ready()
+    }
+    await begins
+    for (const one of cases) await one.judge()
+    await world.shopSettings({ chaos: { percent: 0 } })
+  }, 1200)
   await promise('no effect happened twice', () => {
     for (const [key, lines] of effectsByKey(world.ledger())) expect(lines.length === 1, `effects under the key ${key}`, lines)
     console.log(`# ${world.cutter.strikes} kills`)

@@ -31,6 +31,7 @@ static const char document[] =
     "\"output\":\"${ .steps.n.result }\"},"
     "{\"name\":\"asks\",\"steps\":[{\"id\":\"ok\",\"approve\":{\"show\":{\"sum\":\"${ .input.sum }\"}}},"
     "{\"id\":\"b\",\"call\":\"greet\",\"with\":{\"name\":\"${ .steps.ok.result.decision }\"}}],\"output\":\"${ .steps.b.result.name }\"},"
+    "{\"name\":\"hurries\",\"steps\":[{\"id\":\"ok\",\"approve\":{\"timeout\":\"1h\"}}]},"
     "{\"name\":\"holds\",\"locks\":[{\"key\":\"car:${ .input.car }\"}],\"steps\":[{\"id\":\"go\",\"signal\":{\"name\":\"go\"}}]},"
     "{\"name\":\"forgets\",\"retention\":\"1s\",\"steps\":[{\"id\":\"a\",\"call\":\"greet\",\"with\":{}}]}"
     "]}";
@@ -326,6 +327,44 @@ static void an_approval_waits_without_its_saga(void **state)
     assert_nothing_is_left();
 }
 
+static void pause(struct saga_id id, void (*order)(struct engine *, struct engine_request *))
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.pause.id = ask.request.in.resume.id = id;
+    order(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+static void an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left(void **state)
+{
+    struct saga_id id = start("hurries", "{}");
+    struct ask ask;
+
+    (void)state;
+    wait_until_parked(1);
+    pause(id, engine_pause_saga);
+    host_run_ms(&host, 300);
+    pause(id, engine_resume_saga);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.approval where status = 'open' and ended_at is null"
+                                        " and expires_at >= opened_at + interval '1 hour 300 ms'"
+                                        " and convert_from(body, 'UTF8')::jsonb ->> 'status' = 'open'"
+                                        " and (convert_from(body, 'UTF8')::jsonb ->> 'expires_at')::timestamptz = expires_at"), 1);
+    ask_begin(&ask);
+    ask.request.in.abort.id = id;
+    engine_abort_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    assert_saga(id, 20000, "status", "\"compensated\"");
+    assert_int_equal(host_number(&host, "select count(*) from sagad.approval where status = 'cancelled' and ended_at is not null"), 1);
+    host_run_until(&host, memory_is_empty, NULL);
+    assert_nothing_is_left();
+}
+
 static void who_stands_in_line_for_a_lock_is_parked_and_told(void **state)
 {
     struct saga_id first = start("holds", "{\"car\":7}"), second, third;
@@ -500,6 +539,7 @@ int main(void)
         cmocka_unit_test(who_waits_for_the_end_of_a_parked_saga_is_answered_at_its_end),
         cmocka_unit_test(a_signal_that_means_nothing_leaves_the_saga_parked),
         cmocka_unit_test(an_approval_waits_without_its_saga),
+        cmocka_unit_test(an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left),
         cmocka_unit_test(who_stands_in_line_for_a_lock_is_parked_and_told),
         cmocka_unit_test(a_parked_saga_goes_on_where_its_shard_is_taken_over),
         cmocka_unit_test(an_ended_saga_is_forgotten_when_its_retention_is_over),

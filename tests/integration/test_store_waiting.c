@@ -373,10 +373,11 @@ static void a_store_that_closes_says_so(void **state)
 static void what_is_due_comes_in_order_and_the_next_time_is_known(void **state)
 {
     struct saga_id ids[6];
-    struct due_take take = {.shards = UINT64_C(3) << 20, .now_ms = 5000, .limit = 10};
-    struct turn turn = {0};
+    struct due_take take = {.shards = UINT64_C(3) << 20, .now_ms = 5000, .limit = 10, .forget_limit = 10};
+    struct turn turns[3];
 
     (void)state;
+    memset(turns, 0, sizeof(turns));
     for (int i = 0; i < 6; i++) {
         ids[i] = start_at(host_saga(20 + (uint32_t)i % 3), i == 4 ? "other" : "default");
     }
@@ -385,21 +386,29 @@ static void what_is_due_comes_in_order_and_the_next_time_is_known(void **state)
     park(ids[2], 2000); /* 22: not asked about */
     park(ids[3], 5001); /* 20 */
     park(ids[4], 5000); /* 21 */
-    ending(&turn, start(20), 2);
-    turn.append.forget_ms = 1000;
-    host_append(&host, store, &turn);
+    for (uint32_t i = 0; i < 3; i++) { /* due for longer than all that are parked */
+        ending(&turns[i], start(20 + i % 2), 2);
+        turns[i].append.forget_ms = 1000 + i;
+        host_append(&host, store, &turns[i]);
+    }
     assert_int_equal(ASK(store_due_take, &take), ERR_OK);
-    assert_int_equal(take.count, 4);
-    assert_true(take.rows[0].forget && uuid_equal(&take.rows[0].saga.uuid, &turn.append.saga.uuid));
-    assert_true(!take.rows[1].forget && uuid_equal(&take.rows[1].saga.uuid, &ids[1].uuid) && take.rows[1].shard == 21);
-    assert_true(uuid_equal(&take.rows[2].saga.uuid, &ids[0].uuid) && slice_is(take.rows[2].namespace, "default"));
-    assert_true(uuid_equal(&take.rows[3].saga.uuid, &ids[4].uuid) && slice_is(take.rows[3].namespace, "other"));
+    assert_int_equal(take.count, 6);
+    assert_false(take.more);
+    assert_true(!take.rows[0].forget && uuid_equal(&take.rows[0].saga.uuid, &ids[1].uuid) && take.rows[0].shard == 21);
+    assert_true(uuid_equal(&take.rows[1].saga.uuid, &ids[0].uuid) && slice_is(take.rows[1].namespace, "default"));
+    assert_true(uuid_equal(&take.rows[2].saga.uuid, &ids[4].uuid) && slice_is(take.rows[2].namespace, "other"));
+    for (int i = 0; i < 3; i++) {
+        assert_true(take.rows[3 + i].forget && uuid_equal(&take.rows[3 + i].saga.uuid, &turns[i].append.saga.uuid));
+    }
     assert_int_equal(take.next_ms, 5001);
     assert_int_equal(parked(ids[1]), 1); /* it only reads */
     take.limit = 2;
+    take.forget_limit = 1; /* those to be forgotten take no place of the others */
     assert_int_equal(ASK(store_due_take, &take), ERR_OK);
-    assert_int_equal(take.count, 2);
-    assert_true(uuid_equal(&take.rows[1].saga.uuid, &ids[1].uuid));
+    assert_int_equal(take.count, 3);
+    assert_true(take.more);
+    assert_true(uuid_equal(&take.rows[1].saga.uuid, &ids[0].uuid));
+    assert_true(take.rows[2].forget && uuid_equal(&take.rows[2].saga.uuid, &turns[0].append.saga.uuid));
     take.now_ms = 5001;
     park(ids[5], INT64_MAX); /* 22 */
     take.shards = UINT64_C(1) << 20 | UINT64_C(1) << 22;
@@ -581,7 +590,9 @@ static void what_follows_is_there_once_whatever_comes_of_the_answer(void **state
 static void a_refused_start_leaves_nothing_of_what_would_wait_or_follow(void **state)
 {
     struct append_follower one = follower(35);
-    struct append_approval approval = {.number = 64 + 34, .opened = true, .step = SLICE("ask"), .status = SLICE("open"), .body = SLICE("{}")};
+    struct append_approval approvals[] = {
+        {.number = 64 + 34, .opened = true, .step = SLICE("ask"), .status = SLICE("open"), .body = SLICE("{}")},
+        {.number = 64 + 34, .step = SLICE("ask"), .status = SLICE("cancelled"), .body = SLICE("{}")}}; /* over at once */
     struct turn turn = {0};
 
     (void)state;
@@ -591,8 +602,8 @@ static void a_refused_start_leaves_nothing_of_what_would_wait_or_follow(void **s
     turn_start(&turn, host_saga(34), 0, "taken-already");
     turn.append.followers = &one;
     turn.append.follower_count = 1;
-    turn.append.approvals = &approval;
-    turn.append.approval_count = 1;
+    turn.append.approvals = approvals;
+    turn.append.approval_count = 2;
     turn.append.forget_ms = 1;
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_CONFLICT);

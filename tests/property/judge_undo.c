@@ -144,8 +144,9 @@ void judge_plan(struct run *run, const struct record *record)
             run_violate(run, "planned while %s is not settled", node->id);
         }
         if (is_in[i] != (node_may_stand(node) && !node->is_waived)) {
-            run_violate(run, is_in[i] ? "%s is in the plan, and surely does not stand" : "%s may stand, and is not in the plan",
-                        node->id);
+            run_violate(
+                run, is_in[i] ? "%s is in the plan, and surely does not stand" : "%s may stand, and is not in the plan",
+                node->id);
         }
         if (!is_in[i] && !node->is_waived && (world_stands(run, i) || world_is_on_the_wire(run, i))) {
             run_violate(run, "%s stands, and is not in the plan", node->id);
@@ -186,8 +187,8 @@ static uint32_t active_in(const struct judge *judge, uint32_t scope, uint32_t ex
     for (uint32_t i = 0; i < judge->count; i++) {
         uint32_t unit;
 
-        if (judge->nodes[i].undo != UNDO_SENT || judge->nodes[i].is_waived || (scope != NODE_NONE && !node_is_within(judge, i, scope)) ||
-            is_undone_alone_in(judge, i, scope)) {
+        if (judge->nodes[i].undo != UNDO_SENT || judge->nodes[i].is_waived ||
+            (scope != NODE_NONE && !node_is_within(judge, i, scope)) || is_undone_alone_in(judge, i, scope)) {
             continue;
         }
         unit = unit_of(judge, i, scope);
@@ -223,7 +224,8 @@ static bool has_no_room_within(const struct run *run, uint32_t node, uint32_t ot
     return false;
 }
 
-/* Is the child that it belongs to, and `other` not, being undone already? Then that goes on, whatever has become ready beside it. */
+/* Is the child that it belongs to, and `other` not, being undone already? Then that goes on, whatever has become ready
+ * beside it. */
 static bool is_under_way_beside(const struct judge *judge, uint32_t node, uint32_t other)
 {
     uint32_t unit = node;

@@ -6,6 +6,7 @@
  *     property --tell SEED               one run, event by event
  *     property --keep 1 ...              a line for each failure, and on
  *     property --jobs N ...              shared among N processes
+ *     property --prove N [--seed N]      N definitions through core/prove.h instead: it finds nothing, and ends
  *
  * A failure is shrunk and printed: seed, definition, events, and what does not hold.
  */
@@ -18,12 +19,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/prove.h"
 #include "tests/property/run.h"
 
 #define RUNS_DEFAULT 20000
 #define RUNS_EVERYWHERE 10000 /* so many come everywhere */
 #define RUNS_OF_A_SKETCH 10
 #define DRAWS_MAX 1000
+#define SEEN_MIN 3 /* times, of everything that can happen */
 #define PROGRESS_RUNS 4096
 
 static struct tally tally;
@@ -115,8 +118,8 @@ static void show_progress(uint64_t done, uint64_t runs, const struct timespec *b
 /* --- did the runs come everywhere? --- */
 
 static const enum record_type not_of_ours[] = {
-    RECORD_STEP_CALLED, RECORD_STEP_REPEATED, RECORD_OPERATION_DUPLICATE, RECORD_OPERATION_EXPIRED, RECORD_BYPASS_SIGNED, RECORD_LOOP_TRIPPED,
-    RECORD_RUN_RESTED,  RECORD_RUN_WOKEN};
+    RECORD_STEP_CALLED,   RECORD_STEP_REPEATED, RECORD_OPERATION_DUPLICATE, RECORD_OPERATION_EXPIRED,
+    RECORD_BYPASS_SIGNED, RECORD_LOOP_TRIPPED,  RECORD_RUN_RESTED,          RECORD_RUN_WOKEN};
 
 static bool came_everywhere(void)
 {
@@ -131,14 +134,15 @@ static bool came_everywhere(void)
         for (size_t k = 0; k < COUNT_OF(not_of_ours); k++) {
             ours = ours && not_of_ours[k] != i;
         }
-        if (ours && tally.records[i] < 10) {
+        if (ours && tally.records[i] < SEEN_MIN) {
             (void)printf("only %" PRIu64 " records %s\n", tally.records[i], record_type_name((enum record_type)i));
             everywhere = false;
         }
     }
     for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
-        if (tally.actions[i] < 10) {
-            (void)printf("only %" PRIu64 " times %s\n", tally.actions[i], operator_action_name((enum operator_action)i));
+        if (tally.actions[i] < SEEN_MIN) {
+            (void)printf("only %" PRIu64 " times %s\n", tally.actions[i],
+                         operator_action_name((enum operator_action)i));
             everywhere = false;
         }
     }
@@ -153,9 +157,9 @@ static void print_tally(const struct timespec *began)
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     s = (double)(now.tv_sec - began->tv_sec) + (double)(now.tv_nsec - began->tv_nsec) / 1e9;
-    (void)printf("%" PRIu64 " runs, %" PRIu64 " turns, %" PRIu64 " definitions refused, %.1f s: %" PRIu64 " completed, %" PRIu64
-                 " compensated, %" PRIu64 " abandoned; undone: %" PRIu64 " of elements, %" PRIu64 " of children, %" PRIu64
-                 " in children alone, %" PRIu64 " kept signals\n",
+    (void)printf("%" PRIu64 " runs, %" PRIu64 " turns, %" PRIu64 " definitions refused, %.1f s: %" PRIu64
+                 " completed, %" PRIu64 " compensated, %" PRIu64 " abandoned; undone: %" PRIu64 " of elements, %" PRIu64
+                 " of children, %" PRIu64 " in children alone, %" PRIu64 " kept signals\n",
                  tally.runs, tally.turns, tally.redrawn, s, tally.ends[SAGA_COMPLETED], tally.ends[SAGA_COMPENSATED],
                  tally.ends[SAGA_ABANDONED], tally.element_undos, tally.child_undos, tally.scoped_undos,
                  tally.kept_signals_taken);
@@ -201,6 +205,7 @@ static int play_all(const struct task *task)
             failed = 1;
             if (task->keeps) {
                 (void)printf("seed %" PRIu64 ": %.*s\n", seed, SLICE_ARG(run.violation));
+                (void)fflush(stdout);
             } else {
                 report_failure(&script);
             }
@@ -217,6 +222,35 @@ static int play_all(const struct task *task)
         }
     }
     run_fini(&run);
+    arena_fini(&definitions);
+    return failed;
+}
+
+/* What the proof says of the same definitions. */
+static int prove_all(uint64_t first, uint64_t count)
+{
+    const struct prove_options options = {.states_max = 50};
+    uint64_t plays = 0;
+    int failed = 0;
+
+    arena_init(&definitions, (size_t)256 << 10);
+    for (uint64_t number = first; number < first + count; number++) {
+        static struct script script;
+        struct prove_report report;
+
+        draw(&script, number);
+        prove_saga(run.definition, &options, &definitions, &report);
+        plays += report.plays;
+        for (uint32_t i = 0; i < report.end_count && report.violation_count > 0; i++) {
+            if (report.ends[i].violation.ptr) {
+                (void)printf("definition %" PRIu64 ": %.*s\n", number, SLICE_ARG(report.ends[i].violation));
+                print_sketch(&script.sketch);
+                failed = 1;
+                break;
+            }
+        }
+    }
+    (void)printf("%" PRIu64 " definitions, %" PRIu64 " plays\n", count, plays);
     arena_fini(&definitions);
     return failed;
 }
@@ -246,13 +280,16 @@ static int share(const struct task *task, uint64_t jobs)
 
 int main(int argc, char **argv)
 {
-    uint64_t jobs = number_of(argc, argv, "--jobs", 1);
+    uint64_t jobs = number_of(argc, argv, "--jobs", 1), proven = number_of(argc, argv, "--prove", 0);
     struct task task = {.first = number_of(argc, argv, "--seed", 1),
                         .runs = number_of(argc, argv, "--runs", RUNS_DEFAULT),
                         .told = number_of(argc, argv, "--tell", 0),
                         .keeps = number_of(argc, argv, "--keep", 0) != 0,
                         .shows = isatty(STDERR_FILENO) != 0};
 
+    if (proven) {
+        return prove_all(task.first, proven);
+    }
     if (task.told) {
         task.first = task.told;
         task.runs = 1;

@@ -33,7 +33,8 @@ static void on_abort(int number)
 
 void run_init(struct run *run, struct tally *tally)
 {
-    struct arena *arenas[] = {&run->kept, &run->live_arena, &run->shadow_arena, &run->again_arena, &run->turn, &run->scratch};
+    struct arena *arenas[] = {&run->kept,        &run->live_arena, &run->shadow_arena,
+                              &run->again_arena, &run->turn,       &run->scratch};
 
     memset(run, 0, sizeof(*run));
     run->tally = tally;
@@ -48,7 +49,8 @@ void run_init(struct run *run, struct tally *tally)
 
 void run_fini(struct run *run)
 {
-    struct arena *arenas[] = {&run->kept, &run->live_arena, &run->shadow_arena, &run->again_arena, &run->turn, &run->scratch};
+    struct arena *arenas[] = {&run->kept,        &run->live_arena, &run->shadow_arena,
+                              &run->again_arena, &run->turn,       &run->scratch};
 
     for (size_t i = 0; i < COUNT_OF(arenas); i++) {
         arena_fini(arenas[i]);
@@ -125,7 +127,8 @@ static void take_record(struct run *run, const struct record *record)
     run->lines[run->line_count].len = run->log.len - run->lines[run->line_count].from;
     buffer_put_char(&run->log, '\n');
     if (run->is_told) {
-        (void)printf("    %.*s\n", (int)run->lines[run->line_count].len, run->log.ptr + run->lines[run->line_count].from);
+        (void)printf("    %.*s\n", (int)run->lines[run->line_count].len,
+                     run->log.ptr + run->lines[run->line_count].from);
     }
     if (!record_check(&run->live, record, &err)) {
         run_violate(run, "does not fit as decided: %s", err.message);
@@ -208,7 +211,7 @@ bool run_play(struct run *run, struct script *script)
     run->signalled[0] = run->signalled[1] = 0;
     run->turns = run->results = run->signals_sent = run->want_count = 0;
     run->trouble = troubles[chance_below(&mood, COUNT_OF(troubles))];
-    run->is_kind = false;
+    run->is_kind = run->has_stale = false;
     run->is_deaf = chance_percent(&mood, 15);
     run->violation = SLICE_NONE;
     in_play = run;

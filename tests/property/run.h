@@ -29,16 +29,16 @@
 struct thing { /* what the receiver's books say about one key */
     struct op_key key;
     uint32_t effects;
-    uint32_t sends;         /* calls of which a byte left */
-    int64_t first_ms;       /* since when it remembers the key */
-    int64_t lands_ms;       /* a call on the wire takes effect then; 0: none */
-    bool running;           /* it was accepted, and lands then */
+    uint32_t sends;   /* calls of which a byte left */
+    int64_t first_ms; /* since when it remembers the key */
+    int64_t lands_ms; /* a call on the wire takes effect then; 0: none */
+    bool running;     /* it was accepted, and lands then */
     bool voided;
     bool doubled;           /* a person accepted a second effect */
     uint32_t asked_attempt; /* the attempt that was sent last */
     bool has_answer;
-    struct outcome answer;  /* on its way back */
-    bool has_late;          /* the answer of an attempt that the engine has given up waiting for */
+    struct outcome answer; /* on its way back */
+    bool has_late;         /* the answer of an attempt that the engine has given up waiting for */
     struct outcome late;
     uint32_t late_attempt;
 };
@@ -51,10 +51,10 @@ enum node_state {
     IS_SENT,    /* may be under way: in flight, tried again, probed */
     IS_UNKNOWN, /* for good */
     IS_DONE,
-    IS_BEFORE,  /* it was done already */
+    IS_BEFORE, /* it was done already */
     IS_FAILED,
     IS_SKIPPED,
-    IS_OPEN,    /* a group */
+    IS_OPEN, /* a group */
     IS_WAITING
 };
 
@@ -62,31 +62,31 @@ enum node_undo { UNDO_NONE, UNDO_PLANNED, UNDO_SENT, UNDO_FAILED, UNDO_DONE };
 
 struct node {
     const char *id;
-    uint64_t name;          /* of the id */
+    uint64_t name; /* of the id */
     const struct sketch_step *step;
     const struct sketch_saga *saga; /* that it is written in */
-    uint32_t parent;        /* the group; NODE_NONE */
-    uint32_t element;       /* ELEMENT_NONE */
-    uint32_t member;        /* its place in its saga */
-    uint32_t first, count;  /* its members */
+    uint32_t parent;                /* the group; NODE_NONE */
+    uint32_t element;               /* ELEMENT_NONE */
+    uint32_t member;                /* its place in its saga */
+    uint32_t first, count;          /* its members */
     enum node_state state;
     enum effect effect;
-    uint32_t order;         /* of beginning; 0: it did not */
-    int64_t due_ms;         /* of a wait */
+    uint32_t order; /* of beginning; 0: it did not */
+    int64_t due_ms; /* of a wait */
     uint64_t approval;
     bool has_hash;
     struct digest hash;
-    int decided;            /* 1 approve, -1 refuse */
-    bool handed;            /* a signal: */
+    int decided; /* 1 approve, -1 refuse */
+    bool handed; /* a signal: */
     struct slice payload;
     struct slice result;
-    bool is_failing;        /* a child that is undone on its own */
+    bool is_failing; /* a child that is undone on its own */
     bool is_planned;
     enum node_undo undo;
     bool undo_begun, is_waived;
     uint32_t intents[DIRECTION_COUNT]; /* the number of the last one */
     bool flies[DIRECTION_COUNT];       /* an intent whose end is not in the log */
-    uint32_t admitted;      /* the attempt that the guards were asked about last */
+    uint32_t admitted;                 /* the attempt that the guards were asked about last */
     struct thing things[DIRECTION_COUNT];
 };
 
@@ -103,8 +103,8 @@ struct judge {
     bool is_started, is_failing, is_planned, is_ended, is_paused, locks_wanted, was_decided, was_abandoned;
     enum saga_status end;
     int64_t paused_ms, deadline_ms;
-    uint32_t escalations;   /* open */
-    uint64_t escalation;    /* its number */
+    uint32_t escalations; /* open */
+    uint64_t escalation;  /* its number */
     struct slice locks[SKETCH_LOCKS_MAX];
     uint32_t lock_count, lock_taken;
     struct kept signals[SIGNALS_KEPT_MAX];
@@ -115,7 +115,17 @@ struct judge {
 /* --- what happens --- */
 
 enum event_kind {
-    EVENT_WANT, EVENT_CRASH, EVENT_LATE, EVENT_PERSON, EVENT_ABORT, EVENT_PAUSE, EVENT_RESUME, EVENT_SIGNAL, EVENT_DECISION, EVENT_NONSENSE,
+    EVENT_WANT,
+    EVENT_CRASH,
+    EVENT_LATE,
+    EVENT_PERSON,
+    EVENT_ABORT,
+    EVENT_PAUSE,
+    EVENT_RESUME,
+    EVENT_SIGNAL,
+    EVENT_DECISION,
+    EVENT_NONSENSE,
+    EVENT_STALE,
     EVENT_KIND_COUNT
 };
 
@@ -123,9 +133,9 @@ struct event {
     enum event_kind kind;
     enum want_type want;
     enum direction direction;
-    uint32_t number;        /* which evaluation, or lock */
-    uint64_t name;          /* of the step; 0: the saga */
-    uint64_t luck;          /* all chance in it */
+    uint32_t number; /* which evaluation, or lock */
+    uint64_t name;   /* of the step; 0: the saga */
+    uint64_t luck;   /* all chance in it */
 };
 
 #define CALM_MAX 64
@@ -135,24 +145,25 @@ struct script { /* enough to play it again */
     struct sketch sketch;
     struct event events[EVENTS_MAX];
     uint32_t event_count;
-    bool is_fixed;          /* these events and no others; else they are drawn, and noted here */
+    bool is_fixed;           /* these events and no others; else they are drawn, and noted here */
     uint64_t calm[CALM_MAX]; /* steps whose calls simply succeed */
     uint32_t calm_count;
 };
 
 struct tally {
-    uint64_t runs, turns, redrawn, records[RECORD_TYPE_COUNT], ends[SAGA_STATUS_COUNT], actions[OPERATOR_ACTION_COUNT], events[EVENT_KIND_COUNT];
+    uint64_t runs, turns, redrawn, records[RECORD_TYPE_COUNT], ends[SAGA_STATUS_COUNT], actions[OPERATOR_ACTION_COUNT],
+        events[EVENT_KIND_COUNT];
     uint64_t scoped_undos, element_undos, child_undos, kept_signals_taken, undos_at_once, doubles;
 };
 
 struct run {
     struct script *script;
     const struct definition *definition;
-    struct arena kept;      /* what lasts as long as the run */
+    struct arena kept; /* what lasts as long as the run */
     struct arena live_arena, shadow_arena, again_arena, turn, scratch;
-    struct saga live;       /* from records as decided */
-    struct saga shadow;     /* from the text of the log */
-    struct buffer log;      /* one record a line */
+    struct saga live;   /* from records as decided */
+    struct saga shadow; /* from the text of the log */
+    struct buffer log;  /* one record a line */
     struct {
         size_t from, len;
         int64_t at_ms;
@@ -162,14 +173,16 @@ struct run {
     int64_t now_ms;
     uint64_t next_escalation, next_approval;
     uint32_t turns, results, signals_sent, signalled[2] /* the number of the last one of each name */;
-    uint32_t trouble;       /* percent of calls that do not simply succeed */
-    bool is_kind;           /* everything works from now on, so that the run ends */
-    bool is_deaf;           /* nobody answers probes until then */
+    uint32_t trouble; /* percent of calls that do not simply succeed */
+    bool is_kind;     /* everything works from now on, so that the run ends */
+    bool is_deaf;     /* nobody answers probes until then */
     struct want wants[3 * NODES_MAX + 8];
     uint32_t want_count;
+    struct want stale; /* an evaluation or a lock that was asked for some time ago */
+    bool has_stale;
     struct judge judge;
     struct tally *tally;
-    bool is_told;           /* print what happens */
+    bool is_told; /* print what happens */
     jmp_buf failed;
     struct slice violation;
 };
@@ -196,23 +209,43 @@ bool world_is_on_the_wire(const struct run *run, uint32_t node);
 struct outcome world_answer_probe(struct run *run, uint32_t node, enum direction direction, struct chance *chance);
 struct outcome world_completed(struct run *run);
 struct outcome world_trouble(enum outcome_kind kind, bool unsent, const char *error);
-struct saga_input world_outcome(struct run *run, enum saga_input_type type, uint32_t node, enum direction direction, uint32_t attempt,
-                                struct outcome outcome);
+struct saga_input world_outcome(struct run *run, enum saga_input_type type, uint32_t node, enum direction direction,
+                                uint32_t attempt, struct outcome outcome);
 enum effect node_undo_effect(const struct node *node);
 bool node_tolerates_absent(const struct node *node);
 
 /* --- judge.c --- */
 
-void judge_open(struct run *run);
 void judge_record(struct run *run, const struct record *record); /* after it was applied */
-void judge_rest(struct run *run); /* between two events */
+void judge_rest(struct run *run);                                /* between two events */
+
+/* --- judge_steps.c --- */
+
+void judge_open(struct run *run);
 bool node_is_call(const struct node *node);
-bool node_is_fan(const struct node *node);
+bool node_is_fan(const struct node *node); /* of for_each: its members are elements */
+bool node_is_child(const struct node *node);
 bool node_is_over(const struct node *node);
-bool node_is_within(const struct judge *judge, uint32_t node, uint32_t group);
+bool judge_is_failing(const struct judge *judge, uint32_t node); /* or what it belongs to */
+bool judge_has_passed_return(const struct judge *judge);
+void judge_must_not_stand(struct run *run, uint32_t at, const char *what);
+struct kept *judge_first_kept(struct judge *judge, uint32_t name);
+void judge_step_is_due(struct run *run, uint32_t at);
+void judge_step_begins(struct run *run, uint32_t at);
+/* A record each. */
+void judge_intent(struct run *run, const struct record *record);
+void judge_completed(struct run *run, const struct record *record);
+void judge_failed(struct run *run, const struct record *record);
+void judge_skipped(struct run *run, const struct record *record);
+void judge_opened(struct run *run, const struct record *record);
+void judge_waiting(struct run *run, const struct record *record);
+void judge_signal(struct run *run, const struct record *record);
+void judge_decided(struct run *run, const struct record *record);
+void judge_locks(struct run *run, const struct record *record);
 
 /* --- judge_undo.c --- */
 
+bool node_is_within(const struct judge *judge, uint32_t node, uint32_t group);
 void judge_plan(struct run *run, const struct record *record);
 void judge_undo_begins(struct run *run, uint32_t node);
 void judge_undo_room(struct run *run);

@@ -52,10 +52,12 @@ static uint32_t below(struct draft *d, uint32_t n)
 static void draw_call(struct draft *d, struct sketch_step *step)
 {
     step->kind = STEP_CALL;
-    step->kit = percent(d, 40)                ? below(d, 2)
+    step->kit = percent(d, 40)               ? below(d, 2)
                 : d->blind && percent(d, 60) ? 8 + below(d, 2)
                                              : below(d, kit_count - KIT_TERMINALS);
-    step->own_undo = d->values && kits[step->kit].undo && percent(d, 10);
+    if (d->values && kits[step->kit].undo && percent(d, 12)) {
+        step->own_undo = percent(d, 50) ? UNDO_OF_PATH : UNDO_OF_PROGRAM;
+    }
 }
 
 static void draw_kind(struct draft *d, struct sketch_step *step, uint32_t saga)
@@ -122,7 +124,7 @@ static void draw_terminal(struct draft *d, uint32_t saga, uint32_t child)
     struct sketch_step *last = &s->steps[s->step_count - 1];
 
     last->each = EACH_NONE;
-    last->own_undo = false;
+    last->own_undo = UNDO_OF_TOOL;
     last->has_after = true;
     last->after = BIT(s->step_count - 1) - 1;
     last->on_failure = last->on_failure == ON_FAILURE_CONTINUE ? ON_FAILURE_COMPENSATE : last->on_failure;
@@ -186,7 +188,7 @@ static void draw_once(struct sketch *sketch, struct chance *chance)
     d.branches = percent(&d, 70);
     d.fallible = percent(&d, 60);
     d.values = percent(&d, 60);
-    d.blind = percent(&d, 20);
+    d.blind = percent(&d, 30);
     sketch->saga_count = d.children ? 2 + below(&d, SKETCH_SAGAS_MAX - 1) : 1;
     for (uint32_t i = 0; i < sketch->saga_count; i++) {
         struct sketch_saga *saga = &sketch->sagas[i];
@@ -287,7 +289,7 @@ static bool simplify_step(struct sketch_step *step, uint32_t which)
         step->scope = SCOPE_NONE;
         break;
     case 8:
-        step->own_undo = false;
+        step->own_undo = UNDO_OF_TOOL;
         break;
     case 9:
         step->timeout_s = 0;

@@ -8,18 +8,18 @@
 #include "core/definition.h"
 #include "tests/property/chance.h"
 
-#define SKETCH_STEPS_MAX 12   /* in all sagas of a sketch */
-#define SKETCH_SAGAS_MAX 4    /* the outermost and its children */
+#define SKETCH_STEPS_MAX 12 /* in all sagas of a sketch */
+#define SKETCH_SAGAS_MAX 4  /* the outermost and its children */
 #define SKETCH_ELEMENTS_MAX 4
 #define SKETCH_EXPANDED_MAX 40 /* steps, with all elements and children's */
 #define SKETCH_LOCKS_MAX 3
 
 struct kit { /* a tool, and all that the judge knows of it */
     const char *name;
-    enum effect effect;     /* the first of two, where it depends on the arguments */
-    bool conditional;       /* `keyed` where .args.odd is set */
+    enum effect effect; /* the first of two, where it depends on the arguments */
+    bool conditional;   /* `keyed` where .args.odd is set */
     bool probed, terminal, guarded, costs;
-    const char *undo;       /* NULL: none */
+    const char *undo; /* NULL: none */
     enum effect undo_effect;
     bool tolerates_absent, voids_key;
 };
@@ -32,27 +32,28 @@ enum sketch_with { WITH_NONE, WITH_CONSTANT, WITH_PATH, WITH_PROGRAM, WITH_BROKE
 enum sketch_each { EACH_NONE, EACH_PATH, EACH_PROGRAM, EACH_NO_ARRAY };
 enum sketch_scope { SCOPE_NONE, SCOPE_PATH, SCOPE_PROGRAM };
 enum sketch_sleep { SLEEP_DURATION, SLEEP_PAST, SLEEP_FUTURE, SLEEP_PROGRAM, SLEEP_BROKEN };
+enum sketch_undo { UNDO_OF_TOOL, UNDO_OF_PATH, UNDO_OF_PROGRAM };
 enum sketch_output { OUTPUT_NONE, OUTPUT_STEP, OUTPUT_PROGRAM, OUTPUT_BROKEN };
 
 struct sketch_step {
     char id[4];
     enum step_kind kind;
-    uint32_t kit;           /* STEP_CALL */
-    uint32_t child;         /* STEP_SAGA: index in the sketch */
-    uint32_t signal;        /* STEP_SIGNAL: which of two names */
+    uint32_t kit;    /* STEP_CALL */
+    uint32_t child;  /* STEP_SAGA: index in the sketch */
+    uint32_t signal; /* STEP_SIGNAL: which of two names */
     enum sketch_sleep sleep;
-    bool shows;             /* STEP_APPROVE */
+    bool shows; /* STEP_APPROVE */
     bool admin_only;
-    uint32_t timeout_s;     /* of a signal or an approval; 0: none */
+    uint32_t timeout_s; /* of a signal or an approval; 0: none */
     bool has_after;
-    uint32_t after;         /* bits; where it is not written, the step before */
+    uint32_t after; /* bits; where it is not written, the step before */
     enum sketch_when when;
     enum sketch_with with;
     enum sketch_scope scope;
     enum sketch_each each;
     uint32_t elements, concurrency;
     enum on_failure on_failure;
-    bool own_undo;          /* `compensate` of the step's own */
+    enum sketch_undo own_undo; /* `compensate` of the step's own */
 };
 
 struct sketch_saga {
@@ -60,7 +61,7 @@ struct sketch_saga {
     uint32_t step_count;
     uint32_t deadline_s, undo_concurrency;
     enum sketch_output output;
-    bool strict;            /* its input schema asks for what is not always there */
+    bool strict; /* its input schema asks for what is not always there */
     /* of the outermost */
     struct {
         bool program, fails, same; /* same: as the first one */
@@ -68,7 +69,7 @@ struct sketch_saga {
     uint32_t lock_count;
     uint32_t follower_count;
     bool follower_named;
-    uint32_t budget_calls;  /* 0: none */
+    uint32_t budget_calls; /* 0: none */
 };
 
 struct sketch {
@@ -90,7 +91,8 @@ void sketch_write(const struct sketch *sketch, struct buffer *out);
 const struct definition *sketch_compile(const struct sketch *sketch, struct arena *arena, struct slice *why);
 
 /* What every saga and child is started with. */
-#define SKETCH_INPUT \
-    "{\"n\":1,\"t\":true,\"none\":null,\"l0\":[],\"l1\":[{\"n\":1}],\"l2\":[{\"n\":1},{\"n\":2}],\"l3\":[1,null,\"c\"],\"l4\":[4,3,2,1]}"
+#define SKETCH_INPUT                                                                                                   \
+    "{\"n\":1,\"t\":true,\"none\":null,\"l0\":[],\"l1\":[{\"n\":1}],\"l2\":[{\"n\":1},{\"n\":2}],\"l3\":[1,null,"      \
+    "\"c\"],\"l4\":[4,3,2,1]}"
 
 #endif

@@ -23,8 +23,9 @@ static void put_number(struct buffer *out, const char *before, uint32_t number, 
 
 /* --- tools --- */
 
-#define PROBE \
-    ",'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}"
+#define PROBE                                                                                                          \
+    ",'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no "          \
+    "}'},'visibility':'5s','give_up_after':'1h'}"
 
 static void put_class(struct buffer *out, enum effect effect)
 {
@@ -115,12 +116,13 @@ static void put_with(struct buffer *out, const struct sketch_step *step)
                                            ",'with':{'n':'${ .input.n + 1 }'}",
                                            ",'with':{'n':'${ .input.n.n }'}",
                                            ",'with':{'n':'${ .item }'}"};
-    static const char *const of_sagas[] = {",'with':'${ .input }'",
-                                           ",'with':'${ .input }'",
-                                           ",'with':'${ .input }'",
-                                           ",'with':'${ .input | . }'",
-                                           ",'with':'${ .input.n.n }'",
-                                           ",'with':{'n':'${ .item }','t':true,'l0':[],'l1':[1],'l2':[1,2],'l3':[1,2,3],'l4':[1,2,3,4]}"};
+    static const char *const of_sagas[] = {
+        ",'with':'${ .input }'",
+        ",'with':'${ .input }'",
+        ",'with':'${ .input }'",
+        ",'with':'${ .input | . }'",
+        ",'with':'${ .input.n.n }'",
+        ",'with':{'n':'${ .item }','t':true,'l0':[],'l1':[1],'l2':[1,2],'l3':[1,2,3],'l4':[1,2,3,4]}"};
 
     if (step->kind == STEP_CALL) {
         put(out, of_calls[step->with]);
@@ -183,6 +185,8 @@ static void put_step(struct buffer *out, const struct sketch_saga *saga, const s
     static const char *const whens[] = {"", ",'when':'${ .input.t }'", ",'when':'${ .input.none }'",
                                         ",'when':'${ .input.n > 0 }'", ",'when':'${ .input.n.n }'"};
     static const char *const scopes[] = {"", ",'scope':'${ .input.n }'", ",'scope':'${ .input.n + 1 }'"};
+    static const char *const undos[] = {"", ",'compensate':{'tool':'undo_keyed','with':{'n':'${ .args }'}}",
+                                        ",'compensate':{'tool':'undo_keyed','with':{'n':'${ .result.id // 1 }'}}"};
     static const char *const failures[] = {"", ",'on_failure':'escalate'", ",'on_failure':'continue'"};
 
     put(out, "{'id':'");
@@ -195,7 +199,7 @@ static void put_step(struct buffer *out, const struct sketch_saga *saga, const s
     put(out, failures[step->on_failure]);
     if (step->kind == STEP_CALL) {
         put(out, scopes[step->scope]);
-        put(out, step->own_undo ? ",'compensate':{'tool':'undo_keyed','with':{'n':'${ .args }'}}" : "");
+        put(out, undos[step->own_undo]);
     }
     if (step->each == EACH_NO_ARRAY) {
         put(out, ",'for_each':'${ .input.n }'");

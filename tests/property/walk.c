@@ -1,4 +1,5 @@
-/* What happens next. By chance, and noted; or, where a script is fixed, what was noted and no more. In the end everything works. */
+/* What happens next. By chance, and noted; or, where a script is fixed, what was noted and no more. In the end
+ * everything works. */
 #include "tests/property/run.h"
 
 #include <stdio.h>
@@ -17,6 +18,10 @@ static void look(struct run *run)
     run->want_count = (uint32_t)wants.count;
     for (uint32_t i = 0; i < run->want_count; i++) {
         run->wants[i] = wants.items[i];
+        if (wants.items[i].type == WANT_EVALUATE || wants.items[i].type == WANT_LOCK) {
+            run->stale = wants.items[i];
+            run->has_stale = true;
+        }
     }
     world_send_calls(run);
     judge_rest(run);
@@ -39,7 +44,8 @@ static uint32_t find_node(const struct run *run, uint64_t name)
 
 static bool is_numbered(const struct want *want)
 {
-    return want->type == WANT_EVALUATE || want->type == WANT_LOCK || (want->type == WANT_TIMER && want->step == STEP_NONE);
+    return want->type == WANT_EVALUATE || want->type == WANT_LOCK ||
+           (want->type == WANT_TIMER && want->step == STEP_NONE);
 }
 
 static const struct want *find_want(const struct run *run, const struct event *event)
@@ -47,8 +53,8 @@ static const struct want *find_want(const struct run *run, const struct event *e
     for (uint32_t i = 0; i < run->want_count; i++) {
         const struct want *want = &run->wants[i];
 
-        if (want->type == event->want && want->direction == event->direction && name_of(run, want->step) == event->name &&
-            (!is_numbered(want) || want->number == event->number)) {
+        if (want->type == event->want && want->direction == event->direction &&
+            name_of(run, want->step) == event->name && (!is_numbered(want) || want->number == event->number)) {
             return want;
         }
     }
@@ -84,11 +90,13 @@ static void evaluate(struct run *run, const struct want *want, struct chance *ch
 
         input.evaluated.value = slice_of(keys[root->lock_count - 1]);
     }
-    input.evaluated.scope = node && node->step->kind == STEP_CALL && !node_is_fan(node) && node->step->scope ? SLICE("7") : SLICE_NONE;
+    input.evaluated.scope =
+        node && node->step->kind == STEP_CALL && !node_is_fan(node) && node->step->scope ? SLICE("7") : SLICE_NONE;
     if (want->step == STEP_NONE && want->number == EVALUATE_OUTPUT && root->follower_count > 0) {
-        input.evaluated.followers =
-            root->follower_count == 1 ? SLICE("[{\"saga\":\"c0\",\"input\":{\"n\":1},\"business_id\":null}]")
-                                      : SLICE("[{\"saga\":\"c0\",\"input\":{\"n\":1},\"business_id\":null},{\"saga\":\"c0\",\"input\":{},\"business_id\":\"f\"}]");
+        input.evaluated.followers = root->follower_count == 1
+                                        ? SLICE("[{\"saga\":\"c0\",\"input\":{\"n\":1},\"business_id\":null}]")
+                                        : SLICE("[{\"saga\":\"c0\",\"input\":{\"n\":1},\"business_id\":null},{\"saga\":"
+                                                "\"c0\",\"input\":{},\"business_id\":\"f\"}]");
     }
     (void)run_feed(run, input);
 }
@@ -136,10 +144,11 @@ static void ring_early(struct run *run, const struct saga_input *timer, int64_t 
 static void do_want(struct run *run, const struct want *wanted, struct chance *chance)
 {
     const struct want want = *wanted;
-    struct saga_input timer = {.type = SAGA_INPUT_TIMER,
-                               .timer = {.step = want.step,
-                                         .timer = want.step == STEP_NONE ? (enum saga_timer)want.number : SAGA_TIMER_DEADLINE,
-                                         .direction = want.direction}};
+    struct saga_input timer = {
+        .type = SAGA_INPUT_TIMER,
+        .timer = {.step = want.step,
+                  .timer = want.step == STEP_NONE ? (enum saga_timer)want.number : SAGA_TIMER_DEADLINE,
+                  .direction = want.direction}};
     struct thing *thing;
 
     if (want.type == WANT_TIMER && want.due_ms > run->now_ms && chance_percent(chance, 15)) {
@@ -158,7 +167,8 @@ static void do_want(struct run *run, const struct want *wanted, struct chance *c
         }
         thing->has_answer = false;
         run->now_ms += chance_below(chance, 300);
-        (void)run_feed(run, world_outcome(run, SAGA_INPUT_SETTLED, want.step, want.direction, want.number, thing->answer));
+        (void)run_feed(run,
+                       world_outcome(run, SAGA_INPUT_SETTLED, want.step, want.direction, want.number, thing->answer));
         return;
     case WANT_PROBE:
         (void)run_feed(run, world_outcome(run, SAGA_INPUT_PROBED, want.step, want.direction, want.number,
@@ -219,7 +229,8 @@ static void late_answers(struct run *run)
 
             if (thing->has_late && thing->late.kind != OUTCOME_RUNNING) {
                 thing->has_late = false;
-                (void)run_feed(run, world_outcome(run, SAGA_INPUT_SETTLED, i, (enum direction)d, thing->late_attempt, thing->late));
+                (void)run_feed(run, world_outcome(run, SAGA_INPUT_SETTLED, i, (enum direction)d, thing->late_attempt,
+                                                  thing->late));
             }
         }
     }
@@ -227,7 +238,8 @@ static void late_answers(struct run *run)
 
 static enum operator_action choose_action(const struct run *run, unsigned allowed, struct chance *chance)
 {
-    static const enum operator_action kind[] = {OPERATOR_RESOLVE, OPERATOR_RETRY, OPERATOR_SKIP, OPERATOR_WAIVE, OPERATOR_COMPENSATE};
+    static const enum operator_action kind[] = {OPERATOR_RESOLVE, OPERATOR_RETRY, OPERATOR_SKIP, OPERATOR_WAIVE,
+                                                OPERATOR_COMPENSATE};
     enum operator_action action = (enum operator_action)chance_below(chance, OPERATOR_ACTION_COUNT);
 
     if (action == OPERATOR_ABANDON && chance_percent(chance, 80)) {
@@ -250,7 +262,7 @@ static void decide_as_person(struct run *run, struct chance *chance)
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
     unsigned allowed = saga_escalation_actions(&run->live);
     struct thing nothing = {0}, *thing = step == STEP_NONE ? &nothing : world_thing(run, step, direction);
-    enum took_effect took_effect = step == STEP_NONE               ? TOOK_EFFECT_NO
+    enum took_effect took_effect = step == STEP_NONE             ? TOOK_EFFECT_NO
                                    : direction == DIRECTION_UNDO ? run->live.steps[step].undo.took_effect
                                                                  : run->live.steps[step].forward.took_effect;
     enum operator_action action = choose_action(run, allowed, chance);
@@ -271,8 +283,8 @@ static void decide_as_person(struct run *run, struct chance *chance)
         input.operator.happened = true;
         input.operator.result = SLICE("{\"id\":\"r-1\"}");
         if (direction == DIRECTION_DO) {
-            input.operator.undo_args =
-                world_outcome(run, SAGA_INPUT_SETTLED, step, direction, 1, world_completed(run)).settled.undo_args;
+            input.operator.undo_args = world_outcome(run, SAGA_INPUT_SETTLED, step, direction, 1, world_completed(run))
+                .settled.undo_args;
         }
     }
     if (action == OPERATOR_RETRY) {
@@ -342,7 +354,8 @@ static void decide_approval(struct run *run, uint32_t at, struct chance *chance)
     input.decision.actor = SLICE("bob");
     input.decision.note = SLICE("seen");
     if (run_feed(run, input) == ERR_OK &&
-        (wrong || !was_waiting || role < (node->step->admin_only ? ROLE_ADMIN : ROLE_OPERATOR)) && run->judge.seq != seq) {
+        (wrong || !was_waiting || role < (node->step->admin_only ? ROLE_ADMIN : ROLE_OPERATOR)) &&
+        run->judge.seq != seq) {
         run_violate(run, "%s is decided by somebody who may not", node->id);
     }
 }
@@ -366,7 +379,8 @@ static void nonsense(struct run *run, uint32_t step, struct chance *chance)
         (void)run_feed(run, input);
         break;
     case 2:
-        (void)run_feed(run, world_outcome(run, SAGA_INPUT_PROBED, step, direction, 900, world_trouble(OUTCOME_ABSENT, false, "absent")));
+        (void)run_feed(run, world_outcome(run, SAGA_INPUT_PROBED, step, direction, 900,
+                                          world_trouble(OUTCOME_ABSENT, false, "absent")));
         break;
     default:
         input.type = SAGA_INPUT_SETTLED;
@@ -403,13 +417,23 @@ static void simple(struct run *run, enum saga_input_type type)
 
 void event_tell(const struct run *run, const struct event *event)
 {
-    static const char *const kinds[EVENT_KIND_COUNT] = {"want",   "crash",  "late answers", "person",   "abort",
-                                                        "pause", "resume", "signal",       "decision", "nonsense"};
+    static const char *const kinds[EVENT_KIND_COUNT] = {"want",
+                                                        "crash",
+                                                        "late answers",
+                                                        "person",
+                                                        "abort",
+                                                        "pause",
+                                                        "resume",
+                                                        "signal",
+                                                        "decision",
+                                                        "nonsense",
+                                                        "an answer that was asked for before"};
     static const char *const wants[] = {"admit", "call answered", "probe", "timer", "evaluate", "lock"};
     uint32_t node = event->name ? find_node(run, event->name) : NODE_NONE;
 
     (void)printf("  %s %s%s%s\n", event->kind == EVENT_WANT ? wants[event->want] : kinds[event->kind],
-                 node == NODE_NONE ? "" : run->judge.nodes[node].id, event->direction == DIRECTION_UNDO ? " (undo)" : "",
+                 node == NODE_NONE ? "" : run->judge.nodes[node].id,
+                 event->direction == DIRECTION_UNDO ? " (undo)" : "",
                  event->kind == EVENT_SIGNAL ? event->number ? "g1" : "g0" : "");
 }
 
@@ -460,6 +484,11 @@ static void perform(struct run *run, const struct event *event)
     case EVENT_NONSENSE:
         nonsense(run, node == NODE_NONE ? 0 : node, &chance);
         return;
+    case EVENT_STALE: /* it took its time, and much has happened meanwhile */
+        if (run->has_stale) {
+            do_want(run, &run->stale, &chance);
+        }
+        return;
     case EVENT_KIND_COUNT:
         break;
     }
@@ -493,7 +522,8 @@ static uint32_t find_waiting(const struct run *run, enum step_kind kind, uint32_
 
 static bool is_deadline(const struct run *run, const struct want *want)
 {
-    return want->type == WANT_TIMER && (want->step == STEP_NONE || run->judge.nodes[want->step].state == IS_OPEN);
+    return want->type == WANT_TIMER && want->due_ms &&
+           (want->step == STEP_NONE || run->judge.nodes[want->step].state == IS_OPEN);
 }
 
 /* Everybody does their part: what can be done now, what is due first, then people. */
@@ -551,10 +581,21 @@ static bool waits_for_signals(const struct run *run)
     return false;
 }
 
+static bool has_late_answers(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->judge.count; i++) {
+        if (run->judge.nodes[i].things[DIRECTION_DO].has_late) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static struct event draw_event(struct run *run, struct chance *chance)
 {
     struct event event = {.luck = chance_next(chance)};
-    uint32_t luck = chance_below(chance, 1000), from = chance_below(chance, 1000), waiting = find_waiting(run, STEP_APPROVE, from);
+    uint32_t luck = chance_below(chance, 1000), from = chance_below(chance, 1000),
+             waiting = find_waiting(run, STEP_APPROVE, from);
 
     if (luck < 35) {
         event.kind = EVENT_CRASH;
@@ -569,7 +610,11 @@ static struct event draw_event(struct run *run, struct chance *chance)
         event.kind = EVENT_RESUME;
     } else if (luck < 122) {
         event.kind = EVENT_PAUSE;
-    } else if (luck < 200 && waits_for_signals(run)) {
+    } else if (luck < 140) {
+        event.kind = EVENT_STALE;
+    } else if (luck < 300 && run->judge.is_planned && has_late_answers(run)) {
+        event.kind = EVENT_LATE;
+    } else if (luck < 220 && waits_for_signals(run)) {
         event.kind = EVENT_SIGNAL;
         event.number = from % 2;
     } else if (luck < 350 && waiting != NODE_NONE) {

@@ -132,7 +132,7 @@ static struct outcome send_call(struct run *run, struct node *node, enum directi
     }
     if (luck < 64) {
         take_effect(run, node, direction);
-        if (chance_percent(&chance, 40)) { /* it comes when nobody waits for it any more */
+        if (chance_percent(&chance, 60)) { /* it comes when nobody waits for it any more */
             thing->has_late = true;
             thing->late = world_completed(run);
             thing->late_attempt = attempt;
@@ -184,7 +184,8 @@ void world_send_calls(struct run *run)
             continue;
         }
         node = &run->judge.nodes[want->step];
-        op = want->direction == DIRECTION_UNDO ? &run->live.steps[want->step].undo : &run->live.steps[want->step].forward;
+        op = want->direction == DIRECTION_UNDO ? &run->live.steps[want->step].undo
+                                               : &run->live.steps[want->step].forward;
         renew_key(run, node, want->direction, &op->key);
         node->things[want->direction].asked_attempt = want->number;
         node->things[want->direction].answer = send_call(run, node, want->direction, want->number);
@@ -220,6 +221,10 @@ static void render_undo(struct run *run, uint32_t node, struct slice result, str
     }
     if (!template_is_set(&compensate->with)) {
         input->settled.undo_args = SLICE("{}");
+        return;
+    }
+    if (compensate->with.program_count > 0) {
+        input->settled.undo_args = SLICE("{\"evaluated\":true}");
         return;
     }
     context = saga_expression_context(&run->live, node, &run->scratch);

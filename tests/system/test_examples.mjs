@@ -56,6 +56,12 @@ await run(new Examples(), async (world) => {
       await world.define(world.example(`${name}.json`))
     }
   })
+  await promise('every saga of the examples ends well at each of its failure points, on the model', () => {
+    for (const name of ['first', 'shop', 'trip', 'onboarding', 'transfer', 'language']) {
+      const proven = spawnSync(world.sagactlPath, ['prove', join(root, 'schema', 'examples', `${name}.json`)], { encoding: 'utf8', maxBuffer: 1 << 26 })
+      expect(proven.status === 0, `sagactl prove ${name}.json`, proven.stdout.slice(0, 1500) + proven.stderr)
+    }
+  })
 
   // --- order: a terminal mail ---
 
@@ -269,4 +275,8 @@ await run(new Examples(), async (world) => {
     await sleep(200)
     await replayAll(world)
   })
+  await promise('SIGTERM: drained, exit code 0', async () => {
+    world.sagad.kill('SIGTERM')
+    expectEqual((await world.sagad.ended).code, 0, 'exit code')
+  }, 30)
 })

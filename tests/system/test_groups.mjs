@@ -279,4 +279,8 @@ await run(new Groups(), async (world) => {
     expect((await logOf(world, each.id)).some((entry) => entry.type === 'step.opened'), 'step.opened')
     await replayAll(world)
   })
+  await promise('SIGTERM: drained, exit code 0', async () => {
+    world.sagad.kill('SIGTERM')
+    expectEqual((await world.sagad.ended).code, 0, 'exit code')
+  }, 30)
 })

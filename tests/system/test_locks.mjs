@@ -12,6 +12,11 @@ class Locks extends World {
     await this.ready()
   }
 
+  // "waiting" it is as soon as it wants the lock; its place in line it has when PostgreSQL has given it.
+  async inLine(id) {
+    for (const end = Date.now() + 20000; this.sql(`select count(*) from sagad.lock where saga = '${id}'`) === '0'; await sleep(30)) expect(Date.now() < end, 'the saga has its place in line')
+  }
+
   // Does the saga stand in line for this long?
   async staysInLine(id, ms = 300) {
     for (const end = Date.now() + ms; Date.now() < end; await sleep(50)) {
@@ -71,8 +76,9 @@ await run(new Locks(), async (world) => {
     const a = await start('holds', 'a', 'one')
     await waitsAt(world, a, 'wait')
     const b = await start('holds', 'b', 'one')
-    await world.until(b, ['waiting'])
+    await world.inLine(b)
     const third = await start('holds', 'c', 'one')
+    await world.inLine(third)
     const other = await start('holds', 'd', 'another')
     await waitsAt(world, other, 'wait')
     await world.staysInLine(b)
@@ -99,7 +105,7 @@ await run(new Locks(), async (world) => {
     const a = await start('holds_fails', 'h', 'three')
     await waitsAt(world, a, 'wait')
     const b = await start('holds', 'i', 'three')
-    await world.until(b, ['waiting'])
+    await world.inLine(b)
     await go(a)
     await finish(world, a, 'compensated')
     await waitsAt(world, b, 'wait')
@@ -107,7 +113,7 @@ await run(new Locks(), async (world) => {
     const stuck = await start('unsure', 'stuck', 'four')
     await finish(world, stuck, 'escalated')
     const next = await start('holds', 'j', 'four')
-    await world.until(next, ['waiting'])
+    await world.inLine(next)
     await world.staysInLine(next)
     expectEqual((await world.resolve(stuck, { action: 'abandon' })).status, 200, 'the answer to abandon')
     await waitsAt(world, next, 'wait')
@@ -136,7 +142,7 @@ await run(new Locks(), async (world) => {
     const line = []
     for (const name of ['n', 'o', 'p']) {
       line.push(await start('holds', name, 'six'))
-      await world.until(line.at(-1), ['waiting'])
+      await world.inLine(line.at(-1))
     }
     await world.restart()
     await world.staysInLine(line[0], 500)
@@ -152,9 +158,9 @@ await run(new Locks(), async (world) => {
     const a = await start('holds', 'q', 'seven')
     await waitsAt(world, a, 'wait')
     const b = await start('holds', 'r', 'seven')
-    await world.until(b, ['waiting'])
+    await world.inLine(b)
     const c = await start('holds', 's', 'seven')
-    await world.until(c, ['waiting'])
+    await world.inLine(c)
     expect([200, 202].includes((await order(world, b, 'abort')).status), 'the answer to abort')
     expectEqual(happened(world, await finish(world, b, 'compensated')), [], 'what it did')
     const late = await finish(world, await start('waits_shortly', 't', 'seven'), 'compensated')
@@ -267,6 +273,10 @@ await run(new Locks(), async (world) => {
     await world.saga(kept.id)
   })
   await promise('every log folds to the stored state', () => replayAll(world))
+  await promise('SIGTERM: drained, exit code 0', async () => {
+    world.sagad.kill('SIGTERM')
+    expectEqual((await world.sagad.ended).code, 0, 'exit code')
+  }, 30)
 })
 
 async function followers(world, business) {

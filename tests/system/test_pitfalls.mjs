@@ -176,4 +176,8 @@ await run(new World(), async (world) => {
   })
 
   await promise('every log folds to the stored state', () => replayAll(world))
+  await promise('SIGTERM: drained, exit code 0', async () => {
+    world.sagad.kill('SIGTERM')
+    expectEqual((await world.sagad.ended).code, 0, 'exit code')
+  }, 30)
 })

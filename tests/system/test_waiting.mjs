@@ -373,4 +373,8 @@ await run(new Waiting(), async (world) => {
   })
 
   await promise('every log folds to the stored state', () => replayAll(world))
+  await promise('SIGTERM: drained, exit code 0', async () => {
+    world.sagad.kill('SIGTERM')
+    expectEqual((await world.sagad.ended).code, 0, 'exit code')
+  }, 30)
 })

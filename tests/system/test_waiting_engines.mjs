@@ -100,8 +100,7 @@ await run(new Both(), async (world) => {
       for (const name of ['one', 'two', 'three']) {
         line.push(await start('holds', `${name}-${round}`, { thing: round }))
         if (name === 'one') await waitsAt(world, line[0], 'go')
-        else await world.until(line.at(-1), ['waiting'])
-        await world.parked(line.at(-1))
+        await world.parked(line.at(-1)) // and so has its place in line
       }
       for (const [i, id] of line.entries()) {
         await waitsAt(world, id, 'go')

@@ -631,6 +631,27 @@ static void what_comes_late_in_a_child_that_failed_is_undone_behind_a_terminal_s
     close_sound(&trial);
 }
 
+static void what_lay_in_a_child_that_was_undone_stays_undone_when_the_saga_completes(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              SAGAS("{'id':'c','saga':'c','with':'${ .input }','on_failure':'continue'},{'id':'z','call':'keyed'}",
+                    "{'name':'c','steps':[{'id':'g','call':'keyed','for_each':'${ .input.list }'}]}"),
+              LIST);
+    trial_settle(&trial, "c/g#0", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c/g#1", OUTCOME_FAILED);
+    assert_string_equal(status_of(&trial, "c/g"), "compensating");
+    trial_settle_undo(&trial, "c/g#0", OUTCOME_COMPLETED);
+    assert_string_equal(status_of(&trial, "c/g"), "compensated");
+    trial_settle(&trial, "z", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    assert_string_equal(status_of(&trial, "c"), "failed");
+    assert_string_equal(status_of(&trial, "c/g"), "compensated"); /* and not running */
+    close_sound(&trial);
+}
+
 static void results_that_are_too_large_together_undo_the_saga(void **state)
 {
     struct trial trial;
@@ -691,6 +712,7 @@ int main(void)
         cmocka_unit_test(a_child_whose_undo_is_evaluated_takes_the_room_of_one),
         cmocka_unit_test(a_question_about_a_step_is_closed_when_its_child_is_undone),
         cmocka_unit_test(what_comes_late_in_a_child_that_failed_is_undone_behind_a_terminal_step_too),
+        cmocka_unit_test(what_lay_in_a_child_that_was_undone_stays_undone_when_the_saga_completes),
         cmocka_unit_test(results_that_are_too_large_together_undo_the_saga),
     };
 

@@ -380,6 +380,35 @@ static void a_person_may_answer_a_question_meanwhile_and_it_is_done_later(void *
     close_sound(&trial);
 }
 
+static void a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'by_keyed'},{'id':'b','call':'keyed'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b", OUTCOME_FAILED);
+    while (!trial.saga.escalation.number) { /* the undo of `a` */
+        if (trial.saga.steps[0].undo.state == OP_RETRYING) {
+            trial_timer_undo(&trial, "a");
+        } else {
+            trial_settle_undo(&trial, "a", OUTCOME_UNKNOWN);
+        }
+    }
+    assert_int_equal(trial_pause(&trial), ERR_OK);
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED); /* its answer came after all */
+    assert_string_equal(trial_records(&trial), "compensation.completed a");
+    assert_int_equal(saga_escalation_actions(&trial.saga), 0);
+    for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
+        assert_int_equal(trial_operator(&trial, (enum operator_action)i), ERR_DECIDED);
+    }
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.resumed, escalation.resolved a, saga.compensated");
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
 static void who_may_pause_what(void **state)
 {
     struct saga_input nobody = {.type = SAGA_INPUT_PAUSE};
@@ -502,6 +531,7 @@ int main(void)
         cmocka_unit_test(a_paused_saga_that_is_aborted_is_undone_at_once),
         cmocka_unit_test(clocks_go_on_where_they_stood_after_an_abort_too),
         cmocka_unit_test(a_person_may_answer_a_question_meanwhile_and_it_is_done_later),
+        cmocka_unit_test(a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more),
         cmocka_unit_test(who_may_pause_what),
         cmocka_unit_test(an_open_saga_is_paused_with_its_retries),
         cmocka_unit_test(a_run_is_not_paused),

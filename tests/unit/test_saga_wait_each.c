@@ -1,0 +1,292 @@
+/* for_each directly on steps that wait: a time, a signal, an approval for each element. */
+#include "tests/unit/group_trial.h"
+
+#define EACH_OF(members) "{'id':'each','for_each':'${ .input.list }'," members "}"
+#define MINUTE_MS INT64_C(60000)
+
+static const struct operation *forward(const struct trial *trial, const char *step)
+{
+    return &trial->saga.steps[trial_step(trial, step)].forward;
+}
+
+/* --- sleep --- */
+
+static void elements_sleep_one_after_the_other_each_as_long_as_it_says(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF(
+                  "'sleep':'${ .item.for }'") ",{'id':'z','call':'keyed','with':{'all':'${ .steps.each.result }'}}"),
+              "{'list':[{'for':'10m'},{'for':'0s'},{'for':'2023-11-14T22:53:20Z'}]}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed a, step.opened each, step.waiting each#0");
+    assert_string_equal(trial_wants(&trial), "timer each#0 0 +600000");
+    is(&trial, SAGA_WAITING);
+    assert_string_equal(status_of(&trial, "each"), "running");
+    trial_check_replay(&trial);
+    trial_timer(&trial, "each#0"); /* ten minutes later: the second does not sleep at all */
+    assert_string_equal(trial_records(&trial), "step.completed each#0, step.waiting each#1, step.completed each#1, "
+                                               "step.waiting each#2");
+    assert_string_equal(trial_wants(&trial), "timer each#2 0 +1800000");
+    trial_timer(&trial, "each#2");
+    assert_string_equal(trial_records(&trial), "step.completed each#2, step.completed each, step.intent z");
+    same(args_of(&trial, "z"), "{\"all\":[null,null,null]}");
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a"); /* there is nothing to undo of a sleep */
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void elements_sleep_side_by_side_as_far_as_allowed(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','concurrency':2")), "{'list':['1h','2h','1h']}");
+    assert_string_equal(trial_wants(&trial), "timer each#0 0 +3600000, timer each#1 0 +7200000");
+    trial_timer(&trial, "each#0");
+    assert_string_equal(trial_wants(&trial), "timer each#1 0 +3600000, timer each#2 0 +3600000");
+    trial_timer(&trial, "each#2"); /* both are over: each has a timer of its own */
+    assert_string_equal(trial_records(&trial), "step.completed each#2, step.completed each#1, step.completed each, "
+                                               "saga.completed");
+    close_sound(&trial);
+}
+
+static void what_an_element_sleeps_may_be_a_program(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item + \\\"m\\\" }'")), "{'list':['5','x']}");
+    assert_string_equal(trial_wants(&trial), "evaluate each#0 0");
+    trial_evaluated(&trial, EVALUATE_ARGS, "each#0", "'5m'");
+    assert_string_equal(trial_wants(&trial), "timer each#0 0 +300000");
+    trial_timer(&trial, "each#0");
+    assert_string_equal(trial_wants(&trial), "evaluate each#1 0");
+    trial_evaluated(&trial, EVALUATE_ARGS, "each#1", "'xm'");
+    assert_string_equal(trial_records(&trial),
+                        "step.failed each#1, saga.failing each#1, compensation.planned, saga.compensated");
+    same(forward(&trial, "each#1")->error, "arguments");
+    close_sound(&trial);
+}
+
+static void the_elements_may_come_from_a_program_that_changes_nothing(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'each','for_each':'${ .input.list | map(.) }','sleep':'${ .item }'}"),
+              "{'list':['1m','1m']}");
+    assert_string_equal(trial_wants(&trial), "evaluate each 0");
+    trial_evaluated(&trial, EVALUATE_ARGS, "each", "['1m','1m']"); /* twice the same: two elements */
+    assert_string_equal(trial_records(&trial), "step.opened each, step.waiting each#0");
+    trial_timer(&trial, "each#0");
+    trial_timer(&trial, "each#1");
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void an_element_that_is_no_time_fails_as_the_step_says(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF("'sleep':'${ .item }'")),
+              "{'list':['0s','soon']}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial),
+                        "step.completed a, step.opened each, step.waiting each#0, step.completed each#0, "
+                        "step.failed each#1, saga.failing each#1, compensation.planned, compensation.intent a");
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    close_sound(&trial);
+
+    open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','on_failure':'continue'")),
+              "{'list':['soon',null,'0s']}");
+    is(&trial, SAGA_COMPLETED);
+    same(result_of(&trial, "each"), "[null,null,null]");
+    close_sound(&trial);
+}
+
+static void a_pause_stops_the_clock_of_each_element(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','concurrency':2")), "{'list':['10m','20m','1m']}");
+    trial.now_ms += 5 * MINUTE_MS;
+    assert_int_equal(trial_pause(&trial), ERR_OK);
+    assert_string_equal(trial_wants(&trial), "");
+    trial.now_ms += 60 * MINUTE_MS;
+    trial_timer(&trial, "each#0");
+    assert_string_equal(trial_records(&trial), "");
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    assert_string_equal(trial_wants(&trial), "timer each#0 0 +300000, timer each#1 0 +900000");
+    trial_timer(&trial, "each#0");
+    assert_string_equal(trial_records(&trial), "step.completed each#0, step.waiting each#2");
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.failing, step.failed each#1, step.failed each#2, "
+                                               "compensation.planned, saga.compensated");
+    same(forward(&trial, "each#1")->error, "stopped");
+    close_sound(&trial);
+}
+
+/* --- signals --- */
+
+static void each_element_takes_one_signal_and_their_payloads_are_the_result(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid','timeout':'1h'},'concurrency':2")),
+              "{'list':['x','y','z']}");
+    assert_string_equal(trial_wants(&trial), "timer each#0 0 +3600000, timer each#1 0 +3600000");
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
+    assert_string_equal(trial_records(&trial), "signal.received each#0, step.completed each#0, step.waiting each#2");
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
+    assert_string_equal(trial_records(&trial), ""); /* the same one once more is for nobody else */
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':2}", "s-2"), ERR_OK);
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':3}", "s-3"), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "signal.received each#2, step.completed each#2, step.completed each, saga.completed");
+    same(result_of(&trial, "each"), "[{\"n\":1},{\"n\":2},{\"n\":3}]");
+    close_sound(&trial);
+}
+
+static void signals_that_came_early_are_taken_in_order_as_elements_begin(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF("'signal':{'name':'paid'}")), "{'list':[1,1,1]}");
+    assert_int_equal(trial_signal(&trial, "paid", "'first'", NULL), ERR_OK);
+    assert_int_equal(trial_signal(&trial, "paid", "'second'", NULL), ERR_OK);
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial),
+                        "step.completed a, step.opened each, step.waiting each#0, step.completed each#0, "
+                        "step.waiting each#1, step.completed each#1, step.waiting each#2");
+    assert_string_equal(trial_wants(&trial), "");
+    is(&trial, SAGA_WAITING);
+    assert_int_equal(saga_rests_until(&trial.saga, &trial.turn), INT64_MAX);
+    assert_int_equal(trial_signal(&trial, "paid", "'third'", NULL), ERR_OK);
+    same(result_of(&trial, "each"), "[\"first\",\"second\",\"third\"]");
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void an_element_whose_signal_does_not_come_gives_null_where_the_step_goes_on(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid','timeout':'1m'},'on_failure':'continue'")),
+              "{'list':[1,2]}");
+    trial_timer(&trial, "each#0");
+    assert_string_equal(trial_records(&trial), "step.failed each#0, step.waiting each#1");
+    assert_int_equal(trial_signal(&trial, "paid", "true", NULL), ERR_OK);
+    same(result_of(&trial, "each"), "[null,true]");
+    is(&trial, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void a_signal_nobody_waits_for_is_refused_and_each_name_is_told_once(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid'}")), "{'list':[1,2,3]}");
+    assert_int_equal(trial_signal(&trial, "payed", "1", NULL), ERR_INVALID);
+    assert_string_equal(trial.err.hint, "Awaited are: paid.");
+    close_sound(&trial);
+}
+
+/* --- approvals --- */
+
+static void each_element_is_shown_and_decided_on_its_own(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              TRIAL_SAGA(EACH_OF("'approve':{'show':{'pay':'${ .item.n }','of':'${ .input.who }'},'timeout':'1h'},"
+                                 "'concurrency':2")),
+              "{'who':'ann','list':[{'n':7},{'n':8},{'n':7}]}");
+    same(args_of(&trial, "each#0"), "{\"pay\":7,\"of\":\"ann\"}");
+    same(args_of(&trial, "each#1"), "{\"pay\":8,\"of\":\"ann\"}");
+    assert_int_equal(trial.saga.steps[trial_step(&trial, "each#0")].approval, 64);
+    assert_int_equal(trial.saga.steps[trial_step(&trial, "each#1")].approval, 128);
+    assert_int_equal(trial_decide(&trial, "each#1", true, ROLE_OPERATOR), ERR_OK);
+    assert_string_equal(trial_records(&trial), "approval.decided each#1, step.completed each#1, step.waiting each#2");
+    assert_int_equal(trial.saga.steps[trial_step(&trial, "each#2")].approval, 192); /* the same once more is another */
+    assert_int_equal(trial_decide(&trial, "each#1", true, ROLE_OPERATOR), ERR_DECIDED);
+    assert_int_equal(trial_decide(&trial, "each#0", true, ROLE_OPERATOR), ERR_OK);
+    assert_int_equal(trial_decide(&trial, "each#2", false, ROLE_OPERATOR), ERR_OK);
+    assert_string_equal(trial_records(&trial), "approval.decided each#2, step.failed each#2, saga.failing each#2, "
+                                               "compensation.planned, saga.compensated");
+    same(forward(&trial, "each#2")->error, "refused");
+    close_sound(&trial);
+}
+
+static void about_an_element_that_was_refused_a_person_may_be_asked(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial, TRIAL_SAGA(EACH_OF("'approve':{'show':'${ .item }'},'concurrency':2,'on_failure':'escalate'")),
+              "{'list':[1,2,3]}");
+    assert_int_equal(trial_decide(&trial, "each#0", false, ROLE_OPERATOR), ERR_OK);
+    assert_string_equal(trial_records(&trial), "approval.decided each#0, step.failed each#0, escalation.opened each#0");
+    /* Meanwhile decisions are taken, but nothing begins. */
+    assert_int_equal(trial_decide(&trial, "each#1", true, ROLE_OPERATOR), ERR_OK);
+    assert_string_equal(trial_records(&trial), "approval.decided each#1, step.completed each#1");
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT); /* it is no call */
+    assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved each#0, step.skipped each#0, step.waiting each#2");
+    assert_int_equal(trial_decide(&trial, "each#2", true, ROLE_OPERATOR), ERR_OK);
+    is(&trial, SAGA_COMPLETED);
+    assert_true(json_type(json_element(result_of(&trial, "each"), 0)) == JSON_NULL);
+    assert_true(json_type(json_element(result_of(&trial, "each"), 1)) == JSON_OBJECT);
+    close_sound(&trial);
+}
+
+static void without_elements_nobody_waits(void **state)
+{
+    static const char *const kinds[] = {EACH_OF("'sleep':'${ .item }'"), EACH_OF("'signal':{'name':'paid'}"),
+                                        EACH_OF("'approve':{'show':'${ .item }'}")};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        struct trial trial;
+        char document[16384];
+
+        (void)snprintf(document, sizeof(document),
+                       "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[%s]}]}", kinds[i]);
+        open_with(&trial, document, "{'list':[]}");
+        assert_string_equal(trial_records(&trial),
+                            "saga.started, step.opened each, step.completed each, saga.completed");
+        same(result_of(&trial, "each"), "[]");
+        close_sound(&trial);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elements_sleep_one_after_the_other_each_as_long_as_it_says),
+        cmocka_unit_test(elements_sleep_side_by_side_as_far_as_allowed),
+        cmocka_unit_test(what_an_element_sleeps_may_be_a_program),
+        cmocka_unit_test(the_elements_may_come_from_a_program_that_changes_nothing),
+        cmocka_unit_test(an_element_that_is_no_time_fails_as_the_step_says),
+        cmocka_unit_test(a_pause_stops_the_clock_of_each_element),
+        cmocka_unit_test(each_element_takes_one_signal_and_their_payloads_are_the_result),
+        cmocka_unit_test(signals_that_came_early_are_taken_in_order_as_elements_begin),
+        cmocka_unit_test(an_element_whose_signal_does_not_come_gives_null_where_the_step_goes_on),
+        cmocka_unit_test(a_signal_nobody_waits_for_is_refused_and_each_name_is_told_once),
+        cmocka_unit_test(each_element_is_shown_and_decided_on_its_own),
+        cmocka_unit_test(about_an_element_that_was_refused_a_person_may_be_asked),
+        cmocka_unit_test(without_elements_nobody_waits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
