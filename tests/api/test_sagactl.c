@@ -188,6 +188,8 @@ static const struct {
     {"definitions", 0, "b     2        294"},
     {"definitions", 0, "UNFINISHED"},
     {"definitions b --versions", 0, "b     1        294"},
+    {"definitions b --versions -o name", 0, "b\n"},
+    {"definitions b --versions -o json", 0, "{\"items\":[{\"kind\":\"saga\",\"name\":\"b\",\"version\":2"},
     {"definitions x --versions", 3, "no definition"},
     {"definitions b --versions --version 1", 2, "not both"},
     {"definitions -o name", 0, "a\nb\nc\n"},

@@ -207,6 +207,20 @@ static void put_versions(struct ctl *ctl, struct table *table, struct slice item
     }
 }
 
+/* The list with nothing in it but what goes by this name. */
+static struct slice only_named(struct ctl *ctl, struct slice body, const char *name)
+{
+    struct json_walk walk = json_walk(json_member(body, "items"));
+    struct slice item;
+
+    while (json_next_element(&walk, &item)) {
+        if (slice_is(show_member(ctl, item, "name"), name)) {
+            return arena_printf(&ctl->arena, "{\"items\":[%.*s],\"next_cursor\":null}", SLICE_ARG(item));
+        }
+    }
+    return SLICE_NONE;
+}
+
 int cmd_definitions(struct ctl *ctl, int argc, char **argv)
 {
     static const char *const titles[] = {"NAME", "VERSION", "REGISTERED", "UNFINISHED", NULL};
@@ -240,23 +254,26 @@ int cmd_definitions(struct ctl *ctl, int argc, char **argv)
                                        cursor ? cursor : ""),
                           &ctl->arena, &answer);
 
-    if (code != EXIT_OK || print_items(ctl, answer.body, "name")) {
+    if (code != EXIT_OK) {
         return code;
     }
-    struct json_walk walk = json_walk(json_member(answer.body, "items"));
+    struct slice body = names.count == 1 ? only_named(ctl, answer.body, names.items[0]) : answer.body;
 
-    table_init(&table, ctl, titles);
-    while (json_next_element(&walk, &item)) {
-        if (names.count == 0 || slice_is(show_member(ctl, item, "name"), names.items[0])) {
-            put_versions(ctl, &table, item);
-        }
-    }
-    if (names.count == 1 && table.rows == 0) {
+    if (!body.ptr) {
         (void)fprintf(stderr, "sagactl: there is no definition \"%s\"%s\n", names.items[0],
                       json_type(json_member(answer.body, "next_cursor")) == JSON_STRING ? " on this page" : "");
         return EXIT_NOT_FOUND;
     }
+    if (print_items(ctl, body, "name")) {
+        return EXIT_OK;
+    }
+    struct json_walk walk = json_walk(json_member(body, "items"));
+
+    table_init(&table, ctl, titles);
+    while (json_next_element(&walk, &item)) {
+        put_versions(ctl, &table, item);
+    }
     table_print(&table, 0);
-    print_more(ctl, answer.body);
+    print_more(ctl, body);
     return EXIT_OK;
 }
