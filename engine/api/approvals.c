@@ -70,7 +70,7 @@ static void check_decision(struct api_request *request, struct faults *faults)
         state->note.ptr ? read_note(state->note, SLICE("/note"), request->arena, faults) : SLICE_NONE;
     engine->in.decision.hash = json_string(state->hash, request->arena);
     if (engine->in.decision.hash.ptr && !is_hash(engine->in.decision.hash)) {
-        faults_add(faults, SLICE("/hash"), "the `hash` of an approval is 64 hexadecimal digits, as GET shows it");
+        faults_add(faults, SLICE("/hash"), "the `hash` of an approval is 64 hexadecimal digits, as the approval shows it");
     }
 }
 

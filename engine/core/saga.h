@@ -177,7 +177,7 @@ struct saga {
     uint64_t seq;            /* of the last record applied; 0: not started */
     struct slice namespace, business_id, tags, input, output;
     int64_t created_ms, updated_ms, ended_ms, deadline_ms /* 0: none or over */;
-    struct slice failing_reason, failing_detail; /* from PHASE_FAILING on */
+    struct slice failing_reason, failing_detail; /* from PHASE_FAILING on; of one that completed: why it has no output */
     uint32_t failing_step;
     struct step *steps;      /* definition->step_count of them */
     uint32_t step_room;      /* so many fit */
@@ -194,6 +194,7 @@ struct saga {
     struct budget used;      /* calls begun, emissions, money booked and reserved */
     bool escalate_on_timeout;
     struct slice paused;     /* why; SLICE_NONE: it is not */
+    struct slice paused_by, paused_note; /* then: by whom, and what they said; SLICE_NONE: a loop guard's */
     int64_t paused_ms;       /* since when; the deadline stands still meanwhile */
     struct slice conversation_turn;
     struct loop_guard loop;

@@ -503,6 +503,9 @@ static void apply_end(struct saga *saga, const struct record *record, enum saga_
     if (end == SAGA_COMPLETED) {
         saga->output = keep(saga, record->result);
         saga->followers = keep(saga, record->followers);
+        saga->failing_reason = keep(saga, record->error); /* of the output, if anything: an abort came too late */
+        saga->failing_detail = keep(saga, record->detail);
+        saga->failing_step = STEP_NONE;
     }
 }
 

@@ -230,6 +230,8 @@ void apply_tripped(struct saga *saga, const struct record *record)
 void apply_paused(struct saga *saga, const struct record *record)
 {
     saga->paused = apply_keep(saga, record->reason);
+    saga->paused_by = apply_keep(saga, record->actor);
+    saga->paused_note = apply_keep(saga, record->note);
     saga->paused_ms = record->at_ms;
 }
 

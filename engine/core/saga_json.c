@@ -51,6 +51,21 @@ static void write_error(struct json_writer *w, const struct operation *op)
     json_object_end(w);
 }
 
+/* Why it is undone, or what became of its output. Which step failed stands there, where a step has. */
+static void write_why(struct json_writer *w, const struct saga *saga)
+{
+    if (!saga->failing_reason.len) {
+        json_write_null(w, "error");
+        return;
+    }
+    json_object_begin(w, "error");
+    json_write_slice(w, "code", saga->failing_reason);
+    write_optional(w, "detail", saga->failing_detail);
+    json_write_slice(w, "step",
+                     saga->failing_step == STEP_NONE ? SLICE_NONE : saga->definition->steps[saga->failing_step].id);
+    json_object_end(w);
+}
+
 /* `order`: its place in the undo plan, 1 for the first; 0: it is not in it. */
 static void write_compensation(struct json_writer *w, const struct step *step, uint32_t order)
 {
@@ -241,7 +256,12 @@ void saga_write_json(const struct saga *saga, struct buffer *out)
     }
     write_optional(&w, "business_id", saga->business_id);
     json_write_text(&w, "status", saga_status_name(saga_status(saga)));
+    write_why(&w, saga);
     write_optional(&w, "paused", saga->paused);
+    if (saga->paused.ptr) {
+        write_optional(&w, "paused_by", saga->paused_by);
+        write_optional(&w, "paused_note", saga->paused_note);
+    }
     write_instant(&w, "deadline", saga->deadline_ms);
     json_write_raw(&w, "input", saga->input);
     json_write_raw(&w, "output", saga->output);
@@ -254,7 +274,7 @@ void saga_write_json(const struct saga *saga, struct buffer *out)
     if (saga->lock_count > 0 && saga->phase != PHASE_ENDED) {
         write_locks(&w, saga);
     }
-    if (saga->signal_kept > 0) {
+    if (saga->signal_kept > 0 && saga->phase == PHASE_FORWARD) {
         json_write_i64(&w, "signals", saga->signal_kept); /* that no step has taken yet */
     }
     if (saga->followers.ptr) {

@@ -358,8 +358,7 @@ static enum err_code refuse_verb(struct machine *m, unsigned allowed)
         }
     }
     (void)err_set(m->err, ERR_CONFLICT, "%s is not possible here", operator_action_name(OPERATOR.action));
-    err_detail(m->err, "Possible are: %.*s.", SLICE_ARG(names));
-    err_hint(m->err, "Choose one of: %.*s.", SLICE_ARG(names));
+    err_detail(m->err, "possible are %.*s", SLICE_ARG(names));
     return ERR_CONFLICT;
 }
 

@@ -135,7 +135,7 @@ static void on_found(struct store_read *read)
     }
     if (!row->open) {
         work_fail(work, ERR_DECIDED, "this approval has been decided already, or is not wanted any more",
-                  "GET it to see by whom and how");
+                  "`sagactl approvals N` shows by whom and how");
         return;
     }
     work->saga = row->saga;

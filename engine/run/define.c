@@ -20,7 +20,7 @@ static void refuse(struct work *work, struct faults *faults)
         take_over(faults, work->request);
     }
     (void)err_set(&err, ERR_INVALID, "the document has %zu fault%s", faults->count + faults->dropped, faults->count + faults->dropped == 1 ? "" : "s");
-    err_hint(&err, "see `errors`; nothing was registered");
+    err_hint(&err, "nothing was registered");
     work_done(work, ERR_INVALID, &err);
 }
 

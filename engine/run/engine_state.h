@@ -163,6 +163,7 @@ struct engine {
     struct timer rest_timer;
     struct parker *parker;      /* park.c */
     size_t parked_loaded;       /* parked ones that are in memory all the same, because something came for them */
+    size_t evicted;             /* parked since memory was given back to the system last (park.c) */
     struct list call_queue;     /* activities waiting for a place */
     struct list detached;       /* calls under way whose saga left memory */
     struct timer call_timer;

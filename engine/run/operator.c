@@ -251,7 +251,7 @@ static void on_escalation_found(struct store_read *read)
     const struct escalation_row *row = &work->store.escalations.rows[0];
 
     if (!row->open) {
-        work_fail(work, ERR_DECIDED, "this escalation has been resolved already", "GET it to see by whom and how");
+        work_fail(work, ERR_DECIDED, "this escalation has been resolved already", "`sagactl escalations N` shows by whom and how");
         return;
     }
     work->saga = row->saga;

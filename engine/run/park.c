@@ -9,6 +9,7 @@
  * An engine has one timer for all that is due, of all its shards, and asks nothing while nothing is. Sagas whose
  * retention is over come the same way, and are removed.
  */
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "run/engine_state.h"
@@ -22,6 +23,7 @@
 #define UNDER_WAY_MAX 64     /* of all these */
 #define AGAIN_MS 1000        /* after which it is tried again where there was no room, or no database */
 #define UNREADABLE_MS 60000  /* the same for a saga whose log makes no sense here */
+#define TRIM_EVERY 1000      /* sagas that have left, after which memory is given back to the system */
 #define DELAY_MS_MAX 60000   /* after which the clock is looked at again: it may be set forward, and a machine may sleep */
 
 struct parking { /* a row on its way */
@@ -140,6 +142,18 @@ void park_set_parked(struct live *live, bool parked)
     live->parked = parked;
 }
 
+/* glibc keeps what was freed for the next wave, which may never come. */
+static void give_memory_back(struct engine *engine)
+{
+    engine->evicted++;
+    if (engine->evicted >= TRIM_EVERY && list_empty(&engine->resting)) {
+        engine->evicted = 0;
+#ifdef __GLIBC__
+        (void)malloc_trim(0);
+#endif
+    }
+}
+
 static void on_parked(struct park *park)
 {
     struct parking *parking = container_of(park, struct parking, park);
@@ -174,6 +188,7 @@ static void on_parked(struct park *park)
     if (is_quiet(live)) {
         metric_add(METRIC_PARKED, 1);
         live_evict(live);
+        give_memory_back(engine);
     } else {
         live_advance(live);
     }

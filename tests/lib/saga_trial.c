@@ -590,6 +590,8 @@ static void same_saga(const struct saga *a, const struct saga *b)
     }
     same_signals(a, b);
     same_slice("paused", a->paused, b->paused);
+    same_slice("paused_by", a->paused_by, b->paused_by);
+    same_slice("paused_note", a->paused_note, b->paused_note);
     same_slice("followers", a->followers, b->followers);
     same_slice("run", a->run, b->run);
     same_slice("asked_by", a->escalation.asked_by, b->escalation.asked_by);

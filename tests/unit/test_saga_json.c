@@ -39,7 +39,7 @@ static void has_members(struct slice object, const char *names)
 }
 
 #define SAGA_MEMBERS                                                                                                   \
-    "id saga version business_id status paused deadline input output steps escalation cost tags created_at updated_at ended_at"
+    "id saga version business_id status error paused deadline input output steps escalation cost tags created_at updated_at ended_at"
 #define STEP_MEMBERS                                                                                                   \
     "id kind tool group status took_effect key attempts result error waits_for due_at started_at ended_at compensation"
 #define OPERATION_MEMBERS                                                                                              \

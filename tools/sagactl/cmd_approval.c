@@ -13,7 +13,7 @@ const char help_approvals[] =
     "\n"
     "Lists what waits for a yes or no (--all: also what was decided, or ran out of time), or shows one\n"
     "with everything that is to be approved. --saga leaves out those of other sagas (of the page that\n"
-    "was read); -o name prints the numbers.\n"
+    "was read; not with -o json); -o name prints the numbers.\n"
     "\n"
     "  sagactl approvals\n"
     "  sagactl approvals 7\n";
@@ -23,8 +23,9 @@ const char help_approve[] =
     "\n"
     "Approves (or with --refuse refuses) what approval N shows. It is shown first, and on a terminal you\n"
     "are asked; --yes leaves the question out. The answer counts only for what was shown: should that\n"
-    "change meanwhile it is refused (exit 4); --hash says that it was shown before, with this hash. The first answer holds; a refused step has failed, and its\n"
-    "saga goes the way that `on_failure` says. Who may decide stands in the definition (exit 5).\n"
+    "change meanwhile it is refused (exit 4); --hash says that it was shown before, with this hash.\n"
+    "The first answer holds; a refused step has failed, and its saga goes the way that `on_failure` says.\n"
+    "Who may decide stands in the definition (exit 5).\n"
     "\n"
     "  sagactl approve 7 --note \"checked against the contract\"\n"
     "  sagactl approve 7 --refuse --note \"the amount is wrong\"\n";
@@ -112,7 +113,7 @@ static int get_one(struct ctl *ctl, const char *number, struct answer *answer)
 
 int cmd_approvals(struct ctl *ctl, int argc, char **argv)
 {
-    const char *limit = "50", *cursor = NULL, *saga = NULL;
+    const char *limit = NULL, *cursor = NULL, *saga = NULL;
     bool all = false, open = false, helped = false;
     const struct option options[] = {{"--all", NULL, NULL, &all},
                                      {"--open", NULL, NULL, &open}, /* the default, for those who like to say it */
@@ -142,6 +143,7 @@ int cmd_approvals(struct ctl *ctl, int argc, char **argv)
         }
         return code;
     }
+    limit = limit ? limit : saga ? "500" : "50"; /* those of one saga may be far behind */
     code = client_get(ctl,
                       arena_printf(&ctl->arena, "/v1/approvals?limit=%s%s%s%s", limit, all ? "" : "&status=open",
                                    cursor ? "&cursor=" : "", cursor ? cursor : ""),

@@ -44,6 +44,20 @@ static void print_kind(struct ctl *ctl, struct slice saga)
     (void)printf("%s%.*s  ", version.len > 0 ? " version " : "", SLICE_ARG(version));
 }
 
+/* Why it is undone; of one that completed, why it has no output. */
+static void print_why(struct ctl *ctl, struct slice saga)
+{
+    struct slice error = json_member(saga, "error"), step = show_member(ctl, error, "step");
+
+    if (json_type(error) != JSON_OBJECT) {
+        return;
+    }
+    (void)printf("  why       ");
+    print_wrapped(arena_printf(&ctl->arena, "%s%.*s%s%.*s", step.len ? "step " : "", SLICE_ARG(step), step.len ? ": " : "",
+                               SLICE_ARG(error_of(ctl, saga))),
+                  12, terminal_width());
+}
+
 static void print_head(struct ctl *ctl, struct slice saga)
 {
     struct slice status = show_member(ctl, saga, "status"), id = show_member(ctl, saga, "business_id");
@@ -51,20 +65,23 @@ static void print_head(struct ctl *ctl, struct slice saga)
     enum colour colour = status_colour(status);
     int64_t from_ms = 0, to_ms = 0;
 
+    id = is_run ? SLICE("") : id;
+
     print_kind(ctl, saga);
     (void)printf("%s%.*s%s", colour_on(ctl, colour), SLICE_ARG(status), colour_off(ctl, colour));
     if (member_instant(saga, "created_at", &from_ms)) {
         bool ended = member_instant(saga, "ended_at", &to_ms);
 
-        (void)printf(" %s %.*s", ended ? "after" : "for",
+        (void)printf(ended ? " after %.*s" : ", started %.*s ago",
                      SLICE_ARG(show_duration(ctl, (ended ? to_ms : now_ms()) - from_ms)));
     }
-    (void)printf("\n  %.*s%s%.*s  started %.*s\n", SLICE_ARG(show_member(ctl, saga, "id")),
-                 id.len && !is_run ? "  business id " : "", SLICE_ARG(is_run ? SLICE("") : id),
-                 SLICE_ARG(show_member(ctl, saga, "created_at")));
-    if (json_type(json_member(saga, "error")) != JSON_NONE && json_type(json_member(saga, "error")) != JSON_NULL) {
-        (void)printf("  why: %.*s\n", SLICE_ARG(error_of(ctl, saga)));
-    }
+    struct slice head = arena_printf(&ctl->arena, "  %.*s%s%.*s", SLICE_ARG(show_member(ctl, saga, "id")),
+                                     id.len > 0 ? "  business id " : "", SLICE_ARG(id)),
+                 started = arena_printf(&ctl->arena, "  started %.*s", SLICE_ARG(show_member(ctl, saga, "created_at")));
+
+    (void)printf("\n%.*s%s%.*s\n", SLICE_ARG(head),
+                 text_width(head) + text_width(started) > terminal_width() ? "\n" : "", SLICE_ARG(started));
+    print_why(ctl, saga);
 }
 
 /* "calls 3 of 10, micros 400": what is bounded, and what was used. */
@@ -135,7 +152,8 @@ static void print_signals(struct ctl *ctl, struct slice saga)
 /* What bounds it and holds it up. */
 static void print_opening(struct ctl *ctl, struct slice saga)
 {
-    struct slice paused = show_member(ctl, saga, "paused"), sealed = show_member(ctl, saga, "sealed_by");
+    struct slice paused = show_member(ctl, saga, "paused"), by = show_member(ctl, saga, "paused_by");
+    struct slice note = show_member(ctl, saga, "paused_note"), sealed = show_member(ctl, saga, "sealed_by");
     struct slice usage = usage_of(ctl, saga);
     int64_t deadline_ms = 0, ended_ms = 0;
 
@@ -152,8 +170,9 @@ static void print_opening(struct ctl *ctl, struct slice saga)
                      SLICE_ARG(show_duration(ctl, left_ms > 0 ? left_ms : -left_ms)));
     }
     if (paused.len > 0) {
-        (void)printf("  %spaused%s: %.*s\n    sagactl resume %.*s --note \"...\"\n", colour_on(ctl, COLOUR_RED),
-                     colour_off(ctl, COLOUR_RED), SLICE_ARG(paused), SLICE_ARG(show_member(ctl, saga, "id")));
+        (void)printf("  %spaused%s    %.*s%s%.*s%s%.*s\n            sagactl resume %.*s --note TEXT\n",
+                     colour_on(ctl, COLOUR_RED), colour_off(ctl, COLOUR_RED), SLICE_ARG(paused), by.len ? " " : "",
+                     SLICE_ARG(by), note.len ? ": " : "", SLICE_ARG(note), SLICE_ARG(show_member(ctl, saga, "id")));
     }
 }
 
@@ -191,8 +210,8 @@ static void print_escalation(struct ctl *ctl, struct slice escalation)
         struct slice verb = show_member(ctl, action, "action");
         const char *more = slice_is(verb, "resolve") ? " --as happened|not_happened" : "";
 
-        (void)printf("  sagactl resolve %.*s %.*s%s --note \"...\"\n      %.*s\n", SLICE_ARG(n), SLICE_ARG(verb), more,
-                     SLICE_ARG(show_member(ctl, action, "does")));
+        (void)printf("  sagactl resolve %.*s %.*s%s --note \"...\"\n      ", SLICE_ARG(n), SLICE_ARG(verb), more);
+        print_wrapped(show_member(ctl, action, "does"), 6, terminal_width());
     }
 }
 
