@@ -177,7 +177,8 @@ struct saga {
     uint64_t seq;            /* of the last record applied; 0: not started */
     struct slice namespace, business_id, tags, input, output;
     int64_t created_ms, updated_ms, ended_ms, deadline_ms /* 0: none or over */;
-    struct slice failing_reason, failing_detail; /* from PHASE_FAILING on; of one that completed: why it has no output */
+    struct slice failing_reason, failing_detail; /* from PHASE_FAILING on; of one that completed: of output or then */
+    struct slice failing_by, failing_note; /* who said so, where a person or an agent did */
     uint32_t failing_step;
     struct step *steps;      /* definition->step_count of them */
     uint32_t step_room;      /* so many fit */

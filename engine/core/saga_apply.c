@@ -469,6 +469,8 @@ static void apply_failing(struct saga *saga, const struct record *record)
     saga->phase = PHASE_FAILING;
     saga->failing_reason = keep(saga, record->error);
     saga->failing_detail = keep(saga, record->detail);
+    saga->failing_by = keep(saga, record->actor);
+    saga->failing_note = keep(saga, record->note);
     saga->failing_step = record->step;
     pause_end(saga, record->at_ms);
     saga->deadline_ms = 0;
@@ -503,8 +505,9 @@ static void apply_end(struct saga *saga, const struct record *record, enum saga_
     if (end == SAGA_COMPLETED) {
         saga->output = keep(saga, record->result);
         saga->followers = keep(saga, record->followers);
-        saga->failing_reason = keep(saga, record->error); /* of the output, if anything: an abort came too late */
+        saga->failing_reason = keep(saga, record->error); /* of output and then, if anything: an abort came too late */
         saga->failing_detail = keep(saga, record->detail);
+        saga->failing_by = saga->failing_note = SLICE_NONE;
         saga->failing_step = STEP_NONE;
     }
 }

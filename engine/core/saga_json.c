@@ -51,7 +51,7 @@ static void write_error(struct json_writer *w, const struct operation *op)
     json_object_end(w);
 }
 
-/* Why it is undone, or what became of its output. Which step failed stands there, where a step has. */
+/* Why it is undone, and by whose word; of one that completed: what is missing of its output or of what follows it. */
 static void write_why(struct json_writer *w, const struct saga *saga)
 {
     if (!saga->failing_reason.len) {
@@ -63,6 +63,8 @@ static void write_why(struct json_writer *w, const struct saga *saga)
     write_optional(w, "detail", saga->failing_detail);
     json_write_slice(w, "step",
                      saga->failing_step == STEP_NONE ? SLICE_NONE : saga->definition->steps[saga->failing_step].id);
+    write_optional(w, "actor", saga->failing_by);
+    write_optional(w, "note", saga->failing_note);
     json_object_end(w);
 }
 

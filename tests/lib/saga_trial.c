@@ -597,6 +597,8 @@ static void same_saga(const struct saga *a, const struct saga *b)
     same_slice("asked_by", a->escalation.asked_by, b->escalation.asked_by);
     same_slice("evidence", a->escalation.evidence, b->escalation.evidence);
     same_slice("failing_reason", a->failing_reason, b->failing_reason);
+    same_slice("failing_by", a->failing_by, b->failing_by);
+    same_slice("failing_note", a->failing_note, b->failing_note);
     for (uint32_t i = 0; i < a->plan_count; i++) {
         assert_int_equal(a->plan[i], b->plan[i]);
     }

@@ -44,17 +44,20 @@ static void print_kind(struct ctl *ctl, struct slice saga)
     (void)printf("%s%.*s  ", version.len > 0 ? " version " : "", SLICE_ARG(version));
 }
 
-/* Why it is undone; of one that completed, why it has no output. */
+/* Why it is undone, and by whose word; of one that completed, what is missing of its output or of what follows. */
 static void print_why(struct ctl *ctl, struct slice saga)
 {
     struct slice error = json_member(saga, "error"), step = show_member(ctl, error, "step");
+    struct slice actor = show_member(ctl, error, "actor"), note = show_member(ctl, error, "note");
 
     if (json_type(error) != JSON_OBJECT) {
         return;
     }
-    (void)printf("  why       ");
-    print_wrapped(arena_printf(&ctl->arena, "%s%.*s%s%.*s", step.len ? "step " : "", SLICE_ARG(step), step.len ? ": " : "",
-                               SLICE_ARG(error_of(ctl, saga))),
+    (void)printf("  %s       ", json_string_is(json_member(saga, "status"), "completed") ? "but" : "why");
+    print_wrapped(arena_printf(&ctl->arena, "%s%.*s%s%.*s%s%.*s%s%.*s%s", step.len ? "step " : "", SLICE_ARG(step),
+                               step.len ? ": " : "", SLICE_ARG(error_of(ctl, saga)), actor.len ? " (" : "",
+                               SLICE_ARG(actor), actor.len && note.len ? ": " : "", SLICE_ARG(actor.len ? note : actor),
+                               actor.len ? ")" : ""),
                   12, terminal_width());
 }
 
@@ -134,7 +137,7 @@ static void print_followers(struct ctl *ctl, struct slice saga)
     while (json_type(followers) == JSON_ARRAY && json_next_element(&walk, &follower)) {
         struct slice name = show_member(ctl, follower, "saga"), id = show_member(ctl, follower, "business_id");
 
-        (void)printf("  then      started %.*s: sagactl list --saga %.*s --id '%.*s'\n", SLICE_ARG(name), SLICE_ARG(name),
+        (void)printf("  then      starts %.*s: sagactl list --saga %.*s --id '%.*s'\n", SLICE_ARG(name), SLICE_ARG(name),
                      SLICE_ARG(id));
     }
 }

@@ -48,13 +48,30 @@ void documents_know(struct ctl *ctl, const struct slice *texts, size_t count, st
     }
 }
 
+/* A line each, for those who grep: what is quoted from the document may have lines of its own. */
+static void print_line(struct slice text)
+{
+    bool blank = false;
+
+    for (size_t i = 0; i < text.len; i++) {
+        bool is_blank = text.ptr[i] == ' ' || text.ptr[i] == '\n' || text.ptr[i] == '\r' || text.ptr[i] == '\t';
+
+        if (!is_blank || !blank) {
+            (void)fputc(is_blank ? ' ' : text.ptr[i], stderr);
+        }
+        blank = is_blank;
+    }
+    (void)fputc('\n', stderr);
+}
+
 static size_t print_faults(const char *path, const struct faults *faults)
 {
     for (size_t i = 0; i < faults->count; i++) {
         const struct fault *fault = &faults->items[i];
 
-        (void)fprintf(stderr, "%s: %.*s: %.*s\n", path, fault->pointer.len ? (int)fault->pointer.len : 10,
-                      fault->pointer.len ? fault->pointer.ptr : "(document)", SLICE_ARG(fault->detail));
+        (void)fprintf(stderr, "%s: %.*s: ", path, fault->pointer.len ? (int)fault->pointer.len : 10,
+                      fault->pointer.len ? fault->pointer.ptr : "(document)");
+        print_line(fault->detail);
     }
     return faults->count;
 }
