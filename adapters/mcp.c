@@ -14,6 +14,7 @@
 #include "adapters/adapters.h"
 #include "adapters/answer.h"
 #include "adapters/http_parts.h"
+#include "adapters/mcp_list.h"
 #include "adapters/program.h"
 #include "adapters/settings.h"
 #include "base/json.h"
@@ -265,6 +266,18 @@ void mcp_end(struct mcp_call *m)
     loop_defer(m->call.host->loop, &m->end, on_end);
 }
 
+struct slice mcp_request_write(struct mcp_call *m, bool modern)
+{
+    const struct call *call = &m->call;
+    struct slice name = call->key_place == KEY_PLACE_META ? call->key_name : SLICE(MCP_KEY_NAME);
+
+    m->id = ++m->state->id_last;
+    if (m->lists) {
+        return mcp_write_list(m->id, m->cursor, modern, call->arena);
+    }
+    return mcp_write_call(m->id, m->tool, m->arguments, call->send_key ? name : SLICE_NONE, call->key, modern, call->arena);
+}
+
 /* NULL, or a sentence on what the rendered settings lack. */
 static const char *settings_take(struct mcp_call *m)
 {
@@ -276,7 +289,7 @@ static const char *settings_take(struct mcp_call *m)
     if (json_type(m->server) != JSON_OBJECT || !json_member(m->server, "url").ptr == !json_member(m->server, "argv").ptr) {
         return "The rendered \"server\" is no object with either \"url\" or \"argv\".";
     }
-    if (!tool_name_is_sound(m->tool)) {
+    if (!m->lists && !tool_name_is_sound(m->tool)) {
         return "The rendered \"tool\" is no name of a tool.";
     }
     if (!m->arguments.ptr || json_type(m->arguments) == JSON_NULL) {
@@ -299,6 +312,15 @@ static void mcp_begin(struct call *call)
         answer_unsent(call, false, "bad-settings", fault);
         mcp_end(m);
     }
+}
+
+static void list_begin(struct call *call)
+{
+    struct mcp_call *m = container_of(call, struct mcp_call, call);
+
+    m->lists = true;
+    m->cursor = json_string(json_member(call->settings, "cursor"), call->arena);
+    mcp_begin(call);
 }
 
 static void mcp_cancel(struct call *call)
@@ -329,6 +351,15 @@ const struct adapter adapter_mcp = {
     .call_size = sizeof(struct mcp_call),
     .check = mcp_check,
     .begin = mcp_begin,
+    .cancel = mcp_cancel,
+    .close = mcp_close,
+};
+
+const struct adapter adapter_mcp_list = {
+    .name = "mcp tools/list",
+    .call_size = sizeof(struct mcp_call),
+    .check = mcp_check,
+    .begin = list_begin,
     .cancel = mcp_cancel,
     .close = mcp_close,
 };

@@ -41,6 +41,8 @@ struct mcp_call {
     struct list_link link;  /* among those who wait for a handshake */
     int64_t due_boot_ms;
     struct slice server, tool, arguments; /* JSON, text, JSON */
+    bool lists;             /* asks for a page of the tools instead of calling one: see mcp_list.h */
+    struct slice cursor;    /* text; SLICE_NONE: the first page */
     enum mcp_phase phase;
 
     /* HTTP */
@@ -62,6 +64,9 @@ struct mcp_call {
 };
 
 struct mcp_state *mcp_state_of(struct adapter_host *host);
+
+/* The request that this call is, under a new id. */
+struct slice mcp_request_write(struct mcp_call *m, bool modern);
 
 /* Set call->outcome and call->response from an answer, by the defaults of definitions. `status` 0: not over HTTP. */
 void mcp_answer_take(struct mcp_call *m, const struct mcp_message *message, int status);

@@ -233,21 +233,18 @@ static void message_send(struct mcp_call *m, enum mcp_phase phase, struct slice 
         header_put(m, SLICE("Mcp-Session-Id"), arena_slice(call->arena, slice_of(session->id)));
     }
     if (phase == MCP_CALLING && session->modern) {
-        header_put(m, SLICE("Mcp-Method"), SLICE("tools/call"));
-        header_put(m, SLICE("Mcp-Name"), m->tool);
+        header_put(m, SLICE("Mcp-Method"), m->lists ? SLICE("tools/list") : SLICE("tools/call"));
+        if (!m->lists) {
+            header_put(m, SLICE("Mcp-Name"), m->tool);
+        }
     }
     http_send(call->host->http, &m->request);
 }
 
 static void call_send(struct mcp_call *m)
 {
-    struct call *call = &m->call;
-    struct slice name = call->key_place == KEY_PLACE_META ? call->key_name : SLICE(MCP_KEY_NAME);
-
-    m->id = ++m->state->id_last;
     m->generation = m->session->generation;
-    message_send(m, MCP_CALLING,
-                 mcp_write_call(m->id, m->tool, m->arguments, call->send_key ? name : SLICE_NONE, call->key, m->session->modern, call->arena));
+    message_send(m, MCP_CALLING, mcp_request_write(m, m->session->modern));
 }
 
 /* --- the handshake --------------------------------------------------------------------------------------------- */

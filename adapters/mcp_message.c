@@ -90,6 +90,24 @@ static struct slice one_line(struct slice json, struct arena *arena)
     return (struct slice){copy, json.len};
 }
 
+static void meta_write(struct json_writer *w, struct slice key_name, struct slice key, bool modern, struct arena *arena)
+{
+    if (!key_name.ptr && !modern) {
+        return;
+    }
+    json_object_begin(w, "_meta");
+    if (modern) {
+        json_write_text(w, "io.modelcontextprotocol/protocolVersion", MCP_VERSION_MODERN);
+        client_write(w, "io.modelcontextprotocol/clientInfo");
+        json_object_begin(w, "io.modelcontextprotocol/clientCapabilities");
+        json_object_end(w);
+    }
+    if (key_name.ptr) {
+        json_write_slice(w, arena_text(arena, key_name), key);
+    }
+    json_object_end(w);
+}
+
 struct slice mcp_write_call(int64_t id, struct slice tool, struct slice arguments, struct slice key_name, struct slice key, bool modern,
                             struct arena *arena)
 {
@@ -99,19 +117,20 @@ struct slice mcp_write_call(int64_t id, struct slice tool, struct slice argument
     request_begin(&w, &text, id, "tools/call");
     json_write_slice(&w, "name", tool);
     json_write_raw(&w, "arguments", one_line(arguments, arena));
-    if (key_name.ptr || modern) {
-        json_object_begin(&w, "_meta");
-        if (modern) {
-            json_write_text(&w, "io.modelcontextprotocol/protocolVersion", MCP_VERSION_MODERN);
-            client_write(&w, "io.modelcontextprotocol/clientInfo");
-            json_object_begin(&w, "io.modelcontextprotocol/clientCapabilities");
-            json_object_end(&w);
-        }
-        if (key_name.ptr) {
-            json_write_slice(&w, arena_text(arena, key_name), key);
-        }
-        json_object_end(&w);
+    meta_write(&w, key_name, key, modern, arena);
+    return request_end(&w, &text, arena);
+}
+
+struct slice mcp_write_list(int64_t id, struct slice cursor, bool modern, struct arena *arena)
+{
+    struct buffer text;
+    struct json_writer w;
+
+    request_begin(&w, &text, id, "tools/list");
+    if (cursor.ptr) {
+        json_write_slice(&w, "cursor", cursor);
     }
+    meta_write(&w, SLICE_NONE, SLICE_NONE, modern, arena);
     return request_end(&w, &text, arena);
 }
 

@@ -16,6 +16,8 @@ struct slice mcp_write_cancelled(int64_t id, struct arena *arena);
 /* `key_name` SLICE_NONE: no key. */
 struct slice mcp_write_call(int64_t id, struct slice tool, struct slice arguments, struct slice key_name, struct slice key, bool modern,
                             struct arena *arena);
+/* Asks for a page of the tools; `cursor` SLICE_NONE: the first. */
+struct slice mcp_write_list(int64_t id, struct slice cursor, bool modern, struct arena *arena);
 
 /* --- reading --- */
 

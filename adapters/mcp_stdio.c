@@ -88,14 +88,8 @@ static void pending_remove(struct mcp_call *m)
 
 static void call_write(struct mcp_call *m)
 {
-    struct call *call = &m->call;
-    struct slice name = call->key_place == KEY_PLACE_META ? call->key_name : SLICE(MCP_KEY_NAME);
-    struct slice line;
-
-    m->id = ++m->state->id_last;
-    line = mcp_write_call(m->id, m->tool, m->arguments, call->send_key ? name : SLICE_NONE, call->key, m->process->modern, call->arena);
-    if (!child_write(&m->process->child, line)) {
-        answer_unsent(call, true, "busy", "The server has ended, or does not read what it was given before.");
+    if (!child_write(&m->process->child, mcp_request_write(m, m->process->modern))) {
+        answer_unsent(&m->call, true, "busy", "The server has ended, or does not read what it was given before.");
         call_end(m);
         return;
     }

@@ -13,6 +13,7 @@
 #include "base/settings.h"
 #include "io/jq.h"
 #include "io/loop.h"
+#include "mcp_tools.h"
 #include "run/budgets.h"
 #include "run/dev_cluster.h"
 #include "run/engine.h"
@@ -74,7 +75,8 @@ static void help(const struct settings *settings)
                  "and undoes in reverse what was done when a step fails for good.\n\n"
                  "  sagad [SETTINGS]           run the service\n"
                  "  sagad dev [SETTINGS]       run it on a private PostgreSQL cluster in a folder of its own\n"
-                 "  sagad migrate [SETTINGS]   bring the schema of the database up to date\n\n"
+                 "  sagad migrate [SETTINGS]   bring the schema of the database up to date\n"
+                 "  sagad mcp-tools ...        draft definitions of the tools of an MCP server; see `sagad mcp-tools --help`\n\n"
                  "Settings: flag, then SAGAD_NAME in the environment, then the file of --config, then the default.\n\n%s\n"
                  "Try it:  sagad dev            then, elsewhere:  sagactl --help\n"
                  "Exit codes: 0 ended as asked, 1 failed, 2 a setting is wrong.\n", buffer_c(&out));
@@ -328,6 +330,9 @@ int main(int argc, char **argv)
 
     jq_prepare();
     (void)signal(SIGPIPE, SIG_IGN); /* a peer that left is an error of its write */
+    if (argc > 1 && strcmp(argv[1], "mcp-tools") == 0) {
+        return mcp_tools(argc - 1, argv + 1); /* no service: options of its own */
+    }
     settings_init(&service.settings, setting_table, COUNT_OF(setting_table));
     if (read_settings(&service.settings, argc, argv, &command, &err) != ERR_OK) {
         exit_code = fail(&err);

@@ -326,7 +326,9 @@ bool request_read_instant(struct api_request *request, const char *name, int64_t
 bool request_read_saga_id(struct api_request *request, struct saga_id *out)
 {
     if (!uuid_parse(request->params[0], &out->uuid)) {
-        request_problem(request, ERR_NOT_FOUND, "there is no saga with the id \"%.*s\"", SLICE_ARG(request->params[0]));
+        request_problem(request, ERR_NOT_FOUND,
+                        "there is no saga with the id \"%.*s\"; `sagactl list --id` finds one by its business id",
+                        SLICE_ARG(request->params[0]));
         return false;
     }
     return true;

@@ -204,8 +204,8 @@ static bool calls_secret(struct slice mask)
 static void refuse_item(struct compiler *c, const struct expression *e)
 {
     faults_add(c->faults, e->pointer,
-               "`%.*s`: there is no element here; `.item` is seen by `with`, `scope` and the own `compensate.with` of a "
-               "step with `for_each`. Which elements there are is said in `for_each`, as in "
+               "`%.*s`: there is no element here; `.item` is seen by `with`, `scope`, `sleep`, `show` and the own "
+               "`compensate.with` of a step with `for_each`. Which elements there are is said in `for_each`, as in "
                "${ .input.list | map(select(.open)) }",
                SLICE_ARG(e->source));
 }

@@ -14,6 +14,10 @@ static void on_read(struct store_read *read)
     struct engine *engine = work->engine;
     struct err err = {0};
 
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
+        return;
+    }
     if (read->code != ERR_OK) {
         work_done(work, read->code, &read->err);
         return;

@@ -1,7 +1,8 @@
 // The adapter `mcp` against @modelcontextprotocol/server-everything, a server that others wrote, over both transports. Its tool
 // toggle-simulated-logging undoes itself when it is called twice: what reached it, and how often, can be seen in what it says.
-import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { World, expect, expectEqual, freePort, promise, root, run, sleep } from '../lib/world.mjs'
@@ -67,6 +68,47 @@ function definitions() {
   return { tools, sagas: Object.keys(transports).flatMap((transport) => [order(transport), regret(transport)]) }
 }
 
+// What a server says of its tools, asked without sagad.
+async function listed(argv) {
+  const child = spawn(argv[0], argv.slice(1), { stdio: ['pipe', 'pipe', 'ignore'] })
+  const send = (message) => child.stdin.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\n')
+  send({ id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } } })
+  try {
+    for await (const line of createInterface({ input: child.stdout })) {
+      const message = JSON.parse(line)
+      if (message.id === 1) {
+        send({ method: 'notifications/initialized' })
+        send({ id: 2, method: 'tools/list', params: {} })
+      }
+      if (message.id === 2) return message.result.tools
+    }
+  } finally {
+    child.kill('SIGKILL')
+  }
+  throw new Error('the server ended before it listed its tools')
+}
+
+// A server that lists just these tools, page by page.
+const stub = (pages) => [process.execPath, '-e', `
+  const pages = ${JSON.stringify(pages).replaceAll('$', '\\u0024')}
+  require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+    const { id, method, params } = JSON.parse(line)
+    const say = (result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }))
+    const at = Number(params?.cursor ?? 0)
+    if (method === 'initialize') say({ protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'stub', version: '1' } })
+    if (method === 'tools/list') say({ tools: pages[at], nextCursor: at + 1 < pages.length ? String(at + 1) : undefined })
+  })`]
+
+function draft(world, args) {
+  const made = world.sagadOnce(['mcp-tools', ...args])
+  expectEqual(made.status, 0, `the exit code; ${made.stderr}`)
+  const file = join(world.directory, 'draft.json')
+  writeFileSync(file, made.stdout)
+  const checked = spawnSync(world.sagactlPath, ['check', file], { encoding: 'utf8' })
+  expectEqual(checked.status, 0, `sagactl check; ${checked.stdout}${checked.stderr}`)
+  return { tools: JSON.parse(made.stdout).tools, notes: made.stderr }
+}
+
 await run(new World(), async (world) => {
   await Promise.all([world.startPostgres(), startServer()])
   await world.startSagad()
@@ -81,7 +123,24 @@ await run(new World(), async (world) => {
     return answer.json.result
   }
 
-  for (const transport of Object.keys(transports)) {
+  for (const [transport, where] of Object.entries(transports)) {
+    await promise(`${transport}: mcp-tools drafts definitions that pass the check, each with the class that the annotations suggest`, async () => {
+      const { tools, notes } = draft(world, ['--prefix', 'try.', ...(where.url ? ['--url', where.url] : ['--', ...where.argv])])
+      const theirs = new Map((await listed(transports.stdio.argv)).map((tool) => [tool.name, tool]))
+      const effects = new Set()
+      expect(tools.length > 5, 'more than a handful of tools', tools.length)
+      for (const tool of tools) {
+        const { annotations = {}, description, inputSchema } = theirs.get(tool.mcp.tool) ?? {}
+        const effect = annotations.readOnlyHint ? 'read' : annotations.idempotentHint ? 'idempotent' : 'once'
+        expectEqual([tool.name, tool.effect, tool.terminal], [`try.${tool.mcp.tool}`, effect, effect === 'read' ? undefined : true], 'the suggestion')
+        expectEqual([tool.description, tool.mcp.server], [description, where], 'what comes from the server, and how it is reached')
+        delete inputSchema.$schema
+        expectEqual(tool.input, inputSchema, 'the input')
+        expect(notes.includes(`${tool.name}: "${effect}"`), 'a note on each', notes)
+        effects.add(effect)
+      }
+      expectEqual([...effects].sort(), ['idempotent', 'once', 'read'], 'the server has tools of each kind')
+    })
     await promise(`${transport}: a tool is called, and its content or its structured content is the result`, async () => {
       expectEqual(completed(await call(fresh('echo'), `echo_${transport}`, { message: 'höher "als" \\ 7\n' })), 'Echo: höher "als" \\ 7\n', 'the echo')
       const weather = completed(await call(fresh('weather'), `weather_${transport}`, { location: 'New York' }))
@@ -126,6 +185,22 @@ await run(new World(), async (world) => {
       expect(completed(await call(fresh('toggle'), `toggle_${transport}`)).startsWith('Stopped'), 'it was on')
     })
   }
+  await promise('mcp-tools: what a server says of itself never becomes an expression, a second name, or a schema that is not understood', async () => {
+    const { tools, notes } = draft(world, ['--', ...stub([
+      [{ name: 'getSum', inputSchema: { type: 'object', properties: { a: { pattern: '^x' } } } }, { name: 'get_sum' }, { name: '9lives', annotations: { destructiveHint: true } }],
+      [{ name: '${ secret("x") }' }, { name: 'with blank' }, {}, 7, { name: 'task', execution: { taskSupport: 'required' } }, { name: 'last', annotations: { readOnlyHint: 'true' } }]])])
+    expectEqual(tools.map((tool) => [tool.name, tool.mcp.tool, tool.effect, tool.terminal, tool.input]), [['get_sum', 'getSum', 'once', true, undefined],
+      ['get_sum_2', 'get_sum', 'once', true, undefined], ['tool_9lives', '9lives', 'once', true, undefined], ['last', 'last', 'once', true, undefined]], 'the draft')
+    expect(notes.includes('4 of 9 tools') && notes.includes('inputSchema is left out'), 'the notes', notes)
+  })
+  await promise('mcp-tools: who is not there, or no MCP server, is named an error; wrong usage is another', async () => {
+    for (const [status, args] of [[1, ['--url', 'http://127.0.0.1:1/mcp']], [1, ['--url', `http://127.0.0.1:${world.port}/livez`]], [1, ['--', 'true']], [1, ['--', 'no-such-program']],
+      [2, []], [2, ['--url', 'ftp://x']], [2, ['--url', transports.http.url, '--bearer-env', 'NOT_SET_HERE']], [2, ['--', 'echo', '${ .args }']]]) {
+      const made = world.sagadOnce(['mcp-tools', ...args])
+      expectEqual([made.status, made.stdout], [status, ''], `${args.join(' ')}: ${made.stderr}`)
+      expect(made.stderr.startsWith('sagad: '), 'a sentence', made.stderr)
+    }
+  })
   await promise('http: a server that was restarted has forgotten its sessions; the next call opens one', async () => {
     await stopServer()
     await startServer()

@@ -83,9 +83,60 @@ static void a_saga_has_the_shape_of_the_contract(void **state)
     assert_true(slice_is(json_member(saga, "input"), "{ \"n\" : 1.00000000000000000000001 }"));
     assert_true(json_string_is(json_member(saga, "status"), "escalated"));
     assert_true(slice_is(json_member(saga, "escalation"), "64"));
+    assert_true(json_string_is(json_member(json_member(saga, "error"), "code"), "step-failed"));
+    assert_true(json_string_is(json_member(json_member(saga, "error"), "step"), "b"));
     assert_true(json_string_is(json_member(step, "status"), "compensation_failed"));
     assert_true(json_string_is(json_member(json_element(steps, 1), "status"), "failed"));
     assert_int_equal(json_type(json_member(json_element(steps, 1), "compensation")), JSON_NULL);
+    close(&trial);
+}
+
+static struct slice view(struct trial *trial)
+{
+    buffer_reset(&out);
+    saga_write_json(&trial->saga, &out);
+    return text();
+}
+
+static void who_stopped_or_paused_it_and_why_is_said(void **state)
+{
+    struct trial trial;
+    struct slice saga, error;
+
+    (void)state;
+    buffer_init(&out, 1 << 20);
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
+    trial_start(&trial, "{}");
+    assert_int_equal(json_type(json_member(view(&trial), "error")), JSON_NULL);
+    assert_int_equal(trial_pause(&trial), ERR_OK);
+    saga = view(&trial);
+    assert_true(json_string_is(json_member(saga, "paused"), "operator"));
+    assert_true(json_string_is(json_member(saga, "paused_by"), "ann"));
+    assert_true(json_string_is(json_member(saga, "paused_note"), "the warehouse burns"));
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    saga = view(&trial);
+    error = json_member(saga, "error");
+    assert_true(json_string_is(json_member(error, "code"), "abort"));
+    assert_int_equal(json_type(json_member(error, "step")), JSON_NULL);
+    assert_true(json_string_is(json_member(error, "actor"), "ann"));
+    assert_true(json_string_is(json_member(error, "note"), "changed my mind"));
+    assert_int_equal(json_type(json_member(saga, "paused_by")), JSON_NONE);
+    close(&trial);
+}
+
+static void one_that_completed_says_what_is_missing_of_its_output(void **state)
+{
+    struct trial trial;
+    struct slice saga;
+
+    (void)state;
+    buffer_init(&out, 1 << 20);
+    trial_open(&trial, TRIAL_SAGA_WITH("'output':'${ .input.n.x }'", "{'id':'a','call':'keyed'}"));
+    trial_start(&trial, "{'n':7}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    saga = view(&trial);
+    assert_true(json_string_is(json_member(saga, "status"), "completed"));
+    assert_true(json_string_is(json_member(json_member(saga, "error"), "code"), "output"));
     close(&trial);
 }
 
@@ -160,6 +211,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_saga_has_the_shape_of_the_contract),
+        cmocka_unit_test(who_stopped_or_paused_it_and_why_is_said),
+        cmocka_unit_test(one_that_completed_says_what_is_missing_of_its_output),
         cmocka_unit_test(an_operation_has_the_shape_of_the_contract),
         cmocka_unit_test(the_state_of_an_operation_is_in_the_words_of_the_registry),
         cmocka_unit_test(an_escalation_has_the_shape_of_the_contract_open_and_resolved),

@@ -54,8 +54,7 @@ static void print_fault(struct json_writer *w, const char *path, const struct fa
         json_object_end(w);
         return;
     }
-    (void)fprintf(stderr, "%s: %.*s: %.*s\n", path, fault->pointer.len ? (int)fault->pointer.len : 10,
-                  fault->pointer.len ? fault->pointer.ptr : "(document)", SLICE_ARG(fault->detail));
+    documents_print_fault(path, fault);
 }
 
 int cmd_check(struct ctl *ctl, int argc, char **argv)

@@ -318,7 +318,8 @@ static int replay_one(struct replay *replay, struct slice id)
                 struct slice stored = json_at(theirs, where), made = json_at(mine, where);
 
                 progress_clear(replay->ctl);
-                (void)printf("%.*s differs at %.*s\n  stored  %.*s\n  folded  %.*s\n", SLICE_ARG(id), SLICE_ARG(where),
+                (void)printf("%.*s differs at %.*s\n  stored  %.*s\n  folded  %.*s\n", SLICE_ARG(id),
+                             SLICE_ARG(where.len > 0 ? where : SLICE("its members")),
                              SLICE_ARG(stored.ptr ? stored : SLICE("(absent)")),
                              SLICE_ARG(made.ptr ? made : SLICE("(absent)")));
             }

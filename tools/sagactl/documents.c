@@ -64,14 +64,17 @@ static void print_line(struct slice text)
     (void)fputc('\n', stderr);
 }
 
+void documents_print_fault(const char *path, const struct fault *fault)
+{
+    (void)fprintf(stderr, "%s: %.*s: ", path, fault->pointer.len ? (int)fault->pointer.len : 10,
+                  fault->pointer.len ? fault->pointer.ptr : "(document)");
+    print_line(fault->detail);
+}
+
 static size_t print_faults(const char *path, const struct faults *faults)
 {
     for (size_t i = 0; i < faults->count; i++) {
-        const struct fault *fault = &faults->items[i];
-
-        (void)fprintf(stderr, "%s: %.*s: ", path, fault->pointer.len ? (int)fault->pointer.len : 10,
-                      fault->pointer.len ? fault->pointer.ptr : "(document)");
-        print_line(fault->detail);
+        documents_print_fault(path, &faults->items[i]);
     }
     return faults->count;
 }

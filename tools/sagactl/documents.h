@@ -13,6 +13,8 @@ struct known_documents { /* of all files, before they are checked: a saga may st
 void documents_know(struct ctl *ctl, const struct slice *texts, size_t count, struct known_documents *known,
                     struct tool_source *source);
 
+void documents_print_fault(const char *path, const struct fault *fault); /* FILE: POINTER: what is wrong, one line */
+
 struct documents {
     const struct definition **sagas; /* in the order of the files */
     size_t count;

@@ -15,7 +15,7 @@ const struct command commands[] = {
     {"check", "check definition files, offline; every fault with its place", help_check, cmd_check},
     {"prove", "play definition files through every failure point, offline", help_prove, cmd_prove},
     {"graph", "print sagas as Graphviz or Mermaid text, offline", help_graph, cmd_graph},
-    {"apply", "check definition files and register them, all or nothing", help_apply, cmd_apply},
+    {"apply", "check definition files and register them, each all or nothing", help_apply, cmd_apply},
     {"start", "start a saga", help_start, cmd_start},
     {"call", "call a tool through the registry: once, however often it is asked for", help_call, cmd_call},
     {"open", "open a saga whose steps are calls", help_open, cmd_open},

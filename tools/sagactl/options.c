@@ -166,6 +166,19 @@ static const char *first_of(const char *a, const char *b)
     return a && *a ? a : b && *b ? b : NULL;
 }
 
+/* What works without a server must not fail for the token of one that is not there yet. */
+static bool is_offline(const struct command *command)
+{
+    static const char *const names[] = {"check", "prove", "graph", "token"};
+
+    for (size_t i = 0; command && i < COUNT_OF(names); i++) {
+        if (strcmp(command->name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool options_finish(struct ctl *ctl)
 {
     const char *server = first_of(globals.server, getenv("SAGACTL_SERVER")), *token_file;
@@ -190,7 +203,7 @@ bool options_finish(struct ctl *ctl)
     if (globals.token_file && !globals.token) { /* a flag goes before the environment */
         token_file = globals.token_file;
     }
-    if (token_file) {
+    if (token_file && !is_offline(ctl->command)) {
         struct slice text;
 
         if (!read_file(ctl, token_file, &text)) {
