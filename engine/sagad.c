@@ -35,7 +35,7 @@ static const struct setting setting_table[] = {
     {"writers", SETTING_NUMBER, NULL, "2", 1, 16, "database connections for appends, about the cores of the database", false},
     {"readers", SETTING_NUMBER, NULL, "2", 1, 16, "database connections for reads", false},
     {"sagas-max", SETTING_NUMBER, NULL, "100000", 1, 10000000, "unfinished sagas in memory; starts beyond are refused with 503. Those that wait leave it, see park-after", false},
-    {"park-after", SETTING_DURATION, NULL, "2s", 50, 86400000, "a saga that waits, for a time, a person or a lock, leaves memory after so long", false},
+    {"park-after", SETTING_DURATION, NULL, "2s", 50, 86400000, "a saga that waits, for a time, a signal, a person or a lock, leaves memory after so long", false},
     {"payload-max", SETTING_NUMBER, "bytes", "262144", 1024, 16777216, "largest input, arguments or result", false},
     {"response-max", SETTING_NUMBER, "bytes", "1048576", 1024, 67108864, "largest answer taken from a tool", false},
     {"calls-max", SETTING_NUMBER, NULL, "256", 1, 10000, "calls under way at once; further ones queue", false},

@@ -238,6 +238,18 @@ static void write_steps(struct json_writer *w, const struct saga *saga)
     arena_fini(&scratch);
 }
 
+/* Of one that was abandoned: the steps whose effects stand, or may stand. */
+static void write_debts(struct json_writer *w, const struct saga *saga)
+{
+    json_array_begin(w, "debts");
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (step_may_stand(saga, i)) {
+            json_write_slice(w, NULL, saga->definition->steps[i].id);
+        }
+    }
+    json_array_end(w);
+}
+
 void saga_write_json(const struct saga *saga, struct buffer *out)
 {
     struct json_writer w;
@@ -278,6 +290,9 @@ void saga_write_json(const struct saga *saga, struct buffer *out)
     }
     if (saga->signal_kept > 0 && saga->phase == PHASE_FORWARD) {
         json_write_i64(&w, "signals", saga->signal_kept); /* that no step has taken yet */
+    }
+    if (saga->phase == PHASE_ENDED && saga->end == SAGA_ABANDONED) {
+        write_debts(&w, saga);
     }
     if (saga->followers.ptr) {
         json_write_raw(&w, "followers", saga->followers);

@@ -140,6 +140,19 @@ static void one_that_completed_says_what_is_missing_of_its_output(void **state)
     close(&trial);
 }
 
+static void one_that_was_abandoned_lists_what_is_left_standing(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_stuck_undo(&trial);
+    assert_int_equal(json_type(json_member(view(&trial), "debts")), JSON_NONE);
+    assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_OK);
+    assert_true(json_string_is(json_member(view(&trial), "status"), "abandoned"));
+    assert_true(slice_is(json_member(view(&trial), "debts"), "[\"a\"]"));
+    close(&trial);
+}
+
 static void an_operation_has_the_shape_of_the_contract(void **state)
 {
     struct trial trial;
@@ -213,6 +226,7 @@ int main(void)
         cmocka_unit_test(a_saga_has_the_shape_of_the_contract),
         cmocka_unit_test(who_stopped_or_paused_it_and_why_is_said),
         cmocka_unit_test(one_that_completed_says_what_is_missing_of_its_output),
+        cmocka_unit_test(one_that_was_abandoned_lists_what_is_left_standing),
         cmocka_unit_test(an_operation_has_the_shape_of_the_contract),
         cmocka_unit_test(the_state_of_an_operation_is_in_the_words_of_the_registry),
         cmocka_unit_test(an_escalation_has_the_shape_of_the_contract_open_and_resolved),
