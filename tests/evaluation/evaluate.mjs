@@ -126,7 +126,11 @@ async function evaluate(shop, wanted) {
     await world.startEngines(wanted.engines, ['--tokens', tokensFile(`${world.directory}/tokens.json`)])
     const addresses = world.engines.map(({ port }) => ({ host: '127.0.0.1', port }))
     const clients = Object.fromEntries(Object.entries(tokens).map(([role, token]) => [role, new Client(() => addresses, token)]))
-    const defined = await clients.admin.json('POST', '/v1/definitions', world.example('registry.json'))
+    let defined = await clients.admin.json('POST', '/v1/definitions', world.example('registry.json'))
+    for (const end = Date.now() + 30000; defined.status === 503 && Date.now() < end;) { // the second engine is still connecting
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      defined = await clients.admin.json('POST', '/v1/definitions', world.example('registry.json'))
+    }
     if (defined.status !== 200) throw new Error(`the definitions are refused: ${defined.text ?? defined.lost}`)
     await world.shopSettings({ ...shops[shop].settings, chaos: { percent: wanted.chaos, seed: wanted.seed, ms: 400, modes } })
     const books = new Books(world.ledgerPath)
