@@ -407,12 +407,15 @@ export class World {
     return answer.json
   }
 
-  // Waits until the saga has one of these states.
+  // Waits until the saga has one of these states. A 503 that says `retryable` is asked again, as a client should: an engine
+  // may still be finding out that the database was away.
   async until(id, states = ['completed', 'compensated', 'abandoned', 'escalated'], seconds = 60) {
     const end = Date.now() + seconds * 1000
     let saga
     for (;;) {
-      saga = await this.saga(id)
+      const answer = await this.api('GET', `/v1/sagas/${id}`)
+      if (answer.status !== 200 && !(answer.status === 503 && answer.json?.retryable)) throw new Error(`GET of the saga ${id}: ${answer.status} ${answer.text}`)
+      saga = answer.json
       if (states.includes(saga.status)) return saga
       if (Date.now() > end) throw new Error(`the saga does not get to ${states.join(' or ')}: ${JSON.stringify(saga)}`.slice(0, 3000))
       await sleep(50)
