@@ -268,7 +268,7 @@ int64_t http_retry_after_ms(struct slice value, int64_t now_ms, struct arena *ar
         return 0;
     }
     if (slice_to_i64(value, &ms)) {
-        ms = ms > RETRY_AFTER_MS_MAX / 1000 ? RETRY_AFTER_MS_MAX : ms * 1000;
+        ms = ms < 0 ? 0 : ms > RETRY_AFTER_MS_MAX / 1000 ? RETRY_AFTER_MS_MAX : ms * 1000;
     } else {
         end = strptime(arena_text(arena, value), "%a, %d %b %Y %H:%M:%S GMT", &tm);
         ms = end && !*end ? (int64_t)timegm(&tm) * 1000 - now_ms : 0;

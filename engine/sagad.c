@@ -5,12 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/server.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "io/http_server.h"
 #include "io/jq.h"
 #include "io/loop.h"
 #include "mcp_tools.h"
@@ -20,6 +22,8 @@
 #include "store/store.h"
 
 #define MS_DAY (INT64_C(24) * 3600 * 1000)
+#define DESCRIPTORS_SPARE 64
+#define CONNECTIONS_LEAST 32
 
 static const struct setting setting_table[] = {
     {"listen", SETTING_TEXT, NULL, API_LISTEN_DEFAULT, 0, 0, "ADDRESS:PORT of the HTTP API; other addresses than loopback need --tokens", false},
@@ -31,16 +35,20 @@ static const struct setting setting_table[] = {
     {"name", SETTING_TEXT, NULL, NULL, 0, 0, "name of this engine, shown to people (default: host name and process id)", false},
     {"dir", SETTING_TEXT, NULL, NULL, 0, 0, "`sagad dev`: folder of the private PostgreSQL cluster", false},
     {"lease", SETTING_DURATION, NULL, "10s", 2000, 600000, "how long shards stay ours without a renewal; a takeover takes this long", false},
+    {"standby", SETTING_SWITCH, NULL, NULL, 0, 0, "take shards only while no engine lives that is no standby; answers requests all the same", false},
     {"drain", SETTING_DURATION, NULL, "6s", 0, 600000, "on SIGTERM: how long calls under way may take to settle", false},
     {"writers", SETTING_NUMBER, NULL, "2", 1, 16, "database connections for appends, about the cores of the database", false},
     {"readers", SETTING_NUMBER, NULL, "2", 1, 16, "database connections for reads", false},
     {"sagas-max", SETTING_NUMBER, NULL, "100000", 1, 10000000, "unfinished sagas in memory; starts beyond are refused with 503. Those that wait leave it, see park-after", false},
     {"park-after", SETTING_DURATION, NULL, "2s", 50, 86400000, "a saga that waits, for a time, a signal, a person or a lock, leaves memory after so long", false},
+    {"memory-max", SETTING_NUMBER, "bytes", "0", 0, INT64_MAX, "memory of this process; starts beyond are refused with 503. 0: half of what there is", false},
+    {"commit-delay", SETTING_DURATION, NULL, "250ms", 10, 600000, "while commits take longer, starts and new calls are taken in more slowly and the rest refused with 503", false},
+    {"call-delay", SETTING_DURATION, NULL, "2s", 10, 86400000, "the same while calls wait longer for a place among --calls-max", false},
     {"payload-max", SETTING_NUMBER, "bytes", "262144", 1024, 16777216, "largest input, arguments or result", false},
     {"response-max", SETTING_NUMBER, "bytes", "1048576", 1024, 67108864, "largest answer taken from a tool", false},
     {"calls-max", SETTING_NUMBER, NULL, "256", 1, 10000, "calls under way at once; further ones queue", false},
     {"exec-max", SETTING_NUMBER, NULL, "16", 1, 1000, "child processes at once", false},
-    {"connections-max", SETTING_NUMBER, NULL, "1024", 1, 65536, "client connections at once", false},
+    {"connections-max", SETTING_NUMBER, NULL, "1024", 1, 65536, "client connections at once; an eighth more are told to come again", false},
     {"waiting-max", SETTING_NUMBER, NULL, "10000", 1, 65536, "callers whose answers are held because they asked to wait; at most 7/8 of --connections-max", false},
     {"body-max", SETTING_NUMBER, "bytes", "1048576", 1024, 67108864, "largest request body", false},
     {"log-level", SETTING_TEXT, NULL, "info", 0, 0, "debug, info, warn or error", false},
@@ -273,6 +281,39 @@ static const char *engine_name(const struct settings *settings, char *out, size_
     return out;
 }
 
+/*
+ * Descriptors for all that may be open at once, so that running out of them stays what it should be: no client can take
+ * those that sagas need. Where the system gives fewer, fewer clients are accepted.
+ */
+static enum err_code bound_descriptors(const struct engine_options *engine, struct api_options *api, struct err *err)
+{
+    uint64_t others = (uint64_t)engine->calls_max + 4 * (uint64_t)engine->exec_max + (uint64_t)engine->writers +
+                      (uint64_t)engine->readers + DESCRIPTORS_SPARE;
+    uint64_t wanted = others + api->connections_max + http_server_surplus(api->connections_max);
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= wanted) {
+        return ERR_OK;
+    }
+    limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max > wanted ? wanted : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) {
+        return ERR_OK;
+    }
+    if (limit.rlim_cur < others + CONNECTIONS_LEAST * 2) {
+        (void)err_set(err, ERR_CONFIG, "this process may open %llu files only, which is too few",
+                      (unsigned long long)limit.rlim_cur);
+        err_detail(err, "--calls-max, --exec-max and the database take %llu of them", (unsigned long long)others);
+        err_hint(err, "raise the limit (ulimit -n, LimitNOFILE=), or lower --calls-max");
+        return ERR_CONFIG;
+    }
+    uint64_t left = limit.rlim_cur - others;
+
+    api->connections_max = (uint32_t)(left - left / 5 - CONNECTIONS_LEAST / 2);
+    log_warn("connections_max_lowered", LOG_I64("connections_max", api->connections_max),
+             LOG_I64("files", (int64_t)limit.rlim_cur), LOG_TEXT("note", "raise the limit of open files for more"));
+    return ERR_OK;
+}
+
 static int serve(struct service *service)
 {
     const struct settings *settings = &service->settings;
@@ -281,9 +322,11 @@ static int serve(struct service *service)
     struct engine_options options = {
         .dsn = service->dev ? service->cluster.dsn : settings_text(settings, "database"),
         .engine_name = engine_name(settings, name, sizeof(name)),
-        .lease_ms = settings_number(settings, "lease"),
+        .version = SAGAD_VERSION, .standby = settings_switch(settings, "standby"), .lease_ms = settings_number(settings, "lease"),
         .writers = (int)settings_number(settings, "writers"), .readers = (int)settings_number(settings, "readers"),
         .sagas_max = (size_t)settings_number(settings, "sagas-max"), .park_after_ms = settings_number(settings, "park-after"),
+        .memory_bytes_max = (size_t)settings_number(settings, "memory-max"),
+        .commit_delay_ms = settings_number(settings, "commit-delay"), .call_delay_ms = settings_number(settings, "call-delay"),
         .payload_bytes_max = (size_t)settings_number(settings, "payload-max"),
         .response_bytes_max = (size_t)settings_number(settings, "response-max"),
         .calls_max = (uint32_t)settings_number(settings, "calls-max"), .exec_max = (uint32_t)settings_number(settings, "exec-max"),
@@ -296,6 +339,9 @@ static int serve(struct service *service)
                               .waiting_max = (uint32_t)settings_number(settings, "waiting-max"),
                               .body_bytes_max = (size_t)settings_number(settings, "body-max")};
 
+    if (bound_descriptors(&options, &api, &err) != ERR_OK) {
+        return fail(&err);
+    }
     service->loop = loop_new();
     loop_on_signal(service->loop, SIGTERM, on_stop_signal, service);
     loop_on_signal(service->loop, SIGINT, on_stop_signal, service);

@@ -53,8 +53,8 @@ void handle_metrics(struct api_request *request)
     struct buffer out;
 
     buffer_init(&out, METRICS_BYTES_MAX);
+    engine_write_tool_metrics(request->api->engine, &out); /* first: it brings gauges up to date */
     metric_render(&out);
-    engine_write_tool_metrics(request->api->engine, &out);
     struct slice text = arena_slice(request->arena, buffer_slice(&out));
 
     buffer_fini(&out);
@@ -64,6 +64,11 @@ void handle_metrics(struct api_request *request)
 void handle_get_stats(struct api_request *request)
 {
     request_ask(request, engine_get_stats, request_on_answer);
+}
+
+void handle_get_engines(struct api_request *request)
+{
+    request_ask(request, engine_get_engines, request_on_answer);
 }
 
 void handle_openapi(struct api_request *request)

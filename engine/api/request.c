@@ -88,6 +88,14 @@ void request_problem_of(struct api_request *request, const struct err *err, cons
     problem_respond(request->exchange, err, &more);
 }
 
+void request_problem_later(struct api_request *request, const struct err *err, int64_t retry_after_ms)
+{
+    struct problem_more more = {.retry_after_ms = retry_after_ms};
+
+    request_end(request);
+    problem_respond(request->exchange, err, &more);
+}
+
 void request_problem(struct api_request *request, enum err_code code, const char *message, ...)
 {
     char text[240];

@@ -62,6 +62,7 @@ void request_answer_items(struct api_request *request, struct slice items, struc
 void request_problem(struct api_request *request, enum err_code code, const char *message, ...) PRINTF_LIKE(3, 4);
 void request_problem_of(struct api_request *request, const struct err *err,
                         const struct faults *faults); /* faults may be NULL */
+void request_problem_later(struct api_request *request, const struct err *err, int64_t retry_after_ms);
 
 /* A `done` that answers with the engine's text, or with its error. */
 void request_on_answer(struct engine_request *engine);
@@ -127,6 +128,7 @@ void handle_list_escalations(struct api_request *request);
 void handle_get_escalation(struct api_request *request);
 void handle_resolve(struct api_request *request);
 void handle_get_stats(struct api_request *request);
+void handle_get_engines(struct api_request *request);
 void handle_livez(struct api_request *request);
 void handle_readyz(struct api_request *request);
 void handle_metrics(struct api_request *request);

@@ -35,6 +35,7 @@ const struct route routes[] = {
     {"GET", "/v1/approvals/{n}", ROLE_READER, "", handle_get_approval},
     {"POST", "/v1/approvals/{n}", ROLE_AGENT, "", handle_decide}, /* the approval itself may ask for more */
     {"GET", "/v1/stats", ROLE_READER, "", handle_get_stats},
+    {"GET", "/v1/engines", ROLE_READER, "", handle_get_engines},
     {"GET", "/metrics", ROLE_READER, "", handle_metrics},
     {"GET", "/livez", ROLE_NONE, "", handle_livez},
     {"GET", "/readyz", ROLE_NONE, "", handle_readyz},

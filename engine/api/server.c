@@ -164,6 +164,17 @@ static bool authorise(struct api_request *request)
     return false;
 }
 
+/* Under an overload most of what there is to do is to refuse: with the head alone, because a body costs to read. */
+static void refuse_new(struct api_request *request)
+{
+    struct err err = {0};
+    int64_t retry_after_ms = 0;
+
+    if (engine_refuses_new(request->api->engine, &err, &retry_after_ms)) {
+        request_problem_later(request, &err, retry_after_ms);
+    }
+}
+
 static void on_headers(struct http_exchange *exchange, void *context)
 {
     struct api_request *request = arena_alloc(exchange->arena, sizeof(*request));
@@ -191,7 +202,9 @@ static void on_headers(struct http_exchange *exchange, void *context)
         request_problem(request, ERR_STOPPING, "this engine is stopping; another one, or the next start, takes over");
         return;
     }
-    (void)check_query(request); /* last; has answered when it says no */
+    if (check_query(request) && request->route->handle == handle_start_saga) {
+        refuse_new(request);
+    }
 }
 
 static void on_gone(struct http_exchange *exchange)

@@ -28,6 +28,7 @@
     X(METRIC_PROBES,           "sagad_probes_total",                   "Probes sent")                            \
     X(METRIC_ESCALATIONS,      "sagad_escalations_opened_total",       "Escalations opened")                     \
     X(METRIC_LEASES_LOST,      "sagad_leases_lost_total",              "Shards lost to another engine or to time") \
+    X(METRIC_SHARDS_GIVEN,     "sagad_shards_given_total",             "Shards given to other engines") \
     X(METRIC_DB_CONNECTS,      "sagad_database_connects_total",        "Connections opened to PostgreSQL")       \
     X(METRIC_DB_ERRORS,        "sagad_database_errors_total",          "Statements or connections that failed")  \
     X(METRIC_HTTP_REQUESTS,    "sagad_http_requests_total",            "Requests answered")                      \
@@ -36,7 +37,10 @@
     X(METRIC_FOLLOWERS_REFUSED, "sagad_followers_refused_total",       "Sagas of a `then` that could not be started") \
     X(METRIC_PARKED,           "sagad_sagas_parked_total",             "Sagas at rest that left memory")         \
     X(METRIC_UNPARKED,         "sagad_sagas_unparked_total",           "Parked sagas that moved on")             \
-    X(METRIC_FORGOTTEN,        "sagad_sagas_forgotten_total",          "Ended sagas removed after their retention")
+    X(METRIC_FORGOTTEN,        "sagad_sagas_forgotten_total",          "Ended sagas removed after their retention") \
+    X(METRIC_INTAKE_FULL,      "sagad_refused_full_total",             "New work refused because a queue or memory was full") \
+    X(METRIC_INTAKE_PACED,     "sagad_refused_slow_total",             "New work refused because what there is waits too long") \
+    X(METRIC_HTTP_SURPLUS,     "sagad_http_surplus_total",             "Connections beyond --connections-max, told to come again")
 
 #define METRIC_GAUGE_MAP(X)                                                                                     \
     X(GAUGE_SAGAS_LOADED,      "sagad_sagas_loaded",                   "Unfinished sagas in memory")             \
@@ -44,7 +48,11 @@
     X(GAUGE_SHARDS_OWNED,      "sagad_shards_owned",                   "Shards this engine owns")                \
     X(GAUGE_ESCALATIONS_OPEN,  "sagad_escalations_open",               "Escalations that wait for a person")     \
     X(GAUGE_APPENDS_WAITING,   "sagad_appends_waiting",                "Turns waiting for a batch")              \
-    X(GAUGE_HTTP_CONNECTIONS,  "sagad_http_connections",               "Open client connections")
+    X(GAUGE_HTTP_CONNECTIONS,  "sagad_http_connections",               "Open client connections")                \
+    X(GAUGE_CALLS_WAITING,     "sagad_calls_waiting",                  "Calls that wait for a place among --calls-max") \
+    X(GAUGE_INTAKE_PERCENT,    "sagad_intake_delay_percent",           "Worst wait of new work, in percent of its target") \
+    X(GAUGE_INTAKE_SHUT,       "sagad_intake_shut",                    "1 while new work is refused, all or some of it") \
+    X(GAUGE_RESIDENT,          "sagad_resident_bytes",                 "Memory of this process")
 
 #define METRIC_HISTOGRAM_MAP(X)                                                                                 \
     X(HISTOGRAM_COMMIT,        "sagad_commit_seconds",                 "Time of a group commit")                 \

@@ -7,6 +7,7 @@
 
 #define NAME_BYTES_MAX 128
 #define STEP_ID_BYTES_MAX 64
+#define POINTER_BYTES_MAX 512 /* of JSON Pointers into arguments and bodies: whoever follows one may recurse */
 #define NAME_RULE "a lower-case letter, then up to 127 lower-case letters, digits, `_`, `.` or `-`"
 #define STEP_ID_RULE "a lower-case letter, then up to 63 lower-case letters, digits or `_`"
 

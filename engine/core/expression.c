@@ -98,8 +98,8 @@ static bool parse_plain(struct slice source, struct arena *arena, struct express
 {
     size_t part_max = 0, at = 0, count = 0;
 
-    if (source.ptr[0] != '.') {
-        return false;
+    if (source.ptr[0] != '.' || memchr(source.ptr, '\r', source.len)) {
+        return false; /* a carriage return is no white space to libjq 1.6 */
     }
     for (size_t i = 0; i < source.len; i++) {
         part_max += source.ptr[i] == '.' || source.ptr[i] == '[';

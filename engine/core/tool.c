@@ -167,7 +167,9 @@ static const char *key_name_wanted(enum key_place place, struct slice name) /* N
     case KEY_PLACE_HEADER:
         return header_is_sound(name) ? NULL : "the name of a header, such as \"Idempotency-Key\"";
     case KEY_PLACE_BODY:
-        return pointer_is_sound(name) ? NULL : "a JSON Pointer to a member of the body, such as \"/request_id\"";
+        return pointer_is_sound(name) && name.len <= POINTER_BYTES_MAX
+                   ? NULL
+                   : "a JSON Pointer to a member of the body of at most 512 bytes, such as \"/request_id\"";
     case KEY_PLACE_QUERY:
         return name.len > 0 ? NULL : "the name of a query parameter";
     case KEY_PLACE_ENV:

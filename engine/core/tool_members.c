@@ -6,7 +6,6 @@
 #include "core/definition_parts.h"
 
 #define POINTERS_MAX 64
-#define POINTER_BYTES_MAX 512
 #define LIMIT_MAX 1000000000
 #define CONCURRENCY_MAX 1000000
 #define BREAKER_FAILURES_MAX 1000000

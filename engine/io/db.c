@@ -23,7 +23,7 @@
 
 /* Sent and not answered at one time. More gains nothing, and all of it would be unknown after a loss. */
 enum { SENT_MAX = 256, SENT_BYTES_MAX = 8 * 1024 * 1024 };
-enum { RETRY_MS_MIN = 100, RETRY_MS_MAX = 3000 };
+enum { RETRY_MS_MIN = 100, RETRY_MS_MAX = 1000 };
 
 enum prepared_state { PREPARED_NOT, PREPARED_SENT, PREPARED_GOOD };
 

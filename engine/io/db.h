@@ -27,7 +27,7 @@ struct db_options {
     const char *dsn;               /* libpq connection string or URI; "" lets PG* variables and the service file speak */
     const char *application_name;  /* shown in pg_stat_activity */
     const char *const *setup;      /* statements run on each new connection, NULL-terminated; may be NULL */
-    bool reconnect;                /* keep trying with backoff (100 ms to 3 s, jittered) until db_close() */
+    bool reconnect;                /* keep trying with backoff (100 ms to 1 s, jittered) until db_close() */
     /* DB_READY, or DB_LOST with the reason: again for each attempt that failed. May call any function here. */
     void (*on_state)(struct db *db, enum db_state state, const struct err *err, void *context);
     void (*on_notify)(struct db *db, struct slice channel, struct slice payload, void *context); /* may be NULL */

@@ -269,7 +269,10 @@ static enum MHD_Result exchange_begin(struct exchange *x, const char *method, co
         exchange_refuse(x, ERR_MALFORMED, fault);
         return exchange_queue(x); /* how long its body is nobody knows for sure */
     }
-    if (x->content_length > (int64_t)x->server->options.body_bytes_max) {
+    if (http_connection_is_surplus(x->server, x->connection)) {
+        x->closes = true;
+        exchange_refuse(x, ERR_BUSY, "there are as many connections as there may be; come again");
+    } else if (x->content_length > (int64_t)x->server->options.body_bytes_max) {
         x->closes = !exchange_has_bearable_body(x);
         exchange_refuse(x, ERR_TOO_LARGE, "the body is larger than this server accepts");
     } else if (x->server->options.on_headers) {

@@ -3,6 +3,9 @@
  *
  * The library's timeout counts inactivity; a client that drips bytes would stay for ever. Total times are three queues
  * of connections, each in order of its deadline because all its members have the same patience.
+ *
+ * The library leaves whoever comes beyond its limit in the kernel's queue, where they hear nothing. So its limit is higher
+ * than ours, and those between are accepted, told to come again, and closed.
  */
 #include "io/http_server.h"
 
@@ -20,6 +23,9 @@
 #define CONNECTION_MEMORY_BYTES (32 * 1024) /* a head beyond about 24 KiB is answered 431 by the library */
 #define BODY_BYTES_MAX (1 << 20)
 #define SWEEP_MS 500
+#define SURPLUS_MS 2000 /* a connection too many has so long to say what it wants, and be refused */
+#define SURPLUS_MIN 16
+#define SURPLUS_MAX 256
 #define WATCH_AFTER_MS 500 /* parked so long: watch whether the client leaves */
 #define STOP_GRACE_MS 2000
 
@@ -32,6 +38,8 @@ static int64_t phase_patience_ms(const struct http_server *server, enum phase ph
         return server->options.header_ms;
     case PHASE_BODY:
         return server->options.body_ms;
+    case PHASE_SURPLUS:
+        return SURPLUS_MS;
     case PHASE_BUSY:
     case PHASE_COUNT:
         break;
@@ -84,6 +92,12 @@ void http_server_kick(struct http_server *server)
 
 void http_connection_move(struct http_server *server, struct connection *connection, enum phase phase)
 {
+    if (connection->surplus && phase != PHASE_BUSY) {
+        phase = PHASE_SURPLUS;
+        if (connection->phase == PHASE_SURPLUS) {
+            return; /* one deadline for all it does */
+        }
+    }
     if (connection->phase != PHASE_BUSY) {
         list_remove(&server->phases[connection->phase], &connection->link);
     }
@@ -92,6 +106,12 @@ void http_connection_move(struct http_server *server, struct connection *connect
         connection->since_ms = loop_boot_ms(server->loop);
         list_push(&server->phases[phase], &connection->link);
     }
+}
+
+bool http_connection_is_surplus(const struct http_server *server, struct connection *connection)
+{
+    connection->surplus = connection->surplus && server->connections > server->options.connections_max;
+    return connection->surplus;
 }
 
 static void on_sweep(struct timer *timer)
@@ -136,9 +156,10 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
         connection = memory_alloc(sizeof(*connection));
         connection->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
         connection->phase = PHASE_BUSY;
+        connection->surplus = ++server->connections > server->options.connections_max;
+        metric_add(METRIC_HTTP_SURPLUS, connection->surplus);
         http_connection_move(server, connection, PHASE_IDLE);
         *socket_context = connection;
-        server->connections++;
         gauge_set(GAUGE_HTTP_CONNECTIONS, (int64_t)server->connections);
         if (!timer_running(&server->sweep_timer)) {
             timer_start(server->loop, &server->sweep_timer, SWEEP_MS, on_sweep);
@@ -163,12 +184,19 @@ static void on_library_log(void *context, const char *format, va_list arguments)
     log_debug("http_library", LOG_SLICE("text", slice_trim(slice_of(line))));
 }
 
+uint32_t http_server_surplus(uint32_t connections_max)
+{
+    uint32_t eighth = connections_max / 8;
+
+    return eighth < SURPLUS_MIN ? SURPLUS_MIN : eighth > SURPLUS_MAX ? SURPLUS_MAX : eighth;
+}
+
 static struct http_server_options with_defaults(const struct http_server_options *options)
 {
     struct http_server_options o = *options;
 
     o.connections_max = o.connections_max ? o.connections_max : 1024;
-    o.connections_per_ip_max = o.connections_per_ip_max ? o.connections_per_ip_max : o.connections_max;
+    o.connections_per_ip_max = o.connections_per_ip_max ? o.connections_per_ip_max : o.connections_max + http_server_surplus(o.connections_max);
     o.body_bytes_max = o.body_bytes_max ? o.body_bytes_max : BODY_BYTES_MAX;
     o.idle_ms = o.idle_ms ? o.idle_ms : 60000;
     o.header_ms = o.header_ms ? o.header_ms : 10000;
@@ -184,7 +212,8 @@ static struct MHD_Daemon *daemon_start(struct http_server *server)
         MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
         http_exchange_on_access, server, MHD_OPTION_EXTERNAL_LOGGER, on_library_log, server, MHD_OPTION_LISTEN_SOCKET,
         server->listener.fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)server->options.connections_max, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)(server->options.connections_max + http_server_surplus(server->options.connections_max)), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         (unsigned)server->options.connections_per_ip_max, MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
         MHD_OPTION_NOTIFY_COMPLETED, http_exchange_on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
         server, MHD_OPTION_URI_LOG_CALLBACK, http_exchange_on_target, server, MHD_OPTION_END);

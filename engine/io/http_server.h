@@ -23,8 +23,9 @@ struct http_pair {
 struct http_server_options {
     const char *listen;              /* ADDRESS:PORT, [ADDRESS]:PORT or localhost:PORT; port 0 takes a free one */
     bool loopback_only;              /* refuse an address that other machines can reach */
-    uint32_t connections_max;        /* default 1024 */
-    uint32_t connections_per_ip_max; /* default connections_max */
+    /* default 1024. An eighth more are accepted, each for one request, which is refused: nobody is left to wait */
+    uint32_t connections_max;
+    uint32_t connections_per_ip_max; /* default: as many as all */
     size_t body_bytes_max;           /* default 1 MiB; more is refused with ERR_TOO_LARGE */
     int64_t idle_ms, header_ms,
         body_ms; /* total times for the next request to begin, its head, its body; defaults 60 s, 10 s, 30 s */
@@ -33,7 +34,8 @@ struct http_server_options {
     void (*on_headers)(struct http_exchange *exchange, void *context);
     /* The whole request was read. */
     void (*on_request)(struct http_exchange *exchange, void *context);
-    /* The server refuses this request: ERR_MALFORMED (the connection closes) or ERR_TOO_LARGE. Must answer at once. */
+    /* The server refuses this request: ERR_MALFORMED or ERR_BUSY (the connection closes), ERR_TOO_LARGE. Must answer
+     * at once. */
     void (*on_refused)(struct http_exchange *exchange, enum err_code code, const char *detail, void *context);
     void *context;
 };
@@ -56,6 +58,7 @@ struct http_exchange {
 
 /* NULL with a sentence: the port is taken, the address is not ours or not readable. */
 struct http_server *http_server_start(struct loop *loop, const struct http_server_options *options, struct err *err);
+uint32_t http_server_surplus(uint32_t connections_max); /* how many more are accepted to be refused */
 uint16_t http_server_port(const struct http_server *server);
 bool http_server_is_loopback(const struct http_server *server);
 const char *http_server_address(const struct http_server *server); /* "127.0.0.1:8077" */

@@ -17,13 +17,14 @@
 #define ANSWER_HEADERS_MAX 8
 #define STREAM_BYTES_MAX (16 * 1024 * 1024)
 
-enum phase { PHASE_IDLE, PHASE_HEADER, PHASE_BODY, PHASE_BUSY, PHASE_COUNT };
+enum phase { PHASE_IDLE, PHASE_HEADER, PHASE_BODY, PHASE_SURPLUS, PHASE_BUSY, PHASE_COUNT };
 
 struct connection {
     struct list_link link; /* in server->phases[phase], but for PHASE_BUSY */
     enum phase phase;
     int64_t since_ms;
     int fd;
+    bool surplus; /* beyond connections_max: it is only told so */
 };
 
 enum state { EXCHANGE_NEW, EXCHANGE_READING, EXCHANGE_HANDLING, EXCHANGE_ANSWERED, EXCHANGE_STREAMING };
@@ -88,6 +89,7 @@ struct http_server {
 void http_server_kick(struct http_server *server); /* run the library later in this turn of the loop */
 void http_server_check_stopped(struct http_server *server);
 void http_connection_move(struct http_server *server, struct connection *connection, enum phase phase);
+bool http_connection_is_surplus(const struct http_server *server, struct connection *connection); /* still? */
 
 /* The library's callbacks. */
 void *http_exchange_on_target(void *context, const char *target, struct MHD_Connection *mhd);

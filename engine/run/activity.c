@@ -12,9 +12,15 @@
 #include "base/json.h"
 
 #define ACTIVITY_BLOCK_BYTES 2048
-#define TIMER_MS_MAX (INT64_C(24) * 3600 * 1000) /* a longer wait is looked at again after that */
+#define FIRST_SHARE 8 /* one place of so many goes to a saga that begins, whatever else waits */
+#define TIMER_MS_MAX 60000 /* after which the clock is looked at again, as in park.c: it may be set forward */
 
 static void on_call_timer(struct timer *timer);
+
+static bool calls_wait(const struct engine *engine)
+{
+    return !list_empty(&engine->undo_queue) || !list_empty(&engine->call_queue) || !list_empty(&engine->first_queue);
+}
 
 /* What was promised to an intent is its call's, which goes to the front of the queue in this same turn; or anybody's,
  * where there is none. */
@@ -28,7 +34,7 @@ static void promise_given_back(struct activity *activity)
     engine->calls_promised--;
     engine->execs_promised -= activity->promised_exec;
     activity->promised = false;
-    if (!engine->draining && !list_empty(&engine->call_queue) && !timer_running(&engine->call_timer)) {
+    if (!engine->draining && calls_wait(engine) && !timer_running(&engine->call_timer)) {
         timer_start(engine->loop, &engine->call_timer, 0, on_call_timer);
     }
 }
@@ -42,7 +48,7 @@ void activity_end(struct activity *activity)
         list_remove(activity->live ? &activity->live->activities : &engine->detached, &activity->link);
     }
     if (list_linked(&activity->queue_link)) {
-        list_remove(&engine->call_queue, &activity->queue_link);
+        list_remove(activity->queue, &activity->queue_link);
     }
     limiter_leave(activity);
     timer_stop(engine->loop, &activity->timer);
@@ -120,15 +126,49 @@ void activity_return(struct activity *activity)
                                         .outcome = {.kind = OUTCOME_RETRY,
                                                     .unsent = true,
                                                     .error = SLICE("stopping"),
-                                                    .detail = SLICE("the engine stopped before this call was sent")}}};
+                                                    .detail = activity->engine->draining
+                                                                  ? SLICE("the engine stopped before this call was sent")
+                                                                  : SLICE("the shard went to another engine before this call was sent")}}};
     activity_report(activity);
+}
+
+static void return_of_shard(struct list *queue, uint32_t shard)
+{
+    struct list_link *link = list_first(queue);
+
+    while (link) {
+        struct activity *activity = container_of(link, struct activity, queue_link);
+
+        link = list_after(queue, link);
+        if (activity->shard == shard && activity->want.type == WANT_CALL) {
+            list_remove(queue, &activity->queue_link);
+            activity_return_quietly(activity);
+        }
+    }
+}
+
+void call_queue_return_shard(struct shard *shard)
+{
+    return_of_shard(&shard->engine->undo_queue, shard->number);
+    return_of_shard(&shard->engine->call_queue, shard->number);
+    return_of_shard(&shard->engine->first_queue, shard->number);
+}
+
+void activity_return_quietly(struct activity *activity)
+{
+    bool busy = activity->live->busy;
+
+    activity->live->busy = true;
+    activity_return(activity);
+    activity->live->busy = busy;
 }
 
 void call_queue_return(struct engine *engine)
 {
     struct list_link *link;
 
-    while ((link = list_pop(&engine->call_queue)) != NULL) {
+    while ((link = list_pop(&engine->undo_queue)) != NULL || (link = list_pop(&engine->call_queue)) != NULL ||
+           (link = list_pop(&engine->first_queue)) != NULL) {
         struct activity *activity = container_of(link, struct activity, queue_link);
 
         if (activity->want.type == WANT_CALL) {
@@ -155,22 +195,33 @@ static bool goes_first(const struct activity *activity)
            !effect_is_safe(activity->effect);
 }
 
+static struct list *queue_for(const struct activity *activity)
+{
+    struct engine *engine = activity->engine;
+
+    return activity->want.direction == DIRECTION_UNDO ? &engine->undo_queue
+           : activity->live->begun                    ? &engine->call_queue
+                                                      : &engine->first_queue;
+}
+
 void call_queue_push(struct activity *activity)
 {
     activity->state = ACTIVITY_WAITING;
     activity->queued_boot_ms = loop_boot_ms(activity->engine->loop);
+    if (activity->want.type == WANT_CALL && live_stops(activity->live)) {
+        activity_return(activity);
+        return;
+    }
     if (activity->engine->draining) {
-        if (activity->want.type == WANT_CALL) {
-            activity_return(activity);
-        } else {
-            limiter_forgo(activity);
-        }
+        limiter_forgo(activity);
         return;
     }
     if (goes_first(activity)) {
-        list_push_front(&activity->engine->call_queue, &activity->queue_link);
+        activity->queue = &activity->engine->call_queue;
+        list_push_front(activity->queue, &activity->queue_link);
     } else {
-        list_push(&activity->engine->call_queue, &activity->queue_link);
+        activity->queue = queue_for(activity);
+        list_push(activity->queue, &activity->queue_link);
     }
     if (!timer_running(&activity->engine->call_timer)) {
         call_queue_run(activity->engine);
@@ -200,7 +251,8 @@ static void on_due(struct timer *timer)
 {
     struct activity *activity = container_of(timer, struct activity, timer);
 
-    if (activity->engine->draining) {
+    if (live_stops(activity->live)) {
+        activity->held = true;
         return; /* the next owner goes on from here */
     }
     if (activity->want.due_ms > loop_wall_ms(activity->engine->loop)) {
@@ -247,6 +299,8 @@ static void identify(struct activity *activity)
     activity->maybe_before = operation->earlier_maybe;
 }
 
+static void activity_start(struct activity *activity, bool interrupted);
+
 static void begin(struct live *live, const struct want *want, bool interrupted, struct list_link *before)
 {
     struct activity *activity = memory_alloc(sizeof(*activity));
@@ -261,9 +315,42 @@ static void begin(struct live *live, const struct want *want, bool interrupted, 
     before->prev->next = &activity->link;
     before->prev = &activity->link;
     live->activities.count++;
-    if (live->engine->draining && want->type != WANT_CALL) {
+    if (live_stops(live) && want->type != WANT_CALL) {
+        activity->held = true;
         return; /* what is under way ends, nothing new begins: the next owner goes on from here */
     }
+    activity_start(activity, interrupted);
+}
+
+void activities_resume(struct shard *shard)
+{
+    struct list_link *next = list_first(&shard->sagas);
+
+    while (next) {
+        struct live *live = container_of(next, struct live, link);
+        bool busy = live->busy;
+
+        next = list_after(&shard->sagas, next);
+        live->busy = true; /* as in activities_reconcile() */
+        for (struct list_link *link = list_first(&live->activities); link;) {
+            struct activity *activity = container_of(link, struct activity, link);
+
+            link = list_after(&live->activities, link);
+            if (activity->held) {
+                activity->held = false;
+                activity_start(activity, false);
+            }
+        }
+        live->busy = busy;
+        live_advance(live);
+    }
+}
+
+static void activity_start(struct activity *activity, bool interrupted)
+{
+    struct live *live = activity->live;
+    const struct want *want = &activity->want;
+
     switch (want->type) {
     case WANT_ADMIT:
         identify(activity);
@@ -277,7 +364,7 @@ static void begin(struct live *live, const struct want *want, bool interrupted, 
         identify(activity);
         if (interrupted) {
             report_interrupted(activity);
-        } else if (!live->engine->draining && limiter_holds_undo(activity)) {
+        } else if (!live_stops(live) && limiter_holds_undo(activity)) {
             limiter_enter(activity);
         } else {
             call_queue_push(activity);
@@ -411,26 +498,25 @@ static void release_intent(struct activity *activity, bool exec)
     }
 }
 
-void call_queue_run(struct engine *engine)
+static void queue_run(struct engine *engine, struct list *queue, int64_t *held_ms)
 {
-    struct list_link *link = list_first(&engine->call_queue);
-    int64_t held_ms = 0;
+    struct list_link *link = list_first(queue);
 
-    if (engine->draining) {
-        return; /* the next owner makes these calls */
-    }
     while (link && engine->calls_under_way + engine->calls_promised < engine->options.calls_max) {
         struct activity *activity = container_of(link, struct activity, queue_link);
         bool exec =
             slice_is(saga_tool(&activity->live->saga, activity->want.step, activity->want.direction)->adapter, "exec");
         int64_t paused_ms = limiter_paused_ms(activity);
 
-        link = list_after(&engine->call_queue, link);
+        link = list_after(queue, link);
+        if (activity->live->shard->state == SHARD_GIVING) {
+            continue; /* it waits until its shard is kept, or has gone */
+        }
         if (exec && engine->execs_under_way + engine->execs_promised >= engine->options.exec_max) {
             continue;
         }
         if (paused_ms > 0) {
-            held_ms = held_ms == 0 || paused_ms < held_ms ? paused_ms : held_ms;
+            *held_ms = *held_ms == 0 || paused_ms < *held_ms ? paused_ms : *held_ms;
             continue;
         }
         if (!lease_allows_send(engine->leases, activity->live->shard->number)) {
@@ -441,7 +527,11 @@ void call_queue_run(struct engine *engine)
             }
             continue;
         }
-        list_remove(&engine->call_queue, &activity->queue_link);
+        list_remove(queue, &activity->queue_link);
+        if (queue != &engine->undo_queue && !goes_first(activity)) {
+            intake_call_left(engine, queue == &engine->first_queue, loop_boot_ms(engine->loop) - activity->queued_boot_ms);
+        }
+        engine->calls_let_in++;
         if (limiter_is_stale(activity)) {
             limiter_enter(activity);
         } else if (call_queue_holds_intent(activity) && activity->inquiry == INQUIRY_NONE) {
@@ -449,8 +539,22 @@ void call_queue_run(struct engine *engine)
         } else {
             dispatch_begin(activity);
         }
-        link = list_first(&engine->call_queue); /* a call that ended at once may have changed what waits */
+        link = list_first(queue); /* a call that ended at once may have changed what waits */
     }
+}
+
+void call_queue_run(struct engine *engine)
+{
+    int64_t held_ms = 0;
+
+    if (engine->draining) {
+        return; /* the next owner makes these calls */
+    }
+    bool first = engine->calls_let_in % FIRST_SHARE == 0;
+
+    queue_run(engine, &engine->undo_queue, &held_ms);
+    queue_run(engine, first ? &engine->first_queue : &engine->call_queue, &held_ms);
+    queue_run(engine, first ? &engine->call_queue : &engine->first_queue, &held_ms);
     if (held_ms > 0) {
         limiter_hold(engine, held_ms);
     }

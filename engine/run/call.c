@@ -10,6 +10,7 @@
 #define NAME_BYTES_MAX 256
 #define RETRY_AFTER_MS 1000
 #define PERSON_RETRY_AFTER_MS 60000
+#define LOOKS_WHILE_BUSY 64
 
 /* --- what the core said --- */
 
@@ -63,6 +64,9 @@ static void refuse_by_core(struct work *work, const struct mail *mail, const str
 
         uuid_text(&saga->id.uuid, id);
         err_hint(&err, "an operator lets it go on: sagactl resume %s", id);
+    }
+    if (retry_after_ms == 0 && answer->code == ERR_BUSY) {
+        retry_after_ms = work->calling->busy_ms;
     }
     if (retry_after_ms == 0 && err_retryable(answer->code)) {
         retry_after_ms = answer->code == ERR_AWAITING ? PERSON_RETRY_AFTER_MS : RETRY_AFTER_MS;
@@ -125,6 +129,31 @@ static void on_decided(struct mail *mail, enum err_code code, const struct err *
 
 /* --- before the core --- */
 
+/*
+ * While nothing new is taken in, a repeat is still answered: only the core can tell one. For that its saga is read back,
+ * unless many are being read back already.
+ */
+static bool is_not_looked_for(struct work *work, bool of_run)
+{
+    struct engine *engine = work->engine;
+    struct digest run;
+    struct err err = {0};
+
+    if (work->calling->busy_ms == 0 || engine->loadings.count < LOOKS_WHILE_BUSY) {
+        return false;
+    }
+    if (of_run) {
+        run = run_digest(work->namespace, work->mail.input.call.run);
+    }
+    if (of_run ? map_find(&engine->runs, &run, sizeof(run)) != NULL : live_find(engine, work->calling->saga) != NULL) {
+        return false;
+    }
+    (void)err_set(&err, ERR_BUSY, "%.*s", SLICE_ARG(work->mail.input.call.unfit_message));
+    err_hint(&err, "%.*s", SLICE_ARG(work->mail.input.call.unfit_hint));
+    caller_refuse(work, &err, work->calling->busy_ms);
+    return true;
+}
+
 static void send_call(struct work *work)
 {
     struct engine *engine = work->engine;
@@ -133,11 +162,14 @@ static void send_call(struct work *work)
     uint32_t shard = of_run ? run_shard(work->namespace, input->call.run) : saga_id_shard(work->calling->saga);
 
     if (shard < SHARD_COUNT && engine->shards[shard].state != SHARD_OWNED && !work->mail.from_inbox) {
-        if (work->request) {
-            inbox_call(work, shard);
-        } else {
+        if (!work->request) {
             work_done(work, ERR_TIMEOUT, NULL); /* nobody is interested any more, and nothing was begun */
+        } else if (!work_is_not_sent_on(work, shard)) {
+            inbox_call(work, shard);
         }
+        return;
+    }
+    if (is_not_looked_for(work, of_run)) {
         return;
     }
     work->mail.done = on_decided;
@@ -255,6 +287,15 @@ static bool call_is_good(struct work *work)
     return true;
 }
 
+static void look_at_intake(struct work *work)
+{
+    struct err err = {0};
+
+    if (!intake_admits(work->engine, &err, &work->calling->busy_ms)) {
+        call_is_unfit(work, ERR_BUSY, slice_of(err.message), slice_of(err.hint));
+    }
+}
+
 static void call_begin(struct work *work)
 {
     const struct engine_request *request = work->request;
@@ -277,6 +318,7 @@ static void call_begin(struct work *work)
                  .emission = arena_slice(arena, request->in.call.emission),
                  .conversation_turn = arena_slice(arena, request->in.call.conversation_turn)}};
     if (call_is_good(work)) {
+        look_at_intake(work);
         resolve_effect(work);
     }
 }

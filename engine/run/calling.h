@@ -12,6 +12,7 @@ struct calling {
     uint32_t step;        /* whose operation it waits for */
     struct faults faults; /* of the arguments, in the request's arena: told where the call would have been sent */
     bool duplicate, rerouted;
+    int64_t busy_ms; /* nothing new is taken in now: what a refused call is told to wait; 0: it is */
     int64_t first_ms;
     /* Set: it waits until everything is settled, then this is done; give_up when its patience ends before. */
     void (*again)(struct work *work);

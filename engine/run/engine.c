@@ -1,11 +1,13 @@
 /* The engine as a whole: start, being ready, drain, end. */
 #include "run/inbox.h"
 #include "run/limiter.h"
+#include "run/work.h"
 
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "base/resident.h"
 #include "io/db_pool.h"
 #include "io/http_client.h"
 
@@ -16,6 +18,15 @@
 
 static void load_definitions(struct engine *engine);
 
+static void engine_lags(struct engine_lags *out, void *context)
+{
+    struct engine *engine = context;
+
+    *out = (struct engine_lags){.append_ms = store_append_lag_ms(engine->store),
+                                .due_ms = parker_lag_ms(engine->parker),
+                                .inbox_rows = (int64_t)engine->deliveries.count};
+}
+
 static void start_leases(struct engine *engine)
 {
     if (engine->leases || engine->draining) {
@@ -24,6 +35,10 @@ static void start_leases(struct engine *engine)
     struct lease_options options = {.ttl_ms = engine->options.lease_ms,
                                     .margin_ms = engine->options.lease_ms / 5,
                                     .engine_name = engine->options.engine_name,
+                                    .version = engine->options.version,
+                                    .standby = engine->options.standby,
+                                    .on_surplus = handover_surplus,
+                                    .lags = engine_lags,
                                     .on_gained = shard_gained,
                                     .on_lost = shard_lost,
                                     .oldest_unfinished_ms = shard_oldest_unfinished_ms,
@@ -56,6 +71,9 @@ static void on_definitions(struct store_read *read)
 
 static void load_definitions(struct engine *engine)
 {
+    if (!engine->store || engine->store_closing) {
+        return; /* nothing is read any more */
+    }
     if (engine->definitions_loading) {
         engine->definitions_stale = true;
         return;
@@ -135,7 +153,7 @@ void engine_health(const struct engine *engine, struct engine_health *out)
     uint32_t owned = 0, loading = 0;
 
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
-        owned += engine->shards[i].state == SHARD_OWNED;
+        owned += engine->shards[i].state == SHARD_OWNED || engine->shards[i].state == SHARD_GIVING;
         loading += engine->shards[i].state == SHARD_LOADING;
     }
     *out = (struct engine_health){.alive = true,
@@ -171,11 +189,15 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     options->calls_max = given->calls_max ? given->calls_max : 256;
     options->exec_max = given->exec_max ? given->exec_max : 16;
     options->park_after_ms = given->park_after_ms ? given->park_after_ms : 2000;
+    options->memory_bytes_max = given->memory_bytes_max ? given->memory_bytes_max : resident_bytes_there() / 2;
+    options->commit_delay_ms = given->commit_delay_ms ? given->commit_delay_ms : 250;
+    options->call_delay_ms = given->call_delay_ms ? given->call_delay_ms : 2000;
     arena_init(&engine->arena, 16384);
     arena_init(&engine->load_arena, 16384);
     options->dsn = arena_text(&engine->arena, given->dsn ? slice_of(given->dsn) : SLICE(""));
     options->engine_name =
         arena_text(&engine->arena, given->engine_name ? slice_of(given->engine_name) : SLICE("sagad"));
+    options->version = arena_text(&engine->arena, given->version ? slice_of(given->version) : SLICE("?"));
     if (secrets_load(&engine->secrets, given->secrets_file, &err) != ERR_OK) {
         /* Told by the caller's on_refused once the loop runs would be late: nothing has been started yet. */
         err_print(&err, "sagad");
@@ -201,7 +223,12 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     list_init(&engine->watches);
     list_init(&engine->resting);
     list_init(&engine->late_outcomes);
+    list_init(&engine->errands);
+    list_init(&engine->works);
     list_init(&engine->call_queue);
+    list_init(&engine->undo_queue);
+    list_init(&engine->first_queue);
+    intake_begin(engine);
     list_init(&engine->detached);
     list_init(&engine->idle_turns);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
@@ -251,6 +278,8 @@ static void close_when_quiet(struct engine *engine)
     if (engine->leases_released && engine->calls_under_way == 0 && engine->evaluations_under_way == 0 &&
         list_empty(&engine->late_outcomes) && !engine->store_closing) {
         engine->store_closing = true;
+        errands_stop(engine);
+        works_stop(engine);
         store_close(engine->store, on_store_closed, engine);
     }
 }
@@ -271,6 +300,7 @@ static void give_up_leases(struct engine *engine)
     }
     engine->leases_releasing = true;
     timer_stop(engine->loop, &engine->drain_timer);
+    timer_stop(engine->loop, &engine->handover_timer);
     timer_stop(engine->loop, &engine->call_timer);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         shard_lost(i, engine->shards[i].epoch, engine);
@@ -306,6 +336,10 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     timer_start(engine->loop, &engine->drain_timer, patience_ms, on_patience_over);
     parker_stop(engine->parker);
     call_queue_return(engine);
+    if (engine->leases) {
+        leases_leave(engine->leases);
+        handover_all(engine);
+    }
     engine_check_drained(engine);
 }
 

@@ -18,9 +18,15 @@ struct store_options;
 struct engine_options {
     const char *dsn;
     const char *engine_name;         /* shown to people; default host:pid */
+    const char *version;             /* of the program, shown to people */
+    bool standby;                    /* owns shards only while no engine lives that is no standby */
     int64_t lease_ms;                /* default 10000 */
     int writers, readers;
     size_t sagas_max;                /* unfinished ones in memory; more are refused with ERR_BUSY. default 100000 */
+    /* of the process; new work is refused with ERR_BUSY when it has more. default half of what there is */
+    size_t memory_bytes_max;
+    int64_t commit_delay_ms;         /* new work is taken in more slowly while commits take longer; default 250 */
+    int64_t call_delay_ms;           /* the same while calls wait longer for a place; default 2000 */
     size_t payload_bytes_max;        /* of an input, arguments or a result; default 262144 */
     size_t response_bytes_max;       /* of a tool's answer; default 1 MiB */
     uint32_t calls_max;              /* under way at once; further ones queue. default 256 */
@@ -37,7 +43,8 @@ struct engine_options {
 
 struct engine *engine_start(struct loop *loop, const struct engine_options *options);
 
-/* Take nothing new, let calls under way settle for at most `patience_ms`, give the leases up, then `done`. */
+/* Take nothing new, let calls under way settle for at most `patience_ms`, give each lease up as soon as nothing of its
+ * shard is under way, then `done`. */
 void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void *context), void *context);
 void engine_free(struct engine *engine); /* after done */
 
@@ -206,8 +213,15 @@ void engine_get_operation(struct engine *engine, struct engine_request *request)
 void engine_get_escalations(struct engine *engine, struct engine_request *request);
 void engine_resolve(struct engine *engine, struct engine_request *request);    /* answer: the escalation */
 void engine_get_stats(struct engine *engine, struct engine_request *request);
+void engine_get_engines(struct engine *engine, struct engine_request *request);
 /* Prometheus text, labelled by namespace and tool */
 void engine_write_tool_metrics(const struct engine *engine, struct buffer *out);
+
+/*
+ * Would a start be refused now, because there is too much work? Then ERR_BUSY, with a sentence and after how long to come
+ * again: the cheapest answer, before a body is read.
+ */
+bool engine_refuses_new(struct engine *engine, struct err *err, int64_t *retry_after_ms);
 
 /* The client left: done follows soon with ERR_TIMEOUT, or with what happened meanwhile. An operation under
  * way goes on. */

@@ -14,6 +14,7 @@
 #include "run/definitions.h"
 #include "run/engine.h"
 #include "run/eval.h"
+#include "run/intake.h"
 #include "run/secrets.h"
 #include "store/store.h"
 
@@ -48,7 +49,8 @@ enum inquiry { INQUIRY_NONE, INQUIRY_PRECHECK, INQUIRY_STATUS };
 
 struct activity { /* one want being carried out */
     struct list_link link;       /* in its saga's list, sorted like wants; unlinked once detached */
-    struct list_link queue_link; /* in the engine's queue of calls */
+    struct list_link queue_link; /* in a queue of calls, */
+    struct list *queue;          /* which is: */
     struct engine *engine;
     struct live *live;           /* NULL: detached, its saga left memory; it ends by itself */
     struct want want;
@@ -75,6 +77,7 @@ struct activity { /* one want being carried out */
     struct locking *locking;     /* lock.c; NULL: it asks for no lock */
     /* a place among the calls is kept until its mail is done: the intent is being made durable */
     bool promised, promised_exec;
+    bool held;                   /* it came when nothing may begin: activities_resume(), or the next owner */
     enum inquiry inquiry;
     int64_t queued_boot_ms;
     int64_t cost_micros;
@@ -104,12 +107,14 @@ struct live { /* a saga in memory */
     struct mail *current;  /* being decided or appended */
     struct turn *turn;     /* being appended; NULL: none */
     bool dropped;          /* its shard was lost: freed when the turn is over */
+    bool begun;            /* something of it has settled; read back from its log it counts so too */
     bool interrupted;      /* just loaded: calls that are wanted were made by an engine that is gone */
     bool busy;             /* inside live_advance() */
     uint8_t refusals;      /* turns in a row, asked for by its own activities, that the database refused as data */
 };
 
-enum shard_state { SHARD_NONE, SHARD_LOADING, SHARD_OWNED };
+/* GIVING: another engine is to have it (handover.c); ours, and nothing begins in it */
+enum shard_state { SHARD_NONE, SHARD_LOADING, SHARD_OWNED, SHARD_GIVING };
 
 struct shard {
     struct engine *engine;
@@ -121,8 +126,12 @@ struct shard {
     int64_t escalations_open;    /* of this shard, also of sagas that are not in memory */
     struct list sagas;
     struct shard_load load;
+    int64_t busy_until_ms; /* its owner, another engine, takes in nothing new before (intake_engine.c); boot-time clock */
     int64_t oldest_unreadable_ms; /* when the oldest saga was made whose log makes no sense here; 0: none */
     bool load_running, load_stale; /* stale: lost while loading */
+    int64_t give_until_boot_ms;    /* handover.c: then it is kept */
+    int64_t keep_until_boot_ms;    /* and not tried again before this */
+    uint32_t keeps;                /* how often it was kept */
 };
 
 /* What an emission of a call got that began nothing; as in operation.duplicate, in the order of the
@@ -140,6 +149,12 @@ struct tool_health {
     /* of its worst endpoint, as last told by the store: 0 closed, 1 open, 2 half open; set by limiter.c */
     int breaker_state;
     int64_t unknown_open, unknown_oldest_ms; /* scratch of a walk over the sagas in memory */
+};
+
+struct intake_seen { /* of what left a queue since the intake looked last */
+    int64_t least_us;     /* the shortest wait; INT64_MAX: none has left */
+    uint32_t count;
+    double per_second;    /* smoothed over the looks before */
 };
 
 struct engine {
@@ -164,7 +179,13 @@ struct engine {
     struct parker *parker;      /* park.c */
     size_t parked_loaded;       /* parked ones that are in memory all the same, because something came for them */
     size_t evicted;             /* parked since memory was given back to the system last (park.c) */
-    struct list call_queue;     /* activities waiting for a place */
+    /*
+     * Activities waiting for a place: compensations, which go first; calls of sagas of which something has settled; those
+     * of sagas that begin. What was begun ends before more begins, so that under a load those who wait have done nothing
+     * yet that would have to be undone.
+     */
+    struct list undo_queue, call_queue, first_queue;
+    uint32_t calls_let_in;      /* counts; one of so many is of first_queue in any case */
     struct list detached;       /* calls under way whose saga left memory */
     struct timer call_timer;
     uint32_t calls_under_way, execs_under_way;
@@ -172,9 +193,18 @@ struct engine {
     uint32_t evaluations_under_way; /* for wants, and of the answers of calls, which are not in the log yet */
     struct list idle_turns;
     size_t turns_under_way;
+    struct list turns_open;     /* of them, those being appended, the oldest first */
+    struct intake intake;
+    struct intake_seen turns_seen[2]; /* [1]: of those that begin a saga */
+    struct intake_seen calls_seen[2]; /* [1]: of first_queue */
+    struct list works;          /* requests that are not answered */
+    struct list errands;        /* inputs on their way to other engines (inbox_post.c) */
+    size_t resident;            /* bytes, when last asked for; */
+    int64_t resident_ms, trimmed_ms;
     struct map tool_health;
     struct map resting_unknown; /* health.c: saga id -> what nobody knows of a saga that left memory */
     struct deferred watch_inbox;
+    struct timer handover_timer;
     struct map deliveries;      /* inbox row id -> its delivery under way */
     struct list late_outcomes;  /* inbox_late.c: evidence on its way to the owner of a saga */
     struct limiter *limiter;
@@ -212,6 +242,7 @@ void live_evict(struct live *live);                    /* it is parked, and nobo
 struct slice mail_asked(const struct mail *start);
 void turn_begin(struct live *live, struct mail *mail);
 void turns_free(struct engine *engine); /* the idle ones, at the end */
+int64_t turn_began_us(const struct list_link *turn);    /* in engine->turns_open */
 /* of the turn being appended, inside the done of its mail too; NULL: none */
 const struct append *turn_append(const struct live *live);
 
@@ -244,11 +275,14 @@ static inline bool step_calls(const struct step_definition *step)
 
 /* activity.c */
 void activities_reconcile(struct live *live);
+void activities_resume(struct shard *shard);           /* it was being given, and is kept */
 void activities_detach(struct live *live);             /* the saga leaves memory: cancel what can be cancelled */
 void activities_cancel_detached(struct engine *engine); /* at the engine's end: their time is over */
 void call_queue_run(struct engine *engine);
 /* draining: what waits was never sent, and the log will say so */
 void call_queue_return(struct engine *engine);
+/* The same for the calls of a shard that is being given; quietly, see there. */
+void call_queue_return_shard(struct shard *shard);
 void call_queue_push(struct activity *activity);
 /*
  * Of what may never be sent twice the intent is made durable when the call can leave at once: a crash while it waits is
@@ -258,6 +292,8 @@ void call_queue_push(struct activity *activity);
 bool call_queue_holds_intent(const struct activity *activity);
 void activity_report(struct activity *activity);
 void activity_return(struct activity *activity);       /* a call that was never sent, and will not be by this engine */
+/* The same, and no turn begins underneath: live_advance() afterwards. */
+void activity_return_quietly(struct activity *activity);
 void activity_end(struct activity *activity);          /* unlink and free */
 
 /* park.c: sagas at rest leave memory, and come back when their time has come */
@@ -265,6 +301,7 @@ struct parker *parker_new(struct engine *engine);
 void parker_free(struct parker *parker);
 void parker_stop(struct parker *parker);               /* draining */
 void parker_look(struct parker *parker);               /* a shard was gained: what of it is due, and when comes the next? */
+int64_t parker_lag_ms(const struct parker *parker);    /* by how much the oldest is overdue */
 void parker_due(struct parker *parker, int64_t at_ms); /* something is due then; INT64_MAX: nothing is */
 /* after whatever may have been the last thing that kept a saga in memory */
 void park_consider(struct live *live);
@@ -307,11 +344,35 @@ struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice n
 enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id,
                         struct slice namespace, const struct stored_turn *turns, size_t count, struct err *err);
 
+/* Nothing of it begins any more: its engine leaves, or its shard does. */
+static inline bool live_stops(const struct live *live)
+{
+    return live->engine->draining || live->shard->state == SHARD_GIVING;
+}
+
+/* handover.c */
+/* so many shards are beyond our share (lease_options) */
+void handover_surplus(size_t count, void *engine);
+void handover_all(struct engine *engine);              /* draining: each as soon as it is quiet */
+
 /* shard.c */
+void shard_leave(struct shard *shard);                 /* its sagas leave memory; it is ours no more */
+void shard_watch(struct engine *engine);               /* which shards' inbox is ours has changed */
 void shard_gained(uint32_t shard, int64_t epoch, void *engine);
 void shard_lost(uint32_t shard, int64_t epoch, void *engine);
 int64_t shard_oldest_unfinished_ms(uint32_t shard, void *engine);
 uint32_t shards_owned(const struct engine *engine);
+
+/* intake_engine.c: whether this engine takes in new work */
+void intake_turn_begun(struct engine *engine, struct list_link *turn);
+void intake_turn_over(struct engine *engine, struct list_link *turn, bool begins, int64_t us);
+void intake_call_left(struct engine *engine, bool first, int64_t waited_ms); /* it has a place */
+void intake_begin(struct engine *engine);
+/* False: refused with ERR_BUSY, a sentence, and after how long it may come again. */
+bool intake_admits(struct engine *engine, struct err *err, int64_t *retry_after_ms);
+/* the owner of this shard, another engine, refused something new */
+void intake_elsewhere(struct shard *shard, int64_t retry_after_ms);
+void intake_show(struct engine *engine);               /* sets the gauges */
 
 /* inbox.c */
 void inbox_rows(const struct inbox_row *rows, size_t count, void *engine);

@@ -547,6 +547,7 @@ void engine_write_tool_metrics(const struct engine *engine, struct buffer *out)
     size_t count = 0;
 
     look_at_all((struct engine *)engine); /* writes scratch of the figures only */
+    intake_show((struct engine *)engine);
     arena_init(&arena, 4096);
     const struct tool_health **tools = health_list(engine, SLICE_NONE, &arena, &count);
 

@@ -247,6 +247,11 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
         return;
     }
     request->saga = row->saga;
+    if (!delivery->follows.ptr && !intake_admits(engine, &request->err, &request->call.retry_after_ms)) {
+        request->code = ERR_BUSY; /* whoever asked was promised nothing yet */
+        delivery_ended(delivery);
+        return;
+    }
     delivery->mail.done = on_started;
     live_send(live_new(engine, &engine->shards[delivery->shard], row->saga, definition), &delivery->mail);
 }

@@ -20,6 +20,7 @@
 #define PAYLOAD_BYTES_MAX (64u << 20)
 
 struct errand { /* lies in the arena of its work */
+    struct list_link link; /* among the engine's errands */
     struct work *work;
     struct answer_wait wait;
     struct timer timer;
@@ -64,6 +65,9 @@ static void errand_stop(struct errand *errand)
     struct engine *engine = errand->work->engine;
 
     timer_stop(engine->loop, &errand->timer);
+    if (list_linked(&errand->link)) {
+        list_remove(&engine->errands, &errand->link);
+    }
     if (engine->store) {
         store_answer_stop(engine->store, &errand->wait);
     }
@@ -83,6 +87,9 @@ static void errand_answer(struct errand *errand, struct slice body)
     errand_stop(errand);
     enum err_code code = inbox_answer_read(body, work, &err);
 
+    if (code == ERR_BUSY && (is_start(errand) || is_call(errand)) && work->request) {
+        intake_elsewhere(&work->engine->shards[errand->shard], work->request->call.retry_after_ms);
+    }
     work_done(work, code, &err);
 }
 
@@ -394,7 +401,23 @@ static void errand_send(struct errand *errand, bool waits)
     if (overflow) {
         work_fail(work, ERR_TOO_LARGE, "the request is larger than what passes between engines", NULL);
     } else {
+        list_push(&work->engine->errands, &errand->link);
         errand_put(errand);
+    }
+}
+
+/* Those that the store has something of end when that comes back. */
+void errands_stop(struct engine *engine)
+{
+    struct list_link *next;
+
+    for (struct list_link *link = list_first(&engine->errands); link; link = next) {
+        struct errand *errand = container_of(link, struct errand, link);
+
+        next = list_after(&engine->errands, link);
+        if (!errand->busy) {
+            errand_fail(errand, ERR_STOPPING, "this engine is stopping; what was begun goes on", repeat_it);
+        }
     }
 }
 

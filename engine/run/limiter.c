@@ -310,7 +310,8 @@ static void on_asked(struct store_read *read)
     bool granted = read->code == ERR_OK && admitting->ask.verdict == GUARD_GRANTED;
 
     activity->state = ACTIVITY_WAITING;
-    if (activity->live && !activity->cancelled && !activity->engine->draining) {
+    if (activity->live && !activity->cancelled && !activity->engine->draining &&
+        (activity->want.type != WANT_CALL || !live_stops(activity->live))) {
         on_answer(activity);
         return;
     }
@@ -507,6 +508,28 @@ void limiter_return(struct engine *engine)
         }
     }
     limiter_flush(engine->limiter);
+}
+
+void limiter_return_shard(struct engine *engine, uint32_t shard)
+{
+    size_t position = 0;
+    void *value;
+
+    while (map_next(&engine->limiter->gates, &position, &value)) {
+        struct gate *gate = value;
+        struct list_link *link = list_first(&gate->waiting);
+
+        while (link) {
+            struct admitting *admitting = container_of(link, struct admitting, link);
+            struct activity *activity = admitting->activity;
+
+            link = list_after(&gate->waiting, link);
+            if (activity->shard == shard && activity->want.type == WANT_CALL) {
+                list_remove(&gate->waiting, &admitting->link);
+                activity_return_quietly(activity);
+            }
+        }
+    }
 }
 
 /* --- the limiter as a whole --- */

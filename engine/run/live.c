@@ -70,6 +70,7 @@ struct live *live_from_log(struct engine *engine, struct shard *shard, struct sa
         live_discard(live);
         return NULL;
     }
+    live->begun = true;
     return live;
 }
 
@@ -174,6 +175,7 @@ void live_advance(struct live *live)
 
 void live_evict(struct live *live)
 {
+    intake_ended(&live->engine->intake);
     health_rests(live);
     live_forget(live);
     activities_detach(live);

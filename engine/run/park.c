@@ -265,6 +265,14 @@ void parker_due(struct parker *parker, int64_t at_ms)
     }
 }
 
+int64_t parker_lag_ms(const struct parker *parker)
+{
+    int64_t now_ms = loop_wall_ms(parker->engine->loop);
+
+    /* 0 is "look": nothing is known of it yet. */
+    return parker->next_ms > 0 && parker->next_ms < now_ms ? now_ms - parker->next_ms : 0;
+}
+
 void parker_look(struct parker *parker)
 {
     parker_due(parker, 0);

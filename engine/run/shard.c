@@ -54,6 +54,11 @@ static void on_watch(struct deferred *deferred)
     }
 }
 
+void shard_watch(struct engine *engine)
+{
+    loop_defer(engine->loop, &engine->watch_inbox, on_watch);
+}
+
 static void shard_begin_load(struct shard *shard);
 
 static void on_loaded(struct shard_load *load)
@@ -84,7 +89,7 @@ static void on_loaded(struct shard_load *load)
     gauge_add(GAUGE_ESCALATIONS_OPEN, shard->escalations_open);
     shard->state = SHARD_OWNED;
     parker_look(engine->parker);
-    loop_defer(engine->loop, &engine->watch_inbox, on_watch);
+    shard_watch(engine);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     /* All are known before the first goes on. */
     struct list_link *link = list_first(&shard->sagas);
@@ -130,16 +135,23 @@ void shard_lost(uint32_t number, int64_t epoch, void *context)
     if (shard->state == SHARD_NONE || shard->epoch != epoch) {
         return;
     }
-    shard->state = SHARD_NONE;
-    gauge_add(GAUGE_ESCALATIONS_OPEN, -shard->escalations_open);
-    shard->escalations_open = 0;
-    loop_defer(engine->loop, &engine->watch_inbox, on_watch);
-    shard->load_stale = shard->load_running;
     if (!engine->draining) {
         metric_add(METRIC_LEASES_LOST, 1);
     }
+    shard_leave(shard);
+}
+
+void shard_leave(struct shard *shard)
+{
+    struct engine *engine = shard->engine;
+
+    shard->state = SHARD_NONE;
+    gauge_add(GAUGE_ESCALATIONS_OPEN, -shard->escalations_open);
+    shard->escalations_open = 0;
+    shard_watch(engine);
+    shard->load_stale = shard->load_running;
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
-    health_leaves(engine, number);
+    health_leaves(engine, shard->number);
     struct list_link *link;
 
     while ((link = list_first(&shard->sagas)) != NULL) {
@@ -175,7 +187,7 @@ uint32_t shards_owned(const struct engine *engine)
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
-        count += engine->shards[i].state == SHARD_OWNED;
+        count += engine->shards[i].state == SHARD_OWNED || engine->shards[i].state == SHARD_GIVING;
     }
     return count;
 }

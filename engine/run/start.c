@@ -105,7 +105,7 @@ static bool start_is_good(struct work *work, const struct engine_request *reques
         work_fail(work, ERR_INVALID, "the input does not fit the schema of this saga", "see `errors` for each place");
         return false;
     }
-    return !work_is_too_many(work);
+    return !work_is_not_taken_in(work);
 }
 
 static void send_start(struct work *work)
@@ -115,7 +115,9 @@ static void send_start(struct work *work)
 
     work->saga = saga_id_new(loop_wall_ms(engine->loop), shard);
     if (engine->shards[shard].state != SHARD_OWNED) {
-        inbox_start(work, shard);
+        if (!work_is_not_sent_on(work, shard)) {
+            inbox_start(work, shard);
+        }
         return;
     }
     struct live *live = live_new(engine, &engine->shards[shard], work->saga, work->definition);
@@ -179,12 +181,15 @@ void engine_open_saga(struct engine *engine, struct engine_request *request)
     struct arena *arena = &work->arena;
     int64_t deadline_ms = request->in.open.deadline_ms ? request->in.open.deadline_ms : DEADLINE_DEFAULT_MS;
 
-    if (work_refused(work) || work_is_too_many(work)) {
+    if (work_refused(work)) {
         return;
     }
     if (request->in.open.business_id.ptr &&
         (request->in.open.business_id.len == 0 || request->in.open.business_id.len > ID_BYTES_MAX)) {
         work_fail(work, ERR_INVALID, "an id has 1 to 256 bytes", NULL);
+        return;
+    }
+    if (work_is_not_taken_in(work)) {
         return;
     }
     work->definition = definitions_open(engine->definitions, SAGA_OPEN);

@@ -147,6 +147,7 @@ static void turn_apply(struct turn *turn)
     }
     count_escalations(turn);
     live->refusals = 0;
+    live->begun |= turn->mail->input.type == SAGA_INPUT_SETTLED || turn->mail->input.type == SAGA_INPUT_PROBED;
     live->park_refused = false;
     live->awake = turn->awake;
     metric_add(METRIC_UNPARKED, live->parked);
@@ -157,6 +158,10 @@ static void turn_apply(struct turn *turn)
     metric_add(METRIC_TURNS, 1);
     metric_add(METRIC_RECORDS, turn->records.count);
     health_count(live, &turn->records);
+    if (saga_is_open(&live->saga) && turn->mail->input.type == SAGA_INPUT_SETTLED &&
+        turn->mail->input.settled.direction == DIRECTION_DO) {
+        intake_ended(&live->engine->intake); /* a call that was taken in */
+    }
     if (live->saga.definition->kind == SAGA_RUN) {
         return; /* it is no saga that anybody started or waits for */
     }
@@ -165,6 +170,7 @@ static void turn_apply(struct turn *turn)
     }
     if (live->saga.phase == PHASE_ENDED && !ended_before) {
         count_ended(&live->saga);
+        intake_ended(&live->engine->intake);
     }
 }
 
@@ -175,7 +181,10 @@ static void on_appended(struct append *append)
     struct engine *engine = live->engine;
     struct mail *mail = turn->mail;
 
-    histogram_observe_us(HISTOGRAM_COMMIT, loop_boot_us(engine->loop) - turn->began_us);
+    int64_t us = loop_boot_us(engine->loop) - turn->began_us;
+
+    histogram_observe_us(HISTOGRAM_COMMIT, us);
+    intake_turn_over(engine, &turn->link, append->start && !append->from_inbox, us);
     if (append->code == ERR_OK && !live->dropped) {
         turn_apply(turn);
     } else if (append->code == ERR_FENCED && !live->dropped) {
@@ -260,7 +269,13 @@ void turn_begin(struct live *live, struct mail *mail)
     }
     turn->append.done = on_appended;
     live->turn = turn;
+    intake_turn_begun(engine, &turn->link);
     store_append(engine->store, &turn->append);
+}
+
+int64_t turn_began_us(const struct list_link *turn)
+{
+    return container_of(turn, struct turn, link)->began_us;
 }
 
 const struct append *turn_append(const struct live *live)

@@ -11,7 +11,7 @@ struct touched { /* an approval that was opened, or is over, in this turn */
 };
 
 struct turn {
-    struct list_link link; /* among the idle ones */
+    struct list_link link; /* among the idle ones, or those being appended */
     struct live *live;
     struct mail *mail;
     struct arena arena;

@@ -17,6 +17,7 @@ struct work *work_new(struct engine *engine, struct engine_request *request)
     work->namespace = arena_slice(&work->arena, request->namespace);
     work->actor = arena_slice(&work->arena, request->actor);
     request->internal = work;
+    list_push(&engine->works, &work->of_engine);
     return work;
 }
 
@@ -33,6 +34,7 @@ static void on_deferred(struct deferred *deferred)
             request->answer = work->out.ptr ? arena_slice(request->arena, buffer_slice(&work->out)) : SLICE_NONE;
         }
     }
+    list_remove(&work->engine->works, &work->of_engine);
     buffer_fini(&work->out);
     arena_fini(&work->reading);
     arena_fini(&work->arena);
@@ -73,6 +75,18 @@ void work_fail(struct work *work, enum err_code code, const char *message, const
     work_done(work, code, &err);
 }
 
+/* While its timer runs, nothing else has anything of it. */
+void works_stop(struct engine *engine)
+{
+    for (struct list_link *link = list_first(&engine->works); link; link = list_after(&engine->works, link)) {
+        struct work *work = container_of(link, struct work, of_engine);
+
+        if (timer_running(&work->timer)) {
+            work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
+        }
+    }
+}
+
 bool work_refused(struct work *work)
 {
     struct engine *engine = work->engine;
@@ -92,16 +106,6 @@ bool work_refused(struct work *work)
         return true;
     }
     return false;
-}
-
-bool work_is_too_many(struct work *work)
-{
-    if (work->engine->sagas.count < work->engine->options.sagas_max) {
-        return false;
-    }
-    work_fail(work, ERR_BUSY, "this engine has as many unfinished sagas as it may keep in memory",
-              "try again when some have ended, or raise --sagas-max");
-    return true;
 }
 
 struct cancelled {

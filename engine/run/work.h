@@ -9,6 +9,7 @@
 
 struct work {
     struct engine *engine;
+    struct list_link of_engine;     /* among all its works */
     struct engine_request *request; /* NULL: cancelled */
     struct arena arena;             /* the work's own; the request's is only written when the answer is ready */
     struct slice namespace, actor;
@@ -46,11 +47,15 @@ struct work *work_new(struct engine *engine, struct engine_request *request);
 void work_done(struct work *work, enum err_code code, const struct err *err);
 /* The same with a sentence of its own. */
 void work_fail(struct work *work, enum err_code code, const char *message, const char *hint);
+/* The store closes: whoever only waits is told to ask elsewhere. */
+void works_stop(struct engine *engine);
 /* Nothing that needs the database can be done now? Then the work has been ended. */
 bool work_refused(struct work *work);
 
-/* More sagas in memory than may be? Then the work has been ended. */
-bool work_is_too_many(struct work *work);
+/* intake_engine.c: more new work than can be done? Then this one has been ended. */
+bool work_is_not_taken_in(struct work *work);
+/* The same for new work whose shard is another engine's. */
+bool work_is_not_sent_on(struct work *work, uint32_t shard);
 
 /* query_saga.c: answers with the saga work->saga as its log has it. */
 void query_saga_from_store(struct work *work);

@@ -5,6 +5,9 @@
  * way another leaves on a second connection only when many wait, because small batches cost the database more than they
  * gain. What a COMMIT takes is thus what the next batch grows by.
  *
+ * Sagas that begin stand in a queue of their own: what was begun goes first, and where it alone would fill a batch they
+ * get an eighth of the places, so that nobody who was let in waits for ever.
+ *
  *                 +--------- committed --------------------------------> done (a start whose business id was taken: TAKEN first)
  *   waiting -> SENT -- refused: fenced ------> EPOCHS -> lost shards: ERR_FENCED; others wait again
  *     ^           |--- refused as data ------> suspects: halves, again and again, until the guilty one is alone
@@ -21,6 +24,7 @@
 
 enum {
     CROWD_MIN = 4000,          /* so many waiting: batches twice the size */
+    NEWCOMERS_SHARE = 8,       /* one of so many places of a batch is theirs in any case */
     PAUSE_MS = 20,             /* after a deadlock and the like */
     TROUBLE_MS_MIN = 100, TROUBLE_MS_MAX = 3000
 };
@@ -46,7 +50,13 @@ void append_complete(struct store *store, struct append *append, enum err_code c
 void append_again(struct store *store, struct append *append)
 {
     append->tries = 0;
-    list_push(&store->waiting, &append->link);
+    /* What another engine or a turn before asked for was accepted then. */
+    list_push(append->start && !append->from_inbox ? &store->newcomers : &store->waiting, &append->link);
+}
+
+static size_t waiting_count(const struct store *store)
+{
+    return store->waiting.count + store->newcomers.count;
 }
 
 void store_append(struct store *store, struct append *append)
@@ -55,6 +65,7 @@ void store_append(struct store *store, struct append *append)
     CHECK(append->start == NULL || append->first_seq == 1);
     append->code = ERR_OK;
     append->link = (struct list_link){NULL, NULL};
+    append->since_boot_ms = loop_boot_ms(store->loop);
     store->append_count++;
     append_again(store, append);
 }
@@ -64,10 +75,31 @@ size_t store_appends_waiting(const struct store *store)
     return store->append_count;
 }
 
+int64_t store_append_lag_ms(const struct store *store)
+{
+    struct list_link *waiting = list_first(&store->waiting), *suspect = list_first(&store->suspects);
+    int64_t now_ms = loop_boot_ms(store->loop), oldest_ms = now_ms;
+
+    if (waiting) {
+        oldest_ms = LIST_ITEM(waiting, struct append, link)->since_boot_ms;
+    }
+    if (suspect && LIST_ITEM(suspect, struct append, link)->since_boot_ms < oldest_ms) {
+        oldest_ms = LIST_ITEM(suspect, struct append, link)->since_boot_ms;
+    }
+    for (size_t i = 0; i < store->writer_count; i++) {
+        const struct batch *batch = store->conns[i].batch;
+
+        if (batch && batch->count > 0 && batch->items[0] && batch->items[0]->since_boot_ms < oldest_ms) {
+            oldest_ms = batch->items[0]->since_boot_ms;
+        }
+    }
+    return now_ms - oldest_ms;
+}
+
 int64_t appends_oldest_start_ms(const struct store *store, uint32_t shard)
 {
     int64_t oldest_ms = INT64_MAX;
-    const struct list *lists[] = {&store->waiting, &store->suspects};
+    const struct list *lists[] = {&store->waiting, &store->newcomers, &store->suspects};
 
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         for (struct list_link *link = list_first(lists[i]); link; link = list_after(lists[i], link)) {
@@ -94,7 +126,7 @@ int64_t appends_oldest_start_ms(const struct store *store, uint32_t shard)
 
 bool appends_will_consume(const struct store *store, const struct uuid *inbox_id)
 {
-    const struct list *lists[] = {&store->waiting, &store->suspects};
+    const struct list *lists[] = {&store->waiting, &store->newcomers, &store->suspects};
 
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         for (struct list_link *link = list_first(lists[i]); link; link = list_after(lists[i], link)) {
@@ -240,6 +272,12 @@ static void batch_refused_as_data(struct batch *batch)
             err_set(&append->err, ERR_FENCED, "another turn of the saga is in the log at this place");
             err_detail(&append->err, "%s", transaction->err.detail);
             append_complete(store, append, ERR_FENCED);
+        } else if (exists && append->start && append->from_inbox && (statement == &sql_log_unique || statement == &sql_start)) {
+            /* Whoever put it into the inbox did so again after it had been consumed, not knowing: it is that start. */
+            append->existing = append->saga;
+            append->existing_input = append->start->input_digest;
+            err_set(&append->err, ERR_CONFLICT, "this start was taken in before");
+            append_complete(store, append, ERR_CONFLICT);
         } else if (strcmp(transaction->sqlstate, "SG002") == 0 && statement == &sql_inbox_consume) {
             err_set(&append->err, ERR_DECIDED, "this input was taken in before");
             inbox_consumed(store, &append->inbox_id);
@@ -378,33 +416,44 @@ void batch_submit(struct batch *batch, enum batch_phase phase, bool read_only)
 
 /* --- sending --- */
 
-static void batch_fill(struct batch *batch, struct list *from, size_t count_max)
+/* `bytes` counts what is in the batch, and may not grow over `bytes_max`. */
+static void batch_fill(struct batch *batch, struct list *from, size_t count_max, size_t *bytes, size_t bytes_max)
 {
-    size_t bytes = 0;
     struct append *append;
 
     while (batch->count < count_max && (append = append_of(list_first(from))) != NULL) {
-        bytes += append->payload.len;
-        if (batch->count > 0 && bytes > BATCH_BYTES_MAX && from != &batch->store->suspects) {
+        if (batch->count > 0 && *bytes + append->payload.len > bytes_max) {
             break;
         }
+        *bytes += append->payload.len;
         list_remove(from, &append->link);
         batch->items[batch->count++] = append;
     }
+}
+
+static void batch_fill_waiting(struct batch *batch, size_t count_max)
+{
+    struct store *store = batch->store;
+    size_t bytes = 0, theirs = count_max / NEWCOMERS_SHARE;
+
+    theirs = store->newcomers.count < theirs ? store->newcomers.count : theirs;
+    batch_fill(batch, &store->waiting, count_max - theirs, &bytes,
+               theirs > 0 ? BATCH_BYTES_MAX - BATCH_BYTES_MAX / NEWCOMERS_SHARE : BATCH_BYTES_MAX);
+    batch_fill(batch, &store->newcomers, count_max, &bytes, BATCH_BYTES_MAX);
 }
 
 static void batch_send(struct batch *batch)
 {
     struct store *store = batch->store;
     struct append *suspect = append_of(list_first(&store->suspects));
-    size_t cap = store->waiting.count > CROWD_MIN ? batch->capacity : store->options.batch_max;
+    size_t cap = waiting_count(store) > CROWD_MIN ? batch->capacity : store->options.batch_max, bytes = 0;
 
     CHECK(batch->phase == BATCH_IDLE && batch->count == 0);
     batch->keys_known = suspect && suspect->tries < 0;
     if (suspect) {
-        batch_fill(batch, &store->suspects, (size_t)abs(suspect->tries));
+        batch_fill(batch, &store->suspects, (size_t)abs(suspect->tries), &bytes, SIZE_MAX);
     } else {
-        batch_fill(batch, &store->waiting, cap);
+        batch_fill_waiting(batch, cap);
     }
     batch->backend_pid = batch->conn->backend_pid;
     batch->backend_started_us = batch->conn->backend_started_us;
@@ -418,7 +467,7 @@ static void batch_send(struct batch *batch)
 /* The writer on which a batch should leave now, or NULL. */
 static struct batch *batch_due(const struct store *store)
 {
-    size_t waiting = store->waiting.count + store->suspects.count;
+    size_t waiting = waiting_count(store) + store->suspects.count;
 
     if (waiting == 0 || store->refused || store->closing || timer_running(&store->pause)) {
         return NULL;
@@ -446,6 +495,10 @@ static void on_hook(struct loop_hook *hook)
 
     while ((batch = batch_due(store)) != NULL) {
         store->trouble_may_try = false;
+        if (store->trouble) {
+            /* However this try ends, there is another: it may also be lost with its connection, or be refused as data. */
+            timer_start(store->loop, &store->trouble_timer, TROUBLE_MS_MIN, on_trouble_timer);
+        }
         batch_send(batch);
     }
 }
@@ -462,6 +515,7 @@ void appends_conn_up(struct conn *conn)
 void appends_init(struct store *store)
 {
     list_init(&store->waiting);
+    list_init(&store->newcomers);
     list_init(&store->suspects);
     for (size_t i = 0; i < store->writer_count; i++) {
         struct batch *batch = memory_alloc(sizeof(*batch));
@@ -480,7 +534,7 @@ void appends_init(struct store *store)
 
 void appends_stop(struct store *store)
 {
-    struct list *lists[] = {&store->suspects, &store->waiting};
+    struct list *lists[] = {&store->suspects, &store->waiting, &store->newcomers};
     struct append *append;
 
     for (size_t i = 0; i < store->writer_count; i++) {

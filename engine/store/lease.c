@@ -5,8 +5,9 @@
  * sending. An advisory lock per shard keeps engines from stepping on each other, no more. One conversation with the
  * database at a time:
  *
- *   RENEW   our rows, at our epochs; and the whole table is read. A row that is not ours any more: the shard is lost.
- *   LOOK    the same without renewing: which shards are free, expired, or held by a process that is surely dead?
+ *   RENEW   our rows, at our epochs, and our row among the engines; what was given away is released; both tables are
+ *           read. A row that is not ours any more: the shard is lost. Which shards are free, expired, or held by a process
+ *           that is surely dead? How many of them are our share, how many of ours are beyond it?
  *   END     the backends of their old owners, so that nothing of them hangs in a transaction
  *   LOCK    the advisory locks
  *   TAKE    the rows FOR UPDATE, which waits for appends under way; epoch + 1. From here on the old owner is fenced.
@@ -140,6 +141,34 @@ void leases_report_fenced(struct leases *leases, uint32_t shard, int64_t epoch)
     }
 }
 
+/* --- giving, and leaving --- */
+
+static void on_give(struct deferred *deferred)
+{
+    leases_tick(container_of(deferred, struct leases, give));
+}
+
+void leases_give(struct leases *leases, uint32_t shard)
+{
+    struct lease *lease = &leases->shards[shard];
+
+    CHECK(shard < SHARD_COUNT);
+    if (lease->held) {
+        lease->held = false;
+        lease->giving = true; /* until its row says so: by then nobody else can have it, and we do not want it back */
+        loop_defer(leases->store->loop, &leases->give, on_give);
+    }
+}
+
+void leases_leave(struct leases *leases)
+{
+    if (!leases->leaving) {
+        leases->leaving = true;
+        leases->told = false;
+        loop_defer(leases->store->loop, &leases->give, on_give);
+    }
+}
+
 /* --- release --- */
 
 static void on_released_closed(void *context)
@@ -180,12 +209,13 @@ void leases_release_send(struct leases *leases)
 
     lease_begin(leases);
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
-        leases->shards[shard].asked = leases->shards[shard].held;
+        leases->shards[shard].asked = leases->shards[shard].held || leases->shards[shard].giving;
     }
-    if (db_state(leases->db) != DB_READY || lease_asked_count(leases) == 0) {
+    if (db_state(leases->db) != DB_READY || (lease_asked_count(leases) == 0 && !leases->in_fleet)) {
         leases_release_end(leases);
         return;
     }
+    fleet_put_gone(leases); /* before others are told of the shards */
     args = lease_query(leases, &sql_lease_release, NULL);
     lease_put_asked(leases, args);
     lease_put_epochs(leases, args);
@@ -205,6 +235,7 @@ void leases_release(struct leases *leases, void (*done)(void *context), void *co
     leases->released_context = context;
     timer_stop(leases->store->loop, &leases->tick);
     loop_defer_cancel(leases->store->loop, &leases->report);
+    loop_defer_cancel(leases->store->loop, &leases->give);
     timer_start(leases->store->loop, &leases->patience, RELEASE_PATIENCE_MS, on_patience_over);
     if (leases->talk == TALK_IDLE && !leases->advancing) {
         leases_release_send(leases);
@@ -266,6 +297,7 @@ struct leases *leases_start(struct store *store, const struct lease_options *opt
     arena_init(&leases->names, 256);
     leases->options.engine_name =
         arena_text(&leases->names, slice_of(options->engine_name ? options->engine_name : "sagad"));
+    leases->options.version = arena_text(&leases->names, slice_of(options->version ? options->version : "?"));
     lease_identity_own(store->instance, leases->identity);
     store_name_connection(store, "lease", leases->connection_name);
     for (size_t i = 0; store_setup[i]; i++) {
@@ -305,6 +337,7 @@ void leases_close(struct leases *leases)
     timer_stop(leases->store->loop, &leases->tick);
     timer_stop(leases->store->loop, &leases->patience);
     loop_defer_cancel(leases->store->loop, &leases->report);
+    loop_defer_cancel(leases->store->loop, &leases->give);
     if (leases->db) {
         struct db *db = leases->db;
 

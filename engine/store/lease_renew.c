@@ -4,7 +4,8 @@
 
 enum {
     LOW_QUIET_MS = 60000, /* `low` stays so far behind the clock where nothing is unfinished */
-    LOW_MARGIN_MS = 1000
+    LOW_MARGIN_MS = 1000,
+    PATIENT_MS = 1500     /* those whose connections are new are back by then */
 };
 
 /* The instant before which no unfinished saga of the shard was made; ours to say, because only we start sagas in it. */
@@ -108,12 +109,30 @@ static void add_unlock(struct leases *leases)
     db_array_end(args);
 }
 
+/* What was given away since: not ours in the table either, and others are told. */
+static void add_release(struct leases *leases)
+{
+    struct db_args *args;
+
+    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+        leases->shards[shard].asked = leases->shards[shard].given = leases->shards[shard].giving;
+    }
+    if (lease_asked_count(leases) > 0) {
+        args = lease_query(leases, &sql_lease_release, NULL);
+        lease_put_asked(leases, args);
+        lease_put_epochs(leases, args);
+        db_arg_text(args, slice_of(leases->identity));
+    }
+}
+
 void leases_renew(struct leases *leases)
 {
     struct db_args *args;
 
     lease_begin(leases);
     add_unlock(leases);
+    add_release(leases);
+    fleet_put(leases); /* before the leases, so that it never outlives them */
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         leases->shards[shard].asked = leases->shards[shard].held;
     }
@@ -128,8 +147,21 @@ void leases_renew(struct leases *leases)
         db_arg_int8(args, leases->options.ttl_ms);
         db_arg_text(args, slice_of(leases->identity));
     }
+    fleet_read(leases);
     (void)lease_query(leases, &sql_lease_table, lease_on_table); /* it takes no parameters */
-    lease_submit(leases, lease_asked_count(leases) > 0 ? TALK_RENEW : TALK_LOOK, lease_asked_count(leases) == 0);
+    lease_submit(leases, TALK_RENEW, false);
+}
+
+/*
+ * We could not renew for longer than usual: so it may have been for the others, whose leases are over in the table and who
+ * are about to come back. Their calls under way would be lost to them.
+ */
+static void be_patient(struct leases *leases)
+{
+    if (leases->renewed_ms && leases->sent_ms - leases->renewed_ms > leases->options.ttl_ms * 2 / 3) {
+        leases->patient_until_ms = loop_boot_ms_now() + PATIENT_MS;
+    }
+    leases->renewed_ms = leases->sent_ms;
 }
 
 void leases_renewed(struct leases *leases)
@@ -137,9 +169,14 @@ void leases_renewed(struct leases *leases)
     size_t lost = 0;
 
     leases->relock = false;
+    be_patient(leases);
+    fleet_written(leases);
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         struct lease *lease = &leases->shards[shard];
 
+        if (lease->given) {
+            lease->given = lease->giving = false;
+        }
         if (!lease->asked || !lease->held || lease->epoch != lease->asked_epoch) {
             continue;
         }

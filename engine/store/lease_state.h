@@ -1,6 +1,7 @@
 /*
  * What the lease_*.c files share. lease.c is what others see, and letting go; lease_talk.c the conversation and its round;
- * lease_renew.c and lease_take.c its two long parts. The picture is in lease.c.
+ * lease_renew.c and lease_take.c its two long parts; lease_fleet.c which engines there are, and so how many shards are ours.
+ * The picture is in lease.c.
  */
 #ifndef SAGAD_STORE_LEASE_STATE_H
 #define SAGAD_STORE_LEASE_STATE_H
@@ -8,9 +9,11 @@
 #include "store/lease_identity.h"
 #include "store/store_state.h"
 
-#define LEASE_QUERIES_MAX 6
+#define LEASE_QUERIES_MAX 12
+#define FLEET_MAX 256      /* engines that are looked at; more than one a shard have nothing to do anyway */
+#define FLEET_STALE_MAX 16 /* rows of dead engines that are removed at once */
 
-enum lease_talk { TALK_IDLE, TALK_RENEW, TALK_LOOK, TALK_END, TALK_LOCK, TALK_TAKE, TALK_RELEASE };
+enum lease_talk { TALK_IDLE, TALK_RENEW, TALK_END, TALK_LOCK, TALK_TAKE, TALK_RELEASE };
 
 struct lease {
     bool held;
@@ -24,12 +27,20 @@ struct lease {
     bool answered_has_low;
     int64_t answered_low_ms;
     int lock_tries;
+    bool giving;              /* given away, and its row still says that it is ours */
+    bool given;               /* that is being changed */
 };
 
 struct lease_row { /* the table as last read */
     int64_t epoch, expires_ms, left_ms; /* left: until expiry, by the database's clock; below 0: over */
     bool has_owner, has_expiry;
     char owner[96], identity[LEASE_IDENTITY_BYTES];
+};
+
+struct fleet_row { /* an engine that lives, as last read */
+    char identity[LEASE_IDENTITY_BYTES];
+    bool standby, leaving;
+    int64_t left_ms;
 };
 
 struct leases {
@@ -50,6 +61,17 @@ struct leases {
     bool relock;              /* the connection is new: its locks have to be taken again */
     bool tick_due;
     struct timer tick;
+    struct fleet_row fleet[FLEET_MAX]; /* in the order of their instances */
+    size_t fleet_count;
+    char stale[FLEET_STALE_MAX][STORE_INSTANCE_BYTES]; /* instances whose rows nobody will remove but us */
+    size_t stale_count;
+    bool in_fleet;            /* our row is there */
+    bool leaving;
+    bool says_leaving;        /* the row as last sent */
+    bool told;                /* others were told that we came, or leave */
+    int64_t renewed_ms;       /* when what was heard last was asked for; 0: never yet */
+    int64_t patient_until_ms; /* until then what has expired is left to its owner: the database was away for all */
+    struct deferred give;
     struct deferred report;
     uint64_t fenced;          /* shards reported by appends, not yet told as lost */
     bool releasing, released, closing;
@@ -73,6 +95,16 @@ void lease_put_asked(struct leases *leases, struct db_args *args);  /* the numbe
 void lease_put_epochs(struct leases *leases, struct db_args *args); /* and their epochs */
 struct lease *lease_of_row(struct leases *leases, const struct db_rows *rows, size_t row); /* by its first column; may be NULL */
 void lease_on_table(struct db_query *query, const struct db_rows *rows);
+
+/* lease_fleet.c */
+void fleet_put(struct leases *leases);        /* adds our row to the conversation */
+void fleet_put_gone(struct leases *leases);   /* takes it away */
+void fleet_read(struct leases *leases);       /* adds the reading of all rows */
+void fleet_written(struct leases *leases);    /* it was committed */
+size_t fleet_share(const struct leases *leases);   /* how many shards we take */
+size_t fleet_surplus(const struct leases *leases); /* how many of ours others should have */
+size_t fleet_first(const struct leases *leases);   /* where to look for free shards: engines begin apart */
+int64_t fleet_next_ms(const struct leases *leases, int64_t ms); /* until the next of them may turn out to be dead, at most ms */
 
 /* lease_renew.c */
 void leases_renew(struct leases *leases);

@@ -6,37 +6,31 @@
 
 enum { LOCK_TRIES = 5 }; /* then an advisory lock that nobody lets go is ignored: it is a hint */
 
-/* How many shards this engine should own. All that are free, until engines share fairly. */
-static size_t wanted_count(const struct leases *leases)
-{
-    (void)leases;
-    return SHARD_COUNT;
-}
-
 /* Marks the shards that may be taken now; how many. */
 size_t leases_choose(struct leases *leases)
 {
-    size_t held = 0, chosen = 0;
+    size_t held = 0, chosen = 0, share = fleet_share(leases), first = fleet_first(leases);
     const char *last_identity = NULL;
-    bool last_dead = false;
+    bool last_dead = false, patient = loop_boot_ms_now() < leases->patient_until_ms;
 
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         held += leases->shards[shard].held;
     }
-    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+    for (size_t i = 0; i < SHARD_COUNT; i++) {
+        size_t shard = (first + i) % SHARD_COUNT;
         const struct lease_row *row = &leases->table[shard];
         struct lease *lease = &leases->shards[shard];
         bool own = strcmp(row->identity, leases->identity) == 0; /* and not held: the answer to our TAKE was lost */
 
         lease->wanted = false;
-        if (lease->held || held + chosen >= wanted_count(leases)) {
+        if (lease->held || lease->giving || held + chosen >= share) {
             continue;
         }
         if (row->has_owner && (!last_identity || strcmp(last_identity, row->identity) != 0)) {
             last_identity = row->identity;
             last_dead = lease_identity_is_dead(slice_of(row->identity), leases->identity);
         }
-        lease->wanted = !row->has_owner || !row->has_expiry || row->left_ms < 0 || own || last_dead;
+        lease->wanted = !row->has_owner || !row->has_expiry || (row->left_ms < 0 && !patient) || own || last_dead;
         chosen += lease->wanted;
     }
     return chosen;

@@ -145,9 +145,13 @@ static void tick_in(struct leases *leases, int64_t ms)
 /* After what was not taken now: at its expiry, or at the next renewal. */
 static int64_t next_tick_ms(const struct leases *leases)
 {
-    int64_t ms = leases->options.ttl_ms / 3;
+    int64_t ms = fleet_next_ms(leases, leases->options.ttl_ms / 3);
+    size_t held = 0;
 
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+        held += leases->shards[shard].held;
+    }
+    for (uint32_t shard = 0; shard < SHARD_COUNT && held < fleet_share(leases); shard++) {
         const struct lease_row *row = &leases->table[shard];
 
         if (!leases->shards[shard].held && row->left_ms + AGAIN_MS < ms) {
@@ -176,8 +180,6 @@ static bool lease_advance(struct leases *leases, enum lease_talk over)
     case TALK_RENEW:
         leases_renewed(leases);
         break;
-    case TALK_LOOK:
-        break;
     case TALK_END:
         leases_lock(leases);
         return true;
@@ -190,6 +192,9 @@ static bool lease_advance(struct leases *leases, enum lease_talk over)
     case TALK_IDLE:
     case TALK_RELEASE:
         UNREACHABLE();
+    }
+    if (leases->options.on_surplus && !leases->releasing && !leases->closing) {
+        leases->options.on_surplus(fleet_surplus(leases), leases->options.context);
     }
     if (leases->releasing || leases->closing || !store_is_ready(leases->store) || leases_choose(leases) == 0) {
         return false;

@@ -2,8 +2,10 @@
  * `sagad migrate`: bring the schema up to date, in one transaction under an advisory lock. Either all of it happened or
  * nothing; of two at once the second one waits and then finds nothing to do.
  *
- * Engines that run hold leases. A migration waits for nobody and breaks nobody: it is refused while a lease is held, and takes the lease
- * table first, so that no engine can acquire one meanwhile.
+ * A program runs on the schema it was made for and on the next one. So engines may run while a migration takes that one step,
+ * and are replaced one after another behind it; appends wait for as long as it takes. A longer step, or one that an engine
+ * which is there does not know of, is refused while engines run: the lease table is taken first, so that none can acquire a
+ * lease meanwhile.
  */
 #include "store/migrate.h"
 
@@ -16,6 +18,7 @@
 #include "store/store_state.h"
 
 #define MIGRATE_LOCK "1397178691" /* any number that is only ours */
+#define ENGINE_TABLE_VERSION 8    /* that made the table of engines */
 
 static const char begin_sql[] = "begin;"
                                 " set local lock_timeout = '30s';"
@@ -27,8 +30,16 @@ static const char present_sql[] = "select (to_regclass('sagad.schema_version') i
 
 static const char version_sql[] = "select coalesce(max(version), 0) from sagad.schema_version";
 
-static const char hold_sql[] = "lock table sagad.shard in access exclusive mode;"
-                               " select count(*), min(owner) from sagad.shard where expires_at > clock_timestamp()";
+static const char hold_sql[] = "lock table sagad.shard in access exclusive mode";
+
+/* Who holds a lease and is not in the table of engines is older than that table. */
+static const char held_sql[] = "select count(*), min(owner) from sagad.shard where expires_at > clock_timestamp()";
+
+static const char held_by_older_sql[] =
+    "select count(*), min(t.who) from ("
+    "select e.name || ' ' || e.version from sagad.engine e where e.expires_at > clock_timestamp() and e.schema < %d"
+    " union all select s.owner from sagad.shard s where s.expires_at > clock_timestamp() and not exists"
+    " (select 1 from sagad.engine e where e.identity = s.owner_identity)) as t (who)";
 
 struct answer { /* the columns of the last row */
     long number, second_number;
@@ -83,15 +94,24 @@ static enum err_code read_version(struct db_session *session, int *version, stru
     return code;
 }
 
-static enum err_code refuse_if_engines_run(struct db_session *session, struct err *err)
+/* `version` is the one that the database has. */
+static enum err_code refuse_if_engines_run(struct db_session *session, int version, struct err *err)
 {
     struct answer answer;
-    enum err_code code = ask(session, hold_sql, &answer, err);
+    char sql[sizeof(held_by_older_sql) + 12];
+    enum err_code code = db_session_run(session, hold_sql, NULL, NULL, err);
 
+    if (code == ERR_OK && version < ENGINE_TABLE_VERSION) {
+        code = ask(session, held_sql, &answer, err);
+    } else if (code == ERR_OK) {
+        (void)snprintf(sql, sizeof(sql), held_by_older_sql, migrate_newest() - 1); /* it fits */
+        code = ask(session, sql, &answer, err);
+    }
     if (code == ERR_OK && answer.number > 0) {
-        err_set(err, ERR_BUSY, "engines are running on this database");
-        err_detail(err, "%ld shards are leased, one by %s", answer.number, answer.text);
-        err_hint(err, "stop them, or wait until their leases are over, and run `sagad migrate` again");
+        err_set(err, ERR_BUSY, "engines are running on this database that do not run on the new schema");
+        err_detail(err, "one of them is %s; each runs on the schema it was made for and on the next one, and the new one is %d",
+                   answer.text, migrate_newest());
+        err_hint(err, "stop them, or replace them by the release before this one first, and run `sagad migrate` again");
         return ERR_BUSY;
     }
     return code;
@@ -127,7 +147,7 @@ static enum err_code migrate_within(struct db_session *session, void (*progress)
         err_hint(err, "run the sagad that is as new as the schema");
         return ERR_CONFIG;
     }
-    if (version > 0 && version < migrate_newest() && (code = refuse_if_engines_run(session, err)) != ERR_OK) {
+    if (version > 0 && version < migrate_newest() && (code = refuse_if_engines_run(session, version, err)) != ERR_OK) {
         return code;
     }
     for (const struct migration *m = migrations; m->version > 0; m++) {

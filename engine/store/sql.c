@@ -226,7 +226,8 @@ const struct db_statement sql_check_server = {
     " current_setting('transaction_read_only'), current_user::text,"
     " exists (select 1 from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'schema_version'),"
     " coalesce(has_schema_privilege(n.oid, 'usage'), false),"
-    " (select string_agg(t.privileges || ' on ' || t.name, '; ' order by t.name)"
+    " (select string_agg(g.line, '; ' order by g.line)"
+    "    from (select t.privileges || ' on ' || string_agg(t.name, ', ' order by t.name) as line"
     "    from (select r.name, string_agg(r.privilege, ', ' order by r.privilege) as privileges"
     "    from (values ('schema_version', 'select'), ('shard', 'select'), ('shard', 'update'),"
     "                 ('saga', 'select'), ('saga', 'insert'), ('saga', 'update'), ('saga', 'delete'), ('log', 'select'), ('log', 'insert'),"
@@ -236,10 +237,10 @@ const struct db_statement sql_check_server = {
     "                 ('escalation', 'update'), ('escalation', 'delete'), ('lock', 'select'), ('lock', 'insert'), ('lock', 'delete'),"
     "                 ('number_gone', 'select'), ('number_gone', 'insert'), ('number_gone', 'update'), ('tool', 'select'), ('tool', 'insert'), ('definition', 'select'),"
     "                 ('definition', 'insert')"
-    "          union all select t, p from unnest(array['due', 'approval', 'guard', 'guard_place', 'guard_breaker', 'guard_budget', 'guard_reservation']) as t"
+    "          union all select t, p from unnest(array['due', 'engine', 'approval', 'guard', 'guard_place', 'guard_breaker', 'guard_budget', 'guard_reservation']) as t"
     "          cross join unnest(array['select', 'insert', 'update', 'delete']) as p) as r (name, privilege)"
     "    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = r.name"
-    "   where not has_table_privilege(c.oid, r.privilege) group by r.name) as t)"
+    "   where not has_table_privilege(c.oid, r.privilege) group by r.name) as t group by t.privileges) as g)"
     " from (select 1) as one left join pg_catalog.pg_namespace n on n.nspname = 'sagad'",
 };
 
@@ -309,6 +310,37 @@ const struct db_statement sql_lease_release = {
 const struct db_statement sql_lease_unlock_all = {
     "lease_unlock_all",
     "select pg_advisory_unlock_all()",
+};
+
+/* --- engines: see schema/migrations/0008_engine.sql --- */
+
+/* What an engine is does not change while it lives; what it says does. */
+const struct db_statement sql_engine_put = {
+    "engine_put",
+    "insert into sagad.engine as e (instance, identity, name, version, schema, standby, leaving, expires_at,"
+    " append_lag_ms, due_lag_ms, inbox_rows)"
+    " values ($1::text, $2::text, $3::text, $4::text, $5::int4, $6::bool, $7::bool,"
+    " clock_timestamp() + $8::int8 * interval '1 millisecond', $9::int8, $10::int8, $11::int8)"
+    " on conflict (instance) do update set leaving = excluded.leaving, expires_at = excluded.expires_at,"
+    " append_lag_ms = excluded.append_lag_ms, due_lag_ms = excluded.due_lag_ms, inbox_rows = excluded.inbox_rows",
+};
+
+const struct db_statement sql_engine_table = {
+    "engine_table",
+    "select e.instance, e.identity, e.name, e.version, e.schema, e.standby, e.leaving, e.started_at,"
+    " (extract(epoch from e.expires_at - clock_timestamp()) * 1000)::int8, e.append_lag_ms, e.due_lag_ms, e.inbox_rows"
+    " from sagad.engine e order by e.instance",
+};
+
+const struct db_statement sql_engine_remove = {
+    "engine_remove",
+    "delete from sagad.engine e where e.instance = any($1::text[])",
+};
+
+/* Who is there has changed, or who is leaving: the others look at once. */
+const struct db_statement sql_engine_tell = {
+    "engine_tell",
+    "select pg_notify('" SQL_LEASES_CHANNEL "', '')",
 };
 
 /* --- loads and reads --- */

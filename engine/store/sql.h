@@ -53,6 +53,12 @@ extern const struct db_statement sql_lease_renew;
 extern const struct db_statement sql_lease_release;
 extern const struct db_statement sql_lease_unlock_all;
 
+/* engines: who lives, for fair shares */
+extern const struct db_statement sql_engine_put;
+extern const struct db_statement sql_engine_table;
+extern const struct db_statement sql_engine_remove;
+extern const struct db_statement sql_engine_tell;
+
 /* loads and reads */
 extern const struct db_statement sql_load;
 extern const struct db_statement sql_load_numbers;      /* the highest that were given */

@@ -223,18 +223,20 @@ static bool check_schema_there(const struct conn_facts *facts, struct err *err)
     return false;
 }
 
+/* One step ahead is as good: migrations only add, and engines are replaced one after another behind one. */
 static bool check_version(const struct conn_facts *facts, struct err *err)
 {
-    if (facts->schema_version > migrate_newest()) {
+    if (facts->schema_version > migrate_newest() + 1) {
         err_set(err, ERR_CONFIG, "the schema of the database is newer than this program");
-        err_hint(err, "run the sagad that is as new as the schema");
+        err_hint(err, "run a sagad that is as new as the schema, or one release older");
     } else if (facts->schema_version < migrate_newest()) {
         err_set(err, ERR_CONFIG, "the schema of the database is older than this program");
         err_hint(err, "run `sagad migrate` with the same --database");
     } else {
         return true;
     }
-    err_detail(err, "schema version %d, and this program knows %d", facts->schema_version, migrate_newest());
+    err_detail(err, "schema version %d, and this program runs on %d and %d", facts->schema_version, migrate_newest(),
+               migrate_newest() + 1);
     return false;
 }
 

@@ -115,10 +115,13 @@ struct append {
 
     struct list_link link;          /* the store's */
     int tries;                      /* the store's: size of the group that is tried apart */
+    int64_t since_boot_ms;          /* the store's: when it came */
 };
 
 /* At most one append of a saga may be under way. Appends ready in the same turn of the loop share a commit. */
 void store_append(struct store *store, struct append *append);
+
+int64_t store_append_lag_ms(const struct store *store); /* how long the oldest append has been waiting; 0: none */
 
 /*
  * --- leases ---
@@ -130,10 +133,28 @@ void store_append(struct store *store, struct append *append);
 
 struct leases;
 
+struct engine_lags {                /* what an engine says of itself in the table of engines */
+    int64_t append_ms;              /* how long the oldest append has been waiting */
+    int64_t due_ms;                 /* by how much the oldest parked saga is overdue */
+    int64_t inbox_rows;             /* it is at work on */
+};
+
+/*
+ * Shards are shared fairly: each engine takes up to its share of those that are free, and gives away what it has beyond
+ * that (on_surplus, leases_give()). Engines that leave, and standbys beside one that is none, have no share.
+ */
 struct lease_options {
     int64_t ttl_ms;                 /* default 10 s; renewed each third of it */
     int64_t margin_ms;              /* sends stop so long before the end; default a fifth */
     const char *engine_name;        /* shown to people */
+    const char *version;            /* of the program; shown to people */
+    bool standby;                   /* takes shards only while no engine lives that is no standby; then all that are free */
+    /*
+     * After each renewal: so many shards are beyond our share, 0 most of the time. The owner chooses which, and calls
+     * leases_give() for each as soon as nothing of it is under way. NULL: nothing is given away.
+     */
+    void (*on_surplus)(size_t count, void *context);
+    void (*lags)(struct engine_lags *out, void *context); /* may be NULL */
     void (*on_gained)(uint32_t shard, int64_t epoch, void *context); /* load its sagas */
     /* drop its sagas at once, write nothing; not after leases_release() */
     void (*on_lost)(uint32_t shard, int64_t epoch, void *context);
@@ -149,6 +170,10 @@ struct lease_options {
 struct leases *leases_start(struct store *store, const struct lease_options *options);
 /* gives all up: another engine can take over at once */
 void leases_release(struct leases *leases, void (*done)(void *context), void *context);
+/* Others count without us from now on, and nothing is taken any more; what we hold stays ours until it is given. */
+void leases_leave(struct leases *leases);
+/* Its sagas have left memory and nothing of it is under way: another engine may have it. on_lost does not follow. */
+void leases_give(struct leases *leases, uint32_t shard);
 bool lease_is_held(const struct leases *leases, uint32_t shard, int64_t *epoch);
 int64_t lease_last_epoch(const struct leases *leases, uint32_t shard); /* whoever holds it, as last read */
 /* reads CLOCK_BOOTTIME now; ask right before a call leaves */
@@ -251,6 +276,23 @@ struct store_read {
     void *context;
     void *internal;
 };
+
+struct list_engines { /* the tables of engines and shards, as they are now */
+    struct store_read read;
+    struct engine_row {
+        struct slice instance, identity, name, version;
+        int schema;
+        bool standby, leaving;
+        int64_t started_ms, left_ms; /* left: by the database's clock; below 0: its time is over */
+        struct engine_lags lags;
+    } * rows;
+    size_t count;
+    struct shard_row {
+        int64_t epoch, left_ms;
+        struct slice identity;       /* of whoever holds it; SLICE_NONE: nobody */
+    } shards[SHARD_COUNT];
+};
+void store_list_engines(struct store *store, struct list_engines *list);
 
 struct saga_row { /* of the table saga */
     struct saga_id id;

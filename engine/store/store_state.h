@@ -194,6 +194,7 @@ struct store {
     struct err away_err;
 
     struct list waiting;                /* appends */
+    struct list newcomers;              /* appends that begin a saga nobody was promised yet: behind the others */
     /* of batches refused as data: groups that are tried apart; `tries` is the size of the group, negative: with
      * keys_known */
     struct list suspects;

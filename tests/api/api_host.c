@@ -14,7 +14,7 @@ struct serving {
     struct loop *loop;
     struct engine *engine;
     struct api *api;
-    bool away;
+    bool away, busy;
 };
 
 static void on_usr1(void *context)
@@ -28,6 +28,14 @@ static void on_usr2(void *context)
 
     serving->away = !serving->away;
     fake_engine_set_away(serving->engine, serving->away);
+}
+
+static void on_hup(void *context)
+{
+    struct serving *serving = context;
+
+    serving->busy = !serving->busy;
+    fake_engine_set_busy(serving->engine, serving->busy);
 }
 
 static void on_stopped(void *context)
@@ -60,6 +68,7 @@ void api_host_serve(const struct api_options *options, int port_fd)
     }
     loop_on_signal(serving.loop, SIGUSR1, on_usr1, &serving);
     loop_on_signal(serving.loop, SIGUSR2, on_usr2, &serving);
+    loop_on_signal(serving.loop, SIGHUP, on_hup, &serving);
     loop_on_signal(serving.loop, SIGTERM, on_term, &serving);
     if (dprintf(port_fd, "%u\n", api_port(serving.api)) < 0) {
         exit(3);

@@ -1,6 +1,6 @@
 /*
  * The API over a fake engine, in a child process: tests speak to it over real sockets. SIGUSR1 ends all slow sagas,
- * SIGUSR2 takes the database away and gives it back, SIGTERM stops as sagad does; sanitizers then judge the child by
+ * SIGUSR2 takes the database away and gives it back, SIGHUP makes the engine too busy for anything new and quiet again, SIGTERM stops as sagad does; sanitizers then judge the child by
  * its exit status.
  */
 #ifndef SAGAD_TESTS_API_HOST_H

@@ -264,6 +264,44 @@ static void a_database_that_is_away_is_503_with_a_time_to_come_back(void **state
     assert_int_equal(answer.status, 200);
 }
 
+static void new_work_is_refused_under_an_overload_and_nothing_else_is(void **state)
+{
+    char id[37], path[128], body[4096];
+
+    (void)state;
+    ask("POST", "/v1/sagas", "{\"saga\":\"slow\"}");
+    assert_int_equal(answer.status, 201);
+    const char *at = strstr(answer.body, "\"id\":\"");
+
+    assert_non_null(at);
+    (void)snprintf(id, sizeof(id), "%.36s", at + 6);
+    assert_int_equal(kill(host.pid, SIGHUP), 0);
+    (void)usleep(200000);
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(body, sizeof(body), "{\"saga\":\"quick\",\"input\":{\"text\":\"%0*d\"}}", 1 + i * 1500, i);
+        ask("POST", "/v1/sagas", body);
+        assert_int_equal(answer.status, 503);
+        assert_true(raw_head_has(&answer, "\r\nRetry-After: 7\r\n")); /* 6.5 s, in whole ones */
+        assert_true(body_has("\"type\":\"urn:sagad:problem:busy\""));
+        assert_true(body_has("\"retryable\":true"));
+        assert_false(answer.closed);
+    }
+    ask("POST", "/v1/sagas", "{\"open\":true}");
+    assert_int_equal(answer.status, 503);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s", id);
+    ask("GET", path, NULL);
+    assert_int_equal(answer.status, 200);
+    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/abort", id);
+    ask("POST", path, "{}");
+    assert_true(answer.status == 200 || answer.status == 202);
+    ask("GET", "/readyz", NULL);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(kill(host.pid, SIGHUP), 0);
+    (void)usleep(200000);
+    ask("POST", "/v1/sagas", "{\"saga\":\"quick\"}");
+    assert_int_equal(answer.status, 201);
+}
+
 /* --- lists and pages --- */
 
 #define VERSION(n, unfinished) "{\"version\":" n ",\"created_at\":\"2026-01-31T09:05:00.250Z\",\"unfinished\":" unfinished "}"
@@ -440,6 +478,7 @@ int main(void)
         cmocka_unit_test(a_wrong_method_is_told_the_right_ones),
         cmocka_unit_test(deep_nesting_is_refused),
         cmocka_unit_test(a_database_that_is_away_is_503_with_a_time_to_come_back),
+        cmocka_unit_test(new_work_is_refused_under_an_overload_and_nothing_else_is),
         cmocka_unit_test(lists_are_paged),
         cmocka_unit_test(head_is_answered_where_get_is),
         cmocka_unit_test(an_abort_may_have_no_body),

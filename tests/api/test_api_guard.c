@@ -205,6 +205,52 @@ static void a_connection_that_says_nothing_is_closed(void **state)
     (void)close(fd);
 }
 
+static void whoever_comes_beyond_the_limit_of_connections_is_told_to_come_again(void **state)
+{
+    enum { CONNECTIONS = 4 };
+    static const char livez[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    static const char start[] = "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16\r\n\r\n{\"saga\":\"quick\"}";
+    struct api_host few = api_host_start(&(struct api_options){.connections_max = CONNECTIONS});
+    static struct raw_answer answer;
+    int fds[CONNECTIONS], silent, fd;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        fds[i] = raw_connect(few.port);
+        raw_send(fds[i], livez, sizeof(livez) - 1);
+        raw_read(fds[i], 5000, &answer);
+        assert_int_equal(answer.status, 200);
+    }
+    for (int i = 0; i < 100; i++) {
+        fd = raw_connect(few.port);
+        raw_send(fd, start, sizeof(start) - 1);
+        raw_read(fd, 5000, &answer);
+        (void)close(fd);
+        assert_int_equal(answer.status, 503);
+        assert_true(raw_head_has(&answer, "\r\nRetry-After: "));
+        assert_true(answer.closed);
+    }
+    silent = raw_connect(few.port); /* says nothing, and is not borne for as long as the others */
+    raw_read(silent, 5000, &answer);
+    assert_int_equal(answer.status, 0);
+    assert_true(answer.closed);
+    (void)close(silent);
+    raw_send(fds[1], livez, sizeof(livez) - 1); /* those who were there go on */
+    raw_read(fds[1], 5000, &answer);
+    assert_int_equal(answer.status, 200);
+    (void)close(fds[0]);
+    (void)usleep(200000);
+    fd = raw_connect(few.port);
+    raw_send(fd, start, sizeof(start) - 1);
+    raw_read(fd, 5000, &answer);
+    assert_int_equal(answer.status, 201);
+    (void)close(fd);
+    for (size_t i = 1; i < COUNT_OF(fds); i++) {
+        (void)close(fds[i]);
+    }
+    assert_int_equal(api_host_stop(&few), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +261,7 @@ int main(void)
         cmocka_unit_test(a_head_that_drips_is_cut_off),
         cmocka_unit_test(a_body_that_drips_is_cut_off),
         cmocka_unit_test(a_connection_that_says_nothing_is_closed),
+        cmocka_unit_test(whoever_comes_beyond_the_limit_of_connections_is_told_to_come_again),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -30,6 +30,7 @@ static const struct {
     {"GET", "/v1/openapi.json", ROLE_NONE, NULL, false},
     {"GET", "/metrics", ROLE_READER, NULL, false},
     {"GET", "/v1/stats", ROLE_READER, NULL, false},
+    {"GET", "/v1/engines", ROLE_READER, NULL, false},
     {"GET", "/v1/tools", ROLE_READER, NULL, false},
     {"GET", "/v1/tools/{name}", ROLE_READER, NULL, true},
     {"GET", "/v1/definitions", ROLE_READER, NULL, false},

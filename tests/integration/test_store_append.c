@@ -122,6 +122,50 @@ static void turns_that_are_ready_at_once_share_commits(void **state)
     free(many.turns);
 }
 
+static int turns_over;
+
+static void note_order(struct turn *turn)
+{
+    *(int *)turn->context = turns_over++;
+}
+
+/* Two batches of 500: of the first an eighth is for those that begin, and the rest for what was begun, although it came later. */
+static void what_was_begun_goes_before_what_begins(void **state)
+{
+    enum { BEGUN = 450, BEGINNING = 600 };
+    struct many first = many_new(BEGUN), both = many_new(BEGUN + BEGINNING);
+    int order[BEGUN + BEGINNING], early = 0, beginning_early = 0;
+
+    (void)state;
+    for (int i = 0; i < BEGUN; i++) {
+        turn_start(&first.turns[i], host_saga(32 + (uint32_t)i % 32), 0, NULL);
+    }
+    many_run(&first);
+    for (int i = 0; i < BEGINNING; i++) {
+        turn_start(&both.turns[i], host_saga(32 + (uint32_t)i % 32), 0, NULL);
+    }
+    for (int i = 0; i < BEGUN; i++) {
+        turn_next(&both.turns[BEGINNING + i], first.turns[i].append.saga, 0, 2, "step.intent");
+    }
+    turns_over = 0;
+    for (int i = 0; i < both.count; i++) {
+        both.turns[i].after = note_order;
+        both.turns[i].context = &order[i];
+    }
+    many_run(&both);
+    assert_int_equal(count_code(&both, ERR_OK), both.count);
+    for (int i = 0; i < BEGUN; i++) {
+        early += order[BEGINNING + i] < 500;
+    }
+    for (int i = 0; i < BEGINNING; i++) {
+        beginning_early += order[i] < 500;
+    }
+    assert_int_equal(early, 500 - 500 / 8);
+    assert_int_equal(beginning_early, 500 / 8);
+    free(first.turns);
+    free(both.turns);
+}
+
 static void a_turn_alone_leaves_at_once(void **state)
 {
     struct turn turn = {0};
@@ -607,6 +651,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_saga_is_a_row_and_each_turn_is_one),
         cmocka_unit_test(turns_that_are_ready_at_once_share_commits),
+        cmocka_unit_test(what_was_begun_goes_before_what_begins),
         cmocka_unit_test(a_turn_alone_leaves_at_once),
         cmocka_unit_test(only_the_turns_of_a_lost_shard_are_fenced),
         cmocka_unit_test(of_32_starts_with_one_business_id_one_wins_and_the_others_learn_who),

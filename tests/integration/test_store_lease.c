@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "store/lease_identity.h"
+#include "store/migrate.h"
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
 
@@ -26,7 +27,8 @@ struct engine { /* as far as leases go */
     int gained, lost;
     int64_t oldest_ms; /* what it answers about its oldest unfinished saga */
     bool released;
-    int wanted;        /* shards, of is_owner() */
+    size_t surplus;    /* as it was told last */
+    bool keeps;        /* it gives nothing away */
 };
 
 static void on_gained(uint32_t shard, int64_t epoch, void *context)
@@ -55,18 +57,50 @@ static int64_t oldest_unfinished_ms(uint32_t shard, void *context)
     return ((struct engine *)context)->oldest_ms;
 }
 
-static void engine_begin(struct engine *engine, const char *name, int64_t ttl_ms)
+/* Gives away at once, the highest numbers first. */
+static void on_surplus(size_t count, void *context)
+{
+    struct engine *engine = context;
+
+    engine->surplus = count;
+    for (uint32_t shard = SHARD_COUNT; shard-- > 0 && count > 0 && !engine->keeps;) {
+        if (lease_is_held(engine->leases, shard, NULL)) {
+            leases_give(engine->leases, shard);
+            assert_false(lease_is_held(engine->leases, shard, NULL));
+            assert_false(lease_allows_send(engine->leases, shard));
+            count--;
+        }
+    }
+}
+
+static void lags(struct engine_lags *out, void *context)
+{
+    (void)context;
+    *out = (struct engine_lags){.append_ms = 5, .due_ms = 6, .inbox_rows = 7};
+}
+
+static void engine_begin_as(struct engine *engine, const char *name, int64_t ttl_ms, bool standby)
 {
     memset(engine, 0, sizeof(*engine));
     engine->store = host_store(&host, NULL);
     engine->leases = leases_start(engine->store, &(struct lease_options){
                                                      .ttl_ms = ttl_ms,
                                                      .engine_name = name,
+                                                     .version = "1.2.3",
+                                                     .standby = standby,
+                                                     .on_surplus = on_surplus,
+                                                     .lags = lags,
                                                      .on_gained = on_gained,
                                                      .on_lost = on_lost,
                                                      .oldest_unfinished_ms = oldest_unfinished_ms,
                                                      .context = engine,
                                                  });
+}
+
+/* One that has no share beside others: of two, the first one has all. */
+static void engine_begin(struct engine *engine, const char *name, int64_t ttl_ms)
+{
+    engine_begin_as(engine, name, ttl_ms, true);
 }
 
 static int held_count(const struct engine *engine)
@@ -375,6 +409,162 @@ static void low_follows_the_oldest_unfinished_saga_once_the_shard_is_loaded(void
     engine_end(&one);
 }
 
+/* --- fair shares --- */
+
+struct fleet {
+    struct engine *engines;
+    int count, held[4]; /* what each is to have in the end */
+};
+
+static bool is_shared(void *context)
+{
+    const struct fleet *fleet = context;
+
+    for (int i = 0; i < fleet->count; i++) {
+        if (held_count(&fleet->engines[i]) != fleet->held[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int owned_twice(void)
+{
+    return host_number(&host, "select count(*) from pg_locks where locktype = 'advisory' and granted") - SHARD_COUNT;
+}
+
+static void engines_share_equally_as_they_come_and_go(void **state)
+{
+    struct engine engines[3];
+    struct fleet fleet = {.engines = engines, .count = 1, .held = {SHARD_COUNT}};
+    int64_t began, epochs;
+
+    (void)state;
+    engine_begin_as(&engines[0], "one", 3000, false);
+    host_run_until(&host, is_shared, &fleet);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.engine where name = 'one' and version = '1.2.3' and not standby"
+                                        " and not leaving and append_lag_ms = 5 and due_lag_ms = 6 and inbox_rows = 7"
+                                        " and expires_at between clock_timestamp() and clock_timestamp() + interval '3 s'"), 1);
+    assert_int_equal(host_number(&host, "select min(schema) from sagad.engine"), migrate_newest());
+    epochs = host_number(&host, "select sum(epoch) from sagad.shard");
+
+    began = boot_ms();
+    engine_begin_as(&engines[1], "two", 3000, false);
+    fleet = (struct fleet){.engines = engines, .count = 2, .held = {32, 32}};
+    host_run_until(&host, is_shared, &fleet);
+    assert_true(boot_ms() - began < 2000); /* it was told, and waited for no renewal */
+    assert_int_equal(engines[0].lost, 0);
+    assert_int_equal(host_number(&host, "select sum(epoch) from sagad.shard"), epochs + 32); /* each moved once */
+
+    engine_begin_as(&engines[2], "three", 3000, false);
+    host_run_ms(&host, 3000);
+    for (int i = 0; i < 3; i++) {
+        assert_in_range(held_count(&engines[i]), 21, 22);
+        fleet.held[i] = held_count(&engines[i]);
+    }
+    fleet.count = 3;
+    epochs = host_number(&host, "select sum(epoch) from sagad.shard");
+    host_run_ms(&host, 2500);
+    assert_true(is_shared(&fleet)); /* and there it stays */
+    assert_int_equal(host_number(&host, "select sum(epoch) from sagad.shard"), epochs);
+    assert_int_equal(owned_twice(), 0);
+
+    leases_leave(engines[1].leases);
+    host_run_ms(&host, 300);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.engine where leaving and name = 'two'"), 1);
+    assert_int_equal(held_count(&engines[1]), fleet.held[1]); /* ours until given */
+    began = boot_ms();
+    engine_release(&engines[1]);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.engine where name = 'two'"), 0);
+    while (held_count(&engines[0]) + held_count(&engines[2]) < SHARD_COUNT) {
+        host_run_ms(&host, 20);
+    }
+    assert_true(boot_ms() - began < 1000);
+    assert_in_range(held_count(&engines[0]), 32, 32);
+
+    engine_end(&engines[1]);
+    engine_end(&engines[2]); /* no release: as if it had crashed on another machine */
+    fleet = (struct fleet){.engines = engines, .count = 1, .held = {SHARD_COUNT}};
+    began = boot_ms();
+    host_run_until(&host, is_shared, &fleet);
+    assert_true(boot_ms() - began < 3000 + 2000);
+    assert_int_equal(engines[0].lost, 0);
+    host_sql(&host, "update sagad.engine set expires_at = expires_at - interval '2 hours' where name = 'three'");
+    host_run_ms(&host, 2500);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.engine where name = 'three'"), 0); /* rows of the dead go in the end */
+    engine_release(&engines[0]);
+    engine_end(&engines[0]);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.engine where expires_at > now()"), 0);
+}
+
+static void whoever_cannot_give_keeps_what_it_has_and_the_others_live_with_it(void **state)
+{
+    struct engine engines[2];
+
+    (void)state;
+    engine_begin_as(&engines[0], "one", 1500, false);
+    host_run_until(&host, is_owner, &engines[0]);
+    engines[0].keeps = true;
+    engine_begin_as(&engines[1], "two", 1500, false);
+    host_run_ms(&host, 2000);
+    assert_int_equal(engines[0].surplus, 32);
+    assert_int_equal(held_count(&engines[0]), SHARD_COUNT);
+    assert_int_equal(held_count(&engines[1]), 0);
+    engine_release(&engines[1]);
+    engine_end(&engines[1]);
+    host_run_ms(&host, 1000);
+    assert_int_equal(engines[0].surplus, 0);
+    engine_release(&engines[0]);
+    engine_end(&engines[0]);
+}
+
+static void a_standby_takes_over_and_gives_all_back(void **state)
+{
+    struct engine engines[2];
+    struct fleet fleet = {.engines = engines, .count = 2, .held = {SHARD_COUNT, 0}};
+
+    (void)state;
+    engine_begin_as(&engines[0], "standby", 1500, true);
+    host_run_until(&host, is_owner, &engines[0]);
+    engine_begin_as(&engines[1], "regular", 1500, false);
+    fleet.held[0] = 0;
+    fleet.held[1] = SHARD_COUNT;
+    host_run_until(&host, is_shared, &fleet);
+    engine_release(&engines[1]);
+    engine_end(&engines[1]);
+    host_run_until(&host, is_owner, &engines[0]);
+    engine_release(&engines[0]);
+    engine_end(&engines[0]);
+}
+
+/* Of two whose database was away for longer than a lease, the first one that comes back leaves the other its shards. */
+static void what_expired_while_the_database_was_away_stays_with_its_owner(void **state)
+{
+    struct engine engines[2];
+    struct fleet fleet = {.engines = engines, .count = 2, .held = {32, 32}};
+
+    (void)state;
+    engine_begin_as(&engines[0], "one", 1500, false);
+    host_run_until(&host, is_owner, &engines[0]);
+    engine_begin_as(&engines[1], "two", 1500, false);
+    host_run_until(&host, is_shared, &fleet);
+    for (int i = 0; i < 2; i++) {
+        int64_t epochs = host_number(&host, "select sum(epoch) from sagad.shard");
+
+        cluster_stop(&host.cluster);
+        host_run_ms(&host, 2000);
+        cluster_resume(&host.cluster);
+        host_run_ms(&host, 4000);
+        assert_true(is_shared(&fleet));
+        assert_int_equal(engines[0].lost + engines[1].lost, 0);
+        assert_int_equal(host_number(&host, "select sum(epoch) from sagad.shard"), epochs);
+    }
+    engine_release(&engines[0]);
+    engine_release(&engines[1]);
+    engine_end(&engines[0]);
+    engine_end(&engines[1]);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -400,6 +590,10 @@ int main(void)
         cmocka_unit_test(a_lost_connection_costs_no_lease),
         cmocka_unit_test(without_the_database_sending_stops_in_time_and_goes_on_after),
         cmocka_unit_test(low_follows_the_oldest_unfinished_saga_once_the_shard_is_loaded),
+        cmocka_unit_test(engines_share_equally_as_they_come_and_go),
+        cmocka_unit_test(whoever_cannot_give_keeps_what_it_has_and_the_others_live_with_it),
+        cmocka_unit_test(a_standby_takes_over_and_gives_all_back),
+        cmocka_unit_test(what_expired_while_the_database_was_away_stays_with_its_owner),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -4,31 +4,9 @@
 import { mkdirSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { Messages, elementsOf, parametersOf, statementOf } from './frames.mjs'
 
 const appends = new Set(['log', 'log_unique'])
-const asksForEncryption = new Set([80877103, 80877104]) // SSL, GSS: asked before the startup message
-
-// Cuts a stream of bytes into messages. The first one of a client has no type.
-class Messages {
-  constructor(untyped) {
-    this.rest = Buffer.alloc(0)
-    this.untyped = untyped
-  }
-
-  * take(bytes) {
-    this.rest = this.rest.length ? Buffer.concat([this.rest, bytes]) : bytes
-    for (;;) {
-      const at = this.untyped ? 0 : 1
-      if (this.rest.length < at + 4) return
-      const length = this.rest.readInt32BE(at) + at
-      if (this.rest.length < length) return
-      const message = this.rest.subarray(0, length)
-      this.rest = this.rest.subarray(length)
-      if (!this.untyped) yield [String.fromCharCode(message[0]), message.subarray(5)]
-      else if (!asksForEncryption.has(message.readInt32BE(4))) this.untyped = false
-    }
-  }
-}
 
 export class Cutter {
   constructor(world) {
@@ -105,29 +83,8 @@ export class Cutter {
 
 // Which sagas have a turn in the statement, and its text: the second and the last parameter, binary arrays of the same length.
 function bind(session, body) {
-  const portal = body.indexOf(0)
-  const end = body.indexOf(0, portal + 1)
-  if (!appends.has(body.toString('latin1', portal + 1, end))) return
-  const values = []
-  let at = end + 1
-  at += 2 + 2 * body.readInt16BE(at)
-  const count = body.readInt16BE(at)
-  at += 2
-  for (let i = 0; i < count; i++) {
-    const length = Math.max(0, body.readInt32BE(at))
-    values.push(body.subarray(at + 4, at + 4 + length))
-    at += 4 + length
-  }
-  const texts = [...elements(values[6])]
-  for (const [i, saga] of [...elements(values[1])].entries()) session.turns.set(saga.toString('hex'), texts[i].toString('utf8'))
-}
-
-// Of a one-dimensional array in PostgreSQL's binary form.
-function* elements(array) {
-  const count = array.readInt32BE(12)
-  for (let i = 0, at = 20; i < count; i++) {
-    const length = array.readInt32BE(at)
-    yield array.subarray(at + 4, at + 4 + length)
-    at += 4 + length
-  }
+  if (!appends.has(statementOf(body))) return
+  const values = parametersOf(body)
+  const texts = [...elementsOf(values[6])]
+  for (const [i, saga] of [...elementsOf(values[1])].entries()) session.turns.set(saga.toString('hex'), texts[i].toString('utf8'))
 }

@@ -58,6 +58,21 @@ size_t fake_engine_watches(const struct engine *engine)
     return engine->watches.count;
 }
 
+void fake_engine_set_busy(struct engine *engine, bool busy)
+{
+    engine->busy = busy;
+}
+
+bool engine_refuses_new(struct engine *engine, struct err *err, int64_t *retry_after_ms)
+{
+    if (engine->busy) {
+        *retry_after_ms = 6500;
+        (void)err_set(err, ERR_BUSY, "more is asked for than this engine gets done");
+        err_hint(err, "try again later");
+    }
+    return engine->busy;
+}
+
 void fake_engine_set_away(struct engine *engine, bool away)
 {
     engine->away = away;
@@ -527,6 +542,15 @@ void engine_get_stats(struct engine *engine, struct engine_request *request)
                            "\"unknown_oldest_ms\":1200000,\"drift\":1,\"loop_trips\":4,\"budget_refusals\":0,\"rate_refusals\":0,"
                            "\"breaker_refusals\":0,\"breaker\":\"open\"}],"
                            "\"guards\":[{\"tool\":\"t.one\",\"endpoint\":\"http://x\",\"breaker\":\"open\",\"places_taken\":1}],\"engines\":[]}"));
+}
+
+void engine_get_engines(struct engine *engine, struct engine_request *request)
+{
+    fake_finish_text(engine, request,
+                     SLICE("{\"items\":[{\"name\":\"host:1\",\"instance\":\"0123456789abcdef\",\"version\":\"0.1.0\",\"schema\":8,"
+                           "\"state\":\"alive\",\"standby\":false,\"started_at\":\"2026-01-01T00:00:00.000Z\",\"shards\":[0,1,2,5,7,8],"
+                           "\"epoch_min\":3,\"epoch_max\":4,\"lease_left_ms\":9000,\"lags\":{\"append_ms\":1,\"due_ms\":0,"
+                           "\"inbox_rows\":2}}],\"unowned\":[63]}"));
 }
 
 void engine_health(const struct engine *engine, struct engine_health *out)

@@ -31,7 +31,7 @@ struct engine {
     struct list sagas, waits, watches, operations, call_waits;
     struct map by_id;
     size_t cancelled, pending;
-    bool away, resolved;
+    bool away, busy, resolved;
     const char *decided; /* how approval 1 was; NULL: it is open */
 };
 

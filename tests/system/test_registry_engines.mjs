@@ -1,6 +1,7 @@
 // What the registry promises, held by two engines over one database, of which one owns every shard: callers race over both, guards count
 // over both, everything can be asked of the one that owns nothing, and the owner is killed, or stopped and woken after its lease. The judge is
-// the shop's ledger; where a key would hide a second effect, the shop is told to ignore keys.
+// the shop's ledger; where a key would hide a second effect, the shop is told to ignore keys. Both are standbys, so that the first one keeps
+// all shards; how engines share is test_balance.mjs.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
@@ -50,7 +51,7 @@ await run(new World(), async (world) => {
   const budgets = join(world.directory, 'budgets.json')
   writeFileSync(budgets, JSON.stringify({ budgets: [{ tool: 'budgeted', per: 'day', calls: BUDGET }] }))
   await Promise.all([world.startPostgres(), world.startShop()])
-  await world.startEngines(1, ['--budgets', budgets])
+  await world.startEngines(1, ['--standby', '--budgets', budgets])
   world.engines.push({ name: 'sagad-1', port: await freePort() }) // late: the first one has taken all shards
   world.launchEngine(world.engines[1])
   await world.engineReady(world.engines[1])

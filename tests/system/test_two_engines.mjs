@@ -1,10 +1,11 @@
 // Two engines over one database, of which one owns every shard: what is asked of the other one goes through the inbox, and nobody can tell.
+// Both are standbys, so that the first one keeps all it took; how engines share is test_balance.mjs.
 import { World, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
 await run(new World(), async (world) => {
   await world.startPostgres()
   await world.startShop()
-  await world.startEngines(1)
+  await world.startEngines(1, ['--standby'])
   world.engines.push({ name: 'sagad-1', port: await freePort() }) // late: the first one has taken all shards
   const launch = async (engine) => {
     world.launchEngine(engine)

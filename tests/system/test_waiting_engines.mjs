@@ -1,5 +1,5 @@
 // Two engines over one database: what waits is parked by one, and signals, decisions, pauses, locks and followers reach it through either. Then
-// the one that owns everything is killed, and the other goes on where it was.
+// one of them is killed, and the other goes on where it was.
 import { approvalOf, decide, finish, happened, languageTools, order, signal, stepOf, take, undone, waitsAt } from '../lib/language.mjs'
 import { World, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 

@@ -225,6 +225,8 @@ static const struct {
     {".input[1:2]", EXPRESSION_PROGRAM},
     {".input[.attempt]", EXPRESSION_PROGRAM},
     {".input[1.5]", EXPRESSION_PROGRAM},
+    {".input[\\r1]", EXPRESSION_PROGRAM}, /* which libjq may not take */
+    {".input[\\n\\t1 ]", EXPRESSION_PLAIN},
     {".input[\\\"a\\\\(1)\\\"]", EXPRESSION_PROGRAM},
     {".input.a-b", EXPRESSION_PROGRAM},
     {".input.", EXPRESSION_PROGRAM},

@@ -205,9 +205,35 @@ static void a_saga_has_the_budget_it_names_and_steps_are_named_by_their_ids(void
     arena_fini(&arena);
 }
 
+/* Whoever puts the key into a body follows the pointer part by part. */
+static void a_pointer_to_a_key_in_a_body_is_bounded(void **state)
+{
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 1 << 14);
+    for (int len = 512; len <= 513; len++) {
+        char pointer[514] = "";
+        struct faults faults;
+
+        memset(pointer, '/', (size_t)len);
+        faults_init(&faults, &arena);
+        struct slice text = arena_printf(
+            &arena, "{'name':'t','http':{'url':'https://a.example/'},'effect':'keyed','key':{'body':'%s','window':'1h'}}", pointer);
+        const struct tool *tool = tool_compile(json_of(arena_text(&arena, text), &arena), 1, SLICE(""), &arena, &faults);
+
+        assert_int_equal(tool != NULL, len == 512);
+        if (!tool) {
+            assert_true(slice_is(faults.items[0].pointer, "/key/body"));
+        }
+    }
+    arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pointer_to_a_key_in_a_body_is_bounded),
         cmocka_unit_test(a_tool_has_no_guards_but_those_it_names),
         cmocka_unit_test(a_tool_keeps_what_it_says_about_the_registry),
         cmocka_unit_test(the_class_of_a_conditional_tool_is_the_stricter_and_each_has_its_own_retries),

@@ -28,6 +28,7 @@
     X(resolve)                                                                                                         \
     X(operations)                                                                                                      \
     X(stats)                                                                                                           \
+    X(engines)                                                                                                         \
     X(token)                                                                                                           \
     X(bench)                                                                                                           \
     X(prove)                                                                                                           \

@@ -36,6 +36,7 @@ const struct command commands[] = {
     {"tools", "tools and their health at a glance, or show one", help_tools, cmd_tools},
     {"definitions", "list registered sagas, or show one", help_definitions, cmd_definitions},
     {"stats", "counts by status, engines and their shards", help_stats, cmd_stats},
+    {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines},
     {"replay", "fold the durable log again and compare with the stored state", help_replay, cmd_replay},
     {"token", "make an access token", help_token, cmd_token},
     {"bench", "drive load and measure", help_bench, cmd_bench},

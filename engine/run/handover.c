@@ -1,0 +1,210 @@
+/*
+ * Giving shards to other engines: because another one has come and this one holds more than its share, or because this one
+ * leaves.
+ *
+ * A shard that is being given begins nothing new: what comes from outside goes through the inbox to whoever owns it next,
+ * timers and evaluations stay as they are, calls that were not sent yet are told to the log as not sent. What is under way
+ * settles. Then its sagas leave memory, as in a drain, and the row is released: for the next owner no call is in doubt.
+ *
+ *     SHARD_OWNED -> SHARD_GIVING -> quiet                  -> released
+ *                                    not quiet for too long -> SHARD_OWNED again, and another time
+ */
+#include "run/limiter.h"
+
+#include "base/log.h"
+#include "base/metric.h"
+
+enum {
+    LOOK_EVERY_MS = 20,
+    PATIENCE_MS = 3000,        /* the sagas of the shard stand still so long at most */
+    AGAIN_AFTER_MS = 10000,    /* the first time; then twice as long, and so on */
+    AGAIN_AFTER_MS_MAX = 320000
+};
+
+/* --- is anything under way? --- */
+
+/* A call that is wanted has its intent in the log, wherever it is: its end must get there too. */
+static bool activity_is_under_way(const struct activity *activity)
+{
+    return activity->want.type == WANT_CALL || activity->state != ACTIVITY_WAITING;
+}
+
+static bool live_is_under_way(const struct live *live)
+{
+    const struct list_link *link;
+
+    if (live->turn || live->parking || live->asks > 0 || live->busy || !list_empty(&live->mailbox)) {
+        return true;
+    }
+    for (link = list_first(&live->activities); link; link = list_after(&live->activities, link)) {
+        if (activity_is_under_way(container_of(link, struct activity, link))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t count_under_way(const struct shard *shard, size_t most)
+{
+    const struct list_link *link;
+    size_t count = 0;
+
+    for (link = list_first(&shard->sagas); link && count < most; link = list_after(&shard->sagas, link)) {
+        count += live_is_under_way(container_of(link, struct live, link));
+    }
+    return count;
+}
+
+/* --- one shard --- */
+
+/* What waits for a place, or at a guard, and has its intent in the log, was not sent: the log is told so. */
+static void return_calls(struct shard *shard)
+{
+    struct list_link *link;
+
+    call_queue_return_shard(shard);
+    limiter_return_shard(shard->engine, shard->number);
+    link = list_first(&shard->sagas);
+    while (link) {
+        struct live *live = container_of(link, struct live, link);
+
+        link = list_after(&shard->sagas, link);
+        if (!list_empty(&live->mailbox)) {
+            live_advance(live);
+        }
+    }
+}
+
+static void look_again(struct engine *engine, int64_t ms);
+
+static void shard_begin_giving(struct shard *shard)
+{
+    struct engine *engine = shard->engine;
+
+    shard->state = SHARD_GIVING;
+    shard->give_until_boot_ms = loop_boot_ms(engine->loop) + PATIENCE_MS;
+    return_calls(shard);
+    look_again(engine, 0);
+}
+
+static void shard_keep(struct shard *shard)
+{
+    struct engine *engine = shard->engine;
+
+    shard->state = SHARD_OWNED;
+    shard_watch(engine);
+    parker_look(engine->parker);
+    activities_resume(shard);
+    call_queue_run(engine);
+}
+
+static void shard_give(struct shard *shard)
+{
+    struct engine *engine = shard->engine;
+
+    shard->keeps = 0;
+    shard_leave(shard);
+    metric_add(METRIC_SHARDS_GIVEN, 1);
+    leases_give(engine->leases, shard->number);
+}
+
+static void shard_give_up(struct shard *shard)
+{
+    int64_t again_ms = (int64_t)AGAIN_AFTER_MS << (shard->keeps < 5 ? shard->keeps : 5);
+
+    log_info("shard_kept", LOG_I64("shard", shard->number), LOG_I64("under_way", (int64_t)count_under_way(shard, SIZE_MAX)));
+    shard->keeps++;
+    shard->keep_until_boot_ms =
+        loop_boot_ms(shard->engine->loop) + (again_ms < AGAIN_AFTER_MS_MAX ? again_ms : AGAIN_AFTER_MS_MAX);
+    shard_keep(shard);
+}
+
+/* --- all that are being given --- */
+
+static void on_look(struct timer *timer)
+{
+    struct engine *engine = container_of(timer, struct engine, handover_timer);
+    int64_t now_ms = loop_boot_ms(engine->loop);
+    size_t given = 0, left = 0;
+
+    for (uint32_t i = 0; i < SHARD_COUNT && !engine->leases_releasing; i++) {
+        struct shard *shard = &engine->shards[i];
+
+        if (shard->state != SHARD_GIVING) {
+            continue;
+        }
+        if (count_under_way(shard, 1) == 0) {
+            shard_give(shard);
+            given++;
+        } else if (!engine->draining && now_ms >= shard->give_until_boot_ms) {
+            shard_give_up(shard);
+        } else {
+            left++;
+        }
+    }
+    if (given > 0) {
+        log_info("shards_given", LOG_I64("shards", (int64_t)given), LOG_I64("left", shards_owned(engine)));
+    }
+    if (left > 0) {
+        look_again(engine, LOOK_EVERY_MS);
+    }
+}
+
+static void look_again(struct engine *engine, int64_t ms)
+{
+    timer_start(engine->loop, &engine->handover_timer, ms, on_look);
+}
+
+/* The one of which the least is under way. */
+static struct shard *choose(struct engine *engine)
+{
+    struct shard *best = NULL;
+    size_t least = SIZE_MAX;
+
+    for (uint32_t i = 0; i < SHARD_COUNT && least > 0; i++) {
+        struct shard *shard = &engine->shards[i];
+
+        if (shard->state == SHARD_OWNED && shard->keep_until_boot_ms <= loop_boot_ms(engine->loop)) {
+            size_t count = count_under_way(shard, least);
+
+            best = count < least ? shard : best;
+            least = count < least ? count : least;
+        }
+    }
+    return best;
+}
+
+void handover_surplus(size_t count, void *context)
+{
+    struct engine *engine = context;
+    size_t giving = 0;
+
+    if (engine->draining) {
+        return; /* all of them are on their way */
+    }
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        struct shard *shard = &engine->shards[i];
+
+        giving += shard->state == SHARD_GIVING;
+        if (shard->state == SHARD_GIVING && giving > count) {
+            shard_keep(shard); /* whoever it was for has gone again */
+        }
+    }
+    for (struct shard *shard; giving < count && (shard = choose(engine)) != NULL; giving++) {
+        shard_begin_giving(shard);
+    }
+}
+
+void handover_all(struct engine *engine)
+{
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        struct shard *shard = &engine->shards[i];
+
+        if (shard->state == SHARD_LOADING) {
+            shard_give(shard); /* nothing of it has begun */
+        } else if (shard->state == SHARD_OWNED) {
+            shard->state = SHARD_GIVING; /* its calls were returned with all others */
+        }
+    }
+    look_again(engine, 0);
+}

@@ -1,0 +1,144 @@
+// Clients that start sagas through any of the engines and repeat each start until it is acknowledged, and what they say to them afterwards:
+// signals, aborts, the same start once more, a look at how it ended. All that they know goes into the notes.
+import { sleep } from '../../lib/world.mjs'
+import { chooseShape, inputOf, shapes } from './shapes.mjs'
+
+const errandSeconds = 90
+
+export class Load {
+  constructor(world, notes, random, { clients = 24, backlog = 500, rate = 150 } = {}) {
+    Object.assign(this, { world, notes, random, backlog, rate, unfinished: 0, stopping: false, errands: new Set(), errandsDropped: 0, started: Date.now(), begun: 0 })
+    this.clients = Array.from({ length: clients }, (_, number) => this.client(number))
+    this.clients.push(this.gauge())
+  }
+
+  // How many sagas are on their way: by the rows, as a person would count them.
+  async gauge() {
+    while (!this.stopping) {
+      const count = await this.world.query('select count(*) from sagad.saga where ended_at is null', 3).catch(() => undefined)
+      if (count !== undefined) this.unfinished = Number(count)
+      await sleep(600)
+    }
+  }
+
+  async client(number) {
+    for (let count = 0; !this.stopping; count++) {
+      while (!this.stopping && (this.unfinished > this.backlog || this.begun > (Date.now() - this.started) / 1000 * this.rate)) await sleep(20)
+      if (this.stopping) return
+      this.begun++
+      const shape = chooseShape(this.random)
+      const name = `${shape}-${number}-${count}`
+      const input = inputOf(shape, name, this.random)
+      this.notes.tried(name, shape, input)
+      const id = await this.start(name, shape, input)
+      if (id) this.follow(name, shape, input, id)
+    }
+  }
+
+  async start(name, shape, input) {
+    const path = this.random() < 0.2 ? '/v1/sagas?wait=1s' : '/v1/sagas'
+    // To its end: one that was begun and is not known to anybody would wait for its signal for ever.
+    for (; !this.stopping || Date.now() < this.stopped + 60000;) {
+      const answer = await this.world.ask('POST', path, { saga: shape, id: name, input })
+      if (answer?.status === 201 || answer?.status === 200) {
+        if (!answer.json?.id) this.notes.complain(`the start of ${name} was acknowledged without an id: ${answer.text}`)
+        this.notes.started(name, answer.json.id)
+        return answer.json.id
+      }
+      if (!answer) this.notes.counts.lost++
+      else if (answer.status === 503 || answer.status === 429) this.notes.counts.refused++
+      else this.notes.complain(`the start of ${name} was answered with ${answer.status}: ${answer.text}`)
+      if (answer && answer.status < 500 && answer.status !== 429) return undefined
+      await sleep(20 + this.random() * 80)
+    }
+    return undefined
+  }
+
+  // What one start leads to. Errands go on while the client starts the next.
+  follow(name, shape, input, id) {
+    if (shapes[shape].signal) this.errand(() => this.say('signal', id, (token) => ['POST', `/v1/sagas/${id}/signals/go`, { token }, { headers: { 'idempotency-key': token } }]))
+    const luck = this.random()
+    if (luck < 0.04) this.errand(() => this.say('abort', id, (token) => ['POST', `/v1/sagas/${id}/abort`, { note: token }]))
+    else if (luck < 0.06) this.errand(() => this.pause(id))
+    else if (luck < 0.09) this.errand(() => this.again(name, shape, input))
+    else if (luck < 0.14) this.errand(() => this.look(id))
+  }
+
+  errand(run) {
+    if (this.errands.size > 600) {
+      this.errandsDropped++
+      return
+    }
+    const promise = run().catch((error) => this.notes.complain(`an errand: ${error.stack}`)).finally(() => this.errands.delete(promise))
+    this.errands.add(promise)
+  }
+
+  // Repeats a word until somebody answers it. 409: the saga is past it.
+  async say(kind, id, make) {
+    const word = this.notes.word(kind, id)
+    await sleep(this.random() < 0.5 ? 0 : this.random() * 300)
+    for (const end = Date.now() + errandSeconds * 1000; Date.now() < end; await sleep(50 + this.random() * 100)) {
+      const answer = await this.world.ask(...make(word.token))
+      if (!answer || answer.status === 503 || answer.status === 429) continue
+      if (answer.status >= 200 && answer.status < 300) {
+        word.acknowledged = true
+        word.status = answer.status
+      } else if (answer.status !== 409) {
+        this.notes.complain(`the ${kind} of ${id} was answered with ${answer.status}: ${answer.text}`)
+      }
+      return word
+    }
+    return word
+  }
+
+  async pause(id) {
+    await this.say('pause', id, (note) => ['POST', `/v1/sagas/${id}/pause`, { note }])
+    await sleep(this.random() * 200)
+    for (;;) { // whatever else happens, nothing stays paused
+      const word = await this.say('resume', id, (note) => ['POST', `/v1/sagas/${id}/resume`, { note }])
+      if (word.acknowledged || await this.hasEnded(id) || !(await this.isPaused(id))) return
+    }
+  }
+
+  async isPaused(id) {
+    const answer = await this.world.ask('GET', `/v1/sagas/${id}`)
+    return answer?.status !== 200 || answer.json.status === 'paused'
+  }
+
+  // The same name means the same saga, and with another input nothing.
+  async again(name, shape, input) {
+    for (const end = Date.now() + errandSeconds * 1000; Date.now() < end; await sleep(100)) {
+      const other = this.random() < 0.5
+      const answer = await this.world.ask('POST', '/v1/sagas', { saga: shape, id: name, input: other ? { ...input, other: true } : input })
+      if (!answer || answer.status === 503 || answer.status === 429) continue
+      if (other && answer.status !== 422) this.notes.complain(`a start of ${name} with another input was answered with ${answer.status}: ${answer.text}`)
+      if (!other && answer.status !== 200) this.notes.complain(`the second start of ${name} was answered with ${answer.status}: ${answer.text}`)
+      if (!other && answer.json?.id) this.notes.started(name, answer.json.id)
+      return
+    }
+  }
+
+  async hasEnded(id) {
+    const answer = await this.world.ask('GET', `/v1/sagas/${id}`)
+    if (!answer || answer.status === 503) return false
+    if (answer.status !== 200) {
+      this.notes.complain(`the saga ${id}, which was acknowledged, was answered with ${answer.status}: ${answer.text}`)
+      return true
+    }
+    if (!['completed', 'compensated', 'abandoned'].includes(answer.json.status)) return false
+    this.notes.final(id, answer.text)
+    return true
+  }
+
+  async look(id) {
+    for (const end = Date.now() + errandSeconds * 1000; Date.now() < end && !(await this.hasEnded(id)); await sleep(500)) ;
+  }
+
+  // No new sagas; what was begun to be said is said to its end.
+  async stop() {
+    this.stopping = true
+    this.stopped = Date.now()
+    await Promise.all(this.clients)
+    await Promise.all(this.errands)
+  }
+}

@@ -1,0 +1,39 @@
+// What the clients know by themselves: what they asked for under which name, and what they were told. Nothing here comes from sagad's rows.
+//
+// Each word that a person or a client says carries a token of its own (in a note or a payload), by which the log can be searched for it.
+export class Notes {
+  constructor() {
+    this.starts = new Map() // name -> {shape, input, id: acknowledged, at}
+    this.words = [] // {kind, saga, token, acknowledged}
+    this.finals = new Map() // saga id -> the text of its record once it had ended, as somebody read it
+    this.complaints = [] // answers that no client should ever get
+    this.counts = { starts: 0, refused: 0, lost: 0 }
+  }
+
+  tried(name, shape, input) {
+    this.starts.set(name, { shape, input })
+  }
+
+  started(name, id) {
+    const start = this.starts.get(name)
+    if (start.id && start.id !== id) this.complain(`the start of ${name} was acknowledged as ${start.id} and as ${id}`)
+    if (!start.id) this.counts.starts++
+    start.id = id
+  }
+
+  word(kind, saga) {
+    const word = { kind, saga, token: `w${this.words.length}-${kind}`, acknowledged: false }
+    this.words.push(word)
+    return word
+  }
+
+  final(id, text) {
+    const before = this.finals.get(id)
+    if (before !== undefined && before !== text) this.complain(`the record of the ended saga ${id} has changed: ${before} / ${text}`)
+    this.finals.set(id, text)
+  }
+
+  complain(what) {
+    if (this.complaints.length < 50) this.complaints.push(what)
+  }
+}

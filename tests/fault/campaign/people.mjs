@@ -1,0 +1,77 @@
+// The people: they decide what is asked of them, and clear every escalation by looking at what the shop's books say happened.
+import { sleep } from '../../lib/world.mjs'
+import { LedgerTail } from './ledger.mjs'
+
+// A call that left before its engine died may still be on its way to the shop. Who decides waits for it.
+const patienceMs = 2500
+
+export class People {
+  constructor(world, notes, random) {
+    Object.assign(this, { world, notes, random, seen: new Map(), stopping: false, verdicts: 0, decisions: 0 })
+    this.books = new LedgerTail(world.ledgerPath)
+    this.worksFrom = 0 // after this instant: while the network is cut nobody can know what is still under way
+    this.work = this.loop()
+  }
+
+  async loop() {
+    while (!this.stopping) {
+      await this.decide()
+      if (Date.now() > this.worksFrom) await this.resolve()
+      await sleep(300)
+    }
+  }
+
+  async open(path) {
+    const answer = await this.world.ask('GET', `${path}?status=open&limit=500`)
+    return answer?.status === 200 ? answer.json.items : []
+  }
+
+  async inTurns(items, each) {
+    const rest = [...items]
+    await Promise.all(Array.from({ length: 8 }, async () => {
+      for (let item = rest.shift(); item; item = rest.shift()) await each(item)
+    }))
+  }
+
+  // 404 only where the question may be gone with the server that showed it.
+  fitting({ status }, statuses) {
+    return status === 503 || status === 429 || statuses.includes(status) || (status === 404 && this.notes.rowsMayVanish)
+  }
+
+  async decide() {
+    await this.inTurns(await this.open('/v1/approvals'), async (item) => {
+      const word = this.notes.word('decision', item.saga)
+      const answer = await this.world.ask('POST', `/v1/approvals/${item.n}`, { decision: this.random() < 0.8 ? 'approve' : 'refuse', note: word.token })
+      if (answer && !this.fitting(answer, [200, 409])) this.notes.complain(`a decision was answered with ${answer.status}: ${answer.text}`)
+      if (answer?.status === 200) word.acknowledged = true
+      this.decisions += answer?.status === 200
+    })
+  }
+
+  async resolve() {
+    const open = await this.open('/v1/escalations')
+    const due = []
+    for (const item of open) {
+      const place = `${item.n}/${item.opened_at}`
+      if (!this.seen.has(place)) this.seen.set(place, Date.now())
+      if (Date.now() - this.seen.get(place) > patienceMs) due.push(item)
+    }
+    if (due.length > 0) this.books.read()
+    await this.inTurns(due, async (item) => {
+      const line = this.books.byKey.get(item.operation)
+      const verdict = item.reason !== 'unknown' ? { action: 'retry' }
+        : line ? { action: 'resolve', as: 'happened', result: { id: line.id } }
+          : { action: 'resolve', as: 'not_happened' }
+      const word = this.notes.word('verdict', item.saga)
+      const answer = await this.world.ask('POST', `/v1/escalations/${item.n}/resolve`, { ...verdict, note: word.token })
+      if (answer && !this.fitting(answer, [200, 202, 409])) this.notes.complain(`the verdict ${JSON.stringify(verdict)} on ${JSON.stringify(item)} was answered with ${answer.status}: ${answer.text}`)
+      if (answer?.status === 200) word.acknowledged = true
+      this.verdicts += answer?.status === 200
+    })
+  }
+
+  async stop() {
+    this.stopping = true
+    await this.work
+  }
+}

@@ -1,0 +1,142 @@
+// One round: a world of its own, load on it, faults one after the other (some last while the next ones strike); then everything is healed, what was begun
+// comes to its end, and the judge looks at it.
+import { judge } from '../judge/judge.mjs'
+import { readEvidence, storyOf } from '../judge/evidence.mjs'
+import { sleep } from '../../lib/world.mjs'
+import { ask } from './http.mjs'
+import { Load } from './load.mjs'
+import { Notes } from './notes.mjs'
+import { People } from './people.mjs'
+
+export class Round {
+  // `next()` gives the next fault, or undefined when there is to be none any more. `fired(fault, label)` is told what happened.
+  constructor(world, random, { tried = new Map(), load = {}, settleSeconds = 120 } = {}) {
+    Object.assign(this, { world, random, tried, options: load, settleSeconds, under: new Set(), struck: new Set(), notes: new Notes(), measures: {}, troubles: [] })
+  }
+
+  async go(next, fired, seconds) {
+    const { world, notes, random } = this
+    await world.startAll()
+    await this.definitionsAreKnown()
+    this.people = new People(world, notes, random)
+    this.load = new Load(world, notes, random, this.options)
+    await sleep(500)
+    const end = Date.now() + seconds * 1000
+    for (let fault = next(); fault && Date.now() < end; fault = next()) {
+      const label = await fault.fire(this).catch((error) => {
+        this.troubles.push(`${fault.name}: ${error.stack}`)
+      })
+      this.struck.add(fault)
+      fired(fault, label)
+      await sleep(random() * 150)
+    }
+    await Promise.all(this.under)
+    await this.settle()
+    return this.verdict()
+  }
+
+  async definitionsAreKnown() {
+    for (const engine of this.world.engines) {
+      for (let tries = 0; tries < 300; tries++) {
+        if ((await ask(engine.host, engine.port, 'GET', '/v1/definitions/order', undefined))?.status === 200) break
+        await sleep(50)
+      }
+    }
+  }
+
+  background(promise) {
+    const kept = promise.catch((error) => this.troubles.push(String(error.stack))).finally(() => this.under.delete(kept))
+    this.under.add(kept)
+  }
+
+  // Faults that take engines away leave this many.
+  async someoneLives(count) {
+    for (let tries = 0; tries < 400 && this.world.living().length < count; tries++) await sleep(20)
+  }
+
+  measure(what, ms) {
+    (this.measures[what] ??= []).push(ms)
+  }
+
+  // How long until something is acknowledged again.
+  async progress(what, seconds = 20) {
+    const [from, before] = [Date.now(), this.notes.counts.starts]
+    while (this.notes.counts.starts === before && Date.now() - from < seconds * 1000) await sleep(10)
+    const ms = Date.now() - from
+    this.measure(`${what}: ms to the next acknowledged start`, ms)
+    if (ms > 4000) console.log(`# ${new Date().toISOString()} ${what}: ${ms} ms to the next acknowledged start`)
+  }
+
+  // Everything is well again.
+  async heal() {
+    const { world } = this
+    world.aim.wanted = undefined
+    world.door.wanted = undefined
+    world.door.answer = undefined
+    for (const fault of this.struck) fault.heal?.(this)
+    for (const engine of world.engines) {
+      for (const proxy of engine.proxies) {
+        proxy.refusing = false
+        proxy.thaw()
+      }
+      if (engine.paused) world.continueEngine(engine)
+      if (engine.down) world.launchEngine(engine)
+    }
+    if (!await world.allReady(60)) this.troubles.push('the engines are not ready within 60 s after all was healed')
+  }
+
+  async settle() {
+    const { world } = this
+    await this.heal()
+    const from = Date.now()
+    await this.load.stop()
+    let left = ''
+    for (; Date.now() - from < this.settleSeconds * 1000; await sleep(200)) {
+      left = await world.query('select (select count(*) from sagad.saga where ended_at is null) + (select count(*) from sagad.inbox)').catch(() => '?')
+      if (left === '0') break
+    }
+    this.measure('ms from healed to all ended', Date.now() - from)
+    await this.people.stop()
+    this.left = left
+  }
+
+  async verdict() {
+    const { world, notes } = this
+    // What somebody has read of an ended saga reads the same, through whichever engine.
+    for (const id of [...notes.finals.keys()].slice(0, 300)) {
+      for (let tries = 0; tries < 50; tries++) {
+        const answer = await world.ask('GET', `/v1/sagas/${id}`)
+        if (answer?.status === 200) notes.final(id, answer.text)
+        if (answer && answer.status !== 503) break
+        await sleep(50)
+      }
+    }
+    const evidence = await readEvidence(world, notes)
+    const found = await judge(evidence, { settled: true, clocksJump: this.clocksJump })
+    const accuse = (rule, what) => found.violations.push({ rule, saga: '', what })
+    const replay = await world.sagactlAsync(['replay', '--all'])
+    if (replay.code !== 0) accuse('fold', `sagactl replay --all: ${replay.code} ${replay.out.slice(-1500)}`)
+    for (const what of world.surprises) accuse('engines_live', what)
+    for (const what of this.troubles) accuse('campaign', what)
+    const named = [...new Set(found.violations.map((violation) => violation.saga).filter(Boolean))]
+    found.stories = await storyOf(world, evidence, named.slice(0, 4))
+    await this.leave(accuse)
+    Object.assign(found.counts, {
+      acknowledged: notes.counts.starts, refused: notes.counts.refused, lost: notes.counts.lost, words: notes.words.length, verdicts: this.people.verdicts, decisions: this.people.decisions,
+      looks: notes.finals.size, requests: evidence.ledger.length, errands_left_out: this.load.errandsDropped
+    })
+    return { ...found, measures: this.measures, replay: replay.out.trim().split('\n').at(-1) }
+  }
+
+  // SIGTERM: they drain, and end with 0.
+  async leave(accuse) {
+    await Promise.all(this.world.engines.map(async (engine) => {
+      engine.child.expected = true
+      engine.child.kill('SIGTERM')
+      const from = Date.now()
+      const end = await Promise.race([engine.child.ended, sleep(15000)])
+      this.measure('ms to leave', Date.now() - from)
+      if (end?.code !== 0) accuse('engines_live', `${engine.name} does not leave in peace: ${JSON.stringify(end)}`)
+    }))
+  }
+}

@@ -1,0 +1,94 @@
+// A primary and its synchronous standby, as an operator with automatic failover has them: the primary dies, the standby is promoted, and a new standby is
+// made of what is left. Every engine knows both, through proxies of its own, and asks for the one that takes writes.
+import { chownSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { sleep } from '../../lib/world.mjs'
+import { CampaignWorld } from './world.mjs'
+
+export class PairWorld extends CampaignWorld {
+  constructor(random, options) {
+    super(random, options)
+    this.servers = [0, 1].map((number) => ({ number, directory: join(this.directory, `node-${number}`), data: join(this.directory, `node-${number}`, 'data') }))
+    for (const server of this.servers) this.own(server.directory)
+    this.primary = this.servers[0]
+    this.failovers = 0
+  }
+
+  own(directory) {
+    mkdirSync(directory, { recursive: true })
+    if (this.user.uid !== undefined) chownSync(directory, this.user.uid, this.user.gid)
+  }
+
+  nodes() {
+    return this.servers.map((server) => server.directory)
+  }
+
+  async startAll() {
+    const [first, second] = this.servers
+    await this.run(join(this.binaries, 'initdb'), ['-D', first.data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-N'], { ...this.user, cwd: this.directory })
+    this.point(first)
+    await this.startServer(first)
+    await this.follow(second)
+    await this.startShop()
+    await this.startEngineSet()
+  }
+
+  // Where the judge and the people look.
+  point(server) {
+    this.primary = server
+    this.dsn = `host=${server.directory} port=5432 user=postgres dbname=postgres`
+  }
+
+  launchServer(server) {
+    server.child = this.launch(`postgres-${server.number}`, join(this.binaries, 'postgres'), ['-D', server.data, '-k', server.directory, '-p', '5432', '-c', 'listen_addresses=', '-c', 'fsync=on',
+      '-c', 'shared_buffers=64MB', '-c', 'max_connections=120', '-c', 'track_commit_timestamp=on', '-c', 'wal_level=replica', '-c', 'hot_standby=on', '-c', 'wal_keep_size=256MB',
+      '-c', 'max_wal_senders=10', '-c', 'wal_receiver_status_interval=1', '-c', `cluster_name=node_${server.number}`, '-c', 'synchronous_commit=on', '-c', 'logging_collector=off'],
+    { ...this.user, cwd: this.directory })
+  }
+
+  async startServer(server) {
+    this.launchServer(server)
+    if (!await this.postgresAnswers(server.directory)) throw new Error(`node ${server.number} does not start`)
+    for (const engine of this.engines) await engine.proxies[server.number].listen()
+  }
+
+  async killServer(server, how) {
+    server.child.kill(how)
+    await server.child.ended
+    for (const engine of this.engines) engine.proxies[server.number].unlisten()
+  }
+
+  // Makes the other server a synchronous standby of the primary: by a new base backup, which is what is always possible.
+  async follow(server) {
+    const { primary } = this
+    rmSync(server.data, { recursive: true, force: true })
+    const from = `host=${primary.directory} port=5432 user=postgres application_name=node_${server.number}`
+    await this.run(join(this.binaries, 'pg_basebackup'), ['-D', server.data, '-d', from, '-R', '-X', 'stream', '-c', 'fast', '-N'], { ...this.user, cwd: this.directory, seconds: 120 })
+    await this.startServer(server)
+    await this.onPrimary(`alter system set synchronous_standby_names = 'node_${server.number}'`)
+    await this.onPrimary('select pg_reload_conf()')
+    for (let tries = 0; ; tries++) {
+      if (await this.query("select count(*) from pg_stat_replication where sync_state = 'sync' and state = 'streaming'").catch(() => '') === '1') return
+      if (tries > 300) throw new Error(`node ${server.number} does not become synchronous`)
+      await sleep(50)
+    }
+  }
+
+  async onPrimary(text) {
+    await this.run(join(this.binaries, 'psql'), ['-X', '-q', '-d', this.dsn, '-c', text], { seconds: 10 })
+  }
+
+  // The primary dies; the standby takes over. It keeps no standby until followAgain(): a promoted server is told to go on alone.
+  async failOver(how) {
+    const old = this.primary
+    const next = this.servers.find((server) => server !== old)
+    await this.killServer(old, how)
+    this.point(next)
+    await this.run(join(this.binaries, 'pg_ctl'), ['promote', '-D', next.data, '-w', '-t', '60'], { ...this.user, cwd: this.directory, seconds: 70 })
+    // The setting came over with the base backup: it names this very server, and would wait for it.
+    await this.onPrimary("alter system set synchronous_standby_names = ''")
+    await this.onPrimary('select pg_reload_conf()')
+    this.failovers++
+    return { old, next }
+  }
+}

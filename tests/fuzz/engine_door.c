@@ -1,0 +1,265 @@
+/*
+ * The engine's door (run/engine.h) for fuzz_api.c: notes the one request that is under way, and holds what the API hands over
+ * against what run/engine.h says of it. Nothing that is malformed may come this far.
+ */
+#include "tests/fuzz/engine_door.h"
+
+#include "tests/fuzz/fuzz.h"
+
+struct engine_door engine_door;
+
+static void must_be_json_or_none(struct slice json)
+{
+    MUST(!json.ptr || fuzz_is_json(json));
+}
+
+static void must_be_plain(struct slice text, size_t bytes_max)
+{
+    MUST(text.len > 0 && text.len <= bytes_max);
+    for (size_t i = 0; i < text.len; i++) {
+        MUST((unsigned char)text.ptr[i] >= 0x20 && text.ptr[i] != 0x7f);
+    }
+}
+
+static void must_be_plain_or_none(struct slice text, size_t bytes_max)
+{
+    if (text.ptr) {
+        must_be_plain(text, bytes_max);
+    }
+}
+
+static void must_be_limit(size_t limit)
+{
+    MUST(limit >= 1 && limit <= 500);
+}
+
+static void must_be_wait(int64_t wait_ms)
+{
+    MUST(wait_ms >= 0 && wait_ms <= 5 * 60 * 1000);
+}
+
+static void take(struct engine_request *request, enum door door)
+{
+    MUST(!engine_door.request);
+    MUST(request->done && request->arena && request->namespace.len > 0 && request->actor.len > 0);
+    engine_door.request = request;
+    engine_door.door = door;
+    engine_door.cancelled = false;
+}
+
+void engine_define(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(fuzz_is_json(request->in.define.document));
+    take(request, DOOR_LIST);
+}
+
+void engine_get_definitions(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(request->in.definitions.version <= INT32_MAX);
+    take(request, request->in.definitions.name.ptr ? DOOR_THING : DOOR_LIST);
+}
+
+void engine_start_saga(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(request->in.start.saga.ptr && request->in.start.version <= INT32_MAX);
+    must_be_json_or_none(request->in.start.input);
+    must_be_json_or_none(request->in.start.tags);
+    must_be_plain_or_none(request->in.start.business_id, 256);
+    take(request, DOOR_START);
+}
+
+void engine_open_saga(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    must_be_json_or_none(request->in.open.tags);
+    must_be_json_or_none(request->in.open.budget);
+    must_be_json_or_none(request->in.open.loop);
+    must_be_plain_or_none(request->in.open.business_id, 256);
+    MUST(request->in.open.deadline_ms >= 0);
+    MUST(!request->in.open.on_timeout.ptr || slice_is(request->in.open.on_timeout, "abort") ||
+         slice_is(request->in.open.on_timeout, "escalate"));
+    take(request, DOOR_START);
+}
+
+void engine_call(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    must_be_plain(request->in.call.tool, 256);
+    must_be_plain_or_none(request->in.call.run, 256);
+    must_be_plain_or_none(request->in.call.step, 128);
+    must_be_plain_or_none(request->in.call.emission, 256);
+    must_be_plain_or_none(request->in.call.conversation_turn, 128);
+    must_be_json_or_none(request->in.call.args);
+    must_be_wait(request->in.call.wait_ms);
+    MUST(uuid_is_nil(&request->in.call.saga.uuid) == (request->in.call.run.ptr != NULL));
+    MUST(request->in.call.scope.len <= 256);
+    take(request, DOOR_CALL);
+}
+
+void engine_complete_saga(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    must_be_json_or_none(request->in.complete.output);
+    must_be_wait(request->in.complete.wait_ms);
+    take(request, DOOR_THING);
+}
+
+void engine_bypass(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(!uuid_is_nil(&request->in.bypass.key.uuid) && request->in.bypass.reason.len > 0);
+    take(request, DOOR_THING);
+}
+
+void engine_resume_saga(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    take(request, DOOR_THING);
+}
+
+void engine_pause_saga(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    take(request, DOOR_THING);
+}
+
+void engine_abort_saga(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    take(request, DOOR_THING);
+}
+
+void engine_signal_saga(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(request->in.signal.name.len > 0);
+    must_be_json_or_none(request->in.signal.payload);
+    must_be_plain_or_none(request->in.signal.key, 256);
+    take(request, DOOR_THING);
+}
+
+void engine_decide(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(request->in.decision.number > 0 && request->in.decision.role < ROLE_COUNT);
+    take(request, DOOR_THING);
+}
+
+void engine_get_approvals(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    if (request->in.approvals.number == 0) {
+        must_be_limit(request->in.approvals.limit);
+    }
+    take(request, request->in.approvals.number ? DOOR_THING : DOOR_LIST);
+}
+
+void engine_get_saga(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    must_be_wait(request->in.get.wait_ms);
+    take(request, DOOR_THING);
+}
+
+void engine_get_log(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    must_be_limit(request->in.log.limit);
+    take(request, DOOR_LOG);
+}
+
+void engine_list_sagas(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    must_be_limit(request->in.sagas.limit);
+    take(request, DOOR_LIST);
+}
+
+void engine_list_operations(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    must_be_limit(request->in.operations.limit);
+    take(request, DOOR_LIST);
+}
+
+void engine_get_operation(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    take(request, DOOR_THING);
+}
+
+void engine_get_escalations(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    if (request->in.escalations.number == 0) {
+        must_be_limit(request->in.escalations.limit);
+    }
+    take(request, request->in.escalations.number ? DOOR_THING : DOOR_LIST);
+}
+
+void engine_resolve(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(request->in.resolve.number > 0 && request->in.resolve.action < OPERATOR_ACTION_COUNT);
+    must_be_json_or_none(request->in.resolve.result);
+    must_be_json_or_none(request->in.resolve.args);
+    take(request, DOOR_THING);
+}
+
+void engine_get_stats(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    take(request, DOOR_THING);
+}
+
+void engine_get_engines(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    take(request, DOOR_LIST);
+}
+
+void engine_cancel(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(engine_door.request == request);
+    engine_door.cancelled = true;
+}
+
+void engine_write_tool_metrics(const struct engine *engine, struct buffer *out)
+{
+    (void)engine;
+    (void)out;
+}
+
+bool engine_refuses_new(struct engine *engine, struct err *err, int64_t *retry_after_ms)
+{
+    (void)engine;
+    if (engine_door.busy) {
+        *retry_after_ms = 1500;
+        (void)err_set(err, ERR_BUSY, "there is too much work");
+    }
+    return engine_door.busy;
+}
+
+void engine_health(const struct engine *engine, struct engine_health *out)
+{
+    (void)engine;
+    *out = (struct engine_health){.alive = true};
+}
+
+void engine_watch_add(struct engine *engine, struct engine_watch *watch)
+{
+    (void)engine;
+    MUST(!engine_door.watch && watch->changed);
+    engine_door.watch = watch;
+}
+
+void engine_watch_remove(struct engine *engine, struct engine_watch *watch)
+{
+    (void)engine;
+    MUST(engine_door.watch == watch);
+    engine_door.watch = NULL;
+}

@@ -1,0 +1,358 @@
+/* The client side of a connection: see io/db.h for what is promised, wire.h for what is below. */
+#include "io/db.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/wire.h"
+
+enum { SENT_MAX = 256 };
+enum { RETRY_MS_MIN = 100, RETRY_MS_MAX = 1000 };
+
+struct db {
+    struct loop *loop;
+    struct arena arena; /* the options' texts */
+    struct db_options options;
+    enum db_state state;
+    struct wire *wire;  /* NULL: not connected, nor connecting */
+    bool connected;
+    struct timer retry;
+    int retry_count;
+    struct err lost_err; /* why state is DB_LOST */
+    struct list waiting, sent; /* transactions; shipments */
+    size_t pending;
+    struct deferred pump, closer;
+    void (*on_closed)(void *context);
+    void *closed_context;
+};
+
+static void db_lost(struct db *db, const struct err *reason);
+static void db_connecting(struct db *db);
+static void on_pump(struct deferred *deferred);
+
+/* --- the ends of a transaction --- */
+
+static void transaction_end(struct db *db, struct db_transaction *transaction, enum db_outcome outcome)
+{
+    transaction->outcome = outcome;
+    db->pending--;
+    transaction->done(transaction);
+}
+
+static void transaction_refuse(struct db *db, struct db_transaction *transaction)
+{
+    transaction->err = db->lost_err;
+    transaction->err.code = ERR_STORE;
+    transaction_end(db, transaction, DB_REFUSED);
+}
+
+/* Only those that wait now: one that comes back at once is for the next turn. */
+static void refuse_waiting(struct db *db)
+{
+    struct list_link *link;
+
+    for (size_t count = db->waiting.count; count > 0 && (link = list_pop(&db->waiting)) != NULL; count--) {
+        transaction_refuse(db, container_of(link, struct db_transaction, link));
+    }
+}
+
+/* Its answer will not come. */
+static void transaction_lose(struct db *db, struct db_transaction *transaction, const struct err *reason)
+{
+    if (transaction->read_only) {
+        transaction->err = *reason;
+        transaction_end(db, transaction, DB_REFUSED);
+    } else {
+        err_set(&transaction->err, ERR_LOST_COMMIT, "the answer to a COMMIT was lost");
+        err_detail(&transaction->err, "%s", reason->detail[0] ? reason->detail : reason->message);
+        transaction_end(db, transaction, DB_UNKNOWN);
+    }
+}
+
+bool db_is_data_error(const struct db_transaction *transaction)
+{
+    return strncmp(transaction->sqlstate, "22", 2) == 0 || strncmp(transaction->sqlstate, "23", 2) == 0;
+}
+
+/* Everything that was submitted ends now, in its order. */
+static void end_all(struct db *db, const struct err *reason)
+{
+    size_t waiting = db->waiting.count;
+    struct shipment *shipment;
+
+    while ((shipment = LIST_ITEM(list_pop(&db->sent), struct shipment, sent_link)) != NULL) {
+        transaction_lose(db, shipment->transaction, reason); /* the shipment may still be on its way */
+    }
+    if (waiting > 0) {
+        refuse_waiting(db);
+    }
+}
+
+static void transaction_refused(struct db_transaction *transaction, const struct shipment *shipment)
+{
+    memcpy(transaction->sqlstate, shipment->sqlstate, sizeof(transaction->sqlstate));
+    transaction->failed_query = shipment->failed_query;
+    if (strcmp(shipment->sqlstate, "SG001") == 0) {
+        err_set(&transaction->err, ERR_FENCED, "another engine owns the shard");
+    } else {
+        err_set(&transaction->err, ERR_STORE, "the database refused %s: SQLSTATE %s",
+                shipment->failed_query < transaction->count ? transaction->queries[shipment->failed_query].statement->name
+                                                            : "the COMMIT",
+                shipment->sqlstate);
+    }
+}
+
+static void give_rows(struct db_transaction *transaction, const struct shipment *shipment)
+{
+    for (size_t i = 0; i < shipment->count; i++) {
+        struct db_query *query = &transaction->queries[i];
+
+        if (shipment->rows[i] && query->on_rows) {
+            query->on_rows(query, shipment->rows[i]);
+        }
+    }
+}
+
+static void transaction_answered(struct db *db, struct shipment *shipment)
+{
+    struct db_transaction *transaction = shipment->transaction;
+
+    CHECK(list_first(&db->sent) == &shipment->sent_link); /* answers come in the order of sending */
+    give_rows(transaction, shipment);
+    (void)list_pop(&db->sent);
+    if (shipment->outcome == DB_REFUSED) {
+        transaction_refused(transaction, shipment);
+        transaction_end(db, transaction, DB_REFUSED);
+    } else if (shipment->warned) {
+        err_set(&transaction->err, ERR_LOST_COMMIT, "the database did not confirm that the COMMIT reached its standby");
+        transaction_end(db, transaction, DB_UNKNOWN);
+    } else {
+        transaction_end(db, transaction, DB_COMMITTED);
+    }
+}
+
+/* --- the client's side --- */
+
+static void on_connected(struct db *db)
+{
+    db->connected = true;
+    db->state = DB_READY;
+    db->retry_count = 0;
+    loop_defer(db->loop, &db->pump, on_pump);
+    db->options.on_state(db, DB_READY, NULL, db->options.context);
+}
+
+static void db_broken(struct db *db, const char *message, const char *detail)
+{
+    struct err err = {.code = ERR_OK};
+
+    err_set(&err, ERR_STORE, "%s", message);
+    err_detail(&err, "%s", detail);
+    db_lost(db, &err);
+}
+
+void db_gets(struct db *db, struct packet *packet)
+{
+    struct shipment *shipment = packet->shipment;
+
+    if (db->state == DB_CLOSED) {
+        return; /* its closer ends what is pending */
+    }
+    switch (packet->kind) {
+    case PACKET_CONNECTED:
+        on_connected(db);
+        break;
+    case PACKET_REFUSED:
+        db_broken(db, "no PostgreSQL answers at this address", "connection refused");
+        break;
+    case PACKET_ANSWER:
+        transaction_answered(db, shipment);
+        shipment_free(shipment);
+        if (!list_empty(&db->waiting)) {
+            loop_defer(db->loop, &db->pump, on_pump);
+        }
+        break;
+    case PACKET_ROWS:
+        CHECK(list_first(&db->sent) == &shipment->sent_link);
+        give_rows(shipment->transaction, shipment);
+        break;
+    case PACKET_NOTIFY:
+        if (db->options.on_notify) {
+            db->options.on_notify(db, packet->channel, packet->payload, db->options.context);
+        }
+        break;
+    case PACKET_GONE:
+        db_broken(db, "the connection to the database was lost", "the server ended the session");
+        break;
+    case PACKET_CONNECT:
+    case PACKET_TRANSACTION:
+    case PACKET_CLOSE:
+        CHECK(false);
+    }
+}
+
+/* --- losing the connection --- */
+
+static void disconnect(struct db *db)
+{
+    struct wire *wire = db->wire;
+
+    db->wire = NULL;
+    db->connected = false;
+    if (wire) {
+        wire_close(wire);
+    }
+}
+
+static void on_retry(struct timer *timer)
+{
+    db_connecting(container_of(timer, struct db, retry));
+}
+
+/* Engines that lost one server must not all come back in one moment. */
+static void schedule_retry(struct db *db)
+{
+    int64_t delay_ms = RETRY_MS_MIN;
+    uint32_t random = world_below(STREAM_ENGINE, UINT32_MAX);
+
+    for (int i = 0; i < db->retry_count && delay_ms < RETRY_MS_MAX; i++) {
+        delay_ms *= 2;
+    }
+    db->retry_count++;
+    delay_ms += random % delay_ms / 2;
+    timer_start(db->loop, &db->retry, delay_ms < RETRY_MS_MAX ? delay_ms : RETRY_MS_MAX - random % (RETRY_MS_MAX / 3), on_retry);
+}
+
+static void db_lost(struct db *db, const struct err *reason)
+{
+    if (db->state == DB_CLOSED) {
+        return; /* its closer ends what is pending */
+    }
+    db->state = DB_LOST;
+    db->lost_err = *reason;
+    disconnect(db);
+    end_all(db, &db->lost_err);
+    if (db->state == DB_LOST) {
+        db->options.on_state(db, DB_LOST, &db->lost_err, db->options.context);
+    }
+    if (db->state == DB_LOST && db->options.reconnect) {
+        schedule_retry(db);
+    }
+}
+
+/* --- sending --- */
+
+static void on_pump(struct deferred *deferred)
+{
+    struct db *db = container_of(deferred, struct db, pump);
+    struct list_link *link;
+
+    if (db->state == DB_LOST) {
+        refuse_waiting(db);
+        return;
+    }
+    if (db->state != DB_READY) {
+        return; /* connecting: its end asks again; closed: the closer ends them */
+    }
+    while (db->sent.count < SENT_MAX && (link = list_first(&db->waiting)) != NULL) {
+        struct shipment *shipment = wire_send(db->wire, container_of(link, struct db_transaction, link));
+
+        list_remove(&db->waiting, link);
+        list_push(&db->sent, &shipment->sent_link);
+    }
+}
+
+void db_submit(struct db *db, struct db_transaction *transaction)
+{
+    CHECK(transaction->done && transaction->count > 0);
+    transaction->outcome = DB_REFUSED;
+    transaction->sqlstate[0] = '\0';
+    transaction->failed_query = 0;
+    memset(&transaction->err, 0, sizeof(transaction->err));
+    list_push(&db->waiting, &transaction->link);
+    db->pending++;
+    loop_defer(db->loop, &db->pump, on_pump);
+}
+
+/* --- opening and closing --- */
+
+static void db_connecting(struct db *db)
+{
+    db->state = DB_CONNECTING;
+    db->wire = wire_open(db, db->options.application_name, db->options.setup);
+}
+
+struct db *db_open(struct loop *loop, const struct db_options *options)
+{
+    struct db *db = memory_alloc(sizeof(*db));
+    const char **setup;
+    size_t setup_count = 0;
+
+    CHECK(options->on_state);
+    db->loop = loop;
+    db->options = *options;
+    arena_init(&db->arena, 1024);
+    list_init(&db->waiting);
+    list_init(&db->sent);
+    while (options->setup && options->setup[setup_count]) {
+        setup_count++;
+    }
+    setup = arena_array(&db->arena, setup_count + 1, sizeof(*setup));
+    for (size_t i = 0; i < setup_count; i++) {
+        setup[i] = arena_text(&db->arena, slice_of(options->setup[i]));
+    }
+    db->options.setup = setup;
+    db_connecting(db);
+    return db;
+}
+
+static void on_closer(struct deferred *deferred)
+{
+    struct db *db = container_of(deferred, struct db, closer);
+    void (*on_closed)(void *context) = db->on_closed;
+    void *context = db->closed_context;
+    struct err reason = {.code = ERR_OK};
+
+    err_set(&reason, ERR_STORE, "the connection to the database was closed");
+    db->lost_err = reason;
+    disconnect(db);
+    while (db->pending > 0) { /* again for what the ends of others submitted */
+        end_all(db, &reason);
+    }
+    timer_stop(db->loop, &db->retry);
+    loop_defer_cancel(db->loop, &db->pump);
+    arena_fini(&db->arena);
+    free(db);
+    if (on_closed) {
+        on_closed(context);
+    }
+}
+
+void db_close(struct db *db, void (*on_closed)(void *context), void *context)
+{
+    CHECK(db->state != DB_CLOSED);
+    db->state = DB_CLOSED;
+    db->on_closed = on_closed;
+    db->closed_context = context;
+    loop_defer(db->loop, &db->closer, on_closer);
+}
+
+enum db_state db_state(const struct db *db)
+{
+    return db->state;
+}
+
+int db_server_version(const struct db *db)
+{
+    return db->connected ? 150018 : 0;
+}
+
+int db_backend_pid(const struct db *db)
+{
+    return db->connected ? db->wire->backend_pid : 0;
+}
+
+size_t db_pending(const struct db *db)
+{
+    return db->pending;
+}

@@ -1,0 +1,111 @@
+/* The sets from which scripts draw, and a function for the arguments of each kind of statement. */
+#ifndef SAGAD_TESTS_SIM_DIFFERENTIAL_ARGS_H
+#define SAGAD_TESTS_SIM_DIFFERENTIAL_ARGS_H
+
+#include "tests/sim/differential.h"
+
+enum { SAGAS = 9, SHARDS = 3, KEYS = 6, INPUTS = 5, ITEMS_MAX = 9 };
+
+#define LONG_MS INT64_C(1000000000000) /* 31 years: what lasts so long is not over while a script runs */
+
+int saga_shard(uint32_t saga);
+struct uuid saga_id(uint32_t saga);
+struct uuid key_id(uint32_t key);
+struct uuid input_id(uint32_t input);
+struct uuid holder_id(uint32_t holder);
+
+/* Some of a set: as a rule each once, in any order. */
+struct some {
+    uint32_t item[ITEMS_MAX];
+    size_t count;
+};
+struct some some_of(struct chance *chance, uint32_t of);
+uint32_t a_saga(struct chance *chance); /* three of them more often than the others */
+struct some some_sagas(struct chance *chance);
+
+#define COLUMN(type, some, put)                                                                                        \
+    do {                                                                                                               \
+        db_array_begin(args, (type), (some).count);                                                                    \
+        for (size_t column_i = 0; column_i < (some).count; column_i++) {                                               \
+            const uint32_t x = (some).item[column_i];                                                                  \
+            (void)x;                                                                                                   \
+            put;                                                                                                       \
+        }                                                                                                              \
+        db_array_end(args);                                                                                            \
+    } while (0)
+
+void item_id(struct db_args *args, struct uuid id);
+void arg_id(struct db_args *args, struct uuid id);
+void item_text(struct db_args *args, const char *text); /* NULL: null */
+void arg_text(struct db_args *args, const char *text);
+void item_time_or_null(struct db_args *args, struct chance *chance, uint32_t null_percent);
+const char *one_of(struct chance *chance, const char *const *texts, uint32_t count);
+
+#define ONE_OF(...)                                                                                                    \
+    one_of(chance, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+/* Whole arguments: arrays as long as the others of the statement. */
+void add_shards(struct db_args *args, struct some sagas);
+void add_sagas(struct db_args *args, struct some sagas); /* two: shards and ids */
+void add_epochs(struct db_args *args, struct chance *chance, size_t count);
+void add_bytes(struct db_args *args, struct chance *chance, size_t count, bool may_be_null);
+
+void draw_fence(struct db_args *args, struct chance *chance);
+void draw_start(struct db_args *args, struct chance *chance);
+void draw_take_all(struct db_args *args, struct chance *chance);
+void draw_renew_all(struct db_args *args, struct chance *chance);
+void draw_start_all(struct db_args *args, struct chance *chance);
+void draw_start_unique(struct db_args *args, struct chance *chance);
+void draw_lower_low(struct db_args *args, struct chance *chance);
+void draw_log(struct db_args *args, struct chance *chance);
+void draw_key(struct db_args *args, struct chance *chance);
+void draw_key_unique(struct db_args *args, struct chance *chance);
+void draw_status(struct db_args *args, struct chance *chance);
+void draw_some_sagas(struct db_args *args, struct chance *chance);
+void draw_escalation_open(struct db_args *args, struct chance *chance);
+void draw_escalation_resolve(struct db_args *args, struct chance *chance);
+void draw_approval_open(struct db_args *args, struct chance *chance);
+void draw_approval_end(struct db_args *args, struct chance *chance);
+void draw_consume(struct db_args *args, struct chance *chance);
+void draw_follow(struct db_args *args, struct chance *chance);
+void draw_forget_later(struct db_args *args, struct chance *chance);
+void draw_taken(struct db_args *args, struct chance *chance);
+void draw_some_shards(struct db_args *args, struct chance *chance);
+void draw_look(struct db_args *args, struct chance *chance);
+void draw_end_backends(struct db_args *args, struct chance *chance);
+void draw_end_backend(struct db_args *args, struct chance *chance);
+void draw_lease_lock(struct db_args *args, struct chance *chance);
+void draw_lease_take(struct db_args *args, struct chance *chance);
+void draw_lease_renew(struct db_args *args, struct chance *chance);
+void draw_lease_release(struct db_args *args, struct chance *chance);
+void draw_engine(struct db_args *args, struct chance *chance);
+void draw_engine_remove(struct db_args *args, struct chance *chance);
+void draw_load(struct db_args *args, struct chance *chance);
+void draw_one_shard(struct db_args *args, struct chance *chance);
+void draw_saga_row(struct db_args *args, struct chance *chance);
+void draw_saga_turns(struct db_args *args, struct chance *chance);
+void draw_by_business_id(struct db_args *args, struct chance *chance);
+void draw_by_key(struct db_args *args, struct chance *chance);
+void draw_list(struct db_args *args, struct chance *chance);
+void draw_namespace(struct db_args *args, struct chance *chance);
+void draw_questions(struct db_args *args, struct chance *chance);
+void draw_question(struct db_args *args, struct chance *chance);
+void draw_park(struct db_args *args, struct chance *chance);
+void draw_forget(struct db_args *args, struct chance *chance);
+void draw_due_next(struct db_args *args, struct chance *chance);
+void draw_due(struct db_args *args, struct chance *chance);
+void draw_lock_take(struct db_args *args, struct chance *chance);
+void draw_inbox(struct db_args *args, struct chance *chance);
+void draw_inbox_read(struct db_args *args, struct chance *chance);
+void draw_input(struct db_args *args, struct chance *chance);
+void draw_inputs(struct db_args *args, struct chance *chance);
+void draw_answers(struct db_args *args, struct chance *chance);
+void draw_definitions(struct db_args *args, struct chance *chance);
+void draw_tool(struct db_args *args, struct chance *chance);
+void draw_guard_ask(struct db_args *args, struct chance *chance);
+void draw_guard_tell(struct db_args *args, struct chance *chance);
+void draw_guard_count(struct db_args *args, struct chance *chance);
+void draw_namespace_or_null(struct db_args *args, struct chance *chance);
+void draw_definition_lock(struct db_args *args, struct chance *chance);
+
+#endif

@@ -1,0 +1,166 @@
+/* Which statements a transaction has, and after which a gate stands. */
+#include <string.h>
+
+#include "store/sql.h"
+#include "tests/sim/differential_args.h"
+
+/* --- all of them, those of the append in its order --- */
+
+#define THEMES "aldkgpie" "\0\0" "alkdg" /* what most statements of a script are about; the last place: of all */
+
+const struct kind gate_kind = {.statement = &sql_definition_lock, .columns = "v"};
+const struct kind start_all_kind = {.statement = &sql_start, .columns = "", .put = draw_start_all, .affects = true};
+const struct kind take_all_kind = {.statement = &sql_lease_take, .columns = "iit", .put = draw_take_all};
+const struct kind renew_all_kind = {.statement = &sql_lease_renew, .columns = "it", .put = draw_renew_all, .unordered = true};
+
+#define SAGA_ROW "ubbibbbbttt"
+
+const struct kind kinds[] = {
+    {&sql_definition_lock, "v", draw_definition_lock, .themes = "e", .weight = 2},
+    {&sql_fence, "v", draw_fence, .themes = "al", .weight = 20},
+    {&sql_start, "", draw_start, .affects = true, .themes = "akd", .weight = 3},
+    {&sql_start_unique, "u", draw_start_unique, .affects = true, .themes = "a", .weight = 14},
+    {&sql_lower_low, "", draw_lower_low, .affects = true, .themes = "al", .weight = 3},
+    {&sql_log, "", draw_log, .affects = true, .themes = "ad", .weight = 10},
+    {&sql_log_unique, "", draw_log, .affects = true, .themes = "a", .weight = 6},
+    {&sql_key, "", draw_key, .affects = true, .themes = "ad", .weight = 4},
+    {&sql_key_known, "", draw_key, .affects = true, .themes = "a", .weight = 4},
+    {&sql_key_unique, "", draw_key_unique, .affects = true, .themes = "a", .weight = 4},
+    {&sql_status, "v", draw_status, .themes = "akd", .weight = 12},
+    {&sql_unpark, "", draw_some_sagas, .affects = true, .themes = "d", .weight = 4},
+    {&sql_forget_later, "", draw_forget_later, .affects = true, .themes = "d", .weight = 4},
+    {&sql_awake_add, "", draw_some_sagas, .affects = true, .themes = "d", .weight = 4},
+    {&sql_awake_remove, "", draw_some_sagas, .affects = true, .themes = "d", .weight = 3},
+    {&sql_escalation_open, "", draw_escalation_open, .affects = true, .themes = "pd", .weight = 4},
+    {&sql_escalation_resolve, "v", draw_escalation_resolve, .themes = "p", .weight = 2},
+    {&sql_approval_open, "", draw_approval_open, .affects = true, .themes = "pd", .weight = 4},
+    {&sql_approval_end, "v", draw_approval_end, .themes = "p", .weight = 3},
+    {&sql_follow, "v", draw_follow, .themes = "i", .weight = 4},
+    {&sql_inbox_consume, "v", draw_consume, .themes = "i", .weight = 5},
+    {&sql_lock_release, "v", draw_some_sagas, .themes = "k", .weight = 6},
+    {&sql_lock_take, "i", draw_lock_take, .themes = "k", .weight = 14},
+    {&sql_taken, "iub", draw_taken, .unordered = true, .themes = "a", .weight = 2},
+    {&sql_epochs, "ii", draw_some_shards, .unordered = true, .themes = "l", .weight = 2},
+    {&sql_hold_shards, "i", draw_some_shards, .themes = "l", .weight = 3},
+    {&sql_look, "ib", draw_look, .unordered = true, .themes = "a", .weight = 2},
+    {&sql_lease_table, "iibbmtn", .themes = "l", .weight = 3},
+    {&sql_lease_end_backends, "i", draw_end_backends, .themes = "", .weight = 1},
+    {&sql_end_backend, "i", draw_end_backend, .themes = "", .weight = 1},
+    {&sql_lease_lock, "ii", draw_lease_lock, .themes = "l", .weight = 3},
+    {&sql_lease_unlock, "i", draw_lease_lock, .themes = "l", .weight = 2},
+    {&sql_lease_unlock_all, "v", .themes = "", .weight = 1},
+    {&sql_lease_release, "iv", draw_lease_release, .themes = "l", .weight = 3},
+    {&sql_engine_put, "", draw_engine, .affects = true, .themes = "le", .weight = 3},
+    {&sql_lease_take, "iit", draw_lease_take, .themes = "l", .weight = 12},
+    {&sql_lease_renew, "it", draw_lease_renew, .unordered = true, .themes = "l", .weight = 8},
+    {&sql_engine_table, "bbbbiiimniii", .themes = "e", .weight = 2},
+    {&sql_engine_remove, "", draw_engine_remove, .affects = true, .themes = "e", .weight = 1},
+    {&sql_engine_tell, "v", .themes = "", .weight = 1},
+    {&sql_load, "ubitbi", draw_load, .themes = "ad", .weight = 6},
+    {&sql_load_numbers, "iii", draw_one_shard, .themes = "p", .weight = 3},
+    {&sql_saga_row, SAGA_ROW, draw_saga_row, .themes = "", .weight = 2},
+    {&sql_saga_turns, "itb", draw_saga_turns, .themes = "", .weight = 2},
+    {&sql_saga_by_business_id, "ub", draw_by_business_id, .themes = "a", .weight = 2},
+    {&sql_saga_by_key, "u", draw_by_key, .themes = "", .weight = 2},
+    {&sql_saga_list, SAGA_ROW, draw_list, .themes = "a", .weight = 5},
+    {&sql_saga_count, "bi", draw_namespace, .unordered = true, .themes = "", .weight = 2},
+    {&sql_escalation_list, "iubi", draw_questions, .themes = "p", .weight = 1},
+    {&sql_escalation_list_open, "iubi", draw_questions, .themes = "p", .weight = 1},
+    {&sql_escalation_one, "iubi", draw_question, .themes = "p", .weight = 1},
+    {&sql_approval_list, "iubi", draw_questions, .themes = "p", .weight = 1},
+    {&sql_approval_list_open, "iubi", draw_questions, .themes = "p", .weight = 1},
+    {&sql_approval_one, "iubi", draw_question, .themes = "p", .weight = 1},
+    {&sql_version_count, "bii", draw_namespace, .themes = "", .weight = 2},
+    {&sql_park, "i", draw_park, .unordered = true, .themes = "dl", .weight = 8},
+    {&sql_forget, "i", draw_forget, .themes = "d", .weight = 6},
+    {&sql_due, "iuib", draw_due, .themes = "d", .weight = 3},
+    {&sql_due_next, "t", draw_due_next, .themes = "d", .weight = 2},
+    {&sql_inbox_put, "v", draw_inbox, .themes = "i", .weight = 10},
+    {&sql_inbox_read, "ixubb", draw_inbox_read, .themes = "ik", .weight = 4},
+    {&sql_inbox_drop, "", draw_input, .affects = true, .themes = "i", .weight = 2},
+    {&sql_inbox_find, "i", draw_input, .themes = "i", .weight = 1},
+    {&sql_answer_put, "v", draw_answers, .themes = "i", .weight = 4},
+    {&sql_answer_drop_inputs, "", draw_inputs, .affects = true, .themes = "i", .weight = 2},
+    {&sql_answer_take, "ub", draw_inputs, .unordered = true, .themes = "i", .weight = 4},
+    {&sql_answer_sweep, "", .affects = true, .themes = "", .weight = 1},
+    {&sql_definition_put, "iii", draw_definitions, .themes = "e", .weight = 3},
+    {&sql_tool_put, "iii", draw_definitions, .themes = "e", .weight = 2},
+    {&sql_definition_notify, "v", .themes = "", .weight = 2},
+    {&sql_definition_load, "ibbibbm", .themes = "e", .weight = 1},
+    {&sql_definition_state, "i", .themes = "e", .weight = 1},
+    {&sql_guard_ask, "bni", draw_guard_ask, .themes = "g", .weight = 14},
+    {&sql_guard_tell, "bi", draw_guard_tell, .themes = "g", .weight = 12},
+    {&sql_guard_count, "", draw_guard_count, .affects = true, .themes = "g", .weight = 3},
+    {&sql_guard_list, "bbbbmmii", draw_namespace_or_null, .themes = "g", .weight = 2},
+};
+const size_t kind_count = sizeof(kinds) / sizeof(kinds[0]);
+
+static uint32_t weight_of(const struct kind *kind, char theme)
+{
+    return theme == '\0' || strchr(kind->themes, theme) ? kind->weight * 20 : kind->weight;
+}
+
+static size_t draw_kind(struct chance *chance, char theme)
+{
+    uint32_t all = 0, at;
+
+    for (size_t i = 0; i < kind_count; i++) {
+        all += weight_of(&kinds[i], theme);
+    }
+    at = chance_below(chance, all);
+    for (size_t i = 0; i < kind_count; i++) {
+        uint32_t weight = weight_of(&kinds[i], theme);
+
+        if (at < weight) {
+            return i;
+        }
+        at -= weight;
+    }
+    UNREACHABLE();
+}
+
+void transaction_add(struct transaction *transaction, const struct kind *kind, struct db_args *args)
+{
+    CHECK(transaction->count < QUERIES);
+    transaction->kinds[transaction->count] = kind;
+    transaction->queries[transaction->count++] = (struct db_query){.statement = kind->statement, .args = args};
+}
+
+static void add_gate(struct transaction *transaction, struct arena *arena, int gate)
+{
+    struct db_args *args = db_args_new(arena);
+
+    db_arg_int4(args, GATE_CLASS);
+    db_arg_int4(args, gate);
+    transaction_add(transaction, &gate_kind, args);
+}
+
+void transaction_draw(struct transaction *transaction, struct arena *arena, uint64_t seed, uint32_t actor, uint32_t number,
+                      int *next_gate)
+{
+    struct chance chance = chance_of(seed, 100 + actor, number);
+    size_t count = actor == 0 ? 1 : 1 + chance_below(&chance, QUERIES / 2 - 2), drawn[QUERIES];
+    bool in_order = chance_percent(&chance, 80);
+    char theme = THEMES[seed % (sizeof(THEMES) - 1)];
+
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i;
+
+        drawn[at] = draw_kind(&chance, theme);
+        for (size_t kind = drawn[at]; in_order && at > 0 && drawn[at - 1] > kind; at--) {
+            drawn[at] = drawn[at - 1];
+            drawn[at - 1] = kind;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct db_args *args = kinds[drawn[i]].put ? db_args_new(arena) : NULL;
+
+        if (args) {
+            kinds[drawn[i]].put(args, &chance);
+        }
+        if (i > 0) {
+            add_gate(transaction, arena, (*next_gate)++);
+        }
+        transaction_add(transaction, &kinds[drawn[i]], args);
+    }
+}

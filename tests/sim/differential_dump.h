@@ -1,0 +1,11 @@
+/* The statements of differential.h that read whole tables. */
+#ifndef SAGAD_TESTS_SIM_DIFFERENTIAL_DUMP_H
+#define SAGAD_TESTS_SIM_DIFFERENTIAL_DUMP_H
+
+#include "tests/sim/differential.h"
+
+extern const struct db_statement dump_saga, dump_log, dump_operation_key, dump_inbox, dump_awake, dump_due, dump_answer,
+    dump_escalation, dump_approval, dump_number_gone, dump_lock, dump_guard, dump_guard_place, dump_guard_breaker, dump_guard_budget,
+    dump_guard_reservation;
+
+#endif

@@ -1,0 +1,470 @@
+/*
+ * The fake's half of differential.h: plays the scripts of some seeds and writes their transcripts to standard output, each seed
+ * behind a line with it and how many different ones there are, each of those behind its length.
+ *
+ * differential_fake FIRST_SEED COUNT
+ */
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/migrate.h"
+#include "tests/sim/differential_dump.h"
+#include "tests/sim/memory.h"
+#include "tests/sim/network.h"
+#include "tests/sim/pg_state.h"
+#include "tests/sim/pg_statements.h"
+
+enum { TRIES = 12, TRANSCRIPT_BYTES_MAX = 16 * 1024 * 1024 };
+
+static struct world the_world;
+static uint64_t world_seed;
+static struct pg_session *sessions[ACTORS];
+
+/* There are no nodes here, and no statement of a start-up. */
+
+struct memory_owner *memory_switch(struct memory_owner *owner)
+{
+    return owner;
+}
+
+void network_forget(void)
+{
+}
+
+int migrate_newest(void)
+{
+    return 0;
+}
+
+/* --- what the server says --- */
+
+static size_t actor_of(const struct pg_session *session)
+{
+    return (size_t)(uintptr_t)pg_context(session);
+}
+
+static void on_rows(struct pg_session *session, size_t query, const struct db_rows *rows)
+{
+    actor_rows(actor_of(session), query, rows);
+}
+
+static void on_over(struct pg_session *session, enum db_outcome outcome, bool warned, const char *sqlstate, size_t failed_query)
+{
+    CHECK(!warned);
+    actor_over(actor_of(session), outcome, sqlstate, failed_query);
+}
+
+static void on_notify(struct pg_session *session, struct slice channel, struct slice payload)
+{
+    (void)session;
+    actor_notified(channel, payload);
+}
+
+static void on_gone(struct pg_session *session)
+{
+    world_violate("SIM", "session %zu was ended", actor_of(session));
+}
+
+static const struct pg_client client = {on_rows, on_over, on_notify, on_gone};
+
+/* --- the side --- */
+
+void side_begin(void)
+{
+    static const char *const listen[] = {"listen sagad_inbox", "listen sagad_answers", "listen sagad_definitions",
+                                         "listen sagad_leases", NULL};
+
+    jmp_buf stop;
+
+    memcpy(&stop, &the_world.stop, sizeof(stop));
+    world_init(&the_world, world_seed);
+    memcpy(&the_world.stop, &stop, sizeof(stop));
+    world->pg = pg_new();
+    for (size_t i = 0; i < ACTORS; i++) {
+        sessions[i] = pg_connect(world->pg, "differential", i == 0 ? listen : NULL, &client, (void *)(uintptr_t)i);
+        CHECK(sessions[i]);
+    }
+}
+
+void side_submit(size_t actor, struct transaction *transaction)
+{
+    pg_submit(sessions[actor], transaction->queries, transaction->count);
+}
+
+static bool is_still(struct pg_session *session)
+{
+    return session->phase == PG_IDLE || (session->phase == PG_WAITING && !session->woken && !line_has_cycle(session));
+}
+
+void side_settle(enum actor_state states[ACTORS])
+{
+    bool still;
+
+    do {
+        still = true;
+        for (size_t i = 0; i < ACTORS; i++) {
+            still = still && is_still(sessions[i]);
+        }
+    } while (!still && world_step());
+    CHECK(still);
+    for (size_t i = 0; i < ACTORS; i++) {
+        const struct pg_session *session = sessions[i];
+        bool at_gate = session->wait == PG_WAIT_ADVISORY && session->wait_advisory->class == GATE_CLASS;
+
+        states[i] = session->phase == PG_IDLE ? ACTOR_IDLE : at_gate ? ACTOR_AT_GATE : ACTOR_WAITS;
+    }
+}
+
+void side_end(void)
+{
+    enum actor_state states[ACTORS];
+
+    side_settle(states);
+    pg_fini(world->pg);
+    world_fini(&the_world);
+}
+
+int64_t side_clock_ms(void)
+{
+    return pg_clock_ms(world->pg);
+}
+
+/* --- whole tables --- */
+
+#define FOR_ROWS(table, type, first)                                                                                   \
+    for (struct pg_row *at = pg_first(call, (table), (first)); at; at = pg_next(call, (table), at))                    \
+        for (const struct type *row = pg_see(call, at); row; row = NULL)
+
+static void put_time(struct pg_call *call, bool is_there, int64_t ms)
+{
+    if (is_there) {
+        put_time_ms(call, ms);
+    } else {
+        put_null(call);
+    }
+}
+
+static void put_time_of_us(struct pg_call *call, int64_t us)
+{
+    put_time_ms(call, us == INT64_MIN ? us : us / 1000);
+}
+
+static enum pg_progress dump_saga_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_SAGA, row_saga, &(struct row_saga){.shard = INT16_MIN}) {
+        put_int(call, row->shard);
+        put_uuid(call, &row->id);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->name);
+        put_int(call, row->version);
+        put_bytes(call, row->status);
+        put_bytes(call, row->tags);
+        put_bytes(call, row->business_id);
+        put_bytes(call, row->business_digest);
+        put_bytes(call, row->input_digest);
+        put_time_ms(call, row->created_ms);
+        put_time_ms(call, row->updated_ms);
+        put_time(call, row->has_ended, row->ended_ms);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_log_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_LOG, row_log, &(struct row_log){.shard = INT16_MIN}) {
+        put_int(call, row->shard);
+        put_uuid(call, &row->saga);
+        put_int(call, row->seq);
+        put_int(call, row->records);
+        put_time_ms(call, row->at_ms);
+        put_int(call, row->epoch);
+        put_bytes(call, row->payload);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_operation_key_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_OPERATION_KEY, row_operation_key, &(struct row_operation_key){.shard = INT16_MIN}) {
+        put_int(call, row->shard);
+        put_uuid(call, &row->key);
+        put_uuid(call, &row->saga);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_inbox_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_INBOX, row_inbox, &(struct row_inbox){.shard = INT16_MIN}) {
+        put_int(call, row->shard);
+        put_uuid(call, &row->id);
+        put_uuid(call, &row->saga);
+        put_bytes(call, row->kind);
+        put_bytes(call, row->payload);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_awake_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_AWAKE, row_awake, &(struct row_awake){.shard = INT16_MIN}) {
+        put_int(call, row->shard);
+        put_uuid(call, &row->saga);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_due_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_DUE, row_due, &(struct row_due){.shard = INT16_MIN}) {
+        put_int(call, row->shard);
+        put_uuid(call, &row->saga);
+        put_int(call, row->is_forget);
+        put_time_ms(call, row->at_ms);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_answer_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_ANSWER, row_answer, &(struct row_answer){.shard = INT16_MIN}) {
+        put_int(call, row->shard);
+        put_uuid(call, &row->input);
+        put_bytes(call, row->body);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_escalation_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_ESCALATION, row_escalation, &(struct row_escalation){.shard = INT16_MIN}) {
+        put_int(call, row->shard);
+        put_int(call, row->number);
+        put_uuid(call, &row->saga);
+        put_bytes(call, row->namespace);
+        put_time_ms(call, row->opened_ms);
+        put_time(call, row->is_resolved, row->resolved_ms);
+        put_bytes(call, row->step);
+        put_bytes(call, row->reason);
+        put_bytes(call, row->body);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_approval_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_APPROVAL, row_approval, &(struct row_approval){.shard = INT16_MIN}) {
+        put_int(call, row->shard);
+        put_int(call, row->number);
+        put_uuid(call, &row->saga);
+        put_bytes(call, row->namespace);
+        put_time_ms(call, row->opened_ms);
+        put_time(call, row->has_expiry, row->expires_ms);
+        put_time(call, row->has_ended, row->ended_ms);
+        put_bytes(call, row->step);
+        put_bytes(call, row->status);
+        put_bytes(call, row->body);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_number_gone_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_NUMBER_GONE, row_number_gone, &(struct row_number_gone){.shard = INT16_MIN}) {
+        put_int(call, row->shard);
+        put_int(call, row->escalation);
+        put_int(call, row->approval);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_lock_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_LOCK, row_lock, (&(struct row_lock){.shard = INT16_MIN, .digest = SLICE("")})) {
+        put_int(call, row->shard);
+        put_bytes(call, row->digest);
+        put_int(call, row->ticket);
+        put_int(call, row->saga_shard);
+        put_uuid(call, &row->saga);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->key);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_guard_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_GUARD, row_guard, (&(struct row_guard){.shard = INT16_MIN, .namespace = SLICE(""), .tool = SLICE("")})) {
+        put_int(call, row->shard);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->tool);
+        put_time_of_us(call, row->rate_us);
+        put_time_of_us(call, row->paused_us);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_guard_place_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_GUARD_PLACE, row_guard_place,
+              (&(struct row_guard_place){.shard = INT16_MIN, .namespace = SLICE(""), .tool = SLICE("")})) {
+        put_int(call, row->shard);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->tool);
+        put_uuid(call, &row->holder);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_guard_breaker_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_GUARD_BREAKER, row_guard_breaker,
+              (&(struct row_guard_breaker){
+                  .shard = INT16_MIN, .namespace = SLICE(""), .tool = SLICE(""), .endpoint = SLICE("")})) {
+        put_int(call, row->shard);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->tool);
+        put_bytes(call, row->endpoint);
+        put_bytes(call, row->state);
+        put_int(call, (int64_t)row->failure_count);
+        put_time_of_us(call, row->open_until_us);
+        put_int(call, row->cooldown_ms);
+        put_int(call, row->opened);
+        if (row->has_probe) {
+            put_uuid(call, &row->probe);
+        } else {
+            put_null(call);
+        }
+        put_time_of_us(call, row->probe_until_us);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_guard_budget_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_GUARD_BUDGET, row_guard_budget,
+              (&(struct row_guard_budget){.shard = INT16_MIN, .name = SLICE(""), .period_ms = INT64_MIN})) {
+        put_int(call, row->shard);
+        put_bytes(call, row->name);
+        put_time_ms(call, row->period_ms);
+        put_int(call, row->calls);
+        put_int(call, row->emissions);
+        put_int(call, row->micros);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_guard_reservation_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_GUARD_RESERVATION, row_guard_reservation,
+              (&(struct row_guard_reservation){.shard = INT16_MIN, .namespace = SLICE(""), .tool = SLICE("")})) {
+        int64_t micros = 0;
+
+        for (size_t i = 0; i < row->budget_count; i++) {
+            micros += row->micros[i];
+        }
+        put_int(call, row->shard);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->tool);
+        put_uuid(call, &row->operation);
+        put_bytes(call, row->state);
+        put_int(call, (int64_t)row->budget_count);
+        put_int(call, micros);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static void add_dumps(void)
+{
+    const struct {
+        const struct db_statement *statement;
+        pg_statement *function;
+    } added[] = {{&dump_saga, dump_saga_rows},
+                 {&dump_log, dump_log_rows},
+                 {&dump_operation_key, dump_operation_key_rows},
+                 {&dump_inbox, dump_inbox_rows},
+                 {&dump_awake, dump_awake_rows},
+                 {&dump_due, dump_due_rows},
+                 {&dump_answer, dump_answer_rows},
+                 {&dump_escalation, dump_escalation_rows},
+                 {&dump_approval, dump_approval_rows},
+                 {&dump_number_gone, dump_number_gone_rows},
+                 {&dump_lock, dump_lock_rows},
+                 {&dump_guard, dump_guard_rows},
+                 {&dump_guard_place, dump_guard_place_rows},
+                 {&dump_guard_breaker, dump_guard_breaker_rows},
+                 {&dump_guard_budget, dump_guard_budget_rows},
+                 {&dump_guard_reservation, dump_guard_reservation_rows}};
+
+    for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
+        pg_statement_add(added[i].statement, added[i].function);
+    }
+}
+
+/* What may come of a script, each once; how many. */
+static size_t play(uint64_t seed, struct buffer transcripts[TRIES])
+{
+    size_t count = 0;
+
+    for (uint64_t try = 0; try < TRIES; try++) {
+        struct buffer *own = &transcripts[count];
+        bool is_known = false;
+
+        world_seed = seed * TRIES + try;
+        buffer_reset(own);
+        script_run(seed, own);
+        for (size_t i = 0; i < count && !is_known; i++) {
+            is_known = slice_equal(buffer_slice(&transcripts[i]), buffer_slice(own));
+        }
+        count += !is_known;
+    }
+    return count;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, scripts = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    static struct buffer transcripts[TRIES];
+
+    add_dumps();
+    for (size_t i = 0; i < TRIES; i++) {
+        buffer_init(&transcripts[i], TRANSCRIPT_BYTES_MAX);
+    }
+    for (uint64_t seed = first; seed < first + scripts; seed++) {
+        size_t count;
+
+        if (setjmp(the_world.stop) != 0) {
+            (void)fprintf(stderr, "%s: %s\n", the_world.invariant, the_world.violation);
+            return 1;
+        }
+        count = play(seed, transcripts);
+        (void)printf("%llu %zu\n", (unsigned long long)seed, count);
+        for (size_t i = 0; i < count; i++) {
+            (void)printf("%zu\n", transcripts[i].len);
+            (void)fwrite(transcripts[i].ptr, 1, transcripts[i].len, stdout);
+        }
+        (void)fflush(stdout);
+    }
+    for (size_t i = 0; i < TRIES; i++) {
+        buffer_fini(&transcripts[i]);
+    }
+    return 0;
+}

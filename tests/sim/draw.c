@@ -1,0 +1,239 @@
+/*
+ * A scenario from a seed. Swarm: each seed has a random half of the kinds of faults, so that none masks another;
+ * settings are shrunk, so that what is rare with real ones is common here.
+ */
+#include "tests/sim/scenario.h"
+
+#include "tests/sim/pg.h"
+
+struct sketcher {
+    struct chance chance;
+    struct scenario *scenario;
+    uint32_t saga_count, size;
+};
+
+static uint32_t below(struct sketcher *s, uint32_t n)
+{
+    return chance_below(&s->chance, n);
+}
+
+static bool percent(struct sketcher *s, uint32_t n)
+{
+    return chance_percent(&s->chance, n);
+}
+
+static int64_t between(struct sketcher *s, int64_t least, int64_t most)
+{
+    return least + (int64_t)(chance_next(&s->chance) % (uint64_t)(most - least + 1));
+}
+
+/* --- settings --- */
+
+static void draw_options(struct sketcher *s)
+{
+    static const int64_t leases_ms[] = {1000, 2000, 2000, 3000, 5000, 10000}, parks_ms[] = {1, 20, 200, 1000, 2000};
+    struct node_options *options = &s->scenario->options;
+
+    options->lease_ms = leases_ms[below(s, COUNT_OF(leases_ms))];
+    options->park_after_ms = parks_ms[below(s, COUNT_OF(parks_ms))];
+    options->sagas_max = percent(s, 15) ? 1 + below(s, 3) : 1000;
+    options->payload_bytes_max = 65536;
+    options->calls_max = percent(s, 33) ? 1 + below(s, 4) : 64;
+    options->writers = 1 + (int)below(s, 2);
+    options->readers = 1 + (int)below(s, 2);
+}
+
+static uint32_t draw_node_count(struct sketcher *s)
+{
+    uint32_t luck = below(s, 100);
+
+    return luck < 25 ? 1 : luck < 70 ? 2 : luck < 93 ? 3 : 4;
+}
+
+static void draw_swarm(struct sketcher *s)
+{
+    s->scenario->swarm = 0;
+    if (percent(s, 5)) {
+        return; /* a fine day */
+    }
+    for (uint32_t i = 0; i < SWARM_COUNT; i++) {
+        s->scenario->swarm |= (uint64_t)percent(s, 50) << i;
+    }
+}
+
+static bool swarms(const struct sketcher *s, unsigned bit)
+{
+    return s->scenario->swarm >> bit & 1;
+}
+
+/* --- what people and agents do --- */
+
+static struct act *add_act(struct sketcher *s, enum act_kind kind, int64_t at_us, uint32_t saga)
+{
+    struct scenario *scenario = s->scenario;
+
+    if (scenario->act_count == ACTS_MAX) {
+        return &scenario->acts[ACTS_MAX - 1];
+    }
+    struct act *act = &scenario->acts[scenario->act_count++];
+
+    *act = (struct act){.kind = kind,
+                        .id = scenario->act_count,
+                        .at_us = at_us,
+                        .saga = saga,
+                        .node = below(s, NODES_MAX),
+                        .variant = (uint32_t)chance_next(&s->chance)};
+    return act;
+}
+
+static int64_t later(struct sketcher *s, int64_t at_us)
+{
+    int64_t left_us = s->scenario->chaos_us - at_us;
+
+    return at_us + between(s, 0, percent(s, 60) && left_us > 1000000 ? 1000000 : left_us > 0 ? left_us : 0);
+}
+
+/* A third of the starts have a step that is refused. */
+static uint32_t draw_variant(struct sketcher *s)
+{
+    uint32_t variant = (uint32_t)chance_next(&s->chance) & ~UINT32_C(0xff);
+
+    return percent(s, 40) ? variant | UINT32_C(1) << below(s, 4) : variant;
+}
+
+static void draw_around(struct sketcher *s, const struct act *start)
+{
+    static const struct {
+        enum act_kind kind;
+        uint32_t percent;
+    } table[] = {{ACT_START_AGAIN, 20}, {ACT_SIGNAL, 35}, {ACT_SIGNAL, 25}, {ACT_ABORT, 8},
+                 {ACT_PAUSE, 8},        {ACT_RESUME, 8},  {ACT_GET, 20}};
+    uint32_t id = start->id;
+    int64_t at_us = start->at_us;
+
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        if (percent(s, table[i].percent)) {
+            (void)add_act(s, table[i].kind, later(s, at_us), id);
+        }
+    }
+}
+
+static void draw_open(struct sketcher *s, int64_t at_us)
+{
+    const struct act *open = add_act(s, ACT_OPEN, at_us, 0);
+    uint32_t id = open->id, calls = 1 + below(s, 3);
+
+    for (uint32_t i = 0; i < calls; i++) {
+        at_us = later(s, at_us);
+        const struct act *call = add_act(s, ACT_CALL, at_us, id);
+
+        if (percent(s, 30)) { /* it forgets that it has called */
+            uint32_t variant = call->variant;
+
+            add_act(s, ACT_CALL, later(s, at_us), id)->variant = variant;
+        }
+    }
+    if (percent(s, 80)) {
+        (void)add_act(s, percent(s, 75) ? ACT_COMPLETE : ACT_ABORT, later(s, at_us), id);
+    }
+}
+
+static void draw_acts(struct sketcher *s)
+{
+    uint32_t starts = percent(s, 25) ? 1 : 2 + below(s, 2 + s->size * 5 / 100);
+    int64_t from_us = s->scenario->chaos_us * 2 / 3;
+
+    for (uint32_t i = 0; i < starts; i++) {
+        struct act *start = add_act(s, ACT_START, between(s, 0, from_us), below(s, s->saga_count));
+
+        start->variant = draw_variant(s);
+        draw_around(s, start);
+    }
+    if (percent(s, 25)) {
+        draw_open(s, between(s, 0, from_us));
+    }
+    if (percent(s, 10)) {
+        const struct act *call = add_act(s, ACT_CALL, between(s, 0, from_us), 0);
+        uint32_t variant = call->variant;
+
+        if (percent(s, 50)) {
+            add_act(s, ACT_CALL, later(s, call->at_us), 0)->variant = variant;
+        }
+    }
+}
+
+/* --- faults --- */
+
+static int64_t draw_length_us(struct sketcher *s, enum fault_kind kind)
+{
+    int64_t lease_us = s->scenario->options.lease_ms * 1000;
+
+    switch (kind) {
+    case FAULT_KILL:
+        return between(s, 1000, percent(s, 50) ? 300000 : lease_us * 2);
+    case FAULT_FREEZE:
+        return percent(s, 60) ? between(s, lease_us * 5 / 4, lease_us * 3) : between(s, 1000, lease_us);
+    case FAULT_CUT:
+        return between(s, 1000, lease_us * 2);
+    case FAULT_DRAIN:
+        return between(s, 0, 2000000);
+    case FAULT_SLOW:
+    case FAULT_PG_SLOW:
+    case FAULT_TOOLS:
+        return between(s, 10000, 5000000);
+    case FAULT_PG_RESTART:
+    case FAULT_PG_FAIL_OVER:
+        return between(s, 1000, percent(s, 70) ? 500000 : 3000000);
+    case FAULT_START:
+    case FAULT_ENGINE_CLOCK:
+    case FAULT_PG_TERMINATE:
+    case FAULT_PG_CLOCK:
+    case FAULT_COMMIT:
+    case FAULT_KIND_COUNT:
+        break;
+    }
+    return 0;
+}
+
+static void draw_faults(struct sketcher *s)
+{
+    static const enum fault_kind often[] = {FAULT_KILL, FAULT_COMMIT, FAULT_FREEZE, FAULT_COMMIT};
+    struct scenario *scenario = s->scenario;
+    uint32_t count = percent(s, 50) ? 2 + below(s, 4) : 2 + below(s, 14);
+
+    for (uint32_t i = 0; i < count && scenario->fault_count < FAULTS_MAX; i++) {
+        enum fault_kind kind =
+            percent(s, 40) ? often[below(s, COUNT_OF(often))] : (enum fault_kind)below(s, FAULT_KIND_COUNT);
+
+        if (!swarms(s, kind)) {
+            continue;
+        }
+        scenario->faults[scenario->fault_count++] = (struct mishap){.kind = kind,
+                                                                    .at_us = between(s, 0, scenario->chaos_us),
+                                                                    .for_us = draw_length_us(s, kind),
+                                                                    .node = below(s, NODES_MAX),
+                                                                    .variant = (uint32_t)chance_next(&s->chance)};
+    }
+}
+
+void scenario_draw(struct scenario *scenario, uint64_t seed, struct arena *arena)
+{
+    struct sketcher sketcher = {.chance = chance_of(seed, 0x5ce7a, 1), .scenario = scenario}, *s = &sketcher;
+    struct chance definitions = chance_of(seed, 0x5ce7a, 2);
+    struct buffer text;
+
+    *scenario = (struct scenario){.seed = seed};
+    s->size = percent(s, 70) ? below(s, 50) : below(s, 101);
+    scenario->node_count = draw_node_count(s);
+    scenario->chaos_us = between(s, 1000000, percent(s, 75) ? 4000000 : 15000000);
+    draw_options(s);
+    draw_swarm(s);
+    scenario->commit_percent = swarms(s, SWARM_COMMITS) ? 1 + below(s, percent(s, 80) ? 5 : 25) : 0;
+    scenario->tool_percent = swarms(s, SWARM_TOOLS) ? 5 + below(s, percent(s, 60) ? 20 : 60) : 0;
+    buffer_init(&text, 262144);
+    draw_definitions(&definitions, &text, &s->saga_count, s->size);
+    scenario->definitions = arena_slice(arena, buffer_slice(&text));
+    buffer_fini(&text);
+    draw_acts(s);
+    draw_faults(s);
+}

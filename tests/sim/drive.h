@@ -1,0 +1,59 @@
+/*
+ * Those who are outside of the engines: clients, people, and what goes wrong. Private to run.c, errand.c, client.c, person.c and
+ * mishap.c.
+ */
+#ifndef SAGAD_TESTS_SIM_DRIVE_H
+#define SAGAD_TESTS_SIM_DRIVE_H
+
+#include "tests/sim/check.h"
+#include "tests/sim/scenario.h"
+
+#define NAMESPACE SLICE("sim")
+
+/*
+ * One request to whichever engine can be reached. The answer may get lost, on the way or with the engine; whoever asked repeats it, then,
+ * as a client over HTTP does.
+ */
+struct errand {
+    struct event timer; /* when it is sent, then when its patience is over */
+    uint32_t node;      /* whom it asks first; then the one it was sent to */
+    uint32_t life;
+    uint64_t serial;    /* of the request under way: an answer to an earlier one is nobody's */
+    bool is_under_way;
+    struct engine_request *request; /* in the memory of the node */
+    int64_t patience_us;
+    /* Fills it in and hands it to the engine. Inside of the node; texts into request->arena. */
+    void (*send)(struct errand *errand, struct engine *engine, struct engine_request *request);
+    /* `request` NULL: no answer came. Outside of the node; texts are gone afterwards. May call errand_go(). */
+    void (*answered)(struct errand *errand, const struct engine_request *request);
+};
+
+void errand_go(struct errand *errand, int64_t delay_us); /* sends it then, to `node`, or to another one if that is away */
+bool err_may_pass(enum err_code code); /* the engine or the database is in trouble: ask again */
+
+/* --- run.c --- */
+
+/* The definitions are there: times of acts and faults count from here. */
+int64_t drive_begun_us(void);
+void drive_follow(struct saga_id saga, bool is_open, uint32_t act); /* client.c: somebody was told of this saga */
+
+/* --- client.c --- */
+
+void clients_init(void);
+void clients_begin(void);
+void clients_heal(void);     /* from now on they see to it that every saga gets what it waits for */
+bool clients_are_done(void); /* every act is over, and every saga they know was seen to have ended */
+void clients_describe(char *out, size_t bytes); /* of what is not done */
+
+/* --- person.c --- */
+
+void people_begin(void);
+bool people_are_done(void); /* the last time they looked there was nothing to decide */
+
+/* --- mishap.c --- */
+
+void mishaps_begin(void);
+void mishaps_heal(void);
+uint64_t mishaps_commits(void);      /* since mishaps_begin() */
+
+#endif

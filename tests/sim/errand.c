@@ -1,0 +1,112 @@
+/* Requests of those outside to engines that may be away, or go away with the request. See drive.h. */
+#include "tests/sim/drive.h"
+
+#include <stdlib.h>
+
+struct ticket { /* in the memory of the node: dies with it */
+    struct engine_request request;
+    struct arena arena;
+    struct errand *errand;
+    uint64_t serial;
+};
+
+bool err_may_pass(enum err_code code)
+{
+    return code == ERR_STORE || code == ERR_FENCED || code == ERR_LOST_COMMIT || code == ERR_STOPPING ||
+           code == ERR_BUSY || code == ERR_UNREACHABLE || code == ERR_TIMEOUT;
+}
+
+static struct node *find_node(uint32_t first)
+{
+    for (uint32_t i = 0; i < scenario_now->node_count; i++) {
+        struct node *node = &nodes[(first + i) % scenario_now->node_count];
+
+        if (node_is_running(node)) {
+            return node;
+        }
+    }
+    return NULL;
+}
+
+static void ticket_free(struct ticket *ticket)
+{
+    arena_fini(&ticket->arena);
+    free(ticket);
+}
+
+/* Inside of the node. */
+static void on_done(struct engine_request *request)
+{
+    struct ticket *ticket = request->context;
+    struct errand *errand = ticket->errand;
+    struct node *before = node_enter(NULL);
+
+    before->unanswered--;
+    if (errand->is_under_way && errand->serial == ticket->serial) {
+        bool lost =
+            !world->is_healed && (scenario_now->swarm >> SWARM_LOST_ANSWERS & 1) && world_percent(STREAM_CLIENT, 10);
+
+        errand->is_under_way = false;
+        world_cancel(&errand->timer);
+        if (lost) {
+            see(SEEN_ANSWER_LOST);
+        }
+        if (request->code == ERR_BUSY) {
+            see(SEEN_BUSY);
+        }
+        errand->answered(errand, lost ? NULL : request);
+    }
+    node_leave(before);
+    ticket_free(ticket);
+}
+
+static void on_patience_over(struct event *event)
+{
+    struct errand *errand = container_of(event, struct errand, timer);
+    struct node *node = &nodes[errand->node];
+
+    errand->is_under_way = false;
+    if (node_is_running(node) &&
+        node->life == errand->life) { /* the client hangs up; the request is freed when it is done */
+        struct node *before = node_enter(node);
+
+        engine_cancel(node->engine, errand->request);
+        node_leave(before);
+    }
+    errand->answered(errand, NULL);
+}
+
+static void on_send(struct event *event)
+{
+    struct errand *errand = container_of(event, struct errand, timer);
+    struct node *node = find_node(errand->node);
+
+    if (!node) {
+        see(SEEN_REFUSED_ENGINE);
+        world_at(&errand->timer, world_between(STREAM_CLIENT, 20000, 200000), on_send);
+        return;
+    }
+    struct node *before = node_enter(node);
+    struct ticket *ticket = memory_alloc(sizeof(*ticket));
+
+    arena_init(&ticket->arena, 2048);
+    errand->serial++;
+    ticket->errand = errand;
+    ticket->serial = errand->serial;
+    ticket->request =
+        (struct engine_request){.arena = &ticket->arena, .namespace = NAMESPACE, .done = on_done, .context = ticket};
+    errand->node = node->index;
+    errand->life = node->life;
+    errand->request = &ticket->request;
+    errand->is_under_way = true;
+    node->unanswered++;
+    errand->send(errand, node->engine, &ticket->request);
+    node_leave(before);
+    world_at(&errand->timer, errand->patience_us, on_patience_over);
+}
+
+void errand_go(struct errand *errand, int64_t delay_us)
+{
+    CHECK(!errand->is_under_way);
+    world_at(&errand->timer, delay_us + world_between(STREAM_CLIENT, 50, 500), on_send);
+}

@@ -1,0 +1,10 @@
+/* See exhaustive.c. */
+#ifndef SAGAD_TESTS_SIM_EXHAUSTIVE_H
+#define SAGAD_TESTS_SIM_EXHAUSTIVE_H
+
+#include "tests/sim/campaign.h"
+
+/* Each commit of each scenario with each fate, singly or in pairs. False: one of them broke an invariant, which was told. */
+bool exhaust(const struct campaign *how, const struct scenario *scenarios, uint32_t count, bool pairs);
+
+#endif

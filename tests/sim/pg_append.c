@@ -1,0 +1,391 @@
+/* The append, and what is asked about one: see store/append_batch.c for the order of its statements. */
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/json.h"
+#include "tests/sim/pg_statements.h"
+
+/* --- the fence --- */
+
+enum pg_progress pg_statement_fence(struct pg_call *call)
+{
+    size_t count = arg_count(call, 0), held = 0;
+    const size_t *order = pg_order_of_ints(call, 0);
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t epoch = item_int(call, 1, order[i]);
+        struct pg_row *row = pg_find(call, PG_SHARD, &(struct row_shard){.shard = item_int(call, 0, order[i])});
+        const struct row_shard *seen = pg_see(call, row);
+        const void *current = NULL;
+
+        if (seen && seen->epoch == epoch) {
+            RETURN_UNLESS_DONE(pg_lock(call, row, PG_KEY_SHARE, &current));
+            held += current && ((const struct row_shard *)current)->epoch == epoch;
+        }
+    }
+    if (held != count) {
+        return pg_fail(call, ERROR_FENCE);
+    }
+    pg_put_void(call);
+    return PG_DONE;
+}
+
+/* --- sagas --- */
+
+struct tag {
+    struct slice name, value; /* unescaped, as it stands */
+};
+
+/* As jsonb prints it: shorter names first. Tags are an object of texts; what else there might be stays as it is. */
+static struct slice jsonb_text(struct pg_call *call, struct slice text)
+{
+    struct json_walk walk = json_walk(text);
+    size_t count = json_count(text), n = 0;
+    struct tag *tags = arena_array(call->arena, count + 1, sizeof(*tags));
+    struct slice name_raw, value, out;
+    struct buffer buffer;
+
+    while (n < count && json_next_member(&walk, &name_raw, &value)) {
+        struct tag tag = {json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, call->arena), value};
+        size_t at = n++;
+
+        for (; at > 0 && (tags[at - 1].name.len > tag.name.len ||
+                          (tags[at - 1].name.len == tag.name.len && slice_compare(tags[at - 1].name, tag.name) > 0));
+             at--) {
+            tags[at] = tags[at - 1];
+        }
+        tags[at] = tag;
+    }
+    buffer_init(&buffer, 64 * 1024 + text.len * 2);
+    buffer_put_char(&buffer, '{');
+    for (size_t i = 0; i < n; i++) {
+        struct slice string = json_string(tags[i].value, call->arena);
+
+        buffer_put_text(&buffer, i > 0 ? ", " : "");
+        pg_escape_json(&buffer, tags[i].name);
+        buffer_put_text(&buffer, ": ");
+        if (string.ptr) {
+            pg_escape_json(&buffer, string);
+        } else {
+            buffer_put_slice(&buffer, tags[i].value);
+        }
+    }
+    buffer_put_char(&buffer, '}');
+    out = pg_keep(call, buffer_slice(&buffer));
+    buffer_fini(&buffer);
+    return out;
+}
+
+static bool is_saga_status(struct slice status)
+{
+    static const char *const known[] = {"running",   "waiting",   "paused",      "compensating",
+                                        "escalated", "completed", "compensated", "abandoned"};
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (slice_is(status, known[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct slice keep_item(struct pg_call *call, int arg, size_t i)
+{
+    return pg_keep(call, item_bytes(call, arg, i));
+}
+
+static struct row_saga saga_item(struct pg_call *call, size_t i)
+{
+    struct slice tags = item_bytes(call, 6, i);
+    struct row_saga row = {.shard = item_int(call, 0, i),
+                           .id = item_uuid(call, 1, i),
+                           .namespace = keep_item(call, 2, i),
+                           .name = keep_item(call, 3, i),
+                           .version = item_int(call, 4, i),
+                           .status = keep_item(call, 5, i),
+                           .tags = tags.ptr ? jsonb_text(call, tags) : SLICE_NONE,
+                           .input_digest = keep_item(call, 7, i),
+                           .created_ms = item_time_ms(call, 8, i),
+                           .updated_ms = item_time_ms(call, 9, i),
+                           .has_ended = !item_is_null(call, 10, i)};
+
+    row.ended_ms = row.has_ended ? item_time_ms(call, 10, i) : 0;
+    return row;
+}
+
+enum pg_progress pg_statement_start(struct pg_call *call)
+{
+    size_t count = arg_count(call, 0);
+
+    for (size_t i = 0; i < count; i++) {
+        struct row_saga row = saga_item(call, i);
+
+        if (!is_saga_status(row.status)) {
+            return pg_fail(call, ERROR_CHECK);
+        }
+        RETURN_UNLESS_DONE(pg_insert(call, PG_SAGA, &row, NULL));
+    }
+    put_affected(call, (int64_t)count);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_start_unique(struct pg_call *call)
+{
+    size_t count = arg_count(call, 0);
+    int64_t affected = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct row_saga row = saga_item(call, i);
+        bool inserted;
+
+        row.business_id = keep_item(call, 11, i);
+        row.business_digest = keep_item(call, 12, i);
+        if (!is_saga_status(row.status)) {
+            return pg_fail(call, ERROR_CHECK);
+        }
+        RETURN_UNLESS_DONE(pg_insert_new(call, PG_SAGA, &row, &inserted));
+        if (inserted) {
+            put_uuid(call, &row.id);
+            put_row_end(call);
+            affected++;
+        }
+    }
+    put_affected(call, affected);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_lower_low(struct pg_call *call)
+{
+    struct pg_touched touched = {0};
+    int64_t affected = 0;
+
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        struct pg_row *row = pg_find(call, PG_SHARD, &(struct row_shard){.shard = item_int(call, 0, i)});
+        const struct row_shard *seen = pg_see(call, row);
+        int64_t low_ms = item_time_ms(call, 1, i);
+        const void *current = NULL;
+
+        if (seen && seen->has_low && seen->low_ms > low_ms) {
+            RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_NO_KEY_UPDATE, &current));
+        }
+        if (current) {
+            struct row_shard shard = *(const struct row_shard *)current;
+
+            if (shard.has_low && shard.low_ms > low_ms) {
+                shard.low_ms = low_ms;
+                pg_update(call, row, &shard);
+                affected++;
+            }
+        }
+    }
+    put_affected(call, affected);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_status(struct pg_call *call)
+{
+    struct pg_touched touched = {0};
+    size_t count = arg_count(call, 0), changed = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct pg_row *row =
+            pg_find(call, PG_SAGA, &(struct row_saga){.shard = item_int(call, 0, i), .id = item_uuid(call, 1, i)});
+        const void *current;
+
+        if (pg_see(call, row) && !pg_is_touched(&touched, row) && !is_saga_status(item_bytes(call, 2, i))) {
+            return pg_fail(call, ERROR_CHECK); /* looked at before it waits */
+        }
+        RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_NO_KEY_UPDATE, &current));
+        if (current) {
+            struct row_saga saga = *(const struct row_saga *)current;
+
+            saga.status = keep_item(call, 2, i);
+            saga.updated_ms = item_time_ms(call, 3, i);
+            saga.has_ended = !item_is_null(call, 4, i);
+            saga.ended_ms = saga.has_ended ? item_time_ms(call, 4, i) : 0;
+            pg_update(call, row, &saga);
+            changed++;
+        }
+    }
+    return pg_expect(call, changed, count);
+}
+
+/* --- the log, and the keys of operations --- */
+
+static enum pg_progress put_log(struct pg_call *call, bool joined)
+{
+    int64_t affected = 0;
+
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        struct row_log row = {.shard = item_int(call, 0, i),
+                              .saga = item_uuid(call, 1, i),
+                              .seq = item_int(call, 2, i),
+                              .records = item_int(call, 3, i),
+                              .at_ms = item_time_ms(call, 4, i),
+                              .epoch = item_int(call, 5, i)};
+
+        if (joined && !pg_saga(call, row.shard, row.saga)) {
+            continue;
+        }
+        if (row.seq <= 0 || row.records <= 0) {
+            return pg_fail(call, ERROR_CHECK);
+        }
+        row.payload = keep_item(call, 6, i);
+        RETURN_UNLESS_DONE(pg_insert(call, PG_LOG, &row, NULL));
+        affected++;
+    }
+    put_affected(call, affected);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_log(struct pg_call *call)
+{
+    return put_log(call, false);
+}
+
+enum pg_progress pg_statement_log_unique(struct pg_call *call)
+{
+    return put_log(call, true);
+}
+
+static enum pg_progress put_keys(struct pg_call *call, bool known, bool joined)
+{
+    int64_t affected = 0;
+
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        struct row_operation_key row = {item_int(call, 0, i), item_uuid(call, 1, i), item_uuid(call, 2, i)};
+        bool inserted = true;
+
+        if (joined && !pg_saga(call, item_int(call, 3, i), row.saga)) {
+            continue;
+        }
+        if (known) {
+            RETURN_UNLESS_DONE(pg_insert_new(call, PG_OPERATION_KEY, &row, &inserted));
+        } else {
+            RETURN_UNLESS_DONE(pg_insert(call, PG_OPERATION_KEY, &row, NULL));
+        }
+        affected += inserted;
+    }
+    put_affected(call, affected);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_key(struct pg_call *call)
+{
+    return put_keys(call, false, false);
+}
+
+enum pg_progress pg_statement_key_known(struct pg_call *call)
+{
+    return put_keys(call, true, false);
+}
+
+enum pg_progress pg_statement_key_unique(struct pg_call *call)
+{
+    return put_keys(call, true, true);
+}
+
+/* --- awake --- */
+
+enum pg_progress pg_statement_awake_add(struct pg_call *call)
+{
+    int64_t affected = 0;
+
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        struct row_awake row = {item_int(call, 0, i), item_uuid(call, 1, i)};
+        bool inserted = false;
+
+        if (pg_saga(call, row.shard, row.saga)) {
+            RETURN_UNLESS_DONE(pg_insert_new(call, PG_AWAKE, &row, &inserted));
+        }
+        affected += inserted;
+    }
+    put_affected(call, affected);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_awake_remove(struct pg_call *call)
+{
+    struct pg_touched touched = {0};
+    int64_t affected = 0;
+
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        struct row_awake key = {item_int(call, 0, i), item_uuid(call, 1, i)};
+        bool deleted;
+
+        RETURN_UNLESS_DONE(pg_delete_key(call, PG_AWAKE, &key, &touched, &deleted));
+        affected += deleted;
+    }
+    put_affected(call, affected);
+    return PG_DONE;
+}
+
+/* --- what is asked about an append --- */
+
+enum pg_progress pg_statement_taken(struct pg_call *call)
+{
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        const struct row_saga *saga = pg_saga_of_business(call, item_int(call, 0, i), item_bytes(call, 1, i));
+
+        if (saga) {
+            put_int(call, (int64_t)i + 1);
+            put_uuid(call, &saga->id);
+            put_bytes(call, saga->input_digest);
+            put_row_end(call);
+        }
+    }
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_epochs(struct pg_call *call)
+{
+    const size_t *order = pg_order_of_ints(call, 0);
+
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        const struct row_shard *shard = pg_shard(call, item_int(call, 0, order[i]));
+
+        if (shard && (i == 0 || item_int(call, 0, order[i - 1]) != shard->shard)) {
+            put_int(call, shard->shard);
+            put_int(call, shard->epoch);
+            put_row_end(call);
+        }
+    }
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_hold_shards(struct pg_call *call)
+{
+    const size_t *order = pg_order_of_ints(call, 0);
+
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        int64_t shard = item_int(call, 0, order[i]);
+        struct pg_row *row = pg_find(call, PG_SHARD, &(struct row_shard){.shard = shard});
+        const void *current = NULL;
+
+        if (pg_see(call, row) && (i == 0 || item_int(call, 0, order[i - 1]) != shard)) {
+            RETURN_UNLESS_DONE(pg_lock(call, row, PG_KEY_SHARE, &current));
+        }
+        if (current) {
+            put_int(call, shard);
+            put_row_end(call);
+        }
+    }
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_look(struct pg_call *call)
+{
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        struct row_log key = {.shard = item_int(call, 0, i), .saga = item_uuid(call, 1, i), .seq = item_int(call, 2, i)};
+        const struct row_log *row = pg_see(call, pg_find(call, PG_LOG, &key));
+
+        if (row) {
+            struct digest digest = digest_sha256(row->payload);
+
+            put_int(call, (int64_t)i + 1);
+            put_bytes(call, (struct slice){(const char *)digest.bytes, sizeof(digest.bytes)});
+            put_row_end(call);
+        }
+    }
+    return PG_DONE;
+}

@@ -1,0 +1,234 @@
+/* sagad.guard_tell() of migration 0006 statement by statement: how an attempt ended. */
+#include <string.h>
+
+#include "tests/sim/pg_guard.h"
+
+#define NO_TIME INT64_MIN
+
+/* 1 + random() / 5 */
+static double jitter(struct pg_call *call)
+{
+    return 1 + (double)pg_random(call, 1 << 20) / (1 << 20) / 5;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static enum pg_progress give_place_back(struct pg_call *call, bool *was_there)
+{
+    struct row_guard_place key = {
+        .shard = arg_int(call, 0), .namespace = arg_bytes(call, 1), .tool = arg_bytes(call, 2), .holder = arg_uuid(call, 7)};
+    struct pg_touched touched = {0};
+
+    pg_next_statement(call);
+    return pg_delete_key(call, PG_GUARD_PLACE, &key, &touched, was_there);
+}
+
+static enum pg_progress tell_tool(struct pg_call *call, int64_t moment_us, bool gives_back)
+{
+    int64_t spacing_us = arg_int(call, 11), pause_ms = arg_int(call, 12);
+    struct pg_row *row;
+    const void *current = NULL;
+
+    if (pause_ms <= 0 && !(gives_back && spacing_us > 0)) {
+        return PG_DONE;
+    }
+    pg_next_statement(call);
+    row = pg_find(call, PG_GUARD, &(struct row_guard){arg_int(call, 0), arg_bytes(call, 1), arg_bytes(call, 2), 0, 0});
+    if (pg_see(call, row)) {
+        RETURN_UNLESS_DONE(pg_lock(call, row, PG_NO_KEY_UPDATE, &current));
+    }
+    if (current) {
+        struct row_guard guard = *(const struct row_guard *)current;
+
+        guard.paused_us = pause_ms > 0 ? larger(guard.paused_us, moment_us + pause_ms * 1000) : guard.paused_us;
+        guard.rate_us -= gives_back && guard.rate_us != NO_TIME ? spacing_us : 0;
+        pg_update(call, row, &guard);
+    }
+    return PG_DONE;
+}
+
+/* --- the breaker --- */
+
+static void tell_probe(struct pg_call *call, struct row_guard_breaker *breaker, int64_t moment_us)
+{
+    int64_t rest_ms = arg_int(call, 6);
+    struct slice result = arg_bytes(call, 9);
+
+    breaker->has_probe = false;
+    if (slice_is(result, "well")) {
+        breaker->state = SLICE("closed");
+        breaker->failure_count = 0;
+        breaker->cooldown_ms = 0;
+    } else if (slice_is(result, "failed")) {
+        int64_t twice = larger(breaker->cooldown_ms, rest_ms) * 2, most = larger(600000, rest_ms);
+
+        breaker->state = SLICE("open");
+        breaker->cooldown_ms = twice < most ? twice : most;
+        breaker->opened++;
+        breaker->open_until_us = moment_us + guard_us((double)breaker->cooldown_ms / 1000.0 * jitter(call));
+    } else {
+        breaker->state = SLICE("open");
+    }
+}
+
+/* Newest first, within the window, no more than would open it. */
+static void tell_failure(struct pg_call *call, struct row_guard_breaker *breaker, int64_t moment_us)
+{
+    int64_t failures_max = arg_int(call, 4), window_us = arg_int(call, 5) * 1000, rest_ms = arg_int(call, 6);
+    int64_t recent[ROW_FAILURES_MAX + 1] = {moment_us};
+    size_t count = moment_us > moment_us - window_us;
+
+    for (size_t i = 0; i < breaker->failure_count; i++) {
+        int64_t at_us = breaker->failures_us[i];
+        size_t at = count;
+
+        if (at_us > moment_us - window_us) {
+            for (count++; at > 0 && recent[at - 1] < at_us; at--) {
+                recent[at] = recent[at - 1];
+            }
+            recent[at] = at_us;
+        }
+    }
+    count = (int64_t)count > failures_max ? (size_t)failures_max : count;
+    if ((int64_t)count >= failures_max) {
+        breaker->state = SLICE("open");
+        breaker->failure_count = 0;
+        breaker->cooldown_ms = rest_ms;
+        breaker->opened++;
+        breaker->open_until_us = moment_us + guard_us((double)rest_ms / 1000.0 * jitter(call));
+    } else {
+        CHECK(count <= ROW_FAILURES_MAX);
+        breaker->failure_count = count;
+        memcpy(breaker->failures_us, recent, count * sizeof(recent[0]));
+    }
+}
+
+static enum pg_progress lock_breaker(struct pg_call *call, bool failed, struct pg_row **row, const void **current)
+{
+    struct row_guard_breaker key = guard_breaker_key(call);
+    bool inserted;
+
+    *current = NULL;
+    pg_next_statement(call);
+    *row = pg_find(call, PG_GUARD_BREAKER, &key);
+    if (pg_see(call, *row)) {
+        RETURN_UNLESS_DONE(pg_lock(call, *row, PG_UPDATE, current));
+    }
+    if (*current || !failed) {
+        return PG_DONE;
+    }
+    key.namespace = pg_keep(call, key.namespace);
+    key.tool = pg_keep(call, key.tool);
+    key.endpoint = pg_keep(call, key.endpoint);
+    key.state = SLICE("closed");
+    key.open_until_us = key.probe_until_us = NO_TIME;
+    pg_next_statement(call);
+    RETURN_UNLESS_DONE(pg_insert_new(call, PG_GUARD_BREAKER, &key, &inserted));
+    pg_next_statement(call);
+    *row = pg_find(call, PG_GUARD_BREAKER, &key);
+    if (pg_see(call, *row)) {
+        RETURN_UNLESS_DONE(pg_lock(call, *row, PG_UPDATE, current));
+    }
+    return *current ? PG_DONE : pg_fail(call, "P0002");
+}
+
+static enum pg_progress tell_breaker(struct pg_call *call, int64_t moment_us, struct slice *state, bool *changed)
+{
+    bool failed = slice_is(arg_bytes(call, 9), "failed");
+    struct uuid holder = arg_uuid(call, 7);
+    struct row_guard_breaker breaker;
+    struct slice before;
+    struct pg_row *row;
+    const void *current;
+
+    RETURN_UNLESS_DONE(lock_breaker(call, failed, &row, &current));
+    if (!current) {
+        return PG_DONE; /* closed */
+    }
+    breaker = *(const struct row_guard_breaker *)current;
+    before = breaker.state;
+    if (slice_is(before, "half_open") && breaker.has_probe && uuid_equal(&breaker.probe, &holder)) {
+        tell_probe(call, &breaker, moment_us);
+    } else if (slice_is(before, "closed") && failed) {
+        tell_failure(call, &breaker, moment_us);
+    } else {
+        *state = before;
+        return PG_DONE;
+    }
+    pg_next_statement(call);
+    pg_update(call, row, &breaker);
+    *state = breaker.state;
+    *changed = !slice_equal(before, breaker.state);
+    return PG_DONE;
+}
+
+/* --- budgets --- */
+
+static enum pg_progress book(struct pg_call *call)
+{
+    struct row_guard_reservation key = guard_reservation_key(call, 8), reservation;
+    bool settles = slice_is(arg_bytes(call, 13), "settle"), gives_back = slice_is(arg_bytes(call, 13), "give_back"), was_back;
+    const struct row_guard_reservation *seen;
+    struct pg_row *row;
+    const void *current = NULL;
+
+    pg_next_statement(call);
+    row = pg_find(call, PG_GUARD_RESERVATION, &key);
+    seen = pg_see(call, row);
+    was_back = seen && slice_is(seen->state, "given_back");
+    if (!seen || !(slice_is(seen->state, "reserved") || (was_back && settles))) {
+        return PG_DONE;
+    }
+    reservation = *seen;
+    for (size_t i = 0; i < reservation.budget_count; i++) {
+        struct row_guard_budget budget = {reservation.budget_shards[i], reservation.budgets[i], reservation.periods_ms[i], 0, 0, 0};
+
+        pg_next_statement(call);
+        RETURN_UNLESS_DONE(guard_add_to_budget(
+            call, pg_find(call, PG_GUARD_BUDGET, &budget), was_back ? 1 : gives_back ? -1 : 0, 0,
+            (settles ? arg_int(call, 14) : 0) - (was_back ? 0 : reservation.micros[i])));
+    }
+    pg_next_statement(call);
+    if (pg_see(call, row)) {
+        RETURN_UNLESS_DONE(pg_lock(call, row, PG_NO_KEY_UPDATE, &current));
+    }
+    if (current) {
+        reservation = *(const struct row_guard_reservation *)current;
+        reservation.state = settles ? SLICE("settled") : SLICE("given_back");
+        reservation.at_ms = pg_clock_ms(call->pg);
+        pg_update(call, row, &reservation);
+    }
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_guard_tell(struct pg_call *call)
+{
+    struct pg_row *row = pg_find(call, PG_GUARD, &(struct row_guard){arg_int(call, 0), arg_bytes(call, 1), arg_bytes(call, 2), 0, 0});
+    bool keeps = slice_is(arg_bytes(call, 13), "keep"), was_there, changed = false;
+    struct slice state = SLICE("closed");
+    int64_t moment_us;
+    const void *current;
+
+    if (keeps) {
+        pg_make_asynchronous(call);
+    }
+    if (pg_see(call, row)) {
+        RETURN_UNLESS_DONE(pg_lock(call, row, PG_UPDATE, &current));
+    }
+    moment_us = pg_clock_us(call->pg);
+    RETURN_UNLESS_DONE(give_place_back(call, &was_there));
+    RETURN_UNLESS_DONE(tell_tool(call, moment_us, arg_int(call, 10) && was_there));
+    if (arg_int(call, 4) > 0) {
+        RETURN_UNLESS_DONE(tell_breaker(call, moment_us, &state, &changed));
+    }
+    if (!keeps) {
+        RETURN_UNLESS_DONE(book(call));
+    }
+    put_bytes(call, state);
+    put_int(call, changed);
+    put_row_end(call);
+    return PG_DONE;
+}

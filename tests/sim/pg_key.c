@@ -1,0 +1,162 @@
+/* How rows of each table are ordered by their key, and how large they are. */
+#include "tests/sim/pg_state.h"
+
+static int compare_int(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+#define COMPARE(expression)                                                                                            \
+    do {                                                                                                               \
+        int order_ = (expression);                                                                                     \
+        if (order_ != 0) {                                                                                             \
+            return order_;                                                                                             \
+        }                                                                                                              \
+    } while (0)
+
+int rows_compare(enum pg_table table, const void *left, const void *right)
+{
+    switch (table) {
+    case PG_SHARD:
+        return compare_int(((const struct row_shard *)left)->shard, ((const struct row_shard *)right)->shard);
+    case PG_SAGA: {
+        const struct row_saga *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        return uuid_compare(&a->id, &b->id);
+    }
+    case PG_LOG: {
+        const struct row_log *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(uuid_compare(&a->saga, &b->saga));
+        return compare_int(a->seq, b->seq);
+    }
+    case PG_OPERATION_KEY: {
+        const struct row_operation_key *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        return uuid_compare(&a->key, &b->key);
+    }
+    case PG_INBOX: {
+        const struct row_inbox *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        return uuid_compare(&a->id, &b->id);
+    }
+    case PG_AWAKE: {
+        const struct row_awake *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        return uuid_compare(&a->saga, &b->saga);
+    }
+    case PG_DUE: {
+        const struct row_due *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        return uuid_compare(&a->saga, &b->saga);
+    }
+    case PG_ANSWER: {
+        const struct row_answer *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        return uuid_compare(&a->input, &b->input);
+    }
+    case PG_ESCALATION: {
+        const struct row_escalation *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        return compare_int(a->number, b->number);
+    }
+    case PG_APPROVAL: {
+        const struct row_approval *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        return compare_int(a->number, b->number);
+    }
+    case PG_NUMBER_GONE:
+        return compare_int(((const struct row_number_gone *)left)->shard,
+                           ((const struct row_number_gone *)right)->shard);
+    case PG_LOCK: {
+        const struct row_lock *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(slice_compare(a->digest, b->digest));
+        return compare_int(a->ticket, b->ticket);
+    }
+    case PG_ENGINE:
+        return slice_compare(((const struct row_engine *)left)->instance, ((const struct row_engine *)right)->instance);
+    case PG_DEFINITION:
+    case PG_TOOL: {
+        const struct row_definition *a = left, *b = right;
+
+        COMPARE(slice_compare(a->namespace, b->namespace));
+        COMPARE(slice_compare(a->name, b->name));
+        return compare_int(a->version, b->version);
+    }
+    case PG_GUARD: {
+        const struct row_guard *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(slice_compare(a->namespace, b->namespace));
+        return slice_compare(a->tool, b->tool);
+    }
+    case PG_GUARD_PLACE: {
+        const struct row_guard_place *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(slice_compare(a->namespace, b->namespace));
+        COMPARE(slice_compare(a->tool, b->tool));
+        return uuid_compare(&a->holder, &b->holder);
+    }
+    case PG_GUARD_BREAKER: {
+        const struct row_guard_breaker *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(slice_compare(a->namespace, b->namespace));
+        COMPARE(slice_compare(a->tool, b->tool));
+        return slice_compare(a->endpoint, b->endpoint);
+    }
+    case PG_GUARD_BUDGET: {
+        const struct row_guard_budget *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(slice_compare(a->name, b->name));
+        return compare_int(a->period_ms, b->period_ms);
+    }
+    case PG_GUARD_RESERVATION: {
+        const struct row_guard_reservation *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(slice_compare(a->namespace, b->namespace));
+        COMPARE(slice_compare(a->tool, b->tool));
+        return uuid_compare(&a->operation, &b->operation);
+    }
+    case PG_TABLE_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+const size_t rows_bytes[PG_TABLE_COUNT] = {
+    [PG_SHARD] = sizeof(struct row_shard),
+    [PG_SAGA] = sizeof(struct row_saga),
+    [PG_LOG] = sizeof(struct row_log),
+    [PG_OPERATION_KEY] = sizeof(struct row_operation_key),
+    [PG_INBOX] = sizeof(struct row_inbox),
+    [PG_AWAKE] = sizeof(struct row_awake),
+    [PG_DUE] = sizeof(struct row_due),
+    [PG_ANSWER] = sizeof(struct row_answer),
+    [PG_ESCALATION] = sizeof(struct row_escalation),
+    [PG_APPROVAL] = sizeof(struct row_approval),
+    [PG_NUMBER_GONE] = sizeof(struct row_number_gone),
+    [PG_LOCK] = sizeof(struct row_lock),
+    [PG_ENGINE] = sizeof(struct row_engine),
+    [PG_DEFINITION] = sizeof(struct row_definition),
+    [PG_TOOL] = sizeof(struct row_definition),
+    [PG_GUARD] = sizeof(struct row_guard),
+    [PG_GUARD_PLACE] = sizeof(struct row_guard_place),
+    [PG_GUARD_BREAKER] = sizeof(struct row_guard_breaker),
+    [PG_GUARD_BUDGET] = sizeof(struct row_guard_budget),
+    [PG_GUARD_RESERVATION] = sizeof(struct row_guard_reservation),
+};

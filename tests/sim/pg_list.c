@@ -1,0 +1,298 @@
+/* Sagas in lists and numbers: the newest first, and how many of what. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "core/definition.h"
+#include "tests/sim/pg_statements.h"
+
+#define DAY_MS (INT64_C(24) * 3600 * 1000)
+
+void pg_put_saga(struct pg_call *call, const struct row_saga *saga)
+{
+    put_uuid(call, &saga->id);
+    put_bytes(call, saga->namespace);
+    put_bytes(call, saga->name);
+    put_int(call, saga->version);
+    put_bytes(call, saga->status);
+    put_bytes(call, saga->tags);
+    put_bytes(call, saga->business_id);
+    put_bytes(call, saga->input_digest);
+    put_time_ms(call, saga->created_ms);
+    put_time_ms(call, saga->updated_ms);
+    if (saga->has_ended) {
+        put_time_ms(call, saga->ended_ms);
+    } else {
+        put_null(call);
+    }
+    put_row_end(call);
+}
+
+/*
+ * Calls `visit` for what the lists of unfinished sagas look at: all of them from the bound of their shard on, and those in due
+ * (parked) and awake that are before it.
+ */
+struct walk {
+    struct pg_call *call;
+    bool with_older;
+    struct uuid (*bound)(struct walk *walk, const struct row_shard *shard); /* of the newer ones: from there on */
+    void (*visit)(struct walk *walk, const struct row_saga *saga, bool is_older);
+    void *context;
+};
+
+static const struct uuid nil = {{0}};
+
+static bool is_parked(struct pg_call *call, int64_t shard, struct uuid saga)
+{
+    const struct row_due *due = pg_see(call, pg_find(call, PG_DUE, &(struct row_due){.shard = shard, .saga = saga}));
+
+    return due && !due->is_forget;
+}
+
+static void walk_older(struct walk *walk, int64_t shard, const struct uuid *bound)
+{
+    struct pg_call *call = walk->call;
+
+    for (struct pg_row *row = pg_first(call, PG_DUE, &(struct row_due){.shard = shard}); row; row = pg_next(call, PG_DUE, row)) {
+        const struct row_due *due = pg_see(call, row);
+        const struct row_saga *saga;
+
+        if (due && due->shard != shard) {
+            break;
+        }
+        saga = due && !due->is_forget && uuid_compare(&due->saga, bound) < 0 ? pg_saga(call, shard, due->saga) : NULL;
+        if (saga) {
+            walk->visit(walk, saga, true);
+        }
+    }
+    for (struct pg_row *row = pg_first(call, PG_AWAKE, &(struct row_awake){.shard = shard}); row; row = pg_next(call, PG_AWAKE, row)) {
+        const struct row_awake *awake = pg_see(call, row);
+        const struct row_saga *saga;
+
+        if (awake && awake->shard != shard) {
+            break;
+        }
+        saga = awake && uuid_compare(&awake->saga, bound) < 0 && !is_parked(call, shard, awake->saga)
+                   ? pg_saga(call, shard, awake->saga)
+                   : NULL;
+        if (saga) {
+            walk->visit(walk, saga, true);
+        }
+    }
+}
+
+static void walk_shards(struct walk *walk)
+{
+    struct pg_call *call = walk->call;
+    struct pg_row *row = pg_first(call, PG_SHARD, &(struct row_shard){.shard = INT16_MIN});
+
+    for (; row; row = pg_next(call, PG_SHARD, row)) {
+        const struct row_shard *shard = pg_see(call, row);
+        struct uuid bound = shard ? walk->bound(walk, shard) : nil;
+        struct pg_row *at = shard ? pg_first(call, PG_SAGA, &(struct row_saga){.shard = shard->shard, .id = bound}) : NULL;
+
+        for (; at; at = pg_next(call, PG_SAGA, at)) {
+            const struct row_saga *saga = pg_see(call, at);
+
+            if (saga && saga->shard != shard->shard) {
+                break;
+            }
+            if (saga) {
+                walk->visit(walk, saga, false);
+            }
+        }
+        if (shard && walk->with_older) {
+            walk_older(walk, shard->shard, &bound);
+        }
+    }
+}
+
+/* --- the list --- */
+
+struct saga_list {
+    const struct row_saga **found;
+    size_t count, capacity;
+    struct uuid before, from;
+    bool unfinished;
+};
+
+static struct uuid list_bound(struct walk *walk, const struct row_shard *shard)
+{
+    const struct saga_list *list = walk->context;
+
+    return list->unfinished && shard->has_low ? pg_id_floor(shard->low_ms) : nil;
+}
+
+/* tags ->> name */
+static struct slice tag_of(struct pg_call *call, struct slice tags, struct slice name)
+{
+    struct json_walk walk = json_walk(tags);
+    struct slice name_raw, value;
+
+    while (json_next_member(&walk, &name_raw, &value)) {
+        struct slice own = json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, call->arena);
+
+        if (slice_equal(own, name)) {
+            return json_type(value) == JSON_STRING ? json_string(value, call->arena)
+                   : json_type(value) == JSON_NULL ? SLICE_NONE
+                                                   : value;
+        }
+    }
+    return SLICE_NONE;
+}
+
+static bool is_wanted(struct pg_call *call, int arg, struct slice value)
+{
+    return arg_is_null(call, arg) || (value.ptr && slice_equal(value, arg_bytes(call, arg)));
+}
+
+static void list_visit(struct walk *walk, const struct row_saga *saga, bool is_older)
+{
+    struct saga_list *list = walk->context;
+    struct pg_call *call = walk->call;
+    struct slice tag;
+
+    (void)is_older;
+    if (uuid_compare(&saga->id, &list->before) >= 0 || uuid_compare(&saga->id, &list->from) < 0 ||
+        !slice_equal(saga->namespace, arg_bytes(call, 2)) || (list->unfinished && saga->has_ended) ||
+        (arg_int(call, 10) && slice_is(saga->name, RUN_SAGA_NAME)) || !is_wanted(call, 4, saga->status) ||
+        !is_wanted(call, 5, saga->name) || !is_wanted(call, 6, saga->business_id)) {
+        return;
+    }
+    if (!arg_is_null(call, 7)) {
+        tag = saga->tags.ptr ? tag_of(call, saga->tags, arg_bytes(call, 7)) : SLICE_NONE;
+        if (!tag.ptr || arg_is_null(call, 8) || !slice_equal(tag, arg_bytes(call, 8))) {
+            return;
+        }
+    }
+    if (list->count == list->capacity) {
+        const struct row_saga **larger;
+
+        list->capacity = list->capacity ? 4 * list->capacity : 64;
+        larger = arena_array(call->arena, list->capacity, sizeof(struct row_saga *));
+        if (list->count > 0) {
+            memcpy(larger, list->found, list->count * sizeof(struct row_saga *));
+        }
+        list->found = larger;
+    }
+    list->found[list->count++] = saga;
+}
+
+static int by_id_down(const void *a, const void *b)
+{
+    const struct row_saga *const *x = a, *const *y = b;
+
+    return uuid_compare(&(*y)->id, &(*x)->id);
+}
+
+enum pg_progress pg_statement_saga_list(struct pg_call *call)
+{
+    struct saga_list list = {.before = arg_uuid(call, 0), .from = arg_uuid(call, 1), .unfinished = arg_int(call, 3) != 0};
+    struct walk walk = {call, list.unfinished, list_bound, list_visit, &list};
+    int64_t limit = arg_int(call, 9);
+
+    walk_shards(&walk);
+    if (list.count > 0) {
+        qsort(list.found, list.count, sizeof(struct row_saga *), by_id_down);
+    }
+    for (size_t i = 0; i < list.count && (int64_t)i < limit; i++) {
+        pg_put_saga(call, list.found[i]);
+    }
+    return PG_DONE;
+}
+
+/* --- numbers --- */
+
+struct group {
+    struct slice name;
+    int64_t version, count;
+};
+
+struct groups {
+    struct group items[256];
+    size_t count;
+};
+
+static void count_one(struct groups *groups, struct slice name, int64_t version)
+{
+    size_t i = 0;
+
+    while (i < groups->count && (groups->items[i].version != version || !slice_equal(groups->items[i].name, name))) {
+        i++;
+    }
+    CHECK(i < sizeof(groups->items) / sizeof(groups->items[0]));
+    if (i == groups->count) {
+        groups->items[groups->count++] = (struct group){name, version, 0};
+    }
+    groups->items[i].count++;
+}
+
+static struct uuid count_bound(struct walk *walk, const struct row_shard *shard)
+{
+    int64_t day_ago_ms = pg_clock_ms(walk->call->pg) - DAY_MS;
+
+    return !shard->has_low ? nil : pg_id_floor(shard->low_ms < day_ago_ms ? shard->low_ms : day_ago_ms);
+}
+
+static void count_visit(struct walk *walk, const struct row_saga *saga, bool is_older)
+{
+    if (!slice_equal(saga->namespace, arg_bytes(walk->call, 0)) || slice_is(saga->name, RUN_SAGA_NAME)) {
+        return;
+    }
+    if (!saga->has_ended || (!is_older && saga->ended_ms > pg_clock_ms(walk->call->pg) - DAY_MS)) {
+        count_one(walk->context, saga->status, 0);
+    }
+}
+
+enum pg_progress pg_statement_saga_count(struct pg_call *call)
+{
+    struct groups *groups = arena_alloc(call->arena, sizeof(*groups));
+    struct walk walk = {call, true, count_bound, count_visit, groups};
+
+    walk_shards(&walk);
+    for (size_t i = 0; i < groups->count; i++) {
+        put_bytes(call, groups->items[i].name);
+        put_int(call, groups->items[i].count);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static struct uuid version_bound(struct walk *walk, const struct row_shard *shard)
+{
+    (void)walk;
+    return shard->has_low ? pg_id_floor(shard->low_ms) : nil;
+}
+
+static void version_visit(struct walk *walk, const struct row_saga *saga, bool is_older)
+{
+    (void)is_older;
+    if (slice_equal(saga->namespace, arg_bytes(walk->call, 0)) && !saga->has_ended && !slice_is(saga->name, OPEN_SAGA_NAME) &&
+        !slice_is(saga->name, RUN_SAGA_NAME)) {
+        count_one(walk->context, saga->name, saga->version);
+    }
+}
+
+static int by_name_and_version(const void *a, const void *b)
+{
+    const struct group *x = a, *y = b;
+    int order = slice_compare(x->name, y->name);
+
+    return order != 0 ? order : x->version < y->version ? -1 : x->version > y->version;
+}
+
+enum pg_progress pg_statement_version_count(struct pg_call *call)
+{
+    struct groups *groups = arena_alloc(call->arena, sizeof(*groups));
+    struct walk walk = {call, true, version_bound, version_visit, groups};
+
+    walk_shards(&walk);
+    qsort(groups->items, groups->count, sizeof(groups->items[0]), by_name_and_version);
+    for (size_t i = 0; i < groups->count; i++) {
+        put_bytes(call, groups->items[i].name);
+        put_int(call, groups->items[i].version);
+        put_int(call, groups->items[i].count);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}

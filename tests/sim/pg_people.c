@@ -1,0 +1,242 @@
+/* Escalations and approvals: what waits for a person. */
+#include <stdlib.h>
+
+#include "tests/sim/pg_statements.h"
+
+static struct slice keep_item(struct pg_call *call, int arg, size_t i)
+{
+    return pg_keep(call, item_bytes(call, arg, i));
+}
+
+/* --- opened and ended by appends --- */
+
+enum pg_progress pg_statement_escalation_open(struct pg_call *call)
+{
+    int64_t affected = 0;
+
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        struct row_escalation row = {.shard = item_int(call, 0, i), .number = item_int(call, 1, i), .saga = item_uuid(call, 2, i)};
+
+        if (!pg_saga(call, row.shard, row.saga)) {
+            continue;
+        }
+        row.namespace = keep_item(call, 3, i);
+        row.opened_ms = item_time_ms(call, 4, i);
+        row.step = keep_item(call, 5, i);
+        row.reason = keep_item(call, 6, i);
+        row.body = keep_item(call, 7, i);
+        RETURN_UNLESS_DONE(pg_insert(call, PG_ESCALATION, &row, NULL));
+        affected++;
+    }
+    put_affected(call, affected);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_escalation_resolve(struct pg_call *call)
+{
+    struct pg_touched touched = {0};
+    size_t count = arg_count(call, 0), changed = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct pg_row *found = pg_find(
+            call, PG_ESCALATION, &(struct row_escalation){.shard = item_int(call, 0, i), .number = item_int(call, 1, i)});
+        const void *current;
+
+        RETURN_UNLESS_DONE(pg_take(call, &touched, found, PG_NO_KEY_UPDATE, &current));
+        if (current) {
+            struct row_escalation row = *(const struct row_escalation *)current;
+
+            row.is_resolved = !item_is_null(call, 2, i);
+            row.resolved_ms = row.is_resolved ? item_time_ms(call, 2, i) : 0;
+            row.body = item_is_null(call, 3, i) ? row.body : keep_item(call, 3, i);
+            pg_update(call, found, &row);
+            changed++;
+        }
+    }
+    return pg_expect(call, changed, count);
+}
+
+static bool is_approval_status(struct slice status)
+{
+    return slice_is(status, "open") || slice_is(status, "approved") || slice_is(status, "refused") ||
+           slice_is(status, "expired") || slice_is(status, "cancelled");
+}
+
+enum pg_progress pg_statement_approval_open(struct pg_call *call)
+{
+    int64_t affected = 0;
+
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        struct row_approval row = {.shard = item_int(call, 0, i), .number = item_int(call, 1, i), .saga = item_uuid(call, 2, i)};
+
+        if (!pg_saga(call, row.shard, row.saga)) {
+            continue;
+        }
+        row.namespace = keep_item(call, 3, i);
+        row.opened_ms = item_time_ms(call, 4, i);
+        row.has_expiry = !item_is_null(call, 5, i);
+        row.expires_ms = row.has_expiry ? item_time_ms(call, 5, i) : 0;
+        row.step = keep_item(call, 6, i);
+        row.status = keep_item(call, 7, i);
+        row.body = keep_item(call, 8, i);
+        if (!is_approval_status(row.status)) {
+            return pg_fail(call, ERROR_CHECK);
+        }
+        RETURN_UNLESS_DONE(pg_insert(call, PG_APPROVAL, &row, NULL));
+        affected++;
+    }
+    put_affected(call, affected);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_approval_end(struct pg_call *call)
+{
+    struct pg_touched touched = {0};
+    size_t due = 0, changed = 0;
+
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        int64_t shard = item_int(call, 0, i);
+        struct pg_row *found;
+        const void *current;
+
+        if (!pg_saga(call, shard, item_uuid(call, 5, i))) {
+            continue;
+        }
+        due++;
+        found = pg_find(call, PG_APPROVAL, &(struct row_approval){.shard = shard, .number = item_int(call, 1, i)});
+        if (pg_see(call, found) && !pg_is_touched(&touched, found) && !is_approval_status(item_bytes(call, 3, i))) {
+            return pg_fail(call, ERROR_CHECK); /* looked at before it waits */
+        }
+        RETURN_UNLESS_DONE(pg_take(call, &touched, found, PG_NO_KEY_UPDATE, &current));
+        if (current) {
+            struct row_approval row = *(const struct row_approval *)current;
+
+            row.status = keep_item(call, 3, i);
+            row.has_ended = !slice_is(row.status, "open") && !item_is_null(call, 2, i);
+            row.ended_ms = row.has_ended ? item_time_ms(call, 2, i) : 0;
+            if (!item_is_null(call, 6, i)) {
+                row.has_expiry = true;
+                row.expires_ms = item_time_ms(call, 6, i);
+            }
+            row.body = item_is_null(call, 4, i) ? row.body : keep_item(call, 4, i);
+            pg_update(call, found, &row);
+            changed++;
+        }
+    }
+    return pg_expect(call, changed, due);
+}
+
+/* --- lists: the newest of a namespace, over all shards --- */
+
+struct question { /* of either kind */
+    int64_t number;
+    struct uuid saga;
+    struct slice body;
+    bool is_open;
+};
+
+static void put_question(struct pg_call *call, const struct question *question)
+{
+    put_int(call, question->number);
+    put_uuid(call, &question->saga);
+    put_bytes(call, question->body);
+    put_int(call, question->is_open);
+    put_row_end(call);
+}
+
+static int by_number_down(const void *a, const void *b)
+{
+    int64_t x = ((const struct question *)a)->number, y = ((const struct question *)b)->number;
+
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static const struct question *question_of(struct pg_call *call, enum pg_table table, struct pg_row *row, struct slice namespace,
+                                          struct question *out)
+{
+    const void *seen = pg_see(call, row);
+
+    if (seen && table == PG_ESCALATION) {
+        const struct row_escalation *e = seen;
+
+        *out = (struct question){e->number, e->saga, e->body, !e->is_resolved};
+        return slice_equal(e->namespace, namespace) ? out : NULL;
+    }
+    if (seen) {
+        const struct row_approval *a = seen;
+
+        *out = (struct question){a->number, a->saga, a->body, !a->has_ended};
+        return slice_equal(a->namespace, namespace) ? out : NULL;
+    }
+    return NULL;
+}
+
+static enum pg_progress list_questions(struct pg_call *call, enum pg_table table, bool open_only)
+{
+    int64_t before = arg_int(call, 0), limit = arg_int(call, 2);
+    struct slice namespace = arg_bytes(call, 1);
+    const struct row_escalation first_escalation = {.shard = INT16_MIN, .number = INT64_MIN};
+    const struct row_approval first_approval = {.shard = INT16_MIN, .number = INT64_MIN};
+    const void *from = table == PG_ESCALATION ? (const void *)&first_escalation : (const void *)&first_approval;
+    struct question *found = NULL, question;
+    size_t count = 0, n = 0;
+
+    for (struct pg_row *row = pg_first(call, table, from); row; row = pg_next(call, table, row)) {
+        count++;
+    }
+    found = arena_array(call->arena, count + 1, sizeof(*found));
+    for (struct pg_row *row = pg_first(call, table, from); row; row = pg_next(call, table, row)) {
+        if (question_of(call, table, row, namespace, &question) && question.number < before && (!open_only || question.is_open)) {
+            found[n++] = question;
+        }
+    }
+    qsort(found, n, sizeof(*found), by_number_down);
+    for (size_t i = 0; i < n && (int64_t)i < limit; i++) {
+        put_question(call, &found[i]);
+    }
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_escalation_list(struct pg_call *call)
+{
+    return list_questions(call, PG_ESCALATION, false);
+}
+
+enum pg_progress pg_statement_escalation_list_open(struct pg_call *call)
+{
+    return list_questions(call, PG_ESCALATION, true);
+}
+
+enum pg_progress pg_statement_approval_list(struct pg_call *call)
+{
+    return list_questions(call, PG_APPROVAL, false);
+}
+
+enum pg_progress pg_statement_approval_list_open(struct pg_call *call)
+{
+    return list_questions(call, PG_APPROVAL, true);
+}
+
+static enum pg_progress one_question(struct pg_call *call, enum pg_table table, struct pg_row *row)
+{
+    struct question question;
+
+    if (question_of(call, table, row, arg_bytes(call, 2), &question)) {
+        put_question(call, &question);
+    }
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_escalation_one(struct pg_call *call)
+{
+    const struct row_escalation key = {.shard = arg_int(call, 0), .number = arg_int(call, 1)};
+
+    return one_question(call, PG_ESCALATION, pg_find(call, PG_ESCALATION, &key));
+}
+
+enum pg_progress pg_statement_approval_one(struct pg_call *call)
+{
+    const struct row_approval key = {.shard = arg_int(call, 0), .number = arg_int(call, 1)};
+
+    return one_question(call, PG_APPROVAL, pg_find(call, PG_APPROVAL, &key));
+}

@@ -1,0 +1,181 @@
+/* The tables of schema/migrations as structures. Keys first; `ms` of timestamptz, INT64_MIN and INT64_MAX for the infinities. */
+#ifndef SAGAD_TESTS_SIM_PG_ROWS_H
+#define SAGAD_TESTS_SIM_PG_ROWS_H
+
+#include "base/id.h"
+#include "base/text.h"
+
+enum pg_table {
+    PG_SHARD,
+    PG_SAGA,          /* second key: shard, business_digest where not null */
+    PG_LOG,
+    PG_OPERATION_KEY,
+    PG_INBOX,
+    PG_AWAKE,
+    PG_DUE,
+    PG_ANSWER,
+    PG_ESCALATION,
+    PG_APPROVAL,
+    PG_NUMBER_GONE,
+    PG_LOCK,          /* second key: saga_shard, saga, digest */
+    PG_ENGINE,
+    PG_DEFINITION,
+    PG_TOOL,
+    PG_GUARD,
+    PG_GUARD_PLACE,
+    PG_GUARD_BREAKER,
+    PG_GUARD_BUDGET,
+    PG_GUARD_RESERVATION,
+    PG_TABLE_COUNT
+};
+
+struct row_shard {
+    int64_t shard; /* key */
+    int64_t epoch;
+    struct slice owner, owner_identity; /* SLICE_NONE: null */
+    bool has_expiry, has_low;
+    int64_t expires_ms, low_ms;
+};
+
+struct row_saga {
+    int64_t shard;
+    struct uuid id; /* key */
+    struct slice namespace, name, status, tags, business_id, business_digest, input_digest;
+    int64_t version;
+    int64_t created_ms, updated_ms, ended_ms;
+    bool has_ended;
+};
+
+struct row_log {
+    int64_t shard;
+    struct uuid saga;
+    int64_t seq; /* key */
+    int64_t records, at_ms, epoch;
+    struct slice payload;
+};
+
+struct row_operation_key {
+    int64_t shard;
+    struct uuid key; /* key */
+    struct uuid saga;
+};
+
+struct row_inbox {
+    int64_t shard;
+    struct uuid id; /* key */
+    int64_t at_ms;
+    struct uuid saga;
+    struct slice kind, payload;
+};
+
+struct row_awake {
+    int64_t shard;
+    struct uuid saga; /* key */
+};
+
+struct row_due {
+    int64_t shard;
+    struct uuid saga; /* key */
+    bool is_forget;   /* else 'parked' */
+    int64_t at_ms;
+};
+
+struct row_answer {
+    int64_t shard;
+    struct uuid input; /* key */
+    int64_t at_ms;
+    struct slice body;
+};
+
+struct row_escalation {
+    int64_t shard, number; /* key */
+    struct uuid saga;
+    struct slice namespace, step, reason, body;
+    int64_t opened_ms, resolved_ms;
+    bool is_resolved;
+};
+
+struct row_approval {
+    int64_t shard, number; /* key */
+    struct uuid saga;
+    struct slice namespace, step, status, body;
+    int64_t opened_ms, expires_ms, ended_ms;
+    bool has_expiry, has_ended;
+};
+
+struct row_number_gone {
+    int64_t shard; /* key */
+    int64_t escalation, approval;
+};
+
+struct row_lock {
+    int64_t shard;
+    struct slice digest;
+    int64_t ticket; /* key */
+    int64_t saga_shard;
+    struct uuid saga;
+    struct slice namespace, key;
+    int64_t at_ms;
+};
+
+struct row_engine { /* migration 0008 */
+    struct slice instance; /* key */
+    struct slice identity, name, version;
+    int64_t schema, started_ms, expires_ms, append_lag_ms, due_lag_ms, inbox_rows;
+    bool standby, leaving;
+};
+
+struct row_definition { /* PG_DEFINITION and PG_TOOL */
+    struct slice namespace, name;
+    int64_t version; /* key */
+    struct slice identity, body;
+    int64_t created_ms;
+};
+
+struct row_guard {
+    int64_t shard;
+    struct slice namespace, tool; /* key */
+    int64_t rate_us, paused_us;   /* since 1970; INT64_MIN: -infinity */
+};
+
+struct row_guard_place {
+    int64_t shard;
+    struct slice namespace, tool;
+    struct uuid holder; /* key */
+    int64_t expires_us;
+};
+
+#define ROW_FAILURES_MAX 64
+
+struct row_guard_breaker {
+    int64_t shard;
+    struct slice namespace, tool, endpoint; /* key */
+    struct slice state;
+    int64_t failures_us[ROW_FAILURES_MAX];
+    size_t failure_count;
+    int64_t open_until_us, cooldown_ms, opened, probe_until_us;
+    bool has_probe;
+    struct uuid probe;
+};
+
+struct row_guard_budget {
+    int64_t shard;
+    struct slice name;
+    int64_t period_ms; /* key */
+    int64_t calls, emissions, micros;
+};
+
+#define ROW_BUDGETS_MAX 16
+
+struct row_guard_reservation {
+    int64_t shard;
+    struct slice namespace, tool;
+    struct uuid operation; /* key */
+    int64_t at_ms;
+    struct slice state;
+    size_t budget_count;
+    int64_t budget_shards[ROW_BUDGETS_MAX], periods_ms[ROW_BUDGETS_MAX], micros[ROW_BUDGETS_MAX];
+    struct slice budgets[ROW_BUDGETS_MAX];
+};
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * The statements of store/sql.c as functions, one of the same name each, and what several of them need. Private to
+ * pg_*.c; the table that finds them is in pg_statements.c.
+ */
+#ifndef SAGAD_TESTS_SIM_PG_STATEMENTS_H
+#define SAGAD_TESTS_SIM_PG_STATEMENTS_H
+
+#include "tests/sim/pg_call.h"
+
+/* Each in the file of its section below. */
+#define PG_STATEMENTS(X)                                                                                               \
+    /* pg_append.c */                                                                                                  \
+    X(fence) X(start) X(start_unique) X(lower_low) X(log) X(log_unique) X(key) X(key_known) X(key_unique) X(status)     \
+    X(awake_add) X(awake_remove) X(taken) X(epochs) X(hold_shards) X(look)                                              \
+    /* pg_people.c */                                                                                                  \
+    X(escalation_open) X(escalation_resolve) X(approval_open) X(approval_end)                                           \
+    X(escalation_list) X(escalation_list_open) X(escalation_one) X(approval_list) X(approval_list_open) X(approval_one) \
+    /* pg_inbox.c */                                                                                                   \
+    X(inbox_put) X(inbox_read) X(inbox_drop) X(inbox_find) X(inbox_consume) X(follow)                                   \
+    /* pg_answer.c */                                                                                                  \
+    X(answer_put) X(answer_drop_inputs) X(answer_take) X(answer_sweep)                                                  \
+    /* pg_due.c */                                                                                                     \
+    X(park) X(unpark) X(forget_later) X(forget) X(due) X(due_next)                                                      \
+    /* pg_lock_key.c */                                                                                                \
+    X(lock_take) X(lock_release)                                                                                       \
+    /* pg_check.c */                                                                                                   \
+    X(check_server) X(check_schema) X(end_backend)                                                                     \
+    /* pg_lease.c */                                                                                                   \
+    X(lease_table) X(lease_end_backends) X(lease_lock) X(lease_unlock) X(lease_take) X(lease_renew) X(lease_release)    \
+    X(lease_unlock_all)                                                                                                \
+    /* pg_engine.c */                                                                                                  \
+    X(engine_put) X(engine_table) X(engine_remove) X(engine_tell)                                                      \
+    /* pg_load.c */                                                                                                    \
+    X(load) X(load_numbers) X(saga_row) X(saga_turns) X(saga_by_business_id) X(saga_by_key)                             \
+    /* pg_list.c */                                                                                                    \
+    X(saga_list) X(saga_count) X(version_count)                                                                        \
+    /* pg_definition.c */                                                                                              \
+    X(definition_lock) X(definition_put) X(tool_put) X(definition_notify) X(definition_load) X(definition_state)        \
+    /* pg_guard.c, pg_guard_tell.c */                                                                                  \
+    X(guard_ask) X(guard_tell) X(guard_count) X(guard_list)
+
+#define DECLARE_STATEMENT(name) enum pg_progress pg_statement_##name(struct pg_call *call);
+PG_STATEMENTS(DECLARE_STATEMENT)
+#undef DECLARE_STATEMENT
+
+/* For differential.c: statements that are not of store/sql.c. */
+void pg_statement_add(const struct db_statement *statement, pg_statement *function);
+
+/* --- what several need --- */
+
+#define ERROR_UNIQUE "23505"
+#define ERROR_CHECK "23514"
+#define ERROR_TWICE "21000" /* ON CONFLICT DO UPDATE may not touch a row a second time */
+#define ERROR_EXPECT "SG002"
+#define ERROR_FENCE "SG001"
+
+/* Rows that the statement has changed. UPDATE and DELETE leave one out that comes a second time. */
+struct pg_touched {
+    struct pg_row **rows;
+    size_t count, capacity;
+};
+void pg_touch(struct pg_call *call, struct pg_touched *touched, struct pg_row *row);
+bool pg_is_touched(const struct pg_touched *touched, const struct pg_row *row);
+
+/* UPDATE and DELETE of one key: NULL when it is not seen, touched before, or gone after the wait. */
+enum pg_progress pg_take(struct pg_call *call, struct pg_touched *touched, struct pg_row *row, enum pg_lock_mode mode,
+                         const void **current);
+/* ON CONFLICT DO NOTHING. */
+enum pg_progress pg_insert_new(struct pg_call *call, enum pg_table table, const void *data, bool *inserted);
+/* ON CONFLICT DO UPDATE; *row NULL: inserted. Else it is locked, *current is what it is, and the caller updates it. */
+enum pg_progress pg_insert_or_lock(struct pg_call *call, enum pg_table table, const void *data, struct pg_touched *touched,
+                                   struct pg_row **row, const void **current);
+enum pg_progress pg_delete_key(struct pg_call *call, enum pg_table table, const void *key, struct pg_touched *touched,
+                               bool *deleted);
+/* sagad.expect(), and its row of nothing. */
+enum pg_progress pg_expect(struct pg_call *call, size_t touched, size_t due);
+void pg_put_void(struct pg_call *call);
+
+const struct row_saga *pg_saga(struct pg_call *call, int64_t shard, struct uuid id); /* as the statement sees it; NULL */
+const struct row_saga *pg_saga_of_business(struct pg_call *call, int64_t shard, struct slice digest);
+const struct row_shard *pg_shard(struct pg_call *call, int64_t shard);
+void pg_put_saga(struct pg_call *call, const struct row_saga *saga); /* the columns of ROW_COLUMNS, as a row */
+struct uuid pg_id_floor(int64_t ms); /* sagad.id_floor() */
+int64_t pg_left_ms(struct pg_call *call, int64_t at_ms); /* from clock_timestamp() on, rounded as ::int8 does */
+struct slice pg_number_text(struct pg_call *call, int64_t number);
+void pg_escape_json(struct buffer *out, struct slice text); /* as escape_json() of PostgreSQL */
+
+/* Indices 0 to count - 1 in the order of an argument of integers, those of equal ones as they were. */
+size_t *pg_order_of_ints(struct pg_call *call, int arg);
+
+#endif

@@ -1,0 +1,257 @@
+/*
+ * Instead of a kernel, a process, worker threads and other services: what the engine's lower layers offer, made of the
+ * world. What nobody asks for in the simulation is there to be linked, and says so when it is called.
+ */
+#include "tests/sim/stand_ins.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/log.h"
+#include "io/db.h"
+#include "io/db_pool.h"
+#include "io/http_client.h"
+#include "io/jq.h"
+#include "store/lease_identity.h"
+#include "tests/sim/tool.h"
+
+#define LOG_LINE_BYTES_MAX 16384
+
+/* Of engine/base: the linker sends calls there to these (-Wl,--wrap), for one and the same object has other things that we use. */
+bool __wrap_random_bytes(void *out, size_t len);
+struct uuid __wrap_uuid_v7(int64_t now_ms);
+struct saga_id __wrap_saga_id_new(int64_t now_ms, uint32_t shard);
+void __wrap_log_write(enum log_level level, const char *event, const struct log_field *fields);
+
+static struct { /* of a process: the last id it made, see uuid_v7() */
+    int64_t last_ms;
+    uint32_t counter;
+} ids[NODES_MAX + 1];
+
+void stand_ins_begin(struct node *node)
+{
+    memset(&ids[node->index], 0, sizeof(ids[node->index]));
+}
+
+/* --- chance and ids --- */
+
+bool __wrap_random_bytes(void *out, size_t len)
+{
+    char *at = out;
+
+    while (len > 0) {
+        uint64_t some = chance_next(&world->streams[STREAM_ENGINE]);
+        size_t part = len < sizeof(some) ? len : sizeof(some);
+
+        memcpy(at, &some, part);
+        at += part;
+        len -= part;
+    }
+    return true;
+}
+
+struct uuid __wrap_uuid_v7(int64_t now_ms)
+{
+    size_t process = node_current() ? node_current()->index : NODES_MAX;
+    struct uuid uuid;
+
+    CHECK(__wrap_random_bytes(uuid.bytes, sizeof(uuid.bytes)));
+    if (now_ms > ids[process].last_ms) {
+        ids[process].last_ms = now_ms;
+        ids[process].counter = 0;
+    } else if (++ids[process].counter > 0xfff) {
+        ids[process].last_ms++;
+        ids[process].counter = 0;
+    }
+    for (int i = 0; i < 6; i++) {
+        uuid.bytes[i] = (uint8_t)((uint64_t)ids[process].last_ms >> (40 - 8 * i));
+    }
+    uuid.bytes[6] = (uint8_t)(0x70 | ids[process].counter >> 8);
+    uuid.bytes[7] = (uint8_t)ids[process].counter;
+    uuid.bytes[8] = (uint8_t)((uuid.bytes[8] & 0x3f) | 0x80);
+    return uuid;
+}
+
+struct saga_id __wrap_saga_id_new(int64_t now_ms, uint32_t shard)
+{
+    struct saga_id id = {__wrap_uuid_v7(now_ms)};
+
+    CHECK(shard <= UINT16_MAX);
+    id.uuid.bytes[14] = (uint8_t)(shard >> 8);
+    id.uuid.bytes[15] = (uint8_t)shard;
+    return id;
+}
+
+/* --- the log --- */
+
+void __wrap_log_write(enum log_level level, const char *event, const struct log_field *fields)
+{
+    struct node *node = node_current();
+    struct memory_owner *before;
+    struct buffer out;
+
+    world_trace("node %u says %s", node ? node->index : NODES_MAX, event);
+    if (!world->is_traced) {
+        return;
+    }
+    before = memory_switch(NULL);
+    buffer_init(&out, LOG_LINE_BYTES_MAX);
+    log_render(&out, WORLD_START_MS + world->now_us / 1000, level, event, fields);
+    (void)printf("    %.*s", SLICE_ARG(buffer_slice(&out)));
+    buffer_fini(&out);
+    (void)memory_switch(before);
+}
+
+/* --- who holds a lease: "sim 0 0 NODE LIFE INSTANCE" --- */
+
+enum { FIELD_HOST, FIELD_BOOT, FIELD_NAMESPACE, FIELD_NODE, FIELD_LIFE, FIELD_INSTANCE, FIELD_COUNT };
+
+void lease_identity_own(const char *instance, char out[LEASE_IDENTITY_BYTES])
+{
+    const struct node *node = node_current();
+
+    CHECK(node);
+    (void)snprintf(out, LEASE_IDENTITY_BYTES, "sim 0 0 %u %u %s", node->index, node->life, instance);
+}
+
+static size_t split(struct slice text, struct slice fields[FIELD_COUNT])
+{
+    size_t count = 0, from = 0;
+
+    for (size_t i = 0; i <= text.len && count < FIELD_COUNT; i++) {
+        if (i == text.len || text.ptr[i] == ' ') {
+            fields[count++] = (struct slice){text.ptr + from, i - from};
+            from = i + 1;
+        }
+    }
+    return count;
+}
+
+/* Each node is a machine of its own: only of earlier lives on the same one anybody can be certain. */
+bool lease_identity_is_dead(struct slice identity, const char *own)
+{
+    struct slice theirs[FIELD_COUNT], ours[FIELD_COUNT];
+    int64_t their_life, our_life;
+
+    return split(identity, theirs) == FIELD_COUNT && split(slice_of(own), ours) == FIELD_COUNT &&
+           slice_equal(theirs[FIELD_NODE], ours[FIELD_NODE]) && slice_to_i64(theirs[FIELD_LIFE], &their_life) &&
+           slice_to_i64(ours[FIELD_LIFE], &our_life) && their_life < our_life;
+}
+
+struct slice lease_identity_instance(struct slice identity)
+{
+    struct slice fields[FIELD_COUNT];
+
+    return identity.ptr && split(identity, fields) == FIELD_COUNT ? fields[FIELD_INSTANCE] : SLICE_NONE;
+}
+
+/* --- adapters --- */
+
+const struct adapter *adapter_find(struct slice name)
+{
+    return slice_is(name, adapter_world.name) ? &adapter_world : NULL;
+}
+
+void adapter_host_close(struct adapter_host *host)
+{
+    (void)host; /* it keeps nothing between calls */
+}
+
+void call_settle(struct call *call)
+{
+    void (*settled)(struct call *call) = call->settled;
+
+    CHECK(settled); /* NULL: this call was settled before */
+    CHECK(call->outcome.kind != OUTCOME_ABSENT);
+    CHECK(!call->outcome.unsent || call->outcome.kind == OUTCOME_RETRY || call->outcome.kind == OUTCOME_FAILED);
+    CHECK(call->outcome.kind == OUTCOME_COMPLETED || call->outcome.error.len > 0);
+    call->settled = NULL;
+    settled(call);
+}
+
+/* --- a broken condition, of the engine's or of ours, is a find like any other --- */
+
+_Noreturn void check_failed(const char *file, int line, const char *what)
+{
+    if (!world || world->failed) {
+        (void)fprintf(stderr, "%s:%d: broken: %s\n", file, line, what);
+        abort();
+    }
+    world_violate("CHECK", "%s:%d: %s", file, line, what);
+}
+
+/* --- what nobody uses here --- */
+
+struct http_client *http_client_new(struct loop *loop, uint32_t connections_max, uint32_t connections_per_host_max)
+{
+    (void)loop;
+    (void)connections_max;
+    (void)connections_per_host_max;
+    return NULL;
+}
+
+void http_client_free(struct http_client *http)
+{
+    CHECK(!http);
+}
+
+struct db_pool *db_pool_new(struct loop *loop, const struct db_pool_options *options)
+{
+    (void)loop;
+    (void)options;
+    return NULL;
+}
+
+void db_pool_free(struct db_pool *pool)
+{
+    CHECK(!pool);
+}
+
+void jq_submit(struct loop *loop, struct jq_job *job)
+{
+    (void)loop;
+    for (size_t i = 0; i < job->count; i++) {
+        if (!job->check_only) {
+            world_violate("SIM", "a definition has a program in it: %.*s", SLICE_ARG(job->programs[i]));
+        }
+    }
+    world_violate("SIM", "programs are checked, and there is no process to do it");
+}
+
+enum err_code jq_check(struct slice program, struct err *err)
+{
+    (void)program;
+    return err_set(err, ERR_UNSUPPORTED, "there are no programs in the simulation");
+}
+
+enum err_code db_session_open(const char *dsn, const char *application_name, struct db_session **out, struct err *err)
+{
+    (void)dsn;
+    (void)application_name;
+    *out = NULL;
+    return err_set(err, ERR_STORE, "there are no blocking sessions in the simulation");
+}
+
+void db_session_close(struct db_session *session)
+{
+    CHECK(!session);
+}
+
+int db_session_server_version(const struct db_session *session)
+{
+    CHECK(session);
+    return 0;
+}
+
+enum err_code db_session_run(struct db_session *session, const char *sql,
+                             void (*on_row)(void *context, int columns, const char *const *values), void *context,
+                             struct err *err)
+{
+    (void)sql;
+    (void)on_row;
+    (void)context;
+    CHECK(session);
+    return err_set(err, ERR_STORE, "there are no blocking sessions in the simulation");
+}

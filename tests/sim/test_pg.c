@@ -1,0 +1,379 @@
+/*
+ * The promises of the simulated PostgreSQL that the engine's safety rests on: what is seen, what waits for what. Each
+ * was seen at a real server; differential.c holds the statements of the store against one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/test_pg_trial.h"
+
+/* --- what is seen --- */
+
+static void a_statement_sees_what_was_committed_when_it_began(void **state)
+{
+    (void)state;
+    ADD(&a, take, 3);
+    ADD(&a, nothing);
+    go(&a);
+    run_to(&a, 1);
+    ADD(&b, look, 3);
+    go(&b);
+    run_to(&b, 1);
+    assert_int_equal(b.last, 0); /* not committed yet */
+    assert_committed(&a);
+    assert_committed(&b);
+    ADD(&b, look, 3);
+    go(&b);
+    assert_committed(&b);
+    assert_int_equal(b.last, 1);
+}
+
+static void a_transaction_sees_what_its_earlier_statements_wrote_and_a_statement_not_its_own(void **state)
+{
+    (void)state;
+    ADD(&a, put_inbox, 1, 1);
+    ADD(&a, drop_inbox, 1, 1);
+    ADD(&a, put_inbox, 1, 1);
+    go(&a);
+    run_to(&a, 1);
+    assert_int_equal(a.last, 1);
+    assert_int_equal(a.second, 0);
+    run_to(&a, 2);
+    assert_int_equal(a.last, 1);
+    assert_committed(&a);
+    assert_int_equal(a.last, 1);
+}
+
+static void what_is_rolled_back_was_never_there(void **state)
+{
+    (void)state;
+    ADD(&a, append, 1, 1, 1);
+    ADD(&a, renew, 1);
+    ADD(&a, append, 1, 1, 1);
+    go(&a);
+    assert_refused(&a, "23505");
+    assert_int_equal(a.failed_query, 2);
+    assert_int_equal(log_rows(1), 0);
+    assert_string_equal(turns, "");
+}
+
+/* --- the fence --- */
+
+static void an_append_holds_a_takeover_up(void **state)
+{
+    (void)state;
+    ADD(&a, fence, 5, 0);
+    ADD(&a, append, 5, 1, 1);
+    go(&a);
+    run_to(&a, 1);
+    ADD(&b, take, 5);
+    go(&b);
+    assert_committed(&a);
+    assert_int_equal(b.answered, 0);
+    assert_committed(&b);
+    assert_string_equal(turns, "1/1@0 | | ");
+}
+
+static void an_append_that_waits_for_a_takeover_sees_it(void **state)
+{
+    (void)state;
+    ADD(&b, take, 5);
+    ADD(&b, nothing);
+    ADD(&b, nothing);
+    go(&b);
+    run_to(&b, 1);
+    ADD(&a, fence, 5, 0);
+    ADD(&a, append, 5, 1, 1);
+    go(&a);
+    assert_committed(&b);
+    assert_refused(&a, "SG001");
+    assert_int_equal(a.failed_query, 0);
+    assert_int_equal(log_rows(5), 0);
+}
+
+static void a_renewal_and_an_append_do_not_wait_for_each_other(void **state)
+{
+    (void)state;
+    ADD(&b, renew, 5);
+    ADD(&b, advisory, 1);
+    ADD(&c, advisory, 1);
+    ADD(&c, nothing);
+    go(&c);
+    run_to(&c, 1);
+    go(&b);
+    run_to(&b, 1); /* its row is locked, and changed */
+    ADD(&a, fence, 5, 0);
+    ADD(&a, append, 5, 1, 1);
+    go(&a);
+    run_to(&a, 2);
+    assert_committed(&a);
+    assert_committed(&b);
+    assert_committed(&c);
+}
+
+static void an_epoch_that_is_checked_without_a_lock_lets_a_stale_append_through(void **state)
+{
+    (void)state;
+    ADD(&a, glance, 5, 0);
+    ADD(&a, append, 5, 1, 1);
+    ADD(&a, nothing);
+    ADD(&a, nothing);
+    ADD(&a, nothing);
+    ADD(&a, nothing);
+    ADD(&a, nothing);
+    go(&a);
+    run_to(&a, 1);
+    pg_set_slow(pg, 1);
+    ADD(&b, take, 5);
+    go(&b);
+    assert_committed(&b);
+    pg_set_slow(pg, 200);
+    assert_int_equal(a.over, 0);
+    assert_committed(&a);
+    assert_string_equal(turns, "| 1/1@1 | ");
+}
+
+static void a_row_that_was_waited_for_is_judged_as_it_is_then(void **state)
+{
+    (void)state;
+    ADD(&a, take, 2);
+    ADD(&a, nothing);
+    ADD(&a, nothing);
+    go(&a);
+    run_to(&a, 1);
+    ADD(&b, take, 2);
+    go(&b);
+    assert_committed(&a);
+    assert_committed(&b);
+    assert_int_equal(b.last, 2);
+}
+
+static void a_statement_in_plpgsql_sees_what_was_committed_while_the_one_before_waited(void **state)
+{
+    (void)state;
+    ADD(&a, advisory, 1);
+    ADD(&a, take, 2);
+    go(&a);
+    run_to(&a, 1);
+    ADD(&b, advisory, 1);
+    ADD(&b, look, 2);
+    go(&b);
+    assert_committed(&a);
+    assert_committed(&b);
+    assert_int_equal(b.last, 1);
+    assert_int_equal(b.second, 1);
+}
+
+static void strong_locks_wait_in_the_order_of_their_coming_and_weak_ones_pass(void **state)
+{
+    (void)state;
+    ADD(&a, hold, 4, PG_KEY_SHARE);
+    for (int i = 0; i < 6; i++) {
+        ADD(&a, nothing);
+    }
+    go(&a);
+    run_to(&a, 1);
+    ADD(&b, take, 4);
+    go(&b);
+    run_for(1);
+    ADD(&c, hold, 4, PG_KEY_SHARE);
+    go(&c);
+    run_to(&c, 1); /* it passed the one in line */
+    assert_int_equal(b.answered, 0);
+    assert_int_equal(a.over, 0);
+    assert_committed(&a);
+    assert_committed(&b);
+    assert_committed(&c);
+}
+
+/* --- unique keys --- */
+
+static void an_insert_waits_for_whoever_inserted_the_same_and_fails_when_that_commits(void **state)
+{
+    (void)state;
+    ADD(&a, append, 1, 1, 1);
+    ADD(&a, nothing);
+    ADD(&a, nothing);
+    go(&a);
+    run_to(&a, 1);
+    ADD(&b, append, 1, 1, 1);
+    go(&b);
+    assert_committed(&a);
+    assert_int_equal(b.over, 0);
+    assert_refused(&b, "23505");
+    assert_int_equal(log_rows(1), 1);
+}
+
+static void an_insert_waits_for_whoever_inserted_the_same_and_passes_when_that_does_not(void **state)
+{
+    (void)state;
+    ADD(&a, append, 1, 1, 1);
+    ADD(&a, nothing);
+    ADD(&a, fence, 1, 9);
+    go(&a);
+    run_to(&a, 1);
+    ADD(&b, append, 1, 1, 1);
+    go(&b);
+    assert_refused(&a, "SG001");
+    assert_committed(&b);
+    assert_int_equal(log_rows(1), 1);
+}
+
+static void on_conflict_waits_too_and_sees_what_its_snapshot_does_not(void **state)
+{
+    (void)state;
+    ADD(&a, put_inbox, 1, 1);
+    ADD(&a, nothing);
+    ADD(&a, nothing);
+    go(&a);
+    run_to(&a, 1);
+    ADD(&b, put_inbox, 1, 1);
+    go(&b);
+    assert_committed(&a);
+    assert_committed(&b);
+    assert_int_equal(b.last, 0);
+    assert_int_equal(b.second, 0); /* committed after it began */
+}
+
+static void a_deleted_key_is_free_once_the_delete_is_committed(void **state)
+{
+    (void)state;
+    ADD(&a, put_inbox, 1, 1);
+    go(&a);
+    assert_committed(&a);
+    ADD(&a, drop_inbox, 1, 1);
+    ADD(&a, nothing);
+    go(&a);
+    run_to(&a, 1);
+    ADD(&b, put_inbox, 1, 1);
+    go(&b);
+    ADD(&c, drop_inbox, 1, 1);
+    go(&c);
+    assert_committed(&a);
+    assert_committed(&c);
+    assert_int_equal(c.last, 0); /* gone, whoever put it there again */
+    assert_committed(&b);
+    assert_int_equal(b.last, 1);
+}
+
+static void on_conflict_meets_what_was_put_there_again_while_it_waited(void **state)
+{
+    (void)state;
+    ADD(&a, put_inbox, 1, 1);
+    go(&a);
+    assert_committed(&a);
+    ADD(&a, drop_inbox, 1, 1);
+    ADD(&a, put_inbox, 1, 1);
+    ADD(&a, nothing);
+    ADD(&a, nothing);
+    go(&a);
+    run_to(&a, 2);
+    ADD(&b, upsert, 1, 1);
+    go(&b);
+    assert_committed(&a);
+    assert_int_equal(b.over, 0);
+    assert_committed(&b);
+    assert_int_equal(b.last, 1);
+}
+
+static void add_start(struct client *client, int64_t saga, struct slice digest)
+{
+    struct db_args *args = db_args_new(&the_world.arena);
+
+    db_arg_int8(args, saga);
+    db_arg_bytea(args, digest);
+    client->queries[client->count++] = (struct db_query){.statement = statement_for(say_start), .args = args};
+}
+
+static void a_business_id_is_one_saga(void **state)
+{
+    (void)state;
+    add_start(&a, 1, SLICE("order-1"));
+    ADD(&a, nothing);
+    ADD(&a, nothing);
+    go(&a);
+    run_to(&a, 1);
+    add_start(&b, 2, SLICE("order-1"));
+    add_start(&b, 3, SLICE_NONE);
+    go(&b);
+    assert_committed(&a);
+    assert_int_equal(b.answered, 0);
+    run_to(&b, 1);
+    assert_int_equal(b.last, 0);
+    assert_committed(&b);
+    assert_int_equal(b.last, 1);
+}
+
+static void a_statement_that_waits_has_written_nothing_and_keeps_its_keys(void **state)
+{
+    (void)state;
+    ADD(&a, fence, 1, 0);
+    for (int i = 0; i < 7; i++) {
+        ADD(&a, nothing);
+    }
+    go(&a);
+    run_to(&a, 1);
+    ADD(&b, write_and_hold, 1, 1);
+    go(&b);
+    run_for(201);
+    assert_int_equal(b.answered, 0);
+    assert_int_equal(a.over, 0);
+    ADD(&c, append, 1, 1, 1); /* the key of b */
+    go(&c);
+    run_for(201);
+    assert_int_equal(c.over, 0);
+    assert_committed(&a);
+    assert_committed(&b);
+    assert_refused(&c, "23505");
+    assert_string_equal(a.heard, "news=held "); /* once, though it was called twice */
+    assert_int_equal(log_rows(1), 1);
+}
+
+static void a_key_that_was_kept_is_free_when_its_transaction_fails(void **state)
+{
+    (void)state;
+    ADD(&a, fence, 1, 0);
+    ADD(&a, nothing);
+    go_part(&a);
+    run_to(&a, 2);
+    ADD(&b, write_and_hold, 1, 1);
+    go(&b);
+    ADD(&c, append, 1, 1, 1);
+    run_for(201);
+    go(&c);
+    assert_refused(&b, "55P03");
+    assert_committed(&c);
+    assert_int_equal(log_rows(1), 1);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, trial_setup, trial_teardown)
+        TEST(a_statement_sees_what_was_committed_when_it_began),
+        TEST(a_transaction_sees_what_its_earlier_statements_wrote_and_a_statement_not_its_own),
+        TEST(what_is_rolled_back_was_never_there),
+        TEST(an_append_holds_a_takeover_up),
+        TEST(an_append_that_waits_for_a_takeover_sees_it),
+        TEST(a_renewal_and_an_append_do_not_wait_for_each_other),
+        TEST(an_epoch_that_is_checked_without_a_lock_lets_a_stale_append_through),
+        TEST(a_row_that_was_waited_for_is_judged_as_it_is_then),
+        TEST(a_statement_in_plpgsql_sees_what_was_committed_while_the_one_before_waited),
+        TEST(strong_locks_wait_in_the_order_of_their_coming_and_weak_ones_pass),
+        TEST(an_insert_waits_for_whoever_inserted_the_same_and_fails_when_that_commits),
+        TEST(an_insert_waits_for_whoever_inserted_the_same_and_passes_when_that_does_not),
+        TEST(on_conflict_waits_too_and_sees_what_its_snapshot_does_not),
+        TEST(a_deleted_key_is_free_once_the_delete_is_committed),
+        TEST(on_conflict_meets_what_was_put_there_again_while_it_waited),
+        TEST(a_business_id_is_one_saga),
+        TEST(a_statement_that_waits_has_written_nothing_and_keeps_its_keys),
+        TEST(a_key_that_was_kept_is_free_when_its_transaction_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

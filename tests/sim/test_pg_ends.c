@@ -1,0 +1,367 @@
+/* How transactions, commits and sessions of the simulated PostgreSQL may end, and what is left then. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/test_pg_trial.h"
+
+/* --- waits that end badly --- */
+
+static void of_a_deadlock_one_dies_after_a_second(void **state)
+{
+    (void)state;
+    ADD(&a, take, 1);
+    ADD(&a, take, 2);
+    ADD(&b, take, 2);
+    ADD(&b, take, 1);
+    go(&a);
+    go(&b);
+    run_out(&a);
+    run_out(&b);
+    assert_int_equal((a.outcome == DB_REFUSED) + (b.outcome == DB_REFUSED), 1);
+    assert_string_equal(a.outcome == DB_REFUSED ? a.sqlstate : b.sqlstate, "40P01");
+    assert_in_range(the_world.now_us, 1000000, 1005000);
+}
+
+static void two_who_share_a_row_and_both_want_it_are_a_deadlock(void **state)
+{
+    (void)state;
+    ADD(&a, hold, 1, PG_KEY_SHARE);
+    ADD(&b, hold, 1, PG_KEY_SHARE);
+    ADD(&a, hold, 1, PG_UPDATE);
+    ADD(&b, hold, 1, PG_UPDATE);
+    go(&a);
+    go(&b);
+    run_out(&a);
+    run_out(&b);
+    assert_int_equal((a.outcome == DB_REFUSED) + (b.outcome == DB_REFUSED), 1);
+}
+
+static void who_waits_too_long_gives_up(void **state)
+{
+    (void)state;
+    ADD(&a, hold, 1, PG_UPDATE);
+    go_part(&a);
+    run_to(&a, 1);
+    ADD(&b, take, 1);
+    go(&b);
+    assert_refused(&b, "55P03");
+    assert_in_range(the_world.now_us, 5000000, 5001000);
+    run_for(6000000);
+    assert_true(a.is_gone); /* it idled in its transaction for too long */
+    ADD(&b, take, 1);
+    go(&b);
+    assert_committed(&b);
+}
+
+static void a_statement_that_takes_too_long_is_cancelled(void **state)
+{
+    const char *const setups[] = {"set statement_timeout = '2s'", NULL};
+
+    (void)state;
+    ADD(&a, hold, 1, PG_UPDATE);
+    go_part(&a);
+    run_to(&a, 1);
+    pg_disconnect(b.session, false);
+    b.session = pg_connect(pg, "b", setups, &client_calls, &b);
+    ADD(&b, take, 1);
+    go(&b);
+    assert_refused(&b, "57014");
+    assert_in_range(the_world.now_us, 2000000, 2001000);
+}
+
+/* --- advisory locks --- */
+
+static void session_locks_stack_and_end_with_the_session(void **state)
+{
+    (void)state;
+    ADD(&a, try_lock, 1);
+    ADD(&a, try_lock, 1);
+    ADD(&a, unlock, 1);
+    go(&a);
+    assert_committed(&a);
+    ADD(&b, try_lock, 1);
+    go(&b);
+    assert_committed(&b);
+    assert_int_equal(b.last, 0);
+    ADD(&b, advisory, 1);
+    go(&b);
+    run_for(100000);
+    assert_int_equal(b.over, 0);
+    pg_disconnect(a.session, false);
+    assert_committed(&b);
+    ADD(&c, try_lock, 1);
+    go(&c);
+    assert_committed(&c);
+    assert_int_equal(c.last, 1);
+}
+
+/* --- the ends of a commit --- */
+
+static void who_only_read_is_not_asked(void **state)
+{
+    (void)state;
+    ADD(&a, look, 1);
+    go(&a);
+    assert_committed(&a);
+    assert_int_equal(fates_asked, 0);
+    ADD(&a, hold, 1, PG_KEY_SHARE);
+    go(&a);
+    assert_committed(&a);
+    assert_int_equal(fates_asked, 1);
+}
+
+static void begin_fate(enum commit_fate fate)
+{
+    next_fate = fate;
+    ADD(&a, append, 1, 1, 1);
+    go(&a);
+    run_out(&a);
+}
+
+static void a_commit_that_fails_did_nothing(void **state)
+{
+    (void)state;
+    begin_fate(COMMIT_FAILS);
+    assert_int_equal(a.outcome, DB_REFUSED);
+    assert_true(strcmp(a.sqlstate, "40001") == 0 || strcmp(a.sqlstate, "40P01") == 0);
+    assert_int_equal(a.failed_query, 1);
+    assert_int_equal(log_rows(1), 0);
+}
+
+static void a_connection_that_is_cut_before_the_commit_did_nothing(void **state)
+{
+    (void)state;
+    begin_fate(COMMIT_LOST_BEFORE);
+    assert_true(a.is_gone);
+    assert_int_equal(log_rows(1), 0);
+    assert_string_equal(turns, "");
+}
+
+static void a_connection_that_is_cut_after_the_commit_did_it(void **state)
+{
+    (void)state;
+    begin_fate(COMMIT_LOST_AFTER);
+    assert_true(a.is_gone);
+    assert_int_equal(log_rows(1), 1);
+    assert_string_equal(turns, "1/1@0 | ");
+}
+
+static void a_late_commit_comes_after_its_client_has_gone(void **state)
+{
+    (void)state;
+    begin_fate(COMMIT_LATE);
+    assert_true(a.is_gone);
+    assert_string_equal(turns, "");
+    run_for(3100000);
+    assert_string_equal(turns, "1/1@0 | ");
+    assert_int_equal(pg_session_count(pg), 2);
+}
+
+static void a_late_commit_does_not_come_when_its_backend_was_ended(void **state)
+{
+    (void)state;
+    next_fate = COMMIT_LATE;
+    ADD(&b, append, 1, 1, 1);
+    go(&b);
+    run_out(&b);
+    do { /* as the store asks: until there is none */
+        ADD(&a, end_b);
+        go(&a);
+        assert_committed(&a);
+    } while (a.last > 0);
+    run_for(3100000);
+    assert_in_range(log_rows(1), 0, 1); /* it may have been faster */
+    assert_int_equal(strcmp(turns, "") == 0 ? 0 : 1, log_rows(1));
+}
+
+static void what_was_warned_is_gone_with_a_fail_over_unless_a_later_commit_confirmed_it(void **state)
+{
+    (void)state;
+    begin_fate(COMMIT_WARNS);
+    assert_int_equal(a.outcome, DB_COMMITTED);
+    assert_true(a.warned);
+    assert_string_equal(turns, "");
+    assert_int_equal(log_rows(1), 1);
+    pg_fail_over(pg, 1000, 0);
+    run_for(2000);
+    assert_int_equal(log_rows(1), 0);
+    client_connect(&a, "a");
+    begin_fate(COMMIT_WARNS);
+    ADD(&a, hold, 2, PG_KEY_SHARE);
+    go(&a);
+    assert_committed(&a);
+    assert_string_equal(turns, "1/1@0 | ");
+    pg_fail_over(pg, 1000, 0);
+    run_for(2000);
+    assert_int_equal(log_rows(1), 1);
+}
+
+static void a_fail_over_to_a_standby_that_lags_loses_the_last_commits(void **state)
+{
+    (void)state;
+    ADD(&a, take, 1);
+    go(&a);
+    assert_committed(&a);
+    run_for(2000000);
+    ADD(&a, append, 1, 1, 1);
+    ADD(&a, take, 1);
+    ADD(&a, take, 2);
+    go(&a);
+    assert_committed(&a);
+    ADD(&a, append, 1, 1, 2);
+    go(&a);
+    assert_committed(&a);
+    pg_fail_over(pg, 1000, 1000000);
+    assert_true(a.is_gone && b.is_gone && c.is_gone);
+    run_for(2000);
+    assert_int_equal(log_rows(1), 0);
+    client_connect(&a, "a");
+    ADD(&a, look, 1);
+    go(&a);
+    assert_committed(&a);
+    assert_int_equal(a.last, 1);
+    int64_t since_us;
+    assert_int_equal(pg_epoch(pg, 1, &since_us), 1);
+    assert_in_range(since_us, 1, 1000);
+}
+
+static void a_restart_ends_sessions_and_keeps_what_was_committed(void **state)
+{
+    (void)state;
+    ADD(&a, append, 1, 1, 1);
+    ADD(&a, try_lock, 1);
+    go(&a);
+    assert_committed(&a);
+    ADD(&b, append, 1, 1, 2);
+    ADD(&b, nothing);
+    go(&b);
+    run_to(&b, 1);
+    pg_restart(pg, 300000);
+    assert_true(a.is_gone && b.is_gone && c.is_gone);
+    assert_false(pg_is_up(pg));
+    assert_null(pg_connect(pg, "a", NULL, &client_calls, &a));
+    run_for(300001);
+    assert_int_equal(log_rows(1), 1);
+    client_connect(&c, "c");
+    ADD(&c, try_lock, 1);
+    go(&c);
+    assert_committed(&c);
+    assert_int_equal(c.last, 1);
+}
+
+/* --- sessions --- */
+
+static void a_backend_that_is_ended_takes_nothing_with_it(void **state)
+{
+    (void)state;
+    ADD(&b, take, 1);
+    ADD(&b, nothing);
+    go_part(&b);
+    run_to(&b, 2);
+    ADD(&a, end_b);
+    ADD(&a, take, 1);
+    go(&a);
+    assert_committed(&a);
+    assert_true(b.is_gone);
+    assert_int_equal(a.last, 1);
+}
+
+static void who_leaves_unnoticed_is_executed_to_the_end(void **state)
+{
+    (void)state;
+    ADD(&a, append, 1, 1, 1);
+    go(&a);
+    ADD(&a, append, 1, 1, 2);
+    go(&a);
+    pg_disconnect(a.session, true);
+    ADD(&b, append, 1, 2, 1);
+    go(&b);
+    pg_disconnect(b.session, false);
+    run_for(10000);
+    assert_int_equal(a.over, 0);
+    assert_int_equal(pg_session_count(pg), 1);
+    assert_int_equal(log_rows(1), 2);
+}
+
+static void transactions_of_a_session_run_in_order(void **state)
+{
+    (void)state;
+    ADD(&a, append, 1, 1, 1);
+    go(&a);
+    ADD(&a, append, 1, 1, 1);
+    go(&a);
+    run_for(10000);
+    assert_int_equal(a.over, 2);
+    assert_string_equal(a.sqlstate, "23505");
+}
+
+static void notifications_come_with_the_commit_and_the_same_twice_is_one(void **state)
+{
+    struct db_args *args = db_args_new(&the_world.arena);
+
+    (void)state;
+    db_arg_text(args, SLICE("7"));
+    a.queries[a.count++] = (struct db_query){.statement = statement_for(say_tell), .args = args};
+    ADD(&a, nothing);
+    go(&a);
+    run_to(&a, 2);
+    assert_string_equal(b.heard, "");
+    assert_committed(&a);
+    assert_string_equal(b.heard, "news=7 ");
+    assert_string_equal(a.heard, "news=7 ");
+}
+
+static void versions_that_nobody_sees_are_used_again(void **state)
+{
+    size_t bytes = 0;
+
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        ADD(&a, renew, 1);
+        ADD(&a, put_inbox, 1, 1);
+        ADD(&a, drop_inbox, 1, 1);
+        go(&a);
+        assert_committed(&a);
+        run_for(100000);
+        bytes = i == 1000 ? pg->arena.used_bytes : bytes;
+    }
+    assert_int_equal(pg->arena.used_bytes, bytes);
+    run_for(PG_LOSE_US_MAX);
+    ADD(&a, renew, 1);
+    go(&a);
+    assert_committed(&a);
+    assert_int_equal(pg->tables[PG_INBOX].count, 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, trial_setup, trial_teardown)
+        TEST(of_a_deadlock_one_dies_after_a_second),
+        TEST(two_who_share_a_row_and_both_want_it_are_a_deadlock),
+        TEST(who_waits_too_long_gives_up),
+        TEST(a_statement_that_takes_too_long_is_cancelled),
+        TEST(session_locks_stack_and_end_with_the_session),
+        TEST(who_only_read_is_not_asked),
+        TEST(a_commit_that_fails_did_nothing),
+        TEST(a_connection_that_is_cut_before_the_commit_did_nothing),
+        TEST(a_connection_that_is_cut_after_the_commit_did_it),
+        TEST(a_late_commit_comes_after_its_client_has_gone),
+        TEST(a_late_commit_does_not_come_when_its_backend_was_ended),
+        TEST(what_was_warned_is_gone_with_a_fail_over_unless_a_later_commit_confirmed_it),
+        TEST(a_fail_over_to_a_standby_that_lags_loses_the_last_commits),
+        TEST(a_restart_ends_sessions_and_keeps_what_was_committed),
+        TEST(a_backend_that_is_ended_takes_nothing_with_it),
+        TEST(who_leaves_unnoticed_is_executed_to_the_end),
+        TEST(transactions_of_a_session_run_in_order),
+        TEST(notifications_come_with_the_commit_and_the_same_twice_is_one),
+        TEST(versions_that_nobody_sees_are_used_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
