@@ -255,6 +255,7 @@ void live_deliver(struct engine *engine, struct saga_id id, struct slice namespa
 /* Whoever needs the saga in memory, not its next turn: to look at it, or to wait for its end. */
 struct summons {
     struct list_link link;
+    bool presses; /* its time has come: it is read back although memory is full, within bounds */
     /*
      * Exactly once, maybe inside the call. ERR_OK: `live` is there, maybe ended, and no turn of it begins before this
      * returns; it leaves again when nobody waits for anything of it. Else NULL, with the codes of live_deliver().

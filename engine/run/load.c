@@ -198,15 +198,23 @@ static void on_read(struct store_read *read)
     loading_deliver(loading, live);
 }
 
-static bool is_full(const struct engine *engine)
+enum { PRESSING_SHARE = 8, PRESSING_LEAST = 64 };
+
+/*
+ * What is due, and what people and signals have to say, moves what is here already, and may be all that ever frees memory (the holder of
+ * a lock that all others wait for): it has room beyond what is kept for reads and for new work.
+ */
+static bool is_full(const struct engine *engine, bool presses)
 {
-    return engine->sagas.count + engine->loadings.count >= engine->options.sagas_max;
+    size_t max = engine->options.sagas_max;
+
+    return engine->sagas.count + engine->loadings.count >= (presses ? max + max / PRESSING_SHARE + PRESSING_LEAST : max);
 }
 
 static const char too_many[] = "this engine has as many sagas in memory as it may keep";
 
 /* The load of a saga that is not in memory: one under way, or a new one. NULL with a sentence. */
-static struct loading *loading_of(struct engine *engine, struct saga_id id, struct slice namespace, struct err *err)
+static struct loading *loading_of(struct engine *engine, struct saga_id id, struct slice namespace, bool presses, struct err *err)
 {
     uint32_t number = saga_id_shard(id);
     struct digest key = key_of_id(id);
@@ -219,7 +227,7 @@ static struct loading *loading_of(struct engine *engine, struct saga_id id, stru
     if (loading) {
         return loading;
     }
-    if (is_full(engine)) {
+    if (is_full(engine, presses)) {
         (void)err_set(err, ERR_BUSY, "%s", too_many);
         return NULL;
     }
@@ -254,7 +262,7 @@ void live_summon(struct engine *engine, struct saga_id id, struct slice namespac
         live_advance(live);
         return;
     } else {
-        loading = loading_of(engine, id, namespace, &err);
+        loading = loading_of(engine, id, namespace, summons->presses, &err);
     }
     if (loading) {
         list_push(&loading->summons, &summons->link);
@@ -290,7 +298,7 @@ void live_deliver(struct engine *engine, struct saga_id id, struct slice namespa
         live_send(live, mail);
         return;
     }
-    struct loading *loading = loading_of(engine, id, namespace, &err);
+    struct loading *loading = loading_of(engine, id, namespace, mail->input.type != SAGA_INPUT_CALL, &err);
 
     if (loading) {
         list_push(&loading->mails, &mail->link);
@@ -396,7 +404,7 @@ void live_deliver_run(struct engine *engine, struct slice namespace, struct slic
     struct loading *loading = map_find(&engine->loadings, &key, sizeof(key));
 
     if (!loading) {
-        if (is_full(engine)) {
+        if (is_full(engine, false)) {
             refuse(mail, ERR_BUSY, too_many);
             return;
         }

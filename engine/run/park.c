@@ -386,6 +386,7 @@ static void row_begin(struct parker *parker, const struct due_row *row)
             (struct forget){.saga = row->saga, .shard = row->shard, .epoch = shard->epoch, .done = on_forgotten};
         store_forget(engine->store, &errand->forget);
     } else {
+        errand->summons.presses = true;
         errand->summons.done = on_summoned;
         live_summon(engine, row->saga, row->namespace, &errand->summons);
     }

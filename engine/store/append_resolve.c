@@ -7,7 +7,8 @@
  *      nothing. (After a restart or a failover it is gone by itself.)
  *   2. The log is read at the places that the batch would have taken, in a transaction that locks the shards' rows: locking writes, so
  *      its own COMMIT waits for a synchronous standby to have what was seen.
- *   3. The same bytes are there: it happened. Other bytes: another engine wrote there. Nothing: it certainly did not happen, and waits again.
+ *   3. The same bytes are there, under our epoch: it happened. Anything else: another engine wrote there; it may well have decided the very
+ *      same, and then makes the calls. Nothing: it certainly did not happen, and waits again.
  */
 #include <string.h>
 
@@ -185,7 +186,8 @@ static void on_look(struct db_query *query, const struct db_rows *rows)
             struct digest ours = digest_sha256(batch->items[i]->payload);
 
             batch->found[i] = true;
-            batch->refused[i] = digest.len != sizeof(ours.bytes) || memcmp(digest.ptr, ours.bytes, sizeof(ours.bytes)) != 0;
+            batch->refused[i] = db_int(rows, row, 2) != batch->items[i]->epoch || digest.len != sizeof(ours.bytes) ||
+                                memcmp(digest.ptr, ours.bytes, sizeof(ours.bytes)) != 0;
         }
     }
 }

@@ -208,7 +208,7 @@ const struct db_statement sql_hold_shards = {
 
 const struct db_statement sql_look = {
     "look",
-    "select u.i::int4, sha256(l.payload)"
+    "select u.i::int4, sha256(l.payload), l.epoch"
     " from unnest($1::int2[], $2::uuid[], $3::int4[]) with ordinality as u (shard, saga, seq, i)"
     " join sagad.log l on l.shard = u.shard and l.saga = u.saga and l.seq = u.seq",
 };

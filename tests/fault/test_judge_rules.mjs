@@ -95,6 +95,10 @@ const plants = {
     turn.records.splice(i, 1)
     d.renumber(log)
   },
+  'undo_set, twice in the plan': (d) => {
+    const { plan } = d.record(({ record }) => record.type === 'compensation.planned' && record.data.plan.length > 0).record.data
+    plan.push(plan[0])
+  },
   'undo_set, not in the plan': (d) => d.record(({ record }) => record.type === 'compensation.planned' && record.data.plan.length > 0).record.data.plan.pop(),
   'undo_order, the plan forward': (d) => d.record(({ record, saga }) => record.type === 'compensation.planned' && record.data.plan.length > 1 && saga.status === 'compensated' && saga.name !== 'fan').record.data.plan.reverse(),
   'undo_order, the effects forward': (d) => {
@@ -200,7 +204,7 @@ const plants = {
     return name
   },
   'acknowledged_kept, another id': (d) => { [...d.copy.notes.starts.values()].find((one) => one.id).id = '00000000-0000-7000-8000-000000000000' },
-  'acknowledged_kept, another input': (d) => { d.record(({ record }) => record.type === 'saga.started').record.data.input.bad = 'planted' },
+  'acknowledged_kept, another input': (d) => { d.record(({ record, saga }) => record.type === 'saga.started' && saga.name !== 'follow').record.data.input.bad = 'planted' },
   follower_once: (d) => {
     const log = d.log((saga) => saga.name === 'follow')
     d.copy.sagas.delete(log.saga)

@@ -138,6 +138,7 @@ static void on_intent(struct judged_saga *saga, struct judged_op *op, const stru
     op->state = JUDGED_SENT;
     op->may_have_left = true;
     op->epoch = line->turn->epoch;
+    op->first_seq = op->first_seq ? op->first_seq : line->seq;
     op->intents++;
 }
 
@@ -207,6 +208,7 @@ static void on_plan(struct judged_saga *saga, const struct line *line)
         }
         step->plan = saga->plans;
         step->plan_at = at;
+        step->plan_seq = line->seq;
         if (!step->forward || (step->forward->surely_failed && step->forward->state == JUDGED_FAILED)) {
             world_violate("I3", "%.*s is to be undone, and surely did not happen", SLICE_ARG(step->name));
         }
@@ -253,6 +255,9 @@ static void on_undo_intent(struct judged_saga *saga, const struct judged_op *op)
             !op_stands(other->forward) || other->forward->waived || other->forward->judged_by_person ||
             (is_held && !builds_on(saga, other, op->step))) {
             continue;
+        }
+        if (undo && undo->first_seq > 0 && undo->first_seq < other->plan_seq) {
+            continue; /* begun by a child that was undone on its own, at its own pace, before the saga failed */
         }
         if (!undo || (undo->state != JUDGED_COMPLETED && undo->state != JUDGED_FAILED)) {
             world_violate("I3", "%.*s is undone before %.*s, which comes first in the plan", SLICE_ARG(op->step->name),

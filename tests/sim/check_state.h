@@ -29,6 +29,7 @@ struct judged_op { /* an intended effect */
     bool is_undo;
     enum judged_state state;
     uint32_t intents;       /* committed */
+    uint64_t first_seq;     /* of the first of them */
     uint32_t requests, effects;
     bool may_have_left;     /* an attempt whose end does not say that no byte of it left */
     bool double_accepted;   /* a person takes a second effect upon themselves */
@@ -54,6 +55,7 @@ struct judged_step {
     uint64_t first_seq, ended_seq;    /* of its first intent; of its completion */
     uint32_t plan;                    /* which plan it is in; 0: none */
     uint32_t plan_at;
+    uint64_t plan_seq;                /* when that plan was made */
     struct judged_step *next;
 };
 

@@ -42,7 +42,7 @@ const struct kind kinds[] = {
     {&sql_taken, "iub", draw_taken, .unordered = true, .themes = "a", .weight = 2},
     {&sql_epochs, "ii", draw_some_shards, .unordered = true, .themes = "l", .weight = 2},
     {&sql_hold_shards, "i", draw_some_shards, .themes = "l", .weight = 3},
-    {&sql_look, "ib", draw_look, .unordered = true, .themes = "a", .weight = 2},
+    {&sql_look, "ibi", draw_look, .unordered = true, .themes = "a", .weight = 2},
     {&sql_lease_table, "iibbmtn", .themes = "l", .weight = 3},
     {&sql_lease_end_backends, "i", draw_end_backends, .themes = "", .weight = 1},
     {&sql_end_backend, "i", draw_end_backend, .themes = "", .weight = 1},

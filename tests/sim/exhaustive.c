@@ -33,7 +33,11 @@ static const char *fate_name(int fate)
         [COMMIT_LATE] = "late",
     };
 
-    return fate == POINT_CRASH ? "crash" : fate == POINT_FREEZE ? "freeze" : fate == POINT_KILL ? "kill" : names[fate];
+    return fate == POINT_CRASH       ? "crash"
+           : fate == POINT_FREEZE    ? "freeze"
+           : fate == POINT_KILL      ? "kill"
+           : fate == POINT_KILL_LATE ? "kill late"
+                                     : names[fate];
 }
 
 static uint64_t count_runs(uint64_t commits, bool pairs)

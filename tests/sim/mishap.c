@@ -105,7 +105,7 @@ static void drain(struct trouble *trouble, struct node *node)
 /* --- the other things --- */
 
 static const int fates[] = {COMMIT_FAILS, COMMIT_WARNS, COMMIT_LOST_BEFORE, COMMIT_LOST_AFTER,
-                            COMMIT_LATE,  POINT_FREEZE, POINT_KILL};
+                            COMMIT_LATE,  POINT_FREEZE, POINT_KILL,   POINT_KILL_LATE};
 
 static void shift_clock(struct node *node, uint32_t variant)
 {
@@ -284,7 +284,7 @@ static enum commit_fate on_commit(struct pg_session *session)
     fate = draw_fate();
     if (fate < 0) {
         strike(session, fate);
-        return COMMIT_OK;
+        return fate == POINT_KILL_LATE ? saw_fate(COMMIT_LATE) : COMMIT_OK;
     }
     return saw_fate((enum commit_fate)fate);
 }

@@ -384,6 +384,7 @@ enum pg_progress pg_statement_look(struct pg_call *call)
 
             put_int(call, (int64_t)i + 1);
             put_bytes(call, (struct slice){(const char *)digest.bytes, sizeof(digest.bytes)});
+            put_int(call, row->epoch);
             put_row_end(call);
         }
     }

@@ -41,7 +41,8 @@ struct mishap {
 enum point_fate {
     POINT_CRASH = -1,  /* every engine is killed */
     POINT_FREEZE = -2, /* the engine that committed freezes, for longer than its lease */
-    POINT_KILL = -3    /* it is killed */
+    POINT_KILL = -3,   /* it is killed */
+    POINT_KILL_LATE = -4 /* it is killed, and the server does the COMMIT some time later */
 };
 
 struct scenario {

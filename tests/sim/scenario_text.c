@@ -214,7 +214,7 @@ static bool read_point(struct scenario *scenario, const struct line *line)
 
     if (line->count != 3 || scenario->point_count == COUNT_OF(scenario->points) ||
         !word_number(line->words[1], &commit) || !word_number(line->words[2], &fate) ||
-        ((int64_t)fate < POINT_KILL || (int64_t)fate > COMMIT_LATE)) {
+        ((int64_t)fate < POINT_KILL_LATE || (int64_t)fate > COMMIT_LATE)) {
         return false;
     }
     scenario->points[scenario->point_count].commit = commit;

@@ -59,15 +59,24 @@ export class People {
     if (due.length > 0) this.books.read()
     await this.inTurns(due, async (item) => {
       const line = this.books.byKey.get(item.operation)
-      const verdict = item.reason !== 'unknown' ? { action: 'retry' }
-        : line ? { action: 'resolve', as: 'happened', result: { id: line.id } }
-          : { action: 'resolve', as: 'not_happened' }
+      const verdict = item.reason === 'compensation-arguments' ? await this.argumentsOf(item)
+        : item.reason !== 'unknown' ? { action: 'retry' }
+          : line ? { action: 'resolve', as: 'happened', result: { id: line.id } }
+            : { action: 'resolve', as: 'not_happened' }
+      if (!verdict) return
       const word = this.notes.word('verdict', item.saga)
       const answer = await this.world.ask('POST', `/v1/escalations/${item.n}/resolve`, { ...verdict, note: word.token })
       if (answer && !this.fitting(answer, [200, 202, 409])) this.notes.complain(`the verdict ${JSON.stringify(verdict)} on ${JSON.stringify(item)} was answered with ${answer.status}: ${answer.text}`)
       if (answer?.status === 200) word.acknowledged = true
       this.verdicts += answer?.status === 200
     })
+  }
+
+  // A step that was answered with a success and no name for what was done: the books have the name.
+  async argumentsOf(item) {
+    const saga = await this.world.ask('GET', `/v1/sagas/${item.saga}`)
+    const line = this.books.byKey.get(saga?.json?.steps?.find((step) => step.id === item.step)?.key)
+    return line && { action: 'retry', args: item.evidence.tool === 'unbill' ? { charge_id: line.id } : { id: line.id } }
   }
 
   async stop() {

@@ -56,10 +56,9 @@ export const sagaRules = {
         undone.add(record.step)
       }
       if (record.type === 'compensation.planned') {
-        for (const step of record.data.plan) {
-          if (seen.has(step)) yield `${step} is planned twice`
-          seen.add(step)
-        }
+        // What a child was about to undo comes again in the plan of the whole, when that is undone meanwhile.
+        if (new Set(record.data.plan).size < record.data.plan.length) yield `a step is twice in the plan ${record.data.plan}`
+        for (const step of record.data.plan) seen.add(step)
       }
     }
     for (const operation of operations.values()) {
@@ -80,7 +79,8 @@ export const sagaRules = {
   * undo_order({ saga, records, operations, books, definitions }) {
     const done = new Map() // step -> [place of its first intent, of its completion]
     for (const record of records) {
-      if (record.type === 'step.intent' && !done.has(record.step)) done.set(record.step, [record.place, Infinity])
+      // A step begins when its operation is durable; what is side by side is undone in the reverse order of that.
+      if (/^step.(pending|intent)$/.test(record.type) && !done.has(record.step)) done.set(record.step, [record.place, Infinity])
       if (record.type === 'step.completed' && done.has(record.step)) done.get(record.step)[1] = record.place
     }
     const effects = new Map() // step -> the place of its undoing in the ledger
