@@ -81,6 +81,7 @@ export class Door {
     let busy = false
     let lie // the answer to be given instead
     let rest = Buffer.alloc(0)
+    let answer = Buffer.alloc(0) // what the shop has said, while another answer is to be given
     let left = -1 // bytes of the answer's body that are to come; -1: its head is not complete
     const end = () => {
       caller.destroy()
@@ -95,6 +96,7 @@ export class Door {
         this.requests++
         left = -1
         rest = Buffer.alloc(0)
+        answer = Buffer.alloc(0)
         lie = this.answer?.(bytes)
         if (lie) this.answers++
         if (lie && !lie.served) {
@@ -114,6 +116,12 @@ export class Door {
         left -= bytes.length
       }
       const over = left === 0
+      if (lie) answer = Buffer.concat([answer, bytes])
+      // A refusal is told as it is: who says 200 where nothing happened is believed, and rightly.
+      if (over && lie && Number(answer.toString('latin1', 9, 12)) >= 400) {
+        lie = undefined
+        bytes = answer
+      }
       if (over && lie) {
         shop.removeAllListeners('close').removeAllListeners('end')
         shop.destroy()

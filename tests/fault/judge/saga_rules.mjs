@@ -8,10 +8,13 @@ const onTheWayMs = 8000 // a request that left before the end may still arrive: 
 
 export const sagaRules = {
   // 2. No call without its committed intent: the n-th request under a key came after the commit of the n-th intent.
-  * intent_first({ operations, books }) {
+  * intent_first({ saga, operations, books, definitions }) {
     for (const operation of operations.values()) {
       const requests = books.requests(operation.key).filter((line, i, all) => line.fault !== 'redelivered' || all[i - 1]?.fault !== 'redelivered')
-      if (requests.length > operation.intents.length) yield `${requests.length} requests under the key ${operation.key} (${operation.step}), and ${operation.intents.length} intents`
+      // What is harmless twice and has no body the HTTP client may send again by itself, when a kept connection dies without an answer.
+      const tool = toolOf(definitions, saga, operation)
+      const mayRepeat = tool?.effect === 'idempotent' && !tool.http?.body
+      if (requests.length > operation.intents.length && !mayRepeat) yield `${requests.length} requests under the key ${operation.key} (${operation.step}), and ${operation.intents.length} intents`
       const times = requests.map((line) => line.t_in).sort((a, b) => a - b)
       for (const [i, time] of times.entries()) {
         const intent = operation.intents[i]
