@@ -450,6 +450,9 @@ struct conn *store_reader(struct store *store)
 {
     struct conn *best = NULL;
 
+    if (store->refused || store->closing) {
+        return NULL; /* the connections end one after another */
+    }
     for (size_t i = store->writer_count; i < store->conn_count; i++) {
         struct conn *conn = &store->conns[i];
 
@@ -457,7 +460,7 @@ struct conn *store_reader(struct store *store)
             best = conn;
         }
     }
-    return store->refused ? NULL : best;
+    return best;
 }
 
 /* --- life --- */

@@ -18,7 +18,7 @@ static void read_steps(struct check *check, struct slice steps)
         struct slice id = json_string(json_member(step, "id"), &world->arena);
         bool is_sleep = json_member(step, "sleep").ptr != NULL;
 
-        check->has_branches |= json_member(step, "after").ptr != NULL;
+        check->has_branches |= json_member(step, "after").ptr || json_member(step, "concurrency").ptr;
         if (is_sleep && !map_find(&check->kinds, id.ptr, id.len)) {
             map_put(&check->kinds, id.ptr, id.len, &sleeps);
         } else if (!is_sleep) {

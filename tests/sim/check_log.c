@@ -391,9 +391,13 @@ static void check_step_record(struct judged_saga *saga, const struct line *line,
     struct judged_step *step = step_of(saga, line->step);
 
     switch ((int)line->type) { /* the others are no operation's */
+    case RECORD_STEP_REPEATED: /* what comes of it now builds on all that was settled before */
+        op->state = JUDGED_PENDING;
+        step->first_seq = line->seq;
+        step->ended_seq = 0;
+        break;
     case RECORD_STEP_PENDING:
     case RECORD_STEP_CALLED:
-    case RECORD_STEP_REPEATED:
         op->state = JUDGED_PENDING;
         step->first_seq = step->first_seq ? step->first_seq : line->seq;
         break;
