@@ -222,10 +222,11 @@ static void on_plan(struct judged_saga *saga, const struct line *line)
     }
 }
 
-/* Nobody knows whether it happened: it waits for a person, and holds up only what it builds on. */
+/* Nobody knows whether it happened, or its undo was given up: it waits for a person, and holds up only what it builds on. */
 static bool is_uncertain(const struct judged_step *step)
 {
-    return step->forward && (step->forward->state == JUDGED_UNKNOWN || step->forward->state == JUDGED_SENT);
+    return (step->forward && (step->forward->state == JUDGED_UNKNOWN || step->forward->state == JUDGED_SENT)) ||
+           (step->undo && step->undo->state == JUDGED_FAILED);
 }
 
 /* Does `later` certainly build on `earlier`? Where steps stand side by side the order of beginning is none. */
