@@ -126,7 +126,9 @@ await run(new Both(), async (world) => {
   await promise('the owner is killed: the other one takes over, with nothing loaded and nothing lost', async () => {
     const stopped = Date.now()
     await world.killEngine(owner)
-    for (const end = Date.now() + 30000; !await world.asks(world.engines[1], '/readyz'); await sleep(50)) expect(Date.now() < end, 'the other one is ready')
+    // It is ready with its own half already: all shards have to be its, and loaded.
+    const hasAll = async () => world.sql('select count(distinct owner_identity) from sagad.shard') === '1' && world.asks(world.engines[1], '/readyz')
+    for (const end = Date.now() + 30000; !await hasAll(); await sleep(50)) expect(Date.now() < end, 'the other one has taken over')
     console.log(`# taken over after ${Date.now() - stopped} ms`)
     expect((await signal(world, waiting, 'go', 'late')).status < 300, 'the answer to the signal')
     expectEqual((await finish(world, waiting, 'completed')).output, 'late', 'the output')
