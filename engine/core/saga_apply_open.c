@@ -221,10 +221,15 @@ void apply_bypass(struct saga *saga, const struct record *record)
 void apply_tripped(struct saga *saga, const struct record *record)
 {
     size_t length = json_count(record->pattern);
+    uint32_t most;
 
     take_turn(saga, record);
-    loop_guard_close_block(
-        &saga->loop, within((int64_t)length, 1, saga->loop.count < LOOP_CYCLE_MAX ? saga->loop.count : LOOP_CYCLE_MAX));
+    most = saga->loop.count < LOOP_CYCLE_MAX ? saga->loop.count : LOOP_CYCLE_MAX;
+    if (most == 0) { /* nobody decides that, but a log may say so */
+        loop_guard_close(&saga->loop, NULL, 0);
+        return;
+    }
+    loop_guard_close_block(&saga->loop, within((int64_t)length, 1, most));
 }
 
 void apply_paused(struct saga *saga, const struct record *record)
