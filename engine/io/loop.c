@@ -23,6 +23,7 @@ enum { SLEEP_MS_MAX = 1000 };
 struct clocks {
     bool fresh;
     int64_t boot_us, wall_ms;
+    int64_t shown_ms; /* of a clock that is followed: the last that was told */
 };
 
 struct node {
@@ -48,6 +49,8 @@ struct loop {
     struct node *heap;       /* heap[1] is due first; heap[0] is not used */
     size_t heap_count, heap_capacity;
     uint64_t order_last;
+    int64_t follow_ms;       /* the clock that is followed, minus ours since boot */
+    bool follows;
     int64_t alarm_boot_ms;   /* what `alarm` was set for; INT64_MAX: not set */
     struct list deferred, hooks;
     struct list_link *hook_next; /* the hook after the one that runs, so that a hook may remove any */
@@ -80,7 +83,21 @@ static const struct clocks *clocks_of(const struct loop *loop)
 
 int64_t loop_wall_ms(const struct loop *loop)
 {
-    return clocks_of(loop)->wall_ms;
+    struct clocks *clocks = loop->clocks;
+    int64_t wall_ms = clocks_of(loop)->wall_ms;
+
+    if (!loop->follows) {
+        return wall_ms;
+    }
+    wall_ms = clocks->boot_us / 1000 + loop->follow_ms;
+    clocks->shown_ms = wall_ms > clocks->shown_ms ? wall_ms : clocks->shown_ms;
+    return clocks->shown_ms;
+}
+
+void loop_follow(struct loop *loop, int64_t wall_ms, int64_t boot_ms)
+{
+    loop->follow_ms = wall_ms - boot_ms;
+    loop->follows = true;
 }
 
 int64_t loop_boot_ms(const struct loop *loop)

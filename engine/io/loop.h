@@ -21,7 +21,12 @@ void loop_stop(struct loop *loop);       /* from the loop's thread */
 void *loop_uv(struct loop *loop);        /* the uv_loop_t, for other files of io/ and the HTTP server */
 
 /* One reading a loop turn; taken again after blocking work by loop_clock_update(). */
-int64_t loop_wall_ms(const struct loop *loop);  /* UTC, may jump */
+int64_t loop_wall_ms(const struct loop *loop);  /* UTC: this machine's, which may jump, until loop_follow() */
+/*
+ * From now on UTC is what somebody else's clock says: it showed `wall_ms` at the instant `boot_ms` of ours, and goes on with
+ * CLOCK_BOOTTIME from there. Said again it is corrected; it never goes back, but stands still until the other has caught up.
+ */
+void loop_follow(struct loop *loop, int64_t wall_ms, int64_t boot_ms);
 int64_t loop_boot_ms(const struct loop *loop);  /* CLOCK_BOOTTIME: counts suspend; leases and timers use it */
 int64_t loop_boot_us(const struct loop *loop);
 void loop_clock_update(struct loop *loop);

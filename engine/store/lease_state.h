@@ -57,6 +57,7 @@ struct leases {
     size_t query_count;
     struct db_transaction transaction;
     int64_t sent_ms;
+    bool follows;             /* the database's clock has been read */
     bool advancing;           /* inside lease_advance() */
     bool relock;              /* the connection is new: its locks have to be taken again */
     bool tick_due;

@@ -253,6 +253,10 @@ void check_seen(struct saga_id id, struct slice answer)
         return;
     }
     before = node_enter(NULL);
+    if (pg_is_ahead(world->pg, id)) {
+        node_leave(before);
+        return; /* an engine that reads the tables shows what may not have reached the standby, whose COMMIT was given up with a warning */
+    }
     if (saga_status_is_final(shown) && (!saga->is_ended || saga->end != shown)) {
         world_violate("I7", "a client was shown the end %.*s, which is not in the log", SLICE_ARG(status));
     }

@@ -17,6 +17,7 @@ enum phase { PHASE_MESSAGES, PHASE_TIMERS, PHASE_DEFERRED, PHASE_HOOKS, PHASE_LA
 struct clocks {
     bool fresh;
     int64_t boot_us, wall_ms;
+    int64_t shown_ms; /* of a clock that is followed: the last that was told */
 };
 
 struct due {
@@ -38,6 +39,8 @@ struct loop {
     bool begun;            /* of this phase: what follows is set */
     size_t left;
     uint64_t order_max;
+    int64_t follow_ms;     /* the clock that is followed, minus ours since boot */
+    bool follows;
 };
 
 /* --- clocks --- */
@@ -64,7 +67,21 @@ static const struct clocks *clocks_of(const struct loop *loop)
 
 int64_t loop_wall_ms(const struct loop *loop)
 {
-    return clocks_of(loop)->wall_ms;
+    struct clocks *clocks = loop->clocks;
+    int64_t wall_ms = clocks_of(loop)->wall_ms;
+
+    if (!loop->follows) {
+        return wall_ms;
+    }
+    wall_ms = clocks->boot_us / 1000 + loop->follow_ms;
+    clocks->shown_ms = wall_ms > clocks->shown_ms ? wall_ms : clocks->shown_ms;
+    return clocks->shown_ms;
+}
+
+void loop_follow(struct loop *loop, int64_t wall_ms, int64_t boot_ms)
+{
+    loop->follow_ms = wall_ms - boot_ms;
+    loop->follows = true;
 }
 
 int64_t loop_boot_ms(const struct loop *loop)

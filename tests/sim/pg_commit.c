@@ -133,6 +133,20 @@ static void note_epoch(struct pg *pg, const struct pg_version *version)
     pg->epochs[row->shard] = epoch;
 }
 
+bool pg_is_ahead(const struct pg *pg, struct saga_id saga)
+{
+    for (size_t i = pg->confirmed; i < pg->recent_count; i++) {
+        const struct pg_commit *commit = &pg->recent[(pg->recent_first + i) % pg->recent_capacity];
+
+        for (const struct pg_version *version = commit->written; version; version = version->written) {
+            if (is_log_row(version) && uuid_equal(&((const struct row_log *)(const void *)version->data)->saga, &saga.uuid)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void confirm(struct pg *pg)
 {
     while (pg->confirmed < pg->recent_count) {
