@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include "base/arena.h"
+#include "base/followed_clock.h"
 
 /* uv's timer counts CLOCK_MONOTONIC, which stands still while the machine is suspended, and ours must not. A short sleep
  * bounds how late a timer is after that. */
@@ -49,8 +50,7 @@ struct loop {
     struct node *heap;       /* heap[1] is due first; heap[0] is not used */
     size_t heap_count, heap_capacity;
     uint64_t order_last;
-    int64_t follow_ms;       /* the clock that is followed, minus ours since boot */
-    bool follows;
+    struct followed_clock followed; /* where UTC comes from, once it is set */
     int64_t alarm_boot_ms;   /* what `alarm` was set for; INT64_MAX: not set */
     struct list deferred, hooks;
     struct list_link *hook_next; /* the hook after the one that runs, so that a hook may remove any */
@@ -86,18 +86,17 @@ int64_t loop_wall_ms(const struct loop *loop)
     struct clocks *clocks = loop->clocks;
     int64_t wall_ms = clocks_of(loop)->wall_ms;
 
-    if (!loop->follows) {
+    if (!loop->followed.is_set) {
         return wall_ms;
     }
-    wall_ms = clocks->boot_us / 1000 + loop->follow_ms;
+    wall_ms = followed_clock_at(&loop->followed, clocks->boot_us / 1000);
     clocks->shown_ms = wall_ms > clocks->shown_ms ? wall_ms : clocks->shown_ms;
     return clocks->shown_ms;
 }
 
 void loop_follow(struct loop *loop, int64_t wall_ms, int64_t boot_ms)
 {
-    loop->follow_ms = wall_ms - boot_ms;
-    loop->follows = true;
+    followed_clock_set(&loop->followed, wall_ms, boot_ms);
 }
 
 int64_t loop_boot_ms(const struct loop *loop)

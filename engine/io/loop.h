@@ -24,7 +24,7 @@ void *loop_uv(struct loop *loop);        /* the uv_loop_t, for other files of io
 int64_t loop_wall_ms(const struct loop *loop);  /* UTC: this machine's, which may jump, until loop_follow() */
 /*
  * From now on UTC is what somebody else's clock says: it showed `wall_ms` at the instant `boot_ms` of ours, and goes on with
- * CLOCK_BOOTTIME from there. Said again it is corrected; it never goes back, but stands still until the other has caught up.
+ * CLOCK_BOOTTIME from there. Said again it is corrected, without a step: see base/followed_clock.h.
  */
 void loop_follow(struct loop *loop, int64_t wall_ms, int64_t boot_ms);
 int64_t loop_boot_ms(const struct loop *loop);  /* CLOCK_BOOTTIME: counts suspend; leases and timers use it */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/followed_clock.h"
 #include "tests/sim/network.h"
 
 enum phase { PHASE_MESSAGES, PHASE_TIMERS, PHASE_DEFERRED, PHASE_HOOKS, PHASE_LAST_DEFERRED, PHASE_LAST_HOOKS, PHASE_COUNT };
@@ -39,8 +40,7 @@ struct loop {
     bool begun;            /* of this phase: what follows is set */
     size_t left;
     uint64_t order_max;
-    int64_t follow_ms;     /* the clock that is followed, minus ours since boot */
-    bool follows;
+    struct followed_clock followed; /* where UTC comes from, once it is set */
 };
 
 /* --- clocks --- */
@@ -70,18 +70,17 @@ int64_t loop_wall_ms(const struct loop *loop)
     struct clocks *clocks = loop->clocks;
     int64_t wall_ms = clocks_of(loop)->wall_ms;
 
-    if (!loop->follows) {
+    if (!loop->followed.is_set) {
         return wall_ms;
     }
-    wall_ms = clocks->boot_us / 1000 + loop->follow_ms;
+    wall_ms = followed_clock_at(&loop->followed, clocks->boot_us / 1000);
     clocks->shown_ms = wall_ms > clocks->shown_ms ? wall_ms : clocks->shown_ms;
     return clocks->shown_ms;
 }
 
 void loop_follow(struct loop *loop, int64_t wall_ms, int64_t boot_ms)
 {
-    loop->follow_ms = wall_ms - boot_ms;
-    loop->follows = true;
+    followed_clock_set(&loop->followed, wall_ms, boot_ms);
 }
 
 int64_t loop_boot_ms(const struct loop *loop)

@@ -1,0 +1,24 @@
+/* See followed_clock.h. */
+#include "base/followed_clock.h"
+
+#include "base/check.h"
+
+#define PART 10 /* of the time that passes is made up for in it */
+
+void followed_clock_set(struct followed_clock *clock, int64_t theirs_ms, int64_t ours_ms)
+{
+    clock->ahead_ms = clock->is_set ? followed_clock_at(clock, ours_ms) - ours_ms : theirs_ms - ours_ms;
+    clock->target_ms = theirs_ms - ours_ms;
+    clock->ours_ms = ours_ms;
+    clock->is_set = true;
+}
+
+int64_t followed_clock_at(const struct followed_clock *clock, int64_t ours_ms)
+{
+    int64_t missing_ms = clock->target_ms - clock->ahead_ms, most_ms = (ours_ms - clock->ours_ms) / PART;
+
+    CHECK(clock->is_set);
+    most_ms = most_ms < 0 ? 0 : most_ms;
+    missing_ms = missing_ms > most_ms ? most_ms : missing_ms < -most_ms ? -most_ms : missing_ms;
+    return ours_ms + clock->ahead_ms + missing_ms;
+}

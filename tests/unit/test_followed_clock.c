@@ -1,0 +1,63 @@
+/* A clock that follows another one: never back, no steps, and right in the end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/followed_clock.h"
+
+static void the_first_time_is_believed_at_once(void **state)
+{
+    struct followed_clock clock = {0};
+
+    (void)state;
+    followed_clock_set(&clock, 1000000, 500);
+    assert_int_equal(followed_clock_at(&clock, 500), 1000000);
+    assert_int_equal(followed_clock_at(&clock, 750), 1000250);
+}
+
+static void a_step_forwards_is_made_up_for_in_ten_times_as_long(void **state)
+{
+    struct followed_clock clock = {0};
+
+    (void)state;
+    followed_clock_set(&clock, 1000000, 0);
+    followed_clock_set(&clock, 1005000, 1000); /* 4 s ahead of what we believed */
+    assert_int_equal(followed_clock_at(&clock, 1000), 1001000);
+    assert_int_equal(followed_clock_at(&clock, 11000), 1012000);
+    assert_int_equal(followed_clock_at(&clock, 41000), 1045000);
+    assert_int_equal(followed_clock_at(&clock, 61000), 1065000);
+}
+
+static void a_step_backwards_slows_it_down_and_never_turns_it(void **state)
+{
+    struct followed_clock clock = {0};
+    int64_t before = 0;
+
+    (void)state;
+    followed_clock_set(&clock, 1000000, 0);
+    for (int64_t ms = 0; ms < 200000; ms++) {
+        int64_t now;
+
+        if (ms == 5000 || ms == 7000) {
+            followed_clock_set(&clock, 990000 + ms, ms);
+        }
+        now = followed_clock_at(&clock, ms);
+        assert_true(now >= before);
+        before = now;
+    }
+    assert_int_equal(followed_clock_at(&clock, 200000), 1190000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_time_is_believed_at_once),
+        cmocka_unit_test(a_step_forwards_is_made_up_for_in_ten_times_as_long),
+        cmocka_unit_test(a_step_backwards_slows_it_down_and_never_turns_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
