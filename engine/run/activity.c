@@ -12,7 +12,8 @@
 #include "base/json.h"
 
 #define ACTIVITY_BLOCK_BYTES 2048
-#define FIRST_SHARE 8 /* one place of so many goes to a saga that begins, whatever else waits */
+#define FIRST_SHARE 8 /* of so many calls that are let in, about one is of a saga that begins; compensations go before it */
+#define LOOKS_MAX 256 /* at the calls in front of a queue, for the first that nothing but places holds up */
 #define TIMER_MS_MAX 60000 /* after which the clock is looked at again, as in park.c: it may be set forward */
 
 static void on_call_timer(struct timer *timer);
@@ -22,7 +23,7 @@ static bool calls_wait(const struct engine *engine)
     return !list_empty(&engine->undo_queue) || !list_empty(&engine->call_queue) || !list_empty(&engine->first_queue);
 }
 
-/* What was promised to an intent is its call's, which goes to the front of the queue in this same turn; or anybody's,
+/* What was promised to an intent is its call's, which goes to the front of all queues in this same turn; or anybody's,
  * where there is none. */
 static void promise_given_back(struct activity *activity)
 {
@@ -118,6 +119,7 @@ static void report_timer(struct activity *activity)
  * which nothing is known. */
 void activity_return(struct activity *activity)
 {
+    limiter_forgo(activity);
     activity->mail.input =
         (struct saga_input){.type = SAGA_INPUT_SETTLED,
                             .settled = {.step = activity->want.step,
@@ -188,7 +190,7 @@ bool call_queue_holds_intent(const struct activity *activity)
 }
 
 /* Of these the intent is durable already, and a crash would leave them to a person: whoever may be repeated lets them
- * go first. */
+ * go first. A place was promised to them, which nobody else may take. */
 static bool goes_first(const struct activity *activity)
 {
     return activity->want.type == WANT_CALL && activity->want.direction == DIRECTION_DO &&
@@ -204,11 +206,19 @@ static struct list *queue_for(const struct activity *activity)
                                                       : &engine->first_queue;
 }
 
+/* Where its shard is being given, and may be kept, a call waits until that is known; but not where a crash meanwhile
+ * would leave it to a person. */
+static bool returns_at_once(const struct activity *activity)
+{
+    return activity->engine->draining || (live_stops(activity->live) && goes_first(activity));
+}
+
 void call_queue_push(struct activity *activity)
 {
     activity->state = ACTIVITY_WAITING;
+    activity->held_up = false;
     activity->queued_boot_ms = loop_boot_ms(activity->engine->loop);
-    if (activity->want.type == WANT_CALL && live_stops(activity->live)) {
+    if (activity->want.type == WANT_CALL && returns_at_once(activity)) {
         activity_return(activity);
         return;
     }
@@ -217,7 +227,7 @@ void call_queue_push(struct activity *activity)
         return;
     }
     if (goes_first(activity)) {
-        activity->queue = &activity->engine->call_queue;
+        activity->queue = &activity->engine->undo_queue; /* it runs first */
         list_push_front(activity->queue, &activity->queue_link);
     } else {
         activity->queue = queue_for(activity);
@@ -364,7 +374,7 @@ static void activity_start(struct activity *activity, bool interrupted)
         identify(activity);
         if (interrupted) {
             report_interrupted(activity);
-        } else if (!live_stops(live) && limiter_holds_undo(activity)) {
+        } else if (!live->engine->draining && limiter_holds_undo(activity)) {
             limiter_enter(activity);
         } else {
             call_queue_push(activity);
@@ -498,44 +508,99 @@ static void release_intent(struct activity *activity, bool exec)
     }
 }
 
+static bool is_exec(const struct activity *activity)
+{
+    return slice_is(saga_tool(&activity->live->saga, activity->want.step, activity->want.direction)->adapter, "exec");
+}
+
+/* What a call in the queue waits for beside a place among the calls. */
+enum hold {
+    HOLD_NONE,
+    HOLD_SHARD, /* until it is kept, or has gone */
+    HOLD_EXEC,  /* a place among the child processes */
+    HOLD_PAUSE, /* its tool asked to be left alone */
+    HOLD_LEASE  /* it is about to end, or the database is away: the renewal, or the end of the shard */
+};
+
+static enum hold hold_of(const struct activity *activity)
+{
+    const struct engine *engine = activity->engine;
+    const struct shard *shard = activity->live->shard;
+
+    if (shard->state == SHARD_GIVING) {
+        return HOLD_SHARD;
+    }
+    if (is_exec(activity) && engine->execs_under_way + engine->execs_promised >= engine->options.exec_max) {
+        return HOLD_EXEC;
+    }
+    if (limiter_paused_ms(activity) > 0) {
+        return HOLD_PAUSE;
+    }
+    return lease_allows_send(engine->leases, shard->number) ? HOLD_NONE : HOLD_LEASE;
+}
+
+int64_t call_queue_waited_ms(const struct engine *engine, const struct list *queue)
+{
+    const struct list_link *link = list_first(queue);
+
+    for (int looks = 0; link && looks < LOOKS_MAX; looks++) {
+        const struct activity *activity = container_of(link, struct activity, queue_link);
+
+        if (hold_of(activity) == HOLD_NONE) {
+            return loop_boot_ms(engine->loop) - activity->queued_boot_ms;
+        }
+        link = list_after(queue, link);
+    }
+    return 0;
+}
+
+/* False: it goes on waiting, and the queue is run again when that may have changed. */
+static bool may_leave(struct activity *activity, int64_t *held_ms)
+{
+    struct engine *engine = activity->engine;
+    int64_t paused_ms;
+
+    switch (hold_of(activity)) {
+    case HOLD_NONE:
+        return true;
+    case HOLD_SHARD:
+    case HOLD_EXEC:
+        break;
+    case HOLD_PAUSE:
+        paused_ms = limiter_paused_ms(activity);
+        *held_ms = *held_ms == 0 || paused_ms < *held_ms ? paused_ms : *held_ms;
+        break;
+    case HOLD_LEASE:
+        if (!timer_running(&engine->call_timer)) {
+            timer_start(engine->loop, &engine->call_timer, 50, on_call_timer);
+        }
+        break;
+    }
+    activity->held_up = true;
+    return false;
+}
+
 static void queue_run(struct engine *engine, struct list *queue, int64_t *held_ms)
 {
     struct list_link *link = list_first(queue);
 
     while (link && engine->calls_under_way + engine->calls_promised < engine->options.calls_max) {
         struct activity *activity = container_of(link, struct activity, queue_link);
-        bool exec =
-            slice_is(saga_tool(&activity->live->saga, activity->want.step, activity->want.direction)->adapter, "exec");
-        int64_t paused_ms = limiter_paused_ms(activity);
 
         link = list_after(queue, link);
-        if (activity->live->shard->state == SHARD_GIVING) {
-            continue; /* it waits until its shard is kept, or has gone */
-        }
-        if (exec && engine->execs_under_way + engine->execs_promised >= engine->options.exec_max) {
-            continue;
-        }
-        if (paused_ms > 0) {
-            *held_ms = *held_ms == 0 || paused_ms < *held_ms ? paused_ms : *held_ms;
-            continue;
-        }
-        if (!lease_allows_send(engine->leases, activity->live->shard->number)) {
-            /* The lease is about to end or the database is away: wait for the renewal, or for the shard
-             * to be dropped. */
-            if (!timer_running(&engine->call_timer)) {
-                timer_start(engine->loop, &engine->call_timer, 50, on_call_timer);
-            }
+        if (!may_leave(activity, held_ms)) {
             continue;
         }
         list_remove(queue, &activity->queue_link);
-        if (queue != &engine->undo_queue && !goes_first(activity)) {
-            intake_call_left(engine, queue == &engine->first_queue, loop_boot_ms(engine->loop) - activity->queued_boot_ms);
+        if (queue != &engine->undo_queue) {
+            intake_call_left(engine, queue == &engine->first_queue,
+                             activity->held_up ? INT64_MAX : loop_boot_ms(engine->loop) - activity->queued_boot_ms);
         }
         engine->calls_let_in++;
         if (limiter_is_stale(activity)) {
             limiter_enter(activity);
         } else if (call_queue_holds_intent(activity) && activity->inquiry == INQUIRY_NONE) {
-            release_intent(activity, exec);
+            release_intent(activity, is_exec(activity));
         } else {
             dispatch_begin(activity);
         }

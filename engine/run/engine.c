@@ -318,11 +318,22 @@ static void on_patience_over(struct timer *timer)
     give_up_leases(container_of(timer, struct engine, drain_timer));
 }
 
+/* Whoever owns the shard next must not find an input in its inbox that we refuse at that moment. */
+static bool answers_under_way(const struct engine *engine)
+{
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        if (engine->shards[i].answers > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void engine_check_drained(struct engine *engine)
 {
     close_when_quiet(engine);
     if (!engine->leases_releasing && engine->draining && engine->calls_under_way == 0 &&
-        engine->evaluations_under_way == 0 && engine->turns_under_way == 0) {
+        engine->evaluations_under_way == 0 && engine->turns_under_way == 0 && !answers_under_way(engine)) {
         /* From the timer, never from inside a turn. */
         timer_start(engine->loop, &engine->drain_timer, 0, on_patience_over);
     }

@@ -80,6 +80,7 @@ struct activity { /* one want being carried out */
     bool held;                   /* it came when nothing may begin: activities_resume(), or the next owner */
     enum inquiry inquiry;
     int64_t queued_boot_ms;
+    bool held_up;                /* by more than places since then: how long it waited says nothing of those */
     int64_t cost_micros;
     struct mail mail;
 };
@@ -108,6 +109,7 @@ struct live { /* a saga in memory */
     struct turn *turn;     /* being appended; NULL: none */
     bool dropped;          /* its shard was lost: freed when the turn is over */
     bool begun;            /* something of it has settled; read back from its log it counts so too */
+    bool taken_in;         /* here, as something new, and in memory since then */
     bool interrupted;      /* just loaded: calls that are wanted were made by an engine that is gone */
     bool busy;             /* inside live_advance() */
     uint8_t refusals;      /* turns in a row, asked for by its own activities, that the database refused as data */
@@ -132,6 +134,7 @@ struct shard {
     int64_t give_until_boot_ms;    /* handover.c: then it is kept */
     int64_t keep_until_boot_ms;    /* and not tried again before this */
     uint32_t keeps;                /* how often it was kept */
+    uint32_t answers;              /* to inputs of its inbox, on their way into the database (inbox.c) */
 };
 
 /* What an emission of a call got that began nothing; as in operation.duplicate, in the order of the
@@ -180,12 +183,13 @@ struct engine {
     size_t parked_loaded;       /* parked ones that are in memory all the same, because something came for them */
     size_t evicted;             /* parked since memory was given back to the system last (park.c) */
     /*
-     * Activities waiting for a place: compensations, which go first; calls of sagas of which something has settled; those
+     * Activities waiting for a place: compensations, which go first, and before them calls to whose intent a place was
+     * promised; calls of sagas of which something has settled; those
      * of sagas that begin. What was begun ends before more begins, so that under a load those who wait have done nothing
      * yet that would have to be undone.
      */
     struct list undo_queue, call_queue, first_queue;
-    uint32_t calls_let_in;      /* counts; one of so many is of first_queue in any case */
+    uint32_t calls_let_in;      /* counts; now and then first_queue goes before call_queue */
     struct list detached;       /* calls under way whose saga left memory */
     struct timer call_timer;
     uint32_t calls_under_way, execs_under_way;
@@ -285,6 +289,8 @@ void call_queue_return(struct engine *engine);
 /* The same for the calls of a shard that is being given; quietly, see there. */
 void call_queue_return_shard(struct shard *shard);
 void call_queue_push(struct activity *activity);
+/* Of the first in it that nothing but places holds up; 0: there is none, as far as is looked. */
+int64_t call_queue_waited_ms(const struct engine *engine, const struct list *queue);
 /*
  * Of what may never be sent twice the intent is made durable when the call can leave at once: a crash while it waits is
  * then known as not sent. Until then the activity that leads to the intent (WANT_TIMER, WANT_ADMIT) waits in the queue
@@ -367,7 +373,8 @@ uint32_t shards_owned(const struct engine *engine);
 /* intake_engine.c: whether this engine takes in new work */
 void intake_turn_begun(struct engine *engine, struct list_link *turn);
 void intake_turn_over(struct engine *engine, struct list_link *turn, bool begins, int64_t us);
-void intake_call_left(struct engine *engine, bool first, int64_t waited_ms); /* it has a place */
+/* It has a place. INT64_MAX: it waited for more than that, so how long says nothing. */
+void intake_call_left(struct engine *engine, bool first, int64_t waited_ms);
 void intake_begin(struct engine *engine);
 /* False: refused with ERR_BUSY, a sentence, and after how long it may come again. */
 bool intake_admits(struct engine *engine, struct err *err, int64_t *retry_after_ms);

@@ -3,10 +3,13 @@
  * leaves.
  *
  * A shard that is being given begins nothing new: what comes from outside goes through the inbox to whoever owns it next,
- * timers and evaluations stay as they are, calls that were not sent yet are told to the log as not sent. What is under way
- * settles. Then its sagas leave memory, as in a drain, and the row is released: for the next owner no call is in doubt.
+ * timers and evaluations stay as they are, calls that were not sent yet wait. What is under way settles, and so do the
+ * answers to what came through the inbox. When nothing but unsent calls is left the log is told that they were not sent:
+ * not before, because each time counts as an attempt. Then its sagas leave memory, as in a drain, and the row is released:
+ * for the next owner no call is in doubt.
  *
- *     SHARD_OWNED -> SHARD_GIVING -> quiet                  -> released
+ *     SHARD_OWNED -> SHARD_GIVING -> only unsent calls      -> told so, and:
+ *                                    quiet                  -> released
  *                                    not quiet for too long -> SHARD_OWNED again, and another time
  */
 #include "run/limiter.h"
@@ -23,34 +26,56 @@ enum {
 
 /* --- is anything under way? --- */
 
-/* A call that is wanted has its intent in the log, wherever it is: its end must get there too. */
-static bool activity_is_under_way(const struct activity *activity)
+enum motion {
+    MOTION_NONE,
+    MOTION_UNSENT,   /* a call whose intent is in the log waits for a place, or at a guard */
+    MOTION_UNDER_WAY /* its end must get into the log */
+};
+
+static enum motion activity_motion(const struct activity *activity)
 {
-    return activity->want.type == WANT_CALL || activity->state != ACTIVITY_WAITING;
+    if (activity->state != ACTIVITY_WAITING) {
+        return MOTION_UNDER_WAY;
+    }
+    return activity->want.type == WANT_CALL ? MOTION_UNSENT : MOTION_NONE;
 }
 
-static bool live_is_under_way(const struct live *live)
+static enum motion live_motion(const struct live *live)
 {
+    enum motion most = MOTION_NONE;
     const struct list_link *link;
 
     if (live->turn || live->parking || live->asks > 0 || live->busy || !list_empty(&live->mailbox)) {
-        return true;
+        return MOTION_UNDER_WAY;
     }
-    for (link = list_first(&live->activities); link; link = list_after(&live->activities, link)) {
-        if (activity_is_under_way(container_of(link, struct activity, link))) {
-            return true;
-        }
+    for (link = list_first(&live->activities); link && most < MOTION_UNDER_WAY; link = list_after(&live->activities, link)) {
+        enum motion motion = activity_motion(container_of(link, struct activity, link));
+
+        most = motion > most ? motion : most;
     }
-    return false;
+    return most;
 }
 
-static size_t count_under_way(const struct shard *shard, size_t most)
+static enum motion shard_motion(const struct shard *shard)
+{
+    enum motion most = shard->answers > 0 ? MOTION_UNDER_WAY : MOTION_NONE;
+    const struct list_link *link;
+
+    for (link = list_first(&shard->sagas); link && most < MOTION_UNDER_WAY; link = list_after(&shard->sagas, link)) {
+        enum motion motion = live_motion(container_of(link, struct live, link));
+
+        most = motion > most ? motion : most;
+    }
+    return most;
+}
+
+static size_t count_moving(const struct shard *shard, size_t most)
 {
     const struct list_link *link;
     size_t count = 0;
 
     for (link = list_first(&shard->sagas); link && count < most; link = list_after(&shard->sagas, link)) {
-        count += live_is_under_way(container_of(link, struct live, link));
+        count += live_motion(container_of(link, struct live, link)) != MOTION_NONE;
     }
     return count;
 }
@@ -83,15 +108,16 @@ static void shard_begin_giving(struct shard *shard)
 
     shard->state = SHARD_GIVING;
     shard->give_until_boot_ms = loop_boot_ms(engine->loop) + PATIENCE_MS;
-    return_calls(shard);
     look_again(engine, 0);
 }
 
 static void shard_keep(struct shard *shard)
 {
     struct engine *engine = shard->engine;
+    int64_t again_ms = (int64_t)AGAIN_AFTER_MS << (shard->keeps < 5 ? shard->keeps : 5);
 
     shard->state = SHARD_OWNED;
+    shard->keep_until_boot_ms = loop_boot_ms(engine->loop) + (again_ms < AGAIN_AFTER_MS_MAX ? again_ms : AGAIN_AFTER_MS_MAX);
     shard_watch(engine);
     parker_look(engine->parker);
     activities_resume(shard);
@@ -110,13 +136,9 @@ static void shard_give(struct shard *shard)
 
 static void shard_give_up(struct shard *shard)
 {
-    int64_t again_ms = (int64_t)AGAIN_AFTER_MS << (shard->keeps < 5 ? shard->keeps : 5);
-
-    log_info("shard_kept", LOG_I64("shard", shard->number), LOG_I64("under_way", (int64_t)count_under_way(shard, SIZE_MAX)));
-    shard->keeps++;
-    shard->keep_until_boot_ms =
-        loop_boot_ms(shard->engine->loop) + (again_ms < AGAIN_AFTER_MS_MAX ? again_ms : AGAIN_AFTER_MS_MAX);
+    log_info("shard_kept", LOG_I64("shard", shard->number), LOG_I64("under_way", (int64_t)count_moving(shard, SIZE_MAX)));
     shard_keep(shard);
+    shard->keeps++;
 }
 
 /* --- all that are being given --- */
@@ -133,9 +155,14 @@ static void on_look(struct timer *timer)
         if (shard->state != SHARD_GIVING) {
             continue;
         }
-        if (count_under_way(shard, 1) == 0) {
+        enum motion motion = shard_motion(shard);
+
+        if (motion == MOTION_NONE) {
             shard_give(shard);
             given++;
+        } else if (motion == MOTION_UNSENT) {
+            return_calls(shard);
+            left++;
         } else if (!engine->draining && now_ms >= shard->give_until_boot_ms) {
             shard_give_up(shard);
         } else {
@@ -165,7 +192,7 @@ static struct shard *choose(struct engine *engine)
         struct shard *shard = &engine->shards[i];
 
         if (shard->state == SHARD_OWNED && shard->keep_until_boot_ms <= loop_boot_ms(engine->loop)) {
-            size_t count = count_under_way(shard, least);
+            size_t count = count_moving(shard, least);
 
             best = count < least ? shard : best;
             least = count < least ? count : least;

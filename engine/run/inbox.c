@@ -26,6 +26,7 @@ struct delivery { /* a row on its way */
     struct buffer body;
     struct timer timer;
     uint32_t shard;
+    int64_t epoch; /* at which it was taken up */
     struct uuid id;
     bool is_call;
     bool may_be_decided; /* that somebody was first is an answer to it, and need not mean that the row was consumed
@@ -71,12 +72,15 @@ static bool is_for_later(enum err_code code)
 static void on_answered(struct answer_put *put)
 {
     struct delivery *delivery = container_of(put, struct delivery, answer);
+    struct engine *engine = delivery->engine;
 
+    engine->shards[delivery->shard].answers--;
     if (delivery->keep && put->code == ERR_OK) {
         delivery_hold(delivery);
     } else {
         delivery_end(delivery); /* if it was not written, the row that is still there comes again */
     }
+    engine_check_drained(engine);
 }
 
 static void delivery_answer(struct delivery *delivery)
@@ -103,12 +107,26 @@ static void delivery_answer(struct delivery *delivery)
                                            .body = buffer_slice(&delivery->body),
                                            .drop_input = !delivery->keep,
                                            .done = on_answered};
+    delivery->engine->shards[delivery->shard].answers++;
     store_answer_put(delivery->engine->store, &delivery->answer);
+}
+
+/* The next owner finds the row, and may carry out what we would refuse: then the caller was told what is not so. */
+static bool is_ours_to_refuse(const struct delivery *delivery)
+{
+    const struct engine *engine = delivery->engine;
+    const struct shard *shard = &engine->shards[delivery->shard];
+
+    return shard->epoch == delivery->epoch && (shard->state == SHARD_OWNED || shard->state == SHARD_GIVING) &&
+           lease_allows_send(engine->leases, delivery->shard); /* it lasts long enough for the answer */
 }
 
 static void delivery_ended(struct delivery *delivery)
 {
-    if (is_for_later(delivery->request.code) || !delivery->engine->store || delivery->engine->store_closing) {
+    enum err_code code = delivery->request.code;
+
+    if (is_for_later(code) || !delivery->engine->store || delivery->engine->store_closing ||
+        (code != ERR_OK && !is_ours_to_refuse(delivery))) {
         delivery_end(delivery);
     } else {
         delivery_answer(delivery);
@@ -504,6 +522,7 @@ static void deliver(struct engine *engine, const struct inbox_row *row)
 
     delivery->engine = engine;
     delivery->shard = row->shard;
+    delivery->epoch = engine->shards[row->shard].epoch;
     delivery->id = row->id;
     map_put(&engine->deliveries, &delivery->id, sizeof(delivery->id), delivery);
     arena_init(&delivery->arena, 2048);

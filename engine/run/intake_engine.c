@@ -64,7 +64,7 @@ void intake_turn_over(struct engine *engine, struct list_link *turn, bool begins
 
 void intake_call_left(struct engine *engine, bool first, int64_t waited_ms)
 {
-    seen_leave(&engine->calls_seen[first], waited_ms * 1000);
+    seen_leave(&engine->calls_seen[first], waited_ms == INT64_MAX ? INT64_MAX : waited_ms * 1000);
 }
 
 /* Turns that begin a saga stand behind the others, so both count. Where none has ended the oldest speaks for all. */
@@ -92,14 +92,13 @@ static int64_t commit_delay_ms(struct engine *engine, int64_t passed_ms)
  */
 static int64_t queue_delay_ms(struct engine *engine, const struct list *queue, struct intake_seen *seen, int64_t passed_ms)
 {
-    const struct list_link *first = list_first(queue);
     bool full = engine->calls_under_way + engine->calls_promised >= engine->options.calls_max, none = seen->count == 0;
     int64_t delay_ms = seen_delay_ms(seen, full ? queue->count : 0, passed_ms);
 
-    if (!first || (none && !full)) {
+    if (list_empty(queue) || (none && !full)) {
         return 0;
     }
-    return none ? loop_boot_ms(engine->loop) - container_of(first, struct activity, queue_link)->queued_boot_ms : delay_ms;
+    return none ? call_queue_waited_ms(engine, queue) : delay_ms;
 }
 
 static int64_t call_delay_ms(struct engine *engine, int64_t passed_ms)
@@ -145,6 +144,14 @@ static size_t sagas_now(const struct engine *engine)
     return engine->sagas.count + engine->loadings.count;
 }
 
+/* Where nothing is in memory that could leave it, waiting makes no room: whoever is refused would be refused for ever. */
+static size_t held_bytes(struct engine *engine)
+{
+    size_t bytes = bytes_now(engine);
+
+    return sagas_now(engine) > 0 ? bytes : 0;
+}
+
 static void tell_changes(const struct intake *before, const struct intake *after)
 {
     static const char *const queues[INTAKE_QUEUE_COUNT] = {"sagas", "memory", "appends", "calls", "deliveries", "errands"};
@@ -169,7 +176,7 @@ static void look(struct engine *engine)
     passed_ms = passed_ms < 1 ? 1 : passed_ms;
     struct intake_measures measures = {
         .queues = {[INTAKE_SAGAS] = {sagas_now(engine), sagas_max(engine)},
-                   [INTAKE_MEMORY] = {bytes_now(engine), options->memory_bytes_max},
+                   [INTAKE_MEMORY] = {held_bytes(engine), options->memory_bytes_max},
                    [INTAKE_APPENDS] = {engine->store ? store_appends_waiting(engine->store) : 0, APPENDS_MAX},
                    [INTAKE_CALLS] = {calls_waiting(engine), (size_t)options->calls_max * QUEUED_PER_CALL},
                    [INTAKE_DELIVERIES] = {engine->deliveries.count, BETWEEN_MAX},

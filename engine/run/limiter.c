@@ -214,11 +214,22 @@ void limiter_let_through(struct activity *activity)
     }
 }
 
+/* A forward call was granted when its intent was let through, by another activity; all others carry it themselves. */
+static bool is_granted(const struct activity *activity)
+{
+    if (activity->want.type == WANT_CALL && activity->want.direction == DIRECTION_DO) {
+        return limiter_asks(activity->engine->limiter, activity->namespace, tool_of(activity), DIRECTION_DO);
+    }
+    return activity->admitting && activity->admitting->granted;
+}
+
 void limiter_forgo(struct activity *activity)
 {
-    if (activity->live && activity->want.type == WANT_ADMIT && activity->admitting && activity->admitting->granted) {
-        activity->admitting->granted = false;
+    if (activity->live && is_granted(activity)) {
         limiter_tell_unused(activity);
+    }
+    if (activity->admitting) {
+        activity->admitting->granted = false;
     }
 }
 
@@ -310,18 +321,18 @@ static void on_asked(struct store_read *read)
     bool granted = read->code == ERR_OK && admitting->ask.verdict == GUARD_GRANTED;
 
     activity->state = ACTIVITY_WAITING;
-    if (activity->live && !activity->cancelled && !activity->engine->draining &&
-        (activity->want.type != WANT_CALL || !live_stops(activity->live))) {
+    if (activity->live && !activity->cancelled && !activity->engine->draining) {
         on_answer(activity);
         return;
     }
     end_of_group(activity, granted);
-    if (granted && activity->live) {
-        limiter_tell_unused(activity); /* else the next owner asks for the same attempt, and finds it granted */
-    }
+    admitting->granted = admitting->granted || granted;
     if (activity->live && !activity->cancelled && activity->want.type == WANT_CALL) {
         activity_return(activity);
-    } else if (!activity->live || activity->cancelled) {
+        return;
+    }
+    limiter_forgo(activity); /* without its saga not: the next owner asks for the same attempt, and finds it granted */
+    if (!activity->live || activity->cancelled) {
         activity_end(activity);
     }
 }

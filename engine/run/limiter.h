@@ -30,7 +30,7 @@ void limiter_enter(struct activity *activity);
 bool limiter_holds_undo(const struct activity *activity); /* this WANT_CALL has to go through limiter_enter() first */
 /* Guards and precheck have nothing against it: the intent, at once or from the queue when the call can leave. */
 void limiter_let_through(struct activity *activity);
-/* It will not be called after all: what the guards granted is given back. */
+/* It will not be called after all, or this attempt was never sent: what the guards granted is given back. */
 void limiter_forgo(struct activity *activity);
 /* It waited so long for a place among the calls that it must ask again. */
 bool limiter_is_stale(const struct activity *activity);

@@ -122,6 +122,10 @@ void shard_gained(uint32_t number, int64_t epoch, void *context)
 
     shard->state = SHARD_LOADING;
     shard->epoch = epoch;
+    if (engine->draining) {
+        handover_all(engine); /* it was asked for before, and nobody would give it back until the drain is over */
+        return;
+    }
     if (!shard->load_running) {
         shard_begin_load(shard);
     }
