@@ -124,8 +124,9 @@ void intake_look(struct intake *intake, const struct intake_measures *measures, 
 {
     int64_t passed_ms = now_ms - intake->looked_ms;
 
+    look_at_queues(intake, measures);
     if (passed_ms <= 0) {
-        return;
+        return; /* no rate can be told from that */
     }
     if (passed_ms > IDLE_MS) {
         intake->paced = false;
@@ -133,7 +134,6 @@ void intake_look(struct intake *intake, const struct intake_measures *measures, 
     }
     intake->looked_ms = now_ms;
     measure_rates(intake, passed_ms);
-    look_at_queues(intake, measures);
     look_at_delays(intake, measures);
     set_pace(intake, now_ms);
 }

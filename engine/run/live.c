@@ -57,6 +57,7 @@ struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id
     struct live *live = live_make(engine, shard);
 
     saga_init(&live->saga, &live->arena, id, definition);
+    live->taken_in = true;
     live_enter(live);
     return live;
 }
@@ -175,7 +176,9 @@ void live_advance(struct live *live)
 
 void live_evict(struct live *live)
 {
-    intake_ended(&live->engine->intake);
+    if (live->taken_in) { /* what came back was counted when it left for the first time, or elsewhere */
+        intake_ended(&live->engine->intake);
+    }
     health_rests(live);
     live_forget(live);
     activities_detach(live);

@@ -53,6 +53,21 @@ static void a_full_queue_takes_nothing_in_until_an_eighth_of_it_is_gone(void **s
     }
 }
 
+static void a_queue_that_fills_within_a_millisecond_is_full(void **state)
+{
+    struct intake intake;
+    struct intake_measures measures = quiet();
+    int64_t retry_after_ms = 0;
+
+    (void)state;
+    intake_init(&intake, 0);
+    intake_look(&intake, &measures, 100);
+    assert_int_equal(intake_take(&intake, 100, &retry_after_ms), INTAKE_TAKEN);
+    measures.queues[INTAKE_SAGAS].now = measures.queues[INTAKE_SAGAS].max;
+    intake_look(&intake, &measures, 100);
+    assert_int_equal(intake_take(&intake, 100, &retry_after_ms), INTAKE_FULL);
+}
+
 static void whoever_is_refused_is_told_the_time_that_the_queue_needs_to_sink(void **state)
 {
     struct intake intake;
@@ -273,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_queue_takes_nothing_in_until_an_eighth_of_it_is_gone),
+        cmocka_unit_test(a_queue_that_fills_within_a_millisecond_is_full),
         cmocka_unit_test(whoever_is_refused_is_told_the_time_that_the_queue_needs_to_sink),
         cmocka_unit_test(a_delay_that_passes_is_borne),
         cmocka_unit_test(under_whatever_delay_a_few_a_second_are_taken_in),
