@@ -6,7 +6,8 @@
  * gain. What a COMMIT takes is thus what the next batch grows by.
  *
  * Sagas that begin stand in a queue of their own: what was begun goes first, and where it alone would fill a batch they
- * get an eighth of the places, so that nobody who was let in waits for ever.
+ * get an eighth of the places and bytes, so that nobody who was let in waits for ever; one that is larger than that is
+ * the first of every second batch.
  *
  *                 +--------- committed --------------------------------> done (a start whose business id was taken: TAKEN first)
  *   waiting -> SENT -- refused: fenced ------> EPOCHS -> lost shards: ERR_FENCED; others wait again
@@ -24,7 +25,7 @@
 
 enum {
     CROWD_MIN = 4000,          /* so many waiting: batches twice the size */
-    NEWCOMERS_SHARE = 8,       /* one of so many places of a batch is theirs in any case */
+    NEWCOMERS_SHARE = 8,       /* one of so many places of a batch is theirs, whatever else waits */
     PAUSE_MS = 20,             /* after a deadlock and the like */
     TROUBLE_MS_MIN = 100, TROUBLE_MS_MAX = 3000
 };
@@ -77,14 +78,15 @@ size_t store_appends_waiting(const struct store *store)
 
 int64_t store_append_lag_ms(const struct store *store)
 {
-    struct list_link *waiting = list_first(&store->waiting), *suspect = list_first(&store->suspects);
+    const struct list *lists[] = {&store->waiting, &store->newcomers, &store->suspects};
     int64_t now_ms = loop_boot_ms(store->loop), oldest_ms = now_ms;
 
-    if (waiting) {
-        oldest_ms = LIST_ITEM(waiting, struct append, link)->since_boot_ms;
-    }
-    if (suspect && LIST_ITEM(suspect, struct append, link)->since_boot_ms < oldest_ms) {
-        oldest_ms = LIST_ITEM(suspect, struct append, link)->since_boot_ms;
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        const struct append *first = append_of(list_first(lists[i]));
+
+        if (first && first->since_boot_ms < oldest_ms) {
+            oldest_ms = first->since_boot_ms;
+        }
     }
     for (size_t i = 0; i < store->writer_count; i++) {
         const struct batch *batch = store->conns[i].batch;
@@ -434,9 +436,18 @@ static void batch_fill(struct batch *batch, struct list *from, size_t count_max,
 static void batch_fill_waiting(struct batch *batch, size_t count_max)
 {
     struct store *store = batch->store;
+    const struct append *newcomer = append_of(list_first(&store->newcomers));
     size_t bytes = 0, theirs = count_max / NEWCOMERS_SHARE;
 
     theirs = store->newcomers.count < theirs ? store->newcomers.count : theirs;
+    /* For a large one there would never be room behind the others; nor for them, if such came first each time. */
+    store->newcomer_led =
+        !store->newcomer_led && theirs > 0 && newcomer->payload.len > BATCH_BYTES_MAX / NEWCOMERS_SHARE;
+    if (store->newcomer_led) {
+        batch_fill(batch, &store->newcomers, 1, &bytes, BATCH_BYTES_MAX);
+        batch_fill(batch, &store->waiting, count_max, &bytes, BATCH_BYTES_MAX);
+        return;
+    }
     batch_fill(batch, &store->waiting, count_max - theirs, &bytes,
                theirs > 0 ? BATCH_BYTES_MAX - BATCH_BYTES_MAX / NEWCOMERS_SHARE : BATCH_BYTES_MAX);
     batch_fill(batch, &store->newcomers, count_max, &bytes, BATCH_BYTES_MAX);

@@ -195,6 +195,7 @@ struct store {
 
     struct list waiting;                /* appends */
     struct list newcomers;              /* appends that begin a saga nobody was promised yet: behind the others */
+    bool newcomer_led;                  /* a large one of them was the first in the last batch */
     /* of batches refused as data: groups that are tried apart; `tries` is the size of the group, negative: with
      * keys_known */
     struct list suspects;

@@ -166,6 +166,52 @@ static void what_was_begun_goes_before_what_begins(void **state)
     free(both.turns);
 }
 
+/* As a payload, a JSON string of so many bytes. */
+static void fill_payload(struct turn *turn, char *text, size_t len)
+{
+    memset(text, 'x', len);
+    memcpy(text, "[\"", 2);
+    memcpy(text + len - 2, "\"]", 2);
+    turn->append.payload = (struct slice){text, len};
+}
+
+/* A batch has 4 MiB: 10 of what was begun fill one, and behind them there is no room for what begins with so much. */
+static void neither_large_starts_nor_what_was_begun_wait_behind_each_other_for_ever(void **state)
+{
+    enum { BEGUN = 18, BEGINNING = 3, BEGUN_BYTES = 400000, BEGINNING_BYTES = 3900000 };
+    struct many first = many_new(BEGUN), both = many_new(BEGINNING + BEGUN);
+    int order[BEGINNING + BEGUN];
+    char *large = malloc(BEGINNING_BYTES), *middling = malloc(BEGUN_BYTES);
+
+    (void)state;
+    for (int i = 0; i < BEGUN; i++) {
+        turn_start(&first.turns[i], host_saga(32 + (uint32_t)i), 0, NULL);
+    }
+    many_run(&first);
+    for (int i = 0; i < BEGINNING; i++) {
+        turn_start(&both.turns[i], host_saga(32 + (uint32_t)i), 0, NULL);
+        fill_payload(&both.turns[i], large, BEGINNING_BYTES);
+    }
+    for (int i = 0; i < BEGUN; i++) {
+        turn_next(&both.turns[BEGINNING + i], first.turns[i].append.saga, 0, 2, "step.intent");
+        fill_payload(&both.turns[BEGINNING + i], middling, BEGUN_BYTES);
+    }
+    turns_over = 0;
+    for (int i = 0; i < both.count; i++) {
+        both.turns[i].after = note_order;
+        both.turns[i].context = &order[i];
+    }
+    many_run(&both);
+    assert_int_equal(count_code(&both, ERR_OK), both.count);
+    assert_int_equal(order[0], 0);
+    assert_int_equal(order[1], 1 + 9);
+    assert_int_equal(order[2], 1 + 9 + 1 + 9);
+    free(large);
+    free(middling);
+    free(first.turns);
+    free(both.turns);
+}
+
 static void a_turn_alone_leaves_at_once(void **state)
 {
     struct turn turn = {0};
@@ -652,6 +698,7 @@ int main(void)
         cmocka_unit_test(a_saga_is_a_row_and_each_turn_is_one),
         cmocka_unit_test(turns_that_are_ready_at_once_share_commits),
         cmocka_unit_test(what_was_begun_goes_before_what_begins),
+        cmocka_unit_test(neither_large_starts_nor_what_was_begun_wait_behind_each_other_for_ever),
         cmocka_unit_test(a_turn_alone_leaves_at_once),
         cmocka_unit_test(only_the_turns_of_a_lost_shard_are_fenced),
         cmocka_unit_test(of_32_starts_with_one_business_id_one_wins_and_the_others_learn_who),
