@@ -94,6 +94,9 @@ static void on_puts_finished(struct job *job)
 
     list_init(&puts);
     while ((put = put_of(list_pop(&putting->puts))) != NULL) {
+        if (code == ERR_OK && put->drop_input) {
+            inbox_consumed(store, &put->input); /* a poll that began meanwhile may have seen it still */
+        }
         list_push(again ? &answers->puts : &puts, &put->link);
     }
     arena_fini(&putting->arena); /* the job lies in it */
