@@ -113,8 +113,8 @@ static void shift_clock(struct node *node, uint32_t variant)
 
     if (variant & 1) {
         node->wall_offset_ms += variant & 2 ? shift_ms : -shift_ms;
-    } else { /* the machine was suspended: only forwards */
-        node->boot_offset_us += shift_ms * 500;
+    } else { /* the machine is suspended: CLOCK_BOOTTIME counts that, so it is no other than a freeze */
+        freeze(node, shift_ms * 500, true);
     }
 }
 
