@@ -307,6 +307,9 @@ static bool check_forward(const struct saga *saga, const struct record *record, 
             }
         }
     }
+    if (to == OP_FAILED && step->forward.state == OP_NONE && !step_is_ready(saga, record->step)) {
+        return check_refuse(record, err, "its turn has not come");
+    }
     if (to == OP_SKIPPED && !check_skipped(saga, record, err)) {
         return false;
     }
