@@ -24,31 +24,52 @@ static const char *string_end(const char *at, const char *end) /* at the opening
     return at < end ? at + 1 : end;
 }
 
+/* What a byte means to one who skips a value: most mean nothing. */
+enum mark { MARK_NONE, MARK_QUOTE, MARK_OPENS, MARK_CLOSES, MARK_ENDS };
+
+static const unsigned char marks[256] = {
+    ['"'] = MARK_QUOTE,   ['{'] = MARK_OPENS, ['['] = MARK_OPENS, ['}'] = MARK_CLOSES, [']'] = MARK_CLOSES,
+    [','] = MARK_ENDS,    [' '] = MARK_ENDS,  ['\n'] = MARK_ENDS, ['\r'] = MARK_ENDS, ['\t'] = MARK_ENDS,
+};
+
+static enum mark mark_at(const char *at)
+{
+    return (enum mark)marks[(unsigned char)*at];
+}
+
+static const char *container_end(const char *at, const char *end) /* at the bracket that opens it */
+{
+    size_t depth = 0;
+
+    while (at < end) {
+        enum mark mark = mark_at(at);
+
+        if (mark == MARK_QUOTE) {
+            at = string_end(at, end);
+            continue;
+        }
+        at++;
+        if (mark == MARK_OPENS) {
+            depth++;
+        } else if (mark == MARK_CLOSES && --depth == 0) {
+            return at;
+        }
+    }
+    return end;
+}
+
 static const char *value_end(const char *at, const char *end)
 {
     if (at >= end) {
         return end;
     }
-    if (*at == '"') {
+    if (mark_at(at) == MARK_QUOTE) {
         return string_end(at, end);
     }
-    if (*at == '{' || *at == '[') {
-        int depth = 0;
-
-        while (at < end) {
-            if (*at == '"') {
-                at = string_end(at, end);
-                continue;
-            }
-            depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
-            at++;
-            if (depth == 0) {
-                return at;
-            }
-        }
-        return end;
+    if (mark_at(at) == MARK_OPENS) {
+        return container_end(at, end);
     }
-    while (at < end && !strchr(",]} \n\r\t", *at)) {
+    while (at < end && mark_at(at) != MARK_ENDS && mark_at(at) != MARK_CLOSES) {
         at++;
     }
     return at;
