@@ -4,39 +4,12 @@
 
 void handle_list_approvals(struct api_request *request)
 {
-    struct engine_request *engine = &request->engine;
-    struct slice status = request_query(request, "status");
-
-    if (!request_read_limit(request)) {
-        return;
-    }
-    if (status.ptr && !slice_is(status, "open")) {
-        request_problem(request, ERR_MALFORMED,
-                        "the query parameter \"status\" is not \"open\", the only one there is; leave it out for all");
-        return;
-    }
-    engine->in.approvals.number = 0;
-    engine->in.approvals.open_only = status.ptr != NULL;
-    engine->in.approvals.limit = request->limit;
-    engine->in.approvals.cursor = request_query(request, "cursor");
-    request_ask(request, engine_get_approvals, request_on_items);
-}
-
-static bool read_number(struct api_request *request, uint64_t *out)
-{
-    int64_t number = 0;
-
-    if (!slice_to_i64(request->params[0], &number) || number < 1) {
-        request_problem(request, ERR_NOT_FOUND, "there is no approval \"%.*s\"", SLICE_ARG(request->params[0]));
-        return false;
-    }
-    *out = (uint64_t)number;
-    return true;
+    request_list_questions(request, &request->engine.in.approvals, engine_get_approvals);
 }
 
 void handle_get_approval(struct api_request *request)
 {
-    if (read_number(request, &request->engine.in.approvals.number)) {
+    if (request_read_number(request, "approval", &request->engine.in.approvals.number)) {
         request_ask(request, engine_get_approvals, request_on_answer);
     }
 }
@@ -83,7 +56,8 @@ void handle_decide(struct api_request *request)
     uint64_t number;
 
     request->state = state;
-    if (read_number(request, &number) && request_read_body(request, members, COUNT_OF(members), check_decision)) {
+    if (request_read_number(request, "approval", &number) &&
+        request_read_body(request, members, COUNT_OF(members), check_decision)) {
         request->engine.in.decision.number = number;
         request->engine.in.decision.role = request->role;
         request_ask(request, engine_decide, request_on_answer);

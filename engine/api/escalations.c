@@ -3,39 +3,12 @@
 
 void handle_list_escalations(struct api_request *request)
 {
-    struct engine_request *engine = &request->engine;
-    struct slice status = request_query(request, "status");
-
-    if (!request_read_limit(request)) {
-        return;
-    }
-    if (status.ptr && !slice_is(status, "open")) {
-        request_problem(request, ERR_MALFORMED,
-                        "the query parameter \"status\" is not \"open\", the only one there is; leave it out for all");
-        return;
-    }
-    engine->in.escalations.number = 0;
-    engine->in.escalations.open_only = status.ptr != NULL;
-    engine->in.escalations.limit = request->limit;
-    engine->in.escalations.cursor = request_query(request, "cursor");
-    request_ask(request, engine_get_escalations, request_on_items);
-}
-
-static bool read_number(struct api_request *request, uint64_t *out)
-{
-    int64_t number = 0;
-
-    if (!slice_to_i64(request->params[0], &number) || number < 1) {
-        request_problem(request, ERR_NOT_FOUND, "there is no escalation \"%.*s\"", SLICE_ARG(request->params[0]));
-        return false;
-    }
-    *out = (uint64_t)number;
-    return true;
+    request_list_questions(request, &request->engine.in.escalations, engine_get_escalations);
 }
 
 void handle_get_escalation(struct api_request *request)
 {
-    if (read_number(request, &request->engine.in.escalations.number)) {
+    if (request_read_number(request, "escalation", &request->engine.in.escalations.number)) {
         request_ask(request, engine_get_escalations, request_on_answer);
     }
 }
@@ -101,7 +74,7 @@ void handle_resolve(struct api_request *request)
     };
 
     request->state = state;
-    if (read_number(request, &request->engine.in.resolve.number) &&
+    if (request_read_number(request, "escalation", &request->engine.in.resolve.number) &&
         request_read_body(request, members, COUNT_OF(members), check_resolve)) {
         request_ask(request, engine_resolve, request_on_answer);
     }

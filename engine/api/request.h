@@ -90,6 +90,12 @@ bool request_read_saga_id(struct api_request *request,
                           struct saga_id *out); /* the first part in braces; an id that is none is 404 */
 struct slice request_query(const struct api_request *request, const char *name);
 
+/* questions.c: ?status=open, ?limit= and ?cursor= into `in`, one of request->engine.in; and asks */
+void request_list_questions(struct api_request *request, struct engine_questions *in,
+                            void (*ask)(struct engine *, struct engine_request *));
+/* The first part in braces; where it is no number there is no such `what`: 404. */
+bool request_read_number(struct api_request *request, const char *what, uint64_t *out);
+
 /* --- parts of bodies --- */
 
 /* The header Idempotency-Key, or SLICE_NONE; a fault when it stands there twice, or is not plain text of 1 to 256

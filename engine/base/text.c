@@ -45,6 +45,19 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+size_t slice_split(struct slice a, char separator, struct slice *parts, size_t parts_max)
+{
+    size_t count = 0, from = 0;
+
+    for (size_t i = 0; i <= a.len && count < parts_max; i++) {
+        if (i == a.len || a.ptr[i] == separator) {
+            parts[count++] = (struct slice){a.ptr + from, i - from};
+            from = i + 1;
+        }
+    }
+    return count;
+}
+
 struct slice slice_trim(struct slice a)
 {
     while (a.len > 0 && is_space(a.ptr[0])) {
@@ -55,6 +68,16 @@ struct slice slice_trim(struct slice a)
         a.len--;
     }
     return a;
+}
+
+void slice_to_text(char *out, size_t out_bytes, struct slice a)
+{
+    size_t len = a.len < out_bytes ? a.len : out_bytes - 1;
+
+    if (a.ptr) {
+        memcpy(out, a.ptr, len);
+    }
+    out[a.ptr ? len : 0] = '\0';
 }
 
 bool slice_to_i64(struct slice a, int64_t *out)

@@ -27,7 +27,11 @@ bool slice_is(struct slice a, const char *text);               /* byte for byte 
 bool slice_equal(struct slice a, struct slice b);
 int slice_compare(struct slice a, struct slice b);             /* memcmp order, shorter first */
 bool slice_starts_with(struct slice a, const char *prefix);
+/* The parts between separators, an empty one where two meet. Says how many; behind `parts_max` nothing is looked at. */
+size_t slice_split(struct slice a, char separator, struct slice *parts, size_t parts_max);
 struct slice slice_trim(struct slice a);                       /* without leading and trailing space, tab, CR, LF */
+/* NUL-terminated, cut where it is too long; "" of SLICE_NONE. */
+void slice_to_text(char *out, size_t out_bytes, struct slice a);
 bool slice_to_i64(struct slice a, int64_t *out);               /* decimal with optional '-'; false on overflow or anything else */
 
 /*

@@ -19,11 +19,11 @@
 
 #include "base/map.h"
 #include "io/db_connect.h"
+#include "io/db_queue.h"
 #include "io/db_wire.h"
 
 /* Sent and not answered at one time. More gains nothing, and all of it would be unknown after a loss. */
 enum { SENT_MAX = 256, SENT_BYTES_MAX = 8 * 1024 * 1024 };
-enum { RETRY_MS_MIN = 100, RETRY_MS_MAX = 1000 };
 
 enum prepared_state { PREPARED_NOT, PREPARED_SENT, PREPARED_GOOD };
 
@@ -57,7 +57,6 @@ struct db {
     struct db_attempt *attempt; /* NULL: none under way */
     struct timer retry;
     int retry_count;
-    struct err lost_err; /* why state is DB_LOST */
 
     /* connected */
     PGconn *conn; /* NULL: not connected */
@@ -67,10 +66,9 @@ struct db {
     struct err last_words; /* what the server said when it ended the session; ERR_OK: nothing */
 
     /* transactions */
-    struct list waiting;
+    struct db_queue queue;
     struct segment *segments; /* a ring: sent_first is the one that is being answered */
     size_t segment_capacity, sent_first, sent_count, sent_bytes;
-    size_t pending;
     size_t query_index;                     /* of the first segment: its query that is being answered */
     bool failed, broken, commit_lost;       /* of the first segment: certainly refused; nobody knows; the COMMIT's warning came */
     struct deferred pump;
@@ -82,52 +80,6 @@ struct db {
 };
 
 static void db_connecting(struct db *db);
-
-/* --- the ends of a transaction --- */
-
-static void transaction_end(struct db *db, struct db_transaction *transaction, enum db_outcome outcome)
-{
-    transaction->outcome = outcome;
-    db->pending--;
-    transaction->done(transaction);
-}
-
-static void transaction_refuse(struct db *db, struct db_transaction *transaction)
-{
-    transaction->err = db->lost_err;
-    transaction->err.code = ERR_STORE;
-    transaction_end(db, transaction, DB_REFUSED);
-}
-
-/* Only those that wait now: one that comes back at once is for the next turn. */
-static void refuse_waiting(struct db *db)
-{
-    struct list_link *link;
-
-    for (size_t count = db->waiting.count; count > 0 && (link = list_pop(&db->waiting)) != NULL; count--) {
-        transaction_refuse(db, container_of(link, struct db_transaction, link));
-    }
-}
-
-/* Its answer will not come. */
-static void transaction_lose(struct db *db, struct db_transaction *transaction, bool refused, const struct err *reason)
-{
-    if (refused) { /* the server said so before the connection went */
-        transaction_end(db, transaction, DB_REFUSED);
-    } else if (transaction->read_only) {
-        transaction->err = *reason;
-        transaction_end(db, transaction, DB_REFUSED);
-    } else {
-        err_set(&transaction->err, ERR_LOST_COMMIT, "the answer to a COMMIT was lost");
-        err_detail(&transaction->err, "%s", reason->detail[0] ? reason->detail : reason->message);
-        transaction_end(db, transaction, DB_UNKNOWN);
-    }
-}
-
-bool db_is_data_error(const struct db_transaction *transaction)
-{
-    return strncmp(transaction->sqlstate, "22", 2) == 0 || strncmp(transaction->sqlstate, "23", 2) == 0;
-}
 
 /* --- segments --- */
 
@@ -196,18 +148,20 @@ static void disconnect(struct db *db)
 /* Everything that was submitted ends now, in its order. */
 static void end_all(struct db *db, const struct err *reason)
 {
-    size_t waiting = db->waiting.count;
+    size_t waiting = db->queue.waiting.count;
 
     while (db->sent_count > 0) {
         bool refused = db->failed;
         struct segment segment = segment_pop(db);
 
-        if (segment.transaction) {
-            transaction_lose(db, segment.transaction, refused, reason);
+        if (segment.transaction && refused) { /* the server said so before the connection went */
+            db_queue_end(&db->queue, segment.transaction, DB_REFUSED);
+        } else if (segment.transaction) {
+            db_queue_lose(&db->queue, segment.transaction, reason);
         }
     }
     if (waiting > 0) {
-        refuse_waiting(db);
+        db_queue_refuse_waiting(&db->queue);
     }
 }
 
@@ -219,28 +173,22 @@ static void on_retry(struct timer *timer)
 static void schedule_retry(struct db *db)
 {
     uint32_t random = 0;
-    int64_t delay_ms = RETRY_MS_MIN;
 
     if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0) {
         random = (uint32_t)loop_boot_us(db->loop); /* it only spreads engines over time */
     }
-    for (int i = 0; i < db->retry_count && delay_ms < RETRY_MS_MAX; i++) {
-        delay_ms *= 2;
-    }
-    db->retry_count++;
-    delay_ms += random % delay_ms / 2;
-    timer_start(db->loop, &db->retry, delay_ms < RETRY_MS_MAX ? delay_ms : RETRY_MS_MAX - random % (RETRY_MS_MAX / 3), on_retry);
+    timer_start(db->loop, &db->retry, db_retry_delay_ms(db->retry_count++, random), on_retry);
 }
 
 /* The connection is gone, or did not come about. */
 static void db_lost(struct db *db, const struct err *reason)
 {
     db->state = DB_LOST;
-    db->lost_err = *reason;
+    db->queue.lost_err = *reason;
     disconnect(db);
-    end_all(db, &db->lost_err);
+    end_all(db, &db->queue.lost_err);
     if (db->state == DB_LOST) {
-        db->options.on_state(db, DB_LOST, &db->lost_err, db->options.context);
+        db->options.on_state(db, DB_LOST, &db->queue.lost_err, db->options.context);
     }
     if (db->state == DB_LOST && db->options.reconnect) {
         schedule_retry(db);
@@ -330,16 +278,14 @@ static void segment_synced(struct db *db)
         return;
     }
     if (failed) {
-        transaction_end(db, transaction, DB_REFUSED);
+        db_queue_end(&db->queue, transaction, DB_REFUSED);
     } else if (broken) {
         err_set(&transaction->err, ERR_LOST_COMMIT, "the answer to a COMMIT was lost");
-        transaction_end(db, transaction, DB_UNKNOWN);
+        db_queue_end(&db->queue, transaction, DB_UNKNOWN);
     } else if (commit_lost) {
-        err_set(&transaction->err, ERR_LOST_COMMIT, "the database did not confirm that the COMMIT reached its standby");
-        err_hint(&transaction->err, "look at the synchronous standby, and at who cancels statements");
-        transaction_end(db, transaction, DB_UNKNOWN);
+        db_queue_unconfirmed(&db->queue, transaction);
     } else {
-        transaction_end(db, transaction, DB_COMMITTED);
+        db_queue_end(&db->queue, transaction, DB_COMMITTED);
     }
 }
 
@@ -438,7 +384,7 @@ static void serve(struct db *db, bool good)
     if (db->state == DB_READY && (!good || PQstatus(db->conn) != CONNECTION_OK)) {
         db_broken(db);
     }
-    if (db->state == DB_READY && has_room(db) && !list_empty(&db->waiting)) {
+    if (db->state == DB_READY && has_room(db) && !list_empty(&db->queue.waiting)) {
         loop_defer(db->loop, &db->pump, on_pump);
     }
 }
@@ -509,7 +455,7 @@ static bool transaction_send(struct db *db, struct db_transaction *transaction)
     if (!good) {
         return false; /* without its Sync it has no effect */
     }
-    list_remove(&db->waiting, &transaction->link);
+    list_remove(&db->queue.waiting, &transaction->link);
     segment_push(db, (struct segment){.transaction = transaction, .bytes = bytes});
     return PQpipelineSync(db->conn) == 1;
 }
@@ -521,13 +467,13 @@ static void on_pump(struct deferred *deferred)
     bool good = true;
 
     if (db->state == DB_LOST) {
-        refuse_waiting(db);
+        db_queue_refuse_waiting(&db->queue);
         return;
     }
     if (db->state != DB_READY) {
         return; /* connecting: its end asks again; closed: the closer ends them */
     }
-    while (good && has_room(db) && (link = list_first(&db->waiting)) != NULL) {
+    while (good && has_room(db) && (link = list_first(&db->queue.waiting)) != NULL) {
         good = transaction_send(db, container_of(link, struct db_transaction, link));
     }
     if (!good) {
@@ -538,13 +484,7 @@ static void on_pump(struct deferred *deferred)
 
 void db_submit(struct db *db, struct db_transaction *transaction)
 {
-    CHECK(transaction->done && transaction->count > 0);
-    transaction->outcome = DB_REFUSED;
-    transaction->sqlstate[0] = '\0';
-    transaction->failed_query = 0;
-    memset(&transaction->err, 0, sizeof(transaction->err));
-    list_push(&db->waiting, &transaction->link);
-    db->pending++;
+    db_queue_submit(&db->queue, transaction);
     loop_defer(db->loop, &db->pump, on_pump);
 }
 
@@ -588,8 +528,6 @@ static void db_connecting(struct db *db)
 struct db *db_open(struct loop *loop, const struct db_options *options)
 {
     struct db *db = memory_alloc(sizeof(*db));
-    const char **setup;
-    size_t setup_count = 0;
 
     CHECK(options->on_state);
     db->loop = loop;
@@ -597,15 +535,8 @@ struct db *db_open(struct loop *loop, const struct db_options *options)
     arena_init(&db->arena, 1024);
     arena_init(&db->prepared_arena, 4096);
     map_init(&db->prepared);
-    list_init(&db->waiting);
-    while (options->setup && options->setup[setup_count]) {
-        setup_count++;
-    }
-    setup = arena_array(&db->arena, setup_count + 1, sizeof(*setup));
-    for (size_t i = 0; i < setup_count; i++) {
-        setup[i] = arena_text(&db->arena, slice_of(options->setup[i]));
-    }
-    db->target.setup = setup;
+    db_queue_init(&db->queue);
+    db->target.setup = db_setup_copy(&db->arena, options->setup);
     db->target.dsn = arena_text(&db->arena, slice_of(options->dsn ? options->dsn : ""));
     db->target.application_name = arena_text(&db->arena, slice_of(options->application_name ? options->application_name : "sagad"));
     db_connecting(db);
@@ -622,9 +553,9 @@ static void on_closer(struct deferred *deferred)
     struct err reason = {.code = ERR_OK};
 
     err_set(&reason, ERR_STORE, "the connection to the database was closed");
-    db->lost_err = reason;
+    db->queue.lost_err = reason;
     disconnect(db);
-    while (db->pending > 0) { /* again for what the ends of others submitted */
+    while (db->queue.pending > 0) { /* again for what the ends of others submitted */
         end_all(db, &reason);
     }
     db_attempt_abandon(db->attempt);
@@ -666,5 +597,5 @@ int db_backend_pid(const struct db *db)
 
 size_t db_pending(const struct db *db)
 {
-    return db->pending;
+    return db->queue.pending;
 }

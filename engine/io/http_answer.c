@@ -1,7 +1,6 @@
 /* The way of an answer: a whole one, or a stream that the library pulls as the client takes it. */
 #include <string.h>
 
-#include "io/http_guard.h"
 #include "io/http_server_state.h"
 
 static void exchange_answer(struct exchange *x, int status, const char *content_type)
@@ -115,24 +114,4 @@ void http_answer_header(struct http_exchange *exchange, const char *name, struct
 
     CHECK(x->magic == EXCHANGE_MAGIC && x->status == 0 && x->answer_header_count < ANSWER_HEADERS_MAX);
     x->answer_headers[x->answer_header_count++] = (struct http_pair){slice_of(name), arena_slice(&x->arena, value)};
-}
-
-struct slice http_exchange_header(const struct http_exchange *exchange, const char *name)
-{
-    for (size_t i = 0; i < exchange->header_count; i++) {
-        if (http_name_is(exchange->headers[i].name, name)) {
-            return exchange->headers[i].value;
-        }
-    }
-    return SLICE_NONE;
-}
-
-struct slice http_exchange_query(const struct http_exchange *exchange, const char *name)
-{
-    for (size_t i = 0; i < exchange->query_count; i++) {
-        if (slice_is(exchange->query[i].name, name)) {
-            return exchange->query[i].value;
-        }
-    }
-    return SLICE_NONE;
 }

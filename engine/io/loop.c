@@ -1,5 +1,5 @@
 /*
- * The loop: libuv below, our own timers, deferred work and clocks above.
+ * The loop: libuv below, our own timers and deferred work (agenda.h) and clocks (turn_clock.h) above.
  *
  * A turn is what libuv calls an iteration. In order: uv's timer (it only wakes us), prepare (deferred work, hooks), block for
  * sockets and their callbacks, check (due timers, deferred work, hooks). While deferred work is left after prepare an
@@ -15,23 +15,12 @@
 #include <uv.h>
 
 #include "base/arena.h"
-#include "base/followed_clock.h"
+#include "io/agenda.h"
+#include "io/turn_clock.h"
 
 /* uv's timer counts CLOCK_MONOTONIC, which stands still while the machine is suspended, and ours must not. A short sleep
  * bounds how late a timer is after that. */
 enum { SLEEP_MS_MAX = 1000 };
-
-struct clocks {
-    bool fresh;
-    int64_t boot_us, wall_ms;
-    int64_t shown_ms; /* of a clock that is followed: the last that was told */
-};
-
-struct node {
-    int64_t due_boot_ms;
-    uint64_t order; /* of the start: equal dues fire first come, first served */
-    struct timer *timer;
-};
 
 struct signal_watch {
     uv_signal_t handle;
@@ -45,15 +34,10 @@ struct loop {
     uv_prepare_t prepare;
     uv_check_t check;
     uv_idle_t idle;
-    int handles_open;        /* of the four above */
-    struct clocks *clocks;   /* behind a pointer: asking for the time is const */
-    struct node *heap;       /* heap[1] is due first; heap[0] is not used */
-    size_t heap_count, heap_capacity;
-    uint64_t order_last;
-    struct followed_clock followed; /* where UTC comes from, once it is set */
-    int64_t alarm_boot_ms;   /* what `alarm` was set for; INT64_MAX: not set */
-    struct list deferred, hooks;
-    struct list_link *hook_next; /* the hook after the one that runs, so that a hook may remove any */
+    int handles_open;         /* of the four above */
+    struct turn_clock *clock; /* behind a pointer: asking for the time is const */
+    struct agenda agenda;
+    int64_t alarm_boot_ms;    /* what `alarm` was set for; INT64_MAX: not set */
 };
 
 /* --- clocks --- */
@@ -66,52 +50,35 @@ static int64_t clock_us(clockid_t id)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-static void clocks_read(struct clocks *clocks)
+static void clocks_read(struct turn_clock *clock)
 {
-    clocks->boot_us = clock_us(CLOCK_BOOTTIME);
-    clocks->wall_ms = clock_us(CLOCK_REALTIME) / 1000;
-    clocks->fresh = true;
-}
-
-static const struct clocks *clocks_of(const struct loop *loop)
-{
-    if (!loop->clocks->fresh) {
-        clocks_read(loop->clocks);
-    }
-    return loop->clocks;
+    clock->boot_us = clock_us(CLOCK_BOOTTIME);
+    clock->wall_ms = clock_us(CLOCK_REALTIME) / 1000;
 }
 
 int64_t loop_wall_ms(const struct loop *loop)
 {
-    struct clocks *clocks = loop->clocks;
-    int64_t wall_ms = clocks_of(loop)->wall_ms;
-
-    if (!loop->followed.is_set) {
-        return wall_ms;
-    }
-    wall_ms = followed_clock_at(&loop->followed, clocks->boot_us / 1000);
-    clocks->shown_ms = wall_ms > clocks->shown_ms ? wall_ms : clocks->shown_ms;
-    return clocks->shown_ms;
+    return turn_clock_wall_ms(loop->clock);
 }
 
 void loop_follow(struct loop *loop, int64_t wall_ms, int64_t boot_ms)
 {
-    followed_clock_set(&loop->followed, wall_ms, boot_ms);
+    followed_clock_set(&loop->clock->followed, wall_ms, boot_ms);
 }
 
 int64_t loop_boot_ms(const struct loop *loop)
 {
-    return clocks_of(loop)->boot_us / 1000;
+    return turn_clock_boot_us(loop->clock) / 1000;
 }
 
 int64_t loop_boot_us(const struct loop *loop)
 {
-    return clocks_of(loop)->boot_us;
+    return turn_clock_boot_us(loop->clock);
 }
 
 void loop_clock_update(struct loop *loop)
 {
-    clocks_read(loop->clocks);
+    turn_clock_read(loop->clock);
 }
 
 int64_t loop_boot_ms_now(void)
@@ -121,104 +88,27 @@ int64_t loop_boot_ms_now(void)
 
 /* --- timers --- */
 
-static bool node_before(const struct node *a, const struct node *b)
-{
-    return a->due_boot_ms != b->due_boot_ms ? a->due_boot_ms < b->due_boot_ms : a->order < b->order;
-}
-
-static void heap_set(struct loop *loop, size_t i, struct node node)
-{
-    loop->heap[i] = node;
-    node.timer->heap_index = i;
-}
-
-static void heap_up(struct loop *loop, size_t i, struct node node)
-{
-    while (i > 1 && node_before(&node, &loop->heap[i / 2])) {
-        heap_set(loop, i, loop->heap[i / 2]);
-        i /= 2;
-    }
-    heap_set(loop, i, node);
-}
-
-static void heap_down(struct loop *loop, size_t i, struct node node)
-{
-    for (size_t child = 2 * i; child <= loop->heap_count; child = 2 * i) {
-        if (child < loop->heap_count && node_before(&loop->heap[child + 1], &loop->heap[child])) {
-            child++;
-        }
-        if (!node_before(&loop->heap[child], &node)) {
-            break;
-        }
-        heap_set(loop, i, loop->heap[child]);
-        i = child;
-    }
-    heap_set(loop, i, node);
-}
-
 void timer_start(struct loop *loop, struct timer *timer, int64_t delay_ms, void (*fire)(struct timer *timer))
 {
-    /* Rounded up: a part of the running millisecond is not counted as a whole one. */
-    int64_t now_ms = (loop_boot_us(loop) + 999) / 1000;
-
-    CHECK(fire);
-    timer_stop(loop, timer);
-    if (loop->heap_count + 2 > loop->heap_capacity) {
-        loop->heap_capacity = loop->heap_capacity ? 2 * loop->heap_capacity : 64;
-        loop->heap = memory_grow(loop->heap, loop->heap_capacity * sizeof(*loop->heap));
-    }
-    timer->fire = fire;
-    if (delay_ms < 0) {
-        delay_ms = 0;
-    }
-    if (__builtin_add_overflow(now_ms, delay_ms, &timer->due_boot_ms)) {
-        timer->due_boot_ms = INT64_MAX;
-    }
-    loop->heap_count++;
-    heap_up(loop, loop->heap_count,
-            (struct node){.due_boot_ms = timer->due_boot_ms, .order = ++loop->order_last, .timer = timer});
+    agenda_timer_start(&loop->agenda, timer, loop_boot_us(loop), delay_ms, fire);
 }
 
 void timer_stop(struct loop *loop, struct timer *timer)
 {
-    size_t i = timer->heap_index;
-    struct node last;
-
-    if (i == 0) {
-        return;
-    }
-    CHECK(i <= loop->heap_count && loop->heap[i].timer == timer);
-    timer->heap_index = 0;
-    last = loop->heap[loop->heap_count--];
-    if (i <= loop->heap_count) {
-        if (i > 1 && node_before(&last, &loop->heap[i / 2])) {
-            heap_up(loop, i, last);
-        } else {
-            heap_down(loop, i, last);
-        }
-    }
+    agenda_timer_stop(&loop->agenda, timer);
 }
 
-bool timer_running(const struct timer *timer)
-{
-    return timer->heap_index != 0;
-}
-
-/* Only timers that were started before: one that starts itself again with no delay waits for the next turn. */
 static void timers_run(struct loop *loop)
 {
-    uint64_t order_max = loop->order_last;
     int64_t now_ms;
 
-    if (loop->heap_count == 0) {
+    if (agenda_due_ms(&loop->agenda) == INT64_MAX) {
         return;
     }
     now_ms = loop_boot_ms(loop);
-    while (loop->heap_count > 0 && loop->heap[1].due_boot_ms <= now_ms && loop->heap[1].order <= order_max) {
-        struct timer *timer = loop->heap[1].timer;
-
-        timer_stop(loop, timer);
-        timer->fire(timer);
+    agenda_timers_begin(&loop->agenda);
+    while (agenda_timers_next(&loop->agenda, now_ms)) {
+        /* one more ran */
     }
 }
 
@@ -231,16 +121,15 @@ static void on_alarm(uv_timer_t *alarm)
 
 static void alarm_set(struct loop *loop)
 {
-    int64_t due_ms, delay_ms;
+    int64_t due_ms = agenda_due_ms(&loop->agenda), delay_ms;
 
-    if (loop->heap_count == 0) {
+    if (due_ms == INT64_MAX) {
         if (loop->alarm_boot_ms != INT64_MAX) {
             uv_timer_stop(&loop->alarm);
             loop->alarm_boot_ms = INT64_MAX;
         }
         return;
     }
-    due_ms = loop->heap[1].due_boot_ms;
     if (loop->alarm_boot_ms != INT64_MAX && due_ms >= loop->alarm_boot_ms) {
         return; /* it rings early enough; at worst once for nothing */
     }
@@ -256,64 +145,38 @@ static void alarm_set(struct loop *loop)
 
 void loop_defer(struct loop *loop, struct deferred *deferred, void (*run)(struct deferred *deferred))
 {
-    CHECK(run);
-    if (!list_linked(&deferred->link)) {
-        deferred->run = run;
-        list_push(&loop->deferred, &deferred->link);
-    }
+    (void)agenda_defer(&loop->agenda, deferred, run);
 }
 
 void loop_defer_cancel(struct loop *loop, struct deferred *deferred)
 {
-    if (list_linked(&deferred->link)) {
-        list_remove(&loop->deferred, &deferred->link);
-    }
+    agenda_defer_cancel(&loop->agenda, deferred);
 }
 
 static void deferred_run(struct loop *loop)
 {
-    /* As many as there are now: what they defer comes in the next round, after the sockets had theirs. */
-    for (size_t count = loop->deferred.count; count > 0; count--) {
-        struct list_link *link = list_pop(&loop->deferred);
-        struct deferred *deferred = LIST_ITEM(link, struct deferred, link);
-
-        if (!deferred) {
-            break;
-        }
-        deferred->run(deferred);
+    agenda_deferred_begin(&loop->agenda);
+    while (agenda_deferred_next(&loop->agenda)) {
+        /* one more ran */
     }
 }
 
 void loop_hook_add(struct loop *loop, struct loop_hook *hook, void (*run)(struct loop_hook *hook))
 {
-    CHECK(run);
-    hook->run = run;
-    list_push(&loop->hooks, &hook->link);
+    agenda_hook_add(&loop->agenda, hook, run);
 }
 
 void loop_hook_remove(struct loop *loop, struct loop_hook *hook)
 {
-    if (!list_linked(&hook->link)) {
-        return;
-    }
-    if (loop->hook_next == &hook->link) {
-        loop->hook_next = list_after(&loop->hooks, &hook->link);
-    }
-    list_remove(&loop->hooks, &hook->link);
+    agenda_hook_remove(&loop->agenda, hook);
 }
 
 static void hooks_run(struct loop *loop)
 {
-    struct list_link *link = list_first(&loop->hooks);
-
-    while (link) {
-        struct loop_hook *hook = container_of(link, struct loop_hook, link);
-
-        loop->hook_next = list_after(&loop->hooks, link);
-        hook->run(hook);
-        link = loop->hook_next;
+    agenda_hooks_begin(&loop->agenda);
+    while (agenda_hooks_next(&loop->agenda)) {
+        /* one more ran */
     }
-    loop->hook_next = NULL;
 }
 
 /* --- a turn --- */
@@ -330,12 +193,12 @@ static void on_prepare(uv_prepare_t *prepare)
     deferred_run(loop);
     hooks_run(loop);
     alarm_set(loop);
-    if (list_empty(&loop->deferred)) {
+    if (list_empty(&loop->agenda.deferred)) {
         uv_idle_stop(&loop->idle);
     } else {
         CHECK(uv_idle_start(&loop->idle, on_idle) == 0);
     }
-    loop->clocks->fresh = false;
+    turn_clock_age(loop->clock);
 }
 
 static void on_check(uv_check_t *check)
@@ -353,10 +216,10 @@ struct loop *loop_new(void)
 {
     struct loop *loop = memory_alloc(sizeof(*loop));
 
-    loop->clocks = memory_alloc(sizeof(*loop->clocks));
+    loop->clock = memory_alloc(sizeof(*loop->clock));
+    loop->clock->read = clocks_read;
+    agenda_init(&loop->agenda);
     loop->alarm_boot_ms = INT64_MAX;
-    list_init(&loop->deferred);
-    list_init(&loop->hooks);
     CHECK(uv_loop_init(&loop->uv) == 0);
     CHECK(uv_timer_init(&loop->uv, &loop->alarm) == 0);
     CHECK(uv_prepare_init(&loop->uv, &loop->prepare) == 0);
@@ -371,7 +234,7 @@ struct loop *loop_new(void)
 
 void loop_run(struct loop *loop)
 {
-    loop->clocks->fresh = false;
+    turn_clock_age(loop->clock);
     (void)uv_run(&loop->uv, UV_RUN_DEFAULT); /* says whether handles are left; ours always are */
 }
 
@@ -437,8 +300,8 @@ void loop_free(struct loop *loop)
     }
     CHECK(loop->handles_open == 0);
     CHECK(uv_loop_close(&loop->uv) == 0);
-    free(loop->heap);
-    free(loop->clocks);
+    agenda_fini(&loop->agenda);
+    free(loop->clock);
     free(loop);
 }
 

@@ -8,32 +8,33 @@
 
 struct approvals { /* in the arena of its work */
     struct work *work;
-    struct list_approvals list;
+    struct list_questions list;
 };
 
 static const char no_such_approval[] = "there is no approval with this number";
 static const char list_them[] = "`sagactl approvals` lists the open ones";
 
-static void read_approvals(struct work *work, const struct list_approvals *what, void (*done)(struct store_read *read))
+static void read_approvals(struct work *work, const struct list_questions *what, void (*done)(struct store_read *read))
 {
     struct approvals *approvals = arena_alloc(&work->arena, sizeof(*approvals));
 
     approvals->work = work;
     approvals->list = *what;
+    approvals->list.kind = QUESTION_APPROVAL;
     approvals->list.read = (struct store_read){.arena = &work->arena, .done = done, .context = approvals};
     approvals->list.namespace = work->namespace;
-    store_list_approvals(work->engine->store, &approvals->list);
+    store_list_questions(work->engine->store, &approvals->list);
 }
 
 static void read_one(struct work *work, uint64_t number, void (*done)(struct store_read *read))
 {
-    struct list_approvals one = {.number = number, .limit = 1};
+    struct list_questions one = {.number = number, .limit = 1};
 
     read_approvals(work, &one, done);
 }
 
 /* The one that was asked for. NULL: the work has been ended. */
-static const struct approval_row *the_one(struct store_read *read)
+static const struct question_row *the_one(struct store_read *read)
 {
     const struct approvals *approvals = read->context;
     bool none = read->code == ERR_NOT_FOUND || (read->code == ERR_OK && approvals->list.count == 0);
@@ -54,7 +55,7 @@ static const struct approval_row *the_one(struct store_read *read)
 static void on_approval(struct store_read *read)
 {
     struct approvals *approvals = read->context;
-    const struct approval_row *row = the_one(read);
+    const struct question_row *row = the_one(read);
 
     if (row) {
         buffer_put_slice(&approvals->work->out, row->body);
@@ -65,26 +66,8 @@ static void on_approval(struct store_read *read)
 static void on_approvals(struct store_read *read)
 {
     struct approvals *approvals = read->context;
-    struct work *work = approvals->work;
-    const struct list_approvals *list = &approvals->list;
-    size_t limit = list->limit - 1;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-        return;
-    }
-    buffer_put_char(&work->out, '[');
-    for (size_t i = 0; i < list->count && i < limit; i++) {
-        if (i > 0) {
-            buffer_put_char(&work->out, ',');
-        }
-        buffer_put_slice(&work->out, list->rows[i].body);
-    }
-    buffer_put_char(&work->out, ']');
-    if (list->count > limit) {
-        work_next_cursor(work, arena_printf(&work->arena, "%llu", (unsigned long long)list->rows[limit - 1].number));
-    }
-    work_done(work, ERR_OK, NULL);
+    work_show_questions(approvals->work, &approvals->list);
 }
 
 void engine_get_approvals(struct engine *engine, struct engine_request *request)
@@ -105,7 +88,7 @@ void engine_get_approvals(struct engine *engine, struct engine_request *request)
         work_bad_cursor(work);
         return;
     }
-    struct list_approvals page = {
+    struct list_questions page = {
         .open_only = request->in.approvals.open_only, .before = (uint64_t)before, .limit = limit + 1};
 
     read_approvals(work, &page, on_approvals);
@@ -128,7 +111,7 @@ static void on_found(struct store_read *read)
 {
     struct approvals *approvals = read->context;
     struct work *work = approvals->work;
-    const struct approval_row *row = the_one(read);
+    const struct question_row *row = the_one(read);
 
     if (!row) {
         return;

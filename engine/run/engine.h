@@ -72,6 +72,13 @@ struct call_result {
     struct slice pointers, pattern;  /* JSON arrays: where the arguments differ, which calls go round; SLICE_NONE */
 };
 
+struct engine_questions { /* which of those that a person is asked */
+    uint64_t number; /* 0: list */
+    bool open_only;
+    size_t limit;
+    struct slice cursor;
+};
+
 struct engine_request {
     struct arena *arena;             /* in: for everything in and out; the caller's, untouched after done */
     struct slice namespace, actor;   /* in: from the token */
@@ -134,12 +141,7 @@ struct engine_request {
             enum role role;          /* of the token */
             struct slice hash, note; /* text; SLICE_NONE: not given */
         } decision;
-        struct {
-            uint64_t number;         /* 0: list */
-            bool open_only;
-            size_t limit;
-            struct slice cursor;
-        } approvals;
+        struct engine_questions approvals;
         struct {
             struct saga_id id;
             int64_t wait_ms;         /* answer when the saga has ended, or when this is over; 0: at once */
@@ -173,12 +175,7 @@ struct engine_request {
         struct {
             struct op_key key;
         } operation;
-        struct {
-            uint64_t number;         /* 0: list */
-            bool open_only;
-            size_t limit;
-            struct slice cursor;
-        } escalations;
+        struct engine_questions escalations;
         struct {
             enum definition_kind kind;
             struct slice name;       /* SLICE_NONE: list */

@@ -107,9 +107,9 @@ static void on_escalation_again(struct store_read *read)
 
 static void read_escalation(struct work *work, uint64_t number, void (*done)(struct store_read *read))
 {
-    work->store.escalations = (struct list_escalations){.read = {.arena = &work->arena, .done = done, .context = work},
-                                                        .namespace = work->namespace, .number = number, .limit = 1};
-    store_list_escalations(work->engine->store, &work->store.escalations);
+    work->store.escalations = (struct list_questions){.read = {.arena = &work->arena, .done = done, .context = work},
+                                                      .kind = QUESTION_ESCALATION, .namespace = work->namespace, .number = number, .limit = 1};
+    store_list_questions(work->engine->store, &work->store.escalations);
 }
 
 static void on_resolved(struct mail *mail, enum err_code code, const struct err *err)
@@ -248,7 +248,7 @@ static void on_escalation_found(struct store_read *read)
                   "`sagactl escalations` lists the open ones");
         return;
     }
-    const struct escalation_row *row = &work->store.escalations.rows[0];
+    const struct question_row *row = &work->store.escalations.rows[0];
 
     if (!row->open) {
         work_fail(work, ERR_DECIDED, "this escalation has been resolved already", "`sagactl escalations N` shows by whom and how");

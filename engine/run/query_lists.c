@@ -228,14 +228,12 @@ static void on_escalation(struct store_read *read)
     }
 }
 
-static void on_escalations(struct store_read *read)
+void work_show_questions(struct work *work, const struct list_questions *list)
 {
-    struct work *work = read->context;
-    const struct list_escalations *list = &work->store.escalations;
     size_t limit = list->limit - 1;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (list->read.code != ERR_OK) {
+        work_done(work, list->read.code, &list->read.err);
         return;
     }
     buffer_put_char(&work->out, '[');
@@ -252,6 +250,13 @@ static void on_escalations(struct store_read *read)
     work_done(work, ERR_OK, NULL);
 }
 
+static void on_escalations(struct store_read *read)
+{
+    struct work *work = read->context;
+
+    work_show_questions(work, &work->store.escalations);
+}
+
 void engine_get_escalations(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
@@ -265,17 +270,18 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
         work_bad_cursor(work);
         return;
     }
-    work->store.escalations = (struct list_escalations){
+    work->store.escalations = (struct list_questions){
         .read = {.arena = &work->arena,
                  .done = request->in.escalations.number ? on_escalation : on_escalations,
                  .context = work},
+        .kind = QUESTION_ESCALATION,
         .namespace = work->namespace,
         .open_only = request->in.escalations.open_only,
         .number = request->in.escalations.number,
         .before = (uint64_t)before,
         .limit = limit_of(request->in.escalations.limit) + 1,
     };
-    store_list_escalations(engine->store, &work->store.escalations);
+    store_list_questions(engine->store, &work->store.escalations);
 }
 
 /* --- definitions --- */

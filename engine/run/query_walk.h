@@ -37,4 +37,7 @@ const struct saga *walk_live(struct engine *engine, struct saga_id id, struct sl
 void work_next_cursor(struct work *work, struct slice cursor);
 void work_bad_cursor(struct work *work);
 
+/* query_lists.c: ends the work with what was read, of which the last is only asked for to know whether there are more. */
+void work_show_questions(struct work *work, const struct list_questions *list);
+
 #endif

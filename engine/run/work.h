@@ -26,7 +26,7 @@ struct work {
     struct arena reading;           /* what a look at the log answered; whoever waits looks again and again */
     union {
         struct list_sagas sagas;
-        struct list_escalations escalations;
+        struct list_questions escalations;
         struct find_operation operation;
         struct put_definitions put;
         struct inbox_put inbox;

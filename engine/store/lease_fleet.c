@@ -67,16 +67,6 @@ void fleet_written(struct leases *leases)
 
 /* --- all rows --- */
 
-static void copy_text(char *out, size_t out_bytes, struct slice text)
-{
-    size_t len = text.len < out_bytes ? text.len : out_bytes - 1;
-
-    if (text.ptr) {
-        memcpy(out, text.ptr, len);
-    }
-    out[text.ptr ? len : 0] = '\0';
-}
-
 static void on_fleet(struct db_query *query, const struct db_rows *rows)
 {
     struct leases *leases = query->context;
@@ -92,12 +82,12 @@ static void on_fleet(struct db_query *query, const struct db_rows *rows)
         if (left_ms > 0 && leases->fleet_count < FLEET_MAX && !lease_identity_is_dead(identity, leases->identity)) {
             struct fleet_row *row = &leases->fleet[leases->fleet_count++];
 
-            copy_text(row->identity, sizeof(row->identity), identity);
+            slice_to_text(row->identity, sizeof(row->identity), identity);
             row->standby = db_int(rows, i, 5);
             row->leaving = db_int(rows, i, 6);
             row->left_ms = left_ms;
         } else if (left_ms < -STALE_MS && leases->stale_count < FLEET_STALE_MAX) {
-            copy_text(leases->stale[leases->stale_count++], STORE_INSTANCE_BYTES, instance);
+            slice_to_text(leases->stale[leases->stale_count++], STORE_INSTANCE_BYTES, instance);
         }
     }
 }

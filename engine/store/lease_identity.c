@@ -75,17 +75,9 @@ void lease_identity_own(const char *instance, char out[LEASE_IDENTITY_BYTES])
     (void)snprintf(out, LEASE_IDENTITY_BYTES, "%s %s %s %ld %s %s", host, boot, namespace, (long)getpid(), started, instance);
 }
 
-static size_t split(struct slice text, struct slice fields[FIELD_COUNT])
+static size_t split(struct slice identity, struct slice fields[FIELD_COUNT])
 {
-    size_t count = 0, from = 0;
-
-    for (size_t i = 0; i <= text.len && count < FIELD_COUNT; i++) {
-        if (i == text.len || text.ptr[i] == ' ') {
-            fields[count++] = (struct slice){text.ptr + from, i - from};
-            from = i + 1;
-        }
-    }
-    return count;
+    return slice_split(identity, ' ', fields, FIELD_COUNT);
 }
 
 bool lease_identity_is_dead(struct slice identity, const char *own)

@@ -88,16 +88,6 @@ struct lease *lease_of_row(struct leases *leases, const struct db_rows *rows, si
     return shard >= 0 && shard < SHARD_COUNT ? &leases->shards[shard] : NULL;
 }
 
-static void copy_text(char *out, size_t out_bytes, struct slice text)
-{
-    size_t len = text.len < out_bytes ? text.len : out_bytes - 1;
-
-    if (text.ptr) {
-        memcpy(out, text.ptr, len);
-    }
-    out[text.ptr ? len : 0] = '\0';
-}
-
 /*
  * Time is the database's: engines decide one after another about the same saga, and how long ago something was sent must not depend on
  * whose clock is right. The answer was made before it came, so what we believe is late by its way at most, and never early; one
@@ -128,8 +118,8 @@ void lease_on_table(struct db_query *query, const struct db_rows *rows)
         row = &leases->table[shard];
         row->epoch = db_int(rows, i, 1);
         row->has_owner = !db_is_null(rows, i, 2);
-        copy_text(row->owner, sizeof(row->owner), db_bytes(rows, i, 2));
-        copy_text(row->identity, sizeof(row->identity), db_bytes(rows, i, 3));
+        slice_to_text(row->owner, sizeof(row->owner), db_bytes(rows, i, 2));
+        slice_to_text(row->identity, sizeof(row->identity), db_bytes(rows, i, 3));
         row->has_expiry = !db_is_null(rows, i, 4);
         row->expires_ms = row->has_expiry ? db_timestamptz(rows, i, 4) : 0;
         row->left_ms = db_int(rows, i, 6);

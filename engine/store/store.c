@@ -121,16 +121,6 @@ static void conn_later(struct conn *conn, const struct err *err)
 
 /* --- the checks --- */
 
-static void copy_text(char *out, size_t out_bytes, struct slice text)
-{
-    size_t len = text.len < out_bytes ? text.len : out_bytes - 1;
-
-    if (text.ptr) {
-        memcpy(out, text.ptr, len);
-    }
-    out[text.ptr ? len : 0] = '\0';
-}
-
 static void on_server(struct db_query *query, const struct db_rows *rows)
 {
     struct conn_facts *facts = &((struct conn *)query->context)->facts;
@@ -141,16 +131,16 @@ static void on_server(struct db_query *query, const struct db_rows *rows)
     facts->have = true;
     facts->backend_pid = (int)db_int(rows, 0, 0);
     facts->backend_started_us = db_is_null(rows, 0, 1) ? 0 : db_int(rows, 0, 1);
-    copy_text(facts->fsync, sizeof(facts->fsync), db_bytes(rows, 0, 2));
-    copy_text(facts->full_page_writes, sizeof(facts->full_page_writes), db_bytes(rows, 0, 3));
-    copy_text(facts->synchronous_commit, sizeof(facts->synchronous_commit), db_bytes(rows, 0, 4));
+    slice_to_text(facts->fsync, sizeof(facts->fsync), db_bytes(rows, 0, 2));
+    slice_to_text(facts->full_page_writes, sizeof(facts->full_page_writes), db_bytes(rows, 0, 3));
+    slice_to_text(facts->synchronous_commit, sizeof(facts->synchronous_commit), db_bytes(rows, 0, 4));
     facts->standby = db_int(rows, 0, 5);
     facts->timeline = (int)db_int(rows, 0, 6);
-    copy_text(facts->read_only, sizeof(facts->read_only), db_bytes(rows, 0, 7));
-    copy_text(facts->user, sizeof(facts->user), db_bytes(rows, 0, 8));
+    slice_to_text(facts->read_only, sizeof(facts->read_only), db_bytes(rows, 0, 7));
+    slice_to_text(facts->user, sizeof(facts->user), db_bytes(rows, 0, 8));
     facts->has_table = db_int(rows, 0, 9);
     facts->has_usage = db_int(rows, 0, 10);
-    copy_text(facts->missing, sizeof(facts->missing), db_bytes(rows, 0, 11));
+    slice_to_text(facts->missing, sizeof(facts->missing), db_bytes(rows, 0, 11));
 }
 
 static void on_schema(struct db_query *query, const struct db_rows *rows)

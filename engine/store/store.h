@@ -178,6 +178,11 @@ bool lease_is_held(const struct leases *leases, uint32_t shard, int64_t *epoch);
 int64_t lease_last_epoch(const struct leases *leases, uint32_t shard); /* whoever holds it, as last read */
 /* reads CLOCK_BOOTTIME now; ask right before a call leaves */
 bool lease_allows_send(const struct leases *leases, uint32_t shard);
+/*
+ * For so long after on_gained() the engine that had it before may still believe that it may send: its lease was over by the database's
+ * clock, and that clock may have stepped. 0: it gave the shard away, or is known to have ended.
+ */
+int64_t lease_doubt_ms(const struct leases *leases, uint32_t shard);
 /* an append was refused: on_lost follows */
 void leases_report_fenced(struct leases *leases, uint32_t shard, int64_t epoch);
 /* array of {engine, shards, epoch range, expires_at} from the table as last read */
@@ -225,8 +230,8 @@ struct inbox_put {
     void (*done)(struct inbox_put *put);
     void *internal;
 };
-/* durable when done; the owner is notified. Should the answer be lost it is put again: it may then arrive twice,
- * under one id */
+/* Durable when done; the owner is notified. ERR_LOST_COMMIT: it is there, or was and is consumed, or never came. It is
+ * not put again by itself: it could arrive twice. */
 void store_inbox_put(struct store *store, struct inbox_put *put);
 
 /* `on_rows` is called with rows of shards in `shards` (a bit set) when there are some: after a notification, and by a
@@ -355,41 +360,27 @@ struct list_sagas { /* newest first */
 };
 void store_list_sagas(struct store *store, struct list_sagas *list);
 
-struct escalation_row {
-    uint64_t number;
-    struct saga_id saga;
-    struct slice body;              /* JSON as the API shows it */
-    bool open;
-};
-struct list_escalations { /* newest first; or one by number */
-    struct store_read read;
-    struct slice namespace;         /* in */
-    bool open_only;                 /* in */
-    uint64_t number;                /* in; 0: many */
-    uint64_t before;                /* in; 0: from the newest */
-    size_t limit;                   /* in */
-    struct escalation_row *rows;    /* out */
-    size_t count;                   /* out */
-};
-void store_list_escalations(struct store *store, struct list_escalations *list);
+/* What a person is asked: an escalation wants somebody to act, an approval a yes or no. A table each. */
+enum question_kind { QUESTION_ESCALATION, QUESTION_APPROVAL };
 
-struct approval_row {
+struct question_row {
     uint64_t number;
     struct saga_id saga;
     struct slice body;              /* JSON as the API shows it */
     bool open;
 };
-struct list_approvals { /* newest first; or one by number */
+struct list_questions { /* newest first; or one by number */
     struct store_read read;
+    enum question_kind kind;        /* in */
     struct slice namespace;         /* in */
     bool open_only;                 /* in */
     uint64_t number;                /* in; 0: many */
     uint64_t before;                /* in; 0: from the newest */
     size_t limit;                   /* in */
-    struct approval_row *rows;      /* out */
+    struct question_row *rows;      /* out */
     size_t count;                   /* out */
 };
-void store_list_approvals(struct store *store, struct list_approvals *list);
+void store_list_questions(struct store *store, struct list_questions *list);
 
 struct version_row {
     struct slice name;

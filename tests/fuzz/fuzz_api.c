@@ -61,26 +61,6 @@ void http_server_stop(struct http_server *server, void (*done)(void *context), v
     done(context);
 }
 
-struct slice http_exchange_header(const struct http_exchange *exchange, const char *name)
-{
-    for (size_t i = 0; i < exchange->header_count; i++) {
-        if (http_name_is(exchange->headers[i].name, name)) {
-            return exchange->headers[i].value;
-        }
-    }
-    return SLICE_NONE;
-}
-
-struct slice http_exchange_query(const struct http_exchange *exchange, const char *name)
-{
-    for (size_t i = 0; i < exchange->query_count; i++) {
-        if (slice_is(exchange->query[i].name, name)) {
-            return exchange->query[i].value;
-        }
-    }
-    return SLICE_NONE;
-}
-
 void http_answer_header(struct http_exchange *exchange, const char *name, struct slice value)
 {
     MUST(exchange == &now.exchange && now.status == 0 && name[0]);

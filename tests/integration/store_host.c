@@ -333,3 +333,42 @@ void host_append(struct host *host, struct store *store, struct turn *turn)
     host_run_until(host, turn_is_done, turn);
     assert_int_equal(turn->done, 1);
 }
+
+const char *id_text(struct saga_id id)
+{
+    static char text[4][UUID_TEXT_BYTES];
+    static int next;
+
+    next = (next + 1) % 4;
+    uuid_text(&id.uuid, text[next]);
+    return text[next];
+}
+
+/* --- reads --- */
+
+static void on_read(struct store_read *read)
+{
+    *(bool *)read->context = true;
+}
+
+bool host_is_set(void *context)
+{
+    return *(bool *)context;
+}
+
+void host_ask_begin(struct store_read *read, struct arena *arena)
+{
+    static bool done; /* one at a time */
+
+    done = false;
+    read->arena = arena;
+    read->done = on_read;
+    read->context = &done;
+}
+
+enum err_code host_ask_end(struct host *host, struct store_read *read)
+{
+    assert_false(*(bool *)read->context); /* never inside the call */
+    host_run_until(host, host_is_set, read->context);
+    return read->code;
+}

@@ -23,6 +23,7 @@ struct store *host_store_begin(struct host *host, const struct store_options *op
 void host_store_close(struct host *host, struct store *store);
 
 void host_run_until(struct host *host, bool (*condition)(void *context), void *context); /* fails the test after a minute */
+bool host_is_set(void *context); /* a condition: the bool that context points at */
 void host_run_ms(struct host *host, int64_t ms);
 
 void host_sql(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -52,5 +53,14 @@ void host_append(struct host *host, struct store *store, struct turn *turn); /* 
 bool turn_is_done(void *turn);
 
 struct saga_id host_saga(uint32_t shard); /* a new id */
+const char *id_text(struct saga_id id); /* good until the fourth one after it */
+
+/* --- reads --- */
+
+/* Sends a read with `call`, waits, gives its code. */
+#define HOST_ASK(host, store, arena, call, request)                                                                    \
+    (host_ask_begin(&(request)->read, arena), call(store, request), host_ask_end(host, &(request)->read))
+void host_ask_begin(struct store_read *read, struct arena *arena);
+enum err_code host_ask_end(struct host *host, struct store_read *read);
 
 #endif

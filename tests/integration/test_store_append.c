@@ -56,14 +56,6 @@ static int count_code(const struct many *many, enum err_code code)
     return count;
 }
 
-static const char *id_text(struct saga_id id)
-{
-    static char text[UUID_TEXT_BYTES];
-
-    uuid_text(&id.uuid, text);
-    return text;
-}
-
 static struct op_key new_key(void)
 {
     struct op_key key;

@@ -18,32 +18,7 @@ static struct arena arena;
 static char out[16384];
 static bool done;
 
-static void on_done(struct store_read *read)
-{
-    (void)read;
-    done = true;
-}
-
-static bool is_done(void *context)
-{
-    (void)context;
-    return done;
-}
-
-/* Sends it with `call`, waits, gives the code. */
-#define ASK(call, request)                                                                                             \
-    (done = false, (request)->read.arena = &arena, (request)->read.done = on_done, call(store, request),               \
-     assert_false(done), host_run_until(&host, is_done, NULL), (request)->read.code)
-
-static const char *id_text(struct saga_id id)
-{
-    static char text[4][UUID_TEXT_BYTES];
-    static int next;
-
-    next = (next + 1) % 4;
-    uuid_text(&id.uuid, text[next]);
-    return text[next];
-}
+#define ASK(call, request) HOST_ASK(&host, store, &arena, call, request)
 
 static struct saga_id start_at(struct saga_id id, const char *namespace)
 {
@@ -91,7 +66,7 @@ static struct shard_load load(uint32_t shard)
 
     done = false;
     store_load_shard(store, &load);
-    host_run_until(&host, is_done, NULL);
+    host_run_until(&host, host_is_set, &done);
     assert_int_equal(load.code, ERR_OK);
     return load;
 }
@@ -112,8 +87,10 @@ static void an_approval_is_opened_and_decided_with_its_turn(void **state)
     struct saga_id id = start(40), elsewhere = start_at(host_saga(40), "other");
     struct append_approval approval;
     struct turn turn = {0};
-    struct list_approvals list = {.namespace = SLICE("default"), .limit = 3}, open = {.namespace = SLICE("default"), .limit = 10, .open_only = true},
-                          one = {.namespace = SLICE("default"), .number = 2 * 64 + 40}, foreign = {.namespace = SLICE("other"), .number = 2 * 64 + 40};
+    struct list_questions list = {.kind = QUESTION_APPROVAL, .namespace = SLICE("default"), .limit = 3},
+                          open = {.kind = QUESTION_APPROVAL, .namespace = SLICE("default"), .limit = 10, .open_only = true},
+                          one = {.kind = QUESTION_APPROVAL, .namespace = SLICE("default"), .number = 2 * 64 + 40},
+                          foreign = {.kind = QUESTION_APPROVAL, .namespace = SLICE("other"), .number = 2 * 64 + 40};
 
     (void)state;
     for (uint64_t n = 1; n <= 4; n++) {
@@ -132,19 +109,19 @@ static void an_approval_is_opened_and_decided_with_its_turn(void **state)
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
 
-    assert_int_equal(ASK(store_list_approvals, &list), ERR_OK);
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 3);
     assert_true(list.rows[0].number == 64 * 4 + 40 && list.rows[0].open && slice_is(list.rows[0].body, "{\"shown\": 1}"));
     assert_true(uuid_equal(&list.rows[0].saga.uuid, &id.uuid));
     assert_true(list.rows[2].number == 64 * 2 + 40 && !list.rows[2].open);
     list.before = list.rows[2].number;
-    assert_int_equal(ASK(store_list_approvals, &list), ERR_OK);
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_true(list.count == 1 && list.rows[0].number == 64 + 40);
-    assert_int_equal(ASK(store_list_approvals, &open), ERR_OK);
+    assert_int_equal(ASK(store_list_questions, &open), ERR_OK);
     assert_int_equal(open.count, 3);
-    assert_int_equal(ASK(store_list_approvals, &one), ERR_OK);
+    assert_int_equal(ASK(store_list_questions, &one), ERR_OK);
     assert_true(one.count == 1 && slice_is(one.rows[0].body, "{\"decision\": \"refuse\"}"));
-    assert_int_equal(ASK(store_list_approvals, &foreign), ERR_NOT_FOUND);
+    assert_int_equal(ASK(store_list_questions, &foreign), ERR_NOT_FOUND);
     host_text(&host, out, sizeof(out), "select number, step, status, ended_at is null, expires_at at time zone 'utc' from sagad.approval where shard = 40 order by 1");
     assert_string_equal(out, "104|ask|open|t|null\n168|ask|refused|f|null\n232|ask|open|t|2030-01-01 00:00:00\n296|ask|open|t|null\n360|ask|open|t|null\n");
     assert_int_equal(load(40).approval_number_max, 360);
@@ -180,7 +157,7 @@ static enum err_code forget(struct saga_id id, int64_t epoch)
     done = false;
     store_forget(store, &one);
     assert_false(done);
-    host_run_until(&host, is_done, NULL);
+    host_run_until(&host, host_is_set, &done);
     return one.code;
 }
 

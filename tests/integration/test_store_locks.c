@@ -92,16 +92,6 @@ static void end(struct saga_id id)
     assert_int_equal(turn.append.code, ERR_OK);
 }
 
-static const char *id_text(struct saga_id id)
-{
-    static char text[4][UUID_TEXT_BYTES];
-    static int next;
-
-    next = (next + 1) % 4;
-    uuid_text(&id.uuid, text[next]);
-    return text[next];
-}
-
 static long told(struct saga_id id)
 {
     return host_number(&host, "select count(*) from sagad.inbox where shard = sagad.shard_of('%s') and saga = '%s' and kind = 'locked'", id_text(id),

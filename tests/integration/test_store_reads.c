@@ -20,22 +20,7 @@ static struct arena arena;
 static struct saga_id ids[SAGAS];
 static bool done;
 
-static void on_done(struct store_read *read)
-{
-    (void)read;
-    done = true;
-}
-
-static bool is_done(void *context)
-{
-    (void)context;
-    return done;
-}
-
-/* Sends it with `call`, waits, gives the code. */
-#define ASK(call, request)                                                                                             \
-    (done = false, (request)->read.arena = &arena, (request)->read.done = on_done, call(store, request),               \
-     assert_false(done), host_run_until(&host, is_done, NULL), (request)->read.code)
+#define ASK(call, request) HOST_ASK(&host, store, &arena, call, request)
 
 /* Forty sagas, i-th in shard i; every fourth is completed, every tenth of another namespace; one has a business id. */
 static void write_sagas(void)
@@ -336,28 +321,28 @@ static void a_load_goes_on_over_lost_connections(void **state)
 
 static void escalations_are_listed_newest_first_and_read_by_number(void **state)
 {
-    struct list_escalations list = {.namespace = SLICE("default"), .limit = 4, .open_only = true};
-    struct list_escalations one = {.namespace = SLICE("default"), .number = 64 * 3 + 50};
-    struct list_escalations foreign = {.namespace = SLICE("other"), .number = 64 * 3 + 50};
+    struct list_questions list = {.namespace = SLICE("default"), .limit = 4, .open_only = true};
+    struct list_questions one = {.namespace = SLICE("default"), .number = 64 * 3 + 50};
+    struct list_questions foreign = {.namespace = SLICE("other"), .number = 64 * 3 + 50};
 
     (void)state;
-    assert_int_equal(ASK(store_list_escalations, &list), ERR_OK);
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 4);
     assert_int_equal(list.rows[0].number, 64 * 9 + 50);
     assert_true(list.rows[0].open && slice_is(list.rows[0].body, "{}"));
     list.before = list.rows[3].number;
-    assert_int_equal(ASK(store_list_escalations, &list), ERR_OK);
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.rows[0].number, 64 * 5 + 50);
     host_sql(&host, "update sagad.escalation set resolved_at = now() where number > 64 * 4");
-    list = (struct list_escalations){.namespace = SLICE("default"), .limit = 50, .open_only = true};
-    assert_int_equal(ASK(store_list_escalations, &list), ERR_OK);
+    list = (struct list_questions){.namespace = SLICE("default"), .limit = 50, .open_only = true};
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 3);
-    list = (struct list_escalations){.namespace = SLICE("default"), .limit = 50};
-    assert_int_equal(ASK(store_list_escalations, &list), ERR_OK);
+    list = (struct list_questions){.namespace = SLICE("default"), .limit = 50};
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 9);
-    assert_int_equal(ASK(store_list_escalations, &one), ERR_OK);
+    assert_int_equal(ASK(store_list_questions, &one), ERR_OK);
     assert_int_equal(one.count, 1);
-    assert_int_equal(ASK(store_list_escalations, &foreign), ERR_NOT_FOUND);
+    assert_int_equal(ASK(store_list_questions, &foreign), ERR_NOT_FOUND);
 }
 
 /* --- inbox --- */
@@ -388,7 +373,7 @@ static void put_input(uint32_t shard)
     done = false;
     store_inbox_put(store, &put);
     assert_false(done);
-    host_run_until(&host, is_done, NULL);
+    host_run_until(&host, host_is_set, &done);
     assert_int_equal(put.code, ERR_OK);
     assert_false(uuid_is_nil(&put.row.id));
 }

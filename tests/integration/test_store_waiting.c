@@ -21,34 +21,8 @@ static struct store *store;
 static struct commit_cutter cutter;
 static struct arena arena;
 static char out[16384];
-static bool done;
 
-static void on_done(struct store_read *read)
-{
-    (void)read;
-    done = true;
-}
-
-static bool is_done(void *context)
-{
-    (void)context;
-    return done;
-}
-
-/* Sends it with `call`, waits, gives the code. */
-#define ASK(call, request)                                                                                             \
-    (done = false, (request)->read.arena = &arena, (request)->read.done = on_done, call(store, request),               \
-     assert_false(done), host_run_until(&host, is_done, NULL), (request)->read.code)
-
-static const char *id_text(struct saga_id id)
-{
-    static char text[4][UUID_TEXT_BYTES];
-    static int next;
-
-    next = (next + 1) % 4;
-    uuid_text(&id.uuid, text[next]);
-    return text[next];
-}
+#define ASK(call, request) HOST_ASK(&host, store, &arena, call, request)
 
 static bool is_ready(void *context)
 {

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "tests/lib/call_trial.h"
+#include "tests/lib/record_lines.h"
 
-#include "base/instant.h"
 #include "base/json.h"
 
 #define COMPENSATED ",'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}"
@@ -133,46 +133,6 @@ void call_trial_open(struct call_trial *t, const char *budget, const char *loop,
 
 /* --- one turn --- */
 
-static void log_record(struct call_trial *t, const struct record *record, const struct definition *definition)
-{
-    struct buffer text;
-    char at[INSTANT_TEXT_BYTES];
-
-    buffer_init(&text, (size_t)4 << 20);
-    record_write(record, definition, &text);
-    assert_false(text.overflow);
-    instant_text(record->at_ms, at);
-    buffer_printf(&t->log, "{\"seq\":%llu,\"at\":\"%s\",", (unsigned long long)record->seq, at);
-    buffer_put(&t->log, text.ptr + 1, text.len - 1);
-    buffer_put_char(&t->log, '\n');
-    buffer_fini(&text);
-}
-
-static void fold_line(struct saga *saga, struct slice line, struct arena *arena)
-{
-    struct record record;
-    struct err err;
-
-    if (record_read(line, saga->definition, arena, &record, &err) != ERR_OK) {
-        fail_msg("%s\n%.*s", err.message, SLICE_ARG(line));
-    }
-    if (!record_check(saga, &record, &err)) {
-        fail_msg("%s\n%.*s", err.message, SLICE_ARG(line));
-    }
-    saga_apply(saga, &record);
-    if (!saga_is_sound(saga)) {
-        fail_msg("the state is not sound after %.*s", SLICE_ARG(line));
-    }
-}
-
-static size_t next_line(const struct call_trial *t, size_t from, struct slice *line)
-{
-    const char *end = memchr(t->log.ptr + from, '\n', t->log.len - from);
-
-    *line = (struct slice){t->log.ptr + from, (size_t)(end - (t->log.ptr + from))};
-    return from + line->len + 1;
-}
-
 enum err_code call_trial_input(struct call_trial *t, struct saga_input input)
 {
     size_t from = t->log.len;
@@ -194,9 +154,9 @@ enum err_code call_trial_input(struct call_trial *t, struct saga_input input)
             t->next_escalation += 64;
         }
         /* One by one, because a call makes the step that the next record is about. */
-        log_record(t, &t->records.items[i], t->saga.definition);
-        from = next_line(t, from, &line);
-        fold_line(&t->saga, line, &t->turn);
+        record_line_put(&t->log, &t->records.items[i], t->saga.definition);
+        from = record_line_next(&t->log, from, &line);
+        record_line_fold(&t->saga, line, &t->turn);
     }
     return ERR_OK;
 }
@@ -219,8 +179,8 @@ void call_trial_close(struct call_trial *t)
     arena_init(&scratch, 16384);
     saga_init(&again, &arena, id, definition_of(t, &arena));
     for (size_t from = 0; from < t->log.len; arena_reset(&scratch)) {
-        from = next_line(t, from, &line);
-        fold_line(&again, line, &scratch);
+        from = record_line_next(&t->log, from, &line);
+        record_line_fold(&again, line, &scratch);
     }
     buffer_init(&before, (size_t)64 << 20);
     buffer_init(&after, (size_t)64 << 20);

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
+#include "tests/lib/record_lines.h"
 #include "tests/lib/saga_trial.h"
 
-#include "base/instant.h"
 #include "base/json.h"
 
 /* --- definitions --- */
@@ -140,39 +140,6 @@ void trial_close(struct trial *trial)
 
 /* --- one turn --- */
 
-/* As the API shows it: the text form with seq and at in front. */
-static void log_record(struct trial *trial, const struct record *record)
-{
-    struct buffer text;
-    char at[INSTANT_TEXT_BYTES];
-
-    buffer_init(&text, (size_t)1 << 20);
-    record_write(record, trial->saga.definition, &text);
-    assert_false(text.overflow);
-    instant_text(record->at_ms, at);
-    buffer_printf(&trial->log, "{\"seq\":%llu,\"at\":\"%s\",", (unsigned long long)record->seq, at);
-    buffer_put(&trial->log, text.ptr + 1, text.len - 1);
-    buffer_put_char(&trial->log, '\n');
-    buffer_fini(&text);
-}
-
-static void fold_line(struct saga *saga, struct slice line, struct arena *arena)
-{
-    struct record record;
-    struct err err;
-
-    if (record_read(line, saga->definition, arena, &record, &err) != ERR_OK) {
-        fail_msg("%s\n%.*s", err.message, SLICE_ARG(line));
-    }
-    if (!record_check(saga, &record, &err)) {
-        fail_msg("%s\n%.*s", err.message, SLICE_ARG(line));
-    }
-    saga_apply(saga, &record);
-    if (!saga_is_sound(saga)) {
-        fail_msg("the state is not sound after %.*s", SLICE_ARG(line));
-    }
-}
-
 enum err_code trial_input(struct trial *trial, struct saga_input input)
 {
     enum err_code code;
@@ -196,11 +163,13 @@ enum err_code trial_input(struct trial *trial, struct saga_input input)
     for (size_t i = 0; i < trial->records.count; i++) {
         const struct record *record = &trial->records.items[i];
         size_t from = trial->log.len;
+        struct slice line;
 
         trial->next_escalation += record->type == RECORD_ESCALATION_OPENED ? NUMBERS : 0;
         trial->next_approval += record->type == RECORD_STEP_WAITING && record->approval ? NUMBERS : 0;
-        log_record(trial, record);
-        fold_line(&trial->saga, (struct slice){trial->log.ptr + from, trial->log.len - from - 1}, &trial->turn);
+        record_line_put(&trial->log, record, trial->saga.definition);
+        (void)record_line_next(&trial->log, from, &line);
+        record_line_fold(&trial->saga, line, &trial->turn);
     }
     return ERR_OK;
 }
@@ -630,12 +599,11 @@ void trial_check_replay(struct trial *trial)
     arena_init(&scratch, 16384);
     saga_init(&again, &arena, trial->saga.id, trial->definition);
     while (from < trial->log.len) {
-        const char *end = memchr(trial->log.ptr + from, '\n', trial->log.len - from);
-        struct slice line = {trial->log.ptr + from, (size_t)(end - (trial->log.ptr + from))};
+        struct slice line;
 
-        fold_line(&again, line, &scratch);
+        from = record_line_next(&trial->log, from, &line);
+        record_line_fold(&again, line, &scratch);
         arena_reset(&scratch); /* what the state keeps is in its own arena */
-        from += line.len + 1;
     }
     same_saga(&trial->saga, &again);
     buffer_init(&before, (size_t)8 << 20);

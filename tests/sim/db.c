@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/db_queue.h"
 #include "tests/sim/wire.h"
 
 enum { SENT_MAX = 256 };
-enum { RETRY_MS_MIN = 100, RETRY_MS_MAX = 1000 };
 
 struct db {
     struct loop *loop;
@@ -18,9 +18,8 @@ struct db {
     bool connected;
     struct timer retry;
     int retry_count;
-    struct err lost_err; /* why state is DB_LOST */
-    struct list waiting, sent; /* transactions; shipments */
-    size_t pending;
+    struct db_queue queue;
+    struct list sent; /* shipments */
     struct deferred pump, closer;
     void (*on_closed)(void *context);
     void *closed_context;
@@ -32,59 +31,17 @@ static void on_pump(struct deferred *deferred);
 
 /* --- the ends of a transaction --- */
 
-static void transaction_end(struct db *db, struct db_transaction *transaction, enum db_outcome outcome)
-{
-    transaction->outcome = outcome;
-    db->pending--;
-    transaction->done(transaction);
-}
-
-static void transaction_refuse(struct db *db, struct db_transaction *transaction)
-{
-    transaction->err = db->lost_err;
-    transaction->err.code = ERR_STORE;
-    transaction_end(db, transaction, DB_REFUSED);
-}
-
-/* Only those that wait now: one that comes back at once is for the next turn. */
-static void refuse_waiting(struct db *db)
-{
-    struct list_link *link;
-
-    for (size_t count = db->waiting.count; count > 0 && (link = list_pop(&db->waiting)) != NULL; count--) {
-        transaction_refuse(db, container_of(link, struct db_transaction, link));
-    }
-}
-
-/* Its answer will not come. */
-static void transaction_lose(struct db *db, struct db_transaction *transaction, const struct err *reason)
-{
-    if (transaction->read_only) {
-        transaction->err = *reason;
-        transaction_end(db, transaction, DB_REFUSED);
-    } else {
-        err_set(&transaction->err, ERR_LOST_COMMIT, "the answer to a COMMIT was lost");
-        err_detail(&transaction->err, "%s", reason->detail[0] ? reason->detail : reason->message);
-        transaction_end(db, transaction, DB_UNKNOWN);
-    }
-}
-
-bool db_is_data_error(const struct db_transaction *transaction)
-{
-    return strncmp(transaction->sqlstate, "22", 2) == 0 || strncmp(transaction->sqlstate, "23", 2) == 0;
-}
-
 /* Everything that was submitted ends now, in its order. */
 static void end_all(struct db *db, const struct err *reason)
 {
-    size_t waiting = db->waiting.count;
+    size_t waiting = db->queue.waiting.count;
     struct shipment *shipment;
 
     while ((shipment = LIST_ITEM(list_pop(&db->sent), struct shipment, sent_link)) != NULL) {
-        transaction_lose(db, shipment->transaction, reason); /* the shipment may still be on its way */
+        db_queue_lose(&db->queue, shipment->transaction, reason); /* the shipment may still be on its way */
     }
     if (waiting > 0) {
-        refuse_waiting(db);
+        db_queue_refuse_waiting(&db->queue);
     }
 }
 
@@ -122,12 +79,11 @@ static void transaction_answered(struct db *db, struct shipment *shipment)
     (void)list_pop(&db->sent);
     if (shipment->outcome == DB_REFUSED) {
         transaction_refused(transaction, shipment);
-        transaction_end(db, transaction, DB_REFUSED);
+        db_queue_end(&db->queue, transaction, DB_REFUSED);
     } else if (shipment->warned) {
-        err_set(&transaction->err, ERR_LOST_COMMIT, "the database did not confirm that the COMMIT reached its standby");
-        transaction_end(db, transaction, DB_UNKNOWN);
+        db_queue_unconfirmed(&db->queue, transaction);
     } else {
-        transaction_end(db, transaction, DB_COMMITTED);
+        db_queue_end(&db->queue, transaction, DB_COMMITTED);
     }
 }
 
@@ -168,7 +124,7 @@ void db_gets(struct db *db, struct packet *packet)
     case PACKET_ANSWER:
         transaction_answered(db, shipment);
         shipment_free(shipment);
-        if (!list_empty(&db->waiting)) {
+        if (!list_empty(&db->queue.waiting)) {
             loop_defer(db->loop, &db->pump, on_pump);
         }
         break;
@@ -209,18 +165,11 @@ static void on_retry(struct timer *timer)
     db_connecting(container_of(timer, struct db, retry));
 }
 
-/* Engines that lost one server must not all come back in one moment. */
 static void schedule_retry(struct db *db)
 {
-    int64_t delay_ms = RETRY_MS_MIN;
     uint32_t random = world_below(STREAM_ENGINE, UINT32_MAX);
 
-    for (int i = 0; i < db->retry_count && delay_ms < RETRY_MS_MAX; i++) {
-        delay_ms *= 2;
-    }
-    db->retry_count++;
-    delay_ms += random % delay_ms / 2;
-    timer_start(db->loop, &db->retry, delay_ms < RETRY_MS_MAX ? delay_ms : RETRY_MS_MAX - random % (RETRY_MS_MAX / 3), on_retry);
+    timer_start(db->loop, &db->retry, db_retry_delay_ms(db->retry_count++, random), on_retry);
 }
 
 static void db_lost(struct db *db, const struct err *reason)
@@ -229,11 +178,11 @@ static void db_lost(struct db *db, const struct err *reason)
         return; /* its closer ends what is pending */
     }
     db->state = DB_LOST;
-    db->lost_err = *reason;
+    db->queue.lost_err = *reason;
     disconnect(db);
-    end_all(db, &db->lost_err);
+    end_all(db, &db->queue.lost_err);
     if (db->state == DB_LOST) {
-        db->options.on_state(db, DB_LOST, &db->lost_err, db->options.context);
+        db->options.on_state(db, DB_LOST, &db->queue.lost_err, db->options.context);
     }
     if (db->state == DB_LOST && db->options.reconnect) {
         schedule_retry(db);
@@ -248,29 +197,23 @@ static void on_pump(struct deferred *deferred)
     struct list_link *link;
 
     if (db->state == DB_LOST) {
-        refuse_waiting(db);
+        db_queue_refuse_waiting(&db->queue);
         return;
     }
     if (db->state != DB_READY) {
         return; /* connecting: its end asks again; closed: the closer ends them */
     }
-    while (db->sent.count < SENT_MAX && (link = list_first(&db->waiting)) != NULL) {
+    while (db->sent.count < SENT_MAX && (link = list_first(&db->queue.waiting)) != NULL) {
         struct shipment *shipment = wire_send(db->wire, container_of(link, struct db_transaction, link));
 
-        list_remove(&db->waiting, link);
+        list_remove(&db->queue.waiting, link);
         list_push(&db->sent, &shipment->sent_link);
     }
 }
 
 void db_submit(struct db *db, struct db_transaction *transaction)
 {
-    CHECK(transaction->done && transaction->count > 0);
-    transaction->outcome = DB_REFUSED;
-    transaction->sqlstate[0] = '\0';
-    transaction->failed_query = 0;
-    memset(&transaction->err, 0, sizeof(transaction->err));
-    list_push(&db->waiting, &transaction->link);
-    db->pending++;
+    db_queue_submit(&db->queue, transaction);
     loop_defer(db->loop, &db->pump, on_pump);
 }
 
@@ -285,23 +228,14 @@ static void db_connecting(struct db *db)
 struct db *db_open(struct loop *loop, const struct db_options *options)
 {
     struct db *db = memory_alloc(sizeof(*db));
-    const char **setup;
-    size_t setup_count = 0;
 
     CHECK(options->on_state);
     db->loop = loop;
     db->options = *options;
     arena_init(&db->arena, 1024);
-    list_init(&db->waiting);
+    db_queue_init(&db->queue);
     list_init(&db->sent);
-    while (options->setup && options->setup[setup_count]) {
-        setup_count++;
-    }
-    setup = arena_array(&db->arena, setup_count + 1, sizeof(*setup));
-    for (size_t i = 0; i < setup_count; i++) {
-        setup[i] = arena_text(&db->arena, slice_of(options->setup[i]));
-    }
-    db->options.setup = setup;
+    db->options.setup = db_setup_copy(&db->arena, options->setup);
     db_connecting(db);
     return db;
 }
@@ -314,9 +248,9 @@ static void on_closer(struct deferred *deferred)
     struct err reason = {.code = ERR_OK};
 
     err_set(&reason, ERR_STORE, "the connection to the database was closed");
-    db->lost_err = reason;
+    db->queue.lost_err = reason;
     disconnect(db);
-    while (db->pending > 0) { /* again for what the ends of others submitted */
+    while (db->queue.pending > 0) { /* again for what the ends of others submitted */
         end_all(db, &reason);
     }
     timer_stop(db->loop, &db->retry);
@@ -354,5 +288,5 @@ int db_backend_pid(const struct db *db)
 
 size_t db_pending(const struct db *db)
 {
-    return db->pending;
+    return db->queue.pending;
 }

@@ -10,37 +10,25 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "base/followed_clock.h"
+#include "io/agenda.h"
+#include "io/turn_clock.h"
 #include "tests/sim/network.h"
 
 enum phase { PHASE_MESSAGES, PHASE_TIMERS, PHASE_DEFERRED, PHASE_HOOKS, PHASE_LAST_DEFERRED, PHASE_LAST_HOOKS, PHASE_COUNT };
 
-struct clocks {
-    bool fresh;
-    int64_t boot_us, wall_ms;
-    int64_t shown_ms; /* of a clock that is followed: the last that was told */
-};
-
-struct due {
-    int64_t boot_ms;
-    uint64_t order; /* of the start: equal dues fire first come, first served */
-    struct timer *timer;
+struct sim_clock {
+    struct turn_clock clock;
+    const struct node *node; /* whose clocks they are */
 };
 
 struct loop {
     struct node *node;
-    struct clocks *clocks; /* behind a pointer: asking for the time is const */
-    struct due *heap;      /* heap[1] is due first; heap[0] is not used */
-    size_t heap_count, heap_capacity;
-    uint64_t order_last;
-    struct list deferred, hooks;
-    struct list_link *hook_next; /* the hook after the one that runs, so that a hook may remove any */
+    struct sim_clock *clock; /* behind a pointer: asking for the time is const */
+    struct agenda agenda;
     /* the turn */
     enum phase phase;
-    bool begun;            /* of this phase: what follows is set */
-    size_t left;
-    uint64_t order_max;
-    struct followed_clock followed; /* where UTC comes from, once it is set */
+    bool begun;           /* of this phase: it is settled how far it goes */
+    size_t messages_left;
 };
 
 /* --- clocks --- */
@@ -50,52 +38,37 @@ static int64_t boot_us(const struct node *node)
     return world->now_us + node->boot_offset_us;
 }
 
-static void clocks_read(const struct loop *loop)
+static void clocks_read(struct turn_clock *clock)
 {
-    loop->clocks->boot_us = boot_us(loop->node);
-    loop->clocks->wall_ms = WORLD_START_MS + world->now_us / 1000 + loop->node->wall_offset_ms;
-    loop->clocks->fresh = true;
-}
+    const struct node *node = container_of(clock, struct sim_clock, clock)->node;
 
-static const struct clocks *clocks_of(const struct loop *loop)
-{
-    if (!loop->clocks->fresh) {
-        clocks_read(loop);
-    }
-    return loop->clocks;
+    clock->boot_us = boot_us(node);
+    clock->wall_ms = WORLD_START_MS + world->now_us / 1000 + node->wall_offset_ms;
 }
 
 int64_t loop_wall_ms(const struct loop *loop)
 {
-    struct clocks *clocks = loop->clocks;
-    int64_t wall_ms = clocks_of(loop)->wall_ms;
-
-    if (!loop->followed.is_set) {
-        return wall_ms;
-    }
-    wall_ms = followed_clock_at(&loop->followed, clocks->boot_us / 1000);
-    clocks->shown_ms = wall_ms > clocks->shown_ms ? wall_ms : clocks->shown_ms;
-    return clocks->shown_ms;
+    return turn_clock_wall_ms(&loop->clock->clock);
 }
 
 void loop_follow(struct loop *loop, int64_t wall_ms, int64_t boot_ms)
 {
-    followed_clock_set(&loop->followed, wall_ms, boot_ms);
+    followed_clock_set(&loop->clock->clock.followed, wall_ms, boot_ms);
 }
 
 int64_t loop_boot_ms(const struct loop *loop)
 {
-    return clocks_of(loop)->boot_us / 1000;
+    return turn_clock_boot_us(&loop->clock->clock) / 1000;
 }
 
 int64_t loop_boot_us(const struct loop *loop)
 {
-    return clocks_of(loop)->boot_us;
+    return turn_clock_boot_us(&loop->clock->clock);
 }
 
 void loop_clock_update(struct loop *loop)
 {
-    clocks_read(loop);
+    turn_clock_read(&loop->clock->clock);
 }
 
 int64_t loop_boot_ms_now(void)
@@ -104,177 +77,47 @@ int64_t loop_boot_ms_now(void)
     return boot_us(node_current()) / 1000;
 }
 
-/* --- timers --- */
+/* --- what there is to do --- */
 
-static bool due_before(const struct due *a, const struct due *b)
+/* What somebody outside asks for between two turns is looked at in the next one. */
+static bool is_between_turns(const struct loop *loop)
 {
-    return a->boot_ms != b->boot_ms ? a->boot_ms < b->boot_ms : a->order < b->order;
-}
-
-static void heap_set(struct loop *loop, size_t i, struct due due)
-{
-    loop->heap[i] = due;
-    due.timer->heap_index = i;
-}
-
-static void heap_up(struct loop *loop, size_t i, struct due due)
-{
-    while (i > 1 && due_before(&due, &loop->heap[i / 2])) {
-        heap_set(loop, i, loop->heap[i / 2]);
-        i /= 2;
-    }
-    heap_set(loop, i, due);
-}
-
-static void heap_down(struct loop *loop, size_t i, struct due due)
-{
-    for (size_t child = 2 * i; child <= loop->heap_count; child = 2 * i) {
-        if (child < loop->heap_count && due_before(&loop->heap[child + 1], &loop->heap[child])) {
-            child++;
-        }
-        if (!due_before(&loop->heap[child], &due)) {
-            break;
-        }
-        heap_set(loop, i, loop->heap[child]);
-        i = child;
-    }
-    heap_set(loop, i, due);
-}
-
-/* What somebody outside asked for between two turns is looked at in the next one. */
-static void work_came(struct loop *loop)
-{
-    node_wake(loop->node, 0);
+    return loop->phase == PHASE_COUNT;
 }
 
 void timer_start(struct loop *loop, struct timer *timer, int64_t delay_ms, void (*fire)(struct timer *timer))
 {
-    int64_t now_ms = (loop_boot_us(loop) + 999) / 1000; /* a part of the running millisecond is not counted as a whole one */
-
-    CHECK(fire);
-    timer_stop(loop, timer);
-    if (loop->heap_count + 2 > loop->heap_capacity) {
-        loop->heap_capacity = loop->heap_capacity > 0 ? 2 * loop->heap_capacity : 64;
-        loop->heap = memory_grow(loop->heap, loop->heap_capacity * sizeof(*loop->heap));
-    }
-    timer->fire = fire;
-    if (delay_ms < 0) {
-        delay_ms = 0;
-    }
-    if (__builtin_add_overflow(now_ms, delay_ms, &timer->due_boot_ms)) {
-        timer->due_boot_ms = INT64_MAX;
-    }
-    loop->heap_count++;
-    heap_up(loop, loop->heap_count, (struct due){.boot_ms = timer->due_boot_ms, .order = ++loop->order_last, .timer = timer});
-    if (loop->phase == PHASE_COUNT && loop->heap[1].timer == timer) {
+    agenda_timer_start(&loop->agenda, timer, loop_boot_us(loop), delay_ms, fire);
+    if (is_between_turns(loop) && agenda_first(&loop->agenda) == timer) {
         node_wake(loop->node, timer->due_boot_ms * 1000 - boot_us(loop->node));
     }
 }
 
 void timer_stop(struct loop *loop, struct timer *timer)
 {
-    size_t i = timer->heap_index;
-    struct due last;
-
-    if (i == 0) {
-        return;
-    }
-    CHECK(i <= loop->heap_count && loop->heap[i].timer == timer);
-    timer->heap_index = 0;
-    last = loop->heap[loop->heap_count--];
-    if (i <= loop->heap_count) {
-        if (i > 1 && due_before(&last, &loop->heap[i / 2])) {
-            heap_up(loop, i, last);
-        } else {
-            heap_down(loop, i, last);
-        }
-    }
+    agenda_timer_stop(&loop->agenda, timer);
 }
-
-bool timer_running(const struct timer *timer)
-{
-    return timer->heap_index != 0;
-}
-
-/* Only timers that were started before: one that starts itself again with no delay waits for the next turn. */
-static bool timer_fires(struct loop *loop)
-{
-    struct timer *timer;
-
-    if (loop->heap_count == 0 || loop->heap[1].boot_ms > loop_boot_ms(loop) || loop->heap[1].order > loop->order_max) {
-        return false;
-    }
-    timer = loop->heap[1].timer;
-    timer_stop(loop, timer);
-    timer->fire(timer);
-    return true;
-}
-
-/* --- deferred work and hooks --- */
 
 void loop_defer(struct loop *loop, struct deferred *deferred, void (*run)(struct deferred *deferred))
 {
-    CHECK(run);
-    if (!list_linked(&deferred->link)) {
-        deferred->run = run;
-        list_push(&loop->deferred, &deferred->link);
-        if (loop->phase == PHASE_COUNT) {
-            work_came(loop);
-        }
+    if (agenda_defer(&loop->agenda, deferred, run) && is_between_turns(loop)) {
+        node_wake(loop->node, 0);
     }
 }
 
 void loop_defer_cancel(struct loop *loop, struct deferred *deferred)
 {
-    if (list_linked(&deferred->link)) {
-        list_remove(&loop->deferred, &deferred->link);
-    }
-}
-
-/* As many as there were in the beginning: what they defer comes in the next round. */
-static bool deferred_runs(struct loop *loop)
-{
-    struct deferred *deferred;
-
-    if (loop->left == 0 || list_empty(&loop->deferred)) {
-        return false;
-    }
-    loop->left--;
-    deferred = container_of(list_pop(&loop->deferred), struct deferred, link);
-    deferred->run(deferred);
-    return true;
+    agenda_defer_cancel(&loop->agenda, deferred);
 }
 
 void loop_hook_add(struct loop *loop, struct loop_hook *hook, void (*run)(struct loop_hook *hook))
 {
-    CHECK(run);
-    hook->run = run;
-    list_push(&loop->hooks, &hook->link);
+    agenda_hook_add(&loop->agenda, hook, run);
 }
 
 void loop_hook_remove(struct loop *loop, struct loop_hook *hook)
 {
-    if (!list_linked(&hook->link)) {
-        return;
-    }
-    if (loop->hook_next == &hook->link) {
-        loop->hook_next = list_after(&loop->hooks, &hook->link);
-    }
-    list_remove(&loop->hooks, &hook->link);
-}
-
-static bool hook_runs(struct loop *loop)
-{
-    struct list_link *link = loop->hook_next;
-    struct loop_hook *hook;
-
-    if (!link) {
-        return false;
-    }
-    hook = container_of(link, struct loop_hook, link);
-    loop->hook_next = list_after(&loop->hooks, link);
-    hook->run(hook);
-    return true;
+    agenda_hook_remove(&loop->agenda, hook);
 }
 
 /* --- a turn --- */
@@ -283,30 +126,35 @@ static bool message_runs(struct loop *loop)
 {
     struct message *message;
 
-    if (loop->left == 0 || (message = node_next_message(loop->node)) == NULL) {
+    if (loop->messages_left == 0 || (message = node_next_message(loop->node)) == NULL) {
         return false;
     }
-    loop->left--;
+    loop->messages_left--;
     message->run(message);
     return true;
+}
+
+static bool timer_fires(struct loop *loop)
+{
+    return agenda_first(&loop->agenda) && agenda_timers_next(&loop->agenda, loop_boot_ms(loop));
 }
 
 static void phase_begin(struct loop *loop)
 {
     switch (loop->phase) {
     case PHASE_MESSAGES:
-        loop->left = node_message_count(loop->node);
+        loop->messages_left = node_message_count(loop->node);
         break;
     case PHASE_TIMERS:
-        loop->order_max = loop->order_last;
+        agenda_timers_begin(&loop->agenda);
         break;
     case PHASE_DEFERRED:
     case PHASE_LAST_DEFERRED:
-        loop->left = loop->deferred.count;
+        agenda_deferred_begin(&loop->agenda);
         break;
     case PHASE_HOOKS:
     case PHASE_LAST_HOOKS:
-        loop->hook_next = list_first(&loop->hooks);
+        agenda_hooks_begin(&loop->agenda);
         break;
     case PHASE_COUNT:
         break;
@@ -324,10 +172,10 @@ static bool phase_runs(struct loop *loop)
         return timer_fires(loop);
     case PHASE_DEFERRED:
     case PHASE_LAST_DEFERRED:
-        return deferred_runs(loop);
+        return agenda_deferred_next(&loop->agenda);
     case PHASE_HOOKS:
     case PHASE_LAST_HOOKS:
-        return hook_runs(loop);
+        return agenda_hooks_next(&loop->agenda);
     case PHASE_COUNT:
         break;
     }
@@ -352,21 +200,21 @@ bool loop_turn(struct loop *loop, uint32_t *callbacks)
         loop->phase++;
         loop->begun = false;
     }
-    loop->clocks->fresh = false;
+    turn_clock_age(&loop->clock->clock);
     return true;
 }
 
 int64_t loop_rest_us(const struct loop *loop)
 {
-    int64_t rest_us;
+    int64_t due_ms = agenda_due_ms(&loop->agenda), rest_us;
 
-    if (!list_empty(&loop->deferred)) {
+    if (!list_empty(&loop->agenda.deferred)) {
         return 0;
     }
-    if (loop->heap_count == 0 || loop->heap[1].boot_ms > INT64_MAX / 1000) {
+    if (due_ms > INT64_MAX / 1000) {
         return INT64_MAX;
     }
-    rest_us = loop->heap[1].boot_ms * 1000 - boot_us(loop->node);
+    rest_us = due_ms * 1000 - boot_us(loop->node);
     return rest_us > 0 ? rest_us : 0;
 }
 
@@ -378,9 +226,10 @@ struct loop *loop_new(void)
 
     loop->node = node_current();
     CHECK(loop->node);
-    loop->clocks = memory_alloc(sizeof(*loop->clocks));
-    list_init(&loop->deferred);
-    list_init(&loop->hooks);
+    loop->clock = memory_alloc(sizeof(*loop->clock));
+    loop->clock->clock.read = clocks_read;
+    loop->clock->node = loop->node;
+    agenda_init(&loop->agenda);
     loop->phase = PHASE_COUNT;
     return loop;
 }
@@ -388,8 +237,8 @@ struct loop *loop_new(void)
 void loop_free(struct loop *loop)
 {
     if (loop) {
-        free(loop->heap);
-        free(loop->clocks);
+        agenda_fini(&loop->agenda);
+        free(loop->clock);
         free(loop);
     }
 }

@@ -160,41 +160,64 @@ static enum pg_progress forget_keys(struct pg_call *call, struct slice payload, 
     return PG_DONE;
 }
 
-static enum pg_progress forget_questions(struct pg_call *call, int64_t shard, struct uuid saga)
+/* What escalations and approvals have in common: somebody is asked. */
+struct question {
+    int64_t shard, number;
+    struct uuid saga;
+};
+
+static struct question escalation_of(const void *row)
 {
-    struct pg_touched touched = {0};
-    struct row_number_gone gone = {.shard = shard};
-    bool any = false;
-    struct pg_row *row = pg_first(call, PG_ESCALATION, &(struct row_escalation){.shard = shard, .number = INT64_MIN}), *next;
+    const struct row_escalation *escalation = row;
+
+    return (struct question){escalation->shard, escalation->number, escalation->saga};
+}
+
+static struct question approval_of(const void *row)
+{
+    const struct row_approval *approval = row;
+
+    return (struct question){approval->shard, approval->number, approval->saga};
+}
+
+/* Those of the saga from `first` on; `last` becomes the largest number that went. */
+static enum pg_progress forget_those(struct pg_call *call, enum pg_table table, const void *first,
+                                     struct question (*question_of)(const void *row), struct pg_touched *touched,
+                                     bool *any, int64_t *last)
+{
+    struct question asked = question_of(first);
+    struct pg_row *row = pg_first(call, table, first), *next;
     const void *current;
 
     for (; row; row = next) {
-        const struct row_escalation *e = pg_see(call, row);
+        const void *seen = pg_see(call, row);
+        struct question question = seen ? question_of(seen) : (struct question){0};
 
-        next = pg_next(call, PG_ESCALATION, row);
-        if (e && e->shard == shard && uuid_equal(&e->saga, &saga)) {
-            RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_UPDATE, &current));
+        next = pg_next(call, table, row);
+        if (seen && question.shard == asked.shard && uuid_equal(&question.saga, &asked.saga)) {
+            RETURN_UNLESS_DONE(pg_take(call, touched, row, PG_UPDATE, &current));
             if (current) {
-                any = true;
-                gone.escalation = e->number > gone.escalation ? e->number : gone.escalation;
+                *any = true;
+                *last = question.number > *last ? question.number : *last;
                 pg_delete(call, row);
             }
         }
     }
-    row = pg_first(call, PG_APPROVAL, &(struct row_approval){.shard = shard, .number = INT64_MIN});
-    for (; row; row = next) {
-        const struct row_approval *a = pg_see(call, row);
+    return PG_DONE;
+}
 
-        next = pg_next(call, PG_APPROVAL, row);
-        if (a && a->shard == shard && uuid_equal(&a->saga, &saga)) {
-            RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_UPDATE, &current));
-            if (current) {
-                any = true;
-                gone.approval = a->number > gone.approval ? a->number : gone.approval;
-                pg_delete(call, row);
-            }
-        }
-    }
+static enum pg_progress forget_questions(struct pg_call *call, int64_t shard, struct uuid saga)
+{
+    const struct row_escalation escalation = {.shard = shard, .number = INT64_MIN, .saga = saga};
+    const struct row_approval approval = {.shard = shard, .number = INT64_MIN, .saga = saga};
+    struct pg_touched touched = {0};
+    struct row_number_gone gone = {.shard = shard};
+    bool any = false;
+    struct pg_row *row;
+    const void *current;
+
+    RETURN_UNLESS_DONE(forget_those(call, PG_ESCALATION, &escalation, escalation_of, &touched, &any, &gone.escalation));
+    RETURN_UNLESS_DONE(forget_those(call, PG_APPROVAL, &approval, approval_of, &touched, &any, &gone.approval));
     if (any) {
         RETURN_UNLESS_DONE(pg_insert_or_lock(call, PG_NUMBER_GONE, &gone, &touched, &row, &current));
         if (current) {

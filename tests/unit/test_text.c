@@ -48,6 +48,33 @@ static void trimming_leaves_inner_space(void **state)
     assert_int_equal(slice_trim(SLICE_NONE).len, 0);
 }
 
+static void a_text_of_its_own_ends_where_its_room_does(void **state)
+{
+    char out[4] = "old";
+
+    (void)state;
+    slice_to_text(out, sizeof(out), SLICE_NONE);
+    assert_string_equal(out, "");
+    slice_to_text(out, sizeof(out), SLICE("abc"));
+    assert_string_equal(out, "abc");
+    slice_to_text(out, sizeof(out), SLICE("uvwxyz"));
+    assert_string_equal(out, "uvw");
+}
+
+static void a_text_is_split_at_its_separators(void **state)
+{
+    struct slice parts[3];
+
+    (void)state;
+    assert_int_equal(slice_split(SLICE("a bc d"), ' ', parts, 3), 3);
+    assert_true(slice_is(parts[0], "a") && slice_is(parts[1], "bc") && slice_is(parts[2], "d"));
+    assert_int_equal(slice_split(SLICE(" x"), ' ', parts, 3), 2);
+    assert_true(slice_is(parts[0], "") && slice_is(parts[1], "x"));
+    assert_int_equal(slice_split(SLICE(""), ' ', parts, 3), 1);
+    assert_int_equal(slice_split(SLICE("a b c d"), ' ', parts, 3), 3);
+    assert_true(slice_is(parts[2], "c"));
+}
+
 static const struct {
     const char *text;
     bool good;
@@ -165,6 +192,8 @@ int main(void)
         cmocka_unit_test(a_shorter_slice_sorts_before_its_continuation),
         cmocka_unit_test(a_prefix_may_be_empty_or_the_whole),
         cmocka_unit_test(trimming_leaves_inner_space),
+        cmocka_unit_test(a_text_of_its_own_ends_where_its_room_does),
+        cmocka_unit_test(a_text_is_split_at_its_separators),
         cmocka_unit_test(a_number_is_decimal_and_in_range_or_refused),
         cmocka_unit_test(a_buffer_takes_exactly_its_bound),
         cmocka_unit_test(what_does_not_fit_is_dropped_whole_and_overflow_stays),

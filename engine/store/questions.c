@@ -1,10 +1,17 @@
-/* Escalations as appends left them (append_batch.c writes them): one by number, or the newest of a namespace. */
+/* Escalations and approvals as appends left them (append_batch.c writes them): one by number, or the newest ones. */
 #include "store/store_state.h"
 
-static void on_escalations(struct db_query *query, const struct db_rows *rows)
+static const struct statements {
+    const struct db_statement *one, *list, *list_open;
+} statements[] = {
+    [QUESTION_ESCALATION] = {&sql_escalation_one, &sql_escalation_list, &sql_escalation_list_open},
+    [QUESTION_APPROVAL] = {&sql_approval_one, &sql_approval_list, &sql_approval_list_open},
+};
+
+static void on_questions(struct db_query *query, const struct db_rows *rows)
 {
     struct job *job = query->context;
-    struct list_escalations *list = job->request;
+    struct list_questions *list = job->request;
 
     list->count = db_row_count(rows);
     list->rows = arena_array(job->arena, list->count + 1, sizeof(*list->rows));
@@ -17,19 +24,20 @@ static void on_escalations(struct db_query *query, const struct db_rows *rows)
     job->found = list->count > 0;
 }
 
-void store_list_escalations(struct store *store, struct list_escalations *list)
+void store_list_questions(struct store *store, struct list_questions *list)
 {
+    const struct statements *of = &statements[list->kind];
     struct job *job = read_job(store, &list->read, list);
     struct db_args *args;
 
     if (list->number > 0) {
         job->wants_one = true;
-        args = job_query(job, &sql_escalation_one, on_escalations);
+        args = job_query(job, of->one, on_questions);
         db_arg_int2(args, (int)(list->number % SHARD_COUNT));
         db_arg_int8(args, list->number <= INT64_MAX ? (int64_t)list->number : 0);
         db_arg_text(args, list->namespace);
     } else {
-        args = job_query(job, list->open_only ? &sql_escalation_list_open : &sql_escalation_list, on_escalations);
+        args = job_query(job, list->open_only ? of->list_open : of->list, on_questions);
         db_arg_int8(args, list->before > 0 && list->before <= INT64_MAX ? (int64_t)list->before : INT64_MAX);
         db_arg_text(args, list->namespace);
         db_arg_int8(args, (int64_t)list->limit);
