@@ -74,6 +74,7 @@ struct call {
     bool repeatable;            /* a second copy on the wire would be harmless (read, idempotent, keyed) */
     int64_t timeout_ms;
     int attempt;
+    bool (*may_leave)(const struct call *call); /* NULL: it may; see call_may_leave() */
 
     /* out */
     struct outcome outcome;     /* by the adapter's defaults; `result` is the default result */
@@ -81,6 +82,15 @@ struct call {
 
     void (*settled)(struct call *call); /* set by the engine */
 };
+
+/*
+ * To be asked right before the first byte leaves: what begin() started may have waited for a connection, and meanwhile
+ * the call may have become another engine's. False: settle it as unsent, with the error "withheld".
+ */
+static inline bool call_may_leave(const struct call *call)
+{
+    return !call->may_leave || call->may_leave(call);
+}
 
 /* The only way a call ends. Must be called exactly once, from the loop, never inside begin(). */
 void call_settle(struct call *call);

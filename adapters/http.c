@@ -189,6 +189,11 @@ static void on_done(struct http_request *request)
     call_settle(&h->call);
 }
 
+static bool may_leave(struct http_request *request)
+{
+    return call_may_leave(&container_of(request, struct http_call, request)->call);
+}
+
 /* --- the request --------------------------------------------------------------------------------------------- */
 
 static void on_refuse(struct deferred *deferred)
@@ -328,6 +333,7 @@ static void http_begin(struct call *call)
     request->ca_file = file_setting(call, "ca_file");
     request->client_cert = file_setting(call, "client_cert");
     request->fresh_connection = !call->repeatable && !request->body.ptr;
+    request->may_leave = may_leave;
     request->arena = call->arena;
     request->done = on_done;
     http_send(call->host->http, request);

@@ -198,6 +198,11 @@ static void header_put(struct mcp_call *m, struct slice name, struct slice value
     m->headers[m->request.header_count++] = (struct http_header){name, value};
 }
 
+static bool may_leave(struct http_request *request)
+{
+    return call_may_leave(&container_of(request, struct mcp_call, request)->call);
+}
+
 static void message_send(struct mcp_call *m, enum mcp_phase phase, struct slice body)
 {
     const struct mcp_session *session = m->session;
@@ -220,6 +225,7 @@ static void message_send(struct mcp_call *m, enum mcp_phase phase, struct slice 
         .client_cert = m->client_cert,
         .streaming = true,
         .on_data = on_data,
+        .may_leave = may_leave,
         .arena = call->arena,
         .done = on_done,
     };

@@ -88,6 +88,11 @@ static void pending_remove(struct mcp_call *m)
 
 static void call_write(struct mcp_call *m)
 {
+    if (!call_may_leave(&m->call)) {
+        answer_unsent(&m->call, true, "withheld", "When the server was ready for it, it was not to leave any more.");
+        call_end(m);
+        return;
+    }
     if (!child_write(&m->process->child, mcp_request_write(m, m->process->modern))) {
         answer_unsent(&m->call, true, "busy", "The server has ended, or does not read what it was given before.");
         call_end(m);

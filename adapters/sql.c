@@ -375,6 +375,10 @@ static void on_connected(struct db_wish *wish)
 
     if (wish->lent) {
         s->link = wish->lent;
+        if (!s->looking && !call_may_leave(&s->call)) {
+            settle_unsent(s, true, "withheld", "When there was a connection for it, it was not to leave any more.");
+            return;
+        }
         stage_next(s, STAGE_BEGIN);
         return;
     }

@@ -102,6 +102,8 @@ static void job_judge(struct http_job *job, CURLcode code)
         job_explain(job, "too-large", "The answer is larger than allowed.");
     } else if (job->cancelled) {
         job_explain(job, "cancelled", "The request was cancelled before the answer was complete.");
+    } else if (job->withheld && !request->sent) {
+        job_explain(job, "withheld", "When there was a connection for it, it was not to leave any more.");
     } else if (job->denied && !request->sent) {
         job_explain(job, "refused", "The name resolves to a link-local address, where no tool may live.");
     } else if (code == CURLE_OK) {

@@ -31,6 +31,8 @@ struct http_request {
     bool fresh_connection;                /* do not reuse: for requests without a body that must not be repeated */
     bool streaming;                       /* body goes to on_data as it comes (SSE); not collected */
     void (*on_data)(struct http_request *request, struct slice data);
+    /* NULL: it may. Asked right before the first byte leaves: until then it may have waited long for a connection. */
+    bool (*may_leave)(struct http_request *request);
     struct arena *arena;                  /* for the answer */
     void (*done)(struct http_request *request); /* exactly once, on the loop, never inside http_send() */
 
@@ -42,7 +44,7 @@ struct http_request {
     struct http_header *response_headers; /* names in lower case */
     size_t response_header_count;
     struct slice response_body;
-    const char *error;  /* short code when not complete: "refused", "dns", "timeout", "tls", "reset", "cut", "too-large", "cancelled", "protocol" */
+    const char *error;  /* short code when not complete: "refused", "dns", "timeout", "tls", "reset", "cut", "too-large", "cancelled", "withheld", "protocol" */
     char detail[200];   /* one sentence */
 
     void *internal;

@@ -19,7 +19,7 @@ struct http_job {
     struct buffer body;
     size_t body_sent;
     size_t header_bytes, header_capacity;
-    bool headers_complete, too_large, denied, cancelled;
+    bool headers_complete, too_large, denied, cancelled, withheld;
     char error[CURL_ERROR_SIZE];
 };
 

@@ -290,6 +290,19 @@ static void easy_set_method(struct http_job *job, char *method)
     }
 }
 
+/* A request may wait for its turn and for its connection as long as its timeout, and this process be stopped meanwhile. */
+static int on_leaving(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port)
+{
+    struct http_job *job = http_job_of(context);
+
+    (void)remote_ip;
+    (void)local_ip;
+    (void)remote_port;
+    (void)local_port;
+    job->withheld = !job->request->may_leave(job->request);
+    return job->withheld ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 CURLcode http_transfer_set_up(struct http_job *job)
 {
     const struct http_request *request = job->request;
@@ -316,6 +329,10 @@ CURLcode http_transfer_set_up(struct http_job *job)
     EASY_SET(easy, CURLOPT_WRITEDATA, job);
     EASY_SET(easy, CURLOPT_HEADERFUNCTION, on_header);
     EASY_SET(easy, CURLOPT_HEADERDATA, job);
+    if (request->may_leave) {
+        EASY_SET(easy, CURLOPT_PREREQFUNCTION, on_leaving);
+        EASY_SET(easy, CURLOPT_PREREQDATA, job);
+    }
     if (request->timeout_ms > 0) {
         EASY_SET(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
     }

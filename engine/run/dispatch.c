@@ -395,6 +395,14 @@ static void report_unsent(struct activity *activity, enum outcome_kind kind, str
     engine_check_drained(engine);
 }
 
+/* The shard may be another engine's by now: its call is made by that one. */
+static bool may_leave(const struct call *call)
+{
+    const struct activity *activity = container_of(call->arena, struct activity, arena);
+
+    return activity->live && lease_allows_send(activity->engine->leases, activity->live->shard->number);
+}
+
 static void on_settings(struct eval *eval)
 {
     struct activity *activity = container_of(eval, struct activity, eval);
@@ -434,6 +442,7 @@ static void on_settings(struct eval *eval)
     call->repeatable = is_question(activity) || effect_is_safe(activity->effect);
     call->timeout_ms = timeout_of(activity);
     call->attempt = (int)activity->want.number;
+    call->may_leave = may_leave;
     call->settled = on_settled;
     activity->call = call;
     activity->state = ACTIVITY_CALLING;

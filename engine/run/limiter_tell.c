@@ -33,7 +33,8 @@ static void telling_free(struct telling *telling)
 
 enum call_verdict call_verdict(const struct outcome *outcome, struct slice response)
 {
-    static const char *const ours[] = {"bad-settings", "settings", "lease", "cancelled", "stopping", "interrupted"};
+    static const char *const ours[] = {"bad-settings", "settings", "lease",      "withheld",
+                                       "cancelled",    "stopping", "interrupted"};
     int64_t status = 0;
 
     for (size_t i = 0; i < COUNT_OF(ours); i++) {

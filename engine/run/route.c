@@ -27,8 +27,24 @@ void route_send(struct work *work, route_function *elsewhere)
     }
 }
 
+/* What is refused by what we remember, the engine may take that has the shard by now; we may not have heard of it yet. */
+static bool may_be_outdated(const struct work *work, enum err_code code)
+{
+    uint32_t shard = saga_id_shard(work->saga);
+
+    return code != ERR_OK && !err_retryable(code) && !work->mail.from_inbox && shard < SHARD_COUNT &&
+           !lease_allows_send(work->engine->leases, shard);
+}
+
 bool route_again(struct work *work, enum err_code code, route_function *elsewhere)
 {
+    struct err err = {0};
+
+    if (may_be_outdated(work, code)) {
+        (void)err_set(&err, ERR_FENCED, "the shard of this saga may have gone to another engine");
+        work_done(work, ERR_FENCED, &err);
+        return true;
+    }
     if (code != ERR_FENCED || work->mail.from_inbox || work->calling->rerouted || work->engine->draining ||
         !work->request) {
         return false;

@@ -38,8 +38,8 @@ static uint32_t choose_shard(struct engine *engine, const struct work *work)
 static void on_started(struct mail *mail, enum err_code code, const struct err *err)
 {
     struct work *work = container_of(mail, struct work, mail);
-    const struct live *live = live_find(work->engine, work->saga);
-    const struct append *append = live ? turn_append(live) : NULL;
+    /* Not by its id: a live that is dropped, because its shard was lost meanwhile, is not found any more. */
+    const struct append *append = mail->live ? turn_append(mail->live) : NULL;
 
     if (code == ERR_OK) {
         if (work->request) {

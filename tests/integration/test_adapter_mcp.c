@@ -556,6 +556,39 @@ static void a_program_that_is_not_there_is_unsent(void **state)
     trial_fini(&t);
 }
 
+static bool no_more(const struct call *call)
+{
+    (void)call;
+    return false;
+}
+
+/* When the server is ready for it, another engine may have made it. */
+static void a_call_that_may_not_leave_any_more_is_unsent(void **state)
+{
+    struct trial t;
+    struct call *call;
+
+    (void)state;
+    trial_init(&t);
+    call = trial_call(&t, script_settings(&t, HELLO "read a; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}'; read b"));
+    call->may_leave = no_more;
+    trial_run(&t, 0);
+    expect(call, "a process", OUTCOME_RETRY, true, "withheld", NULL);
+    trial_fini(&t);
+
+    struct stub_act act = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE};
+    struct stub_server *stub = stub_server_new(&act, 1);
+
+    trial_init(&t);
+    call = trial_call(&t, arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}", stub_server_port(stub))));
+    call->may_leave = no_more;
+    trial_run(&t, 0);
+    expect(call, "HTTP", OUTCOME_RETRY, true, "withheld", NULL);
+    assert_int_equal(stub_server_requests(stub), 0);
+    trial_fini(&t);
+    stub_server_free(stub);
+}
+
 static void calls_share_one_process_and_are_told_apart_by_id(void **state)
 {
     struct trial t;
@@ -706,6 +739,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_a_call_never_leaves),
         cmocka_unit_test(an_answer_over_standard_output_means_what_it_says_and_no_more),
         cmocka_unit_test(a_program_that_is_not_there_is_unsent),
+        cmocka_unit_test(a_call_that_may_not_leave_any_more_is_unsent),
         cmocka_unit_test(calls_share_one_process_and_are_told_apart_by_id),
         cmocka_unit_test(a_server_that_died_is_started_again_and_its_calls_are_unknown),
         cmocka_unit_test(no_process_outlives_the_engine),

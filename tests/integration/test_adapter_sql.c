@@ -340,6 +340,24 @@ static void without_a_connection_nothing_was_sent(void **state)
     assert_true(call->outcome.unsent);
 }
 
+static bool no_more(const struct call *call)
+{
+    (void)call;
+    return false;
+}
+
+static void what_may_not_leave_any_more_when_there_is_a_connection_is_unsent(void **state)
+{
+    struct call *call = call_new(PAY, NULL, NULL);
+
+    (void)state;
+    call->may_leave = no_more;
+    expect(call_run(call), OUTCOME_RETRY, "withheld", NULL);
+    assert_true(call->outcome.unsent);
+    assert_int_equal(balance(), 1000);
+    expect(call_run(call_new(PAY, NULL, NULL)), OUTCOME_COMPLETED, NULL, NULL);
+}
+
 /* --- time --- */
 
 static void what_takes_too_long_is_rolled_back(void **state)
@@ -607,6 +625,7 @@ int main(void)
         TRIED(an_error_before_the_commit_has_no_effect),
         TRIED(a_read_can_change_nothing),
         TRIED(without_a_connection_nothing_was_sent),
+        TRIED(what_may_not_leave_any_more_when_there_is_a_connection_is_unsent),
         TRIED(what_takes_too_long_is_rolled_back),
         TRIED(what_is_cancelled_is_rolled_back),
         TRIED(a_killed_session_has_no_effect_and_the_next_call_gets_another),

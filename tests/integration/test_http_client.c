@@ -390,6 +390,57 @@ static void connections_are_used_again(void **state)
     stub_server_free(stub);
 }
 
+static int leave_asked, leave_granted;
+
+static bool may_leave(struct http_request *request)
+{
+    assert_non_null(request->done);
+    return ++leave_asked <= leave_granted;
+}
+
+/* Behind another one, and on a kept connection: the answer counts that is given when its turn has come. */
+static void what_may_not_leave_any_more_when_its_turn_has_come_is_unsent(void **state)
+{
+    static const struct stub_act acts[] = {{OK_KEEP, STUB_KEEP}, {NULL, STUB_HANG}, {OK_KEEP, STUB_KEEP}};
+    struct stub_server *stub = stub_server_new(acts, 3);
+    struct exchange x, first;
+
+    (void)state;
+    exchange_init(&x);
+    http_client_free(x.client);
+    x.client = http_client_new(x.loop, 1, 1);
+    first = (struct exchange){.loop = x.loop, .client = x.client};
+    arena_init(&first.arena, 4096);
+    x.request.may_leave = first.request.may_leave = may_leave;
+    leave_asked = 0;
+    leave_granted = 2;
+    exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+    assert_true(x.request.complete);
+    assert_int_equal(leave_asked, 1);
+
+    first.request.timeout_ms = 200;
+    exchange_send(&first, "POST", stub_url(&first, stub), SLICE("{}"));
+    exchange_send(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+    loop_run(x.loop); /* the first one's time is over; the second has waited for its connection */
+    assert_true(first.request.timed_out && first.request.sent);
+    if (x.done_count == 0) {
+        loop_run(x.loop);
+    }
+    assert_int_equal(leave_asked, 3);
+    assert_false(x.request.sent);
+    assert_false(x.request.complete);
+    assert_string_equal(x.request.error, "withheld");
+    assert_int_equal(stub_server_requests(stub), 2);
+
+    leave_granted = 4; /* and nothing is left behind that harms the next one */
+    exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+    assert_true(x.request.complete);
+    assert_int_equal(stub_server_requests(stub), 3);
+    arena_fini(&first.arena);
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +456,7 @@ int main(void)
         cmocka_unit_test(a_cancelled_request_ends_at_once_with_what_is_known),
         cmocka_unit_test(a_stream_is_given_as_it_comes_and_may_be_left),
         cmocka_unit_test(connections_are_used_again),
+        cmocka_unit_test(what_may_not_leave_any_more_when_its_turn_has_come_is_unsent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,7 @@ static const struct {
     {"program failed", OUTCOME_UNKNOWN, false, "exit-1", "{\"exit\": 1}", CALL_FAILED},
     {"wrong settings of ours", OUTCOME_FAILED, true, "bad-settings", NULL, CALL_NO_VERDICT},
     {"our lease", OUTCOME_RETRY, true, "lease", NULL, CALL_NO_VERDICT},
+    {"our lease, when there was a connection", OUTCOME_RETRY, true, "withheld", NULL, CALL_NO_VERDICT},
     {"we did not want it any more", OUTCOME_UNKNOWN, false, "cancelled", NULL, CALL_NO_VERDICT},
 };
 
