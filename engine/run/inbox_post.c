@@ -4,9 +4,9 @@
  *
  *   put -> waiting -> answered
  *             |
- *             +-- the shard has another owner, and the row is gone without an answer: whoever consumed it died, or
- * answered nobody. |   A call is put again under the emission it had: it is recognised. A start is looked for by its id
- * first.
+ *             +-- the shard has another owner, or the answer to the put was lost, and no row is there: whoever consumed
+ *             |   it died, or answered nobody, or it never came. A call is put again under the emission it had: it is
+ *             |   recognised. A start is looked for by its id first. What a second one would do again is not put again.
  *             +-- its time is over: the log says whether it was taken up
  */
 #include "run/calling.h"
@@ -17,6 +17,7 @@
 #define ANSWERED_WITHIN_MS 10000 /* beyond the caller's own wait: about what a takeover lasts */
 #define LOOK_EVERY_MS 1000
 #define TRIES_MAX 5
+#define EPOCH_NONE (-1)
 #define PAYLOAD_BYTES_MAX (64u << 20)
 
 struct errand { /* lies in the arena of its work */
@@ -35,6 +36,7 @@ struct errand { /* lies in the arena of its work */
     bool busy;     /* the store has something of ours: nothing may end */
     bool answered; /* meanwhile: the answer is kept */
     bool gone;     /* the row is, seen once: its answer may be on the way */
+    bool lost;     /* the answer to the put was: the row may never have been there */
     int tries;
     struct slice answer;
     struct inbox_put put;
@@ -148,7 +150,10 @@ static void on_put(struct inbox_put *put)
     if (errand_is_over(errand)) {
         return;
     }
-    if (put->code != ERR_OK) {
+    if (put->code == ERR_LOST_COMMIT) {
+        errand->epoch = EPOCH_NONE; /* so that the row is looked for */
+        errand->lost = true;
+    } else if (put->code != ERR_OK) {
         errand_stop(errand);
         work_done(errand->work, put->code, &put->err);
         return;
@@ -169,7 +174,7 @@ static void errand_put(struct errand *errand)
                                      .done = on_put};
     errand->wait = (struct answer_wait){.shard = errand->shard, .input = errand->put.row.id, .on_answer = on_answer};
     errand->epoch = epoch_of(errand);
-    errand->gone = false;
+    errand->gone = errand->lost = false;
     errand->busy = true;
     errand->tries++;
     store_answer_wait(engine->store, &errand->wait);
@@ -305,6 +310,11 @@ static void put_again(struct errand *errand)
     case SAGA_INPUT_COMPLETE:
     case SAGA_INPUT_RESUME:
     case SAGA_INPUT_PAUSE:
+        if (errand->lost) { /* a second one, put after the first was consumed, would be one more word */
+            errand_fail(errand, ERR_LOST_COMMIT, "the connection to the database was lost: this was taken up, or not",
+                        "look at the saga, and repeat it when it is not so");
+            break;
+        }
         /* It was applied, most likely: the saga says so, and whoever asked sees whether it is what was wanted. */
         errand_stop(errand);
         work->until_boot_ms = 0;
@@ -336,7 +346,7 @@ static void on_input_found(struct store_read *read)
     }
     if (read->code == ERR_OK) { /* the next owner has still to take it up */
         errand->epoch = epoch_of(errand);
-        errand->gone = false;
+        errand->gone = errand->lost = false;
     } else if (read->code == ERR_NOT_FOUND && errand->gone) {
         put_again(errand);
         return;

@@ -52,6 +52,12 @@ bool lease_allows_send(const struct leases *leases, uint32_t shard)
     return leases->shards[shard].held && loop_boot_ms_now() < leases->shards[shard].deadline_ms;
 }
 
+int64_t lease_doubt_ms(const struct leases *leases, uint32_t shard)
+{
+    CHECK(shard < SHARD_COUNT);
+    return leases->shards[shard].expired ? leases->options.ttl_ms : 0;
+}
+
 static void write_group(const struct leases *leases, struct json_writer *w, const char *identity)
 {
     int64_t epoch_min = INT64_MAX, epoch_max = 0, expires_ms = INT64_MAX;

@@ -31,6 +31,7 @@ size_t leases_choose(struct leases *leases)
             last_dead = lease_identity_is_dead(slice_of(row->identity), leases->identity);
         }
         lease->wanted = !row->has_owner || !row->has_expiry || (row->left_ms < 0 && !patient) || own || last_dead;
+        lease->expired = own ? lease->expired : row->has_owner && !last_dead;
         chosen += lease->wanted;
     }
     return chosen;

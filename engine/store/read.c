@@ -1,7 +1,7 @@
 /*
  * How requests other than appends travel: one transaction on the least busy reader, answers copied into the request's
  * arena. When that connection is lost another one that is up is tried; without one it ends with ERR_STORE. A write whose
- * answer was lost waits for a connection and is done again.
+ * answer was lost waits for a connection and is done again; one that may be done only once ends with ERR_LOST_COMMIT.
  */
 #include <string.h>
 
@@ -74,7 +74,7 @@ static void on_job_done(struct db_transaction *transaction)
         break;
     case DB_UNKNOWN:
         job->err = transaction->err;
-        if (job->store->closing || ++job->tries > JOB_TRIES_MAX) {
+        if (job->once || job->store->closing || ++job->tries > JOB_TRIES_MAX) {
             job_end(job, ERR_LOST_COMMIT);
             return;
         }

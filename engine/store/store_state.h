@@ -319,8 +319,8 @@ struct job { /* lies in the request's arena */
     struct db_transaction transaction;
     struct deferred deferred;
     struct list_link link;             /* in store->jobs: its answer was lost, and it waits for a connection */
-    /* done again when its answer was lost: it is made so that a repeat does no harm */
-    bool writes;
+    /* done again when its answer was lost: it is made so that a repeat does no harm; `once` when it is not */
+    bool writes, once;
     int tries;
     bool found;                        /* set by on_rows; a request for one thing ends with ERR_NOT_FOUND without it */
     bool wants_one;
