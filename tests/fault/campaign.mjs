@@ -3,6 +3,7 @@
 //   node tests/fault/campaign.mjs [--faults kill,stop,...] [--minutes N | --count kill=2000,stop=200,...] [--sagas N] [--seed N] [--json FILE]
 //                                 [--engines N] [--rate N] [--round SECONDS] [--list]
 import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { randomFrom } from '../lib/load.mjs'
 import { sleep } from '../lib/world.mjs'
 import { parseOptions } from './campaign/options.mjs'
@@ -40,7 +41,9 @@ for (let number = 0; ; number++) {
   summary.round(number, part, found, (Date.now() - from) / 1000)
   if (found.violations.length > 0) {
     world.showLogs()
-    if (options.keep) console.log(`# kept: ${world.keep(options.keep)}`)
+  }
+  if (options.keep && (found.violations.length > 0 || found.late)) {
+    console.log(`# kept: ${world.keep(join(options.keep, `${options.seed}-${number}`))}`)
   }
   await world.stop()
   // A world that does not come up would not come up the next time either.

@@ -4,6 +4,7 @@ import { randomFrom } from '../lib/load.mjs'
 import { expect, promise, run, sleep } from '../lib/world.mjs'
 import { readEvidence } from './judge/evidence.mjs'
 import { judge } from './judge/judge.mjs'
+import { Notes } from './campaign/notes.mjs'
 import { Round } from './campaign/round.mjs'
 import { CampaignWorld } from './campaign/world.mjs'
 
@@ -83,6 +84,9 @@ const plants = {
     d.copy.ledger.push({ ...line, effect: 0, n: 1e6 })
   },
   'intent_first, an unknown key': (d) => d.copy.ledger.push({ ...d.line((one) => one.effect === 1), effect: 0, key: 'planted', n: 1e6 }),
+  'intent_first, before the intent of what may be repeated': (d) => {
+    d.record(({ record }) => record.type === 'compensation.intent' && record.attempt === 1 && d.effectOf(record.key)?.kind === 'release').turn.commit += 60e6
+  },
   effects_are_asked_for: (d) => { d.line((one) => one.kind === 'charge' && one.effect === 1).request = null },
   'effects_fit_the_end, a completed saga without its effect': (d) => {
     const { record } = d.record(({ record: one, saga }) => one.type === 'step.completed' && saga.status === 'completed' && one.key && d.effectOf(one.key))
@@ -159,6 +163,13 @@ const plants = {
     for (const line of d.copy.ledger) if (line.key === record.key) line.status = 201
     d.renumber(log)
   },
+  'outcomes_true, it did not leave and yet it came': (d) => {
+    const { record, turn, log, i } = d.record(({ record: one }) => one.type === 'step.failed' && one.key && !one.data.source)
+    record.data.unsent = true
+    turn.records.splice(i, 0, { type: 'step.unknown', step: record.step, key: record.key, data: {} })
+    for (const line of d.copy.ledger) if (line.key === record.key) line.status = 201
+    d.renumber(log)
+  },
   once_leaves_once: (d) => {
     const { record } = d.record(({ record: one, saga }) => one.type === 'step.intent' && saga.name === 'unsure' && one.step === 'a')
     d.copy.ledger.push({ ...d.line((line) => line.key === record.key), effect: 0, n: 1e6 })
@@ -226,7 +237,21 @@ const plants = {
     turn.records.push(structuredClone(record))
     d.renumber(log)
   },
-  answers: (d) => d.copy.notes.complaints.push('planted')
+  'words_once, a pause more often than it was said': (d) => {
+    const word = (record) => d.copy.notes.words.find((one) => one.token === record.data.note)
+    const { record, turn, log } = d.record(({ record: one }) => one.type === 'saga.paused' && word(one))
+    for (let i = 0; i < word(record).sent; i++) turn.records.push(structuredClone(record))
+    d.renumber(log)
+  },
+  answers: (d) => d.copy.notes.complaints.push('planted'),
+  'answers, the record of an ended saga reads otherwise': (d) => {
+    const notes = new Notes()
+    const [id, text] = d.copy.notes.finals.entries().next().value
+    notes.final(id, text)
+    expect(notes.complaints.length === 0, 'a record that was read once is nothing to complain of')
+    notes.final(id, text.replace('"completed"', '"compensated"').replace(id, 'planted'))
+    d.copy.notes.complaints.push(...notes.complaints)
+  }
 }
 
 await run(world, async () => {

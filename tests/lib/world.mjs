@@ -16,7 +16,8 @@ export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 // --- promises: one line each, and the exit code ---
 
 let kept = 0
-let broken = 0
+const broken = [] // a line each: name and reason
+const oneLine = (name, error) => `${name}: ${String(error?.message ?? error).replace(/\s+/g, ' ')}`.slice(0, 1000)
 
 export async function promise(name, keep, seconds = 120) {
   let timer
@@ -28,7 +29,7 @@ export async function promise(name, keep, seconds = 120) {
   } catch (error) {
     console.log(`not ok - ${name}`)
     console.log(String(error?.stack ?? error).split('\n').slice(0, 5).map((line) => `#   ${line}`).join('\n'))
-    broken++
+    broken.push(oneLine(name, error))
   } finally {
     clearTimeout(timer)
   }
@@ -54,12 +55,14 @@ export async function run(world, test) {
   } catch (error) {
     console.log(`not ok - the test runs to its end`)
     console.log(String(error?.stack ?? error).split('\n').map((line) => `#   ${line}`).join('\n'))
-    broken++
+    broken.push(oneLine('the test runs to its end', error))
   }
-  if (broken > 0) world.showLogs()
+  if (broken.length > 0) world.showLogs()
   await world.stop()
-  console.log(`# ${kept} promises kept, ${broken} broken`)
-  process.exit(broken === 0 && kept > 0 ? 0 : 1)
+  // Once more, behind the logs: who sees only the end of the output must see what is wrong.
+  for (const line of broken.slice(0, 15)) console.log(`# broken: ${line}`)
+  console.log(`# ${kept} promises kept, ${broken.length} broken`)
+  process.exit(broken.length === 0 && kept > 0 ? 0 : 1)
 }
 
 // --- processes ---
@@ -87,6 +90,12 @@ function launch(program, args, options) {
   })
   children.add(child)
   return child
+}
+
+// Where branches are counted (tools/coverage), the counters are written first: see killed_counters.c.
+function killNow(child) {
+  child.kill(process.env.SAGAD_COUNTS === '1' ? 'SIGUSR2' : 'SIGKILL')
+  if (process.env.SAGAD_COUNTS === '1') child.kill('SIGCONT')
 }
 
 function sweep() {
@@ -300,13 +309,13 @@ export class World {
   }
 
   async killEngine(engine) {
-    engine.child.kill('SIGKILL')
+    killNow(engine.child)
     const end = await engine.child.ended
     if (end.signal !== 'SIGKILL') throw new Error(`${engine.name} ended by itself: ${JSON.stringify(end)}`)
   }
 
   async kill9() {
-    this.sagad.kill('SIGKILL')
+    killNow(this.sagad)
     const end = await this.sagad.ended
     // One that ended by itself before the kill came has a story to tell.
     if (end.signal !== 'SIGKILL') throw new Error(`sagad ended by itself: ${JSON.stringify(end)}`)
@@ -445,7 +454,7 @@ export class World {
   // --- the end ---
 
   async stop() {
-    for (const child of [...children]) child.kill(child === this.postgres ? 'SIGQUIT' : 'SIGKILL')
+    for (const child of [...children]) child === this.postgres ? child.kill('SIGQUIT') : killNow(child)
     await Promise.race([Promise.all([...children].map((child) => child.ended)), sleep(10000)])
     sweep()
     directories.delete(this.directory)

@@ -26,7 +26,7 @@ export class Load {
       while (!this.stopping && (this.unfinished > this.backlog || this.begun > (Date.now() - this.started) / 1000 * this.rate)) await sleep(20)
       if (this.stopping) return
       this.begun++
-      const shape = chooseShape(this.random)
+      const shape = chooseShape(this.random, this.world.without)
       const name = `${shape}-${number}-${count}`
       const input = inputOf(shape, name, this.random)
       this.notes.tried(name, shape, input)
@@ -78,6 +78,7 @@ export class Load {
     const word = this.notes.word(kind, id)
     await sleep(this.random() < 0.5 ? 0 : this.random() * 300)
     for (const end = Date.now() + errandSeconds * 1000; Date.now() < end; await sleep(50 + this.random() * 100)) {
+      word.sent++
       const answer = await this.world.ask(...make(word.token))
       if (!answer || answer.status === 503 || answer.status === 429) continue
       if (answer.status >= 200 && answer.status < 300) {
@@ -95,9 +96,13 @@ export class Load {
     await this.say('pause', id, (note) => ['POST', `/v1/sagas/${id}/pause`, { note }])
     await sleep(this.random() * 200)
     for (;;) { // whatever else happens, nothing stays paused
-      const word = await this.say('resume', id, (note) => ['POST', `/v1/sagas/${id}/resume`, { note }])
+      const word = await this.resume(id)
       if (word.acknowledged || await this.hasEnded(id) || !(await this.isPaused(id))) return
     }
+  }
+
+  resume(id) {
+    return this.say('resume', id, (note) => ['POST', `/v1/sagas/${id}/resume`, { note }])
   }
 
   async isPaused(id) {
@@ -119,6 +124,7 @@ export class Load {
   }
 
   async hasEnded(id) {
+    const before = this.notes.vanished
     const answer = await this.world.ask('GET', `/v1/sagas/${id}`)
     if (!answer || answer.status === 503) return false
     if (answer.status !== 200) {
@@ -126,6 +132,8 @@ export class Load {
       return true
     }
     if (!['completed', 'compensated', 'abandoned'].includes(answer.json.status)) return false
+    // A read is no acknowledgement: what it shows may be on this server only, and gone with it.
+    if (this.notes.unconfirmed || this.notes.vanished !== before) return false
     this.notes.final(id, answer.text)
     return true
   }

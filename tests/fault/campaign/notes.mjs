@@ -4,9 +4,11 @@
 export class Notes {
   constructor() {
     this.starts = new Map() // name -> {shape, input, id: acknowledged, at}
-    this.words = [] // {kind, saga, token, acknowledged}
+    this.words = [] // {kind, saga, token, acknowledged, sent: how often it was said}
     this.finals = new Map() // saga id -> the text of its record once it had ended, as somebody read it
     this.complaints = [] // answers that no client should ever get
+    this.unconfirmed = false // a server shows what a standby may not have: commits whose wait for it was cancelled
+    this.vanished = 0 // how often such a server was lost
     this.counts = { starts: 0, refused: 0, lost: 0 }
   }
 
@@ -22,7 +24,7 @@ export class Notes {
   }
 
   word(kind, saga) {
-    const word = { kind, saga, token: `w${this.words.length}-${kind}`, acknowledged: false }
+    const word = { kind, saga, token: `w${this.words.length}-${kind}`, acknowledged: false, sent: 0 }
     this.words.push(word)
     return word
   }

@@ -2,6 +2,8 @@
 // takes; --sagas adds rounds until so many were accepted.
 import { allFaults, whyNot } from './faults.mjs'
 
+const usualCost = 15 // seconds
+
 export class Plan {
   constructor(options, summary) {
     Object.assign(this, { options, summary, leftOut: new Map(), begun: Date.now(), rounds: 0 })
@@ -26,27 +28,34 @@ export class Plan {
     return `${options.engines} engines, ${options.counts ? `counts ${JSON.stringify(Object.fromEntries(options.counts))}` : `${options.minutes} minutes`}, faults ${[...this.left.keys()]}`
   }
 
-  // Each topology costs some seconds to set up and to judge; what is left is for faults, most of it where most faults are.
+  // Most of the time where most faults are.
   byTime() {
     const { minutes, roundSeconds } = this.options
-    const overhead = 15
-    const total = minutes * 60
     const shares = [...this.topologies].map(([topology, faults]) => ({ topology, weight: 1 + faults.length / 2 }))
     const sum = shares.reduce((all, share) => all + share.weight, 0)
     const parts = []
     for (const { topology, weight } of shares) {
-      const whole = total * weight / sum
-      const rounds = Math.max(1, Math.round(whole / (roundSeconds + overhead)))
-      for (let i = 0; i < rounds; i++) parts.push({ topology, seconds: Math.max(8, whole / rounds - overhead) })
+      const rounds = Math.max(1, Math.round(minutes * 60 * weight / sum / (roundSeconds + usualCost)))
+      for (let i = 0; i < rounds; i++) parts.push({ topology, weight: weight / rounds })
     }
     return parts
+  }
+
+  // What a round gets for faults: its share of the time that is left, less what it costs to set a round up and to judge it. That differs by a factor
+  // of ten between machines and builds, so that it goes by the rounds so far.
+  secondsFor(part) {
+    const { rounds } = this.summary
+    const elapsed = (Date.now() - this.begun) / 1000
+    const cost = rounds.length > 0 ? rounds.reduce((sum, round) => sum + Math.max(0, round.seconds - round.planned), 0) / rounds.length : usualCost
+    const weights = [part, ...this.parts].reduce((sum, one) => sum + one.weight, 0)
+    return Math.max(8, (this.options.minutes * 60 - elapsed) * part.weight / weights - cost)
   }
 
   // The next round, or undefined.
   part() {
     this.rounds++
     const timed = this.parts?.shift()
-    if (timed) return this.make(timed.topology, timed.seconds)
+    if (timed) return this.make(timed.topology, this.secondsFor(timed))
     if (!this.parts) {
       for (const [topology, faults] of this.topologies) {
         if (faults.some((fault) => this.wants(fault))) return this.make(topology, this.options.roundSeconds)

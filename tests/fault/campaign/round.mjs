@@ -7,6 +7,7 @@ import { ask } from './http.mjs'
 import { Load } from './load.mjs'
 import { Notes } from './notes.mjs'
 import { People } from './people.mjs'
+import { leaseMs } from './world.mjs'
 
 export class Round {
   // `next()` gives the next fault, or undefined when there is to be none any more. `fired(fault, label)` is told what happened.
@@ -16,8 +17,10 @@ export class Round {
 
   async go(next, fired, seconds) {
     const { world, notes, random } = this
+    const from = Date.now()
     await world.startAll()
     await this.definitionsAreKnown()
+    this.measure('ms to set up', Date.now() - from)
     this.people = new People(world, notes, random)
     this.load = new Load(world, notes, random, this.options)
     await sleep(500)
@@ -67,6 +70,29 @@ export class Round {
     if (ms > 4000) console.log(`# ${new Date().toISOString()} ${what}: ${ms} ms to the next acknowledged start`)
   }
 
+  // How long until others have the shards of a process that is dead or stopped, from now on. It says something when one of the others was there all the
+  // time, with PostgreSQL, and the stopped one has not woken.
+  async takeover(what, engine) {
+    const { pid } = engine.child
+    const from = Date.now()
+    const ready = await Promise.all(this.world.engines.map((other) => other !== engine && ask(other.host, other.port, 'GET', '/readyz', undefined, { seconds: 1 })))
+    const can = ({ other, child }) => other.child === child && !other.down && !other.paused && !other.cutOff && !other.proxies.some((proxy) => proxy.refusing || proxy.frozen)
+    let heirs = this.world.engines.filter((_, i) => ready[i]?.status === 200).map((other) => ({ other, child: other.child }))
+    for (; Date.now() - from < 30000 && !this.world.over; await sleep(100)) {
+      const awake = !engine.down && !engine.paused && engine.child.pid === pid
+      const left = await this.world.query(`select count(*) from sagad.shard where owner is null or split_part(owner_identity, ' ', 4) = '${pid}'`, 3).catch(() => undefined)
+      heirs = heirs.filter(can)
+      if (left === undefined || heirs.length === 0) return
+      if (left !== '0' && awake && Date.now() - from < leaseMs + 2000) return
+      if (left === '0' || awake) break
+    }
+    const ms = Date.now() - from
+    this.measure(`${what}: ms until others have its shards`, ms)
+    if (ms <= leaseMs + 2000) return
+    this.late = true
+    console.log(`# ${new Date().toISOString()} ${what} of ${engine.name} (${pid}): ${ms} ms until others had its shards`)
+  }
+
   // Everything is well again.
   async heal() {
     const { world } = this
@@ -91,13 +117,20 @@ export class Round {
     const from = Date.now()
     await this.load.stop()
     let left = ''
-    for (; Date.now() - from < this.settleSeconds * 1000; await sleep(200)) {
+    for (let looks = 1; Date.now() - from < this.settleSeconds * 1000; await sleep(200), looks++) {
+      // One that was asked to pause twice, because the first time nobody answered, may be paused by the first after it was resumed.
+      if (looks % 10 === 0) await this.resumePaused()
       left = await world.query('select (select count(*) from sagad.saga where ended_at is null) + (select count(*) from sagad.inbox)').catch(() => '?')
       if (left === '0') break
     }
     this.measure('ms from healed to all ended', Date.now() - from)
     await this.people.stop()
     this.left = left
+  }
+
+  async resumePaused() {
+    const paused = await this.world.query("select id from sagad.saga where status = 'paused'").catch(() => '')
+    for (const id of paused.split('\n').filter(Boolean)) await this.load.resume(id)
   }
 
   async verdict() {
@@ -111,10 +144,12 @@ export class Round {
         await sleep(50)
       }
     }
+    const from = Date.now()
     const evidence = await readEvidence(world, notes)
     const found = await judge(evidence, { settled: true, clocksJump: this.clocksJump })
     const accuse = (rule, what) => found.violations.push({ rule, saga: '', what })
     const replay = await world.sagactlAsync(['replay', '--all'])
+    this.measure('ms to judge', Date.now() - from)
     if (replay.code !== 0) accuse('fold', `sagactl replay --all: ${replay.code} ${replay.out.slice(-1500)}`)
     for (const what of world.surprises) accuse('engines_live', what)
     for (const what of this.troubles) accuse('campaign', what)
@@ -125,7 +160,7 @@ export class Round {
       acknowledged: notes.counts.starts, refused: notes.counts.refused, lost: notes.counts.lost, words: notes.words.length, verdicts: this.people.verdicts, decisions: this.people.decisions,
       looks: notes.finals.size, requests: evidence.ledger.length, errands_left_out: this.load.errandsDropped
     })
-    return { ...found, measures: this.measures, replay: replay.out.trim().split('\n').at(-1) }
+    return { ...found, late: this.late, measures: this.measures, replay: replay.out.trim().split('\n').at(-1) }
   }
 
   // SIGTERM: they drain, and end with 0.

@@ -77,11 +77,10 @@ export function definitions(shop) {
   return { tools: tools(shop), sagas: [pair, ...sagas] }
 }
 
-const total = Object.values(shapes).reduce((sum, shape) => sum + shape.weight, 0)
-
-export function chooseShape(random) {
-  let at = random() * total
-  for (const [name, shape] of Object.entries(shapes)) {
+export function chooseShape(random, without = []) {
+  const choice = Object.entries(shapes).filter(([name]) => !without.includes(name))
+  let at = random() * choice.reduce((sum, [, shape]) => sum + shape.weight, 0)
+  for (const [name, shape] of choice) {
     at -= shape.weight
     if (at < 0) return name
   }

@@ -35,6 +35,13 @@ const quiet = (...args) => {
 }
 
 export class NetWorld extends CampaignWorld {
+  constructor(random, options) {
+    super(random, options)
+    // What left before a cut the kernel sends again when the wire is back, seconds later: a PUT that meanwhile was made again by another engine, and undone, is then
+    // there once more. Keys keep that from happening, and people wait for it; a tool that is only idempotent has neither, and no engine can call back what has left.
+    this.without = ['marked']
+  }
+
   nodes() {
     return []
   }

@@ -12,7 +12,7 @@ export async function judge(evidence, { settled = true, clocksJump = false } = {
   const { notes, sagas, definitions } = evidence
   const books = new Books(evidence.ledger)
   const found = { violations: [], counts: { sagas: 0, completed: 0, compensated: 0, abandoned: 0, unfinished: 0, records: 0, effects: 0, unknown: 0, escalations: 0, takeovers: 0, retries: 0, late: 0 } }
-  const accuse = (rule, saga, what) => { if (found.violations.length < violationsMax) found.violations.push({ rule, saga: saga?.business || saga?.id || saga || '', what }) }
+  const accuse = (rule, saga, what) => { if (found.violations.length < violationsMax) found.violations.push({ rule, saga: saga?.business || saga?.id || saga || '', id: saga?.id, what }) }
   const whole = { keys: new Map(), epochs: new Map(), locks: new Map(), tokens: new Map(), seen: new Set(), names: new Map(), accuse }
   for await (const log of evidence.logs()) {
     const saga = sagas.get(log.saga)
@@ -120,7 +120,9 @@ function wholeRules(whole, evidence, books, settled) {
   // 7, 19. Each word is in the log once if somebody was told that it was taken, and never twice.
   for (const word of notes.words) {
     const places = whole.tokens.get(word.token) ?? []
-    if (places.length > 1) accuse('words_once', word.saga, `the ${word.kind} ${word.token} is ${places.length} times in the log`)
+    // Only starts and signals carry a key by which a second one is known. Of what else is said again because no answer came, the first may still be on its way, and
+    // is carried out when it arrives; where that is no second time for the saga, as with a decision, there is only one all the same.
+    if (places.length > (word.kind === 'pause' || word.kind === 'resume' ? word.sent : 1)) accuse('words_once', word.saga, `the ${word.kind} ${word.token} is ${places.length} times in the log`)
     if (places.length === 1 && places[0] !== word.saga) accuse('words_once', word.saga, `the ${word.kind} ${word.token} went to the saga ${places[0]}`)
     if (!word.acknowledged || places.length > 0) continue
     const status = sagas.get(word.saga)?.status

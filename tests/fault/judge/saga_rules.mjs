@@ -17,7 +17,7 @@ export const sagaRules = {
       if (requests.length > operation.intents.length && !mayRepeat) yield `${requests.length} requests under the key ${operation.key} (${operation.step}), and ${operation.intents.length} intents`
       const times = requests.map((line) => line.t_in).sort((a, b) => a - b)
       for (const [i, time] of times.entries()) {
-        const intent = operation.intents[i]
+        const intent = operation.intents[mayRepeat ? 0 : i] // which attempt a repeated request belongs to the ledger does not say
         if (intent && msOf(intent) > time + slackMs) yield `request ${i + 1} of ${operation.step} came ${Math.round(msOf(intent) - time)} ms before its intent was committed`
       }
     }
@@ -197,7 +197,9 @@ export const sagaRules = {
       const effect = books.effect(operation.key)
       let unknown = false
       // The answer of a call may come after its engine has lost the shard: then the shop has given it.
-      const told = (what) => (what === 'completed' ? effect : books.requests(operation.key).some((line) => line.status >= 400 && line.status < 500))
+      // Or its engine says that it never left: then fewer have come than were begun.
+      const neverLeft = (record) => record.data.unsent && books.requests(operation.key).length < operation.intents.length
+      const told = (what, record) => (what === 'completed' ? effect : neverLeft(record) || books.requests(operation.key).some((line) => line.status >= 400 && line.status < 500))
       for (const record of operation.records) {
         const what = record.type.split('.')[1]
         if (what === 'completed' && operation.direction === 'do' && !effect) yield `${operation.step} is completed, and the shop knows of no effect`
@@ -205,7 +207,7 @@ export const sagaRules = {
         if (what === 'failed' && operation.direction === 'do' && effect) yield `${operation.step} failed, and the shop has its effect ${effect.id}`
         if (what === 'intent') unknown = false
         if (what === 'unknown') unknown = true
-        if (unknown && (what === 'completed' || what === 'failed') && !['probe', 'operator'].includes(record.data.source) && !resolvedBefore(records, record) && !told(what)) yield `${operation.step} was unknown and became ${what} without evidence`
+        if (unknown && (what === 'completed' || what === 'failed') && !['probe', 'operator'].includes(record.data.source) && !resolvedBefore(records, record) && !told(what, record)) yield `${operation.step} was unknown and became ${what} without evidence`
       }
     }
   },

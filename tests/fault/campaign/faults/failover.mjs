@@ -26,18 +26,24 @@ export const standby_lost = {
     const standby = world.servers.find((server) => server !== world.primary)
     standby.child.kill('SIGSTOP')
     await sleep(200 + run.random() * leaseMs)
+    run.notes.unconfirmed = true
     const cancelled = await world.query(`select count(pg_cancel_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'`).catch(() => '0')
     if (Number(cancelled) > 0) run.notes.rowsMayVanish = true // who reads now, reads what only this server has
+    else run.notes.unconfirmed = false
     await sleep(run.random() * 300)
     if (run.random() < 0.5) {
       standby.child.kill('SIGCONT')
       await run.progress('standby back')
+      // A commit of our own that the standby has confirms all that came before it.
+      if (await world.onPrimary("select pg_logical_emit_message(true, 'campaign', 'here')").then(() => true, () => false)) run.notes.unconfirmed = false
       return `standby_lost, ${Number(cancelled) > 0 ? 'commits cancelled' : 'nothing waited'}, back`
     }
     // The primary dies with what only it has.
     await world.killServer(world.primary, 'SIGKILL')
     standby.child.kill('SIGCONT')
     const { old } = await world.failOver('SIGKILL')
+    run.notes.vanished++
+    run.notes.unconfirmed = false
     await run.progress('failover')
     await world.follow(old)
     return `standby_lost, ${Number(cancelled) > 0 ? 'commits cancelled' : 'nothing waited'}, failover`

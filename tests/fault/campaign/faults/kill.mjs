@@ -33,8 +33,10 @@ export async function strike(run, point, ms = patienceMs) {
 
 async function comeBack(run, engine) {
   const luck = run.random()
-  if (luck > 0.85) await sleep(leaseMs + 500 + run.random() * 500) // long enough for others to take over
-  else if (luck > 0.6) await sleep(run.random() * leaseMs)
+  if (luck > 0.85) { // long enough for others to take over
+    run.background(run.takeover('kill', engine))
+    await sleep(leaseMs + 500 + run.random() * 500)
+  } else if (luck > 0.6) await sleep(run.random() * leaseMs)
   if (!run.world.over && engine.down) run.world.launchEngine(engine)
 }
 

@@ -7,6 +7,7 @@ import { ownerOf, shopPlaces } from '../door.mjs'
 async function stopped(run, engine, then = () => {}) {
   run.world.stopEngine(engine)
   const child = engine.child
+  run.background(run.takeover('stop', engine))
   run.background((async () => {
     await sleep(leaseMs * (1.5 + run.random() * 1.5))
     if (engine.child === child && !child.end) run.world.continueEngine(engine)
