@@ -1,7 +1,7 @@
 /*
  * Somebody else's clock of the day, believed in between by a clock of ours that only counts on.
  *
- * When the other one steps, ours does not: it runs a tenth faster or slower until it has got there. So it never goes back, and what
+ * When the other one steps, ours does not: it runs a fiftieth faster or slower until it has got there. So it never goes back, and what
  * was just begun is not old at once. Pure: no clock is read here.
  */
 #ifndef SAGAD_BASE_FOLLOWED_CLOCK_H

@@ -175,6 +175,7 @@ struct saga {
     enum saga_phase phase;
     enum saga_status end;    /* with PHASE_ENDED */
     uint64_t seq;            /* of the last record applied; 0: not started */
+    int64_t alone_from_ms;   /* not of the log: since when nobody but the engine that decides can have sent for it, by its clock */
     struct slice namespace, business_id, tags, input, output;
     int64_t created_ms, updated_ms, ended_ms, deadline_ms /* 0: none or over */;
     struct slice failing_reason, failing_detail; /* from PHASE_FAILING on; of one that completed: of output or then */

@@ -197,12 +197,6 @@ enum took_effect saga_took_effect(const struct saga *saga, uint32_t step)
 
 /* --- operations --- */
 
-struct operation *operation_at(struct saga *saga, uint32_t step, enum direction direction)
-{
-    CHECK(step < saga->definition->step_count);
-    return direction == DIRECTION_UNDO ? &saga->steps[step].undo : &saga->steps[step].forward;
-}
-
 const struct operation *operation_of(const struct saga *saga, uint32_t step, enum direction direction)
 {
     CHECK(step < saga->definition->step_count);
@@ -281,8 +275,13 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
         if (terms.limit_ms && terms.limit_ms < terms.probe_limit_ms) {
             terms.probe_limit_ms = terms.limit_ms;
         }
-        /* The intent may be older than the send, but no byte left after the attempt had ended. */
-        terms.visible_ms = later_of(op->last_sent_ms, op->settled_ms) + terms.probe->visibility_ms;
+        /*
+         * The intent may be older than the send, but no byte left after the attempt had ended. What another engine wrote is of
+         * another clock, and one that has stepped since says nothing about how long ago that was: only time counts that has
+         * passed where it is read.
+         */
+        terms.visible_ms = later_of(later_of(op->last_sent_ms, op->settled_ms), saga->alone_from_ms) +
+                           terms.probe->visibility_ms;
     }
     terms.one_probe = op->one_probe ||
                       (open->number && open->asked_by.ptr && open->step == step && open->direction == direction);

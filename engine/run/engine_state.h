@@ -123,6 +123,7 @@ struct shard {
     uint32_t number;
     enum shard_state state;
     int64_t epoch;
+    int64_t alone_from_ms;       /* time of day: nobody else can have sent a call of it since */
     uint64_t escalation_counter; /* numbers given are counter * SHARD_COUNT + shard */
     uint64_t approval_counter;   /* the same */
     int64_t escalations_open;    /* of this shard, also of sagas that are not in memory */

@@ -71,6 +71,7 @@ struct live *live_from_log(struct engine *engine, struct shard *shard, struct sa
         live_discard(live);
         return NULL;
     }
+    live->saga.alone_from_ms = shard->alone_from_ms;
     live->begun = true;
     return live;
 }

@@ -122,6 +122,7 @@ void shard_gained(uint32_t number, int64_t epoch, void *context)
 
     shard->state = SHARD_LOADING;
     shard->epoch = epoch;
+    shard->alone_from_ms = loop_wall_ms(engine->loop) + lease_doubt_ms(engine->leases, number);
     if (engine->draining) {
         handover_all(engine); /* it was asked for before, and nobody would give it back until the drain is over */
         return;

@@ -183,6 +183,7 @@ static void one_engine_owns_all_and_the_other_waits_until_it_lets_go(void **stat
     host_run_until(&host, is_owner, &two);
     assert_true(boot_ms() - began < 2000); /* it was told, and did not wait for an expiry */
     assert_int_equal(host_number(&host, "select min(epoch) from sagad.shard"), epoch + 1);
+    assert_int_equal(lease_doubt_ms(two.leases, 3), 0);
     assert_int_equal(one.lost, 0);
     engine_release(&two);
     engine_end(&one);
@@ -204,6 +205,7 @@ static void what_an_engine_did_not_release_is_taken_when_it_expires(void **state
     host_run_until(&host, is_owner, &two);
     assert_true(boot_ms() - began > 1000); /* the process is alive, so there was nothing to do but wait */
     assert_true(boot_ms() - began < 6000);
+    assert_int_equal(lease_doubt_ms(two.leases, 3), 3000); /* who knows where it is */
     engine_release(&two);
     engine_end(&two);
 }
@@ -239,6 +241,7 @@ static void leases_of_a_process_that_is_gone_are_taken_at_once(void **state)
     engine_begin(&one, "one", 0);
     host_run_until(&host, is_owner, &one);
     assert_true(boot_ms() - began < 3000);
+    assert_int_equal(lease_doubt_ms(one.leases, 3), 0);
     engine_release(&one);
     engine_end(&one);
 }

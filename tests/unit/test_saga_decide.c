@@ -407,6 +407,26 @@ static void absent_counts_only_when_asked_late_enough(void **state)
     trial_close(&trial);
 }
 
+/* What the log says of when it was sent is of another engine's clock, which may have been behind by more than that. */
+static void absent_counts_only_after_its_time_has_passed_here(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_act(&trial, "checked");
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_probe(&trial, "act", OUTCOME_ABSENT);
+    assert_string_equal(trial_wants(&trial), "probe act 2 +5000");
+    trial.now_ms += 60000;
+    trial.saga.alone_from_ms = trial.now_ms; /* taken over now, and that probe is due at once */
+    trial_probe(&trial, "act", OUTCOME_ABSENT);
+    assert_string_equal(trial_records(&trial), "step.probed act");
+    assert_string_equal(trial_wants(&trial), "probe act 3 +5000");
+    trial_probe(&trial, "act", OUTCOME_ABSENT);
+    assert_string_equal(trial_records(&trial), "step.retrying act");
+    trial_close(&trial);
+}
+
 static void probes_give_up_after_their_time(void **state)
 {
     struct trial trial;
@@ -544,6 +564,7 @@ int main(void)
         cmocka_unit_test(a_retry_never_leaves_after_the_window),
         cmocka_unit_test(retry_after_is_honoured),
         cmocka_unit_test(absent_counts_only_when_asked_late_enough),
+        cmocka_unit_test(absent_counts_only_after_its_time_has_passed_here),
         cmocka_unit_test(probes_give_up_after_their_time),
         cmocka_unit_test(an_answer_settles_once),
         cmocka_unit_test(late_evidence_settles_what_a_person_was_asked),
