@@ -1,10 +1,24 @@
-/* What `bench` measures besides sagas. */
+/* What `bench` measures: sagas, and calls outside sagas. */
 #ifndef SAGACTL_BENCH_H
 #define SAGACTL_BENCH_H
 
 #include "tools/sagactl/command.h"
 
 #define BENCH_ROUNDS_MAX 99
+
+struct bench_sagas_options {
+    struct ctl *ctl;
+    const char *saga, *id_prefix; /* id_prefix: NULL without business ids */
+    struct slice input;           /* JSON */
+    int64_t sagas, seconds;       /* so many, or as many as fit when `seconds` is not 0 */
+    int64_t concurrency, rate, warmup;
+    int64_t steps;     /* -1: as many as the definition has */
+    int64_t batch;     /* so many starts in a request to /v1/sagas/batch; 0: one start, one request */
+    int64_t in_flight; /* not 0: as many as that at most, by the service's count of ends */
+    bool wait;         /* each answer waits for the end of its saga; false with `batch` and `in_flight` */
+};
+
+int bench_sagas(const struct bench_sagas_options *options); /* gives the exit code */
 
 struct bench_calls_options {
     struct ctl *ctl;

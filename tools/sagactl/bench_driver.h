@@ -4,6 +4,12 @@
  * Closed loop: each connection begins its next request when the one before has ended. Open loop (`rate`): requests are due at fixed
  * instants, and latency counts from the instant a request was due, also when no connection was free then; a slow service cannot hide by
  * slowing its driver down.
+ *
+ * 503 with Retry-After is no error: the request is sent again when that time is over, as a client should, and what was
+ * lost by it is in the rate and in the latency.
+ *
+ * Where answers do not tell that what they began has ended, `watch` does: one more connection that asks for a page while
+ * the driver has no room to begin more, or nothing left to begin.
  */
 #ifndef SAGACTL_BENCH_DRIVER_H
 #define SAGACTL_BENCH_DRIVER_H
@@ -22,8 +28,16 @@ struct driver {
      * has sent the next request of the same thing. */
     bool (*answered)(struct driver *driver, struct wire_connection *connection, int status, struct slice body);
 
+    /* NULL: no watch. The page to ask for, and what it tells; true when that is news. */
+    const char *watch;
+    bool (*watched)(struct driver *driver, struct slice body);
+    bool (*has_room)(const struct driver *driver); /* for one more request */
+    bool (*settled)(const struct driver *driver);  /* all that was begun has ended */
+
     /* of the last round */
     uint64_t begun, ended, errors, in_flight;
+    uint64_t refused; /* answers of 503 that were followed by a repeat */
+    double cpu_seconds; /* of this process */
     int64_t begun_us, ended_us;
     uint32_t *latencies_us; /* sorted when the round is over */
     size_t latency_count, latency_capacity;
@@ -34,6 +48,12 @@ struct driver {
     struct slice head_tail; /* the lines of a request's head behind the first, up to the value of Content-Length */
     size_t *idle;           /* a stack of connection indexes */
     size_t idle_count;
+    size_t *resting; /* indexes of those that were refused and wait for their time */
+    size_t resting_count;
+    int64_t rested_us; /* the earliest of those times */
+    int64_t hold_us;   /* nothing begins before */
+    int64_t watch_us, watch_gap_us; /* when to ask next */
+    bool watch_begins, watch_busy;  /* begins: the first answer of a round is its zero */
     int64_t stop_us, moved_us, seconds, count;
 };
 
@@ -44,6 +64,7 @@ void driver_close(struct driver *driver);
 MUST_USE bool driver_run(struct driver *driver, int64_t count, int64_t seconds);
 void driver_send(struct driver *driver, struct wire_connection *connection, const char *method, struct slice path, struct slice body);
 void driver_fail(struct driver *driver, int status, struct slice body); /* inside answered(): this one is an error */
+void driver_hold(struct driver *driver, int64_t seconds); /* inside answered(): begin nothing for so long */
 
 double driver_seconds(const struct driver *driver);
 double driver_per_second(const struct driver *driver);

@@ -60,9 +60,8 @@ static bool connection_open(struct wire_connection *c)
         return false;
     }
     (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* slower without, not wrong */
-    c->busy = c->writable_wanted = false;
-    c->out_sent = 0;
-    buffer_reset(&c->out);
+    c->writable_wanted = false;
+    c->out_sent = 0; /* and `out` stays: it may be sent again, or wait for this */
     buffer_reset(&c->in);
     connection_watch(c, EPOLL_CTL_ADD);
     return true;
@@ -74,9 +73,9 @@ static void connection_lost(struct wire_connection *c)
 
     (void)close(c->fd); /* what was on its way is lost anyhow */
     c->fd = -1;
-    (void)connection_open(c); /* when it fails, sending fails and counts as an error */
+    c->busy = false;
+    (void)connection_open(c); /* when it fails, wire_poll() tries again */
     if (busy) {
-        c->busy = false;
         c->wire->options.on_answer(c, 0, SLICE_NONE, c->wire->options.context);
     }
 }
@@ -120,8 +119,32 @@ void wire_send(struct wire_connection *c, struct slice head, struct slice body)
     }
 }
 
-/* The status and the length of a whole answer in the buffer, or 0: more must come. -1: not as sagad answers. */
-static int answer_parse(const struct buffer *in, struct slice *body)
+void wire_resend(struct wire_connection *c)
+{
+    CHECK(!c->busy);
+    buffer_reset(&c->in);
+    c->out_sent = 0;
+    c->busy = true;
+    if (c->fd >= 0) {
+        connection_write(c);
+    }
+}
+
+/* The number of a header line, when it is that header. False: it is, and has none. */
+static bool header_number(const char *line, const char *end, const char *name, int64_t *out)
+{
+    size_t len = strlen(name);
+
+    if ((size_t)(end - line) <= len || strncasecmp(line, name, len) != 0) {
+        return true;
+    }
+    const char *stop = memchr(line, '\r', (size_t)(end + 2 - line));
+
+    return stop && slice_to_i64(slice_trim((struct slice){line + len, (size_t)(stop - line) - len}), out);
+}
+
+/* The status and the body of a whole answer in the buffer, or 0: more must come. -1: not as sagad answers. */
+static int answer_parse(const struct buffer *in, struct slice *body, int64_t *retry_after_s)
 {
     const char *end = in->len > 4 ? memmem(in->ptr, in->len, "\r\n\r\n", 4) : NULL;
     int64_t status = 0, length = -1;
@@ -136,13 +159,10 @@ static int answer_parse(const struct buffer *in, struct slice *body)
     for (const char *line = memchr(in->ptr, '\n', in->len); line && line < end;
          line = memchr(line, '\n', (size_t)(end + 2 - line))) {
         line++;
-        if ((size_t)(end - line) > 15 && strncasecmp(line, "Content-Length:", 15) == 0) {
-            const char *stop = memchr(line, '\r', (size_t)(end + 2 - line));
-
-            if (!stop || !slice_to_i64(slice_trim((struct slice){line + 15, (size_t)(stop - line - 15)}), &length)) {
-                return -1;
-            }
+        if (!header_number(line, end, "Content-Length:", &length)) {
+            return -1;
         }
+        (void)header_number(line, end, "Retry-After:", retry_after_s); /* a date is as good as none */
     }
     if (length < 0) {
         return -1;
@@ -171,7 +191,8 @@ static void connection_read(struct wire_connection *c)
         return; /* nothing was asked: what comes is the end of it */
     }
     buffer_put(&c->in, block, (size_t)n);
-    int status = answer_parse(&c->in, &body);
+    c->retry_after_s = -1;
+    int status = answer_parse(&c->in, &body, &c->retry_after_s);
 
     if (status < 0 || c->in.overflow) {
         connection_lost(c);
@@ -184,7 +205,10 @@ static void connection_read(struct wire_connection *c)
 void wire_poll(struct wire *wire, int64_t timeout_us)
 {
     struct epoll_event events[EVENTS_MAX];
-    int count = epoll_wait(wire->epoll, events, EVENTS_MAX, timeout_us <= 0 ? 0 : (int)((timeout_us + 999) / 1000));
+    /* Not in whole milliseconds: an open loop would be late by half of one on the average, and call it latency. */
+    struct timespec timeout = {.tv_sec = timeout_us > 0 ? timeout_us / 1000000 : 0,
+                               .tv_nsec = timeout_us > 0 ? timeout_us % 1000000 * 1000 : 0};
+    int count = epoll_pwait2(wire->epoll, events, EVENTS_MAX, &timeout, NULL);
 
     for (int i = 0; i < count; i++) {
         struct wire_connection *c = events[i].data.ptr;

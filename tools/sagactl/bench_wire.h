@@ -26,14 +26,17 @@ struct wire_connection {
     bool busy, writable_wanted;
     struct buffer out, in;
     size_t out_sent;
-    uint64_t user;    /* the caller's */
-    int64_t begun_us; /* the caller's */
+    int64_t retry_after_s; /* of the last answer; -1: it had none */
+    uint64_t user;         /* the caller's */
+    int64_t begun_us;      /* the caller's */
+    int64_t again_us;      /* the caller's */
 };
 
 MUST_USE enum err_code wire_open(const struct wire_options *options, struct wire **out, struct err *err);
 void wire_close(struct wire *wire);
 struct wire_connection *wire_connection_at(struct wire *wire, size_t index);
 void wire_send(struct wire_connection *connection, struct slice head, struct slice body);
+void wire_resend(struct wire_connection *connection); /* the request before, once more */
 void wire_poll(struct wire *wire, int64_t timeout_us); /* handles what is there */
 int64_t wire_now_us(void);
 
