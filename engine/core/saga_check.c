@@ -164,7 +164,7 @@ bool operation_may_move(enum op_state from, enum op_state to)
 
 /* --- the check --- */
 
-bool check_refuse(const struct record *record, struct err *err, const char *why, ...)
+void check_say(const struct record *record, struct err *err, const char *why, ...)
 {
     char text[160];
     va_list args;
@@ -174,7 +174,6 @@ bool check_refuse(const struct record *record, struct err *err, const char *why,
     va_end(args);
     (void)err_set(err, ERR_CORRUPT, "record %llu (%s) does not fit: %s", (unsigned long long)record->seq,
                   record->type < RECORD_TYPE_COUNT ? record_type_name(record->type) : "?", text);
-    return false;
 }
 
 static bool check_indexes(const struct saga *saga, const struct record *record, struct err *err)

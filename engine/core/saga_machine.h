@@ -8,7 +8,6 @@
 
 /* --- reading the state (saga_state.c) --- */
 
-struct operation *operation_at(struct saga *saga, uint32_t step, enum direction direction);
 const struct operation *operation_of(const struct saga *saga, uint32_t step, enum direction direction);
 bool operation_is_open(
     const struct operation *operation); /* pending, in flight, retrying or probing: it will settle by itself */
@@ -102,7 +101,8 @@ enum op_state record_leads_to(const struct record *record); /* the state of the 
 bool operation_may_move(enum op_state from, enum op_state to);
 
 /* saga_check_open.c: parts of record_check() */
-bool PRINTF_LIKE(3, 4) check_refuse(const struct record *record, struct err *err, const char *why, ...); /* false, with a sentence */
+void PRINTF_LIKE(3, 4) check_say(const struct record *record, struct err *err, const char *why, ...);
+#define check_refuse(...) (check_say(__VA_ARGS__), false) /* with a sentence */
 bool check_called(const struct saga *saga, const struct record *record, struct err *err);
 bool check_repeated(const struct saga *saga, const struct record *record, struct err *err);
 bool check_about_call(const struct saga *saga, const struct record *record, struct err *err);

@@ -52,7 +52,7 @@ enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *
             definitions_pinned(engine->definitions, namespace, start.saga_name, start.version, start.tools, start.sagas, err);
 
         if (!definition) {
-            code = ERR_CORRUPT;
+            code = err->code = ERR_CORRUPT; /* that a definition is missing must not look as if the saga were */
         } else {
             saga_init(saga, arena, id, definition);
         }

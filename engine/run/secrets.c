@@ -91,14 +91,14 @@ struct slice secrets_json(const struct secrets *secrets, struct slice name, stru
     variable[at] = '\0';
     const char *text = getenv(variable);
 
-    if (!text) {
+    if (!text || at - strlen("SAGAD_SECRET_") < name.len) {
         return SLICE_NONE;
     }
     struct buffer out;
 
     buffer_init(&out, 65536);
     json_put_string(&out, slice_of(text));
-    struct slice json = arena_slice(arena, buffer_slice(&out));
+    struct slice json = out.overflow ? SLICE_NONE : arena_slice(arena, buffer_slice(&out));
 
     buffer_fini(&out);
     return json;

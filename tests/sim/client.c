@@ -59,6 +59,7 @@ static const char *const verbs[ACT_KIND_COUNT] = {
     [ACT_COMPLETE] = "complete", [ACT_SIGNAL] = "signal",
     [ACT_ABORT] = "abort",       [ACT_PAUSE] = "pause",
     [ACT_RESUME] = "resume",     [ACT_GET] = "get",
+    [ACT_ASK] = "ask",
 };
 
 /* --- what is asked --- */
@@ -190,6 +191,9 @@ static void affair_send(struct errand *errand, struct engine *engine, struct eng
         request->in.get.wait_ms = act->variant & 1 ? 2000 : 0;
         engine_get_saga(engine, request);
         return;
+    case ACT_ASK:
+        curious_send(act, affair->saga, engine, request);
+        return;
     case ACT_KIND_COUNT:
         break;
     }
@@ -268,6 +272,8 @@ static void note(struct affair *affair, const struct engine_request *request)
     case ACT_GET:
         check_seen(affair->saga, request->answer);
         return;
+    case ACT_ASK:
+        return; /* curious_answered() */
     case ACT_KIND_COUNT:
         break;
     }
@@ -284,6 +290,9 @@ static bool asks_again(const struct affair *affair, const struct engine_request 
 {
     const struct act *act = affair->act;
 
+    if (act->kind == ACT_ASK) {
+        return false;
+    }
     if (!request) {
         /* Without an id a repeat would be another saga, or another signal. */
         return is_start(act) ? has_business_id(act) : act->kind != ACT_SIGNAL || (act->variant >> 4 & 3) != 0;
@@ -308,6 +317,9 @@ static void affair_answered(struct errand *errand, const struct engine_request *
                 request ? err_name(request->code) : "no answer",
                 request && request->code != ERR_OK ? request->err.message : "");
     affair->tries++;
+    if (act->kind == ACT_ASK) {
+        curious_answered(act, request);
+    }
     if (request && request->code == ERR_OK) {
         note(affair, request);
     } else if (request && request->code == ERR_OTHER_INPUT) {
@@ -379,6 +391,7 @@ void clients_init(void)
 {
     clients.ward_count = 0;
     list_tools();
+    curious_begin();
     for (uint32_t i = 0; i < scenario_now->act_count; i++) {
         clients.affairs[i] = (struct affair){.act = &scenario_now->acts[i]};
     }
@@ -391,6 +404,9 @@ void clients_begin(void)
 
         affair->errand.node = affair->act->node;
         affair->errand.patience_us = world_between(STREAM_CLIENT, 4000000, 8000000);
+        if (affair->act->kind == ACT_ASK) {
+            affair->errand.patience_us = curious_patience_us(affair->act, affair->errand.patience_us);
+        }
         affair->errand.send = affair_send;
         affair->errand.answered = affair_answered;
         world_at(&affair->errand.timer, affair->act->at_us, affair_due);

@@ -162,6 +162,50 @@ static void draw_acts(struct sketcher *s)
     }
 }
 
+/* Some of the plain paths of the definitions become programs, which take time to evaluate, and may fail. */
+static void draw_programs(struct sketcher *s, struct arena *arena, uint32_t percent_bad)
+{
+    struct slice text = s->scenario->definitions;
+    uint32_t often = 5 + below(s, 40);
+    struct buffer out;
+
+    buffer_init(&out, 2 * text.len + 1024);
+    for (size_t i = 0; i < text.len; i++) {
+        bool ends = i + 1 < text.len && text.ptr[i] == ' ' && text.ptr[i + 1] == '}';
+
+        if (ends && percent(s, often)) {
+            buffer_put_text(&out, percent(s, percent_bad) ? " | error" : " | .");
+        }
+        buffer_put_char(&out, text.ptr[i]);
+    }
+    CHECK(!out.overflow);
+    s->scenario->definitions = arena_slice(arena, buffer_slice(&out));
+    buffer_fini(&out);
+}
+
+/* Who asks, drawn last and from a stream of its own: the other scenarios stay what they were without. */
+static void draw_asks(struct sketcher *s, struct arena *arena)
+{
+    struct scenario *scenario = s->scenario;
+    uint32_t others = scenario->act_count, count = 3 + below(s, 20);
+
+    if (!percent(s, 25)) {
+        return;
+    }
+    for (uint32_t i = 0; i < count && scenario->act_count < ACTS_MAX; i++) {
+        const struct act *about = &scenario->acts[below(s, others)];
+        bool begins = about->kind == ACT_START || about->kind == ACT_OPEN;
+
+        (void)add_act(s, ACT_ASK, between(s, 0, scenario->chaos_us), begins && percent(s, 80) ? about->id : 0);
+    }
+    if (percent(s, 50)) {
+        draw_programs(s, arena, percent(s, 30) ? 12 : 0);
+    }
+    if (percent(s, 30)) {
+        scenario->options.standbys = below(s, UINT32_C(1) << scenario->node_count);
+    }
+}
+
 /* --- faults --- */
 
 static int64_t draw_length_us(struct sketcher *s, enum fault_kind kind)
@@ -236,4 +280,6 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, struct arena *arena
     buffer_fini(&text);
     draw_acts(s);
     draw_faults(s);
+    s->chance = chance_of(seed, 0x5ce7a, 3);
+    draw_asks(s, arena);
 }

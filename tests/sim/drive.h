@@ -1,6 +1,6 @@
 /*
- * Those who are outside of the engines: clients, people, and what goes wrong. Private to run.c, errand.c, client.c, person.c and
- * mishap.c.
+ * Those who are outside of the engines: clients, people, and what goes wrong. Private to run.c, errand.c, client.c, curious.c,
+ * person.c and mishap.c.
  */
 #ifndef SAGAD_TESTS_SIM_DRIVE_H
 #define SAGAD_TESTS_SIM_DRIVE_H
@@ -44,6 +44,14 @@ void clients_begin(void);
 void clients_heal(void);     /* from now on they see to it that every saga gets what it waits for */
 bool clients_are_done(void); /* every act is over, and every saga they know was seen to have ended */
 void clients_describe(char *out, size_t bytes); /* of what is not done */
+
+/* --- curious.c: acts that are ACT_ASK --- */
+
+void curious_begin(void);
+/* `known`: a saga that it may ask about; nil: none */
+void curious_send(const struct act *act, struct saga_id known, struct engine *engine, struct engine_request *request);
+int64_t curious_patience_us(const struct act *act, int64_t usual_us);
+void curious_answered(const struct act *act, const struct engine_request *request); /* NULL: no answer came */
 
 /* --- person.c --- */
 

@@ -280,6 +280,7 @@ void node_start(struct node *node, const struct node_options *options)
     node->engine = engine_start(node->loop, &(struct engine_options){.dsn = "",
                                                                      .engine_name = name,
                                                                      .lease_ms = options->lease_ms,
+                                                                     .standby = options->standbys >> node->index & 1,
                                                                      .writers = options->writers,
                                                                      .readers = options->readers,
                                                                      .sagas_max = options->sagas_max,

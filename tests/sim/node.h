@@ -21,6 +21,7 @@ struct node_options {
     size_t sagas_max, payload_bytes_max;
     uint32_t calls_max;
     int writers, readers;
+    uint32_t standbys;      /* bits: these nodes own shards only while no other lives */
 };
 
 struct node {

@@ -9,7 +9,8 @@
 #include "tests/sim/node.h"
 
 enum act_kind { /* somebody outside does something */
-    ACT_START, ACT_START_AGAIN, ACT_OPEN, ACT_CALL, ACT_COMPLETE, ACT_SIGNAL, ACT_ABORT, ACT_PAUSE, ACT_RESUME, ACT_GET, ACT_KIND_COUNT
+    ACT_START, ACT_START_AGAIN, ACT_OPEN, ACT_CALL, ACT_COMPLETE, ACT_SIGNAL, ACT_ABORT, ACT_PAUSE, ACT_RESUME, ACT_GET,
+    ACT_ASK /* anything that there is to be read, or that cannot be: curious.c */, ACT_KIND_COUNT
 };
 
 enum fault_kind {

@@ -16,6 +16,7 @@ static const char *const act_names[ACT_KIND_COUNT] = {
     [ACT_COMPLETE] = "complete", [ACT_SIGNAL] = "signal",
     [ACT_ABORT] = "abort",       [ACT_PAUSE] = "pause",
     [ACT_RESUME] = "resume",     [ACT_GET] = "get",
+    [ACT_ASK] = "ask",
 };
 
 static const char *const fault_names[FAULT_KIND_COUNT] = {
@@ -48,6 +49,7 @@ static bool scenario_number(struct scenario *s, const char *name, uint64_t *get,
     X("calls_max", options.calls_max)                                                                                  \
     X("writers", options.writers)                                                                                      \
     X("readers", options.readers)                                                                                      \
+    X("standbys", options.standbys)                                                                                    \
     X("swarm", swarm)                                                                                                  \
     X("chaos_us", chaos_us)                                                                                            \
     X("commit_percent", commit_percent)                                                                                \

@@ -9,15 +9,18 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "io/db.h"
 #include "io/db_pool.h"
 #include "io/http_client.h"
 #include "io/jq.h"
 #include "store/lease_identity.h"
+#include "tests/sim/network.h"
 #include "tests/sim/tool.h"
 
 #define LOG_LINE_BYTES_MAX 16384
+#define PROGRAM_US_MAX 30000
 
 /* Of engine/base: the linker sends calls there to these (-Wl,--wrap), for one and the same object has other things that we use. */
 bool __wrap_random_bytes(void *out, size_t len);
@@ -116,17 +119,9 @@ void lease_identity_own(const char *instance, char out[LEASE_IDENTITY_BYTES])
     (void)snprintf(out, LEASE_IDENTITY_BYTES, "sim 0 0 %u %u %s", node->index, node->life, instance);
 }
 
-static size_t split(struct slice text, struct slice fields[FIELD_COUNT])
+static size_t split(struct slice identity, struct slice fields[FIELD_COUNT])
 {
-    size_t count = 0, from = 0;
-
-    for (size_t i = 0; i <= text.len && count < FIELD_COUNT; i++) {
-        if (i == text.len || text.ptr[i] == ' ') {
-            fields[count++] = (struct slice){text.ptr + from, i - from};
-            from = i + 1;
-        }
-    }
-    return count;
+    return slice_split(identity, ' ', fields, FIELD_COUNT);
 }
 
 /* Each node is a machine of its own: only of earlier lives on the same one anybody can be certain. */
@@ -182,6 +177,95 @@ _Noreturn void check_failed(const char *file, int line, const char *what)
     world_violate("CHECK", "%s:%d: %s", file, line, what);
 }
 
+/* --- programs --- */
+
+/*
+ * Instead of jq's helper processes: programs of one kind, PATH | FILTER, which take some time. FILTER is `.`, `error` (it fails when it
+ * runs) or anything else (it does not compile). draw.c makes them out of plain paths.
+ */
+struct helper_run { /* on its way to the helper and back */
+    struct message message;
+    struct jq_job *job;
+};
+
+static bool is_filter(struct slice program, const char *filter)
+{
+    const char *bar = memrchr(program.ptr, '|', program.len);
+
+    return bar && slice_is(slice_trim((struct slice){bar + 1, (size_t)(program.ptr + program.len - bar) - 1}), filter);
+}
+
+/* .a.b.c; null where there is none. */
+static struct slice value_at(struct slice program, struct slice value, struct arena *arena)
+{
+    size_t at = 1, from;
+
+    while (at < program.len && program.ptr[at] != ' ' && value.ptr) {
+        for (from = at; at < program.len && program.ptr[at] != '.' && program.ptr[at] != ' '; at++) {
+        }
+        if (at > from) {
+            value = json_member(value, arena_text(arena, (struct slice){program.ptr + from, at - from}));
+        }
+        at += at < program.len && program.ptr[at] == '.';
+    }
+    return value.ptr ? arena_slice(arena, json_trim(value)) : SLICE("null");
+}
+
+static enum err_code run_one(const struct jq_job *job, size_t i, struct err *err)
+{
+    struct slice program = slice_trim(job->programs[i]);
+
+    if (!is_filter(program, ".") && !is_filter(program, "error")) {
+        return err_set(err, ERR_INVALID, "the program does not compile");
+    }
+    if (job->check_only) {
+        return ERR_OK;
+    }
+    if (is_filter(program, "error")) {
+        return err_set(err, ERR_INVALID, "the program has failed");
+    }
+    job->outputs[i] = value_at(program, job->input_json, job->arena);
+    return ERR_OK;
+}
+
+static void helper_run_free(struct helper_run *run)
+{
+    struct memory_owner *before = network_enter();
+
+    free(run);
+    network_leave(before);
+}
+
+static void on_evaluated(struct message *message)
+{
+    struct helper_run *run = container_of(message, struct helper_run, message);
+    struct jq_job *job = run->job;
+
+    helper_run_free(run);
+    job->code = ERR_OK;
+    for (size_t i = 0; i < job->count && job->code == ERR_OK; i++) {
+        job->failed_index = i;
+        job->code = run_one(job, i, &job->err);
+    }
+    job->done(job);
+}
+
+static void on_lost(struct message *message)
+{
+    helper_run_free(container_of(message, struct helper_run, message));
+}
+
+void jq_submit(struct loop *loop, struct jq_job *job)
+{
+    struct memory_owner *before = network_enter();
+    struct helper_run *run = memory_alloc(sizeof(*run));
+
+    (void)loop;
+    network_leave(before);
+    run->job = job;
+    message_send(&run->message, node_current(), world_between(STREAM_ENGINE, 100, PROGRAM_US_MAX), on_evaluated, on_lost);
+}
+
 /* --- what nobody uses here --- */
 
 struct http_client *http_client_new(struct loop *loop, uint32_t connections_max, uint32_t connections_per_host_max)
@@ -207,17 +291,6 @@ struct db_pool *db_pool_new(struct loop *loop, const struct db_pool_options *opt
 void db_pool_free(struct db_pool *pool)
 {
     CHECK(!pool);
-}
-
-void jq_submit(struct loop *loop, struct jq_job *job)
-{
-    (void)loop;
-    for (size_t i = 0; i < job->count; i++) {
-        if (!job->check_only) {
-            world_violate("SIM", "a definition has a program in it: %.*s", SLICE_ARG(job->programs[i]));
-        }
-    }
-    world_violate("SIM", "programs are checked, and there is no process to do it");
 }
 
 enum err_code jq_check(struct slice program, struct err *err)

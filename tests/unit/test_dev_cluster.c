@@ -206,6 +206,126 @@ static void what_cannot_be_used_gets_a_sentence_and_a_hint(void **state)
     assert_non_null(strstr(err.message, "Not a directory"));
 }
 
+static int lines_said;
+static char last_said[512];
+
+static void hear(const char *line)
+{
+    lines_said++;
+    (void)snprintf(last_said, sizeof(last_said), "%s", line);
+}
+
+static void a_server_that_does_not_start_is_quoted(void **state)
+{
+    struct dev_cluster cluster;
+    struct err err;
+    char dir[256], path[512];
+
+    (void)state;
+    path_in(dir, "broken");
+    lines_said = 0;
+    assert_int_equal(dev_cluster_start(&cluster, dir, hear, &err), ERR_OK);
+    assert_true(lines_said > 0);
+    CHECK(snprintf(path, sizeof(path), "%.400s/postgresql.conf", cluster.data) < (int)sizeof(path));
+    dev_cluster_stop(&cluster);
+    file_write(path, "no_such_setting = 1\n");
+    assert_int_equal(dev_cluster_start(&cluster, dir, hear, &err), ERR_IO);
+    assert_non_null(strstr(err.message, "did not start"));
+    assert_true(err.detail[0] != '\0' && err.hint[0] != '\0');
+}
+
+/* A folder below one that is root's alone: the data lies elsewhere, and is found again. */
+static void a_folder_that_the_server_cannot_enter_gets_a_place_for_its_data(void **state)
+{
+    struct dev_cluster cluster;
+    struct dev_user user;
+    struct err err;
+    char closed[256], dir[256];
+
+    (void)state;
+    assert_int_equal(dev_user_find(&user, &err), ERR_OK);
+    if (!user.changes) {
+        skip(); /* who is not root runs the server itself */
+    }
+    path_in(closed, "closed");
+    path_in(dir, "closed/dev");
+    assert_int_equal(mkdir(closed, 0700), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(dev_cluster_start(&cluster, dir, hear, &err), ERR_OK);
+        assert_non_null(strstr(cluster.data, "/var/tmp/sagad-dev-"));
+        dev_cluster_stop(&cluster);
+    }
+    char *end = strstr(cluster.data, "/postgres");
+
+    assert_non_null(end);
+    *end = '\0'; /* the folder of its own */
+    assert_int_equal(chmod(cluster.data, 0755), 0); /* somebody might have: it is not private any more */
+    assert_int_equal(dev_cluster_start(&cluster, dir, hear, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "is not a private folder"));
+    char *message_end = strstr(err.message, " is not");
+
+    *message_end = '\0';
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        execl("/bin/rm", "rm", "-rf", err.message, (char *)NULL);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void a_path_that_is_too_long_is_refused(void **state)
+{
+    struct dev_cluster cluster;
+    struct err err;
+    char *dir = malloc(5000);
+
+    (void)state;
+    assert_non_null(dir);
+    memset(dir, 'x', 4999);
+    dir[0] = '/';
+    dir[4999] = '\0';
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "longer than"));
+    /* It can be made, and nothing can be made in it. */
+    size_t len = (size_t)snprintf(dir, 5000, "%s", home);
+
+    while (len < DEV_PATH_BYTES - 20) {
+        size_t part = DEV_PATH_BYTES - 10 - len < 200 ? DEV_PATH_BYTES - 10 - len : 200;
+
+        dir[len] = '/';
+        memset(dir + len + 1, 'y', part - 1);
+        len += part;
+    }
+    dir[len] = '\0';
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "longer than"));
+    free(dir);
+}
+
+static void data_of_another_user_are_left_alone(void **state)
+{
+    struct dev_cluster cluster;
+    struct dev_user user;
+    struct err err;
+    char dir[256], data[256], path[300];
+
+    (void)state;
+    assert_int_equal(dev_user_find(&user, &err), ERR_OK);
+    if (!user.changes) {
+        skip(); /* only root can make some */
+    }
+    path_in(dir, "foreign");
+    path_in(data, "foreign/postgres");
+    assert_int_equal(mkdir(dir, 0755), 0);
+    assert_int_equal(mkdir(data, 0777), 0);
+    assert_int_equal(chmod(data, 0777), 0);
+    CHECK(snprintf(path, sizeof(path), "%s/PG_VERSION", data) < (int)sizeof(path));
+    file_write(path, "15\n");
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "belong to another user"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +336,10 @@ int main(void)
         cmocka_unit_test(an_interrupted_initdb_is_done_over),
         cmocka_unit_test(a_path_too_long_for_a_socket_is_no_trouble),
         cmocka_unit_test(what_cannot_be_used_gets_a_sentence_and_a_hint),
+        cmocka_unit_test(a_server_that_does_not_start_is_quoted),
+        cmocka_unit_test(a_folder_that_the_server_cannot_enter_gets_a_place_for_its_data),
+        cmocka_unit_test(a_path_that_is_too_long_is_refused),
+        cmocka_unit_test(data_of_another_user_are_left_alone),
     };
 
     return cmocka_run_group_tests(tests, make_home, remove_home);

@@ -448,9 +448,88 @@ static void both_classes_of_a_conditional_tool_are_played(void **state)
     proof_end(&proof);
 }
 
+/* What the language has besides, each by itself and beside another: whatever goes wrong, no invariant is broken. */
+#define MORE_TOOLS                                                                                                     \
+    TRIAL_TOOLS ",{'name':'asked','builtin':{'do':'echo'},'effect':'once','compensate':{'tool':'undo'},'precheck':{'"  \
+                "builtin':{'do':'echo'},"                                                                              \
+                "'done':'${ .response.done }','blocked':'${ .response.no }'}},"                                        \
+                "{'name':'either','builtin':{'do':'echo'},'effect':{'if':'${ .args.n > 1 "                             \
+                "}','then':'once','else':'keyed'},'key':{'window':'60s'},"                                             \
+                "'compensate':{'tool':'undo_either','with':{'id':'${ .result.id }'},'give_up_after':'10m'}},"          \
+                "{'name':'undo_either','builtin':{'do':'echo'},'effect':{'if':'${ .args.n > 1 "                        \
+                "}','then':'keyed','else':'idempotent'},'key':{'window':'60s'}},"                                      \
+                "{'name':'looks','builtin':{'do':'echo'},'effect':'read','probe':{'builtin':{'do':'echo'},'outcome':{" \
+                "'completed':'${ .response.ok }','absent':'${ .response.no }'}}}"
+#define MORE(members, steps)                                                                                           \
+    "{'tools':[" MORE_TOOLS "],'sagas':[{'name':'trial'" members ",'steps':[" steps "]},"                              \
+    "{'name':'child','deadline':'10m','output':{'x':'${ .steps.x.result.id "                                           \
+    "}'},'steps':[{'id':'x','call':'keyed','on_failure':'escalate'},{'id':'y','call':'once'}]},"                       \
+    "{'name':'outer','steps':[{'id':'p','saga':'child','after':[]},{'id':'q','saga':'child','after':[],'on_failure':'" \
+    "continue'}]},"                                                                                                    \
+    "{'name':'sealing','steps':[{'id':'x','call':'keyed'},{'id':'m','call':'mail'}]}]}"
+
+static const char *const kinds[] = {
+    MORE("", "{'id':'a','call':'asked'},{'id':'b','call':'asked','on_failure':'escalate'},{'id':'c','call':'limited'},{"
+             "'id':'d','call':'looks'}"),
+    MORE("", "{'id':'a','call':'either','with':{'n':'${ .input.n "
+             "}'}},{'id':'b','call':'either','after':[],'on_failure':'continue','with':{'n':'${ .input.n + 1 }'}}"),
+    MORE(",'deadline':'1h','output':{'a':'${ .input | length }'},'then':[{'saga':'child','input':{'id':'${ .input.id "
+         "}'}}]",
+         "{'id':'a','call':'keyed','scope':'s-${ .input.n }','when':'${ .input.n > 1 "
+         "}','after':[]},{'id':'b','call':'once_probed','after':[],'when':'${ .input.m }'},"
+         "{'id':'c','call':'checked','after':['a']},{'id':'m','call':'mail_probed','after':['b','c']}"),
+    MORE("", "{'id':'a','saga':'child','after':[]},{'id':'b','saga':'child','after':[],'on_failure':'continue','with':{"
+             "'n':'${ .input.n + 1 }'}}"),
+    MORE("", "{'id':'o','saga':'outer','after':[]},{'id':'each','call':'once','for_each':'${ .input.list "
+             "}','after':[],'concurrency':2}"),
+    MORE("", "{'id':'each','saga':'child','for_each':'${ .input.list "
+             "}','concurrency':2,'on_failure':'continue'},{'id':'s','saga':'sealing'}"),
+    MORE(",'locks':['k',{'key':'t','when_taken':'fail'}],'deadline':'1h'",
+         "{'id':'nap','sleep':'${ .input.n "
+         "}','after':[]},{'id':'sig','signal':{'name':'paid','timeout':'30s'},'after':[],'on_failure':'continue'},"
+         "{'id':'any','signal':{'name':'x'},'after':[]},{'id':'ok','approve':{'show':'${ .input.n + 1 "
+         "}','timeout':'1h'},'after':[],'on_failure':'escalate'},{'id':'z','call':'by_checked'}"),
+    MORE("", "{'id':'each','for_each':'${ .input.list }','concurrency':2,'approve':{'show':'${ .item.n }'}},"
+             "{'id':'waits','signal':{'name':'paid','timeout':'1h'},'for_each':'${ .input.list "
+             "}','after':[]},{'id':'b','call':'idempotent_probed'},{'id':'c','call':'by_keyed'}"),
+};
+
+static void told(void *context, uint32_t plays, uint32_t states)
+{
+    unsigned *calls = context;
+
+    *calls += plays > 0 && states > 0;
+}
+
+static void every_kind_of_saga_keeps_the_invariants_whatever_goes_wrong(void **state)
+{
+    unsigned calls = 0;
+    const struct prove_options options = {.states_max = 150, .on_progress = told, .context = &calls};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        struct proof proof = {0};
+
+        arena_init(&proof.arena, 65536);
+        proof.definition = trial_compile(&proof.arena, trial_json(&proof.arena, kinds[i]));
+        prove_saga(proof.definition, &options, &proof.arena, &proof.report);
+        for (uint32_t k = 0; k < proof.report.end_count; k++) {
+            if (proof.report.ends[k].violation.ptr) {
+                fail_msg("saga %zu, %s %s: %.*s", i, prove_trouble_name(proof.report.ends[k].point.trouble),
+                         prove_answer_name(proof.report.ends[k].point.answer),
+                         SLICE_ARG(proof.report.ends[k].violation));
+            }
+        }
+        assert_int_equal(proof.report.violation_count, 0);
+        proof_end(&proof);
+    }
+    assert_true(calls > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_saga_keeps_the_invariants_whatever_goes_wrong),
         cmocka_unit_test(what_can_be_undone_and_a_terminal_step),
         cmocka_unit_test(branches_with_a_probe_and_a_blind_undo),
         cmocka_unit_test(conditions_and_what_a_failure_means),

@@ -1,0 +1,136 @@
+/* Names and sizes that cannot be: a run that is called as if it were a saga, one with the name of a saga, a result that is too large. */
+#include "tests/integration/engine_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/metric.h"
+#include "io/jq.h"
+
+enum { LARGE_BYTES = 200 * 1024 };
+
+static const char document[] =
+    "{\"tools\":["
+    "{\"name\":\"twice\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},\"compensate\":{\"tool\":\"forget\"},"
+    "\"result\":{\"a\":\"${ .response }\",\"b\":\"${ .response }\"}},"
+    "{\"name\":\"twice_paid\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},\"compensate\":{\"tool\":\"forget\"},"
+    "\"cost\":\"${ .result.price | tonumber }\"}],"
+    "\"sagas\":[{\"name\":\"listens\",\"steps\":[{\"id\":\"paid\",\"signal\":{\"name\":\"paid\"}}]}]}";
+
+static void begin_and_wait(struct ask *ask, void (*verb)(struct engine *engine, struct engine_request *request))
+{
+    verb(engine, &ask->request);
+    ask_wait(ask);
+}
+
+static int set_up(void **state)
+{
+    int result = engine_rig_setup(state);
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.define.document = slice_of(document);
+    begin_and_wait(&ask, engine_define);
+    for (size_t i = 0; i < ask.request.faults.count; i++) {
+        print_message("%.*s: %.*s\n", SLICE_ARG(ask.request.faults.items[i].pointer), SLICE_ARG(ask.request.faults.items[i].detail));
+    }
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    return result;
+}
+
+static void a_run_is_called_by_its_name_and_not_by_its_id(void **state)
+{
+    struct saga_id id;
+    struct ask ask;
+    char text[64];
+
+    (void)state;
+    call(&ask, "by-name", "greet", "greet", "{}");
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    host_text(&host, text, sizeof(text), "select id from sagad.saga where business_id = 'by-name'");
+    assert_true(uuid_parse((struct slice){text, UUID_TEXT_BYTES - 1}, &id.uuid));
+    for (int i = 0; i < 2; i++) { /* in memory, and after another engine's end read back */
+        call_in(&ask, id, "greet", "greet", "{}", 20000);
+        ask_wait(&ask);
+        assert_code(&ask, ERR_CONFLICT);
+        ask_end(&ask);
+        engine_rig_end();
+        engine_rig_begin();
+    }
+}
+
+static void a_run_cannot_have_the_name_of_a_saga(void **state)
+{
+    struct ask ask;
+    char name[UUID_TEXT_BYTES];
+
+    (void)state;
+    ask_begin(&ask);
+    ask.request.in.start.saga = SLICE("listens");
+    begin_and_wait(&ask, engine_start_saga);
+    assert_code(&ask, ERR_OK);
+    uuid_text(&ask.request.saga.uuid, name);
+    ask_end(&ask);
+    call(&ask, name, "greet", "greet", "{}");
+    assert_code(&ask, ERR_INVALID);
+    ask_end(&ask);
+    struct saga_id none = host_saga(3);
+
+    uuid_text(&none.uuid, name);
+    call(&ask, name, "greet", "greet", "{}");
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+static void a_result_that_is_too_large_is_lost_and_the_effect_is_not(void **state)
+{
+    uint64_t lost = metric_value(METRIC_RESULTS_LOST);
+    char *args = malloc(LARGE_BYTES + 64);
+    static const char start[] = "{\"name\":\"";
+    struct ask ask;
+
+    (void)state;
+    assert_non_null(args);
+    memset(args, 'x', LARGE_BYTES);
+    (void)memcpy(args, start, strlen(start));
+    (void)memcpy(args + LARGE_BYTES, "\"}", 3);
+    call(&ask, "large", "twice", "twice", args);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    assert_int_equal(metric_value(METRIC_RESULTS_LOST), lost + 1);
+    free(args);
+}
+
+static void a_cost_that_is_no_number_is_none(void **state)
+{
+    struct ask ask;
+
+    (void)state;
+    call(&ask, "priced", "paid", "twice_paid", "{\"price\":\"7\"}");
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    call(&ask, "priced", "unpaid", "twice_paid", "{\"price\":\"much\"}");
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_is_called_by_its_name_and_not_by_its_id),
+        cmocka_unit_test(a_run_cannot_have_the_name_of_a_saga),
+        cmocka_unit_test(a_result_that_is_too_large_is_lost_and_the_effect_is_not),
+        cmocka_unit_test(a_cost_that_is_no_number_is_none),
+    };
+
+    jq_prepare(); /* while this process is small */
+    return cmocka_run_group_tests(tests, set_up, engine_rig_teardown);
+}

@@ -1,0 +1,549 @@
+/*
+ * What a newer program, a hand in the tables or a broken disk has left: a log that cannot be read, an input that nobody understands, a
+ * definition that does not compile. It is said so to whoever asks, nothing is done on its ground, everything else goes on, and what can be
+ * read again goes on where it was.
+ */
+#include "tests/integration/engine_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/metric.h"
+#include "io/jq.h"
+
+static const char document[] =
+    "{\"sagas\":["
+    "{\"name\":\"listens\",\"steps\":[{\"id\":\"paid\",\"signal\":{\"name\":\"paid\"}},{\"id\":\"b\",\"call\":\"greet\",\"with\":{}}]},"
+    "{\"name\":\"stuck\",\"steps\":[{\"id\":\"lost\",\"call\":\"lose\",\"with\":{}}]},"
+    "{\"name\":\"asks\",\"steps\":[{\"id\":\"ok\",\"approve\":{\"show\":{\"sum\":1}}}]},"
+    "{\"name\":\"strict\",\"input\":{\"type\":\"object\",\"required\":[\"n\"]},\"steps\":[{\"id\":\"b\",\"call\":\"greet\",\"with\":{}}]}"
+    "]}";
+
+static const char *const ways[] = {
+    /* What a record is not. */
+    "update sagad.log set payload = '[7]' where saga = '%s' and seq = (select max(seq) from sagad.log where saga = '%s')",
+    /* A record of a kind that is not known here. */
+    "update sagad.log set payload = '[{\"type\":\"saga.sung\",\"data\":{}}]' where saga = '%s'"
+    " and seq = (select max(seq) from sagad.log where saga = '%s')",
+    /* One that cannot come there. */
+    "insert into sagad.log select shard, saga, (select max(seq + records) from sagad.log where saga = '%s'), records, at, epoch,"
+    " payload from sagad.log where saga = '%s' and seq = 1",
+    /* No beginning. */
+    "update sagad.log set seq = seq + 100 where saga = '%s' and saga = '%s' and seq = 1",
+    /* Begun by a definition that is not there. */
+    "update sagad.log set payload = convert_to(replace(convert_from(payload, 'UTF8'), '\"version\":1', '\"version\":77'), 'UTF8')"
+    " where saga = '%s' and saga = '%s' and seq = 1",
+};
+
+static void begin_and_wait(struct ask *ask, void (*verb)(struct engine *engine, struct engine_request *request))
+{
+    verb(engine, &ask->request);
+    ask_wait(ask);
+}
+
+static void define(const char *text)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.define.document = slice_of(text);
+    begin_and_wait(&ask, engine_define);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+static struct saga_id start(const char *saga)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.start.saga = slice_of(saga);
+    ask.request.in.start.input = SLICE("{\"n\":1}");
+    begin_and_wait(&ask, engine_start_saga);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    return ask.request.saga;
+}
+
+static bool memory_is_empty(void *context)
+{
+    (void)context;
+    return gauge_value(GAUGE_SAGAS_LOADED) == 0;
+}
+
+static void wait_until_parked(void)
+{
+    host_run_until(&host, memory_is_empty, NULL);
+}
+
+static void keep_log(void)
+{
+    host_sql(&host, "drop table if exists kept; create table kept as select * from sagad.log");
+}
+
+static void mend(void)
+{
+    host_sql(&host, "delete from sagad.log l using kept k where l.saga = k.saga; insert into sagad.log select * from kept");
+}
+
+static void spoil(struct saga_id id, size_t way)
+{
+    char sql[512];
+
+    (void)snprintf(sql, sizeof(sql), ways[way], id_text(id), id_text(id));
+    host_sql(&host, "%s", sql);
+}
+
+/* --- who asks --- */
+
+static void get(struct ask *ask, struct saga_id id)
+{
+    ask->request.in.get.id = id;
+    begin_and_wait(ask, engine_get_saga);
+}
+
+static void get_log(struct ask *ask, struct saga_id id)
+{
+    ask->request.in.log.id = id;
+    begin_and_wait(ask, engine_get_log);
+}
+
+static void signal_it(struct ask *ask, struct saga_id id)
+{
+    ask->request.in.signal.id = id;
+    ask->request.in.signal.name = SLICE("paid");
+    begin_and_wait(ask, engine_signal_saga);
+}
+
+static void abort_it(struct ask *ask, struct saga_id id)
+{
+    ask->request.in.abort.id = id;
+    begin_and_wait(ask, engine_abort_saga);
+}
+
+static void pause_it(struct ask *ask, struct saga_id id)
+{
+    ask->request.in.pause.id = id;
+    begin_and_wait(ask, engine_pause_saga);
+}
+
+static void resume_it(struct ask *ask, struct saga_id id)
+{
+    ask->request.in.resume.id = id;
+    begin_and_wait(ask, engine_resume_saga);
+}
+
+static void complete_it(struct ask *ask, struct saga_id id)
+{
+    ask->request.in.complete.id = id;
+    begin_and_wait(ask, engine_complete_saga);
+}
+
+static void call_it(struct ask *ask, struct saga_id id)
+{
+    ask->request.in.call.saga = id;
+    ask->request.in.call.tool = SLICE("greet");
+    begin_and_wait(ask, engine_call);
+}
+
+static void list_its_operations(struct ask *ask, struct saga_id id)
+{
+    ask->request.in.operations.run = slice_of(id_text(id));
+    begin_and_wait(ask, engine_list_operations);
+}
+
+static void (*const verbs[])(struct ask *ask, struct saga_id id) = {get,       signal_it,   abort_it, pause_it,
+                                                                    resume_it, complete_it, call_it,  list_its_operations};
+
+static void assert_corrupt(void (*verb)(struct ask *ask, struct saga_id id), struct saga_id id)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    verb(&ask, id);
+    assert_code(&ask, ERR_CORRUPT);
+    ask_end(&ask);
+}
+
+static void a_saga_that_cannot_be_read_is_said_to_be_so_whatever_is_wanted_of_it(void **state)
+{
+    struct saga_id id = start("listens");
+
+    (void)state;
+    wait_until_parked();
+    keep_log();
+    for (size_t way = 0; way < COUNT_OF(ways); way++) {
+        spoil(id, way);
+        for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+            assert_corrupt(verbs[i], id);
+        }
+        if (way == 0) {
+            assert_corrupt(get_log, id);
+        }
+        mend();
+    }
+    struct ask ask;
+
+    ask_begin(&ask);
+    signal_it(&ask, id); /* nothing of it is lost */
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+static void a_list_shows_the_others(void **state)
+{
+    struct saga_id bad = start("listens"), good = start("listens");
+    struct ask ask;
+
+    (void)state;
+    wait_until_parked();
+    keep_log();
+    spoil(bad, 0);
+    ask_begin(&ask);
+    ask.request.in.sagas.step = SLICE("paid");
+    begin_and_wait(&ask, engine_list_sagas);
+    assert_code(&ask, ERR_OK);
+    assert_non_null(strstr(arena_text(&ask.arena, ask.request.answer), id_text(good)));
+    assert_null(strstr(arena_text(&ask.arena, ask.request.answer), id_text(bad)));
+    ask_end(&ask);
+    ask_begin(&ask);
+    begin_and_wait(&ask, engine_list_operations);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    mend();
+}
+
+static void what_a_person_says_about_it_waits(void **state)
+{
+    struct saga_id stuck = start("stuck"), asks = start("asks");
+    struct ask ask;
+
+    (void)state;
+    wait_until_parked();
+    keep_log();
+    spoil(stuck, 0);
+    spoil(asks, 0);
+    for (int happened = 0; happened < 2; happened++) {
+        ask_begin(&ask);
+        ask.request.in.resolve.number = (uint64_t)host_number(&host, "select max(number) from sagad.escalation where saga = '%s'", id_text(stuck));
+        ask.request.in.resolve.action = OPERATOR_RESOLVE;
+        ask.request.in.resolve.happened = happened;
+        ask.request.in.resolve.note = SLICE("seen in the books");
+        begin_and_wait(&ask, engine_resolve);
+        assert_code(&ask, ERR_CORRUPT);
+        ask_end(&ask);
+    }
+    ask_begin(&ask);
+    ask.request.in.decision.number = (uint64_t)host_number(&host, "select max(number) from sagad.approval where saga = '%s'", id_text(asks));
+    ask.request.in.decision.approve = true;
+    ask.request.in.decision.role = ROLE_ADMIN;
+    begin_and_wait(&ask, engine_decide);
+    assert_code(&ask, ERR_CORRUPT);
+    ask_end(&ask);
+    mend();
+    assert_int_equal(host_number(&host, "select count(*) from sagad.escalation where resolved_at is null"), 1);
+}
+
+static void an_operation_of_it_is_not_shown_and_not_signed_for(void **state)
+{
+    struct saga_id id = open_saga("signed", 60000);
+    struct op_key key;
+    struct ask ask;
+
+    (void)state;
+    call_in(&ask, id, "greet", "greet", "{}", 20000);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_true(uuid_parse(ask.request.call.key, &key.uuid));
+    ask_end(&ask);
+    wait_until_parked();
+    keep_log();
+    spoil(id, 0);
+    ask_begin(&ask);
+    ask.request.in.operation.key = key;
+    begin_and_wait(&ask, engine_get_operation);
+    assert_code(&ask, ERR_CORRUPT);
+    ask_end(&ask);
+    ask_begin(&ask);
+    ask.request.in.bypass.key = key;
+    ask.request.in.bypass.reason = SLICE("again");
+    begin_and_wait(&ask, engine_bypass);
+    assert_code(&ask, ERR_CORRUPT);
+    ask_end(&ask);
+    mend();
+    ask_begin(&ask);
+    abort_it(&ask, id);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+/* --- timers and takeovers --- */
+
+static bool shards_are_owned(void *context)
+{
+    (void)context;
+    return gauge_value(GAUGE_SHARDS_OWNED) == 64;
+}
+
+static bool shards_are_lost(void *context)
+{
+    (void)context;
+    return gauge_value(GAUGE_SHARDS_OWNED) == 0;
+}
+
+static void take_shards_away(void)
+{
+    host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner = null, expires_at = now() - interval '1 s'");
+    host_run_until(&host, shards_are_lost, NULL);
+    host_run_until(&host, shards_are_owned, NULL);
+}
+
+static void its_time_comes_and_a_shard_is_taken_over_without_it(void **state)
+{
+    struct saga_id parked = start("listens"), awake;
+    struct ask ask;
+
+    (void)state;
+    wait_until_parked();
+    awake = start("listens");
+    keep_log();
+    host_sql(&host, "update sagad.due set at = now() - interval '1 s' where saga = '%s'", id_text(parked));
+    spoil(parked, 0);
+    spoil(awake, 0);
+    host_sql(&host, "delete from sagad.due where saga = '%s'", id_text(awake));
+    take_shards_away();
+    host_run_ms(&host, 2500);
+    assert_corrupt(get, parked);
+    assert_corrupt(get, awake);
+    mend();
+    take_shards_away();
+    for (int i = 0; i < 2; i++) {
+        ask_begin(&ask);
+        signal_it(&ask, i ? awake : parked);
+        assert_code(&ask, ERR_OK);
+        ask_end(&ask);
+    }
+}
+
+/* --- the inbox --- */
+
+static long inputs(void)
+{
+    return host_number(&host, "select count(*) from sagad.inbox");
+}
+
+static void send_input(struct saga_id id, const char *kind, const char *payload)
+{
+    uint32_t shard = saga_id_shard(id);
+    struct uuid input = uuid_v7(loop_wall_ms(host.loop));
+    char text[UUID_TEXT_BYTES];
+
+    uuid_text(&input, text);
+    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (%u, '%s', '%s', '%s', convert_to('%s', 'UTF8'))", shard,
+             text, id_text(id), kind, payload);
+    host_sql(&host, "select pg_notify('sagad_inbox', '%u')", shard);
+}
+
+struct empty {
+    int64_t looked_ms;
+    bool so;
+};
+
+/* Asked in every turn of the loop, and asks the database. */
+static bool no_inputs(void *context)
+{
+    struct empty *empty = context;
+
+    if (!empty->so && loop_boot_ms(host.loop) - empty->looked_ms >= 50) {
+        empty->looked_ms = loop_boot_ms(host.loop);
+        empty->so = inputs() == 0;
+    }
+    return empty->so;
+}
+
+static void wait_until_no_inputs(void)
+{
+    struct empty empty = {0};
+
+    host_run_until(&host, no_inputs, &empty);
+}
+
+static void an_input_that_nobody_understands_is_dropped(void **state)
+{
+    static const struct {
+        const char *kind, *payload;
+    } rows[] = {
+        {"sing", "{}"},
+        {"abort", "no JSON"},
+        {"resolve", "{\"namespace\":\"default\",\"escalation\":1,\"action\":\"guess\"}"},
+        {"settled", "{\"namespace\":\"default\"}"},
+        {"settled", "{\"namespace\":\"default\",\"step\":0,\"attempt\":0,\"outcome\":\"completed\"}"},
+        {"settled", "{\"namespace\":\"default\",\"step\":-1,\"attempt\":1,\"outcome\":\"completed\"}"},
+        {"settled", "{\"namespace\":\"default\",\"step\":4294967295,\"attempt\":1,\"outcome\":\"completed\"}"},
+        {"settled", "{\"namespace\":\"default\",\"step\":0,\"attempt\":1,\"outcome\":\"sung\"}"},
+        {"settled", "{\"namespace\":\"default\",\"step\":0,\"attempt\":1,\"outcome\":\"absent\"}"},
+        {"settled", "{\"namespace\":\"default\",\"step\":0,\"attempt\":1,\"outcome\":\"completed\",\"result\":1}"},
+        {"settled", "{\"namespace\":\"another\",\"step\":0,\"attempt\":1,\"outcome\":\"completed\",\"result\":1}"},
+        {"locked", "{\"namespace\":\"default\",\"key\":\"k\"}"},
+        {"locked", "{\"namespace\":\"another\",\"key\":\"k\"}"},
+        {"signal", "{\"namespace\":\"default\",\"name\":\"unheard\"}"},
+        {"call", "{\"namespace\":\"default\",\"tool\":\"greet\",\"run\":\"x\",\"step\":\"no step\",\"wait_ms\":9}"},
+    };
+    struct saga_id id = start("listens");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        send_input(id, rows[i].kind, rows[i].payload);
+    }
+    wait_until_no_inputs();
+    struct ask ask;
+
+    ask_begin(&ask);
+    get(&ask, id);
+    assert_code(&ask, ERR_OK);
+    assert_member(ask.request.answer, "status", "\"waiting\"");
+    ask_end(&ask);
+    ask_begin(&ask);
+    signal_it(&ask, id);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+static void an_input_for_a_saga_that_cannot_be_read_waits(void **state)
+{
+    struct saga_id id = start("listens");
+
+    (void)state;
+    wait_until_parked();
+    keep_log();
+    spoil(id, 0);
+    send_input(id, "settled", "{\"namespace\":\"default\",\"step\":0,\"attempt\":1,\"outcome\":\"completed\",\"result\":1}");
+    send_input(id, "locked", "{\"namespace\":\"default\",\"key\":\"k\"}");
+    send_input(id, "abort", "{\"namespace\":\"default\",\"actor\":\"kim\",\"note\":\"not wanted\"}");
+    send_input(id, "call", "{\"namespace\":\"default\",\"tool\":\"nothing\",\"run\":\"x\"}"); /* such a tool may have been registered elsewhere */
+    host_run_ms(&host, 1500);
+    assert_int_equal(inputs(), 4);
+    engine_rig_end(); /* with them in its hands */
+    mend();
+    engine_rig_begin();
+    wait_until_no_inputs(); /* the tool is still not there: that is an answer by now */
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.get.id = id;
+    ask.request.in.get.wait_ms = 20000;
+    begin_and_wait(&ask, engine_get_saga);
+    assert_member(ask.request.answer, "status", "\"compensated\"");
+    ask_end(&ask);
+}
+
+static void a_follower_that_cannot_begin_is_told_to_people_and_holds_nobody_up(void **state)
+{
+    uint64_t refused = metric_value(METRIC_FOLLOWERS_REFUSED);
+    struct saga_id ids[2] = {host_saga(1), host_saga(2)};
+
+    (void)state;
+    send_input(ids[0], "start", "{\"namespace\":\"default\",\"saga\":\"strict\",\"follows\":\"00000000-0000-7000-8000-000000000001\",\"input\":{}}");
+    wait_until_no_inputs();
+    assert_int_equal(metric_value(METRIC_FOLLOWERS_REFUSED), refused + 1);
+    /* What is not registered may be so in a moment, and is not after a while. */
+    send_input(ids[1], "start", "{\"namespace\":\"default\",\"saga\":\"nothing\",\"follows\":\"00000000-0000-7000-8000-000000000001\",\"input\":{}}");
+    host_run_ms(&host, 500);
+    assert_int_equal(inputs(), 1);
+    ahead_ms += 6000;
+    wait_until_no_inputs();
+    assert_int_equal(metric_value(METRIC_FOLLOWERS_REFUSED), refused + 2);
+    /* One that is there already was begun before, by this saga or by hand: that is no refusal. */
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.start.saga = SLICE("listens");
+    ask.request.in.start.business_id = SLICE("taken");
+    begin_and_wait(&ask, engine_start_saga);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    send_input(host_saga(saga_id_shard(ask.request.saga)), "start", "{\"namespace\":\"default\",\"saga\":\"listens\",\"business_id\":\"taken\","
+                                                                  "\"follows\":\"00000000-0000-7000-8000-000000000001\",\"input\":{}}");
+    wait_until_no_inputs();
+    assert_int_equal(metric_value(METRIC_FOLLOWERS_REFUSED), refused + 2);
+}
+
+/* --- definitions --- */
+
+static void what_does_not_compile_here_is_not_called_and_not_started(void **state)
+{
+    struct ask ask;
+
+    (void)state;
+    host_sql(&host, "insert into sagad.tool (namespace, name, version, identity, body) select namespace, 'newer', 1, identity,"
+                    " convert_to('{\"name\":\"newer\",\"effect\":\"telepathic\"}', 'UTF8') from sagad.tool where name = 'greet'");
+    host_sql(&host, "insert into sagad.definition (namespace, name, version, identity, body) select namespace, 'newer', 1, identity,"
+                    " convert_to('{\"name\":\"newer\",\"steps\":[{\"id\":\"a\",\"dream\":1}]}', 'UTF8') from sagad.definition"
+                    " where name = 'listens'");
+    host_sql(&host, "insert into sagad.definition (namespace, name, version, identity, body) select namespace, 'newer_call', 1, identity,"
+                    " convert_to('{\"name\":\"newer_call\",\"steps\":[{\"id\":\"a\",\"call\":\"newer\",\"with\":{}}]}', 'UTF8') from"
+                    " sagad.definition where name = 'listens'");
+    host_sql(&host, "insert into sagad.tool (namespace, name, version, identity, body) select namespace, 'half', 1, identity,"
+                    " convert_to('{\"name\":\"half\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},"
+                    "\"compensate\":{\"tool\":\"newer\"}}', 'UTF8') from sagad.tool where name = 'greet'");
+    host_sql(&host, "select pg_notify('sagad_definitions', '')");
+    host_run_ms(&host, 1500);
+    ask_begin(&ask);
+    ask.request.in.call.run = SLICE("run-of-newer");
+    ask.request.in.call.tool = SLICE("newer");
+    begin_and_wait(&ask, engine_call);
+    assert_code(&ask, ERR_INVALID);
+    ask_end(&ask);
+    ask_begin(&ask); /* who could undo it is not understood */
+    ask.request.in.call.run = SLICE("run-of-half");
+    ask.request.in.call.tool = SLICE("half");
+    begin_and_wait(&ask, engine_call);
+    assert_code(&ask, ERR_INVALID);
+    ask_end(&ask);
+    for (int i = 0; i < 2; i++) {
+        ask_begin(&ask);
+        ask.request.in.start.saga = i ? SLICE("newer_call") : SLICE("newer");
+        begin_and_wait(&ask, engine_start_saga);
+        assert_code(&ask, ERR_INVALID);
+        ask_end(&ask);
+    }
+    ask_begin(&ask); /* it is shown all the same */
+    ask.request.in.definitions.kind = DEFINITION_TOOL;
+    ask.request.in.definitions.name = SLICE("newer");
+    begin_and_wait(&ask, engine_get_definitions);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+static int set_up(void **state)
+{
+    int result;
+
+    park_after_ms = 200;
+    result = engine_rig_setup(state);
+    define(document);
+    return result;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_saga_that_cannot_be_read_is_said_to_be_so_whatever_is_wanted_of_it),
+        cmocka_unit_test(a_list_shows_the_others),
+        cmocka_unit_test(what_a_person_says_about_it_waits),
+        cmocka_unit_test(an_operation_of_it_is_not_shown_and_not_signed_for),
+        cmocka_unit_test(its_time_comes_and_a_shard_is_taken_over_without_it),
+        cmocka_unit_test(an_input_that_nobody_understands_is_dropped),
+        cmocka_unit_test(an_input_for_a_saga_that_cannot_be_read_waits),
+        cmocka_unit_test(a_follower_that_cannot_begin_is_told_to_people_and_holds_nobody_up),
+        cmocka_unit_test(what_does_not_compile_here_is_not_called_and_not_started),
+    };
+
+    jq_prepare(); /* while this process is small */
+    return cmocka_run_group_tests(tests, set_up, engine_rig_teardown);
+}

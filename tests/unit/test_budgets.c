@@ -1,0 +1,167 @@
+/* The file of budgets: what is read of it, and the sentence for each thing that is wrong with it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/instant.h"
+#include "run/budgets.h"
+
+static char path[] = "/tmp/sagad-budgets-XXXXXX";
+
+static void write_file(const char *text, size_t times)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    for (size_t i = 0; i < times; i++) {
+        assert_true(fputs(text, file) >= 0);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+static int make_file(void **state)
+{
+    int file = mkstemp(path);
+
+    (void)state;
+    return file >= 0 ? close(file) : -1;
+}
+
+static int remove_file(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static void refuses(const char *text, const char *why)
+{
+    struct budgets budgets;
+    struct err err = {0};
+
+    assert_int_equal(budgets_parse(&budgets, slice_of(text), &err), ERR_CONFIG);
+    if (!strstr(err.detail, why) && !strstr(err.message, why)) {
+        fail_msg("%s: \"%s\" %s", text, err.message, err.detail);
+    }
+    assert_int_equal(budgets.count, 0);
+}
+
+static void whatever_is_wrong_is_refused_with_its_place(void **state)
+{
+    (void)state;
+    refuses("{", "the budgets file");
+    refuses("{\"budgets\": {}}", "budgets");
+    refuses("{\"budgets\": [7]}", "/budgets/0: must be an object");
+    refuses("{\"budgets\": [{\"tool\": \"\", \"per\": \"day\", \"calls\": 1}]}", "/budgets/0/tool");
+    refuses("{\"budgets\": [{\"tool\": 5, \"per\": \"day\", \"calls\": 1}]}", "/budgets/0/tool");
+    refuses("{\"budgets\": [{\"tool\": \"a/b\", \"per\": \"day\", \"calls\": 1}]}", "/budgets/0/tool");
+    refuses("{\"budgets\": [{\"namespace\": \"a*\", \"per\": \"day\", \"calls\": 1}]}", "/budgets/0/namespace");
+    refuses("{\"budgets\": [{\"per\": \"day\", \"emissions\": -1}]}", "/budgets/0/emissions");
+    refuses("{\"budgets\": [{\"per\": \"day\", \"calls\": 1}, {\"per\": \"day\", \"micros\": 1}]}", "already");
+}
+
+static void a_name_has_at_most_128_bytes(void **state)
+{
+    char text[512];
+
+    (void)state;
+    (void)snprintf(text, sizeof(text), "{\"budgets\": [{\"tool\": \"%0129d\", \"per\": \"day\", \"calls\": 1}]}", 0);
+    refuses(text, "/budgets/0/tool");
+}
+
+static void there_are_at_most_a_thousand(void **state)
+{
+    size_t size = 64 * 1024, at;
+    char *text = malloc(size);
+
+    (void)state;
+    assert_non_null(text);
+    at = (size_t)snprintf(text, size, "{\"budgets\": [");
+    for (int i = 0; i <= 1000; i++) {
+        at += (size_t)snprintf(text + at, size - at, "%s{}", i ? "," : "");
+    }
+    (void)snprintf(text + at, size - at, "]}");
+    refuses(text, "more than 1000 budgets");
+    free(text);
+}
+
+static void a_day_and_a_month_begin_at_midnight_utc_and_ever_never_begins(void **state)
+{
+    int64_t now, day, month;
+
+    (void)state;
+    assert_true(instant_parse(SLICE("2026-02-17T13:14:15.016Z"), &now));
+    assert_true(instant_parse(SLICE("2026-02-17T00:00:00Z"), &day));
+    assert_true(instant_parse(SLICE("2026-02-01T00:00:00Z"), &month));
+    assert_true(budget_period_start(BUDGET_DAY, now) == day);
+    assert_true(budget_period_start(BUDGET_MONTH, now) == month);
+    assert_true(budget_period_start(BUDGET_EVER, now) == 0);
+}
+
+static void a_budget_counts_for_whom_it_names(void **state)
+{
+    static const char text[] = "{\"budgets\": [{\"namespace\": \"shop\", \"tool\": \"pay\", \"per\": \"month\", \"micros\": 5}]}";
+    struct guard_budget found[GUARD_BUDGETS_MAX];
+    struct budgets budgets;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(budgets_parse(&budgets, slice_of(text), &err), ERR_OK);
+    assert_true(budgets_apply(&budgets, SLICE("shop"), SLICE("pay")));
+    assert_false(budgets_apply(&budgets, SLICE("shop"), SLICE("mail")));
+    assert_false(budgets_apply(&budgets, SLICE("office"), SLICE("pay")));
+    assert_int_equal(budgets_match(&budgets, SLICE("office"), SLICE("pay"), 0, found), 0);
+    assert_int_equal(budgets_match(&budgets, SLICE("shop"), SLICE("pay"), 0, found), 1);
+    assert_true(found[0].calls_max == -1 && found[0].emissions_max == -1 && found[0].micros_max == 5);
+    budgets_fini(&budgets);
+}
+
+static void they_are_loaded_from_a_file(void **state)
+{
+    struct budgets budgets;
+    struct err err = {0};
+
+    (void)state;
+    write_file("{\"budgets\": [{\"per\": \"ever\", \"calls\": 3}]}", 1);
+    assert_int_equal(budgets_load(&budgets, path, &err), ERR_OK);
+    assert_int_equal(budgets.count, 1);
+    budgets_fini(&budgets);
+    assert_int_equal(budgets_load(&budgets, "", &err), ERR_OK); /* none are asked for */
+    assert_int_equal(budgets.count, 0);
+    budgets_fini(&budgets);
+}
+
+static void a_file_that_cannot_be_read_is_refused(void **state)
+{
+    struct budgets budgets;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(budgets_load(&budgets, "/nowhere/budgets.json", &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "/nowhere/budgets.json"));
+    assert_int_equal(budgets_load(&budgets, "/", &err), ERR_CONFIG); /* a folder opens, and cannot be read */
+    write_file("                                                                ", (1 << 20) / 64 + 1);
+    assert_int_equal(budgets_load(&budgets, path, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "larger than 1 MiB"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whatever_is_wrong_is_refused_with_its_place),
+        cmocka_unit_test(a_name_has_at_most_128_bytes),
+        cmocka_unit_test(there_are_at_most_a_thousand),
+        cmocka_unit_test(a_day_and_a_month_begin_at_midnight_utc_and_ever_never_begins),
+        cmocka_unit_test(a_budget_counts_for_whom_it_names),
+        cmocka_unit_test(they_are_loaded_from_a_file),
+        cmocka_unit_test(a_file_that_cannot_be_read_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}

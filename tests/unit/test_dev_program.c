@@ -1,0 +1,228 @@
+/* The programs of PostgreSQL that `sagad dev` finds and runs, with scripts in their place: which one is taken, what it says when it fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "run/dev_cluster.h"
+
+static char home[] = "/tmp/sagad-test-program-XXXXXX";
+
+static void path_in(char out[256], const char *folder, const char *name)
+{
+    CHECK(snprintf(out, 256, "%.64s/%.64s%s%.64s", home, folder, *name ? "/" : "", name) < 256);
+}
+
+static void script(const char *folder, const char *name, const char *text)
+{
+    char path[256];
+    FILE *file;
+
+    path_in(path, folder, "");
+    (void)mkdir(path, 0755);
+    path_in(path, folder, name);
+    file = fopen(path, "w");
+    CHECK(file && fprintf(file, "#!/bin/sh\n%s\n", text) > 0 && fclose(file) == 0 && chmod(path, 0755) == 0);
+}
+
+static void look_in(const char *folders)
+{
+    char path[1024];
+
+    CHECK(snprintf(path, sizeof(path), "%.900s", folders) < (int)sizeof(path));
+    assert_int_equal(setenv("PATH", path, 1), 0);
+}
+
+static int make_home(void **state)
+{
+    (void)state;
+    return mkdtemp(home) && chmod(home, 0755) == 0 ? 0 : -1;
+}
+
+static int remove_home(void **state)
+{
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0) {
+        execl("/bin/rm", "rm", "-rf", home, (char *)NULL);
+        _exit(1);
+    }
+    return waitpid(pid, NULL, 0) == pid ? 0 : -1;
+}
+
+static void the_version_that_is_wanted_is_found_in_the_path(void **state)
+{
+    struct dev_postgres postgres;
+    struct err err = {0};
+    char path[1000];
+    char *long_name = malloc(DEV_PATH_BYTES + 10);
+
+    (void)state;
+    assert_non_null(long_name);
+    memset(long_name, 'x', DEV_PATH_BYTES + 9);
+    long_name[DEV_PATH_BYTES + 9] = '\0';
+    script("bin99", "initdb", "");
+    script("bin99", "postgres", "echo 'postgres (PostgreSQL) 99.1 (of the test)'");
+    script("bin9", "initdb", "");
+    script("bin9", "postgres", "echo 'postgres (PostgreSQL) 9.6'");
+    script("mute", "initdb", "");
+    script("mute", "postgres", "echo nothing");
+    script("half", "initdb", "");
+    (void)snprintf(path, sizeof(path), "::%s/none:%s/half:%s/mute:%s/bin9:%s/bin99", home, home, home, home, home);
+    look_in(path);
+    assert_int_equal(dev_postgres_find(&postgres, 99, &err), ERR_OK);
+    assert_int_equal(postgres.major, 99);
+    assert_non_null(strstr(postgres.bin, "/bin99"));
+    assert_int_equal(dev_postgres_find(&postgres, 98, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "PostgreSQL 98 is not installed"));
+    assert_int_equal(setenv("PATH", long_name, 1), 0); /* a folder nobody could have */
+    assert_int_equal(dev_postgres_find(&postgres, 99, &err), ERR_CONFIG);
+    assert_int_equal(unsetenv("PATH"), 0);
+    assert_int_equal(dev_postgres_find(&postgres, 99, &err), ERR_CONFIG);
+    look_in("/usr/bin:/bin");
+    free(long_name);
+}
+
+static void run(const char *program, enum err_code code, const char *last_words)
+{
+    const char *const arguments[] = {program, NULL};
+    struct dev_postgres postgres = {.major = 99};
+    struct dev_user user;
+    struct err err = {0};
+    char log[256];
+
+    CHECK(dev_user_find(&user, &err) == ERR_OK);
+    path_in(postgres.bin, "programs", "");
+    path_in(log, "log", "");
+    (void)unlink(log);
+    assert_int_equal(dev_program_run(&postgres, program, arguments, &user, log, &err), code);
+    if (code != ERR_OK && !strstr(err.detail, last_words)) {
+        fail_msg("%s: %s", program, err.detail);
+    }
+}
+
+/* Where branches are counted, a child that becomes another user says that it cannot write its counters. */
+#ifdef SAGAD_COVERAGE
+static const char silence[] = "";
+#else
+static const char silence[] = "none";
+#endif
+
+static void a_program_that_fails_is_quoted_with_its_last_words(void **state)
+{
+    (void)state;
+    script("programs", "works", "exit 0");
+    script("programs", "fails", "echo first; echo 'the last one  '; echo; exit 3");
+    script("programs", "is_silent", "exit 3");
+    script("programs", "is_killed", "echo 'good bye'; kill -9 $$");
+    run("works", ERR_OK, NULL);
+    run("fails", ERR_IO, "the last one");
+    run("is_silent", ERR_IO, silence);
+    run("is_killed", ERR_IO, "good bye");
+    run("is_not_there", ERR_IO, silence);
+}
+
+static void without_a_log_nothing_is_run(void **state)
+{
+    const char *const arguments[] = {"works", NULL};
+    struct dev_postgres postgres = {.major = 99};
+    struct dev_user user;
+    struct err err = {0};
+
+    (void)state;
+    CHECK(dev_user_find(&user, &err) == ERR_OK);
+    script("programs", "works", "exit 0");
+    path_in(postgres.bin, "programs", "");
+    assert_int_equal(dev_program_run(&postgres, "works", arguments, &user, "/nowhere/log", &err), ERR_IO);
+    assert_non_null(strstr(err.detail, silence));
+}
+
+static void the_last_line_of_a_long_log_is_found_and_cut(void **state)
+{
+    char path[256], line[24];
+    FILE *file;
+
+    (void)state;
+    path_in(path, "long.log", "");
+    file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 400; i++) {
+        assert_true(fprintf(file, "line %d of many\n", i) > 0);
+    }
+    assert_true(fprintf(file, "the last line, and a long one\n\n") > 0);
+    assert_int_equal(fclose(file), 0);
+    dev_log_last_line(path, line, sizeof(line));
+    assert_string_equal(line, "the last line, and a lo");
+    assert_int_equal(truncate(path, 0), 0);
+    dev_log_last_line(path, line, sizeof(line));
+    assert_string_equal(line, "");
+    dev_log_last_line("/nowhere/log", line, sizeof(line));
+    assert_string_equal(line, "");
+}
+
+static void a_user_reaches_what_is_open_to_it(void **state)
+{
+    struct dev_user user;
+    struct err err = {0};
+    char path[256];
+
+    (void)state;
+    CHECK(dev_user_find(&user, &err) == ERR_OK);
+    path_in(path, "own", "");
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(chown(path, user.uid, user.gid), 0);
+    assert_true(dev_user_reaches(&user, path));
+    assert_false(dev_user_reaches(&user, "/nowhere"));
+    if (user.changes) {
+        path_in(path, "closed", "");
+        assert_int_equal(mkdir(path, 0700), 0);
+        assert_false(dev_user_reaches(&user, path));
+        user.changes = false; /* as we are */
+        assert_true(dev_user_reaches(&user, path));
+    }
+}
+
+static void it_lies_where_programs_keep_their_state(void **state)
+{
+    char path[64], little[8];
+
+    (void)state;
+    assert_int_equal(setenv("HOME", "/h", 1), 0);
+    assert_int_equal(setenv("XDG_STATE_HOME", "/s", 1), 0);
+    assert_true(dev_cluster_default_directory(path, sizeof(path)));
+    assert_string_equal(path, "/s/sagad/dev");
+    assert_false(dev_cluster_default_directory(little, sizeof(little)));
+    assert_int_equal(setenv("XDG_STATE_HOME", "s", 1), 0); /* not absolute: as if it were not there */
+    assert_true(dev_cluster_default_directory(path, sizeof(path)));
+    assert_string_equal(path, "/h/.local/state/sagad/dev");
+    assert_false(dev_cluster_default_directory(little, sizeof(little)));
+    assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
+    assert_int_equal(setenv("HOME", "h", 1), 0);
+    assert_false(dev_cluster_default_directory(path, sizeof(path)));
+    assert_int_equal(unsetenv("HOME"), 0);
+    assert_false(dev_cluster_default_directory(path, sizeof(path)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_version_that_is_wanted_is_found_in_the_path),
+        cmocka_unit_test(a_program_that_fails_is_quoted_with_its_last_words),
+        cmocka_unit_test(without_a_log_nothing_is_run),
+        cmocka_unit_test(the_last_line_of_a_long_log_is_found_and_cut),
+        cmocka_unit_test(a_user_reaches_what_is_open_to_it),
+        cmocka_unit_test(it_lies_where_programs_keep_their_state),
+    };
+
+    return cmocka_run_group_tests(tests, make_home, remove_home);
+}

@@ -1,0 +1,107 @@
+/*
+ * Inputs that come at the wrong time, and decisions that the machine's own check refuses: nothing of them is left. The
+ * linker puts a check of this test in front of the machine's (-Wl,--wrap), which refuses the record that the test says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/call_trial.h"
+#include "tests/lib/saga_trial.h"
+
+#define TWO TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'once'}")
+
+static unsigned refused_in; /* so many records on; 0: none is */
+
+bool __real_record_check(const struct saga *saga, const struct record *record, struct err *err);
+bool __wrap_record_check(const struct saga *saga, const struct record *record, struct err *err);
+bool __wrap_record_check(const struct saga *saga, const struct record *record, struct err *err)
+{
+    if (refused_in > 0 && --refused_in == 0) {
+        (void)err_set(err, ERR_CORRUPT, "refused by the test");
+        return false;
+    }
+    return __real_record_check(saga, record, err);
+}
+
+static void before_the_start_nothing_is_aborted_paused_or_signalled(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'paid','signal':{'name':'paid'}}"));
+    assert_int_equal(trial_abort(&trial), ERR_CONFLICT);
+    assert_string_equal(trial.err.message, "the saga has not started");
+    assert_int_equal(trial_pause(&trial), ERR_CONFLICT);
+    assert_int_equal(trial_signal(&trial, "paid", "{}", NULL), ERR_CONFLICT);
+    trial_close(&trial);
+}
+
+static void what_a_loop_has_paused_is_not_paused_again_by_a_person(void **state)
+{
+    struct saga_input pause = {.type = SAGA_INPUT_PAUSE, .now_ms = CALL_TRIAL_START_MS};
+    struct call_trial t;
+    struct records records;
+    struct err err = {0};
+
+    (void)state;
+    pause.pause.actor = pause.pause.note = SLICE("ann");
+    call_trial_open(&t, NULL, "{'repeats':2,'max_cycle':1}", NULL);
+    CALL(&t, "coalesce", "a");
+    call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
+    CALL(&t, "look", "b", .turn = "2");
+    call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
+    assert_int_equal(CALL(&t, "look", "b"), ERR_LOOP);
+    assert_int_equal(saga_decide(&t.saga, &pause, &t.turn, &records, &err), ERR_CONFLICT);
+    assert_non_null(strstr(err.message, "paused already: loop"));
+    assert_true(err.hint[0]);
+    assert_int_equal(call_trial_resume(&t), ERR_OK);
+    call_trial_close(&t);
+}
+
+static void a_decision_that_does_not_fit_is_taken_back_whole(void **state)
+{
+    struct saga_input start = {.type = SAGA_INPUT_START, .now_ms = TRIAL_START_MS};
+    struct trial trial;
+    struct records records;
+    struct err err;
+
+    (void)state;
+    start.start.namespace = SLICE("default");
+    start.start.input = SLICE("{}");
+    trial_open(&trial, TWO);
+    for (unsigned nth = 1; nth <= 3; nth += 2) { /* saga.started, step.intent; each is checked when it is tried, too */
+        err = (struct err){0};
+        refused_in = nth;
+        assert_int_equal(saga_decide(&trial.saga, &start, &trial.turn, &records, &err), ERR_INTERNAL);
+        assert_int_equal(records.count, 0);
+        assert_int_equal(err.code, ERR_INTERNAL);
+        assert_string_equal(err.message, "the decision contradicts the state: refused by the test");
+        refused_in = nth;
+        assert_int_equal(saga_decide(&trial.saga, &start, &trial.turn, &records, NULL), ERR_INTERNAL);
+        assert_int_equal(trial.saga.seq, 0);
+    }
+    assert_int_equal(
+        saga_decide(&trial.saga, &(struct saga_input){.type = SAGA_INPUT_ABORT}, &trial.turn, &records, NULL),
+        ERR_CONFLICT);
+    trial_start(&trial, "{}"); /* it is none the worse for it */
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_close(&trial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(before_the_start_nothing_is_aborted_paused_or_signalled),
+        cmocka_unit_test(what_a_loop_has_paused_is_not_paused_again_by_a_person),
+        cmocka_unit_test(a_decision_that_does_not_fit_is_taken_back_whole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

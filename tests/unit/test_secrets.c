@@ -1,0 +1,149 @@
+/* Secrets: where they come from, which goes first, and what a wrong file says, which is never one of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "run/secrets.h"
+
+static char path[] = "/tmp/sagad-secrets-XXXXXX";
+
+static void write_file(const char *text, size_t times)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    for (size_t i = 0; i < times; i++) {
+        assert_true(fputs(text, file) >= 0);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+static int make_file(void **state)
+{
+    int file = mkstemp(path);
+
+    (void)state;
+    return file >= 0 ? close(file) : -1;
+}
+
+static int remove_file(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static void refuses(const char *why)
+{
+    struct secrets secrets;
+    struct err err = {0};
+
+    assert_int_equal(secrets_load(&secrets, path, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, why));
+    assert_null(strstr(err.message, "hush"));
+    assert_null(strstr(err.detail, "hush"));
+    secrets_fini(&secrets);
+}
+
+static void a_wrong_file_is_refused_and_nothing_of_it_is_shown(void **state)
+{
+    struct secrets secrets;
+    struct err err = {0};
+
+    (void)state;
+    write_file("{\"mail\": \"hush", 1);
+    refuses("is not a JSON object");
+    write_file("[\"hush\"]", 1);
+    refuses("is not a JSON object");
+    write_file("{\"mail\": \"hush\", \"port\": 5}", 1);
+    refuses("the value of \"port\" is not a text");
+    write_file("                                                                ", (1 << 20) / 64 + 1);
+    refuses("larger than 1 MiB");
+    assert_int_equal(secrets_load(&secrets, "/nowhere/secrets.json", &err), ERR_CONFIG);
+    secrets_fini(&secrets);
+    assert_int_equal(secrets_load(&secrets, "/", &err), ERR_CONFIG); /* a folder opens, and cannot be read */
+    secrets_fini(&secrets);
+}
+
+static void assert_secret(const struct secrets *secrets, const char *name, const char *json)
+{
+    struct arena arena;
+
+    arena_init(&arena, 1024);
+    struct slice found = secrets_json(secrets, slice_of(name), &arena);
+
+    if (json ? !slice_is(found, json) : found.ptr != NULL) {
+        fail_msg("%s is %.*s", name, SLICE_ARG(found));
+    }
+    arena_fini(&arena);
+}
+
+static void the_file_goes_before_the_environment(void **state)
+{
+    struct secrets secrets;
+    struct err err = {0};
+
+    (void)state;
+    write_file("{\"mail\": \"of the file\"}", 1);
+    assert_int_equal(setenv("SAGAD_SECRET_MAIL", "of the environment", 1), 0);
+    assert_int_equal(setenv("SAGAD_SECRET_DATA_BASE_2", "a \"word\"", 1), 0);
+    assert_int_equal(secrets_load(&secrets, path, &err), ERR_OK);
+    assert_secret(&secrets, "mail", "\"of the file\"");
+    assert_secret(&secrets, "data-base.2", "\"a \\\"word\\\"\"");
+    assert_secret(&secrets, "unknown", NULL);
+    secrets_fini(&secrets);
+}
+
+static void without_a_file_there_is_the_environment(void **state)
+{
+    struct secrets secrets;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(setenv("SAGAD_SECRET_MAIL", "of the environment", 1), 0);
+    assert_int_equal(secrets_load(&secrets, NULL, &err), ERR_OK);
+    assert_secret(&secrets, "mail", "\"of the environment\"");
+    secrets_fini(&secrets);
+    assert_int_equal(secrets_load(&secrets, "", &err), ERR_OK);
+    assert_secret(&secrets, "mail", "\"of the environment\"");
+    secrets_fini(&secrets);
+}
+
+/* Half of a name finds nobody's secret, half of a secret opens nothing. */
+static void what_is_too_long_is_no_secret(void **state)
+{
+    char name[257], *text = malloc(100001);
+    struct secrets secrets;
+    struct err err = {0};
+
+    (void)state;
+    assert_non_null(text);
+    memset(name, 'n', 256);
+    name[256] = '\0';
+    memset(text, 't', 100000);
+    text[100000] = '\0';
+    assert_int_equal(setenv("SAGAD_SECRET_LONG", text, 1), 0);
+    assert_int_equal(secrets_load(&secrets, NULL, &err), ERR_OK);
+    assert_secret(&secrets, name, NULL);
+    assert_secret(&secrets, "long", NULL);
+    secrets_fini(&secrets);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wrong_file_is_refused_and_nothing_of_it_is_shown),
+        cmocka_unit_test(the_file_goes_before_the_environment),
+        cmocka_unit_test(without_a_file_there_is_the_environment),
+        cmocka_unit_test(what_is_too_long_is_no_secret),
+    };
+
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}
