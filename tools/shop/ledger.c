@@ -110,6 +110,16 @@ uint64_t ledger_append(struct ledger *ledger, struct slice line)
     return position;
 }
 
+uint64_t ledger_lines(struct ledger *ledger)
+{
+    uint64_t lines;
+
+    pthread_mutex_lock(&ledger->mutex);
+    lines = ledger->lines;
+    pthread_mutex_unlock(&ledger->mutex);
+    return lines;
+}
+
 void ledger_wait(struct ledger *ledger, uint64_t position)
 {
     if (!ledger->sync) {

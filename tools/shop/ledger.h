@@ -18,9 +18,9 @@
 struct ledger {
     int fd;
     bool sync;               /* false with --no-sync */
-    uint64_t lines;          /* lines in the file */
-    pthread_mutex_t mutex;   /* guards the three below */
+    pthread_mutex_t mutex;   /* guards what is below */
     pthread_cond_t synced_more;
+    uint64_t lines;          /* in the file */
     uint64_t written_bytes, synced_bytes;
     bool syncing;
 };
@@ -36,5 +36,6 @@ void ledger_close(struct ledger *ledger);
 /* Append one line (without its newline). Returns the position to wait for. A disk that refuses ends the process. */
 uint64_t ledger_append(struct ledger *ledger, struct slice line);
 void ledger_wait(struct ledger *ledger, uint64_t position);
+uint64_t ledger_lines(struct ledger *ledger); /* in the file; from any thread */
 
 #endif

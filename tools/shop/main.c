@@ -123,7 +123,7 @@ int main(int argc, char **argv)
     }
     printf("sagad-shop: listening on http://%.*s:%u, ledger %s, %llu lines\n",
            (int)(strrchr(options.listen, ':') - options.listen), options.listen, port, options.ledger_path,
-           (unsigned long long)shop.ledger.lines);
+           (unsigned long long)ledger_lines(&shop.ledger));
     fflush(stdout);
     sigwait(&signals, &signal_number);
     shop_stop(&shop);
