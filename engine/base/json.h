@@ -32,6 +32,13 @@ extern const struct json_limits json_limits_default; /* 1 MiB, 64, 1024, 400 */
  */
 MUST_USE enum err_code json_check(struct slice text, const struct json_limits *limits, struct err *err);
 
+/*
+ * Is it one JSON value by its syntax? What json_check() refuses beyond that passes: repeated members, what is no UTF-8, any
+ * size and depth. Then the elements of an array (json_walk(), json_next_element()) can be told apart, so that json_check()
+ * judges each for itself. Nothing else may read such a text.
+ */
+MUST_USE enum err_code json_check_syntax(struct slice text, struct err *err);
+
 /* --- reading text that json_check() accepted; surrounding white space is allowed --- */
 
 enum json_type { JSON_NONE, JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };

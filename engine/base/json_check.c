@@ -29,6 +29,7 @@ struct scan_level { /* for the pointer in a message */
 struct scan {
     const char *start, *at, *end;
     const struct json_limits *limits;
+    bool syntax_only;           /* json_check_syntax() */
     int depth;
     struct scan_level *levels;  /* one for each open array or object; [0] is not used */
     struct scan_name *names;    /* a stack: those of the open objects */
@@ -117,6 +118,10 @@ static bool scan_escape(struct scan *scan) /* at the backslash */
     if (unit < 0) {
         return scan_fault(scan, at, "\\u is followed by four hexadecimal digits");
     }
+    if (scan->syntax_only) {
+        scan->at += 6;
+        return true;
+    }
     if (unit == 0) {
         return scan_fault(scan, at, "U+0000 is not allowed in strings");
     }
@@ -176,7 +181,8 @@ static bool scan_string(struct scan *scan, struct slice *raw, bool *escaped) /* 
         } else if ((unsigned char)*scan->at < 0x20) {
             return scan_fault(scan, scan->at, "a control character in a string must be escaped");
         } else {
-            size_t len = utf8_length((const unsigned char *)scan->at, (const unsigned char *)scan->end);
+            size_t len =
+                scan->syntax_only ? 1 : utf8_length((const unsigned char *)scan->at, (const unsigned char *)scan->end);
 
             if (len == 0) {
                 return scan_fault(scan, scan->at, "these bytes are not UTF-8");
@@ -232,11 +238,11 @@ static bool scan_number(struct scan *scan)
         for (const char *p = digits; p < scan->at && exponent <= scan->limits->exponent_max; p++) {
             exponent = exponent * 10 + (*p - '0');
         }
-        if (exponent > scan->limits->exponent_max) {
+        if (exponent > scan->limits->exponent_max && !scan->syntax_only) {
             return scan_fault(scan, first, "the exponent of this number is beyond what is allowed");
         }
     }
-    if ((size_t)(scan->at - first) > scan->limits->number_bytes_max) {
+    if ((size_t)(scan->at - first) > scan->limits->number_bytes_max && !scan->syntax_only) {
         scan->too_large = true;
         return scan_fault(scan, first, "this number has more digits than allowed");
     }
@@ -244,6 +250,33 @@ static bool scan_number(struct scan *scan)
 }
 
 static bool scan_value(struct scan *scan);
+
+/* Deeper than anybody may nest, where only the end is looked for: by counting, because recursion has a bound. */
+static bool scan_to_end(struct scan *scan)
+{
+    const char *first = scan->at;
+    struct slice raw;
+    size_t open = 0;
+    bool escaped;
+
+    do {
+        if (scan->at >= scan->end) {
+            return scan_fault(scan, first, "the text ends within this value");
+        }
+        char c = *scan->at;
+
+        if (c == '"') {
+            if (!scan_string(scan, &raw, &escaped)) {
+                return false;
+            }
+            continue;
+        }
+        open += c == '[' || c == '{';
+        open -= c == ']' || c == '}';
+        scan->at++;
+    } while (open > 0);
+    return true;
+}
 
 static bool scan_open(struct scan *scan, struct scan_level level)
 {
@@ -257,6 +290,9 @@ static bool scan_open(struct scan *scan, struct scan_level level)
 
 static bool scan_array(struct scan *scan)
 {
+    if (scan->syntax_only && scan->depth == scan->limits->depth_max) {
+        return scan_to_end(scan);
+    }
     if (!scan_open(scan, (struct scan_level){.in = LEVEL_ARRAY})) {
         return false;
     }
@@ -343,6 +379,9 @@ static bool scan_name(struct scan *scan)
     if (!scan_string(scan, &raw, &escaped)) {
         return false;
     }
+    if (scan->syntax_only) {
+        return true; /* names are not compared, and may hold what cannot be unescaped */
+    }
     name = escaped ? unescape(raw, &scan->arena) : raw;
     if (scan->name_count == scan->name_capacity) {
         scan->name_capacity = scan->name_capacity ? scan->name_capacity * 2 : 32;
@@ -358,6 +397,9 @@ static bool scan_object(struct scan *scan)
 {
     size_t first = scan->name_count;
 
+    if (scan->syntax_only && scan->depth == scan->limits->depth_max) {
+        return scan_to_end(scan);
+    }
     if (!scan_open(scan, (struct scan_level){.in = LEVEL_OBJECT})) {
         return false;
     }
@@ -474,7 +516,7 @@ static void put_pointer(struct scan *scan, struct buffer *out)
     }
 }
 
-enum err_code json_check(struct slice text, const struct json_limits *limits, struct err *err)
+static enum err_code check(struct slice text, const struct json_limits *limits, bool syntax_only, struct err *err)
 {
     if (text.len > limits->bytes_max) {
         (void)err_set(err, ERR_TOO_LARGE, "the JSON text is larger than allowed");
@@ -485,7 +527,12 @@ enum err_code json_check(struct slice text, const struct json_limits *limits, st
         text = SLICE("");
     }
     struct scan_level levels[LEVELS_MAX + 1];
-    struct scan scan = {.start = text.ptr, .at = text.ptr, .end = text.ptr + text.len, .limits = limits, .levels = levels};
+    struct scan scan = {.start = text.ptr,
+                        .at = text.ptr,
+                        .end = text.ptr + text.len,
+                        .limits = limits,
+                        .syntax_only = syntax_only,
+                        .levels = levels};
 
     CHECK(limits->depth_max > 0 && limits->depth_max <= LEVELS_MAX);
     arena_init(&scan.arena, 1024);
@@ -506,12 +553,27 @@ enum err_code json_check(struct slice text, const struct json_limits *limits, st
         put_pointer(&scan, &pointer);
         code = err_set(err, scan.too_large ? ERR_TOO_LARGE : ERR_MALFORMED, "this is not the JSON that sagad takes");
         err_detail(err, "%s, at byte %zu, near \"%s\"", scan.fault, (size_t)(scan.fault_at - scan.start), buffer_c(&pointer));
-        err_hint(err, "RFC 8259 with unique members, valid UTF-8, at most %d levels and exponents within +-%d", limits->depth_max, limits->exponent_max);
+        if (!syntax_only) {
+            err_hint(err, "RFC 8259 with unique members, valid UTF-8, at most %d levels and exponents within +-%d",
+                     limits->depth_max, limits->exponent_max);
+        }
         buffer_fini(&pointer);
     }
     free(scan.names);
     arena_fini(&scan.arena);
     return code;
+}
+
+enum err_code json_check(struct slice text, const struct json_limits *limits, struct err *err)
+{
+    return check(text, limits, false, err);
+}
+
+enum err_code json_check_syntax(struct slice text, struct err *err)
+{
+    static const struct json_limits limits = {.bytes_max = SIZE_MAX, .depth_max = LEVELS_MAX};
+
+    return check(text, &limits, true, err);
 }
 
 static struct slice unescape(struct slice raw, struct arena *arena)

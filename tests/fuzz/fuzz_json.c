@@ -11,6 +11,7 @@
 
 #define CJSON_NUMBER_BYTES 63 /* longer ones are cut by cJSON 1.7.15 */
 #define POINTERS_MAX 16
+#define LEVELS_COUNTED 90 /* deeper down brackets are only counted, from the whole text on */
 
 static bool has_long_number(struct slice value)
 {
@@ -186,6 +187,23 @@ static void check_round_trip(struct slice text, struct arena *arena)
     MUST(slice_equal(canon(text, NULL, 0, arena), canon(buffer_slice(&out), NULL, 0, arena)));
 }
 
+/* By its syntax an array falls into elements that lie side by side, whatever each of them is. */
+static void check_syntax(struct slice text, bool is_good)
+{
+    struct err err = {0};
+    enum err_code code = json_check_syntax(text, &err);
+    struct json_walk walk = json_walk(text);
+    const char *end = text.ptr;
+    struct slice element;
+
+    MUST(code == ERR_OK || (code == ERR_MALFORMED && err.message[0] && !is_good));
+    while (code == ERR_OK && json_type(text) == JSON_ARRAY && json_next_element(&walk, &element)) {
+        MUST(element.ptr > end && element.len > 0 && element.ptr + element.len < text.ptr + text.len);
+        MUST(json_check_syntax(element, &err) == ERR_OK || element.len > LEVELS_COUNTED);
+        end = element.ptr + element.len;
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct slice text = fuzz_input(data, size);
@@ -195,6 +213,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t pointers_left = POINTERS_MAX;
     struct cJSON *tree;
 
+    check_syntax(text, code == ERR_OK);
     if (code != ERR_OK) {
         MUST((code == ERR_MALFORMED || code == ERR_TOO_LARGE) && err.code == code && err.message[0]);
         return 0;

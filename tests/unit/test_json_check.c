@@ -319,6 +319,67 @@ static void two_names_are_found_wherever_they_stand(void **state)
     }
 }
 
+/* --- syntax alone --- */
+
+static const struct slice only_syntax[] = {
+    T("[{\"a\":1,\"a\":2}]"),    T("[\"\\ud800\"]"),   T("[\"\\udc00\\ud800\"]"), T("[\"\\u0000\"]"),
+    T("[\"\xff\xc0\",\"\xed\xa0\x80\"]"), T("[1e401,1e99999]"), T("{\"\\ud800\":1,\"\\ud800\":2}"),
+};
+
+static void what_is_wrong_beyond_the_syntax_passes_where_only_that_is_asked_for(void **state)
+{
+    struct err err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(taken); i++) {
+        assert_int_equal(json_check_syntax(taken[i], &err), ERR_OK);
+    }
+    for (size_t i = 0; i < COUNT_OF(only_syntax); i++) {
+        assert_int_equal(json_check(only_syntax[i], &json_limits_default, &err), ERR_MALFORMED);
+        assert_int_equal(json_check_syntax(only_syntax[i], &err), ERR_OK);
+    }
+}
+
+static void what_is_no_json_at_all_fails_in_its_syntax_too(void **state)
+{
+    static const struct slice texts[] = {T(""),        T("["),      T("[1,]"),        T("[1 2]"),     T("[1}"),
+                                         T("[{]}"),    T("[\"a]"),  T("[\"\\u12\"]"), T("[\"\\x\"]"), T("[\"a\nb\"]"),
+                                         T("[1],[2]"), T("[nul]"), T("[01]"),        T("{\"a\"}"),   T("{a:1}")};
+    struct err err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        assert_int_equal(json_check_syntax(texts[i], &err), ERR_MALFORMED);
+        assert_true(err.message[0] != '\0');
+    }
+}
+
+static void elements_are_told_apart_however_deep_one_is(void **state)
+{
+    char text[1000] = "[1,";
+    struct slice element;
+    struct err err = {0};
+    size_t count = 0;
+
+    (void)state;
+    memset(text + 3, '[', 300);
+    (void)memcpy(text + 303, "\"]]\"", 4);
+    memset(text + 307, ']', 300);
+    (void)memcpy(text + 607, ",{\"b\":2}]", 10);
+    struct slice whole = slice_of(text);
+    struct json_walk walk = json_walk(whole);
+
+    assert_int_equal(json_check(whole, &json_limits_default, &err), ERR_MALFORMED);
+    assert_int_equal(json_check_syntax(whole, &err), ERR_OK);
+    while (json_next_element(&walk, &element)) {
+        assert_int_equal(json_check(element, &json_limits_default, &err), count == 1 ? ERR_MALFORMED : ERR_OK);
+        count++;
+    }
+    assert_int_equal(count, 3);
+    text[606] = 'x'; /* one is not closed: then the array is not, either */
+    assert_int_equal(json_check_syntax(whole, &err), ERR_MALFORMED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +391,9 @@ int main(void)
         cmocka_unit_test(a_long_pointer_is_cut_not_overrun),
         cmocka_unit_test(many_members_are_compared_in_better_than_quadratic_time),
         cmocka_unit_test(two_names_are_found_wherever_they_stand),
+        cmocka_unit_test(what_is_wrong_beyond_the_syntax_passes_where_only_that_is_asked_for),
+        cmocka_unit_test(what_is_no_json_at_all_fails_in_its_syntax_too),
+        cmocka_unit_test(elements_are_told_apart_however_deep_one_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
