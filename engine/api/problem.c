@@ -83,15 +83,15 @@ static int64_t patience_s(enum err_code code)
     return err_http_status(code) == 503 ? 2 : 0;
 }
 
-static int64_t retry_after_s(enum err_code code, const struct problem_more *more)
+int64_t problem_retry_after_s(const struct err *err, const struct problem_more *more)
 {
-    return more && more->retry_after_ms > 0 ? (more->retry_after_ms - 1) / 1000 + 1 : patience_s(code);
+    return more && more->retry_after_ms > 0 ? (more->retry_after_ms - 1) / 1000 + 1 : patience_s(err->code);
 }
 
 void problem_respond(struct http_exchange *exchange, const struct err *err, const struct problem_more *more)
 {
     int status = err_http_status(err->code);
-    int64_t again_s = retry_after_s(err->code, more);
+    int64_t again_s = problem_retry_after_s(err, more);
 
     if (status == 401) {
         http_answer_header(exchange, "WWW-Authenticate", SLICE("Bearer realm=\"sagad\""));

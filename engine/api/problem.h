@@ -15,6 +15,8 @@ struct problem_more {                          /* what a problem may carry besid
 
 /* The JSON text, in the arena. `more` may be NULL. */
 struct slice problem_text(const struct err *err, const struct problem_more *more, struct arena *arena);
+/* Seconds after which asking again makes sense; 0: no time would help. `more` may be NULL. */
+int64_t problem_retry_after_s(const struct err *err, const struct problem_more *more);
 /* Answers with it, and with the headers its code calls for (WWW-Authenticate, Retry-After). */
 void problem_respond(struct http_exchange *exchange, const struct err *err, const struct problem_more *more);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/start_batch.h"
 #include "base/instant.h"
 
 #define WAIT_MS_MAX (5 * 60 * 1000)
@@ -60,6 +61,10 @@ static void request_end(struct api_request *request)
 void request_answer_json(struct api_request *request, int status, struct slice json)
 {
     request_end(request);
+    if (request->batch) {
+        start_batch_take(request, status, json, 0);
+        return;
+    }
     http_respond(request->exchange, status, "application/json", json);
 }
 
@@ -80,20 +85,29 @@ void request_answer_items(struct api_request *request, struct slice items, struc
     request_answer_json(request, 200, text);
 }
 
+static void answer_problem(struct api_request *request, const struct err *err, const struct problem_more *more)
+{
+    request_end(request);
+    if (request->batch) {
+        start_batch_take(request, err_http_status(err->code), problem_text(err, more, request->arena),
+                   problem_retry_after_s(err, more));
+    } else {
+        problem_respond(request->exchange, err, more);
+    }
+}
+
 void request_problem_of(struct api_request *request, const struct err *err, const struct faults *faults)
 {
     struct problem_more more = {.faults = faults};
 
-    request_end(request);
-    problem_respond(request->exchange, err, &more);
+    answer_problem(request, err, &more);
 }
 
 void request_problem_later(struct api_request *request, const struct err *err, int64_t retry_after_ms)
 {
     struct problem_more more = {.retry_after_ms = retry_after_ms};
 
-    request_end(request);
-    problem_respond(request->exchange, err, &more);
+    answer_problem(request, err, &more);
 }
 
 void request_problem(struct api_request *request, enum err_code code, const char *message, ...)
@@ -123,8 +137,7 @@ static bool engine_failed(struct api_request *request)
 
     request->engine.err.code = request->engine.code;
     request_put_replay_headers(request);
-    request_end(request);
-    problem_respond(request->exchange, &request->engine.err, &more);
+    answer_problem(request, &request->engine.err, &more);
     return true;
 }
 

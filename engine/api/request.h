@@ -21,6 +21,7 @@ struct api {
     int64_t tokens_seen_ns, tokens_seen_bytes; /* of the file as last read, to see a change */
     struct timer tokens_timer;
     int64_t heartbeat_ms;
+    size_t batches;              /* under way */
     size_t holding, holding_max; /* answers held because the caller asked to wait, and how many may be */
     bool stopping;
     struct list waiting; /* requests that stop waiting when the service stops */
@@ -46,6 +47,8 @@ struct api_request {
     bool holds;                   /* counted in api->holding */
     size_t limit;                 /* of ?limit= */
     int status;                   /* of the answer to come; 0: 200 */
+    struct slice location;        /* of the saga that was started */
+    struct start_batch *batch;    /* this is an element of: its answer goes there; NULL: to the client */
     void *state;                  /* the handler's */
 };
 
@@ -113,6 +116,7 @@ void handle_define(struct api_request *request);
 void handle_get_definitions(struct api_request *request);
 void handle_get_tools(struct api_request *request);
 void handle_start_saga(struct api_request *request);
+void handle_start_batch(struct api_request *request); /* gets its body as it came, not checked */
 void handle_list_sagas(struct api_request *request);
 void handle_get_saga(struct api_request *request);
 void handle_open_saga(struct api_request *request);

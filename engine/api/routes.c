@@ -12,6 +12,7 @@ const struct route routes[] = {
     {"POST", "/v1/operations", ROLE_AGENT, "wait", handle_call}, /* first: the hot ones */
     {"POST", "/v1/sagas/{id}/calls", ROLE_AGENT, "wait", handle_call_in_saga},
     {"POST", "/v1/sagas", ROLE_AGENT, "wait", handle_start_saga},
+    {"POST", "/v1/sagas/batch", ROLE_AGENT, "", handle_start_batch},
     {"GET", "/v1/sagas/{id}", ROLE_READER, "wait", handle_get_saga},
     {"GET", "/v1/sagas", ROLE_READER, LIST " status saga tag.* business_id since until step error", handle_list_sagas},
     {"GET", "/v1/sagas/{id}/log", ROLE_READER, LIST " follow", handle_get_log},

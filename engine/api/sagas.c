@@ -2,6 +2,8 @@
  * payload. */
 #include "api/sagas.h"
 
+#include "api/start_batch.h"
+
 #define BUSINESS_ID_BYTES_MAX 256
 #define TAGS_MAX 32
 
@@ -71,27 +73,38 @@ static void on_started_saga(struct engine_request *engine)
     request_on_answer(engine);
 }
 
+void saga_read_started(struct api_request *request)
+{
+    struct engine_request *engine = &request->engine;
+    struct saga_id id = engine->saga;
+
+    if (request->api->stopping) {
+        request->wait_ms = 0;
+    }
+    engine->in.get.id = id;
+    engine->in.get.wait_ms = request->wait_ms;
+    request_ask(request, engine_get_saga, on_started_saga);
+}
+
 void saga_on_started(struct engine_request *engine)
 {
     struct api_request *request = container_of(engine, struct api_request, engine);
-    char location[] = "/v1/sagas/00000000-0000-0000-0000-000000000000";
+    char id[UUID_TEXT_BYTES];
 
     if (engine->code != ERR_OK) {
         request_on_answer(engine);
         return;
     }
     (void)request_of(engine);
-    uuid_text(&engine->saga.uuid, location + sizeof("/v1/sagas/") - 1);
-    http_answer_header(request->exchange, "Location", slice_of(location));
+    uuid_text(&engine->saga.uuid, id);
+    request->location = arena_printf(request->arena, "/v1/sagas/%s", id);
     request->status = engine->created ? 201 : 200;
-    if (request->api->stopping) {
-        request->wait_ms = 0;
+    if (request->batch) {
+        start_batch_started(request);
+    } else {
+        http_answer_header(request->exchange, "Location", request->location);
+        saga_read_started(request);
     }
-    struct saga_id id = engine->saga;
-
-    engine->in.get.id = id;
-    engine->in.get.wait_ms = request->wait_ms;
-    request_ask(request, engine_get_saga, on_started_saga);
 }
 
 struct slice saga_read_id(struct api_request *request, struct slice id, struct faults *faults)
@@ -99,7 +112,8 @@ struct slice saga_read_id(struct api_request *request, struct slice id, struct f
     struct slice text = json_string(id, request->arena);
 
     if (!id.ptr) {
-        return request_idempotency_key(request, faults);
+        text = request_idempotency_key(request, faults);
+        return text.ptr && request->batch ? start_batch_key(request, text, faults) : text;
     }
     if (text.ptr && !text_is_plain(text, BUSINESS_ID_BYTES_MAX)) {
         faults_add(faults, SLICE("/id"), "a business id has 1 to %d bytes and no control characters",

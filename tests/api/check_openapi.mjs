@@ -131,6 +131,7 @@ async function walk() {
   await ask('POST', '/v1/sagas', { body: { saga: 'quick', input: { n: 1.0 }, id: business }, status: 200 })
   await ask('POST', '/v1/sagas', { body: { saga: 'quick', input: { n: 2 }, id: business }, status: 422 })
   await ask('POST', '/v1/sagas', { body: { saga: 'nothing' }, status: 404 })
+  await walkBatch(business)
   await ask('POST', '/v1/sagas', { body: { saga: 'quick', colour: 1 }, status: 422 })
   await ask('POST', '/v1/sagas', { raw: '{', status: 400 })
   await ask('POST', '/v1/sagas', { raw: '{"saga":"quick","input":"' + 'x'.repeat(1100000) + '"}', status: 413 })
@@ -179,6 +180,31 @@ async function walk() {
   await ask('DELETE', '/v1/sagas', { status: 405 })
   await ask('GET', '/nothing', { status: 404 })
   if (token) await ask('GET', '/v1/stats', { headers: { authorization: 'Bearer nobody' }, status: 401 })
+}
+
+// Many starts as one request; each is answered as it is alone.
+async function walkBatch(business) {
+  const statuses = (asked) => asked.json?.items?.map((item) => item.status).join()
+  const expectStatuses = (asked, wanted) => { if (statuses(asked) !== wanted) faults.push(`a batch: ${statuses(asked)}, expected ${wanted}: ${asked.text}`) }
+  const good = [{ saga: 'quick', input: { n: 1 }, id: business }, { saga: 'quick', input: 1, id: business + '-a', tags: { a: 'b' } }, { open: true, id: business + '-o' }]
+  expectStatuses(await ask('POST', '/v1/sagas/batch', { body: good, status: 200 }), '200,201,201')
+  const mixed = [{ saga: 'quick', input: { n: 2 }, id: business }, { saga: 'nothing' }, 7, { saga: 'quick', colour: 1 }, { open: true, id: business + '-o' }]
+  const answers = await ask('POST', '/v1/sagas/batch', { raw: JSON.stringify(mixed), status: 200 })
+  expectStatuses(answers, '422,404,422,422,200')
+  for (const [i, body] of mixed.entries()) {
+    const alone = await ask('POST', '/v1/sagas', { raw: JSON.stringify(body) })
+    if (JSON.stringify(alone.json) !== JSON.stringify(answers.json?.items?.[i]?.body)) faults.push(`alone ${alone.text}, in a batch ${JSON.stringify(answers.json?.items?.[i])}`)
+  }
+  const thousand = Array.from({ length: 1000 }, (_, i) => ({ saga: 'quick', id: `${business}-${i}` }))
+  const first = await ask('POST', '/v1/sagas/batch', { body: thousand, status: 200 })
+  const again = await ask('POST', '/v1/sagas/batch', { body: thousand, status: 200 })
+  if (statuses(first) !== Array(1000).fill(201).join()) faults.push(`a thousand starts: ${statuses(first)}`)
+  if (statuses(again) !== Array(1000).fill(200).join()) faults.push(`a thousand repeats: ${statuses(again)}`)
+  if (first.json?.items?.some((item, i) => item.body.id !== again.json?.items?.[i].body.id)) faults.push('a repeat is another saga')
+  await ask('POST', '/v1/sagas/batch', { body: [], status: 200 })
+  await ask('POST', '/v1/sagas/batch', { body: { saga: 'quick' }, status: 422 })
+  await ask('POST', '/v1/sagas/batch', { raw: '[{]', status: 400 })
+  await ask('POST', '/v1/sagas/batch', { raw: JSON.stringify([...thousand, { saga: 'quick' }]), status: 413 })
 }
 
 // Signals, approvals, pauses: of a saga that waits.

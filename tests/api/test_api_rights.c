@@ -47,6 +47,7 @@ static const struct {
     /* An agent calls, opens, starts, completes and aborts in its own namespace ... */
     {"POST", "/v1/operations", ROLE_AGENT, "{\"run\":\"rights\",\"tool\":\"t.one\"}", false},
     {"POST", "/v1/sagas", ROLE_AGENT, "{\"open\":true}", false},
+    {"POST", "/v1/sagas/batch", ROLE_AGENT, "[{\"open\":true}]", false},
     {"POST", "/v1/sagas/{id}/calls", ROLE_AGENT, "{\"tool\":\"t.one\"}", true},
     {"POST", "/v1/sagas/{id}/complete", ROLE_AGENT, "{}", true},
     {"POST", "/v1/sagas/{id}/abort", ROLE_AGENT, "{}", true},

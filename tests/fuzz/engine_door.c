@@ -1,5 +1,5 @@
 /*
- * The engine's door (run/engine.h) for fuzz_api.c: notes the one request that is under way, and holds what the API hands over
+ * The engine's door (run/engine.h) for fuzz_api.c: notes the requests that are under way, and holds what the API hands over
  * against what run/engine.h says of it. Nothing that is malformed may come this far.
  */
 #include "tests/fuzz/engine_door.h"
@@ -40,11 +40,13 @@ static void must_be_wait(int64_t wait_ms)
 
 static void take(struct engine_request *request, enum door door)
 {
-    MUST(!engine_door.request);
+    MUST(engine_door.count < DOOR_MAX);
+    for (size_t i = 0; i < engine_door.count; i++) { /* many at once are of one batch: starts, and sagas read back */
+        MUST(engine_door.waiting[i].request != request);
+        MUST(door == DOOR_START || door == DOOR_THING);
+    }
     MUST(request->done && request->arena && request->namespace.len > 0 && request->actor.len > 0);
-    engine_door.request = request;
-    engine_door.door = door;
-    engine_door.cancelled = false;
+    engine_door.waiting[engine_door.count++] = (struct door_request){.request = request, .door = door};
 }
 
 void engine_define(struct engine *engine, struct engine_request *request)
@@ -224,8 +226,8 @@ void engine_get_engines(struct engine *engine, struct engine_request *request)
 void engine_cancel(struct engine *engine, struct engine_request *request)
 {
     (void)engine;
-    MUST(engine_door.request == request);
-    engine_door.cancelled = true;
+    MUST(engine_door.count == 1 && engine_door.waiting[0].request == request);
+    engine_door.waiting[0].cancelled = true;
 }
 
 void engine_write_tool_metrics(const struct engine *engine, struct buffer *out)

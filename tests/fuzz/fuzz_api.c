@@ -7,7 +7,7 @@
  *                                  an empty line
  *     body
  *
- * Every request is answered exactly once, whatever the engine says and whenever the client leaves; an error is a problem
+ * Every request is answered exactly once, and so is each start of a batch, whatever the engine says and whenever the client leaves; an error is a problem
  * document; and nothing malformed comes through to the engine (engine_door.c).
  */
 #include "api/server.h"
@@ -15,7 +15,7 @@
 #include "tests/fuzz/engine_door.h"
 #include "tests/fuzz/fuzz.h"
 
-#define ANSWERS_MAX 16 /* of the engine to one request */
+#define ANSWERS_MAX 16 /* of the engine to one request, before it answers well only */
 #define ALLOWANCE ((size_t)4 << 20)
 
 static struct http_server_options options;
@@ -78,6 +78,27 @@ static void check_problem(int status, struct slice body)
     MUST(json_i64(json_member(body, "status"), &told) && told == status && status >= 400);
 }
 
+/* A result for each start: the saga, or a problem. */
+static void check_results(struct slice body)
+{
+    struct json_walk walk = json_walk(json_member(body, "items"));
+    struct json_walk starts = json_walk(now.exchange.body);
+    struct slice result, start;
+
+    while (json_next_element(&starts, &start)) {
+        int64_t status;
+
+        MUST(json_next_element(&walk, &result) && json_i64(json_member(result, "status"), &status));
+        if (status >= 400) {
+            check_problem((int)status, json_member(result, "body"));
+        } else {
+            MUST((status == 200 || status == 201) && json_type(json_member(result, "location")) == JSON_STRING);
+            MUST(json_member(json_member(result, "body"), "id").ptr);
+        }
+    }
+    MUST(!json_next_element(&walk, &result));
+}
+
 void http_respond(struct http_exchange *exchange, int status, const char *content_type, struct slice body)
 {
     static const struct json_limits limits = {ALLOWANCE, 90, 1024, 400};
@@ -93,6 +114,9 @@ void http_respond(struct http_exchange *exchange, int status, const char *conten
         check_problem(status, body);
     } else {
         MUST(status < 400 || status == 503);
+        if (slice_is(now.exchange.path, "/v1/sagas/batch") && slice_is(now.exchange.method, "POST")) {
+            check_results(body);
+        }
     }
 }
 
@@ -155,12 +179,14 @@ static void answer_well(struct engine_request *request, enum door door, char how
 /* A digit is a good answer, of which there are three; any other character is an error. */
 static void answer(char how)
 {
-    struct engine_request *request = engine_door.request;
-    enum door door = engine_door.door;
+    size_t i = (unsigned char)how % engine_door.count; /* in whatever order */
+    struct door_request asked = engine_door.waiting[i];
+    struct engine_request *request = asked.request;
+    enum door door = asked.door;
 
-    engine_door.request = NULL;
+    engine_door.waiting[i] = engine_door.waiting[--engine_door.count];
     request->err = (struct err){0};
-    if (engine_door.cancelled) {
+    if (asked.cancelled) {
         request->code = err_set(&request->err, ERR_TIMEOUT, "the request was given up");
     } else if (how >= '0' && how <= '9') {
         answer_well(request, door, how);
@@ -270,7 +296,7 @@ static void play(struct slice script)
         if (how == '!') { /* the client leaves */
             leave();
         }
-        if (engine_door.request) {
+        if (engine_door.count > 0) {
             answer(how);
         } else if (now.streams && !now.over && now.exchange.on_drained) {
             now.exchange.on_drained(&now.exchange);
@@ -280,7 +306,7 @@ static void play(struct slice script)
         }
     }
     leave(); /* of those who follow for ever */
-    while (engine_door.request && !now.over) {
+    while (engine_door.count > 0 && !now.over) {
         answer('0');
     }
 }
@@ -319,6 +345,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         options.on_request(&now.exchange, options.context);
         play(script);
     }
-    MUST(now.status != 0 && now.over && !engine_door.request && !engine_door.watch);
+    MUST(now.status != 0 && now.over && engine_door.count == 0 && !engine_door.watch);
     return 0;
 }

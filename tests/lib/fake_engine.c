@@ -220,6 +220,11 @@ void engine_start_saga(struct engine *engine, struct engine_request *request)
     struct slice input = request->in.start.input.ptr ? request->in.start.input : SLICE("{}");
     struct fake_saga *saga;
 
+    if (engine->busy) {
+        request->call.retry_after_ms = 6500;
+        fake_finish(engine, request, err_set(&request->err, ERR_BUSY, "more is asked for than this engine gets done"));
+        return;
+    }
     if (!slice_is(name, "quick") && !slice_is(name, "slow") && !slice_is(name, "stuck") && !slice_is(name, "tree")) {
         fake_finish(engine, request, fake_not_found(request));
         return;
@@ -430,7 +435,8 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
     for (; link && count < request->in.sagas.limit; link = list_after(&engine->sagas, link)) {
         struct fake_saga *saga = container_of(link, struct fake_saga, link);
 
-        if (slice_equal(saga->namespace, request->namespace)) {
+        if (slice_equal(saga->namespace, request->namespace) &&
+            (!request->in.sagas.business_id.ptr || slice_equal(saga->business_id, request->in.sagas.business_id))) {
             buffer_put_text(&out, count++ ? "," : "");
             buffer_put_slice(&out, fake_saga_json(saga, request->arena));
         }

@@ -18,6 +18,7 @@ static const struct {
     {"POST", "/v1/sagas", "/v1/sagas", NULL, NULL},
     {"GET", "/v1/sagas", "/v1/sagas", NULL, NULL},
     {"HEAD", "/v1/sagas", "/v1/sagas", NULL, NULL},
+    {"POST", "/v1/sagas/batch", "/v1/sagas/batch", NULL, NULL},
     {"GET", "/v1/sagas/x", "/v1/sagas/{id}", "x", NULL},
     {"GET", "/v1/sagas/x/log", "/v1/sagas/{id}/log", "x", NULL},
     {"POST", "/v1/sagas/x/signals/paid", "/v1/sagas/{id}/signals/{name}", "x", NULL},
