@@ -108,6 +108,11 @@ static const struct {
     {"start quick --wait soon", 2, "30s"},
     {"start quick --tag a", 2, "NAME=VALUE"},
     {"start quick --version x", 2, "whole number"},
+    {"start quick --batch x.jsonl", 2, "lines of the file"},
+    {"start --batch x.jsonl --wait 5s", 2, "lines of the file"},
+    {"start --batch x.jsonl --patience soon", 2, "60s"},
+    {"start quick --patience 5s", 2, "for --batch"},
+    {"start --batch /nonexistent.jsonl", 1, "cannot be read"},
     {"check", 2, "which files"},
     {"check /nonexistent.json", 1, "cannot be read"},
     {"prove", 2, "which files"},
@@ -362,6 +367,115 @@ static void a_saga_is_signalled_paused_and_resumed(void **state)
     assert_non_null(strstr(out, "running"));
 }
 
+/* --- many starts --- */
+
+static char lines_path[] = "/tmp/sagactl-lines-XXXXXX";
+
+static FILE *lines_begin(void)
+{
+    (void)memcpy(lines_path + sizeof(lines_path) - 7, "XXXXXX", 6);
+    int fd = mkstemp(lines_path);
+
+    assert_true(fd >= 0);
+    return fdopen(fd, "w");
+}
+
+static int run_lines(FILE *lines, const char *options)
+{
+    char arguments[160];
+
+    if (lines) {
+        assert_int_equal(fclose(lines), 0);
+    }
+    (void)snprintf(arguments, sizeof(arguments), "start --batch %s %s", lines_path, options);
+    return run(arguments);
+}
+
+static size_t line_count(const char *text)
+{
+    size_t count = 0;
+
+    for (; *text; text++) {
+        count += *text == '\n';
+    }
+    return count;
+}
+
+static void the_lines_of_a_file_are_started_in_batches(void **state)
+{
+    FILE *lines = lines_begin();
+
+    (void)state;
+    for (size_t i = 0; i < 2500; i++) {
+        (void)fprintf(lines, "{\"saga\":\"quick\",\"id\":\"line-%zu\",\"input\":{\"n\":%zu}}\n", i, i);
+    }
+    assert_int_equal(run_lines(lines, ""), 0);
+    assert_int_equal(line_count(out), 2500);
+    assert_memory_equal(out, "1       started  0", 18);
+    assert_non_null(strstr(out, "\n2500    started  0"));
+    assert_non_null(strstr(talk, "2500 started, 0 there already, 0 refused\n"));
+    assert_null(strchr(talk, '\r')); /* no progress but on a terminal */
+    assert_int_equal(run_lines(NULL, "-o name"), 0); /* the same file again: the same sagas */
+    assert_non_null(strstr(talk, "0 started, 2500 there already, 0 refused\n"));
+    assert_int_equal(strlen(out), 2500 * 37);
+    assert_int_equal(unlink(lines_path), 0);
+}
+
+static void a_line_that_is_refused_is_told_and_the_others_are_started(void **state)
+{
+    FILE *lines = lines_begin();
+
+    (void)state;
+    (void)fputs("{\"saga\":\"quick\"}\n\n{\"saga\":\n{\"saga\":\"nothing\"}\r\n[]\n {\"open\":true} \n{}\n"
+                "{\"saga\":\"quick\",\"colour\":1}\n{\"saga\":\"quick\",\"input\":7}",
+                lines);
+    assert_int_equal(run_lines(lines, ""), 1);
+    assert_non_null(strstr(out, "1       started  0"));
+    assert_non_null(strstr(out, "3       refused  this is not the JSON"));
+    assert_non_null(strstr(out, "4       refused  there is no such thing"));
+    assert_non_null(strstr(out, "5       refused  "));
+    assert_non_null(strstr(out, "6       started  0"));
+    assert_non_null(strstr(out, "8       refused  the body is wrong in 1 place, each named in \"errors\": /colour: unknown"));
+    assert_non_null(strstr(out, "9       started  0"));
+    assert_non_null(strstr(talk, "3 started, 0 there already, 5 refused\n"));
+    assert_int_equal(run_lines(NULL, "-o json"), 1);
+    assert_int_equal(line_count(out), 8);
+    assert_non_null(strstr(out, "{\"line\":1,\"status\":201,\"location\":\"/v1/sagas/"));
+    assert_non_null(strstr(out, "{\"line\":3,\"body\":{\"type\":\"not-json\""));
+    assert_non_null(strstr(out, "{\"line\":4,\"status\":404,\"body\":{\"type\":\"urn:sagad:problem:not-found\""));
+    assert_int_equal(unlink(lines_path), 0);
+}
+
+static void large_lines_go_in_requests_that_the_service_takes(void **state)
+{
+    FILE *lines = lines_begin();
+
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        (void)fprintf(lines, "{\"saga\":\"quick\",\"input\":\"%0300000d\"}\n", i);
+    }
+    assert_int_equal(run_lines(lines, "-o name"), 0);
+    assert_int_equal(line_count(out), 12);
+    assert_int_equal(unlink(lines_path), 0);
+}
+
+static void patience_ends_where_nothing_is_taken_in(void **state)
+{
+    FILE *lines = lines_begin();
+
+    (void)state;
+    (void)fputs("{\"saga\":\"quick\"}\n", lines);
+    assert_int_equal(kill(host.pid, SIGHUP), 0);
+    (void)usleep(200000);
+    assert_int_equal(run_lines(lines, "--patience 1s"), 6);
+    assert_non_null(strstr(out, "1       refused  not taken in"));
+    assert_non_null(strstr(talk, "took nothing in for 1 s"));
+    assert_int_equal(kill(host.pid, SIGHUP), 0);
+    (void)usleep(200000);
+    assert_int_equal(run_lines(NULL, "--server http://127.0.0.1:1 --patience 100ms"), 6);
+    assert_int_equal(unlink(lines_path), 0);
+}
+
 static size_t widest_line(const char *text)
 {
     size_t most = 0, width = 0;
@@ -539,6 +653,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(names_are_for_pipes),
         cmocka_unit_test(an_agents_calls_go_through_pipes),
         cmocka_unit_test(a_saga_is_signalled_paused_and_resumed),
+        cmocka_unit_test(the_lines_of_a_file_are_started_in_batches),
+        cmocka_unit_test(a_line_that_is_refused_is_told_and_the_others_are_started),
+        cmocka_unit_test(large_lines_go_in_requests_that_the_service_takes),
+        cmocka_unit_test(patience_ends_where_nothing_is_taken_in),
         cmocka_unit_test(show_draws_groups_waits_and_the_lane_of_undoing),
         cmocka_unit_test(a_definition_with_faults_is_told_all_of_them),
         cmocka_unit_test(files_are_proven_and_drawn_without_a_service),

@@ -199,13 +199,17 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
             out->location = request->response_headers[i].value;
         } else if (slice_is(request->response_headers[i].name, "idempotent-first-at")) {
             out->first_at = request->response_headers[i].value;
+        } else if (slice_is(request->response_headers[i].name, "retry-after")) {
+            (void)slice_to_i64(request->response_headers[i].value, &out->retry_after_s); /* else it is a date */
         }
     }
     bool is_json = request->response_body.len > 0 && json_check(request->response_body, &answer_limits, &err) == ERR_OK;
 
     out->body = is_json ? json_trim(request->response_body) : SLICE_NONE;
     if (request->status < 200 || request->status > 299) {
-        return ctl->quiet && request->status == 503 ? EXIT_UNREACHABLE : print_problem(ctl, request->status, out->body);
+        bool again = ctl->quiet && (request->status == 503 || request->status == 413);
+
+        return again ? EXIT_UNREACHABLE : print_problem(ctl, request->status, out->body);
     }
     if (!is_json && request->response_body.len > 0) {
         (void)fprintf(stderr, "sagactl: %s did not answer as sagad does: no JSON\n", ctl->server);

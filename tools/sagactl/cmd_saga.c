@@ -14,6 +14,7 @@
 
 const char help_start[] =
     "sagactl start SAGA [--input JSON|@FILE|-] [--id BUSINESS_ID] [--tag NAME=VALUE]... [--version N] [--wait 30s]\n"
+    "sagactl start --batch FILE|- [--patience 60s]\n"
     "\n"
     "Starts a saga. With --id the same start again gives the saga that is there, also from another\n"
     "client or after a crash: use it whenever a start may be repeated. With --wait it holds until the\n"
@@ -22,7 +23,19 @@ const char help_start[] =
     "\n"
     "  sagactl start order --input '{\"order_id\": \"o-1\", \"amount\": 1200}'\n"
     "  sagactl start order --input @order.json --id o-1 --tag customer=42 --wait 30s\n"
-    "  id=$(sagactl start order --input - -o name < order.json)\n";
+    "  id=$(sagactl start order --input - -o name < order.json)\n"
+    "\n"
+    "--batch starts many: each line of the file is a start, such as\n"
+    "  {\"saga\": \"order\", \"id\": \"o-1\", \"input\": {\"order_id\": \"o-1\"}}\n"
+    "with \"tags\" and \"version\" where wanted, or {\"open\": true}. A line is printed for each, with the number\n"
+    "of its line in the file: started, there (the id was started before) or refused. What the engine is\n"
+    "too busy for is sent again, when it asks for that, for as long as anything goes on and --patience\n"
+    "more. A line without an id gets one, so that nothing is started twice within a run; only lines with\n"
+    "ids of their own can be sent again by another run. The exit code is 0 when all are started or there,\n"
+    "1 when any was refused, 6 when the patience was over before that.\n"
+    "\n"
+    "  sagactl start --batch orders.jsonl\n"
+    "  make-orders | sagactl start --batch - -o name > ids\n";
 
 const char help_list[] =
     "sagactl list [--status S] [--saga NAME] [--id BUSINESS_ID] [--tag NAME=VALUE] [--since T] [--until T]\n"
@@ -132,7 +145,7 @@ static bool put_tags(struct ctl *ctl, const struct option_values *tags, struct j
 }
 
 struct start_options {
-    const char *input, *id, *version, *wait;
+    const char *input, *id, *version, *wait, *batch, *patience;
     struct option_values tags;
     struct slice input_json;
     int64_t version_number, wait_ms;
@@ -209,17 +222,37 @@ static int start(struct ctl *ctl, const char *name, const struct start_options *
     return o->wait ? saga_exit_code(saga) : EXIT_OK;
 }
 
+static int start_many(struct ctl *ctl, const struct start_options *o, size_t names)
+{
+    int64_t patience_ms = 60000;
+
+    if (names > 0 || o->input || o->id || o->version || o->wait || o->tags.count > 0) {
+        return usage_error(ctl, "with --batch the lines of the file say what is started, and nothing is waited for");
+    }
+    if (o->patience && !duration_parse(slice_of(o->patience), &patience_ms)) {
+        return usage_error(ctl, "--patience is a duration such as 60s, not \"%s\"", o->patience);
+    }
+    return start_batch(ctl, o->batch, patience_ms);
+}
+
 int cmd_start(struct ctl *ctl, int argc, char **argv)
 {
     struct start_options o = {0};
     const struct option options[] = {{"--input", &o.input, NULL, NULL}, {"--id", &o.id, NULL, NULL},
                                      {"--tag", NULL, &o.tags, NULL},    {"--version", &o.version, NULL, NULL},
-                                     {"--wait", &o.wait, NULL, NULL},   {NULL, NULL, NULL, NULL}};
+                                     {"--wait", &o.wait, NULL, NULL},   {"--batch", &o.batch, NULL, NULL},
+                                     {"--patience", &o.patience, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     struct arguments names;
     bool helped = false;
 
     if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (o.batch) {
+        return start_many(ctl, &o, names.count);
+    }
+    if (o.patience) {
+        return usage_error(ctl, "--patience is for --batch; --wait waits for the end of one saga");
     }
     if (names.count != 1) {
         return usage_error(ctl, "%s", names.count ? "one saga at a time" : "which saga?");

@@ -40,6 +40,9 @@
 CMD_MAP(X)
 #undef X
 
+/* cmd_start_batch.c: the starts that stand in the lines of a file. Gives the exit code. */
+int start_batch(struct ctl *ctl, const char *path, int64_t patience_ms);
+
 /* cmd_define.c: one tool or saga as it was registered; `path` is that of its list. Gives the exit code. */
 int show_definition(struct ctl *ctl, const char *path, const char *name, const char *version);
 

@@ -38,7 +38,8 @@ struct ctl {
     bool progress; /* stderr is a terminal */
     const struct command *command;
     const char *emission; /* sent as Idempotency-Key; NULL: none */
-    bool quiet; /* say nothing about a server that does not answer: it will be asked again */
+    /* Say nothing about a server that does not answer or takes less at a time: it will be asked again. */
+    bool quiet;
     struct loop *loop; /* made with the first request */
     struct http_client *http;
 };
