@@ -16,7 +16,7 @@
 
 #define STARTS_MAX 1000
 #define BATCHES_MAX 32 /* under way: each holds its text, its elements and their answers */
-#define READS_MAX 16
+#define READS_MAX 8
 #define ANSWER_BYTES_MAX ((size_t)16 << 20)
 #define DEPTH 1 /* of the array around the elements */
 #define BUSINESS_ID_BYTES_MAX 256
