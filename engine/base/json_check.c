@@ -341,9 +341,13 @@ static bool is_same_name(const struct scan_name *a, const struct scan_name *b)
 /* The repetition that stands first in the text is the fault, whichever way it was found. */
 static bool check_names(struct scan *scan, size_t first)
 {
-    struct scan_name *names = scan->names + first;
     size_t count = scan->name_count - first;
     struct slice twice = SLICE_NONE;
+
+    if (count < 2) { /* or names are not kept */
+        return true;
+    }
+    struct scan_name *names = scan->names + first;
 
     if (count > PAIRWISE_MAX) {
         qsort(names, count, sizeof(*names), compare_names);

@@ -262,6 +262,7 @@ static const struct {
     {"bench --saga quick --sagas 200 --rate 1000 -o json", 0, "\"sagas\":200"},
     {"bench --saga quick --sagas 100 --no-wait -o json", 0, "\"wait\":false"},
     {"bench --saga quick --sagas 100 --no-wait --concurrency 4", 0, "acknowledged 100; errors 0"},
+    {"bench --saga quick --sagas 100 --batch 50 -o json", 0, "\"batch\":50"},
     {"bench --saga nothing --sagas 5", 3, "no such thing"},
     {"bench --calls t.one --number 300 --concurrency 4 --duplicates --rounds 2", 0, "ratio"},
     {"bench --calls t.one --number 100 --concurrency 4 --per-run 10 -o json", 0, "\"per_run\":10,\"rounds\":1"},
