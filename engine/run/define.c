@@ -91,14 +91,17 @@ static void compile_programs(struct work *work, size_t from)
     }
     work->jq = (struct jq_job){.programs = programs, .count = count, .check_only = true, .arena = &work->arena,
                                .outputs = arena_array(&work->arena, count, sizeof(struct slice)), .input_json = SLICE("null"), .done = on_compiled};
+    work->engine->evaluations_under_way++; /* the engine does not end before its answer has come */
     jq_submit(work->engine->loop, &work->jq);
 }
 
-static void on_compiled(struct jq_job *job)
+static void compiled(struct work *work, const struct jq_job *job)
 {
-    struct work *work = container_of(job, struct work, jq);
     const struct document *document = &work->document;
 
+    if (work_refused(work)) {
+        return;
+    }
     if (job->code == ERR_OK) {
         compile_programs(work, document->check_count);
         return;
@@ -117,6 +120,16 @@ static void on_compiled(struct jq_job *job)
         }
     }
     work_done(work, job->code, &job->err);
+}
+
+static void on_compiled(struct jq_job *job)
+{
+    struct work *work = container_of(job, struct work, jq);
+    struct engine *engine = work->engine;
+
+    engine->evaluations_under_way--;
+    compiled(work, job);
+    engine_check_drained(engine);
 }
 
 void engine_define(struct engine *engine, struct engine_request *request)

@@ -3,14 +3,13 @@
  * that is ours, has ended, is parked, or is a run that rests. All that comes meanwhile shares one load.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "run/engine_state.h"
 
 struct loading {
     struct engine *engine;
     struct arena arena;
-    struct digest key; /* in engine->loadings: of a run its digest, else the saga's id and zeros */
+    struct digest key; /* in engine->loadings: of a run its digest, else of the saga's id and who asks for it */
     struct slice namespace;
     struct saga_id id;
     struct shard *shard;
@@ -46,12 +45,12 @@ static void refuse(struct mail *mail, enum err_code code, const char *message)
 static const char shard_elsewhere[] = "another engine owns the shard of this saga";
 static const char no_such_saga[] = "there is no saga with this id";
 
-static struct digest key_of_id(struct saga_id id)
+/* With the namespace: to one whose it is not there is no such saga, and that must not be told to another one. */
+static struct digest key_of_id(struct saga_id id, struct slice namespace)
 {
-    struct digest key = {{0}};
+    struct slice fields[] = {namespace, {(const char *)&id, sizeof(id)}};
 
-    memcpy(key.bytes, &id, sizeof(id));
-    return key;
+    return digest_fields("saga", fields, COUNT_OF(fields));
 }
 
 static struct loading *loading_new(struct engine *engine, struct shard *shard, const struct digest *key,
@@ -217,13 +216,9 @@ static const char too_many[] = "this engine has as many sagas in memory as it ma
 static struct loading *loading_of(struct engine *engine, struct saga_id id, struct slice namespace, bool presses, struct err *err)
 {
     uint32_t number = saga_id_shard(id);
-    struct digest key = key_of_id(id);
+    struct digest key = key_of_id(id, namespace);
     struct loading *loading = map_find(&engine->loadings, &key, sizeof(key));
 
-    if (loading && !slice_equal(loading->namespace, namespace)) {
-        (void)err_set(err, ERR_NOT_FOUND, "%s", no_such_saga);
-        return NULL;
-    }
     if (loading) {
         return loading;
     }

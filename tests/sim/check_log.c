@@ -461,6 +461,11 @@ static void check_step_record(struct judged_saga *saga, const struct line *line,
             op->state = JUDGED_SKIPPED;
         }
         break;
+    case RECORD_STEP_LATE: /* it was undone although nobody knew that it was there: which came first, a person finds out */
+        if (step->undo && step->undo->state == JUDGED_COMPLETED) {
+            step->undo->state = JUDGED_UNKNOWN;
+        }
+        break;
     default:
         break;
     }
