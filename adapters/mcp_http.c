@@ -275,7 +275,8 @@ static void handshake_failed(struct mcp_call *m, const char *error, const char *
 static void handshake_broke(struct mcp_call *m)
 {
     const struct http_request *request = &m->request;
-    bool own = m->cancelled || request->timed_out; /* says nothing about those who wait with another time */
+    bool is_withheld = request->error && strcmp(request->error, "withheld") == 0;
+    bool own = m->cancelled || request->timed_out || is_withheld; /* says nothing about those who wait too */
 
     if (m->too_large) {
         handshake_failed(m, "too-large", "The answer to the handshake is larger than allowed.");

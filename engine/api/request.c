@@ -14,6 +14,7 @@
 #define LIMIT_MAX 500
 #define NOTE_CHARACTERS_MAX 1000
 #define IDEMPOTENCY_KEY_BYTES_MAX 256
+#define BATCH_FAULTS_MAX 5
 
 struct api_request *request_of(struct engine_request *engine)
 {
@@ -238,6 +239,9 @@ bool request_read_body(struct api_request *request, const struct member *members
     struct err err = {0};
 
     faults_init(&faults, request->arena);
+    if (request->batch) { /* a thousand of them have a list each */
+        faults.count_max = BATCH_FAULTS_MAX;
+    }
     for (size_t i = 0; i < count; i++) {
         if (members[i].out) {
             *members[i].out = SLICE_NONE;

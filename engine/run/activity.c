@@ -450,6 +450,9 @@ void activities_reconcile(struct live *live)
             if (order > 0) {
                 cancel(activity);
             } else {
+                if (activity->state == ACTIVITY_ASKING || activity->state == ACTIVITY_RENDERING) {
+                    activity->cancelled = false; /* wanted again before the answer came (paused and resumed) */
+                }
                 i++;
             }
         }

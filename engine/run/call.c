@@ -107,6 +107,14 @@ static void on_decided(struct mail *mail, enum err_code code, const struct err *
         caller_refuse(work, err, err_retryable(code) ? RETRY_AFTER_MS : 0);
         return;
     }
+    if (mail->answer.code != ERR_OK && !err_retryable(mail->answer.code) && live && !mail->from_inbox &&
+        !shard_is_surely_ours(work->engine, live->shard->number)) {
+        struct err outdated = {0}; /* what is refused by what we remember, another engine may take by now */
+
+        (void)err_set(&outdated, ERR_FENCED, "the shard of this saga may have gone to another engine");
+        caller_refuse(work, &outdated, RETRY_AFTER_MS);
+        return;
+    }
     calling->step = mail->answer.step;
     calling->duplicate = mail->answer.duplicate;
     calling->first_ms = mail->answer.first_ms;

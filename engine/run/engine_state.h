@@ -366,6 +366,8 @@ void handover_all(struct engine *engine);              /* draining: each as soon
 /* shard.c */
 void shard_leave(struct shard *shard);                 /* its sagas leave memory; it is ours no more */
 void shard_watch(struct engine *engine);               /* which shards' inbox is ours has changed */
+/* By the lease, as far as can be known here: another engine may have taken the shard, and we have not heard of it. */
+bool shard_is_surely_ours(const struct engine *engine, uint32_t shard);
 void shard_gained(uint32_t shard, int64_t epoch, void *engine);
 void shard_lost(uint32_t shard, int64_t epoch, void *engine);
 int64_t shard_oldest_unfinished_ms(uint32_t shard, void *engine);

@@ -60,7 +60,7 @@ static void on_put(struct inbox_put *put)
         late_end(late);
         engine_check_drained(engine);
     } else {
-        timer_start(engine->loop, &late->timer, PUT_AGAIN_MS, on_again); /* under the same id: it arrives once */
+        timer_start(engine->loop, &late->timer, PUT_AGAIN_MS, on_again); /* evidence may come twice */
     }
 }
 

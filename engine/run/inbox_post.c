@@ -171,6 +171,7 @@ static void errand_put(struct errand *errand)
                                              .saga = errand->saga,
                                              .kind = slice_of(errand->kind),
                                              .payload = errand->payload},
+                                     .once = true,
                                      .done = on_put};
     errand->wait = (struct answer_wait){.shard = errand->shard, .input = errand->put.row.id, .on_answer = on_answer};
     errand->epoch = epoch_of(errand);

@@ -33,7 +33,7 @@ static bool may_be_outdated(const struct work *work, enum err_code code)
     uint32_t shard = saga_id_shard(work->saga);
 
     return code != ERR_OK && !err_retryable(code) && !work->mail.from_inbox && shard < SHARD_COUNT &&
-           !lease_allows_send(work->engine->leases, shard);
+           !shard_is_surely_ours(work->engine, shard);
 }
 
 bool route_again(struct work *work, enum err_code code, route_function *elsewhere)

@@ -115,6 +115,11 @@ static void shard_begin_load(struct shard *shard)
     store_load_shard(shard->engine->store, &shard->load);
 }
 
+bool shard_is_surely_ours(const struct engine *engine, uint32_t shard)
+{
+    return engine->leases && lease_allows_send(engine->leases, shard);
+}
+
 void shard_gained(uint32_t number, int64_t epoch, void *context)
 {
     struct engine *engine = context;

@@ -46,7 +46,8 @@ void store_inbox_put(struct store *store, struct inbox_put *put)
     putting->put = put;
     put->internal = putting;
     job = job_new(store, &putting->arena, putting, on_put_finished);
-    job->writes = job->once = true; /* its row may have been consumed already, and would be there a second time */
+    job->writes = true;
+    job->once = put->once; /* its row may have been consumed already, and would be there a second time */
     args = job_query(job, &sql_inbox_put, NULL);
     db_arg_int2(args, (int)put->row.shard);
     db_arg_uuid(args, &put->row.id);

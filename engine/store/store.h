@@ -225,13 +225,14 @@ struct inbox_row {
 
 struct inbox_put {
     struct inbox_row row;           /* in; id may be nil, then it is made */
+    bool once;                      /* in; see below */
     enum err_code code;
     struct err err;
     void (*done)(struct inbox_put *put);
     void *internal;
 };
-/* Durable when done; the owner is notified. ERR_LOST_COMMIT: it is there, or was and is consumed, or never came. It is
- * not put again by itself: it could arrive twice. */
+/* Durable when done; the owner is notified. Should the answer be lost it is put again: it may then arrive twice, under one
+ * id. With `once` it is not, and ends with ERR_LOST_COMMIT: it is there, or was and is consumed, or never came. */
 void store_inbox_put(struct store *store, struct inbox_put *put);
 
 /* `on_rows` is called with rows of shards in `shards` (a bit set) when there are some: after a notification, and by a

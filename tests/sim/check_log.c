@@ -226,7 +226,7 @@ static void on_plan(struct judged_saga *saga, const struct line *line)
 static bool is_uncertain(const struct judged_step *step)
 {
     return (step->forward && (step->forward->state == JUDGED_UNKNOWN || step->forward->state == JUDGED_SENT)) ||
-           (step->undo && step->undo->state == JUDGED_FAILED);
+           (step->undo && step->undo->state == JUDGED_FAILED) || (!step->undo && step->undo_refused);
 }
 
 /* Does `later` certainly build on `earlier`? Where steps stand side by side the order of beginning is none. */
@@ -260,7 +260,7 @@ static void on_undo_intent(struct judged_saga *saga, const struct judged_op *op)
         if (undo && undo->first_seq > 0 && undo->first_seq < other->plan_seq) {
             continue; /* begun by a child that was undone on its own, at its own pace, before the saga failed */
         }
-        if (!undo || (undo->state != JUDGED_COMPLETED && undo->state != JUDGED_FAILED)) {
+        if (undo ? undo->state != JUDGED_COMPLETED && undo->state != JUDGED_FAILED : !other->undo_refused) {
             world_violate("I3", "%.*s is undone before %.*s, which comes first in the plan", SLICE_ARG(op->step->name),
                           SLICE_ARG(other->name));
         }
@@ -436,6 +436,8 @@ static void check_step_record(struct judged_saga *saga, const struct line *line,
         on_wait_over(step, line);
         if (op) {
             on_failed(op, line);
+        } else {
+            step->undo_refused = is_undo;
         }
         break;
     case RECORD_STEP_REOPENED:

@@ -48,6 +48,7 @@ struct judged_op { /* an intended effect */
 struct judged_step {
     struct slice name;
     struct judged_op *forward, *undo; /* the newest */
+    bool undo_refused;                /* its undo failed before it had a key: no arguments could be made for it */
     bool is_waiting;
     int64_t wait_due_ms;
     uint64_t approval;                /* open; 0: none */
