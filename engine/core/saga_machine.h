@@ -24,6 +24,7 @@ struct terms {
     int64_t limit_ms;          /* an undo gives up then; 0: none */
     int64_t probe_limit_ms;    /* probes give up then */
     int64_t visible_ms;        /* `absent` counts when asked then or later */
+    int64_t asking_from_ms;    /* 0; else whoever asks now has taken it over then */
     bool stopping;             /* not wanted any more: what surely did not happen is not tried again */
     bool one_probe;            /* somebody had it probed once more: one answer, then it is a person's again */
 };

@@ -155,6 +155,23 @@ static struct next after_absent(const struct terms *terms, const struct operatio
     return try_again(terms, &op->key, op->counted, 0, false, 0, now_ms);
 }
 
+/*
+ * The backoff is between questions of one who asks in vain. An engine that takes over asks anew, also what was answered to
+ * the one before it: else many takeovers make one failed question wait for minutes.
+ */
+static uint32_t questions_in_vain(const struct terms *terms, const struct operation *op, int64_t now_ms)
+{
+    uint32_t all = op->probes - op->other_probes + 1 + op->accepted, own = 1;
+
+    if (terms->asking_from_ms == 0) {
+        return all;
+    }
+    for (int64_t at_ms = probe_policy.initial_ms; own < all && at_ms <= now_ms - terms->asking_from_ms; at_ms *= 2) {
+        own++;
+    }
+    return own;
+}
+
 static struct next after_probe(const struct terms *terms, const struct operation *op, const struct outcome *outcome,
                                int64_t now_ms)
 {
@@ -172,8 +189,8 @@ static struct next after_probe(const struct terms *terms, const struct operation
         if (terms->one_probe || now_ms >= terms->probe_limit_ms) {
             return (struct next){.kind = NEXT_UNKNOWN, .maybe = true};
         }
-        due_ms = retry_due_ms(&probe_policy, op->probes - op->other_probes + 1 + op->accepted, now_ms,
-                              outcome->retry_after_ms, &op->key);
+        due_ms = retry_due_ms(&probe_policy, questions_in_vain(terms, op, now_ms), now_ms, outcome->retry_after_ms,
+                              &op->key);
         return (struct next){.kind = NEXT_PROBE_AGAIN,
                              .due_ms = due_ms < terms->probe_limit_ms ? due_ms : terms->probe_limit_ms};
     case OUTCOME_KIND_COUNT:

@@ -282,6 +282,7 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
          */
         terms.visible_ms = later_of(later_of(op->last_sent_ms, op->settled_ms), saga->alone_from_ms) +
                            terms.probe->visibility_ms;
+        terms.asking_from_ms = saga->alone_from_ms > op->unknown_ms ? saga->alone_from_ms : 0;
     }
     terms.one_probe = op->one_probe ||
                       (open->number && open->asked_by.ptr && open->step == step && open->direction == direction);
