@@ -149,8 +149,8 @@ static bool put_in_array(struct buffer *out, struct slice body, struct slice par
 
     if (slice_is(part, "-")) {
         wanted = (int64_t)json_count(body);
-    } else if (!slice_to_i64(part, &wanted) || wanted < 0) {
-        return false;
+    } else if ((part.len > 1 && part.ptr[0] == '0') || !slice_to_i64(part, &wanted) || wanted < 0) {
+        return false; /* RFC 6901, section 4: no leading zeros */
     }
     buffer_put_char(out, '[');
     for (; ok && json_next_element(&walk, &element); at++) {
