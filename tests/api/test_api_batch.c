@@ -128,6 +128,18 @@ static void what_is_wrong_with_one_is_told_as_to_a_single_start_and_harms_no_oth
     }
 }
 
+/* A thousand of them would have a long list each. */
+static void of_a_start_with_many_faults_a_batch_lists_the_first_five(void **state)
+{
+    static const char many[] = "{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1}";
+
+    (void)state;
+    ask("/v1/sagas", many);
+    assert_true(json_count(json_member(slice_of(answer.body), "errors")) > 5);
+    ask(BATCH, "[{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1}]");
+    assert_int_equal(json_count(json_at(results(1), SLICE("/0/body/errors"))), 5);
+}
+
 static void each_start_gets_a_saga_with_its_location_in_the_order_of_the_batch(void **state)
 {
     struct json_walk walk;
@@ -378,6 +390,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_wrong_with_one_is_told_as_to_a_single_start_and_harms_no_other),
+        cmocka_unit_test(of_a_start_with_many_faults_a_batch_lists_the_first_five),
         cmocka_unit_test(each_start_gets_a_saga_with_its_location_in_the_order_of_the_batch),
         cmocka_unit_test(the_same_id_is_the_same_saga_within_a_batch_and_across_batches),
         cmocka_unit_test(open_sagas_are_opened_in_batches_too),

@@ -121,6 +121,18 @@ static void note_order(struct turn *turn)
     *(int *)turn->context = turns_over++;
 }
 
+/* `order` has a place for each: as which of them it was over. */
+static void many_run_noting(struct many *many, int *order)
+{
+    turns_over = 0;
+    for (int i = 0; i < many->count; i++) {
+        many->turns[i].after = note_order;
+        many->turns[i].context = &order[i];
+    }
+    many_run(many);
+    assert_int_equal(count_code(many, ERR_OK), many->count);
+}
+
 /* Two batches of 500: of the first an eighth is for those that begin, and the rest for what was begun, although it came later. */
 static void what_was_begun_goes_before_what_begins(void **state)
 {
@@ -139,13 +151,7 @@ static void what_was_begun_goes_before_what_begins(void **state)
     for (int i = 0; i < BEGUN; i++) {
         turn_next(&both.turns[BEGINNING + i], first.turns[i].append.saga, 0, 2, "step.intent");
     }
-    turns_over = 0;
-    for (int i = 0; i < both.count; i++) {
-        both.turns[i].after = note_order;
-        both.turns[i].context = &order[i];
-    }
-    many_run(&both);
-    assert_int_equal(count_code(&both, ERR_OK), both.count);
+    many_run_noting(&both, order);
     for (int i = 0; i < BEGUN; i++) {
         early += order[BEGINNING + i] < 500;
     }
@@ -188,13 +194,7 @@ static void neither_large_starts_nor_what_was_begun_wait_behind_each_other_for_e
         turn_next(&both.turns[BEGINNING + i], first.turns[i].append.saga, 0, 2, "step.intent");
         fill_payload(&both.turns[BEGINNING + i], middling, BEGUN_BYTES);
     }
-    turns_over = 0;
-    for (int i = 0; i < both.count; i++) {
-        both.turns[i].after = note_order;
-        both.turns[i].context = &order[i];
-    }
-    many_run(&both);
-    assert_int_equal(count_code(&both, ERR_OK), both.count);
+    many_run_noting(&both, order);
     assert_int_equal(order[0], 0);
     assert_int_equal(order[1], 1 + 9);
     assert_int_equal(order[2], 1 + 9 + 1 + 9);

@@ -12,33 +12,7 @@
 
 #include "base/instant.h"
 #include "run/budgets.h"
-
-static char path[] = "/tmp/sagad-budgets-XXXXXX";
-
-static void write_file(const char *text, size_t times)
-{
-    FILE *file = fopen(path, "we");
-
-    assert_non_null(file);
-    for (size_t i = 0; i < times; i++) {
-        assert_true(fputs(text, file) >= 0);
-    }
-    assert_int_equal(fclose(file), 0);
-}
-
-static int make_file(void **state)
-{
-    int file = mkstemp(path);
-
-    (void)state;
-    return file >= 0 ? close(file) : -1;
-}
-
-static int remove_file(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
+#include "tests/lib/scratch.h"
 
 static void refuses(const char *text, const char *why)
 {
@@ -128,8 +102,8 @@ static void they_are_loaded_from_a_file(void **state)
     struct err err = {0};
 
     (void)state;
-    write_file("{\"budgets\": [{\"per\": \"ever\", \"calls\": 3}]}", 1);
-    assert_int_equal(budgets_load(&budgets, path, &err), ERR_OK);
+    scratch_write("{\"budgets\": [{\"per\": \"ever\", \"calls\": 3}]}", 1);
+    assert_int_equal(budgets_load(&budgets, scratch_file, &err), ERR_OK);
     assert_int_equal(budgets.count, 1);
     budgets_fini(&budgets);
     assert_int_equal(budgets_load(&budgets, "", &err), ERR_OK); /* none are asked for */
@@ -146,8 +120,8 @@ static void a_file_that_cannot_be_read_is_refused(void **state)
     assert_int_equal(budgets_load(&budgets, "/nowhere/budgets.json", &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "/nowhere/budgets.json"));
     assert_int_equal(budgets_load(&budgets, "/", &err), ERR_CONFIG); /* a folder opens, and cannot be read */
-    write_file("                                                                ", (1 << 20) / 64 + 1);
-    assert_int_equal(budgets_load(&budgets, path, &err), ERR_CONFIG);
+    scratch_write("                                                                ", (1 << 20) / 64 + 1);
+    assert_int_equal(budgets_load(&budgets, scratch_file, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "larger than 1 MiB"));
 }
 
@@ -163,5 +137,5 @@ int main(void)
         cmocka_unit_test(a_file_that_cannot_be_read_is_refused),
     };
 
-    return cmocka_run_group_tests(tests, make_file, remove_file);
+    return cmocka_run_group_tests(tests, scratch_make_file, scratch_remove_file);
 }

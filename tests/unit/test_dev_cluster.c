@@ -16,12 +16,12 @@
 
 #include "base/check.h"
 #include "run/dev_cluster.h"
+#include "tests/lib/scratch.h"
 
-static char home[] = "/tmp/sagad-test-dev-XXXXXX";
 
 static void path_in(char out[256], const char *name)
 {
-    CHECK(snprintf(out, 256, "%s/%s", home, name) < 256);
+    CHECK(snprintf(out, 256, "%s/%s", scratch_folder, name) < 256);
 }
 
 static void file_write(const char *path, const char *text)
@@ -53,24 +53,6 @@ static bool server_answers(const struct dev_cluster *cluster)
 
     CHECK(snprintf(path, sizeof(path), "%s/.s.PGSQL.5432", cluster->socket_directory) < (int)sizeof(path));
     return access(path, R_OK) == 0 && kill(cluster->postmaster, 0) == 0;
-}
-
-static int make_home(void **state)
-{
-    (void)state;
-    return mkdtemp(home) && chmod(home, 0755) == 0 ? 0 : -1;
-}
-
-static int remove_home(void **state)
-{
-    pid_t pid = fork();
-
-    (void)state;
-    if (pid == 0) {
-        execlp("rm", "rm", "-rf", home, (char *)NULL);
-        _exit(1);
-    }
-    return waitpid(pid, NULL, 0) == pid ? 0 : -1;
 }
 
 static void a_server_that_survived_is_used_again(void **state)
@@ -288,7 +270,7 @@ static void a_path_that_is_too_long_is_refused(void **state)
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "longer than"));
     /* It can be made, and nothing can be made in it. */
-    size_t len = (size_t)snprintf(dir, 5000, "%s", home);
+    size_t len = (size_t)snprintf(dir, 5000, "%s", scratch_folder);
 
     while (len < DEV_PATH_BYTES - 20) {
         size_t part = DEV_PATH_BYTES - 10 - len < 200 ? DEV_PATH_BYTES - 10 - len : 200;
@@ -342,5 +324,5 @@ int main(void)
         cmocka_unit_test(data_of_another_user_are_left_alone),
     };
 
-    return cmocka_run_group_tests(tests, make_home, remove_home);
+    return cmocka_run_group_tests(tests, scratch_make_folder, scratch_remove_folder);
 }

@@ -7,19 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/check.h"
 #include "run/dev_cluster.h"
+#include "tests/lib/scratch.h"
 
-static char home[] = "/tmp/sagad-test-program-XXXXXX";
 
 static void path_in(char out[256], const char *folder, const char *name)
 {
-    CHECK(snprintf(out, 256, "%.64s/%.64s%s%.64s", home, folder, *name ? "/" : "", name) < 256);
+    CHECK(snprintf(out, 256, "%.64s/%.64s%s%.64s", scratch_folder, folder, *name ? "/" : "", name) < 256);
 }
 
 static void script(const char *folder, const char *name, const char *text)
@@ -42,24 +41,6 @@ static void look_in(const char *folders)
     assert_int_equal(setenv("PATH", path, 1), 0);
 }
 
-static int make_home(void **state)
-{
-    (void)state;
-    return mkdtemp(home) && chmod(home, 0755) == 0 ? 0 : -1;
-}
-
-static int remove_home(void **state)
-{
-    pid_t pid = fork();
-
-    (void)state;
-    if (pid == 0) {
-        execl("/bin/rm", "rm", "-rf", home, (char *)NULL);
-        _exit(1);
-    }
-    return waitpid(pid, NULL, 0) == pid ? 0 : -1;
-}
-
 static void the_version_that_is_wanted_is_found_in_the_path(void **state)
 {
     struct dev_postgres postgres;
@@ -78,7 +59,7 @@ static void the_version_that_is_wanted_is_found_in_the_path(void **state)
     script("mute", "initdb", "");
     script("mute", "postgres", "echo nothing");
     script("half", "initdb", "");
-    (void)snprintf(path, sizeof(path), "::%s/none:%s/half:%s/mute:%s/bin9:%s/bin99", home, home, home, home, home);
+    (void)snprintf(path, sizeof(path), "::%s/none:%s/half:%s/mute:%s/bin9:%s/bin99", scratch_folder, scratch_folder, scratch_folder, scratch_folder, scratch_folder);
     look_in(path);
     assert_int_equal(dev_postgres_find(&postgres, 99, &err), ERR_OK);
     assert_int_equal(postgres.major, 99);
@@ -224,5 +205,5 @@ int main(void)
         cmocka_unit_test(it_lies_where_programs_keep_their_state),
     };
 
-    return cmocka_run_group_tests(tests, make_home, remove_home);
+    return cmocka_run_group_tests(tests, scratch_make_folder, scratch_remove_folder);
 }

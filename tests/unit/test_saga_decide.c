@@ -427,6 +427,22 @@ static void absent_counts_only_after_its_time_has_passed_here(void **state)
     trial_close(&trial);
 }
 
+/* Else each of many takeovers makes the next question wait longer, for minutes in the end. */
+static void who_takes_over_asks_as_if_nobody_had_asked_before(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_act(&trial, "checked");
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    for (int i = 0; i < 12; i++) {
+        trial.saga.alone_from_ms = trial.now_ms;
+        trial_probe(&trial, "act", OUTCOME_UNKNOWN);
+        assert_true(trial.saga.steps[0].forward.due_ms <= trial.now_ms + 2000);
+    }
+    trial_close(&trial);
+}
+
 static void probes_give_up_after_their_time(void **state)
 {
     struct trial trial;
@@ -565,6 +581,7 @@ int main(void)
         cmocka_unit_test(retry_after_is_honoured),
         cmocka_unit_test(absent_counts_only_when_asked_late_enough),
         cmocka_unit_test(absent_counts_only_after_its_time_has_passed_here),
+        cmocka_unit_test(who_takes_over_asks_as_if_nobody_had_asked_before),
         cmocka_unit_test(probes_give_up_after_their_time),
         cmocka_unit_test(an_answer_settles_once),
         cmocka_unit_test(late_evidence_settles_what_a_person_was_asked),

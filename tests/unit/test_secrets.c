@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,40 +10,14 @@
 #include <cmocka.h>
 
 #include "run/secrets.h"
-
-static char path[] = "/tmp/sagad-secrets-XXXXXX";
-
-static void write_file(const char *text, size_t times)
-{
-    FILE *file = fopen(path, "we");
-
-    assert_non_null(file);
-    for (size_t i = 0; i < times; i++) {
-        assert_true(fputs(text, file) >= 0);
-    }
-    assert_int_equal(fclose(file), 0);
-}
-
-static int make_file(void **state)
-{
-    int file = mkstemp(path);
-
-    (void)state;
-    return file >= 0 ? close(file) : -1;
-}
-
-static int remove_file(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
+#include "tests/lib/scratch.h"
 
 static void refuses(const char *why)
 {
     struct secrets secrets;
     struct err err = {0};
 
-    assert_int_equal(secrets_load(&secrets, path, &err), ERR_CONFIG);
+    assert_int_equal(secrets_load(&secrets, scratch_file, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, why));
     assert_null(strstr(err.message, "hush"));
     assert_null(strstr(err.detail, "hush"));
@@ -57,13 +30,13 @@ static void a_wrong_file_is_refused_and_nothing_of_it_is_shown(void **state)
     struct err err = {0};
 
     (void)state;
-    write_file("{\"mail\": \"hush", 1);
+    scratch_write("{\"mail\": \"hush", 1);
     refuses("is not a JSON object");
-    write_file("[\"hush\"]", 1);
+    scratch_write("[\"hush\"]", 1);
     refuses("is not a JSON object");
-    write_file("{\"mail\": \"hush\", \"port\": 5}", 1);
+    scratch_write("{\"mail\": \"hush\", \"port\": 5}", 1);
     refuses("the value of \"port\" is not a text");
-    write_file("                                                                ", (1 << 20) / 64 + 1);
+    scratch_write("                                                                ", (1 << 20) / 64 + 1);
     refuses("larger than 1 MiB");
     assert_int_equal(secrets_load(&secrets, "/nowhere/secrets.json", &err), ERR_CONFIG);
     secrets_fini(&secrets);
@@ -90,10 +63,10 @@ static void the_file_goes_before_the_environment(void **state)
     struct err err = {0};
 
     (void)state;
-    write_file("{\"mail\": \"of the file\"}", 1);
+    scratch_write("{\"mail\": \"of the file\"}", 1);
     assert_int_equal(setenv("SAGAD_SECRET_MAIL", "of the environment", 1), 0);
     assert_int_equal(setenv("SAGAD_SECRET_DATA_BASE_2", "a \"word\"", 1), 0);
-    assert_int_equal(secrets_load(&secrets, path, &err), ERR_OK);
+    assert_int_equal(secrets_load(&secrets, scratch_file, &err), ERR_OK);
     assert_secret(&secrets, "mail", "\"of the file\"");
     assert_secret(&secrets, "data-base.2", "\"a \\\"word\\\"\"");
     assert_secret(&secrets, "unknown", NULL);
@@ -145,5 +118,5 @@ int main(void)
         cmocka_unit_test(what_is_too_long_is_no_secret),
     };
 
-    return cmocka_run_group_tests(tests, make_file, remove_file);
+    return cmocka_run_group_tests(tests, scratch_make_file, scratch_remove_file);
 }
