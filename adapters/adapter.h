@@ -63,6 +63,7 @@ struct call {
     const struct adapter *adapter;
     struct adapter_host *host;
     struct arena *arena;        /* lives as long as the call; for the answer too */
+    void *owner;                /* whoever began it; no business of an adapter's */
     struct slice settings;      /* JSON; every ${ } rendered, secrets included: never log it */
     struct slice args;          /* JSON */
     struct slice key;           /* 36 characters */

@@ -89,7 +89,7 @@ static void pending_remove(struct mcp_call *m)
 static void call_write(struct mcp_call *m)
 {
     if (!call_may_leave(&m->call)) {
-        answer_unsent(&m->call, true, "withheld", "When the server was ready for it, it was not to leave any more.");
+        answer_unsent(&m->call, true, "withheld", OUTCOME_WITHHELD_DETAIL("the server was ready for it"));
         call_end(m);
         return;
     }

@@ -376,7 +376,7 @@ static void on_connected(struct db_wish *wish)
     if (wish->lent) {
         s->link = wish->lent;
         if (!s->looking && !call_may_leave(&s->call)) {
-            settle_unsent(s, true, "withheld", "When there was a connection for it, it was not to leave any more.");
+            settle_unsent(s, true, "withheld", OUTCOME_WITHHELD_DETAIL("there was a connection for it"));
             return;
         }
         stage_next(s, STAGE_BEGIN);

@@ -128,6 +128,7 @@ void handle_open_saga(struct api_request *request)
 
     request->state = state;
     if (request_read_wait(request, 0) && request_read_body(request, members, COUNT_OF(members), check_open)) {
+        request->engine.wants_saga = request->wait_ms == 0;
         request_ask(request, engine_open_saga, saga_on_started);
     }
 }

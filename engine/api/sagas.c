@@ -4,7 +4,6 @@
 
 #include "api/start_batch.h"
 
-#define BUSINESS_ID_BYTES_MAX 256
 #define TAGS_MAX 32
 
 struct start_state {
@@ -101,8 +100,12 @@ void saga_on_started(struct engine_request *engine)
     request->status = engine->created ? 201 : 200;
     if (request->batch) {
         start_batch_started(request);
+        return;
+    }
+    http_answer_header(request->exchange, "Location", request->location);
+    if (engine->answer.ptr) {
+        request_answer_json(request, request->status, engine->answer);
     } else {
-        http_answer_header(request->exchange, "Location", request->location);
         saga_read_started(request);
     }
 }
@@ -184,6 +187,7 @@ void handle_start_saga(struct api_request *request)
     }
     request->state = state;
     if (request_read_wait(request, 0) && request_read_body(request, members, COUNT_OF(members), check_start)) {
+        request->engine.wants_saga = request->wait_ms == 0;
         request_ask(request, engine_start_saga, saga_on_started);
     }
 }

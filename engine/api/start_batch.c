@@ -5,10 +5,12 @@
  *
  *   element -> refused by itself -------------------------------------> its result
  *          `-> engine_start_saga() -> refused -----------------------> its result
+ *                                `-> durable, and here --------------> its result
  *                                `-> durable -> to be read -> read --> its result
  *
- * A few are read back at a time, and none any more when what was read is as large as an answer may be: whoever repeats
- * starts of large sagas must not fill the memory with them. Such a result has the id alone.
+ * One that was made here is told as its start left it. Repeats, and what began at another engine, are read back, a few at a
+ * time, and none any more when what was read is as large as an answer may be: whoever repeats starts of large sagas
+ * must not fill the memory with them. Such a result has the id alone.
  */
 #include "api/start_batch.h"
 
@@ -19,7 +21,6 @@
 #define READS_MAX 8
 #define ANSWER_BYTES_MAX ((size_t)16 << 20)
 #define DEPTH 1 /* of the array around the elements */
-#define BUSINESS_ID_BYTES_MAX 256
 
 struct start_result {
     int status; /* 0: none yet */
@@ -106,10 +107,12 @@ static void start_batch_advance(struct start_batch *batch)
         struct api_request *element = &batch->elements[batch->started[batch->read_count++]];
 
         batch->reading++;
-        if (batch->answer_bytes < ANSWER_BYTES_MAX) {
-            saga_read_started(element);
-        } else {
+        if (batch->answer_bytes >= ANSWER_BYTES_MAX) {
             answer_id(element);
+        } else if (element->engine.answer.ptr) {
+            request_answer_json(element, element->status, element->engine.answer);
+        } else {
+            saga_read_started(element);
         }
     }
     batch->advancing = false;

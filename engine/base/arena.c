@@ -10,7 +10,7 @@
 
 struct arena_block {
     struct arena_block *next;
-    size_t capacity, used;
+    uint32_t capacity, used; /* many are small */
     _Alignas(max_align_t) char bytes[];
 };
 
@@ -91,11 +91,22 @@ void arena_fini(struct arena *arena)
 
 static struct arena_block *new_block(size_t capacity)
 {
-    CHECK(capacity <= SIZE_MAX - sizeof(struct arena_block));
+    CHECK(capacity <= UINT32_MAX);
     struct arena_block *block = must(malloc(sizeof(*block) + capacity));
 
-    *block = (struct arena_block){.capacity = capacity};
+    *block = (struct arena_block){.capacity = (uint32_t)capacity};
     return block;
+}
+
+void arena_reserve(struct arena *arena, size_t bytes)
+{
+    struct arena_block *block = arena->blocks;
+
+    if (!block || block->capacity - block->used < bytes) {
+        block = new_block(bytes);
+        block->next = arena->blocks;
+        arena->blocks = block;
+    }
 }
 
 static void *arena_take(struct arena *arena, size_t bytes)
@@ -124,7 +135,7 @@ static void *arena_take(struct arena *arena, size_t bytes)
     }
     void *memory = block->bytes + block->used;
 
-    block->used += bytes;
+    block->used += (uint32_t)bytes;
     arena->used_bytes += bytes;
     return memory;
 }

@@ -22,6 +22,7 @@ struct arena {
 
 void arena_init(struct arena *arena, size_t block_bytes); /* takes no memory before the first allocation */
 void arena_reset(struct arena *arena);                    /* runs the hooks, keeps one ordinary block */
+void arena_reserve(struct arena *arena, size_t bytes);    /* the next so many come out of one block */
 void arena_fini(struct arena *arena);                     /* runs the hooks, newest first; accepts a zeroed struct */
 
 void *arena_alloc(struct arena *arena, size_t bytes);                 /* zeroed, aligned for any type */

@@ -9,12 +9,24 @@
 
 #include "base/check.h"
 
+/* Looked up once: EVP_sha256() would have each digest look for its implementation, which takes longer than a short digest. */
+static const EVP_MD *sha256(void)
+{
+    static EVP_MD *found;
+
+    if (!found) {
+        found = EVP_MD_fetch(NULL, "SHA256", NULL);
+        CHECK(found);
+    }
+    return found;
+}
+
 struct digest digest_sha256(struct slice text)
 {
     struct digest digest;
     unsigned int len = 0;
 
-    CHECK(EVP_Digest(text.ptr ? text.ptr : "", text.len, digest.bytes, &len, EVP_sha256(), NULL) == 1);
+    CHECK(EVP_Digest(text.ptr ? text.ptr : "", text.len, digest.bytes, &len, sha256(), NULL) == 1);
     CHECK(len == sizeof(digest.bytes));
     return digest;
 }
@@ -84,23 +96,53 @@ bool random_bytes(void *out, size_t len)
     return true;
 }
 
+/* Gathers short fields: each EVP_DigestUpdate() costs as much as the digest of a hundred bytes. */
+struct gathering {
+    EVP_MD_CTX *context;
+    size_t len;
+    uint8_t bytes[512];
+};
+
+static void gathering_flush(struct gathering *gathering)
+{
+    CHECK(gathering->len == 0 || EVP_DigestUpdate(gathering->context, gathering->bytes, gathering->len) == 1);
+    gathering->len = 0;
+}
+
+static void gather(struct gathering *gathering, const void *bytes, size_t len)
+{
+    if (len > sizeof(gathering->bytes) - gathering->len) {
+        gathering_flush(gathering);
+    }
+    if (len > sizeof(gathering->bytes)) {
+        CHECK(EVP_DigestUpdate(gathering->context, bytes, len) == 1);
+    } else if (len > 0) {
+        memcpy(gathering->bytes + gathering->len, bytes, len);
+        gathering->len += len;
+    }
+}
+
 struct digest digest_fields(const char *tag, const struct slice *fields, size_t count)
 {
     struct digest digest;
     unsigned int len = 0;
     EVP_MD_CTX *context = EVP_MD_CTX_new();
+    struct gathering gathering;
 
     CHECK(context);
-    CHECK(EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1);
-    CHECK(EVP_DigestUpdate(context, tag, strlen(tag)) == 1);
+    CHECK(EVP_DigestInit_ex(context, sha256(), NULL) == 1);
+    gathering.context = context;
+    gathering.len = 0;
+    gather(&gathering, tag, strlen(tag));
     for (size_t i = 0; i < count; i++) {
         CHECK(fields[i].len <= UINT32_MAX);
         uint32_t n = (uint32_t)fields[i].len;
         uint8_t prefix[4] = {(uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n};
 
-        CHECK(EVP_DigestUpdate(context, prefix, sizeof(prefix)) == 1);
-        CHECK(n == 0 || EVP_DigestUpdate(context, fields[i].ptr, n) == 1);
+        gather(&gathering, prefix, sizeof(prefix));
+        gather(&gathering, fields[i].ptr, n);
     }
+    gathering_flush(&gathering);
     CHECK(EVP_DigestFinal_ex(context, digest.bytes, &len) == 1);
     EVP_MD_CTX_free(context);
     return digest;

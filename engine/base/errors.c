@@ -40,6 +40,26 @@ bool err_retryable(enum err_code code)
     return err_table[code].retryable;
 }
 
+/* A long sentence is cut, but not within a character: half of one would be another text to whoever reads it. */
+static void put_sentence(char *out, size_t bytes, const char *format, va_list args)
+{
+    int len = vsnprintf(out, bytes, format, args);
+    size_t last = bytes - 1; /* where the last character begins */
+
+    if (len < 0 || (size_t)len < bytes) {
+        return;
+    }
+    while (last > 0 && ((unsigned char)out[--last] & 0xc0) == 0x80) {
+        /* one more byte of it */
+    }
+    unsigned char lead = (unsigned char)out[last];
+    size_t need = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+
+    if (bytes - 1 - last < need) {
+        out[last] = '\0';
+    }
+}
+
 enum err_code err_set(struct err *err, enum err_code code, const char *message, ...)
 {
     if (err) {
@@ -48,7 +68,7 @@ enum err_code err_set(struct err *err, enum err_code code, const char *message, 
         err->code = code;
         err->detail[0] = err->hint[0] = '\0';
         va_start(args, message);
-        (void)vsnprintf(err->message, sizeof(err->message), message, args); /* a long sentence is cut */
+        put_sentence(err->message, sizeof(err->message), message, args);
         va_end(args);
     }
     return code;
@@ -60,7 +80,7 @@ void err_detail(struct err *err, const char *format, ...)
         va_list args;
 
         va_start(args, format);
-        (void)vsnprintf(err->detail, sizeof(err->detail), format, args); /* a long sentence is cut */
+        put_sentence(err->detail, sizeof(err->detail), format, args);
         va_end(args);
     }
 }
@@ -71,7 +91,7 @@ void err_hint(struct err *err, const char *format, ...)
         va_list args;
 
         va_start(args, format);
-        (void)vsnprintf(err->hint, sizeof(err->hint), format, args); /* a long sentence is cut */
+        put_sentence(err->hint, sizeof(err->hint), format, args);
         va_end(args);
     }
 }
@@ -81,15 +101,16 @@ enum err_code err_context(struct err *err, const char *format, ...)
     if (!err) {
         return ERR_INTERNAL;
     }
-    char context[sizeof(err->message)], joined[2 * sizeof(err->message) + 3];
+    char context[sizeof(err->message)];
+    struct err before = *err;
     va_list args;
 
     va_start(args, format);
-    (void)vsnprintf(context, sizeof(context), format, args); /* a long sentence is cut */
+    put_sentence(context, sizeof(context), format, args);
     va_end(args);
-    (void)snprintf(joined, sizeof(joined), "%s: %s", context, err->message);
-    joined[sizeof(err->message) - 1] = '\0';
-    memcpy(err->message, joined, sizeof(err->message));
+    (void)err_set(err, before.code, "%s: %s", context, before.message);
+    memcpy(err->detail, before.detail, sizeof(err->detail));
+    memcpy(err->hint, before.hint, sizeof(err->hint));
     return err->code;
 }
 
@@ -143,7 +164,7 @@ void faults_add(struct faults *faults, struct slice pointer, const char *format,
         return;
     }
     va_start(args, format);
-    (void)vsnprintf(detail, sizeof(detail), format, args); /* a long sentence is cut */
+    put_sentence(detail, sizeof(detail), format, args);
     va_end(args);
     faults_put(faults, (struct fault){.pointer = arena_slice(faults->arena, pointer.ptr ? pointer : SLICE("")),
                                       .detail = arena_slice(faults->arena, slice_of(detail))});

@@ -84,9 +84,24 @@ struct uuid uuid_v8(const struct digest *digest)
     return uuid;
 }
 
+/* Random bytes for 32 ids at a time: asking the kernel costs more than all else about an id. Each is used once. */
+static void random_take(uint8_t *out, size_t len)
+{
+    static uint8_t bytes[512];
+    static size_t left;
+
+    CHECK(len <= sizeof(bytes));
+    if (left < len) {
+        CHECK(random_bytes(bytes, sizeof(bytes)));
+        left = sizeof(bytes);
+    }
+    left -= len;
+    memcpy(out, bytes + left, len);
+}
+
 /*
  * RFC 9562, 6.2, method 1: 48 bits of milliseconds, then a 12-bit counter that starts low in each millisecond and runs
- * over into the next one, then random bits. The last id of this process is its only state.
+ * over into the next one, then random bits. Its only state: the last id of this process, and what is left of the bytes.
  */
 struct uuid uuid_v7(int64_t now_ms)
 {
@@ -94,7 +109,7 @@ struct uuid uuid_v7(int64_t now_ms)
     static uint32_t counter;
     struct uuid uuid;
 
-    CHECK(random_bytes(uuid.bytes, sizeof(uuid.bytes)));
+    random_take(uuid.bytes, sizeof(uuid.bytes));
     if (now_ms > last_ms) {
         last_ms = now_ms;
         counter = 0;

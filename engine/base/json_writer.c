@@ -23,10 +23,70 @@ static size_t good_utf8(const unsigned char *p, size_t left)
     return len;
 }
 
+#define EACH_BYTE (UINT64_C(0x0101010101010101))
+#define HIGH_BITS (EACH_BYTE * 0x80)
+
+/* Of eight characters at once: a bit is set if one of them is below 0x20, a quote, a backslash or not ASCII. */
+static inline uint64_t odd_bits(uint64_t eight)
+{
+    uint64_t quote = eight ^ EACH_BYTE * '"', backslash = eight ^ EACH_BYTE * '\\';
+
+    return (eight | ((eight - EACH_BYTE * 0x20) & ~eight) | ((quote - EACH_BYTE) & ~quote) |
+            ((backslash - EACH_BYTE) & ~backslash)) & HIGH_BITS;
+}
+
+static inline uint64_t eight_at(const char *p)
+{
+    uint64_t eight;
+
+    memcpy(&eight, p, sizeof(eight));
+    return eight;
+}
+
+/* Nothing to escape? Words overlap where the length is no multiple of theirs. */
+static inline bool is_plain(const char *p, size_t len)
+{
+    uint64_t odd = 0;
+    uint32_t first, last;
+
+    if (len >= 8) {
+        for (size_t i = 0; i + 8 < len; i += 8) {
+            odd |= odd_bits(eight_at(p + i));
+        }
+        return (odd | odd_bits(eight_at(p + len - 8))) == 0;
+    }
+    if (len >= 4) {
+        memcpy(&first, p, sizeof(first));
+        memcpy(&last, p + len - 4, sizeof(last));
+        return odd_bits((uint64_t)first << 32 | last) == 0;
+    }
+    for (size_t i = 0; i < len; i++) {
+        odd |= odd_bits((EACH_BYTE * ' ' ^ ' ') | (unsigned char)p[i]);
+    }
+    return odd == 0;
+}
+
+static void put_plain(struct buffer *out, struct slice text)
+{
+    char *room = buffer_extend(out, text.len + 2);
+
+    if (room) {
+        room[0] = '"';
+        if (text.len > 0) {
+            memcpy(room + 1, text.ptr, text.len);
+        }
+        room[text.len + 1] = '"';
+    }
+}
+
 void json_put_string(struct buffer *out, struct slice text)
 {
     size_t from = 0, i = 0;
 
+    if (is_plain(text.ptr, text.len)) {
+        put_plain(out, text);
+        return;
+    }
     buffer_put_char(out, '"');
     while (i < text.len) {
         unsigned char c = (unsigned char)text.ptr[i];
@@ -68,24 +128,52 @@ void json_writer_init(struct json_writer *w, struct buffer *out)
     *w = (struct json_writer){.out = out};
 }
 
-static void lead(struct json_writer *w, const char *name)
+/* The comma before it, and its name; then so many bytes more are made room for, which are the caller's to fill. */
+static char *lead(struct json_writer *w, const char *name, size_t more)
 {
     uint64_t bit = UINT64_C(1) << w->depth;
+    bool has_comma = (w->has_items & bit) != 0;
+    size_t len = name ? strlen(name) : 0;
 
-    if (w->has_items & bit) {
-        buffer_put_char(w->out, ',');
-    }
     w->has_items |= bit;
-    if (name) {
-        json_put_string(w->out, slice_of(name));
+    if (name && !is_plain(name, len)) {
+        if (has_comma) {
+            buffer_put_char(w->out, ',');
+        }
+        json_put_string(w->out, (struct slice){name, len});
         buffer_put_char(w->out, ':');
+        return buffer_extend(w->out, more);
+    }
+    char *at = buffer_extend(w->out, has_comma + (name ? len + 3 : 0) + more);
+
+    if (!at) {
+        return NULL;
+    }
+    if (has_comma) {
+        *at++ = ',';
+    }
+    if (name) {
+        *at++ = '"';
+        memcpy(at, name, len);
+        at += len;
+        *at++ = '"';
+        *at++ = ':';
+    }
+    return at;
+}
+
+static void lead_raw(struct json_writer *w, const char *name, struct slice raw)
+{
+    char *at = lead(w, name, raw.len);
+
+    if (at && raw.len > 0) {
+        memcpy(at, raw.ptr, raw.len);
     }
 }
 
 static void level_open(struct json_writer *w, const char *name, char c)
 {
-    lead(w, name);
-    buffer_put_char(w->out, c);
+    lead_raw(w, name, (struct slice){&c, 1});
     w->depth++;
     CHECK(w->depth < 64);
     w->has_items &= ~(UINT64_C(1) << w->depth);
@@ -120,17 +208,24 @@ void json_array_end(struct json_writer *w)
 
 void json_write_raw(struct json_writer *w, const char *name, struct slice json)
 {
-    lead(w, name);
-    buffer_put_slice(w->out, json.ptr ? json : SLICE("null"));
+    lead_raw(w, name, json.ptr ? json : SLICE("null"));
 }
 
 void json_write_slice(struct json_writer *w, const char *name, struct slice text)
 {
-    lead(w, name);
-    if (text.ptr) {
-        json_put_string(w->out, text);
+    if (!text.ptr) {
+        lead_raw(w, name, SLICE("null"));
+    } else if (is_plain(text.ptr, text.len)) {
+        char *at = lead(w, name, text.len + 2);
+
+        if (at) {
+            *at++ = '"';
+            memcpy(at, text.ptr, text.len);
+            at[text.len] = '"';
+        }
     } else {
-        buffer_put_text(w->out, "null");
+        (void)lead(w, name, 0);
+        json_put_string(w->out, text);
     }
 }
 
@@ -141,20 +236,18 @@ void json_write_text(struct json_writer *w, const char *name, const char *text)
 
 void json_write_i64(struct json_writer *w, const char *name, int64_t value)
 {
-    lead(w, name);
-    buffer_printf(w->out, "%lld", (long long)value);
+    (void)lead(w, name, 0);
+    buffer_put_i64(w->out, value);
 }
 
 void json_write_bool(struct json_writer *w, const char *name, bool value)
 {
-    lead(w, name);
-    buffer_put_text(w->out, value ? "true" : "false");
+    lead_raw(w, name, value ? SLICE("true") : SLICE("false"));
 }
 
 void json_write_null(struct json_writer *w, const char *name)
 {
-    lead(w, name);
-    buffer_put_text(w->out, "null");
+    lead_raw(w, name, SLICE("null"));
 }
 
 struct slice json_pointer_join(struct arena *arena, struct slice pointer, struct slice part)

@@ -5,19 +5,22 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/check.h"
+
+#define KEY_BYTES_MAX ((1u << 30) - 1)
 
 enum slot_state { SLOT_FREE, SLOT_USED, SLOT_REMOVED };
 
-struct map_slot {
+struct map_slot { /* maps of everything in memory are large: three words */
     const void *key;
-    size_t key_len;
-    uint64_t hash;
     void *value;
-    enum slot_state state;
+    uint32_t hash;
+    uint32_t key_len : 30;
+    uint32_t state : 2; /* enum slot_state */
 };
 
 /* FNV-1a (Fowler, Noll, Vo), then a final mix: keys are ids of ours or bounded names, not an attack surface. */
-static uint64_t hash_bytes(const void *key, size_t len)
+static uint32_t hash_bytes(const void *key, size_t len)
 {
     const uint8_t *bytes = key;
     uint64_t hash = UINT64_C(14695981039346656037);
@@ -25,7 +28,7 @@ static uint64_t hash_bytes(const void *key, size_t len)
     for (size_t i = 0; i < len; i++) {
         hash = (hash ^ bytes[i]) * UINT64_C(1099511628211);
     }
-    return hash ^ (hash >> 29);
+    return (uint32_t)(hash ^ (hash >> 29));
 }
 
 void map_init(struct map *map)
@@ -39,7 +42,7 @@ void map_fini(struct map *map)
     *map = (struct map){0};
 }
 
-static struct map_slot *find_slot(const struct map *map, const void *key, size_t len, uint64_t hash)
+static struct map_slot *find_slot(const struct map *map, const void *key, size_t len, uint32_t hash)
 {
     if (map->capacity == 0) {
         return NULL;
@@ -95,7 +98,7 @@ void *map_find(const struct map *map, const void *key, size_t key_len)
 
 void map_put(struct map *map, const void *key, size_t key_len, void *value)
 {
-    uint64_t hash = hash_bytes(key, key_len);
+    uint32_t hash = hash_bytes(key, key_len);
     struct map_slot *slot = find_slot(map, key, key_len, hash);
 
     if (slot) {
@@ -106,7 +109,9 @@ void map_put(struct map *map, const void *key, size_t key_len, void *value)
     if ((map->used + 1) * 4 > map->capacity * 3) {
         rebuild(map);
     }
-    insert_new(map, (struct map_slot){.key = key, .key_len = key_len, .hash = hash, .value = value, .state = SLOT_USED});
+    CHECK(key_len <= KEY_BYTES_MAX);
+    insert_new(map, (struct map_slot){
+                        .key = key, .key_len = (uint32_t)key_len, .hash = hash, .value = value, .state = SLOT_USED});
 }
 
 void *map_remove(struct map *map, const void *key, size_t key_len)

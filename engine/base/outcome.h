@@ -33,6 +33,9 @@ struct outcome {
     struct slice detail;    /* one sentence for people, without secrets */
 };
 
+/* Why a call that waited never left: the detail of the error "withheld". `ready`: a literal, what there was then. */
+#define OUTCOME_WITHHELD_DETAIL(ready) "When " ready ", it was not to leave any more."
+
 const char *outcome_name(enum outcome_kind kind);
 bool outcome_parse(struct slice name, enum outcome_kind *out);
 

@@ -149,6 +149,17 @@ void buffer_put(struct buffer *buffer, const void *bytes, size_t len)
     }
 }
 
+char *buffer_extend(struct buffer *buffer, size_t len)
+{
+    if (!buffer_reserve(buffer, len)) {
+        return NULL;
+    }
+    char *room = buffer->ptr + buffer->len;
+
+    buffer->len += len;
+    return room;
+}
+
 void buffer_put_slice(struct buffer *buffer, struct slice text)
 {
     buffer_put(buffer, text.ptr, text.len);
@@ -161,7 +172,25 @@ void buffer_put_text(struct buffer *buffer, const char *text)
 
 void buffer_put_char(struct buffer *buffer, char c)
 {
-    buffer_put(buffer, &c, 1);
+    if (buffer_reserve(buffer, 1)) {
+        buffer->ptr[buffer->len++] = c;
+    }
+}
+
+void buffer_put_i64(struct buffer *buffer, int64_t value)
+{
+    char text[20]; /* the smallest one has 20 characters */
+    size_t at = sizeof(text);
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+    do {
+        text[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0) {
+        text[--at] = '-';
+    }
+    buffer_put(buffer, text + at, sizeof(text) - at);
 }
 
 void buffer_printf(struct buffer *buffer, const char *format, ...)

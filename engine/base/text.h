@@ -48,9 +48,11 @@ void buffer_init(struct buffer *buffer, size_t bytes_max);
 void buffer_fini(struct buffer *buffer);
 void buffer_reset(struct buffer *buffer);                      /* empties it, keeps the memory */
 void buffer_put(struct buffer *buffer, const void *bytes, size_t len);
+char *buffer_extend(struct buffer *buffer, size_t len);        /* `len` more bytes, for the caller to fill; NULL: over the bound */
 void buffer_put_slice(struct buffer *buffer, struct slice text);
 void buffer_put_text(struct buffer *buffer, const char *text);
 void buffer_put_char(struct buffer *buffer, char c);
+void buffer_put_i64(struct buffer *buffer, int64_t value);     /* decimal */
 void buffer_printf(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
 struct slice buffer_slice(const struct buffer *buffer);        /* borrowed until the next change */
 const char *buffer_c(struct buffer *buffer);                   /* NUL-terminated, borrowed until the next change */

@@ -269,7 +269,7 @@ static void put_under_way(struct buffer *out, const struct saga *saga, int64_t n
             put_next(out, saga, i, DIRECTION_UNDO, now_ms);
             sentences += out->len > len;
         } else {
-            left_out += operation_is_open(&saga->steps[i].forward) || operation_is_open(&saga->steps[i].undo);
+            left_out += operation_is_open(&saga->steps[i].forward) || operation_is_open(step_undo(&saga->steps[i]));
         }
     }
     if (left_out > 0) {

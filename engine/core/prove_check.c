@@ -8,7 +8,7 @@
 
 const struct operation *prove_operation(const struct prove_world *w, uint32_t step, enum direction direction)
 {
-    return direction == DIRECTION_UNDO ? &w->saga.steps[step].undo : &w->saga.steps[step].forward;
+    return direction == DIRECTION_UNDO ? step_undo(&w->saga.steps[step]) : &w->saga.steps[step].forward;
 }
 
 static const struct step_definition *definition_of(const struct prove_world *w, uint32_t step)

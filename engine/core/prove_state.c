@@ -118,7 +118,7 @@ struct digest prove_world_digest(const struct prove_world *w, bool exact)
         }
         buffer_put(&out, flags, sizeof(flags));
         put_operation(&out, &step->forward);
-        put_operation(&out, &step->undo);
+        put_operation(&out, step_undo(step));
     }
     CHECK(!out.overflow);
     digest = digest_sha256(buffer_slice(&out));

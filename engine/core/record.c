@@ -101,45 +101,112 @@ const struct record_shape *record_shape(enum record_type type)
     return &shapes[type];
 }
 
-bool record_is_complete(const struct record *record, const char **missing)
+static bool has_field(const struct record *record, enum record_field field)
 {
     static const struct digest no_digest;
-    const struct {
-        enum record_field field;
-        bool is_there;
-        const char *name;
-    } needs[] = {
-        {FIELD_STEP, record->step != STEP_NONE, "step"},
-        {FIELD_KEY, !uuid_is_nil(&record->key.uuid), "key"},
-        {FIELD_ATTEMPT, record->attempt != 0, "attempt"},
-        {FIELD_ACTOR, record->actor.len != 0, "actor"},
-        {FIELD_NOTE, record->note.len != 0, "note"},
-        {FIELD_ARGS, record->args.len != 0, "args"},
-        {FIELD_FINGERPRINT, memcmp(&record->fingerprint, &no_digest, sizeof(no_digest)) != 0, "fingerprint"},
-        {FIELD_DUE, record->due_ms > 0, "due_at"},
-        {FIELD_ERROR, record->error.len != 0, "error"},
-        {FIELD_START,
-         record->saga_name.len && (record->version || record->saga_name.ptr[0] == '~') && record->input.len &&
-             record->tools.len,
-         "saga, version, input or tools"},
-        {FIELD_ESCALATION, record->escalation != 0, "escalation"},
-        {FIELD_REASON, record->reason.len != 0, "reason"},
-        {FIELD_ACTION, record->action.len != 0, "action"},
-        {FIELD_CALLED, record->call_step.len && record->label.len && record->tool_version,
-         "name, label or tool_version"},
-        {FIELD_TOOL, record->tool_name.len != 0, "tool"},
-        {FIELD_DECISION, record->decision.len != 0, "decision"},
-        {FIELD_PATTERN, record->pattern.len && record->repeats, "pattern or repeats"},
-        {FIELD_SIGNAL, record->signal.len != 0, "signal"},
-        {FIELD_APPROVAL, record->approval != 0, "approval"},
-        {FIELD_LOCK, record->lock.len != 0, "lock"},
-        {FIELD_VERDICT, record->verdict.len != 0, "as"},
+
+    switch (field) {
+    case FIELD_STEP:
+        return record->step != STEP_NONE;
+    case FIELD_KEY:
+        return !uuid_is_nil(&record->key.uuid);
+    case FIELD_ATTEMPT:
+        return record->attempt != 0;
+    case FIELD_ACTOR:
+        return record->actor.len != 0;
+    case FIELD_NOTE:
+        return record->note.len != 0;
+    case FIELD_ARGS:
+        return record->args.len != 0;
+    case FIELD_FINGERPRINT:
+        return memcmp(&record->fingerprint, &no_digest, sizeof(no_digest)) != 0;
+    case FIELD_DUE:
+        return record->due_ms > 0;
+    case FIELD_ERROR:
+        return record->error.len != 0;
+    case FIELD_START:
+        return record->saga_name.len && (record->version || record->saga_name.ptr[0] == '~') && record->input.len &&
+               record->tools.len;
+    case FIELD_ESCALATION:
+        return record->escalation != 0;
+    case FIELD_REASON:
+        return record->reason.len != 0;
+    case FIELD_ACTION:
+        return record->action.len != 0;
+    case FIELD_CALLED:
+        return record->call_step.len && record->label.len && record->tool_version;
+    case FIELD_TOOL:
+        return record->tool_name.len != 0;
+    case FIELD_DECISION:
+        return record->decision.len != 0;
+    case FIELD_PATTERN:
+        return record->pattern.len && record->repeats;
+    case FIELD_SIGNAL:
+        return record->signal.len != 0;
+    case FIELD_APPROVAL:
+        return record->approval != 0;
+    case FIELD_LOCK:
+        return record->lock.len != 0;
+    case FIELD_VERDICT:
+        return record->verdict.len != 0;
+    case FIELD_GENERATION:
+    case FIELD_SCOPE:
+    case FIELD_UNSENT:
+    case FIELD_MAYBE:
+    case FIELD_DETAIL:
+    case FIELD_SOURCE:
+    case FIELD_RESULT:
+    case FIELD_UNDO:
+    case FIELD_DEADLINE:
+    case FIELD_PLAN:
+    case FIELD_DEBTS:
+    case FIELD_EVIDENCE:
+    case FIELD_OUTPUT:
+    case FIELD_DOUBLE:
+    case FIELD_CLASS:
+    case FIELD_COST:
+    case FIELD_OPENING:
+    case FIELD_EMISSION:
+    case FIELD_EARLIER:
+    case FIELD_POINTERS:
+    case FIELD_FOLLOWERS:
+        return true; /* nothing is what it says when it is empty */
+    }
+    UNREACHABLE();
+}
+
+bool record_is_complete(const struct record *record, const char **missing)
+{
+    static const char *const names[] = {
+        [FIELD_STEP] = "step",
+        [FIELD_KEY] = "key",
+        [FIELD_ATTEMPT] = "attempt",
+        [FIELD_ACTOR] = "actor",
+        [FIELD_NOTE] = "note",
+        [FIELD_ARGS] = "args",
+        [FIELD_FINGERPRINT] = "fingerprint",
+        [FIELD_DUE] = "due_at",
+        [FIELD_ERROR] = "error",
+        [FIELD_START] = "saga, version, input or tools",
+        [FIELD_ESCALATION] = "escalation",
+        [FIELD_REASON] = "reason",
+        [FIELD_ACTION] = "action",
+        [FIELD_CALLED] = "name, label or tool_version",
+        [FIELD_TOOL] = "tool",
+        [FIELD_DECISION] = "decision",
+        [FIELD_PATTERN] = "pattern or repeats",
+        [FIELD_SIGNAL] = "signal",
+        [FIELD_APPROVAL] = "approval",
+        [FIELD_LOCK] = "lock",
+        [FIELD_VERDICT] = "as",
     };
     uint64_t must = record_shape(record->type)->must;
 
-    for (size_t i = 0; i < COUNT_OF(needs); i++) {
-        if ((must & FIELD_BIT(needs[i].field)) && !needs[i].is_there) {
-            *missing = needs[i].name;
+    for (uint64_t left = must; left != 0; left &= left - 1) {
+        enum record_field field = (enum record_field)__builtin_ctzll(left);
+
+        if (!has_field(record, field)) {
+            *missing = names[field];
             return false;
         }
     }

@@ -83,6 +83,11 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     bool earlier_maybe;      /* an attempt before the current one may have taken effect, and nothing has settled that */
     bool accepted;           /* OP_PROBING because the receiver said that it works on it, not for want of an answer */
     bool double_accepted;    /* a person takes it upon themselves that the next attempt may be a second effect */
+    bool one_probe;          /* OP_PROBING because somebody had it asked once more: one answer, no series */
+    bool duplicate_asked;    /* a person was asked what its duplicates mean */
+    bool before;             /* a precheck found that the wanted state held already */
+    bool expired;            /* answers no duplicates any more: result and arguments are gone */
+    bool late;               /* evidence came that contradicts how it was settled: a person decides */
     uint32_t other_key_attempts; /* attempts made under keys of earlier generations: their answers say nothing about this key */
     uint32_t other_probes;   /* probes answered when it became unknown before */
     int64_t window_from_ms;  /* since when the receiver remembers the key; 0: it has not seen it */
@@ -90,16 +95,11 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     int64_t settled_ms;      /* when the last attempt ended: no byte of it can have left later */
     int64_t unknown_ms;      /* since when probes ask */
     int64_t probed_ms;       /* when the last probe answered */
-    bool one_probe;          /* OP_PROBING because somebody had it asked once more: one answer, no series */
-    bool duplicate_asked;    /* a person was asked what its duplicates mean */
     int64_t round_ms;        /* when this round of attempts began */
     int64_t changed_ms;      /* when the last record about it was made, and with it due_ms */
     enum effect effect;      /* the class it is under, frozen when it began */
     uint32_t duplicates;     /* emissions that began nothing, in all */
     int64_t cost_micros;     /* booked; reserved while it is open */
-    bool before;             /* a precheck found that the wanted state held already */
-    bool expired;            /* answers no duplicates any more: result and arguments are gone */
-    bool late;               /* evidence came that contradicts how it was settled: a person decides */
     struct {                 /* where the result of a read lies that agents call again and again */
         char *ptr;
         size_t bytes;
@@ -122,7 +122,7 @@ struct lock { /* in the order in which they are taken */
 struct bypass { /* an operator's signature for one more execution of an operation */
     struct slice actor, note;
     struct digest fingerprint;
-    int64_t expires_ms;      /* 0: there is none, or it was used */
+    int64_t expires_ms;
 };
 
 enum plan_state { /* of a step in the undo plan */
@@ -137,13 +137,14 @@ enum plan_state { /* of a step in the undo plan */
 };
 
 struct step {
-    struct operation forward, undo;
+    struct operation forward;
+    struct operation *undo;  /* NULL: there was none, as of most; read it by step_undo() */
     struct slice undo_args, undo_error;
     enum plan_state plan;
     uint32_t start_order;    /* 1 for the first step that began; 0 for one that did not */
     int64_t started_ms;
     /* of a call in an open saga or a run */
-    struct bypass bypass;
+    const struct bypass *bypass; /* NULL: there is none, or it was used */
     struct op_key earlier_key; /* of the operation that this one is another execution of; nil: none */
     uint64_t begun_seq, settled_seq; /* what was settled before another began comes before it in the order of undoing */
     struct slice item;       /* of an element of for_each: what it is for */
@@ -158,6 +159,13 @@ struct step {
     uint64_t approval;       /* STEP_APPROVE: its number */
     struct slice decided_by, decided_note; /* then, from approval.decided on */
 };
+
+extern const struct operation operation_none; /* OP_NONE: no record of it yet */
+
+static inline const struct operation *step_undo(const struct step *step)
+{
+    return step->undo ? step->undo : &operation_none;
+}
 
 struct escalation {
     uint64_t number;         /* 0: none open */
@@ -189,27 +197,27 @@ struct saga {
     uint32_t undo_active;    /* units of the saga that are being undone; children that are undone on their own are none */
     struct escalation escalation; /* the open one: there is one at most */
     uint32_t escalation_count;
+    bool escalate_on_timeout; /* of an open one */
+    bool signals_borrowed;   /* of a copy: until it changes them */
+    bool locks_wanted;       /* lock.wanted is in the log */
 
     /* open sagas and runs; the budget of defined ones too */
     struct slice run;        /* the name that the key is derived from: the saga's id, or what the caller named */
     struct budget budget;    /* limits, -1: none */
     struct budget used;      /* calls begun, emissions, money booked and reserved */
-    bool escalate_on_timeout;
     struct slice paused;     /* why; SLICE_NONE: it is not */
     struct slice paused_by, paused_note; /* then: by whom, and what they said; SLICE_NONE: a loop guard's */
     int64_t paused_ms;       /* since when; the deadline stands still meanwhile */
     struct slice conversation_turn;
-    struct loop_guard loop;
-    struct emissions emissions;
+    struct loop_guard *loop; /* NULL: a defined saga, which has none */
+    struct emissions *emissions; /* the same */
     struct arena *scratch;   /* of a copy: what grows in it lies here */
 
     /* defined sagas */
     struct kept_signal *signals; /* SIGNALS_MAX at most that are not taken */
     uint32_t signal_count, signal_kept; /* in all; not taken */
-    bool signals_borrowed;   /* of a copy: until it changes them */
     const struct lock *locks; /* from lock.wanted on, sorted; lock_taken of them are ours */
     uint32_t lock_count, lock_taken;
-    bool locks_wanted;       /* lock.wanted is in the log */
     struct slice followers;  /* JSON array; SLICE_NONE: none */
 };
 
@@ -231,6 +239,7 @@ uint32_t saga_find_key(const struct saga *saga, const struct op_key *key, enum d
 /* Does the record of this call answer no repeats any more, by the `ttl` of its tool? Its arguments and result are then not shown either. */
 bool operation_has_expired(const struct saga *saga, uint32_t step, int64_t now_ms);
 
+#define BUSINESS_ID_BYTES_MAX 256 /* of the id that whoever starts a saga gives it; one at least */
 #define CALL_STEP_BYTES_MAX 128
 /* May an agent name a step like this? */
 bool call_step_is_good(struct slice name);

@@ -25,7 +25,13 @@ void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const 
                           .failing_step = STEP_NONE,
                           .escalation = {.step = STEP_NONE}};
     saga->budget = (struct budget){-1, -1, -1};
-    saga->step_room = saga_is_open(saga) ? step_room(definition->step_count) : definition->step_count + 1;
+    if (saga_is_open(saga)) {
+        saga->step_room = step_room(definition->step_count);
+        saga->loop = arena_alloc(arena, sizeof(*saga->loop));
+        saga->emissions = arena_alloc(arena, sizeof(*saga->emissions));
+    } else {
+        saga->step_room = definition->step_count;
+    }
     saga->steps = arena_array(arena, saga->step_room, sizeof(*saga->steps));
 }
 
@@ -37,18 +43,38 @@ struct saga *saga_copy(const struct saga *saga, struct arena *arena)
     copy->arena = NULL;
     copy->scratch = arena;
     copy->step_room = saga_is_open(saga) ? step_room(count) : count ? count : 1;
-    copy->steps = arena_array(arena, copy->step_room, sizeof(*saga->steps));
-    if (count > 0) {
+    copy->steps = copy->step_room == count ? arena_dup(arena, saga->steps, count * sizeof(*saga->steps))
+                                           : arena_array(arena, copy->step_room, sizeof(*saga->steps));
+    if (copy->step_room != count && count > 0) {
         memcpy(copy->steps, saga->steps, count * sizeof(*saga->steps));
     }
+    for (uint32_t i = 0; i < count; i++) {
+        if (copy->steps[i].undo) {
+            copy->steps[i].undo = arena_dup(arena, copy->steps[i].undo, sizeof(*copy->steps[i].undo));
+        }
+    }
     copy->signals_borrowed = true;
-    copy->emissions = emissions_share(&saga->emissions);
+    if (saga->loop) {
+        copy->loop = arena_dup(arena, saga->loop, sizeof(*saga->loop));
+        copy->emissions = arena_alloc(arena, sizeof(*copy->emissions));
+        *copy->emissions = emissions_share(saga->emissions);
+    }
     return copy;
 }
 
 struct slice apply_keep(const struct saga *saga, struct slice text)
 {
     return saga->arena ? arena_slice(saga->arena, text) : text;
+}
+
+struct operation *apply_undo_room(struct saga *saga, uint32_t step)
+{
+    struct step *s = &saga->steps[step];
+
+    if (!s->undo) {
+        s->undo = arena_alloc(saga_memory(saga), sizeof(*s->undo));
+    }
+    return s->undo;
 }
 
 static struct slice keep(const struct saga *saga, struct slice text)
@@ -371,9 +397,10 @@ static void apply_forward(struct saga *saga, const struct record *record)
 static void apply_undo(struct saga *saga, const struct record *record)
 {
     struct step *step = &saga->steps[record->step];
-    enum op_state before = step->undo.state;
+    struct operation *undo = apply_undo_room(saga, record->step);
+    enum op_state before = undo->state;
 
-    apply_operation(saga, &step->undo, record, DIRECTION_UNDO);
+    apply_operation(saga, undo, record, DIRECTION_UNDO);
     if (record->type == RECORD_COMPENSATION_COMPLETED) {
         plan_move(saga, record->step, PLAN_DONE);
         step->forward.took_effect = TOOK_EFFECT_UNDONE;
@@ -385,8 +412,8 @@ static void apply_undo(struct saga *saga, const struct record *record)
         plan_move(saga, record->step, PLAN_ACTIVE);
     }
     /* Given up before there was a key: a person may hand in the arguments, so that the key is made then. */
-    if (before == OP_NONE && step->undo.state == OP_FAILED) {
-        step->undo.ended_ms = record->at_ms;
+    if (before == OP_NONE && undo->state == OP_FAILED) {
+        undo->ended_ms = record->at_ms;
     }
 }
 
@@ -435,8 +462,8 @@ static void apply_waived(struct saga *saga, const struct record *record)
     if (step->forward.state == OP_PROBING) {
         step->forward.state = OP_UNKNOWN;
     }
-    if (step->undo.state == OP_PROBING) {
-        step->undo.state = OP_UNKNOWN;
+    if (step->undo && step->undo->state == OP_PROBING) {
+        step->undo->state = OP_UNKNOWN;
     }
 }
 

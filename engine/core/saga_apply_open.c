@@ -28,7 +28,7 @@ void apply_opening(struct saga *saga, const struct record *record)
     saga->budget = (struct budget){.calls = member_i64(record->budget, "calls", -1),
                                    .emissions = member_i64(record->budget, "emissions", -1),
                                    .micros = member_i64(record->budget, "micros", -1)};
-    loop_guard_init(&saga->loop, within(member_i64(record->loop, "repeats", LOOP_REPEATS_DEFAULT), 2, LOOP_REPEATS_MAX),
+    loop_guard_init(saga->loop, within(member_i64(record->loop, "repeats", LOOP_REPEATS_DEFAULT), 2, LOOP_REPEATS_MAX),
                     within(member_i64(record->loop, "max_cycle", LOOP_MAX_CYCLE_DEFAULT), 1, LOOP_CYCLE_MAX));
 }
 
@@ -38,7 +38,7 @@ static void take_turn(struct saga *saga, const struct record *record)
 {
     if (record->conversation_turn.ptr && !slice_equal(record->conversation_turn, saga->conversation_turn)) {
         saga->conversation_turn = apply_keep(saga, record->conversation_turn);
-        loop_guard_open(&saga->loop);
+        loop_guard_open(saga->loop);
     }
 }
 
@@ -53,7 +53,7 @@ static bool makes_alias(const struct record *record)
 /* True: the same request was here before. The network may repeat it as often as it likes. */
 static bool is_known_emission(const struct saga *saga, const struct record *record)
 {
-    return record->emission.ptr && emissions_find(&saga->emissions, record->emission);
+    return record->emission.ptr && emissions_find(saga->emissions, record->emission);
 }
 
 static void count_emission(struct saga *saga, const struct record *record)
@@ -68,7 +68,7 @@ static void count_emission(struct saga *saga, const struct record *record)
     }
     saga->used.emissions++;
     if (record->emission.ptr && makes_alias(record)) {
-        emissions_add(&saga->emissions, record->emission, fingerprint, record->step, saga_memory(saga));
+        emissions_add(saga->emissions, record->emission, fingerprint, record->step, saga_memory(saga));
     }
 }
 
@@ -93,7 +93,7 @@ void apply_answered(struct saga *saga, uint32_t step)
         struct slice fields[] = {slice_of(step_status_name(operation_status(op))), op->result, op->error, op->detail};
         struct digest digest = digest_fields("la1", fields, COUNT_OF(fields));
 
-        loop_guard_answered(&saga->loop, step,
+        loop_guard_answered(saga->loop, step,
                             loop_answer_digest((struct slice){(const char *)digest.bytes, sizeof(digest.bytes)}));
     }
 }
@@ -104,8 +104,8 @@ static void count_in_loop(struct saga *saga, const struct record *record)
     uint64_t call = call_of(saga, record);
 
     take_turn(saga, record);
-    if (!loop_guard_is_race(&saga->loop, call)) {
-        loop_guard_add(&saga->loop, call, record->step);
+    if (!loop_guard_is_race(saga->loop, call)) {
+        loop_guard_add(saga->loop, call, record->step);
     }
 }
 
@@ -153,7 +153,7 @@ void apply_called(struct saga *saga, const struct record *record)
         enum direction direction;
         uint32_t earlier = saga_find_key(saga, &record->earlier_key, &direction);
 
-        saga->steps[earlier].bypass.expires_ms = 0;
+        saga->steps[earlier].bypass = NULL;
     }
 }
 
@@ -193,7 +193,7 @@ void apply_duplicate(struct saga *saga, const struct record *record)
     if (makes_alias(record)) {
         apply_answered(saga, record->step);
     } else { /* the refusal is the answer */
-        loop_guard_answered(&saga->loop, record->step, loop_answer_digest(record->decision));
+        loop_guard_answered(saga->loop, record->step, loop_answer_digest(record->decision));
     }
 }
 
@@ -208,10 +208,13 @@ void apply_expired(struct saga *saga, const struct record *record)
 
 void apply_bypass(struct saga *saga, const struct record *record)
 {
-    saga->steps[record->step].bypass = (struct bypass){.actor = apply_keep(saga, record->actor),
-                                                       .note = apply_keep(saga, record->note),
-                                                       .fingerprint = record->fingerprint,
-                                                       .expires_ms = record->due_ms};
+    struct bypass *bypass = arena_alloc(saga_memory(saga), sizeof(*bypass));
+
+    *bypass = (struct bypass){.actor = apply_keep(saga, record->actor),
+                              .note = apply_keep(saga, record->note),
+                              .fingerprint = record->fingerprint,
+                              .expires_ms = record->due_ms};
+    saga->steps[record->step].bypass = bypass;
 }
 
 /* --- loops and pauses --- */
@@ -224,12 +227,12 @@ void apply_tripped(struct saga *saga, const struct record *record)
     uint32_t most;
 
     take_turn(saga, record);
-    most = saga->loop.count < LOOP_CYCLE_MAX ? saga->loop.count : LOOP_CYCLE_MAX;
+    most = saga->loop->count < LOOP_CYCLE_MAX ? saga->loop->count : LOOP_CYCLE_MAX;
     if (most == 0) { /* nobody decides that, but a log may say so */
-        loop_guard_close(&saga->loop, NULL, 0);
+        loop_guard_close(saga->loop, NULL, 0);
         return;
     }
-    loop_guard_close_block(&saga->loop, within((int64_t)length, 1, most));
+    loop_guard_close_block(saga->loop, within((int64_t)length, 1, most));
 }
 
 void apply_paused(struct saga *saga, const struct record *record)
@@ -251,7 +254,9 @@ void apply_resumed(struct saga *saga, const struct record *record)
     }
     saga->paused = SLICE_NONE;
     saga->paused_ms = 0;
-    loop_guard_open(&saga->loop);
+    if (saga->loop) {
+        loop_guard_open(saga->loop);
+    }
 }
 
 void apply_rested(struct saga *saga, const struct record *record)
@@ -296,9 +301,11 @@ void apply_late(struct saga *saga, const struct record *record)
     if (step->plan ==
         PLAN_DONE) { /* undone although nobody knew whether it was there: was there anything to undo then? */
         step->forward.took_effect = TOOK_EFFECT_YES;
-        step->undo.state = OP_UNKNOWN;
-        step->undo.took_effect = TOOK_EFFECT_MAYBE;
-        step->undo.late = true;
+        struct operation *undo = apply_undo_room(saga, record->step);
+
+        undo->state = OP_UNKNOWN;
+        undo->took_effect = TOOK_EFFECT_MAYBE;
+        undo->late = true;
         amend_plan(saga, record->step);
         plan_move(saga, record->step, PLAN_FAILED);
         return;

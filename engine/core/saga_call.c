@@ -358,7 +358,7 @@ static bool decide_by_emission(struct call *call)
 {
     struct machine *m = call->m;
     struct slice id = m->input->call.emission;
-    const struct emission *known = id.ptr ? emissions_find(&m->saga->emissions, id) : NULL;
+    const struct emission *known = id.ptr ? emissions_find(m->saga->emissions, id) : NULL;
 
     if (!known) {
         return false;
@@ -400,7 +400,7 @@ static bool is_awaited(const struct call *call)
 
 static bool is_signed_for(const struct call *call)
 {
-    const struct bypass *bypass = call->found == STEP_NONE ? NULL : &call->m->saga->steps[call->found].bypass;
+    const struct bypass *bypass = call->found == STEP_NONE ? NULL : call->m->saga->steps[call->found].bypass;
 
     return bypass && bypass->expires_ms > call->m->input->now_ms &&
            digest_equal(&bypass->fingerprint, &call->fingerprint);
@@ -427,7 +427,7 @@ static struct slice pattern_json(const struct call *call, uint32_t length)
     json_writer_init(&w, &out);
     json_array_begin(&w, NULL);
     for (uint32_t back = length - 1; back > 0; back--) {
-        uint32_t step = saga->loop.entries[saga->loop.count - back].step;
+        uint32_t step = saga->loop->entries[saga->loop->count - back].step;
 
         write_call(&w, saga->definition->steps[step].tool->name, step_key_name(saga, step), saga->steps[step].forward.scope);
     }
@@ -441,7 +441,7 @@ static struct slice pattern_json(const struct call *call, uint32_t length)
 
 static void refuse_loop(struct call *call, struct slice pattern)
 {
-    struct slice message = arena_printf(call->m->turn, "the same calls went round %u times with the same answers", call->m->saga->loop.repeats);
+    struct slice message = arena_printf(call->m->turn, "the same calls went round %u times with the same answers", call->m->saga->loop->repeats);
     struct slice hint = SLICE("Do not repeat them: use the answers, do something else, or ask the user. A new turn or an operator lets them pass again.");
     struct call_decision decision = {.decision = "loop", .code = ERR_LOOP, .message = message, .hint = hint};
 
@@ -465,7 +465,7 @@ static void trip(struct call *call, uint32_t length)
                             .tool_name = call->tool->name,
                             .tool_version = call->tool->version,
                             .pattern = pattern_json(call, length),
-                            .repeats = saga->loop.repeats,
+                            .repeats = saga->loop->repeats,
                             .emission = m->input->call.emission,
                             .conversation_turn = m->input->call.conversation_turn,
                             .actor = m->input->call.actor};
@@ -478,7 +478,7 @@ static void trip(struct call *call, uint32_t length)
         return; /* nothing can be closed there any more */
     }
     machine_emit(m, record);
-    if (saga->loop.trips >= 2) {
+    if (saga->loop->trips >= 2) {
         machine_emit(m, (struct record){.type = RECORD_SAGA_PAUSED, .step = STEP_NONE, .reason = SLICE("loop")});
         m->out->answer.hint = SLICE("It was the second loop: nothing is called any more until an operator resumes it.");
     }
@@ -494,11 +494,11 @@ static bool decide_by_loop(struct call *call)
     if (is_new_turn(m) || is_awaited(call) || is_signed_for(call)) {
         return false;
     }
-    if (loop_guard_is_closed(&m->saga->loop, signature)) {
+    if (loop_guard_is_closed(m->saga->loop, signature)) {
         refuse_loop(call, SLICE_NONE);
         return true;
     }
-    length = loop_guard_trips(&m->saga->loop, signature);
+    length = loop_guard_trips(m->saga->loop, signature);
     if (length > 0) {
         trip(call, length);
     }
@@ -509,7 +509,7 @@ static bool decide_by_loop(struct call *call)
 
 static bool aliases_are_full(struct call *call)
 {
-    if (!call->m->input->call.emission.ptr || call->m->saga->emissions.count < EMISSIONS_MAX) {
+    if (!call->m->input->call.emission.ptr || call->m->saga->emissions->count < EMISSIONS_MAX) {
         return false;
     }
     call_refuse(call, ERR_CONFLICT,

@@ -313,7 +313,7 @@ static bool check_forward(const struct saga *saga, const struct record *record, 
         return false;
     }
     if (step_phase(saga, record->step) == PHASE_UNDO &&
-        (step->undo.state != OP_NONE || (step->plan != PLAN_VERDICT && step->plan != PLAN_READY))) {
+        (step_undo(step)->state != OP_NONE || (step->plan != PLAN_VERDICT && step->plan != PLAN_READY))) {
         return check_refuse(record, err, "its undoing has begun, or there is none");
     }
     if (step->plan == PLAN_WAIVED) {
@@ -573,11 +573,11 @@ static bool step_is_sound(const struct saga *saga, uint32_t i)
         return false;
     }
     /* What surely did not happen is never undone, and nothing is undone before the plan is frozen. */
-    if (step->undo.state != OP_NONE && (step->plan == PLAN_NONE || step->forward.took_effect == TOOK_EFFECT_NO ||
+    if (step_undo(step)->state != OP_NONE && (step->plan == PLAN_NONE || step->forward.took_effect == TOOK_EFFECT_NO ||
                                         step->forward.took_effect == TOOK_EFFECT_BEFORE)) {
         return false;
     }
-    if (step->forward.took_effect == TOOK_EFFECT_UNDONE && step->undo.state != OP_COMPLETED) {
+    if (step->forward.took_effect == TOOK_EFFECT_UNDONE && step_undo(step)->state != OP_COMPLETED) {
         return false;
     }
     if (step->plan == PLAN_DONE && step->forward.took_effect != TOOK_EFFECT_UNDONE) {

@@ -23,7 +23,7 @@ static bool check_bypass(const struct saga *saga, const struct record *record, s
 {
     enum direction direction;
     uint32_t earlier = saga_find_key(saga, &record->earlier_key, &direction);
-    const struct bypass *bypass = earlier == STEP_NONE ? NULL : &saga->steps[earlier].bypass;
+    const struct bypass *bypass = earlier == STEP_NONE ? NULL : saga->steps[earlier].bypass;
 
     if (!slice_is(record->decision, "bypass")) {
         return true;

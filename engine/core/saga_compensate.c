@@ -24,7 +24,7 @@ static struct op_key undo_key(const struct machine *m, uint32_t step)
         .tool = saga_tool(m->saga, step, DIRECTION_UNDO)->name,
         .scope = s->forward.scope,
         .direction = DIRECTION_UNDO,
-        .generation = s->undo.generation,
+        .generation = step_undo(s)->generation,
     };
 
     return op_key_make(&identity);
@@ -91,7 +91,7 @@ bool undo_take_turn(struct machine *m, uint32_t step)
     if (!undo_may_begin(m->saga, step) || undo_needs_evaluation(m->saga, step)) {
         return false;
     }
-    if (m->saga->steps[step].undo.state == OP_RETRYING) { /* a person gave it another round */
+    if (step_undo(&m->saga->steps[step])->state == OP_RETRYING) { /* a person gave it another round */
         operation_due(m, step, DIRECTION_UNDO);
     } else {
         render_and_begin(m, step);

@@ -3,6 +3,8 @@
  * that it can go on from what it has just decided (a step settled, so which is next?) until nothing follows without
  * further input. The state itself does not change before the records are durable.
  */
+#include <string.h>
+
 #include "core/saga_call.h"
 
 #define TURN_BYTES ((size_t)8 << 20) /* a thousand elements may each have large arguments; what one commit writes is bounded */
@@ -27,11 +29,11 @@ void machine_emit(struct machine *m, struct record record)
     record.seq = m->saga->seq + 1;
     record.at_ms = m->input->now_ms;
     if (out->count == out->capacity) {
-        size_t capacity = out->capacity ? out->capacity * 2 : 8;
+        size_t capacity = out->capacity ? out->capacity * 2 : 2; /* most turns have two */
         struct record *items = arena_array(m->turn, capacity, sizeof(*items));
 
-        for (size_t i = 0; i < out->count; i++) {
-            items[i] = out->items[i];
+        if (out->count > 0) {
+            memcpy(items, out->items, out->count * sizeof(*items));
         }
         out->items = items;
         out->capacity = capacity;

@@ -344,9 +344,10 @@ static void decide_expired(struct call *call)
 
 static bool is_signed(const struct call *call)
 {
-    const struct bypass *bypass = &call->m->saga->steps[call->found].bypass;
+    const struct bypass *bypass = call->m->saga->steps[call->found].bypass;
 
-    return bypass->expires_ms > call->m->input->now_ms && digest_equal(&bypass->fingerprint, &call->fingerprint);
+    return bypass && bypass->expires_ms > call->m->input->now_ms &&
+           digest_equal(&bypass->fingerprint, &call->fingerprint);
 }
 
 static void decide_same_emission(struct call *call)

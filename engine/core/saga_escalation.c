@@ -71,9 +71,9 @@ static struct question next_question(const struct saga *saga)
                                                                  : SLICE("unknown")};
         }
         if (question_stands(saga, i, DIRECTION_UNDO)) {
-            bool arguments = slice_is(saga->steps[i].undo.error, "arguments");
+            bool arguments = slice_is(step_undo(&saga->steps[i])->error, "arguments");
 
-            if (saga->steps[i].undo.late) {
+            if (step_undo(&saga->steps[i])->late) {
                 return (struct question){i, DIRECTION_UNDO, SLICE("late-success")};
             }
             return (struct question){i, DIRECTION_UNDO,
@@ -296,7 +296,7 @@ static unsigned actions_on_forward(const struct saga *saga)
 
 static unsigned actions_on_undo(const struct saga *saga)
 {
-    const struct operation *op = &saga->steps[saga->escalation.step].undo;
+    const struct operation *op = step_undo(&saga->steps[saga->escalation.step]);
     unsigned actions = BIT(OPERATOR_WAIVE) | BIT(OPERATOR_ABANDON);
 
     if (saga->phase == PHASE_FORWARD && !saga_passed_return(saga)) { /* of a child that is undone on its own: all of it */

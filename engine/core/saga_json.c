@@ -74,23 +74,23 @@ static void write_compensation(struct json_writer *w, const struct step *step, u
     bool is_planned =
         step->plan == PLAN_READY || step->plan == PLAN_ACTIVE || step->plan == PLAN_DONE || step->plan == PLAN_FAILED;
 
-    if (!is_planned && step->undo.state == OP_NONE) {
+    if (!is_planned && step_undo(step)->state == OP_NONE) {
         json_write_null(w, "compensation");
         return;
     }
     json_object_begin(w, "compensation");
-    json_write_text(w, "status", step_status_name(operation_status(&step->undo)));
-    write_uuid(w, "key", &step->undo.key.uuid);
-    json_write_i64(w, "attempts", step->undo.attempts);
-    json_write_raw(w, "result", step->undo.result);
-    write_error(w, &step->undo);
+    json_write_text(w, "status", step_status_name(operation_status(step_undo(step))));
+    write_uuid(w, "key", &step_undo(step)->key.uuid);
+    json_write_i64(w, "attempts", step_undo(step)->attempts);
+    json_write_raw(w, "result", step_undo(step)->result);
+    write_error(w, step_undo(step));
     if (order) {
         json_write_i64(w, "order", order);
     } else {
         json_write_null(w, "order");
     }
-    write_instant(w, "started_at", step->undo.created_ms);
-    write_instant(w, "ended_at", step->undo.ended_ms);
+    write_instant(w, "started_at", step_undo(step)->created_ms);
+    write_instant(w, "ended_at", step_undo(step)->ended_ms);
     json_object_end(w);
 }
 

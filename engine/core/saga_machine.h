@@ -126,6 +126,8 @@ void apply_lock(struct saga *saga, const struct record *record);
 
 /* saga_apply_open.c: parts of saga_apply() */
 struct slice apply_keep(const struct saga *saga, struct slice text);
+/* Where the undo of a step is written. */
+struct operation *apply_undo_room(struct saga *saga, uint32_t step);
 void apply_opening(struct saga *saga, const struct record *record);
 /* The step that a call makes, from the tools it names. False: they are not on the shelf, or it cannot be called. */
 bool apply_find_tools(const struct saga *saga, const struct record *record, struct step_definition *out);

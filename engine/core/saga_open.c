@@ -221,7 +221,7 @@ static enum err_code bypass_check_step(struct machine *m, uint32_t step)
         err_hint(m->err, "What may still happen is not to be done once more. Settle it first.");
         return ERR_CONFLICT;
     }
-    if (saga->steps[step].bypass.expires_ms > m->input->now_ms) {
+    if (saga->steps[step].bypass && saga->steps[step].bypass->expires_ms > m->input->now_ms) {
         return err_set(m->err, ERR_DECIDED, "one more execution is signed off already, and not used yet");
     }
     return ERR_OK;
@@ -270,7 +270,7 @@ enum err_code open_resume(struct machine *m)
     if (!pause_holds(saga) && saga->phase != PHASE_FORWARD && saga->phase != PHASE_ENDED) {
         return err_set(m->err, ERR_CLOSED, "the saga is being undone, which nothing holds up");
     }
-    if (!saga->paused.ptr && saga->loop.closed_count == 0) {
+    if (!saga->paused.ptr && (!saga->loop || saga->loop->closed_count == 0)) {
         return err_set(m->err, ERR_CONFLICT, "nothing in it is paused or closed");
     }
     if (!m->input->resume.actor.len) {

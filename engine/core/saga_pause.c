@@ -95,7 +95,9 @@ void pause_end(struct saga *saga, int64_t at_ms)
     }
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         shift_operation(&pause, &saga->steps[i].forward);
-        shift_operation(&pause, &saga->steps[i].undo);
+        if (saga->steps[i].undo) {
+            shift_operation(&pause, saga->steps[i].undo);
+        }
     }
     saga->deadline_ms = shifted(&pause, saga->deadline_ms, 0);
     saga->paused = SLICE_NONE;

@@ -237,6 +237,6 @@ bool undo_needs_evaluation(const struct saga *saga, uint32_t step)
 {
     const struct step *s = &saga->steps[step];
 
-    return !s->undo.args.ptr && !s->undo_args.ptr && !s->undo_error.ptr &&
+    return !step_undo(s)->args.ptr && !s->undo_args.ptr && !s->undo_error.ptr &&
            saga->definition->steps[step].compensate.with.program_count > 0;
 }

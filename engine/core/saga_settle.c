@@ -335,7 +335,7 @@ static bool evidence_counts(const struct saga *saga, uint32_t step, enum directi
         return false;
     }
     return step_phase(saga, step) == PHASE_UNDO
-               ? s->undo.state == OP_NONE && (s->plan == PLAN_VERDICT || s->plan == PLAN_READY)
+               ? step_undo(s)->state == OP_NONE && (s->plan == PLAN_VERDICT || s->plan == PLAN_READY)
                : s->plan == PLAN_NONE;
 }
 

@@ -86,7 +86,7 @@ static bool only_waits(const struct saga *saga)
     bool waits = saga->lock_taken < saga->lock_count;
 
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (operation_is_open(&saga->steps[i].forward) || operation_is_open(&saga->steps[i].undo) ||
+        if (operation_is_open(&saga->steps[i].forward) || operation_is_open(step_undo(&saga->steps[i])) ||
             step_is_ready(saga, i) || group_may_end(saga, i)) {
             return false;
         }
@@ -179,7 +179,7 @@ enum step_status saga_step_status(const struct saga *saga, uint32_t step)
     case PLAN_FAILED:
         return STEP_COMPENSATION_FAILED;
     case PLAN_WAIVED:
-        return s->undo.state == OP_NONE ? operation_status(&s->forward) : STEP_COMPENSATION_FAILED;
+        return step_undo(s)->state == OP_NONE ? operation_status(&s->forward) : STEP_COMPENSATION_FAILED;
     case PLAN_NONE:
     case PLAN_VERDICT:
     case PLAN_READY:
@@ -197,10 +197,12 @@ enum took_effect saga_took_effect(const struct saga *saga, uint32_t step)
 
 /* --- operations --- */
 
+const struct operation operation_none;
+
 const struct operation *operation_of(const struct saga *saga, uint32_t step, enum direction direction)
 {
     CHECK(step < saga->definition->step_count);
-    return direction == DIRECTION_UNDO ? &saga->steps[step].undo : &saga->steps[step].forward;
+    return direction == DIRECTION_UNDO ? step_undo(&saga->steps[step]) : &saga->steps[step].forward;
 }
 
 bool operation_is_open(const struct operation *operation)
@@ -398,7 +400,7 @@ bool saga_is_finished(const struct saga *saga)
 bool saga_has_undone(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (saga->steps[i].undo.attempts > 0 && step_undone_alone(saga, i) == STEP_NONE) {
+        if (step_undo(&saga->steps[i])->attempts > 0 && step_undone_alone(saga, i) == STEP_NONE) {
             return true;
         }
     }
@@ -450,8 +452,8 @@ static bool is_unsettled(const struct saga *saga, uint32_t step)
 {
     const struct step *s = &saga->steps[step];
 
-    return operation_is_open(&s->forward) || operation_is_open(&s->undo) ||
-           (s->plan != PLAN_WAIVED && (s->forward.state == OP_UNKNOWN || s->undo.state == OP_UNKNOWN));
+    return operation_is_open(&s->forward) || operation_is_open(step_undo(s)) ||
+           (s->plan != PLAN_WAIVED && (s->forward.state == OP_UNKNOWN || step_undo(s)->state == OP_UNKNOWN));
 }
 
 bool saga_is_unsettled(const struct saga *saga)

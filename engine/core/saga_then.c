@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "core/saga_machine.h"
 
-#define BUSINESS_ID_BYTES_MAX 256
 #define BYTES_MAX ((size_t)16 << 20) /* of all inputs together: they stand in one record */
 
 bool finish_needs_evaluation(const struct saga *saga)

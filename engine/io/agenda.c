@@ -144,6 +144,18 @@ bool agenda_defer(struct agenda *agenda, struct deferred *deferred, void (*run)(
     return true;
 }
 
+bool agenda_defer_first(struct agenda *agenda, struct deferred *deferred, void (*run)(struct deferred *deferred))
+{
+    CHECK(run);
+    if (list_linked(&deferred->link)) {
+        return false;
+    }
+    deferred->run = run;
+    list_push_front(&agenda->deferred, &deferred->link);
+    agenda->deferred_left++;
+    return true;
+}
+
 void agenda_defer_cancel(struct agenda *agenda, struct deferred *deferred)
 {
     if (list_linked(&deferred->link)) {

@@ -42,6 +42,8 @@ bool agenda_timers_next(struct agenda *agenda, int64_t now_ms);
 
 /* False: it was queued already. */
 bool agenda_defer(struct agenda *agenda, struct deferred *deferred, void (*run)(struct deferred *deferred));
+/* Before all that is queued, in this round where one runs. */
+bool agenda_defer_first(struct agenda *agenda, struct deferred *deferred, void (*run)(struct deferred *deferred));
 void agenda_defer_cancel(struct agenda *agenda, struct deferred *deferred);
 void agenda_deferred_begin(struct agenda *agenda);
 bool agenda_deferred_next(struct agenda *agenda);

@@ -2,7 +2,7 @@
  * libcurl's multi interface on the loop: sockets, time, and what a request came to.
  *
  * After any failure we must know whether a byte may have left, and libcurl's error codes do not say it: 28 and 1 occur on
- * both sides. CURLINFO_REQUEST_SIZE does.
+ * both sides. The moment before the first byte does (CURLOPT_PREREQFUNCTION, see on_leaving() in http_transfer.c).
  */
 #include "io/http_client.h"
 
@@ -10,11 +10,15 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <uv.h>
 
+#include "base/outcome.h"
 #include "io/http_job.h"
 
-#define EASY_FREE_MAX 64
+#define EASY_FREE_MAX 256
+#define IDLE_BYTES_MAX (16u << 20) /* more than any socket holds */
 
 struct http_client {
     struct loop *loop;
@@ -24,13 +28,24 @@ struct http_client {
     struct list jobs;
     CURL *easy_free[EASY_FREE_MAX];
     size_t easy_free_count;
+    struct http_urls urls;
+    struct http_socket **kept; /* by descriptor: sockets of connections that no request uses */
+    size_t kept_count;
 };
 
-/* One watched socket. Its memory is the poll handle's until uv is done with it. */
+/*
+ * One watched socket. Its memory is the poll handle's until uv is done with it.
+ *
+ * libcurl lets go of a socket after each request and takes it up with the next one of its connection. To stop watching
+ * in between would cost two system calls a request, so that of a kept connection goes on, until it says something or
+ * closes.
+ */
 struct http_socket {
     uv_poll_t poll;
     struct http_client *client;
     curl_socket_t fd;
+    int events;  /* that uv watches for */
+    bool in_use; /* libcurl wants to hear of it; else it is among the kept ones */
 };
 
 /* --- the end of a request ----------------------------------------------------------------------------------- */
@@ -81,14 +96,19 @@ static const char *error_name(CURLcode code, bool sent, bool headers_complete)
     }
 }
 
-/* What the request came to, from what libcurl knows. REQUEST_SIZE alone says whether a byte may have left. */
+/* The kept connection died without an answer, and libcurl was about to send the request once more. */
+static bool job_died(const struct http_job *job, CURLcode code)
+{
+    return job->request->sent && job->once &&
+           (job->again || code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST);
+}
+
+/* What the request came to, from what libcurl knows. */
 static void job_judge(struct http_job *job, CURLcode code)
 {
     struct http_request *request = job->request;
-    long request_bytes = 0;
 
-    (void)curl_easy_getinfo(job->easy, CURLINFO_REQUEST_SIZE, &request_bytes); /* cannot fail for a known member */
-    request->sent = request_bytes > 0;
+    request->sent = job->left;
     request->complete = code == CURLE_OK && job->headers_complete && !job->too_large;
     request->timed_out = code == CURLE_OPERATION_TIMEDOUT;
     if (request->complete) {
@@ -103,7 +123,9 @@ static void job_judge(struct http_job *job, CURLcode code)
     } else if (job->cancelled) {
         job_explain(job, "cancelled", "The request was cancelled before the answer was complete.");
     } else if (job->withheld && !request->sent) {
-        job_explain(job, "withheld", "When there was a connection for it, it was not to leave any more.");
+        job_explain(job, "withheld", OUTCOME_WITHHELD_DETAIL("there was a connection for it"));
+    } else if (job_died(job, code)) {
+        job_explain(job, "reset", "necessary data rewind wasn't possible"); /* libcurl's words for it */
     } else if (job->denied && !request->sent) {
         job_explain(job, "refused", "The name resolves to a link-local address, where no tool may live.");
     } else if (code == CURLE_OK) {
@@ -136,6 +158,7 @@ static void job_end(struct http_job *job)
     }
     loop_defer_cancel(client->loop, &job->finish);
     list_remove(&client->jobs, &job->link);
+    http_url_release(job->url);
     curl_slist_free_all(job->headers);
     buffer_fini(&job->body);
     job->magic = 0;
@@ -184,17 +207,56 @@ static void client_act(struct http_client *client, curl_socket_t fd, int events)
     client_collect(client);
 }
 
+static void socket_watch(struct http_socket *watched, int events);
+
+/*
+ * Nobody asked, so what comes is no answer; libcurl would take it for that of the next request, since it holds a
+ * connection for dead only where it has come to its end. So it comes to its end, and what came is thrown away. One that
+ * was reset or closed by the server is at its end already.
+ */
+static void idle_connection_end(curl_socket_t fd)
+{
+    char some[4096];
+    size_t left = IDLE_BYTES_MAX;
+    ssize_t got = 1;
+
+    (void)shutdown(fd, SHUT_RDWR); /* more cannot come then */
+    while (got > 0 && left > 0) {
+        got = recv(fd, some, sizeof(some), MSG_DONTWAIT);
+        left -= got > 0 && (size_t)got < left ? (size_t)got : got > 0 ? left : 0;
+    }
+}
+
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct http_socket *watched = poll->data;
     int flags = 0;
 
     if (status < 0) {
+        watched->events = 0; /* uv has stopped by itself */
         flags = CURL_CSELECT_ERR;
+    }
+    if (!watched->in_use) {
+        idle_connection_end(watched->fd);
+        socket_watch(watched, 0); /* libcurl finds out when it wants to use the connection again */
+        return;
     }
     flags |= events & UV_READABLE ? CURL_CSELECT_IN : 0;
     flags |= events & UV_WRITABLE ? CURL_CSELECT_OUT : 0;
     client_act(watched->client, watched->fd, flags);
+}
+
+static void socket_watch(struct http_socket *watched, int events)
+{
+    if (events == watched->events) {
+        return;
+    }
+    watched->events = events;
+    if (events) {
+        CHECK(uv_poll_start(&watched->poll, events, on_poll) == 0);
+    } else {
+        (void)uv_poll_stop(&watched->poll); /* never fails */
+    }
 }
 
 static void on_poll_closed(uv_handle_t *handle)
@@ -202,34 +264,107 @@ static void on_poll_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
+static void socket_free(struct http_socket *watched)
+{
+    socket_watch(watched, 0);
+    uv_close((uv_handle_t *)&watched->poll, on_poll_closed);
+}
+
+static struct http_socket *socket_new(struct http_client *client, curl_socket_t fd)
+{
+    struct http_socket *watched = memory_alloc(sizeof(*watched));
+
+    watched->client = client;
+    watched->fd = fd;
+    watched->poll.data = watched;
+    if (uv_poll_init(loop_uv(client->loop), &watched->poll, fd) != 0) {
+        free(watched);
+        return NULL;
+    }
+    return watched;
+}
+
+static struct http_socket *socket_take(struct http_client *client, curl_socket_t fd)
+{
+    struct http_socket *watched = (size_t)fd < client->kept_count ? client->kept[fd] : NULL;
+
+    if (watched) {
+        client->kept[fd] = NULL;
+    }
+    return watched;
+}
+
+static void socket_keep(struct http_client *client, struct http_socket *watched)
+{
+    size_t count = client->kept_count ? client->kept_count : 64, fd = (size_t)watched->fd;
+
+    while (count <= fd) {
+        count *= 2;
+    }
+    if (count > client->kept_count) {
+        client->kept = memory_grow(client->kept, count * sizeof(*client->kept));
+        for (size_t i = client->kept_count; i < count; i++) {
+            client->kept[i] = NULL;
+        }
+        client->kept_count = count;
+    }
+    CHECK(!client->kept[fd]); /* it would have been taken up again */
+    client->kept[fd] = watched;
+}
+
+int http_client_on_close_socket(void *context, curl_socket_t fd)
+{
+    struct http_socket *watched = socket_take(context, fd);
+
+    if (watched) {
+        socket_free(watched); /* before the number can be another socket's */
+    }
+    return close(fd);
+}
+
+/* Of a connection that has brought an answer libcurl tells when it closes it; of one still being made it does not. */
+static bool socket_is_to_be_kept(CURL *easy, const struct http_socket *watched)
+{
+    char *context = NULL;
+
+    (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &context); /* NULL: a handle of libcurl's own */
+    return context && http_job_of(context)->headers_complete && watched->events == UV_READABLE;
+}
+
+static void socket_let_go(CURL *easy, struct http_socket *watched)
+{
+    struct http_client *client = watched->client;
+
+    CHECK(curl_multi_assign(client->multi, watched->fd, NULL) == CURLM_OK);
+    watched->in_use = false;
+    if (socket_is_to_be_kept(easy, watched)) {
+        socket_keep(client, watched);
+    } else {
+        socket_free(watched);
+    }
+}
+
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *socket_context)
 {
     struct http_client *client = context;
     struct http_socket *watched = socket_context;
-    int events;
 
-    (void)easy; /* sockets belong to connections, not to requests */
     if (what == CURL_POLL_REMOVE) {
         if (watched) {
-            uv_poll_stop(&watched->poll);
-            uv_close((uv_handle_t *)&watched->poll, on_poll_closed);
-            CHECK(curl_multi_assign(client->multi, fd, NULL) == CURLM_OK);
+            socket_let_go(easy, watched);
         }
         return 0;
     }
     if (!watched) {
-        watched = memory_alloc(sizeof(*watched));
-        watched->client = client;
-        watched->fd = fd;
-        watched->poll.data = watched;
-        if (uv_poll_init(loop_uv(client->loop), &watched->poll, fd) != 0) {
-            free(watched);
+        watched = socket_take(client, fd);
+        watched = watched ? watched : socket_new(client, fd);
+        if (!watched) {
             return -1;
         }
+        watched->in_use = true;
         CHECK(curl_multi_assign(client->multi, fd, watched) == CURLM_OK);
     }
-    events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
-    CHECK(uv_poll_start(&watched->poll, events, on_poll) == 0);
+    socket_watch(watched, (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0));
     return 0;
 }
 
@@ -295,9 +430,11 @@ void http_client_free(struct http_client *client)
     while (client->easy_free_count > 0) {
         curl_easy_cleanup(client->easy_free[--client->easy_free_count]);
     }
-    CHECK(curl_multi_cleanup(client->multi) == CURLM_OK); /* closes kept connections, through on_socket() */
+    CHECK(curl_multi_cleanup(client->multi) == CURLM_OK); /* closes kept connections, and tells of their sockets */
     timer_stop(client->loop, &client->timer);
     loop_defer_cancel(client->loop, &client->at_once);
+    http_urls_fini(&client->urls);
+    free(client->kept);
     free(client);
 }
 
@@ -334,7 +471,7 @@ void http_send(struct http_client *client, struct http_request *request)
     }
     job->easy = client->easy_free_count ? client->easy_free[--client->easy_free_count] : curl_easy_init();
     CHECK(job->easy);
-    if (http_transfer_set_up(job) != CURLE_OK) {
+    if (http_transfer_set_up(job, &client->urls) != CURLE_OK) {
         easy_put(client, job->easy);
         job->easy = NULL;
         job_explain(job, "protocol", "The URL, or the name of a certificate file, cannot be used.");

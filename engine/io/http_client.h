@@ -2,7 +2,7 @@
  * HTTP requests by libcurl multi on the loop: connections are reused, no redirect is followed, no proxy variable of the
  * environment is honoured, nothing is sent twice.
  *
- * The answer to "did a byte leave?" is CURLINFO_REQUEST_SIZE, whatever the CURLcode says.
+ * The answer to "did a byte leave?" is whether it was let go, whatever the CURLcode says: from that moment one may have.
  */
 #ifndef SAGAD_IO_HTTP_CLIENT_H
 #define SAGAD_IO_HTTP_CLIENT_H

@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 
 #include "io/http_client.h"
+#include "io/http_url.h"
 
 #define HTTP_JOB_MAGIC UINT32_C(0x4a6f6231)
 
@@ -15,11 +16,15 @@ struct http_job {
     struct http_request *request;
     CURL *easy;                 /* NULL when it was refused before libcurl saw it */
     struct curl_slist *headers;
+    struct http_url *url;
     struct deferred finish;     /* of what ends outside libcurl: refused or cancelled */
     struct buffer body;
     size_t body_sent;
     size_t header_bytes, header_capacity;
     bool headers_complete, too_large, denied, cancelled, withheld;
+    bool once;                  /* libcurl could send it again, and must not */
+    bool left;                  /* it was let go: from then on a byte may have left */
+    bool again;                 /* it had left, and libcurl wanted to send it once more */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -28,7 +33,10 @@ struct http_job *http_job_of(void *pointer); /* checks the magic word of what li
 /* A sentence on why this request can never be sent, or NULL. */
 const char *http_request_fault(const struct http_request *request);
 
+/* For CURLOPT_CLOSESOCKETFUNCTION: a socket may be watched for longer than its request, as its connection lives on. */
+int http_client_on_close_socket(void *client, curl_socket_t fd);
+
 /* Set up job->easy. An error: libcurl does not take the URL, or the name of a certificate file. */
-CURLcode http_transfer_set_up(struct http_job *job);
+CURLcode http_transfer_set_up(struct http_job *job, struct http_urls *urls);
 
 #endif

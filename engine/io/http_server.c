@@ -49,6 +49,8 @@ static int64_t phase_patience_ms(const struct http_server *server, enum phase ph
 
 /* --- the loop and the library --- */
 
+static void on_run(struct deferred *deferred);
+
 static void server_run(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
@@ -57,10 +59,14 @@ static void server_run(struct http_server *server)
         return;
     }
     (void)MHD_run(server->daemon); /* fails for a daemon with threads only */
-    if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_YES) {
-        timer_start(server->loop, &server->run_timer, (int64_t)timeout_ms, server->run_timer.fire);
+    timer_stop(server->loop, &server->run_timer);
+    if (MHD_get_timeout(server->daemon, &timeout_ms) != MHD_YES) {
+        return;
+    }
+    if (timeout_ms == 0) { /* after each answer: a timer would let its connection wait for the next millisecond */
+        loop_defer(server->loop, &server->run, on_run);
     } else {
-        timer_stop(server->loop, &server->run_timer);
+        timer_start(server->loop, &server->run_timer, (int64_t)timeout_ms, server->run_timer.fire);
     }
 }
 

@@ -2,9 +2,13 @@
  * One transfer: what a request asks of libcurl, and the callbacks that libcurl makes while it is under way.
  *
  * Why each option stands where it does: a POST of which a server has read everything must never leave a second time.
- * libcurl resends by itself when a kept-alive connection dies without an answer, unless it cannot rewind the body;
- * therefore bodies come from a read function without a seek function, and requests without a body that must not be
+ * libcurl resends by itself when a kept-alive connection dies without an answer, unless it cannot rewind the body.
+ * Therefore bodies come from a read function without a seek function, and requests without a body that must not be
  * repeated get a connection of their own.
+ *
+ * A body from a read function leaves apart from its head: two system calls, and two packets for whoever receives it. A
+ * short one is given as a whole, so that it leaves with its head; and so that it does not leave again, each connection
+ * and each sending is refused once it was let go.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -15,6 +19,7 @@
 #include "io/http_job.h"
 
 #define HEADER_COUNT_MAX 256
+#define BODY_WITH_HEAD_BYTES_MAX (16 * 1024)
 #define HEADER_BYTES_MAX ((size_t)128 * 1024)
 
 struct http_job *http_job_of(void *pointer)
@@ -45,6 +50,13 @@ static bool address_is_link_local(const struct sockaddr *address)
     return false;
 }
 
+/* libcurl comes again with what has left: whatever became of that, it does not leave twice. */
+static bool job_leaves_again(struct http_job *job)
+{
+    job->again = job->once && job->left;
+    return job->again;
+}
+
 /*
  * Every new connection comes through here with its resolved address, so a name that changes its address is covered.
  * Reused connections have passed before and the rule never changes. Link-local addresses are where clouds keep the
@@ -55,6 +67,9 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
     struct http_job *job = http_job_of(context);
 
     (void)purpose; /* there is only one kind for HTTP */
+    if (job_leaves_again(job)) {
+        return CURL_SOCKET_BAD;
+    }
     if (address_is_link_local(&address->addr)) {
         job->denied = true;
         return CURL_SOCKET_BAD;
@@ -249,6 +264,9 @@ static void headers_build(struct http_job *job)
     for (size_t i = 0; i < request->header_count; i++) {
         struct slice name = request->headers[i].name;
 
+        if (name.len == 6 && strncasecmp(name.ptr, "expect", 6) == 0) {
+            continue; /* whoever is refused by 417 would be sent the head again, by libcurl itself */
+        }
         has_type = has_type || (name.len == 12 && strncasecmp(name.ptr, "content-type", 12) == 0);
         header_line_add(job, name, request->headers[i].value);
     }
@@ -273,11 +291,16 @@ static void easy_set_method(struct http_job *job, char *method)
     const struct http_request *request = job->request;
     bool with_body = request->body.ptr || method_has_body(request->method);
 
+    job->once = with_body || request->fresh_connection;
     if (with_body) {
         EASY_SET(job->easy, CURLOPT_POST, 1L);
         EASY_SET(job->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
-        EASY_SET(job->easy, CURLOPT_READFUNCTION, on_read);
-        EASY_SET(job->easy, CURLOPT_READDATA, job);
+        if (request->body.len > 0 && request->body.len <= BODY_WITH_HEAD_BYTES_MAX) {
+            EASY_SET(job->easy, CURLOPT_POSTFIELDS, request->body.ptr);
+        } else {
+            EASY_SET(job->easy, CURLOPT_READFUNCTION, on_read);
+            EASY_SET(job->easy, CURLOPT_READDATA, job);
+        }
     } else if (slice_is(request->method, "HEAD")) {
         EASY_SET(job->easy, CURLOPT_NOBODY, 1L);
     } else {
@@ -290,7 +313,12 @@ static void easy_set_method(struct http_job *job, char *method)
     }
 }
 
-/* A request may wait for its turn and for its connection as long as its timeout, and this process be stopped meanwhile. */
+/*
+ * Right before the first byte. A request may wait for its turn and for its connection as long as its timeout, and this
+ * process be stopped meanwhile. Behind it nothing tells whether a byte left: CURLINFO_REQUEST_SIZE counts what the first
+ * send() took only, and where that one "would block" (a full buffer; with TLS a record that went in part) the rest is
+ * sent and never counted.
+ */
 static int on_leaving(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port)
 {
     struct http_job *job = http_job_of(context);
@@ -299,11 +327,15 @@ static int on_leaving(void *context, char *remote_ip, char *local_ip, int remote
     (void)local_ip;
     (void)remote_port;
     (void)local_port;
-    job->withheld = !job->request->may_leave(job->request);
+    if (job_leaves_again(job)) {
+        return CURL_PREREQFUNC_ABORT;
+    }
+    job->withheld = job->request->may_leave && !job->request->may_leave(job->request);
+    job->left = !job->withheld;
     return job->withheld ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
-CURLcode http_transfer_set_up(struct http_job *job)
+CURLcode http_transfer_set_up(struct http_job *job, struct http_urls *urls)
 {
     const struct http_request *request = job->request;
     CURL *easy = job->easy;
@@ -315,9 +347,10 @@ CURLcode http_transfer_set_up(struct http_job *job)
     EASY_SET(easy, CURLOPT_ERRORBUFFER, job->error);
     EASY_SET(easy, CURLOPT_NOSIGNAL, 1L);
     EASY_SET(easy, CURLOPT_PROXY, ""); /* else the environment's http_proxy would be honoured */
+    EASY_SET(easy, CURLOPT_NOPROXY, ""); /* else it would be looked for there, for nothing */
     EASY_SET(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     EASY_SET(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    EASY_SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* what was measured about REQUEST_SIZE holds for this one */
+    EASY_SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* what is said about sending holds for this one */
     EASY_SET(easy, CURLOPT_HTTP09_ALLOWED, 0L);
     EASY_SET(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
     EASY_SET(easy, CURLOPT_PATH_AS_IS, 1L);
@@ -325,14 +358,12 @@ CURLcode http_transfer_set_up(struct http_job *job)
     EASY_SET(easy, CURLOPT_HTTPHEADER, job->headers);
     EASY_SET(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     EASY_SET(easy, CURLOPT_OPENSOCKETDATA, job);
+    EASY_SET(easy, CURLOPT_CLOSESOCKETFUNCTION, http_client_on_close_socket);
+    EASY_SET(easy, CURLOPT_CLOSESOCKETDATA, job->client);
     EASY_SET(easy, CURLOPT_WRITEFUNCTION, on_body);
     EASY_SET(easy, CURLOPT_WRITEDATA, job);
     EASY_SET(easy, CURLOPT_HEADERFUNCTION, on_header);
     EASY_SET(easy, CURLOPT_HEADERDATA, job);
-    if (request->may_leave) {
-        EASY_SET(easy, CURLOPT_PREREQFUNCTION, on_leaving);
-        EASY_SET(easy, CURLOPT_PREREQDATA, job);
-    }
     if (request->timeout_ms > 0) {
         EASY_SET(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
     }
@@ -343,7 +374,13 @@ CURLcode http_transfer_set_up(struct http_job *job)
         EASY_SET(easy, CURLOPT_UNIX_SOCKET_PATH, request->unix_socket);
     }
     easy_set_method(job, method);
+    EASY_SET(easy, CURLOPT_PREREQFUNCTION, on_leaving);
+    EASY_SET(easy, CURLOPT_PREREQDATA, job);
     /* These come from outside; libcurl may refuse them. */
+    job->url = http_url_take(urls, request->url);
+    if (job->url) {
+        EASY_SET(easy, CURLOPT_CURLU, http_url_read(job->url));
+    }
     code = curl_easy_setopt(easy, CURLOPT_URL, arena_text(request->arena, request->url));
     if (code == CURLE_OK && request->ca_file) {
         code = curl_easy_setopt(easy, CURLOPT_CAINFO, request->ca_file);

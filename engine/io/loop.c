@@ -148,6 +148,11 @@ void loop_defer(struct loop *loop, struct deferred *deferred, void (*run)(struct
     (void)agenda_defer(&loop->agenda, deferred, run);
 }
 
+void loop_defer_first(struct loop *loop, struct deferred *deferred, void (*run)(struct deferred *deferred))
+{
+    (void)agenda_defer_first(&loop->agenda, deferred, run);
+}
+
 void loop_defer_cancel(struct loop *loop, struct deferred *deferred)
 {
     agenda_defer_cancel(&loop->agenda, deferred);

@@ -48,6 +48,8 @@ struct deferred {
     void (*run)(struct deferred *deferred);
 };
 void loop_defer(struct loop *loop, struct deferred *deferred, void (*run)(struct deferred *deferred)); /* a no-op while queued */
+/* Next, before all that is deferred: for what hands work to others (a socket), so that they are at it meanwhile. */
+void loop_defer_first(struct loop *loop, struct deferred *deferred, void (*run)(struct deferred *deferred));
 void loop_defer_cancel(struct loop *loop, struct deferred *deferred);
 
 /* Runs every turn of the loop right before it blocks and right after it woke: where batches leave. */

@@ -3,7 +3,6 @@
  * with what is under way; both are sorted alike, so that the comparison is one merge: start the missing, cancel the
  * surplus.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "run/inbox.h"
@@ -11,7 +10,8 @@
 
 #include "base/json.h"
 
-#define ACTIVITY_BLOCK_BYTES 2048
+#define ACTIVITY_BLOCK_BYTES 2048 /* from its act on; before that it needs: */
+#define ACTIVITY_FIRST_BYTES (sizeof(struct activity) + 32)
 #define FIRST_SHARE 8 /* of so many calls that are let in, about one is of a saga that begins; compensations go before it */
 #define LOOKS_MAX 256 /* at the calls in front of a queue, for the first that nothing but places holds up */
 #define TIMER_MS_MAX 60000 /* after which the clock is looked at again, as in park.c: it may be set forward */
@@ -43,6 +43,7 @@ static void promise_given_back(struct activity *activity)
 void activity_end(struct activity *activity)
 {
     struct engine *engine = activity->engine;
+    struct arena arena;
 
     promise_given_back(activity);
     if (list_linked(&activity->link)) {
@@ -53,14 +54,22 @@ void activity_end(struct activity *activity)
     }
     limiter_leave(activity);
     timer_stop(engine->loop, &activity->timer);
-    arena_fini(&activity->arena);
-    free(activity);
+    arena = activity->arena;
+    arena_fini(&arena); /* in which it lies itself */
+}
+
+void activity_act(struct activity *activity)
+{
+    if (!activity->act) {
+        activity->act = arena_alloc(&activity->arena, sizeof(*activity->act));
+        activity->act->activity = activity;
+    }
 }
 
 /* A call ended, and its saga is not ours any more: whoever owns it now is told, as late evidence. */
 static void hand_over(struct activity *activity)
 {
-    const struct saga_input *input = &activity->mail.input;
+    const struct saga_input *input = &activity->act->mail.input;
 
     if (activity->want.type != WANT_CALL || input->type != SAGA_INPUT_SETTLED ||
         input->settled.outcome.kind == OUTCOME_UNKNOWN || activity->engine->store_closing) {
@@ -81,7 +90,7 @@ static void hand_over(struct activity *activity)
 
 static void on_mail_done(struct mail *mail, enum err_code code, const struct err *err)
 {
-    struct activity *activity = container_of(mail, struct activity, mail);
+    struct activity *activity = container_of(mail, struct act, mail)->activity;
 
     (void)err; /* refused only when the saga left memory: its next owner asks for the same want */
     if (code != ERR_OK && code != ERR_ENDED && !activity->live) {
@@ -100,13 +109,14 @@ void activity_report(struct activity *activity)
         return;
     }
     activity->state = ACTIVITY_REPORTING;
-    activity->mail.done = on_mail_done;
-    live_send(activity->live, &activity->mail);
+    activity->act->mail.done = on_mail_done;
+    live_send(activity->live, &activity->act->mail);
 }
 
 static void report_timer(struct activity *activity)
 {
-    activity->mail.input =
+    activity_act(activity);
+    activity->act->mail.input =
         (struct saga_input){.type = SAGA_INPUT_TIMER,
                             .timer = {.step = activity->want.step,
                                       .direction = activity->want.direction,
@@ -120,7 +130,8 @@ static void report_timer(struct activity *activity)
 void activity_return(struct activity *activity)
 {
     limiter_forgo(activity);
-    activity->mail.input =
+    activity_act(activity);
+    activity->act->mail.input =
         (struct saga_input){.type = SAGA_INPUT_SETTLED,
                             .settled = {.step = activity->want.step,
                                         .direction = activity->want.direction,
@@ -279,7 +290,8 @@ static void on_due(struct timer *timer)
 /* A call whose intent is durable, made by an engine that is gone: nobody knows what came of it. */
 static void report_interrupted(struct activity *activity)
 {
-    activity->mail.input = (struct saga_input){
+    activity_act(activity);
+    activity->act->mail.input = (struct saga_input){
         .type = SAGA_INPUT_SETTLED,
         .settled = {.step = activity->want.step,
                     .direction = activity->want.direction,
@@ -295,7 +307,7 @@ static void identify(struct activity *activity)
 {
     const struct saga *saga = &activity->live->saga;
     const struct step *step = &saga->steps[activity->want.step];
-    const struct operation *operation = activity->want.direction == DIRECTION_UNDO ? &step->undo : &step->forward;
+    const struct operation *operation = activity->want.direction == DIRECTION_UNDO ? step_undo(step) : &step->forward;
 
     activity->saga = saga->id;
     activity->shard = activity->live->shard->number;
@@ -313,12 +325,16 @@ static void activity_start(struct activity *activity, bool interrupted);
 
 static void begin(struct live *live, const struct want *want, bool interrupted, struct list_link *before)
 {
-    struct activity *activity = memory_alloc(sizeof(*activity));
+    struct arena arena;
 
+    arena_init(&arena, ACTIVITY_BLOCK_BYTES);
+    arena_reserve(&arena, ACTIVITY_FIRST_BYTES);
+    struct activity *activity = arena_alloc(&arena, sizeof(*activity));
+
+    activity->arena = arena;
     activity->engine = live->engine;
     activity->live = live;
     activity->want = *want;
-    arena_init(&activity->arena, ACTIVITY_BLOCK_BYTES);
     /* Kept in the order of wants. */
     activity->link.next = before;
     activity->link.prev = before->prev;
@@ -418,7 +434,9 @@ static void cancel(struct activity *activity)
     case ACTIVITY_RENDERING:
         activity->cancelled = true;
         /* An evaluation reads the saga's own memory, which goes with it. */
-        activity->eval.abandoned = !activity->live && activity->want.type == WANT_EVALUATE;
+        if (!activity->live && activity->want.type == WANT_EVALUATE) {
+            activity->act->eval.abandoned = true;
+        }
         break;
     case ACTIVITY_JUDGING:
     case ACTIVITY_REPORTING:

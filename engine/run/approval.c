@@ -37,9 +37,8 @@ static void read_one(struct work *work, uint64_t number, void (*done)(struct sto
 static const struct question_row *the_one(struct store_read *read)
 {
     const struct approvals *approvals = read->context;
-    bool none = read->code == ERR_NOT_FOUND || (read->code == ERR_OK && approvals->list.count == 0);
 
-    if (none) {
+    if (read->code == ERR_NOT_FOUND) {
         work_fail(approvals->work, ERR_NOT_FOUND, no_such_approval, list_them);
         return NULL;
     }
@@ -47,6 +46,7 @@ static const struct question_row *the_one(struct store_read *read)
         work_done(approvals->work, read->code, &read->err);
         return NULL;
     }
+    CHECK(approvals->list.count > 0); /* of one that is asked for by its number the store says that there is none */
     return &approvals->list.rows[0];
 }
 
@@ -130,6 +130,10 @@ static void decide_begin(struct work *work)
 {
     const struct engine_request *request = work->request;
 
+    if (request->in.decision.number == 0) { /* that would ask for all of them */
+        work_fail(work, ERR_NOT_FOUND, no_such_approval, list_them);
+        return;
+    }
     route_prepare(work, (struct saga_id){0}, 0);
     work->mail.input = (struct saga_input){.type = SAGA_INPUT_DECISION,
                                            .decision = {.approval = request->in.decision.number,

@@ -34,7 +34,7 @@ int64_t budget_period_start(enum budget_period per, int64_t now_ms)
     case BUDGET_EVER:
         return 0;
     }
-    return 0;
+    UNREACHABLE();
 }
 
 static void read_limit(struct slice value, const char *name, struct slice at, int64_t *out, struct faults *faults)

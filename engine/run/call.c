@@ -9,7 +9,6 @@
 
 #define NAME_BYTES_MAX 256
 #define RETRY_AFTER_MS 1000
-#define PERSON_RETRY_AFTER_MS 60000
 #define LOOKS_WHILE_BUSY 64
 
 /* --- what the core said --- */
@@ -18,7 +17,7 @@ static void log_deduplicated(const struct work *work, const struct mail *mail, c
 {
     const struct call_answer *answer = &mail->answer;
     char key[UUID_TEXT_BYTES], id[UUID_TEXT_BYTES], at[INSTANT_TEXT_BYTES];
-    bool has = answer->step != STEP_NONE && answer->step < saga->definition->step_count;
+    bool has = answer->step != STEP_NONE; /* not of a loop of calls that are new */
     int64_t original = answer->original_ms ? answer->original_ms
                        : has               ? saga->steps[answer->step].forward.created_ms
                                            : 0;
@@ -53,11 +52,8 @@ static void refuse_by_core(struct work *work, const struct mail *mail, const str
     struct err err = {0};
     int64_t retry_after_ms = answer->retry_after_ms;
 
-    (void)err_set(&err, answer->code, "%.*s",
-                  SLICE_ARG(answer->message.ptr ? answer->message : slice_of(err_title(answer->code))));
-    if (answer->hint.ptr) {
-        err_hint(&err, "%.*s", SLICE_ARG(answer->hint));
-    }
+    (void)err_set(&err, answer->code, "%.*s", SLICE_ARG(answer->message));
+    err_hint(&err, "%.*s", SLICE_ARG(answer->hint));
     if (answer->code == ERR_PAUSED &&
         saga) { /* whoever reads this needs its id, and a run is known to the caller by its name only */
         char id[UUID_TEXT_BYTES];
@@ -65,13 +61,10 @@ static void refuse_by_core(struct work *work, const struct mail *mail, const str
         uuid_text(&saga->id.uuid, id);
         err_hint(&err, "an operator lets it go on: sagactl resume %s", id);
     }
-    if (retry_after_ms == 0 && answer->code == ERR_BUSY) {
+    if (answer->code == ERR_BUSY) { /* all others say it themselves */
         retry_after_ms = work->calling->busy_ms;
     }
-    if (retry_after_ms == 0 && err_retryable(answer->code)) {
-        retry_after_ms = answer->code == ERR_AWAITING ? PERSON_RETRY_AFTER_MS : RETRY_AFTER_MS;
-    }
-    if (work->request && answer->code == mail->input.call.unfit && mail->input.call.unfit != ERR_OK) {
+    if (work->request && answer->code == mail->input.call.unfit) {
         work->request->faults = work->calling->faults;
     }
     work->calling->duplicate = answer->duplicate;
@@ -121,13 +114,12 @@ static void on_decided(struct mail *mail, enum err_code code, const struct err *
     if (live && mail->answer.decision) {
         log_deduplicated(work, mail, &live->saga);
     }
+    CHECK(mail->answer.code != ERR_OK || calling->step != STEP_NONE); /* a call that is taken has an operation */
     if (mail->answer.code != ERR_OK) {
         if (mail->answer.code == ERR_BUDGET) {
             tool_health_of(work->engine, work->namespace, mail->input.call.tool->name)->budget_refusals++;
         }
         refuse_by_core(work, mail, live ? &live->saga : NULL);
-    } else if (calling->step == STEP_NONE) {
-        work_fail(work, ERR_INTERNAL, "the call was taken and has no operation", NULL);
     } else if (live) {
         caller_wait_for_step(work, live);
     } else {
@@ -346,7 +338,7 @@ struct work *work_of_delivery(struct engine *engine, struct engine_request *requ
 
     work->mail.from_inbox = true;
     work->mail.inbox_id = *inbox_id;
-    if (engine->draining || !engine->database_ready || !engine->definitions_loaded) {
+    if (engine->draining || !engine->database_ready) { /* without definitions it had no shard */
         work_fail(work, ERR_FENCED, "this engine cannot take it now: the row stays for the next owner", NULL);
         return NULL;
     }

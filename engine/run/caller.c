@@ -66,14 +66,12 @@ static enum err_code code_of_failure(struct slice error)
 static void mark_duplicate(struct buffer *out)
 {
     struct slice value = json_member(buffer_slice(out), "duplicate");
+    size_t at = (size_t)(value.ptr - out->ptr);
 
-    if (slice_is(value, "false")) {
-        size_t at = (size_t)(value.ptr - out->ptr);
-
-        memmove(out->ptr + at + 4, out->ptr + at + 5, out->len - at - 5);
-        memcpy(out->ptr + at, "true", 4);
-        out->len--;
-    }
+    CHECK(slice_is(value, "false"));
+    memmove(out->ptr + at + 4, out->ptr + at + 5, out->len - at - 5);
+    memcpy(out->ptr + at, "true", 4);
+    out->len--;
 }
 
 /* Into what the caller gets; `step` is STEP_NONE where there is no operation. */
@@ -82,7 +80,7 @@ void caller_give_operation(struct work *work, const struct saga *saga, uint32_t 
     struct engine_request *request = work->request;
     char key[UUID_TEXT_BYTES];
 
-    if (!saga || step == STEP_NONE || step >= saga->definition->step_count) {
+    if (!saga || step == STEP_NONE) {
         return;
     }
     saga_write_operation(saga, step, DIRECTION_DO, &work->out);
@@ -117,9 +115,7 @@ static void refuse_with(struct work *work, enum err_code code, int64_t retry_aft
     struct err err = {0};
 
     (void)err_set(&err, code, "%s", message);
-    if (hint) {
-        err_hint(&err, "%s", hint);
-    }
+    err_hint(&err, "%s", hint);
     caller_refuse(work, &err, retry_after_ms);
 }
 
@@ -162,7 +158,8 @@ static void answer_completed(struct work *work, const struct operation *op)
 static void answer_going_on(struct work *work, const struct saga *saga)
 {
     if (saga->phase == PHASE_ENDED) {
-        refuse_with(work, ERR_CLOSED, 0, NULL, "the saga ended before this call was made");
+        refuse_with(work, ERR_CLOSED, 0, "GET the saga to see how it ended; what is still wanted needs another one",
+                    "the saga ended before this call was made");
     } else if (work->calling->duplicate) {
         refuse_with(work, ERR_IN_FLIGHT, RETRY_AFTER_MS, "repeat the same call later, or GET the operation",
                     "the same operation is under way, and the time to wait is over");
@@ -188,26 +185,26 @@ bool caller_answer(struct work *work, const struct saga *saga, bool last)
     switch (standing) {
     case STANDS_GOING:
         answer_going_on(work, saga);
-        break;
+        return true;
     case STANDS_PROBING:
     case STANDS_UNKNOWN:
         refuse_with(work, ERR_OUTCOME_UNKNOWN, until_due(work, op, RETRY_AFTER_MS),
                     "it is being found out and is never sent blindly again: repeat the same call later",
                     "nobody can say yet whether it happened");
-        break;
+        return true;
     case STANDS_AWAITING:
         refuse_with(work, ERR_AWAITING, PERSON_RETRY_AFTER_MS,
                     "an operator resolves its escalation; repeat the same call later",
                     "a person has to say what happened");
-        break;
+        return true;
     case STANDS_FAILED:
         answer_failed(work, op);
-        break;
+        return true;
     case STANDS_COMPLETED:
         answer_completed(work, op);
-        break;
+        return true;
     }
-    return true;
+    UNREACHABLE();
 }
 
 /* --- waiting --- */
@@ -301,10 +298,10 @@ static void look(struct timer *timer)
     struct work *work = container_of(timer, struct work, timer);
     struct live *live = live_find(work->engine, work->saga);
 
-    if (!work->engine->store || work->engine->store_closing) {
+    if (work->engine->store_closing) {
         work_fail(work, ERR_STOPPING, "this engine is stopping; what was begun goes on",
                   "repeat the same call: it is carried out once");
-    } else if (live && live->saga.seq > 0 && live->shard->state == SHARD_OWNED &&
+    } else if (live && live->shard->state == SHARD_OWNED &&
                work->calling->step < live->saga.definition->step_count) {
         caller_wait_for_step(work, live);
     } else {

@@ -73,11 +73,12 @@ static int postgres_major(const char *bin)
     int pipe_fds[2], status;
     pid_t pid;
 
-    if (snprintf(path, sizeof(path), "%s/initdb", bin) >= (int)sizeof(path) || access(path, X_OK) != 0) {
+    CHECK(snprintf(path, sizeof(path), "%s/initdb", bin) < (int)sizeof(path)); /* bin has DEV_PATH_BYTES at most */
+    if (access(path, X_OK) != 0) {
         return 0;
     }
-    if (snprintf(path, sizeof(path), "%s/postgres", bin) >= (int)sizeof(path) || access(path, X_OK) != 0 ||
-        pipe2(pipe_fds, O_CLOEXEC) != 0) {
+    CHECK(snprintf(path, sizeof(path), "%s/postgres", bin) < (int)sizeof(path));
+    if (access(path, X_OK) != 0 || pipe2(pipe_fds, O_CLOEXEC) != 0) {
         return 0;
     }
     pid = fork();
@@ -109,7 +110,7 @@ static void postgres_consider(struct dev_postgres *best, const char *bin, int wa
         return;
     }
     best->major = major;
-    (void)snprintf(best->bin, sizeof(best->bin), "%s", bin); /* its length was checked by postgres_major() */
+    (void)snprintf(best->bin, sizeof(best->bin), "%s", bin); /* as large as any that is looked in */
 }
 
 enum err_code dev_postgres_find(struct dev_postgres *postgres, int major, struct err *err)

@@ -3,13 +3,16 @@
  * answer by the tool's own conditions; then the result, and the arguments of the compensator, are rendered, so that the
  * log holds all that an undo will need.
  */
-#include <stdio.h>
+#include <string.h>
 
 #include "run/limiter.h"
 
 #include "base/json.h"
 #include "base/log.h"
 #include "base/metric.h"
+
+#define HEALTH_NAME_BYTES 128 /* no namespace and no tool has a longer name */
+#define INQUIRY_BLOCK_BYTES 2048
 
 #define COST_MICROS_MAX INT64_C(1000000000000000) /* a sum of many stays a number */
 
@@ -26,21 +29,21 @@ static bool is_question(const struct activity *activity)
 
 static struct slice adapter_of(const struct activity *activity)
 {
-    return activity->inquiry == INQUIRY_PRECHECK ? activity->tool->precheck.adapter
-           : is_question(activity)               ? activity->tool->probe.adapter
-                                                 : activity->tool->adapter;
+    return activity->inquiry == INQUIRY_PRECHECK ? activity->act->tool->precheck.adapter
+           : is_question(activity)               ? activity->act->tool->probe.adapter
+                                                 : activity->act->tool->adapter;
 }
 
 static const struct template *settings_of(const struct activity *activity)
 {
-    return activity->inquiry == INQUIRY_PRECHECK ? &activity->tool->precheck.settings
-           : is_question(activity)               ? &activity->tool->probe.settings
-                                                 : &activity->tool->settings;
+    return activity->inquiry == INQUIRY_PRECHECK ? &activity->act->tool->precheck.settings
+           : is_question(activity)               ? &activity->act->tool->probe.settings
+                                                 : &activity->act->tool->settings;
 }
 
 static int64_t timeout_of(const struct activity *activity)
 {
-    const struct tool *tool = activity->tool;
+    const struct tool *tool = activity->act->tool;
 
     return activity->inquiry == INQUIRY_PRECHECK ? tool->precheck.timeout_ms
            : is_question(activity)               ? tool->probe.timeout_ms
@@ -53,21 +56,22 @@ static const struct operation *operation_of(const struct activity *activity)
 {
     const struct step *step = &activity->live->saga.steps[activity->want.step];
 
-    return activity->want.direction == DIRECTION_UNDO ? &step->undo : &step->forward;
+    return activity->want.direction == DIRECTION_UNDO ? step_undo(step) : &step->forward;
 }
 
 struct tool_health *tool_health_of(struct engine *engine, struct slice namespace, struct slice name)
 {
-    char key[256];
-    int len = snprintf(key, sizeof(key), "%.*s\n%.*s", SLICE_ARG(namespace), SLICE_ARG(name));
+    char key[2 * HEALTH_NAME_BYTES + 1];
+    size_t before = namespace.len < HEALTH_NAME_BYTES ? namespace.len : HEALTH_NAME_BYTES;
+    size_t behind = name.len < HEALTH_NAME_BYTES ? name.len : HEALTH_NAME_BYTES, len = before + 1 + behind;
 
-    if (len <= 0 || (size_t)len >= sizeof(key)) {
-        len = (int)sizeof(key) - 1;
-    }
-    struct tool_health *health = map_find(&engine->tool_health, key, (size_t)len);
+    memcpy(key, namespace.ptr, before);
+    key[before] = '\n';
+    memcpy(key + before + 1, name.ptr, behind);
+    struct tool_health *health = map_find(&engine->tool_health, key, len);
 
     if (!health) {
-        struct slice kept = arena_slice(&engine->arena, (struct slice){key, (size_t)len});
+        struct slice kept = arena_slice(&engine->arena, (struct slice){key, len});
 
         health = arena_alloc(&engine->arena, sizeof(*health));
         health->namespace = arena_slice(&engine->arena, namespace);
@@ -79,9 +83,9 @@ struct tool_health *tool_health_of(struct engine *engine, struct slice namespace
 
 static void count_outcome(struct activity *activity)
 {
-    struct tool_health *health = tool_health_of(activity->engine, activity->namespace, activity->tool->name);
+    struct tool_health *health = tool_health_of(activity->engine, activity->namespace, activity->act->tool->name);
 
-    switch (activity->outcome.kind) {
+    switch (activity->act->outcome.kind) {
     case OUTCOME_COMPLETED:
         health->completed++;
         break;
@@ -111,14 +115,14 @@ static void report(struct activity *activity, struct slice undo_args, struct sli
         count_outcome(activity);
     }
     limiter_settled(activity);
-    activity->mail.input = (struct saga_input){.type = is_probe(activity) ? SAGA_INPUT_PROBED : SAGA_INPUT_SETTLED,
+    activity->act->mail.input = (struct saga_input){.type = is_probe(activity) ? SAGA_INPUT_PROBED : SAGA_INPUT_SETTLED,
                                                .settled = {.step = activity->want.step,
                                                            .direction = activity->want.direction,
                                                            .attempt = activity->want.number,
-                                                           .outcome = activity->outcome,
+                                                           .outcome = activity->act->outcome,
                                                            .undo_args = undo_args,
                                                            .undo_error = undo_error,
-                                                           .cost_micros = activity->cost_micros}};
+                                                           .cost_micros = activity->act->cost_micros}};
     activity_report(activity);
     if (judged) {
         engine_check_drained(engine);
@@ -134,32 +138,33 @@ static struct slice sentence(struct arena *arena, const char *about, struct slic
 
 static void on_undo_args(struct eval *eval)
 {
-    struct activity *activity = container_of(eval, struct activity, eval);
+    struct activity *activity = activity_of(eval);
     struct eval_item *item = &eval->items[0];
 
     if (item->code == ERR_OK) {
-        report(activity, item->value.ptr ? item->value : SLICE("{}"), SLICE_NONE);
+        report(activity, item->value, SLICE_NONE);
     } else {
-        report(activity, SLICE_NONE, sentence(&activity->arena, "the compensator's arguments", item->error));
+        report(activity, SLICE_NONE, sentence(activity->act->arena, "the compensator's arguments", item->error));
     }
 }
 
 static void render_undo_args(struct activity *activity)
 {
-    struct eval *eval = &activity->eval;
+    struct eval *eval = &activity->act->eval;
 
-    if (activity->outcome.kind != OUTCOME_COMPLETED || activity->want.direction != DIRECTION_DO ||
-        !activity->compensator->is_set) {
+    if (activity->act->outcome.kind != OUTCOME_COMPLETED || activity->want.direction != DIRECTION_DO ||
+        !activity->act->compensator->is_set) {
         report(activity, SLICE_NONE, SLICE_NONE);
         return;
     }
-    if (!template_is_set(&activity->compensator->with)) {
+    if (!template_is_set(&activity->act->compensator->with)) {
         report(activity, SLICE("{}"), SLICE_NONE);
         return;
     }
-    *eval = (struct eval){.count = 1, .context = activity->context, .arena = &activity->arena, .done = on_undo_args};
-    eval->items[0].template = &activity->compensator->with;
-    eval->context.result = activity->outcome.result.ptr ? activity->outcome.result : SLICE("null");
+    *eval = (struct eval){
+        .count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_undo_args};
+    eval->items[0].template = &activity->act->compensator->with;
+    eval->context.result = activity->act->outcome.result.ptr ? activity->act->outcome.result : SLICE("null");
     eval->context.response = SLICE_NONE;
     if (eval_start(activity->engine->loop, eval)) {
         on_undo_args(eval);
@@ -170,13 +175,13 @@ static void render_undo_args(struct activity *activity)
 
 static void on_cost(struct eval *eval)
 {
-    struct activity *activity = container_of(eval, struct activity, eval);
+    struct activity *activity = activity_of(eval);
     struct eval_item *item = &eval->items[0];
 
-    if (item->code != ERR_OK || !json_i64(item->value, &activity->cost_micros) || activity->cost_micros < 0 ||
-        activity->cost_micros > COST_MICROS_MAX) {
-        activity->cost_micros = 0;
-        log_warn("cost_unknown", LOG_UUID("saga", &activity->saga.uuid), LOG_SLICE("tool", activity->tool->name),
+    if (item->code != ERR_OK || !json_i64(item->value, &activity->act->cost_micros) || activity->act->cost_micros < 0 ||
+        activity->act->cost_micros > COST_MICROS_MAX) {
+        activity->act->cost_micros = 0;
+        log_warn("cost_unknown", LOG_UUID("saga", &activity->saga.uuid), LOG_SLICE("tool", activity->act->tool->name),
                  LOG_SLICE("why", item->code != ERR_OK ? item->error
                                                        : SLICE("it is no whole number of micro-units from 0 on")));
     }
@@ -185,17 +190,18 @@ static void on_cost(struct eval *eval)
 
 static void render_cost(struct activity *activity)
 {
-    const struct tool *tool = activity->tool;
-    struct eval *eval = &activity->eval;
+    const struct tool *tool = activity->act->tool;
+    struct eval *eval = &activity->act->eval;
 
     if (tool->cost_fixed_micros > 0 || !template_is_set(&tool->cost)) {
-        activity->cost_micros = tool->cost_fixed_micros;
+        activity->act->cost_micros = tool->cost_fixed_micros;
         render_undo_args(activity);
         return;
     }
-    *eval = (struct eval){.count = 1, .context = activity->context, .arena = &activity->arena, .done = on_cost};
+    *eval = (struct eval){
+        .count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_cost};
     eval->items[0].template = &tool->cost;
-    eval->context.result = activity->outcome.result.ptr ? activity->outcome.result : SLICE("null");
+    eval->context.result = activity->act->outcome.result.ptr ? activity->act->outcome.result : SLICE("null");
     eval->context.response = SLICE_NONE;
     if (eval_start(activity->engine->loop, eval)) {
         on_cost(eval);
@@ -206,48 +212,51 @@ static void render_cost(struct activity *activity)
 
 static void on_result(struct eval *eval)
 {
-    struct activity *activity = container_of(eval, struct activity, eval);
+    struct activity *activity = activity_of(eval);
     struct eval_item *item = &eval->items[0];
 
     if (item->code == ERR_OK && item->value.len <= activity->engine->options.payload_bytes_max) {
-        activity->outcome.result = item->value;
+        activity->act->outcome.result = item->value;
         render_cost(activity);
         return;
     }
     /* It happened, and what is to be kept of it cannot be had: an undo that needs the result must not run
      * on a guess. */
-    activity->outcome.result = SLICE_NONE;
-    activity->outcome.detail = item->code == ERR_OK ? SLICE("the result is larger than allowed")
-                                                    : sentence(&activity->arena, "the result", item->error);
-    activity->cost_micros = activity->tool->cost_fixed_micros;
+    activity->act->outcome.result = SLICE_NONE;
+    activity->act->outcome.detail = item->code == ERR_OK ? SLICE("the result is larger than allowed")
+                                                    : sentence(activity->act->arena, "the result", item->error);
+    activity->act->cost_micros = activity->act->tool->cost_fixed_micros;
     metric_add(METRIC_RESULTS_LOST, 1);
     log_warn("result_lost", LOG_UUID("saga", &activity->saga.uuid), LOG_I64("step", activity->want.step),
-             LOG_SLICE("tool", activity->tool->name), LOG_SLICE("why", activity->outcome.detail));
+             LOG_SLICE("tool", activity->act->tool->name), LOG_SLICE("why", activity->act->outcome.detail));
     report(activity, SLICE_NONE,
-           activity->want.direction == DIRECTION_DO && activity->compensator->is_set ? activity->outcome.detail
-                                                                                     : SLICE_NONE);
+           activity->want.direction == DIRECTION_DO && activity->act->compensator->is_set
+               ? activity->act->outcome.detail
+               : SLICE_NONE);
 }
 
 static void render_result(struct activity *activity)
 {
-    const struct template *template = is_probe(activity) ? &activity->tool->probe.result : &activity->tool->result;
-    struct eval *eval = &activity->eval;
+    const struct tool *tool = activity->act->tool;
+    const struct template *template = is_probe(activity) ? &tool->probe.result : &tool->result;
+    struct eval *eval = &activity->act->eval;
 
-    if (activity->outcome.kind != OUTCOME_COMPLETED) {
+    if (activity->act->outcome.kind != OUTCOME_COMPLETED) {
         report(activity, SLICE_NONE, SLICE_NONE);
         return;
     }
     if (!template_is_set(template)) {
-        if (activity->outcome.result.len > activity->engine->options.payload_bytes_max) {
-            activity->outcome.result = SLICE_NONE;
-            activity->outcome.detail = SLICE("the result is larger than allowed");
+        if (activity->act->outcome.result.len > activity->engine->options.payload_bytes_max) {
+            activity->act->outcome.result = SLICE_NONE;
+            activity->act->outcome.detail = SLICE("the result is larger than allowed");
         }
         render_cost(activity);
         return;
     }
-    *eval = (struct eval){.count = 1, .context = activity->context, .arena = &activity->arena, .done = on_result};
+    *eval = (struct eval){
+        .count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_result};
     eval->items[0].template = template;
-    eval->context.response = activity->response;
+    eval->context.response = activity->act->response;
     if (eval_start(activity->engine->loop, eval)) {
         on_result(eval);
     }
@@ -263,14 +272,14 @@ struct rule {
 static size_t rules_of(const struct activity *activity, struct rule out[4])
 {
     if (is_probe(activity)) {
-        const struct outcome_rules *rules = &activity->tool->probe.outcome;
+        const struct outcome_rules *rules = &activity->act->tool->probe.outcome;
 
         out[0] = (struct rule){OUTCOME_COMPLETED, &rules->completed};
         out[1] = (struct rule){OUTCOME_ABSENT, &rules->absent};
         out[2] = (struct rule){OUTCOME_RUNNING, &rules->running};
         return 3;
     }
-    const struct outcome_rules *rules = &activity->tool->outcome;
+    const struct outcome_rules *rules = &activity->act->tool->outcome;
 
     out[0] = (struct rule){OUTCOME_COMPLETED, &rules->completed};
     out[1] = (struct rule){OUTCOME_RUNNING, &rules->running};
@@ -283,10 +292,10 @@ static size_t rules_of(const struct activity *activity, struct rule out[4])
  * None: nobody knows. */
 static void on_judged(struct eval *eval)
 {
-    struct activity *activity = container_of(eval, struct activity, eval);
+    struct activity *activity = activity_of(eval);
     struct rule rules[4];
     size_t count = rules_of(activity, rules);
-    enum outcome_kind given = activity->outcome.kind, found = OUTCOME_UNKNOWN;
+    enum outcome_kind given = activity->act->outcome.kind, found = OUTCOME_UNKNOWN;
     struct slice why = SLICE_NONE;
 
     for (size_t i = 0; i < count; i++) {
@@ -299,7 +308,7 @@ static void on_judged(struct eval *eval)
         }
         if (eval->items[i].code != ERR_OK) {
             /* A condition that cannot be told could have been true: whatever a later one says would be a guess. */
-            why = sentence(&activity->arena, "a condition of `outcome`", eval->items[i].error);
+            why = sentence(activity->act->arena, "a condition of `outcome`", eval->items[i].error);
             break;
         }
         if (expression_true(eval->items[i].value)) {
@@ -308,43 +317,43 @@ static void on_judged(struct eval *eval)
         }
     }
     if (found != given) {
-        activity->outcome.unsent = false;
-        if (found == OUTCOME_UNKNOWN || !activity->outcome.error.ptr) {
-            activity->outcome.error = found == OUTCOME_UNKNOWN ? SLICE("outcome") : SLICE("outcome-rule");
-            activity->outcome.detail =
+        activity->act->outcome.unsent = false;
+        if (found == OUTCOME_UNKNOWN || !activity->act->outcome.error.ptr) {
+            activity->act->outcome.error = found == OUTCOME_UNKNOWN ? SLICE("outcome") : SLICE("outcome-rule");
+            activity->act->outcome.detail =
                 why.ptr ? why
-                        : arena_printf(&activity->arena, "by the tool's `outcome`, the answer means %s",
+                        : arena_printf(activity->act->arena, "by the tool's `outcome`, the answer means %s",
                                        outcome_name(found));
         }
     }
-    activity->outcome.kind = found;
-    if (found == OUTCOME_RUNNING && !activity->tool->has_probe) {
-        activity->outcome.kind = OUTCOME_COMPLETED; /* accepted is all that will ever be heard of it */
+    activity->act->outcome.kind = found;
+    if (found == OUTCOME_RUNNING && !activity->act->tool->has_probe) {
+        activity->act->outcome.kind = OUTCOME_COMPLETED; /* accepted is all that will ever be heard of it */
     }
     render_result(activity);
 }
 
 static void judge(struct activity *activity)
 {
-    struct eval *eval = &activity->eval;
+    struct eval *eval = &activity->act->eval;
     struct rule rules[4];
 
     activity->state = ACTIVITY_JUDGING;
     activity->engine->evaluations_under_way++;
-    if (!activity->response.ptr) {
-        if (activity->outcome.kind == OUTCOME_COMPLETED) {
+    if (!activity->act->response.ptr) {
+        if (activity->act->outcome.kind == OUTCOME_COMPLETED) {
             render_cost(activity);
         } else {
             report(activity, SLICE_NONE, SLICE_NONE); /* no complete answer: there is nothing to judge */
         }
         return;
     }
-    *eval = (struct eval){.context = activity->context, .arena = &activity->arena, .done = on_judged};
+    *eval = (struct eval){.context = activity->act->context, .arena = activity->act->arena, .done = on_judged};
     eval->count = rules_of(activity, rules);
     for (size_t i = 0; i < eval->count; i++) {
         eval->items[i].template = rules[i].condition;
     }
-    eval->context.response = activity->response;
+    eval->context.response = activity->act->response;
     if (eval_start(activity->engine->loop, eval)) {
         on_judged(eval);
     }
@@ -363,13 +372,12 @@ static void place_given_back(struct activity *activity)
 
 static void on_settled(struct call *call)
 {
-    /* A call's arena is its activity's, embedded in it. */
-    struct activity *activity = container_of(call->arena, struct activity, arena);
+    struct activity *activity = call->owner;
     struct engine *engine = activity->engine;
 
-    histogram_observe_us(HISTOGRAM_CALL, loop_boot_us(engine->loop) - activity->started_us);
-    activity->outcome = call->outcome;
-    activity->response = call->response;
+    histogram_observe_us(HISTOGRAM_CALL, loop_boot_us(engine->loop) - activity->act->started_us);
+    activity->act->outcome = call->outcome;
+    activity->act->response = call->response;
     place_given_back(activity);
     if (activity->inquiry != INQUIRY_NONE) {
         precheck_settled(activity);
@@ -385,7 +393,7 @@ static void report_unsent(struct activity *activity, enum outcome_kind kind, str
 {
     struct engine *engine = activity->engine;
 
-    activity->outcome = (struct outcome){.kind = kind, .unsent = true, .error = error, .detail = detail};
+    activity->act->outcome = (struct outcome){.kind = kind, .unsent = true, .error = error, .detail = detail};
     place_given_back(activity);
     if (activity->inquiry != INQUIRY_NONE) {
         precheck_unasked(activity, error, detail);
@@ -398,17 +406,17 @@ static void report_unsent(struct activity *activity, enum outcome_kind kind, str
 /* The shard may be another engine's by now: its call is made by that one. */
 static bool may_leave(const struct call *call)
 {
-    const struct activity *activity = container_of(call->arena, struct activity, arena);
+    const struct activity *activity = call->owner;
 
     return activity->live && lease_allows_send(activity->engine->leases, activity->live->shard->number);
 }
 
 static void on_settings(struct eval *eval)
 {
-    struct activity *activity = container_of(eval, struct activity, eval);
+    struct activity *activity = activity_of(eval);
     struct engine *engine = activity->engine;
     struct eval_item *item = &eval->items[0];
-    const struct tool *tool = activity->tool;
+    const struct tool *tool = activity->act->tool;
 
     if (!activity->live || activity->cancelled) {
         report_unsent(activity, OUTCOME_RETRY, SLICE("cancelled"), SLICE("the call was not wanted any more"));
@@ -416,7 +424,7 @@ static void on_settings(struct eval *eval)
     }
     if (item->code != ERR_OK) {
         report_unsent(activity, is_question(activity) ? OUTCOME_UNKNOWN : OUTCOME_FAILED, SLICE("settings"),
-                      sentence(&activity->arena, "the tool's settings", item->error));
+                      sentence(activity->act->arena, "the tool's settings", item->error));
         return;
     }
     if (!lease_allows_send(engine->leases, activity->live->shard->number)) {
@@ -426,15 +434,16 @@ static void on_settings(struct eval *eval)
     const struct adapter *adapter = adapter_find(adapter_of(activity));
 
     CHECK(adapter);
-    struct call *call = arena_alloc(&activity->arena, adapter->call_size);
+    struct call *call = arena_alloc(activity->act->arena, adapter->call_size);
 
     call->adapter = adapter;
     call->host = &engine->host;
-    call->arena = &activity->arena;
+    call->arena = activity->act->arena;
+    call->owner = activity;
     call->settings = item->value;
-    call->args = activity->args;
-    call->key = activity->key;
-    call->undoes = activity->undoes;
+    call->args = activity->act->args;
+    call->key = activity->act->key;
+    call->undoes = activity->act->undoes;
     call->key_place = is_question(activity) ? KEY_PLACE_DEFAULT : tool->key_place;
     call->key_name = is_question(activity) ? SLICE_NONE : tool->key_name;
     call->send_key = !is_question(activity) && activity->effect != EFFECT_READ;
@@ -444,9 +453,9 @@ static void on_settings(struct eval *eval)
     call->attempt = (int)activity->want.number;
     call->may_leave = may_leave;
     call->settled = on_settled;
-    activity->call = call;
+    activity->act->call = call;
     activity->state = ACTIVITY_CALLING;
-    activity->started_us = loop_boot_us(engine->loop);
+    activity->act->started_us = loop_boot_us(engine->loop);
     adapter->begin(call);
 }
 
@@ -454,43 +463,68 @@ static void on_settings(struct eval *eval)
 static void keep_context(struct activity *activity)
 {
     const struct saga *saga = &activity->live->saga;
+    struct arena *arena = activity->act->arena;
     char id[UUID_TEXT_BYTES];
 
     if (saga_is_open(saga)) {
         uuid_text(&saga->id.uuid, id);
-        activity->context =
-            (struct expression_context){.saga_id = arena_slice(&activity->arena, slice_of(id)),
-                                        .saga_name = arena_slice(&activity->arena, saga->definition->name)};
+        activity->act->context =
+            (struct expression_context){.saga_id = arena_slice(arena, slice_of(id)),
+                                        .saga_name = arena_slice(arena, saga->definition->name)};
         return;
     }
-    activity->context = saga_expression_context(saga, activity->want.step, &activity->arena);
-    activity->context.input = arena_slice(&activity->arena, activity->context.input);
-    activity->context.item = arena_slice(&activity->arena, activity->context.item);
+    activity->act->context = saga_expression_context(saga, activity->want.step, arena);
+    activity->act->context.input = arena_slice(arena, activity->act->context.input);
+    activity->act->context.item = arena_slice(arena, activity->act->context.item);
     struct expression_step *steps =
-        arena_dup(&activity->arena, activity->context.steps, activity->context.step_count * sizeof(*steps));
+        arena_dup(arena, activity->act->context.steps, activity->act->context.step_count * sizeof(*steps));
 
-    for (size_t i = 0; i < activity->context.step_count; i++) {
-        steps[i].result = arena_slice(&activity->arena, steps[i].result);
+    for (size_t i = 0; i < activity->act->context.step_count; i++) {
+        steps[i].result = arena_slice(arena, steps[i].result);
     }
-    activity->context.steps = steps;
+    activity->act->context.steps = steps;
 }
 
 /* Only a compensator that looks into the same memory of keys as the forward tool may be told what it undoes. */
 static void keep_undone(struct activity *activity)
 {
     const struct saga *saga = &activity->live->saga;
-    const struct tool *undone, *tool = activity->tool;
+    const struct tool *undone, *tool = activity->act->tool;
     const struct adapter *adapter = adapter_find(adapter_of(activity));
     char key[UUID_TEXT_BYTES];
 
-    if (activity->want.direction != DIRECTION_UNDO || is_question(activity) || !adapter || !adapter->shares_keys) {
+    if (activity->want.direction != DIRECTION_UNDO || is_question(activity) || !adapter->shares_keys) {
         return;
     }
     undone = saga_tool(saga, activity->want.step, DIRECTION_DO);
-    if (undone && slice_equal(undone->adapter, tool->adapter) && adapter->shares_keys(undone->settings.json, tool->settings.json)) {
+    if (slice_equal(undone->adapter, tool->adapter) && adapter->shares_keys(undone->settings.json, tool->settings.json)) {
         uuid_text(&saga->steps[activity->want.step].forward.key.uuid, key);
-        activity->undoes = arena_slice(&activity->arena, slice_of(key));
+        activity->act->undoes = arena_slice(activity->act->arena, slice_of(key));
     }
+}
+
+static void release_arena(void *object)
+{
+    arena_fini(object);
+}
+
+/*
+ * A call is the last that its activity makes. Inquiries may come before it for as long as a breaker stays half-open,
+ * and nothing of one is needed by what follows it: they share an arena, of which each takes all.
+ */
+static void begin_arena(struct activity *activity)
+{
+    struct act *act = activity->act;
+
+    if (act->inquiry_arena) {
+        act->response = SLICE_NONE; /* of the inquiry before */
+        arena_reset(act->inquiry_arena);
+    } else if (activity->inquiry != INQUIRY_NONE) {
+        act->inquiry_arena = arena_alloc(&activity->arena, sizeof(*act->inquiry_arena));
+        arena_init(act->inquiry_arena, INQUIRY_BLOCK_BYTES);
+        arena_on_release(&activity->arena, release_arena, act->inquiry_arena);
+    }
+    act->arena = activity->inquiry != INQUIRY_NONE ? act->inquiry_arena : &activity->arena;
 }
 
 void dispatch_begin(struct activity *activity)
@@ -499,27 +533,31 @@ void dispatch_begin(struct activity *activity)
     const struct saga *saga = &activity->live->saga;
     const struct operation *operation = operation_of(activity);
     char key[UUID_TEXT_BYTES];
-    struct eval *eval = &activity->eval;
 
-    activity->tool = saga_tool(saga, activity->want.step, activity->want.direction);
+    activity_act(activity);
+    begin_arena(activity);
+    struct eval *eval = &activity->act->eval;
+    struct arena *arena = activity->act->arena;
+
+    activity->act->tool = saga_tool(saga, activity->want.step, activity->want.direction);
     /* A copy: the step of an open saga goes with its saga, and late evidence is judged after that. */
-    activity->compensator = arena_dup(&activity->arena, &saga->definition->steps[activity->want.step].compensate,
-                                      sizeof(*activity->compensator));
-    activity->args = arena_slice(&activity->arena, operation->args);
+    activity->act->compensator = arena_dup(arena, &saga->definition->steps[activity->want.step].compensate,
+                                      sizeof(*activity->act->compensator));
+    activity->act->args = arena_slice(arena, operation->args);
     uuid_text(&operation->key.uuid, key);
-    activity->key = arena_slice(&activity->arena, slice_of(key));
+    activity->act->key = arena_slice(arena, slice_of(key));
     keep_undone(activity);
     keep_context(activity);
-    activity->context.args = activity->args;
-    activity->context.key = activity->key;
-    activity->context.attempt = is_probe(activity) ? (int)operation->attempts : (int)activity->want.number;
+    activity->act->context.args = activity->act->args;
+    activity->act->context.key = activity->act->key;
+    activity->act->context.attempt = is_probe(activity) ? (int)operation->attempts : (int)activity->want.number;
     engine->calls_under_way++;
     engine->execs_under_way += slice_is(adapter_of(activity), "exec");
     gauge_set(GAUGE_CALLS_IN_FLIGHT, engine->calls_under_way);
     if (is_question(activity)) {
         metric_add(METRIC_PROBES, 1);
     } else {
-        struct tool_health *health = tool_health_of(engine, saga->namespace, activity->tool->name);
+        struct tool_health *health = tool_health_of(engine, saga->namespace, activity->act->tool->name);
 
         metric_add(METRIC_CALLS, 1);
         metric_add(METRIC_RETRIES, activity->want.number > 1);
@@ -528,8 +566,8 @@ void dispatch_begin(struct activity *activity)
     }
     activity->state = ACTIVITY_RENDERING;
     *eval = (struct eval){.count = 1,
-                          .context = activity->context,
-                          .arena = &activity->arena,
+                          .context = activity->act->context,
+                          .arena = arena,
                           .secrets = &engine->secrets,
                           .done = on_settings};
     eval->items[0].template = settings_of(activity);
@@ -540,8 +578,8 @@ void dispatch_begin(struct activity *activity)
 
 void dispatch_cancel(struct activity *activity)
 {
-    if (!activity->cancelled && activity->call->adapter->cancel) {
+    if (!activity->cancelled && activity->act->call->adapter->cancel) {
         activity->cancelled = true;
-        activity->call->adapter->cancel(activity->call);
+        activity->act->call->adapter->cancel(activity->act->call);
     }
 }

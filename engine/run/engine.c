@@ -71,7 +71,7 @@ static void on_definitions(struct store_read *read)
 
 static void load_definitions(struct engine *engine)
 {
-    if (!engine->store || engine->store_closing) {
+    if (engine->store_closing) {
         return; /* nothing is read any more */
     }
     if (engine->definitions_loading) {
@@ -189,6 +189,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     options->calls_max = given->calls_max ? given->calls_max : 256;
     options->exec_max = given->exec_max ? given->exec_max : 16;
     options->park_after_ms = given->park_after_ms ? given->park_after_ms : 2000;
+    options->forget_share = given->forget_share ? given->forget_share : 10;
     options->memory_bytes_max = given->memory_bytes_max ? given->memory_bytes_max : resident_bytes_there() / 2;
     options->commit_delay_ms = given->commit_delay_ms ? given->commit_delay_ms : 250;
     options->call_delay_ms = given->call_delay_ms ? given->call_delay_ms : 2000;
@@ -218,6 +219,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     map_init(&engine->runs);
     map_init(&engine->loadings);
     map_init(&engine->tool_health);
+    list_init(&engine->doubtful);
     map_init(&engine->resting_unknown);
     map_init(&engine->deliveries);
     list_init(&engine->watches);
@@ -236,6 +238,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
         list_init(&engine->shards[i].sagas);
     }
     engine->parker = parker_new(engine);
+    engine->retention = retention_new(engine);
     engine->definitions = definitions_new();
     definitions_set_guard(engine->definitions, budgets_apply, engine);
     engine->http = http_client_new(loop, options->calls_max, CONNECTIONS_PER_HOST);
@@ -346,6 +349,7 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     engine->drained_context = context;
     timer_start(engine->loop, &engine->drain_timer, patience_ms, on_patience_over);
     parker_stop(engine->parker);
+    retention_stop(engine->retention);
     call_queue_return(engine);
     if (engine->leases) {
         leases_leave(engine->leases);
@@ -361,6 +365,7 @@ void engine_free(struct engine *engine)
     }
     turns_free(engine);
     parker_free(engine->parker);
+    retention_free(engine->retention);
     inbox_free(engine);
     limiter_free(engine->limiter);
     adapter_host_close(&engine->host);

@@ -32,6 +32,7 @@ struct engine_options {
     uint32_t calls_max;              /* under way at once; further ones queue. default 256 */
     uint32_t exec_max;               /* child processes at once; default 16 */
     int64_t park_after_ms;           /* a saga at rest leaves memory after so long; default 2000 */
+    int64_t forget_share;            /* percent of the time for removing ended sagas while turns wait, 1 to 100; default 10 */
     const char *budgets_file;        /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const char *secrets_file;        /* JSON object of names and texts; NULL: only SAGAD_SECRET_NAME variables */
     bool risk_losing_acknowledged_work;
@@ -84,6 +85,7 @@ struct engine_request {
     struct slice namespace, actor;   /* in: from the token */
     void (*done)(struct engine_request *request);
     void *context;                   /* in: the caller's */
+    bool wants_saga;                 /* in: start; see engine_start_saga() */
 
     enum err_code code;              /* out */
     struct err err;                  /* out, unless ERR_OK */
@@ -188,7 +190,7 @@ struct engine_request {
 
 void engine_define(struct engine *engine, struct engine_request *request);
 void engine_get_definitions(struct engine *engine, struct engine_request *request);
-/* done when durable; no answer text: use engine_get_saga */
+/* done when durable. answer: with `wants_saga` the saga as its start left it, where it is in memory and not large; else none: use engine_get_saga */
 void engine_start_saga(struct engine *engine, struct engine_request *request);
 void engine_open_saga(struct engine *engine, struct engine_request *request);  /* like engine_start_saga */
 void engine_call(struct engine *engine, struct engine_request *request);

@@ -47,7 +47,24 @@ enum activity_state {
 /* what a WANT_ADMIT, or a call behind a half-open breaker, reads first */
 enum inquiry { INQUIRY_NONE, INQUIRY_PRECHECK, INQUIRY_STATUS };
 
-struct activity { /* one want being carried out */
+struct act { /* what only an activity has whose time has come: timers that are far off are many */
+    struct activity *activity;
+    struct arena *arena;         /* of what dispatch.c has under way: the activity's, or that of inquiries */
+    struct arena *inquiry_arena; /* they may be many, so each begins it anew; NULL: there was none */
+    struct eval eval;
+    struct call *call;
+    const struct tool *tool;     /* of a call or a probe */
+    const struct compensator *compensator; /* of a forward operation, for the arguments of its undo */
+    int64_t started_us;
+    struct outcome outcome;
+    struct slice response, args, key; /* JSON, JSON, text; in `arena` */
+    struct slice undoes;         /* key of the forward operation, where the compensator's adapter looks for it; else SLICE_NONE */
+    struct expression_context context; /* as it was when the call was made */
+    int64_t cost_micros;
+    struct mail mail;
+};
+
+struct activity { /* one want being carried out; lies in its arena */
     struct list_link link;       /* in its saga's list, sorted like wants; unlinked once detached */
     struct list_link queue_link; /* in a queue of calls, */
     struct list *queue;          /* which is: */
@@ -57,22 +74,15 @@ struct activity { /* one want being carried out */
     enum activity_state state;
     struct arena arena;
     struct timer timer;
-    struct eval eval;
-    struct call *call;
-    const struct tool *tool;     /* of a call or a probe */
-    const struct compensator *compensator; /* of a forward operation, for the arguments of its undo */
-    int64_t started_us;
-    bool cancelled;
-    struct outcome outcome;
-    struct slice response, args, key; /* JSON, JSON, text; in the activity's arena */
-    struct slice undoes;         /* key of the forward operation, where the compensator's adapter looks for it; else SLICE_NONE */
-    struct expression_context context; /* as it was when the call was made */
+    struct act *act;             /* NULL: its time has not come; activity_act() */
     struct saga_id saga;         /* whose it is, also when that has left memory */
     uint32_t shard;
     struct slice namespace;
     struct op_key operation_key; /* of a call, probe or admission */
     enum effect effect;          /* the class of that operation */
+    bool cancelled;
     bool maybe_before;           /* an earlier attempt may have taken effect */
+    bool held_up;                /* in a queue by more than places: how long it waited says nothing of those */
     struct admitting *admitting; /* limiter.c; NULL: it has not been there */
     struct locking *locking;     /* lock.c; NULL: it asks for no lock */
     /* a place among the calls is kept until its mail is done: the intent is being made durable */
@@ -80,14 +90,11 @@ struct activity { /* one want being carried out */
     bool held;                   /* it came when nothing may begin: activities_resume(), or the next owner */
     enum inquiry inquiry;
     int64_t queued_boot_ms;
-    bool held_up;                /* by more than places since then: how long it waited says nothing of those */
-    int64_t cost_micros;
-    struct mail mail;
 };
 
 #define REFUSALS_MAX 3 /* then the saga waits for a person, or for the next engine, instead of asking for ever */
 
-struct live { /* a saga in memory */
+struct live { /* a saga in memory; lies in its arena */
     struct list_link link; /* in its shard's list */
     struct engine *engine;
     struct shard *shard;
@@ -95,18 +102,18 @@ struct live { /* a saga in memory */
     struct saga saga;
     struct list mailbox, activities, waiters;
     struct list callers;   /* work that waits until an operation, or all of them, are settled (call.c) */
-    struct digest run_digest; /* of a run: its place in engine->runs */
-    bool is_run;
-    /* a run that was woken, or a saga that was parked: recovery finds it in the table awake, however old it is */
-    bool awake;
-    bool parked;           /* it has a row in due: its next append takes that away */
+    const struct digest *run_digest; /* of a run: its place in engine->runs; NULL */
+    struct list_link doubt_link; /* in engine->doubtful */
     struct list_link rest_link; /* in engine->resting: nothing of it has moved since rest_boot_ms */
     int64_t rest_boot_ms;
     struct parking *parking; /* its row in due is being written: no turn begins before that is known (park.c) */
-    bool park_refused;     /* it could not be written: not tried again before the saga moves */
-    uint32_t asks;         /* for locks, under way: the end of a saga must not come before what it asked for (lock.c) */
     struct mail *current;  /* being decided or appended */
     struct turn *turn;     /* being appended; NULL: none */
+    uint32_t asks;         /* for locks, under way: the end of a saga must not come before what it asked for (lock.c) */
+    /* a run that was woken, or a saga that was parked: recovery finds it in the table awake, however old it is */
+    bool awake;
+    bool parked;           /* it has a row in due: its next append takes that away */
+    bool park_refused;     /* its row could not be written: not tried again before the saga moves */
     bool dropped;          /* its shard was lost: freed when the turn is over */
     bool begun;            /* something of it has settled; read back from its log it counts so too */
     bool taken_in;         /* here, as something new, and in memory since then */
@@ -181,6 +188,7 @@ struct engine {
     struct list resting;        /* sagas that may leave memory when they have been quiet for long enough, the longest first */
     struct timer rest_timer;
     struct parker *parker;      /* park.c */
+    struct retention *retention; /* retention.c */
     size_t parked_loaded;       /* parked ones that are in memory all the same, because something came for them */
     size_t evicted;             /* parked since memory was given back to the system last (park.c) */
     /*
@@ -207,6 +215,7 @@ struct engine {
     size_t resident;            /* bytes, when last asked for; */
     int64_t resident_ms, trimmed_ms;
     struct map tool_health;
+    struct list doubtful; /* health.c: sagas in memory of which something may be unknown */
     struct map resting_unknown; /* health.c: saga id -> what nobody knows of a saga that left memory */
     struct deferred watch_inbox;
     struct timer handover_timer;
@@ -298,7 +307,12 @@ int64_t call_queue_waited_ms(const struct engine *engine, const struct list *que
  * in the place of the call.
  */
 bool call_queue_holds_intent(const struct activity *activity);
-void activity_report(struct activity *activity);
+void activity_act(struct activity *activity);          /* from here on it has its `act` */
+static inline struct activity *activity_of(struct eval *eval)
+{
+    return container_of(eval, struct act, eval)->activity;
+}
+void activity_report(struct activity *activity);       /* act->mail.input is what its saga is told */
 void activity_return(struct activity *activity);       /* a call that was never sent, and will not be by this engine */
 /* The same, and no turn begins underneath: live_advance() afterwards. */
 void activity_return_quietly(struct activity *activity);
@@ -315,6 +329,13 @@ void parker_due(struct parker *parker, int64_t at_ms); /* something is due then;
 void park_consider(struct live *live);
 void park_forget(struct live *live);                   /* it moves, or leaves memory */
 void park_set_parked(struct live *live, bool parked);
+
+/* retention.c: ended sagas whose time is over are removed */
+struct retention *retention_new(struct engine *engine);
+void retention_free(struct retention *retention);
+void retention_stop(struct retention *retention);      /* draining */
+void retention_look(struct retention *retention);      /* a shard was gained */
+void retention_due(struct retention *retention, int64_t at_ms); /* one is to go then */
 
 /* lock.c */
 void lock_begin(struct activity *activity);            /* WANT_LOCK */
@@ -337,6 +358,8 @@ void callers_drop(struct live *live);                  /* it left memory: they a
 
 /* health.c: what the records of a durable turn mean for the figures of tools, and those figures */
 void health_count(struct live *live, const struct records *records);
+void health_doubts(struct live *live);  /* something of it may be unknown: it is looked at when somebody asks */
+void health_forgets(struct live *live); /* nothing is, or it leaves memory */
 /* It leaves memory and goes on later: what nobody knows of it still counts, until it comes back or its shard leaves. */
 void health_rests(struct live *live);
 void health_wakes(struct engine *engine, struct saga_id id);
@@ -372,6 +395,7 @@ void shard_gained(uint32_t shard, int64_t epoch, void *engine);
 void shard_lost(uint32_t shard, int64_t epoch, void *engine);
 int64_t shard_oldest_unfinished_ms(uint32_t shard, void *engine);
 uint32_t shards_owned(const struct engine *engine);
+uint64_t shards_owned_set(const struct engine *engine); /* a bit each */
 
 /* intake_engine.c: whether this engine takes in new work */
 void intake_turn_begun(struct engine *engine, struct list_link *turn);

@@ -20,7 +20,8 @@ static enum err_code eval_values(struct eval *eval, const struct template *templ
             (*values)[i] = *outputs++;
             break;
         case EXPRESSION_SECRET:
-            (*values)[i] = eval->secrets ? secrets_json(eval->secrets, expression->secret, eval->arena) : SLICE_NONE;
+            CHECK(eval->secrets); /* it compiles in the settings of an adapter only */
+            (*values)[i] = secrets_json(eval->secrets, expression->secret, eval->arena);
             if (!(*values)[i].ptr) {
                 (void)err_set(err, ERR_INVALID, "there is no secret named \"%.*s\"", SLICE_ARG(expression->secret));
                 err_hint(err, "put it into the file named by --secrets, or into the environment as SAGAD_SECRET_NAME");

@@ -19,12 +19,12 @@ static void on_effect(struct effect_of_call *effect)
     struct activity *activity = effect->context;
 
     activity->effect = effect->effect;
-    on_evaluated(&activity->eval);
+    on_evaluated(&activity->act->eval);
 }
 
 static void on_args(struct eval *eval)
 {
-    struct activity *activity = container_of(eval, struct activity, eval);
+    struct activity *activity = activity_of(eval);
     const struct saga *saga = activity->live && !activity->cancelled ? &activity->live->saga : NULL;
     const struct step_definition *step = saga ? &saga->definition->steps[activity->want.step] : NULL;
 
@@ -34,7 +34,7 @@ static void on_args(struct eval *eval)
     }
     struct effect_of_call *effect = arena_alloc(&activity->arena, sizeof(*effect));
 
-    activity->tool = step->tool;
+    activity->act->tool = step->tool;
     *effect = (struct effect_of_call){.tool = step->tool,
                                       .args = eval->items[0].value.ptr ? eval->items[0].value : SLICE("{}"),
                                       .arena = &activity->arena,
@@ -46,7 +46,7 @@ static void on_args(struct eval *eval)
 /* The condition of a step that is a program: what follows it is evaluated only where it holds. */
 static void on_when(struct eval *eval)
 {
-    struct activity *activity = container_of(eval, struct activity, eval);
+    struct activity *activity = activity_of(eval);
 
     if (!activity->live || activity->cancelled || eval->items[0].code != ERR_OK) {
         on_evaluated(eval);
@@ -63,7 +63,7 @@ static void evaluate_args(struct activity *activity)
 {
     const struct saga *saga = &activity->live->saga;
     const struct step_definition *step = &saga->definition->steps[activity->want.step];
-    struct eval *eval = &activity->eval;
+    struct eval *eval = &activity->act->eval;
 
     eval->items[0].template = saga_main_template(saga, activity->want.step);
     /* Of a for_each the scope is each element's, and may name it. */
@@ -79,15 +79,15 @@ static void evaluate_args(struct activity *activity)
 
 static void begin_input(struct activity *activity)
 {
-    activity->mail.input =
+    activity->act->mail.input =
         (struct saga_input){.type = SAGA_INPUT_EVALUATED,
                             .evaluated = {.what = (enum evaluation)activity->want.number, .step = activity->want.step}};
 }
 
 static void fail_input(struct activity *activity, struct slice error)
 {
-    activity->mail.input.evaluated.failed = true;
-    activity->mail.input.evaluated.error = error;
+    activity->act->mail.input.evaluated.failed = true;
+    activity->act->mail.input.evaluated.error = error;
 }
 
 static void report(struct activity *activity)
@@ -106,9 +106,9 @@ static struct slice text_of(struct slice value, struct arena *arena)
 
 static void on_evaluated(struct eval *eval)
 {
-    struct activity *activity = container_of(eval, struct activity, eval);
+    struct activity *activity = activity_of(eval);
     const struct eval_item *value = &eval->items[0], *scope = &eval->items[1];
-    struct saga_input *input = &activity->mail.input;
+    struct saga_input *input = &activity->act->mail.input;
 
     begin_input(activity);
     if (value->code != ERR_OK || (eval->count > 1 && scope->code != ERR_OK)) {
@@ -117,7 +117,7 @@ static void on_evaluated(struct eval *eval)
         input->evaluated.skipped = true;
     } else {
         input->evaluated.value = value->value;
-        input->evaluated.has_effect = activity->tool != NULL;
+        input->evaluated.has_effect = activity->act->tool != NULL;
         input->evaluated.effect = activity->effect;
         if (eval->count > 1 && scope->value.ptr) {
             input->evaluated.scope = text_of(scope->value, &activity->arena);
@@ -131,7 +131,7 @@ static void on_evaluated(struct eval *eval)
 /* An array of texts; what cannot be one stays what it is, and is refused by whoever reads it. */
 static void on_locks(struct eval *eval)
 {
-    struct activity *activity = container_of(eval, struct activity, eval);
+    struct activity *activity = activity_of(eval);
     struct buffer text;
     struct json_writer w;
 
@@ -155,8 +155,8 @@ static void on_locks(struct eval *eval)
     json_array_end(&w);
     if (text.overflow) {
         fail_input(activity, SLICE("the keys of its locks are larger than allowed"));
-    } else if (!activity->mail.input.evaluated.failed) {
-        activity->mail.input.evaluated.value = arena_slice(&activity->arena, buffer_slice(&text));
+    } else if (!activity->act->mail.input.evaluated.failed) {
+        activity->act->mail.input.evaluated.value = arena_slice(&activity->arena, buffer_slice(&text));
     }
     buffer_fini(&text);
     report(activity);
@@ -164,7 +164,7 @@ static void on_locks(struct eval *eval)
 
 static void evaluate_locks(struct activity *activity, const struct definition *definition)
 {
-    struct eval *eval = &activity->eval;
+    struct eval *eval = &activity->act->eval;
 
     eval->count = definition->lock_count;
     eval->many = arena_array(&activity->arena, eval->count + 1, sizeof(*eval->many));
@@ -180,7 +180,7 @@ static void evaluate_locks(struct activity *activity, const struct definition *d
 static struct slice write_followers(struct activity *activity, size_t count, struct buffer *out)
 {
     struct slice error = SLICE_NONE;
-    const struct eval_item *item = &activity->eval.many[1];
+    const struct eval_item *item = &activity->act->eval.many[1];
     struct json_writer w;
 
     json_writer_init(&w, out);
@@ -202,8 +202,8 @@ static struct slice write_followers(struct activity *activity, size_t count, str
 
 static void on_output(struct eval *eval)
 {
-    struct activity *activity = container_of(eval, struct activity, eval);
-    struct saga_input *input = &activity->mail.input;
+    struct activity *activity = activity_of(eval);
+    struct saga_input *input = &activity->act->mail.input;
     struct buffer text;
 
     begin_input(activity);
@@ -225,7 +225,7 @@ static void on_output(struct eval *eval)
 
 static void evaluate_output(struct activity *activity, const struct definition *definition)
 {
-    struct eval *eval = &activity->eval;
+    struct eval *eval = &activity->act->eval;
 
     eval->count = 1 + 2 * (size_t)definition->follower_count;
     eval->many = arena_array(&activity->arena, eval->count, sizeof(*eval->many));
@@ -242,7 +242,7 @@ static void evaluate_output(struct activity *activity, const struct definition *
 static void evaluate_undo(struct activity *activity, const struct saga *saga)
 {
     const struct operation *forward = &saga->steps[activity->want.step].forward;
-    struct eval *eval = &activity->eval;
+    struct eval *eval = &activity->act->eval;
     char key[UUID_TEXT_BYTES];
 
     uuid_text(&forward->key.uuid, key);
@@ -258,7 +258,9 @@ void evaluation_begin(struct activity *activity)
     const struct saga *saga = &activity->live->saga;
     const struct definition *definition = saga->definition;
     uint32_t step = activity->want.step;
-    struct eval *eval = &activity->eval;
+
+    activity_act(activity);
+    struct eval *eval = &activity->act->eval;
 
     activity->state = ACTIVITY_RENDERING;
     activity->engine->evaluations_under_way++;

@@ -120,6 +120,7 @@ static void shard_keep(struct shard *shard)
     shard->keep_until_boot_ms = loop_boot_ms(engine->loop) + (again_ms < AGAIN_AFTER_MS_MAX ? again_ms : AGAIN_AFTER_MS_MAX);
     shard_watch(engine);
     parker_look(engine->parker);
+    retention_look(engine->retention);
     activities_resume(shard);
     call_queue_run(engine);
 }

@@ -1,7 +1,8 @@
 /*
  * How each tool fares: counted from the records of durable turns, shown in the stats and to Prometheus. Counters are of
- * this process since its start; what is unknown now is counted by a walk over the sagas in memory, and kept of those that
- * went to rest here. (Sagas that were at rest when their shard came here count once they have been in memory.)
+ * this process since its start; what is unknown now is counted by a look at those sagas in memory of which something
+ * may be, and kept of those that went to rest here. (Sagas that were at rest when their shard came here count once they
+ * have been in memory.)
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,54 +34,70 @@ static void count_refusal(struct tool_health *health, struct slice error)
     health->breaker_refusals += slice_is(error, "breaker-open");
 }
 
-static struct tool_health *health_of_step(struct live *live, const struct record *record, enum direction direction)
+/* Of the tool of a step; groups and waits have none. */
+static void count_step(struct live *live, const struct record *record, enum direction direction)
 {
-    if (record->step == STEP_NONE || record->step >= live->saga.definition->step_count) {
-        return NULL;
-    }
-    const struct tool *tool = saga_tool(&live->saga, record->step, direction);
+    const struct tool *tool =
+        record->step < live->saga.definition->step_count ? saga_tool(&live->saga, record->step, direction) : NULL;
 
-    return tool ? tool_health_of(live->engine, live->saga.namespace, tool->name) : NULL; /* groups and waits have none */
+    if (!tool) {
+        return;
+    }
+    struct tool_health *health = tool_health_of(live->engine, live->saga.namespace, tool->name);
+
+    if (record->type == RECORD_OPERATION_DUPLICATE || record->type == RECORD_STEP_REPEATED) {
+        if (record->type == RECORD_OPERATION_DUPLICATE) {
+            count_duplicate(health, record->decision);
+        }
+        limiter_count_emission(live->engine, live->saga.namespace, health->name);
+    } else if (record->type == RECORD_STEP_FAILED) {
+        if (record->source == SOURCE_GUARD) {
+            count_refusal(health, record->error);
+        }
+    } else if (record->args.ptr) { /* with the first of its records, and no other */
+        health->operations++;
+    }
+}
+
+/* What most turns are made of: after it nothing is unknown that was not so before. */
+static const bool is_certain[RECORD_TYPE_COUNT] = {
+    [RECORD_SAGA_STARTED] = true,        [RECORD_STEP_PENDING] = true,        [RECORD_STEP_INTENT] = true,
+    [RECORD_STEP_CALLED] = true,         [RECORD_STEP_COMPLETED] = true,      [RECORD_COMPENSATION_PLANNED] = true,
+    [RECORD_COMPENSATION_INTENT] = true, [RECORD_COMPENSATION_COMPLETED] = true, [RECORD_SAGA_COMPLETED] = true,
+    [RECORD_SAGA_COMPENSATED] = true,
+};
+
+void health_doubts(struct live *live)
+{
+    if (!list_linked(&live->doubt_link)) {
+        list_push(&live->engine->doubtful, &live->doubt_link);
+    }
+}
+
+void health_forgets(struct live *live)
+{
+    if (list_linked(&live->doubt_link)) {
+        list_remove(&live->engine->doubtful, &live->doubt_link);
+    }
 }
 
 static void count_record(struct live *live, const struct record *record)
 {
-    bool open = saga_is_open(&live->saga);
-    struct tool_health *health = NULL;
-
     switch (record->type) {
-    case RECORD_STEP_CALLED:
     case RECORD_COMPENSATION_INTENT:
-        health = health_of_step(live, record, record->type == RECORD_STEP_CALLED ? DIRECTION_DO : DIRECTION_UNDO);
-        if (health && record->args.ptr) {
-            health->operations++;
-        }
+        count_step(live, record, DIRECTION_UNDO);
         break;
     case RECORD_STEP_PENDING:
     case RECORD_STEP_INTENT:
-        health = open || !record->args.ptr ? NULL : health_of_step(live, record, DIRECTION_DO);
-        if (health) {
-            health->operations++;
+        if (!saga_is_open(&live->saga)) { /* there it was counted when it was called */
+            count_step(live, record, DIRECTION_DO);
         }
         break;
+    case RECORD_STEP_CALLED:
     case RECORD_OPERATION_DUPLICATE:
-        health = health_of_step(live, record, DIRECTION_DO);
-        if (health) {
-            count_duplicate(health, record->decision);
-            limiter_count_emission(live->engine, live->saga.namespace, health->name);
-        }
-        break;
     case RECORD_STEP_REPEATED:
-        health = health_of_step(live, record, DIRECTION_DO);
-        if (health) {
-            limiter_count_emission(live->engine, live->saga.namespace, health->name);
-        }
-        break;
     case RECORD_STEP_FAILED:
-        health = record->source == SOURCE_GUARD ? health_of_step(live, record, DIRECTION_DO) : NULL;
-        if (health) {
-            count_refusal(health, record->error);
-        }
+        count_step(live, record, DIRECTION_DO);
         break;
     case RECORD_LOOP_TRIPPED:
         if (record->tool_name.ptr) { /* that of the call which closed the loop */
@@ -133,6 +150,9 @@ void health_count(struct live *live, const struct records *records)
 {
     for (size_t i = 0; i < records->count; i++) {
         count_record(live, &records->items[i]);
+        if (!is_certain[records->items[i].type]) {
+            health_doubts(live);
+        }
     }
 }
 
@@ -141,7 +161,8 @@ void health_count(struct live *live, const struct records *records)
 /* The tool of an operation of which nobody knows whether it happened, and since when; else NULL. */
 static const struct tool *unknown_tool(const struct saga *saga, uint32_t step, enum direction direction, int64_t *since)
 {
-    const struct operation *op = direction == DIRECTION_UNDO ? &saga->steps[step].undo : &saga->steps[step].forward;
+    const struct step *at = &saga->steps[step];
+    const struct operation *op = direction == DIRECTION_UNDO ? step_undo(at) : &at->forward;
 
     if (op->state != OP_UNKNOWN && (op->state != OP_PROBING || op->accepted)) {
         return NULL;
@@ -174,7 +195,7 @@ static size_t collect_unknown(struct live *live, struct unknown *items)
     const struct saga *saga = &live->saga;
     size_t count = 0;
 
-    for (uint32_t i = 0; saga->seq > 0 && i < saga->definition->step_count; i++) {
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         for (enum direction direction = DIRECTION_DO; direction < DIRECTION_COUNT; direction++) {
             int64_t since = 0;
             const struct tool *tool = unknown_tool(saga, i, direction, &since);
@@ -190,7 +211,7 @@ static size_t collect_unknown(struct live *live, struct unknown *items)
 
 void health_rests(struct live *live)
 {
-    size_t count = live->saga.phase == PHASE_ENDED ? 0 : collect_unknown(live, NULL);
+    size_t count = collect_unknown(live, NULL);
 
     health_wakes(live->engine, live->saga.id);
     if (count == 0) {
@@ -223,14 +244,23 @@ void health_leaves(struct engine *engine, uint32_t shard)
     }
 }
 
-static void look_at(struct engine *engine, const struct saga *saga, uint32_t step, enum direction direction)
+/* False: nothing of it is unknown. */
+static bool look_at(struct engine *engine, const struct saga *saga)
 {
-    int64_t since = 0;
-    const struct tool *tool = unknown_tool(saga, step, direction, &since);
+    bool found = false;
 
-    if (tool) {
-        count_unknown(tool_health_of(engine, saga->namespace, tool->name), since);
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        for (enum direction direction = DIRECTION_DO; direction < DIRECTION_COUNT; direction++) {
+            int64_t since = 0;
+            const struct tool *tool = unknown_tool(saga, i, direction, &since);
+
+            if (tool) {
+                count_unknown(tool_health_of(engine, saga->namespace, tool->name), since);
+                found = true;
+            }
+        }
     }
+    return found;
 }
 
 static void look_at_all(struct engine *engine)
@@ -243,13 +273,12 @@ static void look_at_all(struct engine *engine)
 
         health->unknown_open = health->unknown_oldest_ms = 0;
     }
-    position = 0;
-    while (map_next(&engine->sagas, &position, &value)) {
-        const struct live *live = value;
+    for (struct list_link *link = list_first(&engine->doubtful), *next; link; link = next) {
+        struct live *live = container_of(link, struct live, doubt_link);
 
-        for (uint32_t i = 0; live->saga.seq > 0 && i < live->saga.definition->step_count; i++) {
-            look_at(engine, &live->saga, i, DIRECTION_DO);
-            look_at(engine, &live->saga, i, DIRECTION_UNDO);
+        next = list_after(&engine->doubtful, link);
+        if (!look_at(engine, &live->saga)) {
+            health_forgets(live);
         }
     }
     position = 0;

@@ -125,8 +125,7 @@ static void delivery_ended(struct delivery *delivery)
 {
     enum err_code code = delivery->request.code;
 
-    if (is_for_later(code) || !delivery->engine->store || delivery->engine->store_closing ||
-        (code != ERR_OK && !is_ours_to_refuse(delivery))) {
+    if (is_for_later(code) || delivery->engine->store_closing || (code != ERR_OK && !is_ours_to_refuse(delivery))) {
         delivery_end(delivery);
     } else {
         delivery_answer(delivery);
@@ -566,11 +565,11 @@ void inbox_free(struct engine *engine)
     size_t position = 0;
     void *value;
 
-    inbox_late_free(engine);
+    CHECK(list_empty(&engine->late_outcomes)); /* the store has closed */
     while (map_next(&engine->deliveries, &position, &value)) {
         struct delivery *delivery = value;
 
-        if (timer_running(&delivery->timer)) { /* held; the others end with their work */
+        if (timer_running(&delivery->timer)) { /* held; the others end with their work, or with the process */
             delivery_end(delivery);
         }
     }

@@ -39,6 +39,5 @@ void inbox_settled(struct engine *engine, const struct late_outcome *late);
 /* At the engine's end: frees what still waits for its time. */
 void errands_stop(struct engine *engine); /* the store closes: whoever waits for another engine is told */
 void inbox_free(struct engine *engine);
-void inbox_late_free(struct engine *engine);
 
 #endif

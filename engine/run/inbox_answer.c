@@ -106,10 +106,8 @@ static void read_faults(struct slice errors, struct engine_request *request)
 
         faults_add(&request->faults, pointer.ptr ? pointer : SLICE(""), "%.*s",
                    SLICE_ARG(detail.ptr ? detail : SLICE("")));
-        if (request->faults.count > 0) {
-            (void)json_bool(json_member(item, "not_supported"),
-                            &request->faults.items[request->faults.count - 1].not_supported);
-        }
+        (void)json_bool(json_member(item, "not_supported"),
+                        &request->faults.items[request->faults.count - 1].not_supported);
     }
 }
 

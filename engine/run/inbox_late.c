@@ -39,11 +39,7 @@ static void send_late(struct late *late)
 
 static void on_again(struct timer *timer)
 {
-    struct late *late = container_of(timer, struct late, timer);
-
-    if (late->engine->store && !late->engine->store_closing) {
-        send_late(late);
-    }
+    send_late(container_of(timer, struct late, timer)); /* the store does not close before the last of them has ended */
 }
 
 static void on_put(struct inbox_put *put)
@@ -54,7 +50,7 @@ static void on_put(struct inbox_put *put)
     if (put->code == ERR_OK) {
         late_end(late);
         engine_check_drained(engine);
-    } else if (engine->draining || engine->store_closing) {
+    } else if (engine->draining) {
         /* The saga's next owner counts it as unknown, and settles that by what its tool allows. */
         log_warn("late_evidence_lost", LOG_UUID("saga", &put->row.saga.uuid), LOG_ERR(&put->err));
         late_end(late);
@@ -92,9 +88,7 @@ void inbox_settled(struct engine *engine, const struct late_outcome *evidence)
     struct late *late;
     struct buffer payload;
 
-    if (!engine->store || engine->store_closing || saga_id_shard(evidence->saga) >= SHARD_COUNT) {
-        return;
-    }
+    CHECK(!engine->store_closing); /* whoever hands it over has looked */
     late = memory_alloc(sizeof(*late));
     late->engine = engine;
     arena_init(&late->arena, 2048);
@@ -107,13 +101,4 @@ void inbox_settled(struct engine *engine, const struct late_outcome *evidence)
     buffer_fini(&payload);
     list_push(&engine->late_outcomes, &late->link);
     send_late(late);
-}
-
-void inbox_late_free(struct engine *engine)
-{
-    struct list_link *link;
-
-    while ((link = list_first(&engine->late_outcomes)) != NULL) {
-        late_end(container_of(link, struct late, link));
-    }
 }

@@ -59,7 +59,7 @@ static bool is_call(const struct errand *errand)
 
 static bool is_stopping(const struct errand *errand)
 {
-    return !errand->work->engine->store || errand->work->engine->store_closing;
+    return errand->work->engine->store_closing;
 }
 
 static void errand_stop(struct errand *errand)
@@ -67,12 +67,8 @@ static void errand_stop(struct errand *errand)
     struct engine *engine = errand->work->engine;
 
     timer_stop(engine->loop, &errand->timer);
-    if (list_linked(&errand->link)) {
-        list_remove(&engine->errands, &errand->link);
-    }
-    if (engine->store) {
-        store_answer_stop(engine->store, &errand->wait);
-    }
+    list_remove(&engine->errands, &errand->link);
+    store_answer_stop(engine->store, &errand->wait);
 }
 
 static void errand_fail(struct errand *errand, enum err_code code, const char *message, const char *hint)
@@ -202,7 +198,8 @@ static void on_log_read(struct store_read *read)
     }
     struct saga *saga = fold_turns(work->engine, work->saga, work->namespace, errand->log.turns, errand->log.turn_count,
                                    &work->arena, &err);
-    const struct emission *emission = saga ? emissions_find(&saga->emissions, errand->emission) : NULL;
+    const struct emission *emission =
+        saga && saga->emissions ? emissions_find(saga->emissions, errand->emission) : NULL;
 
     if (!emission || emission->step >= saga->definition->step_count) {
         work_fail(work, ERR_BUSY, not_taken_up, repeat_it);
@@ -306,7 +303,7 @@ static void put_again(struct errand *errand)
     switch (work->mail.input.type) {
     case SAGA_INPUT_START:
         read_start(errand);
-        break;
+        return;
     case SAGA_INPUT_ABORT:
     case SAGA_INPUT_COMPLETE:
     case SAGA_INPUT_RESUME:
@@ -314,28 +311,29 @@ static void put_again(struct errand *errand)
         if (errand->lost) { /* a second one, put after the first was consumed, would be one more word */
             errand_fail(errand, ERR_LOST_COMMIT, "the connection to the database was lost: this was taken up, or not",
                         "look at the saga, and repeat it when it is not so");
-            break;
+            return;
         }
         /* It was applied, most likely: the saga says so, and whoever asked sees whether it is what was wanted. */
         errand_stop(errand);
         work->until_boot_ms = 0;
         query_saga_from_store(work);
-        break;
+        return;
     case SAGA_INPUT_CALL:
     case SAGA_INPUT_OPERATOR:
     case SAGA_INPUT_BYPASS:
     case SAGA_INPUT_SIGNAL:
     case SAGA_INPUT_DECISION:
         errand_put(errand);
-        break;
+        return;
     case SAGA_INPUT_SETTLED:
     case SAGA_INPUT_PROBED:
     case SAGA_INPUT_EVALUATED:
     case SAGA_INPUT_TIMER:
     case SAGA_INPUT_ADMITTED:
-    case SAGA_INPUT_LOCKED:
-        UNREACHABLE(); /* these are never posted by a request */
+    case SAGA_INPUT_LOCKED: /* these are never posted by a request */
+        break;
     }
+    UNREACHABLE();
 }
 
 static void on_input_found(struct store_read *read)
@@ -362,9 +360,8 @@ static void on_look(struct timer *timer)
     struct errand *errand = container_of(timer, struct errand, timer);
     struct work *work = errand->work;
 
-    if (is_stopping(errand)) {
-        errand_fail(errand, ERR_STOPPING, "this engine is stopping; what was begun goes on", repeat_it);
-    } else if (!work->request) {
+    CHECK(!is_stopping(errand)); /* errands_stop() has ended those that wait */
+    if (!work->request) {
         errand_fail(errand, ERR_TIMEOUT, "nobody waits for it any more", NULL);
     } else if (loop_boot_ms(work->engine->loop) >= errand->until_boot_ms) {
         look_a_last_time(errand);

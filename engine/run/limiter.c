@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define AWAY_MS 300           /* the database did not answer: ask again after so long */
 #define PLACE_MARGIN_MS 15000 /* between being let through and the call, and between its end and the word of it */
@@ -15,7 +14,7 @@ struct admitting {         /* an activity at the guards; lies in its arena */
     struct gate *gate;
     struct guard_ask ask;
     struct arena arena; /* of one ask */
-    struct guard_budget budgets[GUARD_BUDGETS_MAX];
+    struct guard_budget *budgets; /* GUARD_BUDGETS_MAX of them, where it is asked about budgets */
     bool in_group, granted;
 };
 
@@ -57,7 +56,8 @@ static void on_gate_timer(struct timer *timer)
 {
     struct gate *gate = container_of(timer, struct gate, timer);
 
-    if (gate->limiter->engine->draining || gate->pace.asking > 0 || list_empty(&gate->waiting)) {
+    CHECK(!gate->limiter->engine->draining && gate->pace.asking == 0); /* it is stopped, and not started then */
+    if (list_empty(&gate->waiting)) {
         return;
     }
     if (pace_closed_ms(&gate->pace, boot_ms(gate->limiter)) > 0) {
@@ -115,10 +115,11 @@ bool effect_is_safe(enum effect effect)
         return true;
     case EFFECT_CHECKED:
     case EFFECT_ONCE:
-    case EFFECT_COUNT:
         return false;
+    case EFFECT_COUNT:
+        break;
     }
-    return false;
+    UNREACHABLE();
 }
 
 /*
@@ -154,11 +155,12 @@ static uint32_t salt_of(const struct activity *activity)
 void limiter_admission(struct activity *activity, enum admission admission, struct slice error, struct slice detail,
                        int64_t retry_after_ms, struct slice result)
 {
-    if (admission != ADMISSION_GRANTED && activity->admitting && activity->admitting->granted) {
+    if (admission != ADMISSION_GRANTED && activity->admitting->granted) {
         limiter_tell_unused(activity);
         activity->admitting->granted = false;
     }
-    activity->mail.input = (struct saga_input){.type = SAGA_INPUT_ADMITTED,
+    activity_act(activity);
+    activity->act->mail.input = (struct saga_input){.type = SAGA_INPUT_ADMITTED,
                                                .admitted = {.step = activity->want.step,
                                                             .admission = admission,
                                                             .error = error,
@@ -242,7 +244,7 @@ static void go_on(struct activity *activity)
     if (activity->admitting->granted && asked->is_breaker_probe && !effect_is_safe(activity->effect) &&
         tool->has_probe) {
         activity->inquiry = INQUIRY_STATUS;
-    } else if (activity->want.type == WANT_ADMIT && tool->has_precheck && activity->want.direction == DIRECTION_DO) {
+    } else if (activity->want.type == WANT_ADMIT && tool->has_precheck) {
         activity->inquiry = INQUIRY_PRECHECK;
     } else {
         activity->inquiry = INQUIRY_NONE;
@@ -269,7 +271,7 @@ static enum pace_why why_of(enum guard_verdict verdict)
     case GUARD_BUDGET:
         return PACE_OPEN;
     }
-    return PACE_OPEN;
+    UNREACHABLE();
 }
 
 static void end_of_group(struct activity *activity, bool granted)
@@ -368,6 +370,9 @@ static void ask(struct activity *activity, bool in_group)
                                         .operation = activity->operation_key.uuid,
                                         .safe_to_repeat = may_probe(activity, tool)};
     if (activity->want.direction == DIRECTION_DO) {
+        if (!admitting->budgets) {
+            admitting->budgets = arena_array(&activity->arena, GUARD_BUDGETS_MAX, sizeof(*admitting->budgets));
+        }
         admitting->ask.budgets = admitting->budgets;
         admitting->ask.budget_count = budgets_match(&limiter->budgets, activity->namespace, tool->name,
                                                     loop_wall_ms(limiter->engine->loop), admitting->budgets);
@@ -442,10 +447,8 @@ void limiter_status_read(struct activity *activity, bool well)
 
 bool limiter_holds_undo(const struct activity *activity)
 {
-    const struct limiter *limiter = activity->engine->limiter;
-
-    return activity->want.type == WANT_CALL && activity->want.direction == DIRECTION_UNDO && !activity->admitting &&
-           limiter_asks(limiter, activity->namespace, tool_of(activity), DIRECTION_UNDO);
+    return activity->want.direction == DIRECTION_UNDO &&
+           limiter_asks(activity->engine->limiter, activity->namespace, tool_of(activity), DIRECTION_UNDO);
 }
 
 bool limiter_is_stale(const struct activity *activity)
@@ -490,7 +493,7 @@ void limiter_leave(struct activity *activity)
 
 void limiter_admitted(struct activity *activity)
 {
-    if (!activity->live || !activity->admitting || !activity->admitting->granted) {
+    if (!activity->live || !activity->admitting->granted) {
         return;
     }
     const struct operation *operation = &activity->live->saga.steps[activity->want.step].forward;

@@ -47,7 +47,7 @@ void limiter_admission(struct activity *activity, enum admission admission, stru
 /* The status read that tries a half-open breaker has an answer. */
 void limiter_status_read(struct activity *activity, bool well);
 
-/* dispatch.c: a call or a probe is over, `activity->outcome` and `cost_micros` are final. */
+/* dispatch.c: a call or a probe is over, `activity->act->outcome` and its `cost_micros` are final. */
 void limiter_settled(struct activity *activity);
 
 /* Pure parts, for tests. */

@@ -179,8 +179,9 @@ static struct telling *telling_new(struct activity *activity, const struct tool 
 
 static const struct tool *tool_asked(const struct activity *activity)
 {
-    return activity->tool ? activity->tool
-                          : saga_tool(&activity->live->saga, activity->want.step, activity->want.direction);
+    return activity->act && activity->act->tool
+               ? activity->act->tool
+               : saga_tool(&activity->live->saga, activity->want.step, activity->want.direction);
 }
 
 void limiter_tell_unused(struct activity *activity)
@@ -204,10 +205,10 @@ void limiter_tell_status(struct activity *activity, bool well)
 static void pause_tool(struct activity *activity, int64_t pause_ms)
 {
     struct limiter *limiter = activity->engine->limiter;
-    struct gate *gate = limiter_gate(limiter, activity->namespace, activity->tool->name);
+    struct gate *gate = limiter_gate(limiter, activity->namespace, activity->act->tool->name);
     int64_t now = loop_boot_ms(limiter->engine->loop), until = now + pause_ms;
 
-    log_info("tool_paused", LOG_SLICE("namespace", activity->namespace), LOG_SLICE("tool", activity->tool->name),
+    log_info("tool_paused", LOG_SLICE("namespace", activity->namespace), LOG_SLICE("tool", activity->act->tool->name),
              LOG_MS("for", pause_ms));
     gate->health->pauses++;
     gate->paused_until_ms = until > gate->paused_until_ms ? until : gate->paused_until_ms;
@@ -217,7 +218,7 @@ static void pause_tool(struct activity *activity, int64_t pause_ms)
 
 static enum guard_charge charge_of(const struct activity *activity)
 {
-    switch (activity->outcome.kind) {
+    switch (activity->act->outcome.kind) {
     case OUTCOME_COMPLETED:
         return CHARGE_SETTLE;
     case OUTCOME_RETRY:
@@ -227,18 +228,19 @@ static enum guard_charge charge_of(const struct activity *activity)
                           */
     case OUTCOME_RUNNING:
     case OUTCOME_UNKNOWN:
-    case OUTCOME_KIND_COUNT:
         return CHARGE_KEEP;
+    case OUTCOME_KIND_COUNT:
+        break;
     }
-    return CHARGE_KEEP;
+    UNREACHABLE();
 }
 
 void limiter_settled(struct activity *activity)
 {
     struct limiter *limiter = activity->engine->limiter;
-    const struct tool *tool = activity->tool;
+    const struct tool *tool = activity->act->tool;
     bool is_call = activity->want.type == WANT_CALL;
-    int64_t pause_ms = is_call ? pause_of(&activity->outcome, activity->response) : 0;
+    int64_t pause_ms = is_call ? pause_of(&activity->act->outcome, activity->act->response) : 0;
     enum guard_charge charge =
         activity->want.direction == DIRECTION_DO && budgets_apply(&limiter->budgets, activity->namespace, tool->name)
             ? charge_of(activity)
@@ -247,14 +249,14 @@ void limiter_settled(struct activity *activity)
     if (pause_ms > 0) {
         pause_tool(activity, pause_ms);
     }
-    if (is_call && activity->want.direction == DIRECTION_UNDO && activity->outcome.kind == OUTCOME_COMPLETED) {
+    if (is_call && activity->want.direction == DIRECTION_UNDO && activity->act->outcome.kind == OUTCOME_COMPLETED) {
         struct guard_budget budgets[GUARD_BUDGETS_MAX];
         size_t count = budgets_match(&limiter->budgets, activity->namespace, tool->name,
                                      loop_wall_ms(limiter->engine->loop), budgets);
 
         for (size_t i = 0; i < count; i++) {
             budgets[i].calls = 1;
-            budgets[i].micros = activity->cost_micros;
+            budgets[i].micros = activity->act->cost_micros;
         }
         limiter_count(limiter, budgets, count);
     }
@@ -262,14 +264,15 @@ void limiter_settled(struct activity *activity)
         return;
     }
     struct telling *telling = telling_new(activity, tool);
-    enum call_verdict verdict = is_call ? call_verdict(&activity->outcome, activity->response) : CALL_NO_VERDICT;
+    enum call_verdict verdict =
+        is_call ? call_verdict(&activity->act->outcome, activity->act->response) : CALL_NO_VERDICT;
 
     telling->tell.failed = verdict == CALL_FAILED;
     telling->tell.no_verdict = verdict == CALL_NO_VERDICT;
-    telling->tell.never_called = verdict == CALL_NO_VERDICT && is_call && activity->outcome.unsent;
+    telling->tell.never_called = verdict == CALL_NO_VERDICT && is_call && activity->act->outcome.unsent;
     telling->tell.pause_ms = pause_ms;
     telling->tell.charge = charge;
-    telling->tell.cost_micros = activity->cost_micros;
+    telling->tell.cost_micros = activity->act->cost_micros;
     tell_now(telling);
 }
 
@@ -310,7 +313,7 @@ void limiter_flush(struct limiter *limiter)
     struct engine *engine = limiter->engine;
 
     timer_stop(engine->loop, &limiter->flush);
-    if (limiter->count_count == 0 || engine->store_closing || !engine->store) {
+    if (limiter->count_count == 0 || engine->store_closing) {
         return;
     }
     struct counting *counting = memory_alloc(sizeof(*counting));

@@ -1,21 +1,24 @@
 /*
  * A saga in memory: its mailbox and the order of its turns. One turn at a time; what waits, waits in the mailbox.
  */
-#include <stdlib.h>
-
 #include "run/engine_state.h"
 
 #include "base/metric.h"
 
-#define LIVE_BLOCK_BYTES 2048
+#define LIVE_BLOCK_BYTES 512
+#define LIVE_TEXT_BYTES 96 /* what the state of a saga without payloads keeps: its names, its input */
 
-static struct live *live_make(struct engine *engine, struct shard *shard)
+static struct live *live_make(struct engine *engine, struct shard *shard, uint32_t steps)
 {
-    struct live *live = memory_alloc(sizeof(*live));
+    struct arena arena;
 
+    arena_init(&arena, LIVE_BLOCK_BYTES);
+    arena_reserve(&arena, sizeof(struct live) + steps * sizeof(struct step) + LIVE_TEXT_BYTES);
+    struct live *live = arena_alloc(&arena, sizeof(*live));
+
+    live->arena = arena;
     live->engine = engine;
     live->shard = shard;
-    arena_init(&live->arena, LIVE_BLOCK_BYTES);
     list_init(&live->mailbox);
     list_init(&live->activities);
     list_init(&live->waiters);
@@ -29,6 +32,9 @@ void live_enter(struct live *live)
     map_put(&live->engine->sagas, &live->saga.id, sizeof(live->saga.id), live);
     health_wakes(live->engine, live->saga.id);
     gauge_add(GAUGE_SAGAS_LOADED, 1);
+    if (live->saga.seq > 0) {
+        health_doubts(live);
+    }
     if (live->saga.seq > 0 && live->saga.definition->kind == SAGA_RUN) {
         struct digest digest = run_digest(live->saga.namespace, live->saga.run);
 
@@ -38,23 +44,22 @@ void live_enter(struct live *live)
 
 void live_set_run(struct live *live, const struct digest *digest)
 {
-    live->is_run = true;
-    live->run_digest = *digest;
-    map_put(&live->engine->runs, &live->run_digest, sizeof(live->run_digest), live);
+    live->run_digest = arena_dup(&live->arena, digest, sizeof(*digest));
+    map_put(&live->engine->runs, live->run_digest, sizeof(*live->run_digest), live);
 }
 
 void live_leave_run(struct live *live)
 {
-    if (live->is_run && map_find(&live->engine->runs, &live->run_digest, sizeof(live->run_digest)) == live) {
-        (void)map_remove(&live->engine->runs, &live->run_digest, sizeof(live->run_digest));
+    if (live->run_digest && map_find(&live->engine->runs, live->run_digest, sizeof(*live->run_digest)) == live) {
+        (void)map_remove(&live->engine->runs, live->run_digest, sizeof(*live->run_digest));
     }
-    live->is_run = false;
+    live->run_digest = NULL;
 }
 
 struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id id,
                       const struct definition *definition)
 {
-    struct live *live = live_make(engine, shard);
+    struct live *live = live_make(engine, shard, definition->step_count);
 
     saga_init(&live->saga, &live->arena, id, definition);
     live->taken_in = true;
@@ -65,7 +70,7 @@ struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id
 struct live *live_from_log(struct engine *engine, struct shard *shard, struct saga_id id, struct slice namespace,
                            const struct stored_turn *turns, size_t count, struct err *err)
 {
-    struct live *live = live_make(engine, shard);
+    struct live *live = live_make(engine, shard, 0);
 
     if (fold_into(engine, &live->saga, &live->arena, id, namespace, turns, count, err) != ERR_OK) {
         live_discard(live);
@@ -86,6 +91,7 @@ static void live_forget(struct live *live)
     park_forget(live);
     park_set_parked(live, false);
     live_leave_run(live);
+    health_forgets(live);
     (void)map_remove(&live->engine->sagas, &live->saga.id, sizeof(live->saga.id));
     list_remove(&live->shard->sagas, &live->link);
     gauge_add(GAUGE_SAGAS_LOADED, -1);
@@ -93,8 +99,9 @@ static void live_forget(struct live *live)
 
 void live_discard(struct live *live)
 {
-    arena_fini(&live->arena);
-    free(live);
+    struct arena arena = live->arena;
+
+    arena_fini(&arena); /* in which it lies itself */
 }
 
 static void refuse_mail(struct live *live, enum err_code code, const char *message)

@@ -123,7 +123,7 @@ static bool refuses_call_by_id(const struct live *live, struct mail *mail)
 {
     struct err err = {0};
 
-    if (mail->input.type != SAGA_INPUT_CALL || mail->input.call.run.ptr || !live->is_run) {
+    if (mail->input.type != SAGA_INPUT_CALL || mail->input.call.run.ptr || !live->run_digest) {
         return false;
     }
     (void)err_set(&err, ERR_CONFLICT, "this is a run, and a run is called by its name");

@@ -21,7 +21,7 @@ static void on_again(struct timer *timer)
 {
     struct activity *activity = container_of(timer, struct activity, timer);
 
-    if (!activity->engine->draining && !activity->engine->store_closing) {
+    if (!activity->engine->draining) { /* else its next owner asks */
         lock_ask(activity);
     }
 }
@@ -43,7 +43,8 @@ static void on_taken(struct store_read *read)
         timer_start(activity->engine->loop, &activity->timer, AGAIN_MS, on_again);
         live_advance(live);
     } else if (take->held || take->fails) {
-        activity->mail.input =
+        activity_act(activity);
+        activity->act->mail.input =
             (struct saga_input){.type = SAGA_INPUT_LOCKED, .locked = {.key = take->key, .refused = !take->held}};
         activity_report(activity);
     } else if (activity->cancelled) {

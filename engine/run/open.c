@@ -21,12 +21,11 @@ static void complete_gives_up(struct work *work)
 static void on_completed(struct mail *mail, enum err_code code, const struct err *err)
 {
     struct work *work = container_of(mail, struct work, mail);
-    struct live *live = mail->live && !mail->live->dropped ? mail->live : NULL;
 
     if (code == ERR_OK) {
         answer_saga(work);
-    } else if (code == ERR_UNSETTLED && live && caller_has_patience(work)) {
-        caller_wait(work, live);
+    } else if (code == ERR_UNSETTLED && caller_has_patience(work)) {
+        caller_wait(work, mail->live); /* said by the saga that it was decided for, which is here */
     } else if (!route_again(work, code, inbox_complete)) {
         work_done(work, code, err);
     }
@@ -72,10 +71,11 @@ void complete_deliver(struct engine *engine, struct engine_request *request, con
 
 static void write_bypass(const struct saga *saga, uint32_t step, struct buffer *out)
 {
-    const struct bypass *bypass = &saga->steps[step].bypass;
+    const struct bypass *bypass = saga->steps[step].bypass;
     char key[UUID_TEXT_BYTES], fingerprint[65], at[INSTANT_TEXT_BYTES];
     struct json_writer w;
 
+    CHECK(bypass); /* folded in the turn that is over right now; only a later one can use it up */
     uuid_text(&saga->steps[step].forward.key.uuid, key);
     digest_hex(&bypass->fingerprint, fingerprint);
     instant_text(bypass->expires_ms, at);
@@ -92,7 +92,7 @@ static void write_bypass(const struct saga *saga, uint32_t step, struct buffer *
 static void on_signed(struct mail *mail, enum err_code code, const struct err *err)
 {
     struct work *work = container_of(mail, struct work, mail);
-    struct live *live = mail->live && !mail->live->dropped ? mail->live : NULL;
+    const struct live *live = mail->live;
     enum direction direction = DIRECTION_DO;
 
     if (code != ERR_OK) {
@@ -101,12 +101,13 @@ static void on_signed(struct mail *mail, enum err_code code, const struct err *e
         }
         return;
     }
-    uint32_t step = live ? saga_find_key(&live->saga, &mail->input.bypass.key, &direction) : STEP_NONE;
-
-    if (step == STEP_NONE || direction != DIRECTION_DO) {
+    if (live->dropped) { /* it has not been applied here */
         work_fail(work, ERR_FENCED, "it is signed, but another engine took the saga over in this moment",
                   "GET the operation to see it");
     } else {
+        uint32_t step = saga_find_key(&live->saga, &mail->input.bypass.key, &direction);
+
+        CHECK(step != STEP_NONE && direction == DIRECTION_DO); /* else it would not have been signed */
         write_bypass(&live->saga, step, &work->out);
         work_done(work, ERR_OK, NULL);
     }

@@ -87,18 +87,22 @@ void abort_deliver(struct engine *engine, struct engine_request *request, const 
 
 /* --- resolve --- */
 
-struct resolution { /* the escalation as the table has it, before and after */
-    struct eval eval;
-};
+/* What is asked for by its number is there, or it is ERR_NOT_FOUND. */
+static void escalation_missing(struct work *work, const struct store_read *read)
+{
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number", "`sagactl escalations` lists the open ones");
+    } else {
+        work_done(work, read->code, &read->err);
+    }
+}
 
 static void on_escalation_again(struct store_read *read)
 {
     struct work *work = read->context;
 
     if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-    } else if (work->store.escalations.count == 0) {
-        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number", NULL);
+        escalation_missing(work, read);
     } else {
         buffer_put_slice(&work->out, work->store.escalations.rows[0].body);
         work_done(work, ERR_OK, NULL);
@@ -129,17 +133,22 @@ static void send_resolution(struct work *work)
     route_send(work, inbox_resolve);
 }
 
-static void on_undo_args(struct eval *eval)
+static void keep_undo_args(struct work *work, const struct eval_item *item)
 {
-    struct resolution *resolution = container_of(eval, struct resolution, eval);
-    struct work *work = eval->context_of_owner;
     struct saga_input *input = &work->mail.input;
 
-    if (resolution->eval.items[0].code == ERR_OK) {
-        input->operator.undo_args = eval->items[0].value.ptr ? eval->items[0].value : SLICE("{}");
+    if (item->code == ERR_OK) {
+        input->operator.undo_args = item->value;
     } else {
-        input->operator.undo_error = eval->items[0].error;
+        input->operator.undo_error = item->error;
     }
+}
+
+static void on_undo_args(struct eval *eval)
+{
+    struct work *work = eval->context_of_owner;
+
+    keep_undo_args(work, &eval->items[0]);
     send_resolution(work);
 }
 
@@ -179,8 +188,7 @@ static bool render_undo_args(struct work *work, const struct saga *saga)
         input->operator.undo_args = SLICE("{}");
         return true;
     }
-    struct resolution *resolution = arena_alloc(&work->arena, sizeof(*resolution));
-    struct eval *eval = &resolution->eval;
+    struct eval *eval = arena_alloc(&work->arena, sizeof(*eval));
     char key[UUID_TEXT_BYTES];
 
     uuid_text(&forward->key.uuid, key);
@@ -197,11 +205,7 @@ static bool render_undo_args(struct work *work, const struct saga *saga)
     if (!eval_start(work->engine->loop, eval)) {
         return false;
     }
-    if (eval->items[0].code == ERR_OK) {
-        input->operator.undo_args = eval->items[0].value.ptr ? eval->items[0].value : SLICE("{}");
-    } else {
-        input->operator.undo_error = eval->items[0].error;
-    }
+    keep_undo_args(work, &eval->items[0]);
     return true;
 }
 
@@ -240,12 +244,7 @@ static void on_escalation_found(struct store_read *read)
     struct work *work = read->context;
 
     if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-        return;
-    }
-    if (work->store.escalations.count == 0) {
-        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number",
-                  "`sagactl escalations` lists the open ones");
+        escalation_missing(work, read);
         return;
     }
     const struct question_row *row = &work->store.escalations.rows[0];
@@ -277,6 +276,10 @@ static void resolve_begin(struct work *work)
     if (request->in.resolve.result.len > engine->options.payload_bytes_max ||
         request->in.resolve.args.len > engine->options.payload_bytes_max) {
         work_fail(work, ERR_TOO_LARGE, "the result or the arguments are larger than allowed", NULL);
+        return;
+    }
+    if (request->in.resolve.number == 0) { /* that would ask for all of them */
+        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number", NULL);
         return;
     }
     route_prepare(work, (struct saga_id){0}, 0);

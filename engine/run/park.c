@@ -7,7 +7,7 @@
  *     its time, or mail       -> read back from its log; its wants do the rest
  *
  * An engine has one timer for all that is due, of all its shards, and asks nothing while nothing is. Sagas whose
- * retention is over come the same way, and are removed.
+ * retention is over stand in the same table: see retention.c.
  */
 #include <malloc.h>
 #include <stdlib.h>
@@ -19,8 +19,7 @@
 
 #define PARK_AHEAD_MS 10000  /* what goes on sooner stays in memory */
 #define DUE_MAX 500          /* rows that are read at once */
-#define FORGETS_MAX 64       /* and so many beside them of sagas to be forgotten: they are slow, and nobody waits for them */
-#define UNDER_WAY_MAX 64     /* of all these */
+#define UNDER_WAY_MAX 64     /* of these */
 #define AGAIN_MS 1000        /* after which it is tried again where there was no room, or no database */
 #define UNREADABLE_MS 60000  /* the same for a saga whose log makes no sense here */
 #define TRIM_EVERY 1000      /* sagas that have left, after which memory is given back to the system */
@@ -55,7 +54,6 @@ struct errand { /* a row at work */
     struct parker *parker;
     struct saga_id id;
     struct summons summons;
-    struct forget forget;
 };
 
 /* --- leaving --- */
@@ -76,7 +74,7 @@ static bool activity_rests(const struct activity *activity, int64_t now_ms)
     case WANT_EVALUATE:
         return false;
     }
-    return false;
+    UNREACHABLE();
 }
 
 static bool is_quiet(const struct live *live)
@@ -227,14 +225,14 @@ static void on_quiet(struct timer *timer)
     int64_t before_ms = loop_boot_ms(engine->loop) - engine->options.park_after_ms;
     struct list_link *link;
 
-    while (!engine->draining && (link = list_first(&engine->resting)) != NULL) {
+    while ((link = list_first(&engine->resting)) != NULL) {
         struct live *live = container_of(link, struct live, rest_link);
 
         if (live->rest_boot_ms > before_ms) {
             break;
         }
         list_remove(&engine->resting, link);
-        if (is_quiet(live) && !live->busy) { /* else whatever keeps it has it considered again */
+        if (is_quiet(live)) { /* else whatever keeps it has it considered again */
             park(live);
         }
     }
@@ -324,11 +322,13 @@ static void keep_unreadable(struct parker *parker, const struct errand *errand, 
     parker_due(parker, loop_wall_ms(parker->engine->loop) + UNREADABLE_MS);
 }
 
-static bool is_kept_back(struct parker *parker, struct saga_id id)
+/* For how long it is not tried again; 0: it is. */
+static int64_t kept_back_ms(struct parker *parker, struct saga_id id)
 {
     const struct unreadable *unreadable = map_find(&parker->unreadable, &id, sizeof(id));
+    int64_t left_ms = unreadable ? unreadable->until_boot_ms - loop_boot_ms(parker->engine->loop) : 0;
 
-    return unreadable && unreadable->until_boot_ms > loop_boot_ms(parker->engine->loop);
+    return left_ms > 0 ? left_ms : 0;
 }
 
 static void on_summoned(struct summons *summons, struct live *live, enum err_code code, const struct err *err)
@@ -347,49 +347,28 @@ static void on_summoned(struct summons *summons, struct live *live, enum err_cod
     errand_end(errand);
 }
 
-static void on_forgotten(struct forget *forget)
-{
-    struct errand *errand = container_of(forget, struct errand, forget);
-    struct engine *engine = errand->parker->engine;
-    const struct shard *shard = &engine->shards[forget->shard];
-
-    if (forget->code == ERR_OK) {
-        metric_add(METRIC_FORGOTTEN, 1);
-        errand->parker->moved = true;
-    } else if (forget->code == ERR_FENCED) {
-        if (shard->state != SHARD_NONE && shard->epoch == forget->epoch) {
-            leases_report_fenced(engine->leases, forget->shard, forget->epoch);
-            shard_lost(forget->shard, forget->epoch, engine);
-        }
-    } else if (forget->code != ERR_STOPPING) {
-        log_warn("forget_refused", LOG_UUID("saga", &errand->id.uuid), LOG_TEXT("code", err_name(forget->code)));
-        parker_due(errand->parker, loop_wall_ms(engine->loop) + UNREADABLE_MS);
-    }
-    errand_end(errand);
-}
-
 static void row_begin(struct parker *parker, const struct due_row *row)
 {
     struct engine *engine = parker->engine;
     const struct shard *shard = &engine->shards[row->shard];
 
-    if (shard->state != SHARD_OWNED || (!row->forget && (live_find(engine, row->saga) || is_kept_back(parker, row->saga)))) {
+    if (shard->state != SHARD_OWNED || live_find(engine, row->saga)) {
         return; /* in memory its own timers count */
+    }
+    int64_t kept_ms = kept_back_ms(parker, row->saga);
+
+    if (kept_ms > 0) { /* others that were due have had the table looked at: it still has to be, then */
+        parker_due(parker, loop_wall_ms(engine->loop) + kept_ms);
+        return;
     }
     struct errand *errand = memory_alloc(sizeof(*errand));
 
     errand->parker = parker;
     errand->id = row->saga;
     parker->under_way++;
-    if (row->forget) {
-        errand->forget =
-            (struct forget){.saga = row->saga, .shard = row->shard, .epoch = shard->epoch, .done = on_forgotten};
-        store_forget(engine->store, &errand->forget);
-    } else {
-        errand->summons.presses = true;
-        errand->summons.done = on_summoned;
-        live_summon(engine, row->saga, row->namespace, &errand->summons);
-    }
+    errand->summons.presses = true;
+    errand->summons.done = on_summoned;
+    live_summon(engine, row->saga, row->namespace, &errand->summons);
 }
 
 static void batch_go_on(struct parker *parker)
@@ -428,14 +407,11 @@ static void on_due(struct timer *timer)
     struct parker *parker = container_of(timer, struct parker, timer);
     struct engine *engine = parker->engine;
     int64_t now_ms = loop_wall_ms(engine->loop);
-    uint64_t owned = 0;
+    uint64_t owned = shards_owned_set(engine);
 
-    if (parker->stopped || parker->next_ms > now_ms) {
+    if (parker->next_ms > now_ms) {
         arm_due(parker); /* a long wait, or a wall clock that was set back */
         return;
-    }
-    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
-        owned |= (uint64_t)(engine->shards[i].state == SHARD_OWNED) << i;
     }
     parker->next_ms = INT64_MAX;
     if (owned == 0) {
@@ -447,7 +423,6 @@ static void on_due(struct timer *timer)
                                      .now_ms = now_ms,
                                      /* Those that are in memory already have their rows until they move. */
                                      .limit = DUE_MAX + engine->parked_loaded + parker->unreadable.count,
-                                     .forget_limit = FORGETS_MAX,
                                      .next_ms = INT64_MAX};
     store_due_take(engine->store, &parker->take);
 }

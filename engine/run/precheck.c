@@ -36,14 +36,22 @@ void precheck_unasked(struct activity *activity, struct slice error, struct slic
     if (activity->inquiry == INQUIRY_STATUS) {
         limiter_status_read(activity, false);
     } else {
-        limiter_admission(activity, ADMISSION_UNASKED, error, detail, activity->outcome.retry_after_ms, SLICE_NONE);
+        limiter_admission(activity, ADMISSION_UNASKED, error, detail, activity->act->outcome.retry_after_ms,
+                          SLICE_NONE);
     }
 }
 
 static void unclear(struct activity *activity, struct slice why)
 {
     precheck_unasked(activity, SLICE("precheck"),
-                     arena_printf(&activity->arena, "the precheck gave no clear answer: %.*s", SLICE_ARG(why)));
+                     arena_printf(activity->act->arena, "the precheck gave no clear answer: %.*s", SLICE_ARG(why)));
+}
+
+static void unclear_outcome(struct activity *activity)
+{
+    const struct outcome *outcome = &activity->act->outcome;
+
+    unclear(activity, outcome->detail.ptr ? outcome->detail : outcome->error);
 }
 
 /* --- its result, where the wanted state holds already --- */
@@ -51,13 +59,13 @@ static void unclear(struct activity *activity, struct slice why)
 static void done_before(struct activity *activity, struct slice result)
 {
     if (!is_over(activity)) {
-        limiter_admission(activity, ADMISSION_DONE, SLICE_NONE, SLICE_NONE, 0, result.ptr ? result : SLICE("null"));
+        limiter_admission(activity, ADMISSION_DONE, SLICE_NONE, SLICE_NONE, 0, result);
     }
 }
 
 static void on_result(struct eval *eval)
 {
-    struct activity *activity = container_of(eval, struct activity, eval);
+    struct activity *activity = activity_of(eval);
     struct engine *engine = activity->engine;
     struct eval_item *item = &eval->items[0];
 
@@ -74,16 +82,17 @@ static void on_result(struct eval *eval)
 
 static void render_result(struct activity *activity)
 {
-    struct eval *eval = &activity->eval;
+    struct eval *eval = &activity->act->eval;
 
-    if (!template_is_set(&activity->tool->precheck.result)) {
+    if (!template_is_set(&activity->act->tool->precheck.result)) {
         done_before(activity, SLICE("null"));
         return;
     }
     activity->engine->evaluations_under_way++;
-    *eval = (struct eval){.count = 1, .context = activity->context, .arena = &activity->arena, .done = on_result};
-    eval->items[0].template = &activity->tool->precheck.result;
-    eval->context.response = activity->response;
+    *eval = (struct eval){
+        .count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_result};
+    eval->items[0].template = &activity->act->tool->precheck.result;
+    eval->context.response = activity->act->response;
     if (eval_start(activity->engine->loop, eval)) {
         on_result(eval);
     }
@@ -98,7 +107,7 @@ static bool is_http_absence(struct slice error)
 
 static void on_conditions(struct eval *eval)
 {
-    struct activity *activity = container_of(eval, struct activity, eval);
+    struct activity *activity = activity_of(eval);
     struct engine *engine = activity->engine;
     struct eval_item *done = &eval->items[0], *blocked = &eval->items[1];
 
@@ -112,12 +121,13 @@ static void on_conditions(struct eval *eval)
     } else if (blocked->code != ERR_OK) {
         unclear(activity, blocked->error);
     } else if (blocked->value.ptr && expression_true(blocked->value)) {
-        struct slice reason = json_type(blocked->value) == JSON_STRING ? json_string(blocked->value, &activity->arena)
-                                                                       : json_trim(blocked->value);
+        struct slice reason = json_type(blocked->value) == JSON_STRING
+                                  ? json_string(blocked->value, activity->act->arena)
+                                  : json_trim(blocked->value);
 
         limiter_admission(activity, ADMISSION_BLOCKED, SLICE("blocked"), reason, 0, SLICE_NONE);
-    } else if (activity->outcome.kind != OUTCOME_COMPLETED && !is_http_absence(activity->outcome.error)) {
-        unclear(activity, activity->outcome.detail.ptr ? activity->outcome.detail : activity->outcome.error);
+    } else if (activity->act->outcome.kind != OUTCOME_COMPLETED && !is_http_absence(activity->act->outcome.error)) {
+        unclear_outcome(activity);
     } else {
         limiter_let_through(activity);
     }
@@ -126,26 +136,27 @@ static void on_conditions(struct eval *eval)
 
 void precheck_settled(struct activity *activity)
 {
-    struct eval *eval = &activity->eval;
+    struct eval *eval = &activity->act->eval;
 
     if (is_over(activity)) {
         return;
     }
     if (activity->inquiry == INQUIRY_STATUS) {
-        limiter_status_read(activity, call_verdict(&activity->outcome, activity->response) == CALL_WELL);
+        limiter_status_read(activity, call_verdict(&activity->act->outcome, activity->act->response) == CALL_WELL);
         return;
     }
-    if (!activity->response.ptr || activity->outcome.kind == OUTCOME_UNKNOWN ||
-        activity->outcome.kind == OUTCOME_RETRY) {
-        unclear(activity, activity->outcome.detail.ptr ? activity->outcome.detail : activity->outcome.error);
+    if (!activity->act->response.ptr || activity->act->outcome.kind == OUTCOME_UNKNOWN ||
+        activity->act->outcome.kind == OUTCOME_RETRY) {
+        unclear_outcome(activity);
         return;
     }
     activity->state = ACTIVITY_JUDGING;
     activity->engine->evaluations_under_way++;
-    *eval = (struct eval){.count = 2, .context = activity->context, .arena = &activity->arena, .done = on_conditions};
-    eval->items[0].template = &activity->tool->precheck.done;
-    eval->items[1].template = &activity->tool->precheck.blocked;
-    eval->context.response = activity->response;
+    *eval = (struct eval){
+        .count = 2, .context = activity->act->context, .arena = activity->act->arena, .done = on_conditions};
+    eval->items[0].template = &activity->act->tool->precheck.done;
+    eval->items[1].template = &activity->act->tool->precheck.blocked;
+    eval->context.response = activity->act->response;
     if (eval_start(activity->engine->loop, eval)) {
         on_conditions(eval);
     }

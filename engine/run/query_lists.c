@@ -97,7 +97,7 @@ struct saga_filter {
 
 static bool step_has_error(const struct step *step, struct slice error)
 {
-    return slice_equal(step->forward.error, error) || slice_equal(step->undo.error, error);
+    return slice_equal(step->forward.error, error) || slice_equal(step_undo(step)->error, error);
 }
 
 static bool filter_matches(const struct saga_filter *filter, const struct saga *saga)
@@ -217,7 +217,7 @@ static void on_escalation(struct store_read *read)
 {
     struct work *work = read->context;
 
-    if (read->code == ERR_NOT_FOUND || (read->code == ERR_OK && work->store.escalations.count == 0)) {
+    if (read->code == ERR_NOT_FOUND) {
         work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number",
                   "`sagactl escalations` lists the open ones");
     } else if (read->code != ERR_OK) {

@@ -16,7 +16,7 @@ static const char no_such_operation[] = "there is no operation with this key";
 
 static const struct operation *operation_of(const struct saga *saga, uint32_t step, enum direction direction)
 {
-    return direction == DIRECTION_UNDO ? &saga->steps[step].undo : &saga->steps[step].forward;
+    return direction == DIRECTION_UNDO ? step_undo(&saga->steps[step]) : &saga->steps[step].forward;
 }
 
 /* An operation is a call, known by its key: what was refused or skipped before it had one never was an operation, and

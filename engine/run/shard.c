@@ -44,13 +44,9 @@ static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct sl
 static void on_watch(struct deferred *deferred)
 {
     struct engine *engine = container_of(deferred, struct engine, watch_inbox);
-    uint64_t owned = 0;
 
-    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
-        owned |= (uint64_t)(engine->shards[i].state == SHARD_OWNED) << i;
-    }
-    if (engine->store && !engine->store_closing) {
-        store_inbox_watch(engine->store, owned, inbox_rows, engine);
+    if (!engine->store_closing) { /* and when it is closed this is not called any more */
+        store_inbox_watch(engine->store, shards_owned_set(engine), inbox_rows, engine);
     }
 }
 
@@ -89,6 +85,7 @@ static void on_loaded(struct shard_load *load)
     gauge_add(GAUGE_ESCALATIONS_OPEN, shard->escalations_open);
     shard->state = SHARD_OWNED;
     parker_look(engine->parker);
+    retention_look(engine->retention);
     shard_watch(engine);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     /* All are known before the first goes on. */
@@ -98,10 +95,8 @@ static void on_loaded(struct shard_load *load)
         struct live *live = container_of(link, struct live, link);
 
         link = list_after(&shard->sagas, link); /* reconciling only starts things: a turn ends later, never here */
-        if (live->interrupted) {
-            activities_reconcile(live);
-            live_advance(live);
-        }
+        activities_reconcile(live);
+        live_advance(live);
     }
     engine_check_ready(engine);
 }
@@ -190,6 +185,16 @@ int64_t shard_oldest_unfinished_ms(uint32_t number, void *context)
         oldest = made < oldest ? made : oldest;
     }
     return oldest;
+}
+
+uint64_t shards_owned_set(const struct engine *engine)
+{
+    uint64_t owned = 0;
+
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        owned |= (uint64_t)(engine->shards[i].state == SHARD_OWNED) << i;
+    }
+    return owned;
 }
 
 uint32_t shards_owned(const struct engine *engine)

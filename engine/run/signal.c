@@ -77,15 +77,15 @@ static void look_at_ended(struct work *work)
 static void on_received(struct mail *mail, enum err_code code, const struct err *err)
 {
     struct work *work = container_of(mail, struct work, mail);
-    struct live *live = mail->live && !mail->live->dropped ? mail->live : NULL;
 
     if (code == ERR_OK) {
-        bool created = mail->live && turn_append(mail->live) != NULL; /* a repeat leads to no record */
+        const struct live *live = mail->live;
+        bool created = turn_append(live) != NULL; /* a repeat leads to no record */
 
         if (work->request) {
             work->request->created = created;
         }
-        write_answer(work, find_signal(live ? &live->saga : NULL, &mail->input), created);
+        write_answer(work, find_signal(live->dropped ? NULL : &live->saga, &mail->input), created);
         work_done(work, ERR_OK, NULL);
     } else if (code == ERR_ENDED && mail->input.signal.id.ptr) {
         look_at_ended(work);

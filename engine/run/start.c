@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/metric.h"
 
-#define ID_BYTES_MAX 256
+#define SHOWN_STEPS_MAX 32 /* a thousand starts of a batch are told at once; larger ones are read back, a few at a time */
 
 static struct digest business_digest_of(struct slice namespace, struct slice saga_name, struct slice business_id)
 {
@@ -39,20 +39,24 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
 {
     struct work *work = container_of(mail, struct work, mail);
     /* Not by its id: a live that is dropped, because its shard was lost meanwhile, is not found any more. */
-    const struct append *append = mail->live ? turn_append(mail->live) : NULL;
+    const struct append *append = turn_append(mail->live);
 
     if (code == ERR_OK) {
         if (work->request) {
             work->request->saga = work->saga;
             work->request->created = true;
+            if (work->request->wants_saga && !mail->live->dropped && work->definition->step_count <= SHOWN_STEPS_MAX) {
+                saga_write_json(&mail->live->saga, &work->out);
+            }
         }
         work_done(work, ERR_OK, NULL);
         return;
     }
-    if (code != ERR_CONFLICT || !append) {
+    if (code != ERR_CONFLICT) {
         work_done(work, code, err);
         return;
     }
+    CHECK(append); /* only the database knows who else has this id */
     struct digest digest = canon_digest(mail_asked(mail), &work->arena);
 
     metric_add(METRIC_DUPLICATE_STARTS, 1);
@@ -83,7 +87,7 @@ static bool start_is_good(struct work *work, const struct engine_request *reques
         return false;
     }
     if (request->in.start.business_id.ptr &&
-        (request->in.start.business_id.len == 0 || request->in.start.business_id.len > ID_BYTES_MAX)) {
+        (request->in.start.business_id.len == 0 || request->in.start.business_id.len > BUSINESS_ID_BYTES_MAX)) {
         work_fail(work, ERR_INVALID, "an id has 1 to 256 bytes", NULL);
         return false;
     }
@@ -153,7 +157,7 @@ static struct slice asked_of(struct work *work, int64_t deadline_ms)
     struct buffer text;
     struct json_writer w;
 
-    buffer_init(&text, work->engine->options.payload_bytes_max + 1024);
+    buffer_init(&text, input->start.budget.len + input->start.loop.len + 6 * input->start.on_timeout.len + 1024);
     json_writer_init(&w, &text);
     json_object_begin(&w, NULL);
     if (input->start.budget.ptr) {
@@ -169,7 +173,8 @@ static struct slice asked_of(struct work *work, int64_t deadline_ms)
         json_write_slice(&w, "on_timeout", input->start.on_timeout);
     }
     json_object_end(&w);
-    struct slice kept = text.overflow ? SLICE_NONE : arena_slice(&work->arena, buffer_slice(&text));
+    CHECK(!text.overflow);
+    struct slice kept = arena_slice(&work->arena, buffer_slice(&text));
 
     buffer_fini(&text);
     return kept;
@@ -185,7 +190,7 @@ void engine_open_saga(struct engine *engine, struct engine_request *request)
         return;
     }
     if (request->in.open.business_id.ptr &&
-        (request->in.open.business_id.len == 0 || request->in.open.business_id.len > ID_BYTES_MAX)) {
+        (request->in.open.business_id.len == 0 || request->in.open.business_id.len > BUSINESS_ID_BYTES_MAX)) {
         work_fail(work, ERR_INVALID, "an id has 1 to 256 bytes", NULL);
         return;
     }

@@ -113,7 +113,7 @@ static bool is_own(enum saga_input_type type)
     case SAGA_INPUT_DECISION:
         return false;
     }
-    return false;
+    UNREACHABLE();
 }
 
 /* What its own activities ask for is asked again, but not for ever. */
@@ -153,7 +153,7 @@ static void turn_apply(struct turn *turn)
     metric_add(METRIC_UNPARKED, live->parked);
     park_set_parked(live, false);
     if (turn->append.forget_ms) {
-        parker_due(live->engine->parker, turn->append.forget_ms);
+        retention_due(live->engine->retention, turn->append.forget_ms);
     }
     metric_add(METRIC_TURNS, 1);
     metric_add(METRIC_RECORDS, turn->records.count);

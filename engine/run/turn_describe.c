@@ -58,10 +58,11 @@ static bool makes_key_known(const struct record *record)
     case RECORD_SAGA_COMPLETED:
     case RECORD_SAGA_COMPENSATED:
     case RECORD_SAGA_ABANDONED:
-    case RECORD_TYPE_COUNT:
         return false;
+    case RECORD_TYPE_COUNT:
+        break;
     }
-    return false;
+    UNREACHABLE();
 }
 
 /* An intent that follows its step.called in one turn carries the arguments again: the key is known once. */

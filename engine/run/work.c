@@ -4,14 +4,19 @@
 #include <stdlib.h>
 
 #define ANSWER_BYTES_MAX (64u << 20)
+#define WORK_TEXT_BYTES 1024 /* of a request with a small body */
 
 struct work *work_new(struct engine *engine, struct engine_request *request)
 {
-    struct work *work = memory_alloc(sizeof(*work));
+    struct arena arena;
 
+    arena_init(&arena, 4096);
+    arena_reserve(&arena, sizeof(struct work) + WORK_TEXT_BYTES);
+    struct work *work = arena_alloc(&arena, sizeof(*work));
+
+    work->arena = arena;
     work->engine = engine;
     work->request = request;
-    arena_init(&work->arena, 4096);
     arena_init(&work->reading, 16384);
     buffer_init(&work->out, ANSWER_BYTES_MAX);
     work->namespace = arena_slice(&work->arena, request->namespace);
@@ -25,6 +30,7 @@ static void on_deferred(struct deferred *deferred)
 {
     struct work *work = container_of(deferred, struct work, deferred);
     struct engine_request *request = work->request;
+    struct arena arena;
 
     if (request) {
         request->internal = NULL;
@@ -37,8 +43,8 @@ static void on_deferred(struct deferred *deferred)
     list_remove(&work->engine->works, &work->of_engine);
     buffer_fini(&work->out);
     arena_fini(&work->reading);
-    arena_fini(&work->arena);
-    free(work);
+    arena = work->arena;
+    arena_fini(&arena); /* in which it lies itself */
     if (request) {
         request->done(request);
     }

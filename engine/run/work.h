@@ -11,7 +11,7 @@ struct work {
     struct engine *engine;
     struct list_link of_engine;     /* among all its works */
     struct engine_request *request; /* NULL: cancelled */
-    struct arena arena;             /* the work's own; the request's is only written when the answer is ready */
+    struct arena arena;             /* it lies in it itself; the request's is only written when the answer is ready */
     struct slice namespace, actor;
     struct deferred deferred;       /* the answer never comes inside the call that asked */
     struct timer timer;

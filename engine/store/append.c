@@ -5,6 +5,10 @@
  * way another leaves on a second connection only when many wait, because small batches cost the database more than they
  * gain. What a COMMIT takes is thus what the next batch grows by.
  *
+ * Sagas whose turns were in one batch are all ready at once when it is committed: then either we are at work or the
+ * database. So the first half of such a crowd (all that waited or was under way when a batch left) leaves while we are
+ * still at the other, and from then on they take turns.
+ *
  * Sagas that begin stand in a queue of their own: what was begun goes first, and where it alone would fill a batch they
  * get an eighth of the places and bytes, so that nobody who was let in waits for ever; one that is larger than that is
  * the first of every second batch.
@@ -25,6 +29,7 @@
 
 enum {
     CROWD_MIN = 4000,          /* so many waiting: batches twice the size */
+    HALVED_MIN = 200,          /* a smaller crowd stays together: batches cost the database, which others may need */
     NEWCOMERS_SHARE = 8,       /* one of so many places of a batch is theirs, whatever else waits */
     PAUSE_MS = 20,             /* after a deadlock and the like */
     TROUBLE_MS_MIN = 100, TROUBLE_MS_MAX = 3000
@@ -60,6 +65,20 @@ static size_t waiting_count(const struct store *store)
     return store->waiting.count + store->newcomers.count;
 }
 
+static void appends_send(struct store *store);
+
+static size_t half_of_crowd(const struct store *store)
+{
+    size_t half = store->crowd / 2;
+
+    return store->crowd < HALVED_MIN ? SIZE_MAX : half > store->options.batch_max ? store->options.batch_max : half;
+}
+
+static void on_half_ready(struct deferred *deferred)
+{
+    appends_send(container_of(deferred, struct store, half_ready));
+}
+
 void store_append(struct store *store, struct append *append)
 {
     CHECK(append->shard < SHARD_COUNT && append->record_count > 0 && append->first_seq > 0 && append->done);
@@ -69,6 +88,9 @@ void store_append(struct store *store, struct append *append)
     append->since_boot_ms = loop_boot_ms(store->loop);
     store->append_count++;
     append_again(store, append);
+    if (waiting_count(store) == half_of_crowd(store)) {
+        loop_defer_first(store->loop, &store->half_ready, on_half_ready);
+    }
 }
 
 size_t store_appends_waiting(const struct store *store)
@@ -98,32 +120,34 @@ int64_t store_append_lag_ms(const struct store *store)
     return now_ms - oldest_ms;
 }
 
-int64_t appends_oldest_start_ms(const struct store *store, uint32_t shard)
+static void note_start(int64_t oldest_ms[SHARD_COUNT], const struct append *append)
 {
-    int64_t oldest_ms = INT64_MAX;
+    if (append->start && uuid_v7_ms(&append->saga.uuid) < oldest_ms[append->shard]) {
+        oldest_ms[append->shard] = uuid_v7_ms(&append->saga.uuid);
+    }
+}
+
+void appends_oldest_starts(const struct store *store, int64_t oldest_ms[SHARD_COUNT])
+{
     const struct list *lists[] = {&store->waiting, &store->newcomers, &store->suspects};
 
+    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+        oldest_ms[shard] = INT64_MAX;
+    }
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         for (struct list_link *link = list_first(lists[i]); link; link = list_after(lists[i], link)) {
-            const struct append *append = append_of(link);
-
-            if (append->start && append->shard == shard && uuid_v7_ms(&append->saga.uuid) < oldest_ms) {
-                oldest_ms = uuid_v7_ms(&append->saga.uuid);
-            }
+            note_start(oldest_ms, append_of(link));
         }
     }
     for (size_t w = 0; w < store->writer_count; w++) {
         const struct batch *batch = store->conns[w].batch;
 
         for (size_t i = 0; i < batch->count; i++) {
-            const struct append *append = batch->items[i];
-
-            if (append && append->start && append->shard == shard && uuid_v7_ms(&append->saga.uuid) < oldest_ms) {
-                oldest_ms = uuid_v7_ms(&append->saga.uuid);
+            if (batch->items[i]) {
+                note_start(oldest_ms, batch->items[i]);
             }
         }
     }
-    return oldest_ms;
 }
 
 bool appends_will_consume(const struct store *store, const struct uuid *inbox_id)
@@ -470,9 +494,20 @@ static void batch_send(struct batch *batch)
     batch->backend_started_us = batch->conn->backend_started_us;
     batch->backend_gone = false;
     store->batches_sent++;
+    store->crowd = waiting_count(store);
+    for (size_t i = 0; i < store->writer_count; i++) {
+        store->crowd += store->conns[i].batch->count;
+    }
     batch_build(batch);
     batch_submit(batch, BATCH_SENT, false);
     gauge_set(GAUGE_APPENDS_WAITING, (int64_t)store->append_count);
+}
+
+static size_t second_batch_min(const struct store *store)
+{
+    size_t some = store->crowd < HALVED_MIN ? SIZE_MAX : store->crowd / 4;
+
+    return some < store->options.second_batch_min ? some : store->options.second_batch_min;
 }
 
 /* The writer on which a batch should leave now, or NULL. */
@@ -483,7 +518,7 @@ static struct batch *batch_due(const struct store *store)
     if (waiting == 0 || store->refused || store->closing || timer_running(&store->pause)) {
         return NULL;
     }
-    if (store->batches_sent > 0 && (store->trouble || waiting < store->options.second_batch_min)) {
+    if (store->batches_sent > 0 && (store->trouble || waiting < second_batch_min(store))) {
         return NULL;
     }
     if (store->trouble && !store->trouble_may_try) {
@@ -499,9 +534,8 @@ static struct batch *batch_due(const struct store *store)
     return NULL;
 }
 
-static void on_hook(struct loop_hook *hook)
+static void appends_send(struct store *store)
 {
-    struct store *store = container_of(hook, struct store, hook);
     struct batch *batch;
 
     while ((batch = batch_due(store)) != NULL) {
@@ -512,6 +546,11 @@ static void on_hook(struct loop_hook *hook)
         }
         batch_send(batch);
     }
+}
+
+static void on_hook(struct loop_hook *hook)
+{
+    appends_send(container_of(hook, struct store, hook));
 }
 
 /* --- life --- */
@@ -565,6 +604,7 @@ void appends_stop(struct store *store)
 void appends_fini(struct store *store)
 {
     loop_hook_remove(store->loop, &store->hook);
+    loop_defer_cancel(store->loop, &store->half_ready);
     timer_stop(store->loop, &store->pause);
     timer_stop(store->loop, &store->trouble_timer);
     for (size_t i = 0; i < store->writer_count; i++) {

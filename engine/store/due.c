@@ -4,7 +4,7 @@
  */
 #include "store/store_state.h"
 
-enum { PARKS_MAX = 500, FORGETS_MAX = 50 };
+enum { PARKS_MAX = 500, FORGETS_MAX = 500 };
 
 /* --- parking and forgetting --- */
 
@@ -46,7 +46,7 @@ static void park_tell(struct list_link *link, enum err_code code)
     park->done(park);
 }
 
-static const struct due_kind parking = {"park_refused", &sql_park, PARKS_MAX, park_item, park_args, park_tell};
+static const struct due_kind parking = {"park_refused", &sql_park, PARKS_MAX, park_item, park_args, park_tell, NULL};
 
 static struct forget *forget_of(struct list_link *link)
 {
@@ -68,7 +68,8 @@ static void forget_tell(struct list_link *link, enum err_code code)
     forget->done(forget);
 }
 
-static const struct due_kind forgetting = {"forget_refused", &sql_forget, FORGETS_MAX, forget_item, NULL, forget_tell};
+static const struct due_kind forgetting = {"forget_refused", &sql_forget, FORGETS_MAX, forget_item, NULL, forget_tell,
+                                           &sql_forget_later};
 
 void store_park(struct store *store, struct park *park)
 {
@@ -104,11 +105,20 @@ void dues_fini(struct store *store)
 
 /* --- whose time has come? --- */
 
+/* As sql_due has it. */
+static size_t forgets_of_shard_max(const struct due_take *take)
+{
+    size_t shards = (size_t)__builtin_popcountll(take->shards), share = 2 * take->forget_limit / (shards ? shards : 1);
+
+    return share > 16 ? share : 16;
+}
+
 static void on_due(struct db_query *query, const struct db_rows *rows)
 {
     struct job *job = query->context;
     struct due_take *take = job->request;
-    size_t forgets = 0;
+    size_t forgets = 0, of_shard[SHARD_COUNT] = {0}, of_shard_max = forgets_of_shard_max(take);
+    bool more = false;
 
     take->count = db_row_count(rows);
     take->rows = arena_array(job->arena, take->count + 1, sizeof(*take->rows));
@@ -117,9 +127,13 @@ static void on_due(struct db_query *query, const struct db_rows *rows)
         take->rows[i].saga.uuid = db_uuid(rows, i, 1);
         take->rows[i].forget = db_int(rows, i, 2) != 0;
         take->rows[i].namespace = arena_slice(job->arena, db_bytes(rows, i, 3));
-        forgets += take->rows[i].forget;
+        if (take->rows[i].forget && take->rows[i].shard < SHARD_COUNT) {
+            forgets++;
+            more |= ++of_shard[take->rows[i].shard] >= of_shard_max;
+        }
     }
-    take->more = forgets >= take->forget_limit || take->count - forgets >= take->limit;
+    take->more = more || (take->forget_limit > 0 && forgets >= take->forget_limit) ||
+                 (take->limit > 0 && take->count - forgets >= take->limit);
 }
 
 static void on_next(struct db_query *query, const struct db_rows *rows)
@@ -129,8 +143,8 @@ static void on_next(struct db_query *query, const struct db_rows *rows)
     take->next_ms = db_row_count(rows) == 1 && !db_is_null(rows, 0, 0) ? db_timestamptz(rows, 0, 0) : INT64_MAX;
 }
 
-static struct db_args *due_query(struct job *job, const struct due_take *take, const struct db_statement *statement,
-                                 void (*on_rows)(struct db_query *, const struct db_rows *))
+static void due_query(struct job *job, const struct due_take *take, const struct db_statement *statement,
+                      void (*on_rows)(struct db_query *, const struct db_rows *))
 {
     struct db_args *args = job_query(job, statement, on_rows);
 
@@ -142,7 +156,8 @@ static struct db_args *due_query(struct job *job, const struct due_take *take, c
     }
     db_array_end(args);
     db_arg_timestamptz(args, take->now_ms);
-    return args;
+    db_arg_int8(args, (int64_t)take->limit);
+    db_arg_int8(args, (int64_t)take->forget_limit);
 }
 
 void store_due_take(struct store *store, struct due_take *take)
@@ -150,10 +165,7 @@ void store_due_take(struct store *store, struct due_take *take)
     struct job *job = read_job(store, &take->read, take);
 
     take->next_ms = INT64_MAX;
-    struct db_args *args = due_query(job, take, &sql_due, on_due);
-
-    db_arg_int8(args, (int64_t)take->limit);
-    db_arg_int8(args, (int64_t)take->forget_limit);
-    (void)due_query(job, take, &sql_due_next, on_next);
+    due_query(job, take, &sql_due, on_due);
+    due_query(job, take, &sql_due_next, on_next);
     job_submit(job);
 }

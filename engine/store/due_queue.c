@@ -5,6 +5,10 @@
  * They may be repeated, but not overtaken by themselves: a park whose answer was lost and that the server carries out after
  * all, when the saga was parked again and has moved on since, would hide a saga from recovery that is awake. So the backend
  * that had it is ended first, as with appends.
+ *
+ * What the database refuses is halved until the one is found that it does not want: a damaged row must not keep all that
+ * stand in line with it. That one alone is told so; where its kind can be put off, its row is due again only after a long
+ * time. Where one after the other is refused, it is not the rows: all are told.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +17,7 @@
 #include "base/metric.h"
 #include "store/store_state.h"
 
-enum { AGAIN_MS = 50, REFUSED_MS = 1000 };
+enum { AGAIN_MS = 50, REFUSED_MS = 1000, PUT_OFF_MS = 3600000, REFUSED_IN_A_ROW_MAX = 4 };
 
 static void on_again(struct timer *timer)
 {
@@ -61,19 +65,142 @@ static void batch_end(struct due_queue *queue, enum err_code code)
     }
 }
 
-static void batch_back(struct due_queue *queue) /* it certainly did not happen, or a repeat does no harm */
+static void batch_back(struct due_queue *queue) /* in front: it certainly did not happen, or a repeat does no harm */
 {
-    for (size_t i = 0; i < queue->sent_count; i++) {
-        list_push(&queue->waiting, queue->sent[i]);
+    while (queue->sent_count > 0) {
+        list_push_front(&queue->waiting, queue->sent[--queue->sent_count]);
     }
-    queue->sent_count = 0;
 }
 
-/* By the class of the SQLSTATE: the same again would be refused again. */
-static bool is_refused_for_good(const char *sqlstate)
+static bool is_one_of(const char *sqlstate, const char *const *classes, size_t count)
 {
-    return strncmp(sqlstate, "21", 2) == 0 || strncmp(sqlstate, "22", 2) == 0 || strncmp(sqlstate, "23", 2) == 0 ||
-           strncmp(sqlstate, "42", 2) == 0;
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(sqlstate, classes[i], strlen(classes[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Fewer would have been enough, or take less memory. */
+static bool is_too_much(const char *sqlstate)
+{
+    return strcmp(sqlstate, "57014") == 0 || strcmp(sqlstate, "53200") == 0;
+}
+
+/* The connection, a standby, a deadlock, no resources, a lock, a shutdown: the same goes through later. */
+static bool is_of_the_moment(const char *sqlstate)
+{
+    static const char *const classes[] = {"08", "25", "40", "53", "55", "57"};
+
+    return !is_too_much(sqlstate) && is_one_of(sqlstate, classes, COUNT_OF(classes));
+}
+
+/* A right or a function that is missing: whatever the rows are. */
+static bool is_of_the_statement(const char *sqlstate)
+{
+    static const char *const classes[] = {"0A", "28", "3F", "42"};
+
+    return is_one_of(sqlstate, classes, COUNT_OF(classes));
+}
+
+/* So many one after the other are no damaged rows: whoever waits is told, and goes on without. */
+static void rest_end(struct due_queue *queue)
+{
+    size_t left = queue->waiting.count; /* who is told may ask again */
+
+    log_warn(queue->kind->refused, LOG_I64("sagas", left), LOG_ERR(&queue->transaction.err));
+    while (left > 0) {
+        while (queue->sent_count < queue->kind->max && left > 0) {
+            queue->sent[queue->sent_count++] = list_pop(&queue->waiting);
+            left--;
+        }
+        batch_end(queue, ERR_STORE);
+    }
+}
+
+static void one_end(struct due_queue *queue)
+{
+    batch_end(queue, ERR_STORE);
+    if (++queue->refused_in_a_row >= REFUSED_IN_A_ROW_MAX) {
+        rest_end(queue);
+        queue_later(queue, REFUSED_MS);
+    } else {
+        due_queue_go(queue);
+    }
+}
+
+static void on_put_off(struct db_transaction *transaction) /* whatever came of it: it comes again sooner, then */
+{
+    struct due_queue *queue = container_of(transaction, struct due_queue, transaction);
+
+    queue->busy = false;
+    if (!queue->store->closing) {
+        one_end(queue);
+    }
+}
+
+static void one_refused(struct due_queue *queue)
+{
+    struct due_item item = queue->kind->item(queue->sent[0]);
+    struct conn *conn = store_reader(queue->store);
+    struct err err = queue->transaction.err;
+    struct db_args *args;
+
+    if (!queue->kind->put_off) {
+        one_end(queue); /* who wanted it tells of it */
+        return;
+    }
+    err_hint(&err, "the others go on; look in the database for what is wrong with its rows: tried again in an hour");
+    log_error(queue->kind->refused, LOG_UUID("saga", &item.saga), LOG_I64("shard", item.shard), LOG_ERR(&err));
+    if (!conn) {
+        one_end(queue);
+        return;
+    }
+    arena_reset(&queue->arena);
+    args = db_args_new(&queue->arena);
+    db_array_begin(args, DB_INT2, 1);
+    db_item_int(args, item.shard);
+    db_array_end(args);
+    db_array_begin(args, DB_UUID, 1);
+    db_item_uuid(args, &item.saga);
+    db_array_end(args);
+    db_array_begin(args, DB_TIMESTAMPTZ, 1);
+    db_item_timestamptz(args, loop_wall_ms(queue->store->loop) + PUT_OFF_MS);
+    db_array_end(args);
+    queue->query = (struct db_query){.statement = queue->kind->put_off, .args = args};
+    queue_submit(queue, conn, false, on_put_off);
+}
+
+static void batch_refused(struct due_queue *queue)
+{
+    const char *sqlstate = queue->transaction.sqlstate;
+    bool one = queue->sent_count == 1;
+
+    if (!sqlstate[0]) {
+        batch_back(queue);
+        queue_later(queue, AGAIN_MS);
+        return;
+    }
+    metric_add(METRIC_DB_ERRORS, 1);
+    if (is_of_the_statement(sqlstate)) {
+        log_warn(queue->kind->refused, LOG_I64("sagas", queue->sent_count), LOG_ERR(&queue->transaction.err));
+        batch_end(queue, ERR_STORE);
+        queue_later(queue, REFUSED_MS);
+    } else if (one && !is_of_the_moment(sqlstate)) {
+        one_refused(queue);
+    } else {
+        log_warn(queue->kind->refused, LOG_I64("sagas", queue->sent_count), LOG_ERR(&queue->transaction.err));
+        if (!is_of_the_moment(sqlstate)) {
+            queue->max = queue->sent_count / 2;
+        }
+        batch_back(queue);
+        if (is_of_the_moment(sqlstate) || is_too_much(sqlstate)) {
+            queue_later(queue, REFUSED_MS);
+        } else {
+            due_queue_go(queue);
+        }
+    }
 }
 
 static void on_batch_done(struct db_transaction *transaction)
@@ -87,23 +214,12 @@ static void on_batch_done(struct db_transaction *transaction)
     switch (transaction->outcome) {
     case DB_COMMITTED:
         queue->max = 2 * queue->max < queue->kind->max ? 2 * queue->max : queue->kind->max;
+        queue->refused_in_a_row = 0;
         batch_end(queue, ERR_OK);
         due_queue_go(queue);
         break;
     case DB_REFUSED:
-        if (transaction->sqlstate[0]) {
-            metric_add(METRIC_DB_ERRORS, 1);
-            log_warn(queue->kind->refused, LOG_I64("sagas", queue->sent_count), LOG_ERR(&transaction->err));
-        }
-        if (strcmp(transaction->sqlstate, "57014") == 0) { /* the statement timeout: as many again would end the same way */
-            queue->max = queue->sent_count > 1 ? queue->sent_count / 2 : 1;
-        }
-        if (is_refused_for_good(transaction->sqlstate)) {
-            batch_end(queue, ERR_STORE);
-        } else {
-            batch_back(queue);
-        }
-        queue_later(queue, transaction->sqlstate[0] ? REFUSED_MS : AGAIN_MS);
+        batch_refused(queue);
         break;
     case DB_UNKNOWN:
         queue->lost = true;

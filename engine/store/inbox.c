@@ -2,8 +2,8 @@
  * The inbox: inputs that reached an engine which does not own the shard wait here, durable, for its owner.
  *
  * A notification is only a hint; a slow poll is behind it, and a quicker one while rows are there that nobody consumed.
- * What an append consumed while a poll was under way may still be in the poll's answer: those ghosts are left out. So
- * is what an append under way is about to consume; it cannot be dropped either.
+ * What was consumed while a poll was under way may still be in the poll's answer: those ghosts are left out. So is what
+ * a drop or an append under way is about to consume; the latter cannot be dropped either.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,13 +60,26 @@ void store_inbox_put(struct store *store, struct inbox_put *put)
 /* --- drop --- */
 
 struct dropping {
+    struct list_link link;
+    struct store *store;
     struct arena arena;
+    struct uuid id;
 };
+
+static struct dropping *dropping_of(struct list_link *link)
+{
+    return link ? container_of(link, struct dropping, link) : NULL;
+}
 
 static void on_drop_finished(struct job *job)
 {
     struct dropping *dropping = job->request; /* if it failed the row comes again, and is dropped again */
+    struct store *store = dropping->store;
 
+    list_remove(&store->inbox.drops, &dropping->link);
+    if (job->code == ERR_OK) {
+        inbox_consumed(store, &dropping->id); /* a poll that began meanwhile may have seen it still */
+    }
     arena_fini(&dropping->arena);
     free(dropping);
 }
@@ -82,7 +95,9 @@ void store_inbox_drop(struct store *store, uint32_t shard, const struct uuid *id
         return;
     }
     dropping = memory_alloc(sizeof(*dropping));
-    inbox_consumed(store, id);
+    dropping->store = store;
+    dropping->id = *id;
+    list_push(&store->inbox.drops, &dropping->link);
     arena_init(&dropping->arena, 1024);
     job = job_new(store, &dropping->arena, dropping, on_drop_finished);
     job->writes = true;
@@ -100,6 +115,16 @@ static bool is_consumed(const struct inbox_watch *watch, const struct uuid *id)
 {
     for (size_t i = 0; i < watch->consumed_count; i++) {
         if (uuid_equal(&watch->consumed[i], id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_being_dropped(const struct inbox_watch *watch, const struct uuid *id)
+{
+    for (struct list_link *link = list_first(&watch->drops); link; link = list_after(&watch->drops, link)) {
+        if (uuid_equal(&dropping_of(link)->id, id)) {
             return true;
         }
     }
@@ -147,7 +172,9 @@ static void on_inbox_done(struct db_transaction *transaction)
     watch->after = more ? watch->rows[watch->row_count - 1].id : (struct uuid){{0}};
 
     for (size_t i = 0; good && i < watch->row_count; i++) {
-        if (!is_consumed(watch, &watch->rows[i].id) && !appends_will_consume(store, &watch->rows[i].id)) {
+        const struct uuid *id = &watch->rows[i].id;
+
+        if (!is_consumed(watch, id) && !is_being_dropped(watch, id) && !appends_will_consume(store, id)) {
             watch->rows[count++] = watch->rows[i];
         }
     }

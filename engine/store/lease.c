@@ -6,8 +6,9 @@
  * database at a time:
  *
  *   RENEW   our rows, at our epochs, and our row among the engines; what was given away is released; both tables are
- *           read. A row that is not ours any more: the shard is lost. Which shards are free, expired, or held by a process
- *           that is surely dead? How many of them are our share, how many of ours are beyond it?
+ *           read, but for an engine that is alone and has every shard: others tell it when they come. A row that is not
+ *           ours any more: the shard is lost. Which shards are free, expired, or held by a process that is surely dead?
+ *           How many of them are our share, how many of ours are beyond it?
  *   END     the backends of their old owners, so that nothing of them hangs in a transaction
  *   LOCK    the advisory locks
  *   TAKE    the rows FOR UPDATE, which waits for appends under way; epoch + 1. From here on the old owner is fenced.
@@ -120,6 +121,7 @@ void leases_lose(struct leases *leases, uint32_t shard)
         return;
     }
     lease->held = false;
+    leases->told = false; /* to whoever has it we were dead */
     leases->options.on_lost(shard, lease->epoch, leases->options.context);
 }
 

@@ -62,6 +62,7 @@ void fleet_put_gone(struct leases *leases)
 void fleet_written(struct leases *leases)
 {
     leases->in_fleet = true;
+    leases->stale_count = leases->looks ? leases->stale_count : 0; /* those are removed now */
     leases->told = leases->says_leaving == leases->leaving; /* else it was asked for meanwhile, and stands in the next one */
 }
 
@@ -128,6 +129,11 @@ static size_t count_engines(const struct leases *leases, size_t *before)
         }
     }
     return count + (!leases->options.standby && !leases->leaving);
+}
+
+bool fleet_is_alone(const struct leases *leases)
+{
+    return leases->fleet_count == 1 && is_self(leases, &leases->fleet[0]) && counts(&leases->fleet[0]) && !leases->leaving;
 }
 
 /* Where the engines do not divide the shards, the first of them take one more. */

@@ -5,15 +5,15 @@
 enum {
     LOW_QUIET_MS = 60000, /* `low` stays so far behind the clock where nothing is unfinished */
     LOW_MARGIN_MS = 1000,
+    LOOK_MS = 30000,      /* whoever is alone looks so seldom who else is there: those who come tell */
     PATIENT_MS = 1500     /* those whose connections are new are back by then */
 };
 
 /* The instant before which no unfinished saga of the shard was made; ours to say, because only we start sagas in it. */
-static int64_t low_now(struct leases *leases, uint32_t shard)
+static int64_t low_now(struct leases *leases, uint32_t shard, int64_t starting_ms)
 {
     int64_t low_ms = loop_wall_ms(leases->store->loop) - LOW_QUIET_MS;
     int64_t oldest_ms = leases->options.oldest_unfinished_ms ? leases->options.oldest_unfinished_ms(shard, leases->options.context) : 0;
-    int64_t starting_ms = appends_oldest_start_ms(leases->store, shard);
 
     low_ms = oldest_ms < low_ms ? oldest_ms : low_ms;
     low_ms = starting_ms < low_ms ? starting_ms : low_ms;
@@ -23,6 +23,9 @@ static int64_t low_now(struct leases *leases, uint32_t shard)
 
 static void put_lows(struct leases *leases, struct db_args *args)
 {
+    int64_t starting_ms[SHARD_COUNT];
+
+    appends_oldest_starts(leases->store, starting_ms);
     db_array_begin(args, DB_TIMESTAMPTZ, lease_asked_count(leases));
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         int64_t low_ms;
@@ -30,7 +33,7 @@ static void put_lows(struct leases *leases, struct db_args *args)
         if (!leases->shards[shard].asked) {
             continue;
         }
-        low_ms = low_now(leases, shard);
+        low_ms = low_now(leases, shard, starting_ms[shard]);
         if (low_ms > 0) {
             db_item_timestamptz(args, low_ms);
             if (low_ms > leases->store->low_ms[shard]) {
@@ -54,9 +57,18 @@ static void put_lows(struct leases *leases, struct db_args *args)
     db_array_end(args);
 }
 
+/* Our row as we have just written it. What else stands in it was so before. */
+static void note_expiry(struct leases *leases, uint32_t shard, int64_t expires_ms)
+{
+    leases->table[shard].has_expiry = true;
+    leases->table[shard].expires_ms = expires_ms;
+    leases->table[shard].left_ms = leases->options.ttl_ms;
+}
+
 static void on_renewed(struct db_query *query, const struct db_rows *rows)
 {
     struct leases *leases = query->context;
+    int64_t database_ms = 0;
 
     for (size_t row = 0; row < db_row_count(rows); row++) {
         struct lease *lease = lease_of_row(leases, rows, row);
@@ -65,7 +77,12 @@ static void on_renewed(struct db_query *query, const struct db_rows *rows)
             lease->answered = true;
             lease->answered_has_low = !db_is_null(rows, row, 1);
             lease->answered_low_ms = lease->answered_has_low ? db_timestamptz(rows, row, 1) : 0;
+            note_expiry(leases, (uint32_t)(lease - leases->shards), db_timestamptz(rows, row, 2));
+            database_ms = db_timestamptz(rows, row, 2) - leases->options.ttl_ms;
         }
+    }
+    if (database_ms && !leases->looks) { /* else the table has a later one */
+        lease_follow(leases, database_ms);
     }
 }
 
@@ -125,10 +142,34 @@ static void add_release(struct leases *leases)
     }
 }
 
+/*
+ * An engine that is alone and has every shard learns from its own renewals whether that is still so: who takes a shard has
+ * raised its epoch. Who comes, or leaves, tells; and this is no longer believed when our connection was lost.
+ */
+static bool has_to_look(const struct leases *leases)
+{
+    size_t held = 0;
+
+    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+        held += leases->shards[shard].held;
+    }
+    return leases->look_due || held < SHARD_COUNT || !fleet_is_alone(leases) ||
+           loop_boot_ms_now() - leases->looked_ms >= LOOK_MS;
+}
+
+/* Usually they are renewed twice as often. Whoever looks meanwhile may believe that we are dead. */
+static bool was_away(const struct leases *leases, int64_t now_ms)
+{
+    return leases->renewed_ms && now_ms - leases->renewed_ms > leases->options.ttl_ms * 2 / 3;
+}
+
 void leases_renew(struct leases *leases)
 {
     struct db_args *args;
 
+    leases->told = leases->told && !was_away(leases, loop_boot_ms_now()); /* they have to hear that we are back */
+    leases->looks = has_to_look(leases);
+    leases->look_due = false;
     lease_begin(leases);
     add_unlock(leases);
     add_release(leases);
@@ -147,8 +188,10 @@ void leases_renew(struct leases *leases)
         db_arg_int8(args, leases->options.ttl_ms);
         db_arg_text(args, slice_of(leases->identity));
     }
-    fleet_read(leases);
-    (void)lease_query(leases, &sql_lease_table, lease_on_table); /* it takes no parameters */
+    if (leases->looks) {
+        fleet_read(leases);
+        (void)lease_query(leases, &sql_lease_table, lease_on_table); /* it takes no parameters */
+    }
     lease_submit(leases, TALK_RENEW, false);
 }
 
@@ -158,7 +201,7 @@ void leases_renew(struct leases *leases)
  */
 static void be_patient(struct leases *leases)
 {
-    if (leases->renewed_ms && leases->sent_ms - leases->renewed_ms > leases->options.ttl_ms * 2 / 3) {
+    if (was_away(leases, leases->sent_ms)) {
         leases->patient_until_ms = loop_boot_ms_now() + PATIENT_MS;
     }
     leases->renewed_ms = leases->sent_ms;
@@ -169,6 +212,7 @@ void leases_renewed(struct leases *leases)
     size_t lost = 0;
 
     leases->relock = false;
+    leases->looked_ms = leases->looks ? leases->sent_ms : leases->looked_ms;
     be_patient(leases);
     fleet_written(leases);
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
@@ -188,6 +232,9 @@ void leases_renewed(struct leases *leases)
             lost++;
             leases_lose(leases, shard);
         }
+    }
+    if (lost > 0 && !leases->looks) {
+        leases->look_due = leases->tick_due = true; /* who has them? */
     }
     if (lost > 0) {
         log_warn("leases_lost", LOG_I64("shards", lost), LOG_TEXT("why", "another engine has taken them over"));

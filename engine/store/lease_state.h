@@ -62,6 +62,9 @@ struct leases {
     bool advancing;           /* inside lease_advance() */
     bool relock;              /* the connection is new: its locks have to be taken again */
     bool tick_due;
+    bool look_due;            /* something may be otherwise than both tables said when they were read last */
+    bool looks;               /* the conversation under way reads them */
+    int64_t looked_ms;        /* when they were read last */
     struct timer tick;
     struct fleet_row fleet[FLEET_MAX]; /* in the order of their instances */
     size_t fleet_count;
@@ -89,6 +92,7 @@ void leases_release_end(struct leases *leases);
 
 /* lease_talk.c */
 void leases_tick(struct leases *leases);      /* renew, look and take what is free, if no conversation is under way */
+void lease_follow(struct leases *leases, int64_t database_ms); /* what the time was there, by the answer that has just come */
 void lease_begin(struct leases *leases);      /* a transaction of it: queries, then submit */
 struct db_args *lease_query(struct leases *leases, const struct db_statement *statement, void (*on_rows)(struct db_query *, const struct db_rows *));
 void lease_submit(struct leases *leases, enum lease_talk talk, bool read_only);
@@ -103,6 +107,7 @@ void fleet_put(struct leases *leases);        /* adds our row to the conversatio
 void fleet_put_gone(struct leases *leases);   /* takes it away */
 void fleet_read(struct leases *leases);       /* adds the reading of all rows */
 void fleet_written(struct leases *leases);    /* it was committed */
+bool fleet_is_alone(const struct leases *leases);  /* there was nobody else when we looked last, not even a standby */
 size_t fleet_share(const struct leases *leases);   /* how many shards we take */
 size_t fleet_surplus(const struct leases *leases); /* how many of ours others should have */
 size_t fleet_first(const struct leases *leases);   /* where to look for free shards: engines begin apart */

@@ -93,7 +93,7 @@ struct lease *lease_of_row(struct leases *leases, const struct db_rows *rows, si
  * whose clock is right. The answer was made before it came, so what we believe is late by its way at most, and never early; one
  * that was long on its way is left out.
  */
-static void follow_database(struct leases *leases, int64_t database_ms)
+void lease_follow(struct leases *leases, int64_t database_ms)
 {
     int64_t now_ms = loop_boot_ms_now();
 
@@ -126,7 +126,7 @@ void lease_on_table(struct db_query *query, const struct db_rows *rows)
         database_ms = row->has_expiry ? row->expires_ms - row->left_ms : database_ms;
     }
     if (database_ms) {
-        follow_database(leases, database_ms);
+        lease_follow(leases, database_ms);
     }
 }
 
@@ -138,9 +138,11 @@ static bool can_talk(const struct leases *leases)
            db_state(leases->db) == DB_READY && !leases->store->refused;
 }
 
+static void tick(struct leases *leases);
+
 static void on_tick(struct timer *timer)
 {
-    leases_tick(container_of(timer, struct leases, tick));
+    tick(container_of(timer, struct leases, tick));
 }
 
 static void tick_in(struct leases *leases, int64_t ms)
@@ -171,7 +173,7 @@ static int64_t next_tick_ms(const struct leases *leases)
     return ms;
 }
 
-void leases_tick(struct leases *leases)
+static void tick(struct leases *leases)
 {
     if (!can_talk(leases)) {
         leases->tick_due = leases->talk != TALK_IDLE; /* on_state() and leases_store_ready() tick too */
@@ -183,12 +185,21 @@ void leases_tick(struct leases *leases)
     leases_renew(leases);
 }
 
+void leases_tick(struct leases *leases)
+{
+    leases->look_due = true;
+    tick(leases);
+}
+
 /* The next step after the one that is over. False: the conversation has ended. */
 static bool lease_advance(struct leases *leases, enum lease_talk over)
 {
     switch (over) {
     case TALK_RENEW:
         leases_renewed(leases);
+        if (!leases->looks) {
+            return false; /* nothing was read from which more could follow */
+        }
         break;
     case TALK_END:
         leases_lock(leases);
@@ -236,7 +247,10 @@ static void on_lease_done(struct db_transaction *transaction)
         }
         leases->advancing = false;
         pause_ms = next_tick_ms(leases);
-    } else if (transaction->sqlstate[0] && strcmp(transaction->sqlstate, "55P03") != 0) {
+    } else {
+        leases->look_due = true;
+    }
+    if (!good && transaction->sqlstate[0] && strcmp(transaction->sqlstate, "55P03") != 0) {
         log_warn("lease_statement_failed", LOG_ERR(&transaction->err));
     }
     if (leases->closing) {

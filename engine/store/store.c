@@ -483,6 +483,7 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
     }
     list_init(&store->loads);
     list_init(&store->jobs);
+    list_init(&store->inbox.drops);
     appends_init(store);
     answers_init(store);
     dues_init(store);

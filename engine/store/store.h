@@ -25,7 +25,8 @@ struct store_options {
     int writers;               /* connections for appends; default 2, about the cores of the database */
     int readers;               /* default 2 */
     size_t batch_max;          /* turns in one transaction; default 500 */
-    size_t second_batch_min;   /* another batch leaves while one is under way only when so many wait; default 200 */
+    size_t second_batch_min;   /* another batch leaves while one is under way only when so many wait, or a quarter of a
+                                * crowd (append.c); default 200 */
     bool risk_losing_acknowledged_work; /* accept fsync=off and its like */
     /* connected, checked, schema in order; again after each loss */
     void (*on_ready)(struct store *store, void *context);
@@ -429,7 +430,7 @@ struct due_take { /* reads, changes nothing: the first append of a saga removes 
     struct store_read read;
     uint64_t shards;                /* in: bit set */
     int64_t now_ms;                 /* in: the engine's clock */
-    size_t limit, forget_limit;     /* in: of those that are parked, and of those that are forgotten */
+    size_t limit, forget_limit;     /* in: of those that are parked, and of those that are forgotten; 0: of these nothing is told */
     struct due_row *rows;           /* out: those that are due, the parked before the others */
     size_t count;                   /* out */
     bool more;                      /* out: there may be more than the limits allow */
@@ -437,11 +438,16 @@ struct due_take { /* reads, changes nothing: the first append of a saga removes 
 };
 void store_due_take(struct store *store, struct due_take *take);
 
-struct forget { /* removes an ended saga whose retention is over: its log, its keys, its row, escalations, approvals. Fenced; a no-op when it is gone */
+/*
+ * Removes an ended saga whose retention is over: its log, its keys, its row, escalations, approvals. Fenced; a no-op when
+ * it is gone. Those asked for in one turn of the loop share a transaction, up to 500. One that the database refuses for
+ * itself has been told of in the log and is due again in an hour; the others are removed.
+ */
+struct forget {
     struct saga_id saga;
     uint32_t shard;
     int64_t epoch;
-    enum err_code code;
+    enum err_code code;             /* out: ERR_OK, ERR_FENCED, ERR_STORE (refused), ERR_STOPPING */
     void (*done)(struct forget *forget);
     struct list_link link;
 };

@@ -106,6 +106,7 @@ struct inbox_watch {
     struct inbox_row *rows;
     size_t row_count;
     struct uuid after;        /* where the next page begins: rows that wait for long must not hide those behind them */
+    struct list drops;        /* under way */
     struct uuid consumed[CONSUMED_MAX]; /* since the poll under way was sent */
     size_t consumed_count;
 };
@@ -159,6 +160,7 @@ struct due_kind {
     struct due_item (*item)(struct list_link *link);
     void (*put_more)(struct db_args *args, struct list_link *const *links, size_t count); /* more arrays; may be NULL */
     void (*tell)(struct list_link *link, enum err_code code);
+    const struct db_statement *put_off; /* arrays of shard, saga, when: of one that alone is refused; may be NULL */
 };
 
 struct due_queue {
@@ -168,7 +170,8 @@ struct due_queue {
     struct list_link **sent;            /* under way, or lost */
     size_t sent_count;
     bool *held;                         /* of sent: its shard is at its epoch */
-    size_t max;                         /* of sent now: fewer after one transaction took too long */
+    size_t max;                         /* of sent now: fewer after one was refused for its rows, or took too long */
+    size_t refused_in_a_row;            /* alone, with nothing between that was done */
     bool busy;                          /* a transaction is under way */
     bool lost;                          /* the answer was, and its backend may still be there */
     int backend_pid;
@@ -202,6 +205,8 @@ struct store {
     size_t append_count;
     size_t batches_sent;                /* under way */
     struct loop_hook hook;
+    size_t crowd;                       /* turns under way or ready when a batch was sent last */
+    struct deferred half_ready;
     struct timer pause;                 /* nothing is sent while it runs: after a deadlock and the like */
     bool trouble;                       /* the database answers and takes no appends: one batch at a time is tried */
     bool trouble_may_try;
@@ -239,8 +244,8 @@ void appends_init(struct store *store);
 void appends_stop(struct store *store);       /* ends what waits with ERR_STOPPING */
 void appends_fini(struct store *store);
 void appends_conn_up(struct conn *conn);
-/* of starts not yet durable; INT64_MAX: none */
-int64_t appends_oldest_start_ms(const struct store *store, uint32_t shard);
+/* of starts not yet durable, for each shard; INT64_MAX: none */
+void appends_oldest_starts(const struct store *store, int64_t oldest_ms[SHARD_COUNT]);
 void append_complete(struct store *store, struct append *append, enum err_code code);
 void append_again(struct store *store, struct append *append); /* it certainly did not happen */
 /* one that waits or is under way does */

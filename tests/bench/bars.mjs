@@ -29,6 +29,7 @@ const rows = [
   { id: 'kill_first', text: 'SIGKILL with 100,000 unfinished: to the first call, s', must: 1, aim: 0.3, less: true, enough: 100000, once: (o) => o.killed && { value: o.killed.first_call_seconds, at: o.killed.sagas } },
   { id: 'kill_all', text: 'SIGKILL with 100,000 unfinished: to all under way, s', must: 10, aim: 3, less: true, enough: 100000, once: (o) => o.killed && { value: o.killed.all_seconds, at: o.killed.sagas } },
   { id: 'grown', text: 'W1 with 10 million ended sagas against empty tables', must: 0.8, aim: 0.95, enough: 10000000, once: (o) => o.grown && { value: o.grown.ratio, at: o.grown.sagas } },
+  { id: 'retention', text: 'W1 by batches while ended sagas are removed: against W1 that is kept', must: 0.9, aim: 0.95, needs: noBatches, of: (r) => r.retention?.ratio },
   { id: 'two', text: 'two engines on one database against one', must: 0.95, aim: 1.1, of: (r) => ratio(rate(r.w1_two), rate(r.w1_single)) }
 ]
 

@@ -12,6 +12,7 @@ import { options } from './options.mjs'
 import { plots } from './plot.mjs'
 import { Progress } from './progress.mjs'
 import { Reference } from './reference.mjs'
+import { profile, profileSettings } from './profile.mjs'
 import { report } from './report.mjs'
 import { Rig } from './rig.mjs'
 import { summary } from './statistics.mjs'
@@ -23,8 +24,10 @@ async function measure(rig, wanted) {
   const chosen = () => measurements({ rig, reference }).filter(({ workload }) => workload === 'ref' || wanted.workloads.includes(workload))
   const trial = Math.max(1, Math.min(5, Math.floor(wanted.round / 4)))
   const count = chosen().length
-  const progress = new Progress(trial * 5 + wanted.rounds * count * wanted.round + (wanted.workloads.includes('W6') ? 60 : 0) + (wanted.workloads.includes('kill') ? 60 : 0))
+  const roomSeconds = Math.ceil(wanted.round / 3)
+  const progress = new Progress(roomSeconds + trial * 5 + wanted.rounds * count * wanted.round + (wanted.workloads.includes('W6') ? 60 : 0) + (wanted.workloads.includes('kill') ? 60 : 0))
 
+  await progress.during('PostgreSQL makes room for its log', roomSeconds, () => rig.makeRoom(80 * wanted.round))
   await progress.during('the number of clients at which (i) is fastest', trial * 3, () => reference.chooseClients(trial))
   await progress.during('sagad warms up', trial * 2, () => rig.drive(['--saga', 'bench_w1', '--seconds', String(trial), '--concurrency', '256']))
 
@@ -55,6 +58,7 @@ async function measure(rig, wanted) {
   if (wanted.ended > 0) await measureOnce('grown', `W1 over ${many(wanted.ended)} ended sagas`, () => grown(rig, wanted.ended, wanted.round, wanted.rounds))
   if (wanted.workloads.includes('W6')) await measureOnce('asleep', `W6 ${many(wanted.sleeping)} sleep`, () => asleep(rig, wanted.sleeping, Math.max(10, Math.min(60, wanted.round))))
   if (wanted.workloads.includes('kill')) await measureOnce('killed', `SIGKILL with ${many(wanted.unfinished)} unfinished sagas`, () => killed(rig, wanted.unfinished))
+  if (wanted.profile) await measureOnce('profiled', 'profiles', () => profile(rig, Math.min(20, wanted.round), wanted.out))
   const summed = summary(rounds)
   return {
     reference: { naive_clients: reference.clients, tried: reference.tried }, rounds, once, failures,
@@ -68,7 +72,7 @@ const begun = new Date()
 const rig = new Rig()
 let result
 try {
-  await rig.open(wanted.sagad)
+  await rig.open(wanted.sagad, wanted.profile ? profileSettings : [])
   const measured = await measure(rig, wanted)
   result = {
     begun_at: begun.toISOString(), seconds: Math.round((Date.now() - begun) / 1000), options: wanted, machine: rig.machine(), batches: rig.batches,

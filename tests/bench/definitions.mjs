@@ -15,6 +15,7 @@ export const definitions = (servicePort) => {
     ],
     sagas: [
       { name: 'bench_w1', steps: [step('one', 'bench.do', 1), step('two', 'bench.do', 2), step('three', 'bench.do', 3)] },
+      { name: 'bench_gone', retention: '2s', steps: [step('one', 'bench.do', 1), step('two', 'bench.do', 2), step('three', 'bench.do', 3)] },
       { name: 'bench_w2', steps: [step('one', 'bench.do', 1), step('two', 'bench.do', 2), step('three', 'bench.fail', 3)] },
       { name: 'bench_w3', steps: [step('one', 'bench.ask', 1), step('two', 'bench.ask', 2), step('three', 'bench.ask', 3)] },
       { name: 'bench_w4', steps: [{ id: 'each', for_each: '${ .input.items }', call: 'bench.do', with: { n: '${ .item }' } }] },

@@ -3,14 +3,14 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
-const workloads = ['W1', 'W2', 'W3', 'W4', 'W5', 'W6', 'W7', 'two', 'kill']
+const workloads = ['W1', 'W2', 'W3', 'W4', 'W5', 'W6', 'W7', 'two', 'retention', 'kill']
 
 export function options() {
   try {
     const { values } = parseArgs({
       options: {
         round: { type: 'string', default: '60' }, rounds: { type: 'string', default: '3' }, workloads: { type: 'string', default: workloads.join() },
-        ended: { type: 'string', default: '0' }, unfinished: { type: 'string', default: '100000' }, sleeping: { type: 'string', default: '100000' }, sagad: { type: 'string', default: '' }, out: { type: 'string', default: 'build/bench' }
+        ended: { type: 'string', default: '0' }, unfinished: { type: 'string', default: '100000' }, sleeping: { type: 'string', default: '100000' }, sagad: { type: 'string', default: '' }, profile: { type: 'boolean', default: false }, out: { type: 'string', default: 'build/bench' }
       }
     })
     const number = (name, least) => {
@@ -21,7 +21,7 @@ export function options() {
     const chosen = values.workloads.split(',').filter(Boolean)
     const unknown = chosen.find((one) => !workloads.includes(one))
     if (unknown || chosen.length === 0) throw new Error(`--workloads takes some of ${workloads.join()}`)
-    return { round: number('round', 1), rounds: number('rounds', 1), workloads: chosen, ended: number('ended', 0), sleeping: number('sleeping', 100), unfinished: number('unfinished', 100), sagad: values.sagad.split(' ').filter(Boolean), out: resolve(values.out) }
+    return { round: number('round', 1), rounds: number('rounds', 1), workloads: chosen, ended: number('ended', 0), sleeping: number('sleeping', 100), unfinished: number('unfinished', 100), sagad: values.sagad.split(' ').filter(Boolean), profile: values.profile, out: resolve(values.out) }
   } catch (error) {
     console.error(`bench: ${error.message}; see tools/bench --help`)
     process.exit(2)

@@ -8,15 +8,15 @@ import { definitions } from './definitions.mjs'
 
 // PostgreSQL with room, so that neither side is measured while it waits for a checkpoint; the same for sagad and the references.
 const postgresSettings = {
-  fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on', shared_buffers: '1GB', max_wal_size: '16GB', checkpoint_timeout: '1h', max_connections: '100',
+  fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on', shared_buffers: '1GB', max_wal_size: '16GB', min_wal_size: '8GB', checkpoint_timeout: '1h', max_connections: '100',
   track_io_timing: 'off'
 }
 
 export class Rig extends World {
   // SAGAD_SHOP is the one service here; see service.c.
-  async open(sagadArgs) {
+  async open(sagadArgs, morePostgresSettings = []) {
     this.extraArgs = sagadArgs
-    await this.startPostgres(Object.entries(postgresSettings).flatMap(([name, value]) => ['-c', `${name}=${value}`]))
+    await this.startPostgres([...Object.entries(postgresSettings).flatMap(([name, value]) => ['-c', `${name}=${value}`]), ...morePostgresSettings])
     this.servicePort = await freePort()
     this.launch('service', this.shopPath, [String(this.servicePort)])
     this.sql('create database reference')
@@ -26,6 +26,13 @@ export class Rig extends World {
     await this.define(definitions(this.servicePort))
     const probe = await this.api('POST', '/v1/sagas/batch', [])
     this.batches = probe.status !== 404 && probe.status !== 405
+  }
+
+  // A database that has run for a while takes the old files of its log anew; a fresh one fills each with zeros first, and all wait for that
+  // file, some 50 ms twice a second. From the checkpoint on there are as many as were filled here.
+  makeRoom(megabytes) {
+    this.sql(`select count(pg_logical_emit_message(false, 'room', repeat('x', 1000000))) from generate_series(1, ${megabytes})`)
+    this.sql('checkpoint')
   }
 
   // How much is in flight is the measurement's business here and not the intake's, which would begin to refuse.

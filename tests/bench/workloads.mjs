@@ -1,9 +1,10 @@
 // What one round measures, in its order: each workload near the reference that it is held against. A measurement gives figures of which
 // `per_second` (of what: `of`) is the first to look at.
+import { sleep } from '../lib/world.mjs'
 
 // Durable changes of one saga, as any engine has to make them: its start, each outcome, its end. Fewer rows for them are our advantage and
 // no fewer transitions.
-export const transitions = { bench_w1: 4, bench_w2: 6, bench_w3: 4 }
+export const transitions = { bench_w1: 4, bench_gone: 4, bench_w2: 6, bench_w3: 4 }
 
 const batchConnections = 4
 
@@ -22,6 +23,14 @@ function sagas(saga, args, { rows = false, of = 'sagas' } = {}) {
 
 const single = (clients) => ['--concurrency', String(clients)]
 const inFlight = (count) => ['--batch', String(batchFor(count)), '--in-flight', String(count), '--concurrency', String(batchConnections)]
+// What is looked into with --profile: what the driver is told.
+export const loads = [
+  { id: 'w1-single', name: 'W1 by single starts, 256 clients that wait', args: ['--saga', 'bench_w1', ...single(256)] },
+  { id: 'w1-batches', name: 'W1 by batches, 1,024 in flight', args: ['--saga', 'bench_w1', ...inFlight(1024)] },
+  { id: 'w2-batches', name: 'W2 by batches, 1,024 in flight', args: ['--saga', 'bench_w2', ...inFlight(1024)] },
+  { id: 'w3-single', name: 'W3 three HTTP steps, 256 clients that wait', args: ['--saga', 'bench_w3', ...single(256)] }
+]
+
 const reference = (name, clients) => ({ reference: measured }) => ({ seconds }) => measured.run(name, clients ?? measured.clients, seconds)
 
 function openLoop({ rig, gauge, seconds, round }) {
@@ -47,6 +56,31 @@ async function duplicates({ rig, seconds }) {
   return { per_second: repeated.per_second, of: 'repeats', made: of(made), repeated: of(repeated), ratio: ratio.median, errors: made.rounds[0].errors + repeated.rounds[0].errors, ...(talk && { talk }) }
 }
 
+// W1 that is kept, and W1 whose retention is over after two seconds: what removing the ended ones takes of the rate. What is left of them at
+// the end goes before anybody else is measured.
+async function forgotten(context) {
+  const { rig, seconds } = context
+  const half = Math.max(1, Math.round(seconds / 2))
+  const run = (saga) => sagas(saga, inFlight(1024))({ ...context, seconds: half })
+  const gone = async () => (await rig.metrics()).sagad_sagas_forgotten_total
+  const kept = await run('bench_w1')
+  const before = await gone()
+  rig.sql('checkpoint')
+  const measured = await run('bench_gone')
+  const during = await gone() - before
+  const left = () => Number(rig.sql("select count(*) from sagad.due where what = 'forget'"))
+  const begun = Date.now()
+  const leftBehind = left()
+  while (left() > 0) {
+    if (Date.now() - begun > 600000) throw new Error('ended sagas whose retention is over are not removed')
+    await sleep(500)
+  }
+  const idle = (Date.now() - begun) / 1000
+  const talk = [kept.talk, measured.talk].filter(Boolean).join('; ')
+  return { ...measured, kept_per_second: kept.per_second, ratio: measured.per_second / kept.per_second, forgotten_per_second: during / measured.seconds,
+    forgotten_per_second_idle: leftBehind / idle, left_behind: leftBehind, errors: kept.errors + measured.errors, refused: kept.refused + measured.refused, ...(talk && { talk }) }
+}
+
 const hundred = JSON.stringify({ items: Array.from({ length: 100 }, (_, i) => i) })
 
 // workload: what --workloads chooses by; `ref` are always there. With `batches: true` it needs POST /v1/sagas/batch; `unless` gives way to it.
@@ -59,6 +93,7 @@ export function measurements({ rig, reference: measured }) {
     { id: 'w1_1024', workload: 'W1', unless: true, name: 'W1 by single starts (no batches here), 1,024 in flight', measure: sagas('bench_w1', ['--in-flight', '1024', '--concurrency', '64'], { rows: true }) },
     { id: 'rows', workload: 'ref', name: '(ii) rows by INSERT ... SELECT, primary key, 2 connections', measure: ref('rows', 2) },
     { id: 'w1_10000', workload: 'W1', batches: true, name: 'W1 by batches of 1,000, 10,000 in flight', measure: sagas('bench_w1', inFlight(10000), { rows: true }) },
+    { id: 'retention', workload: 'retention', batches: true, name: 'W1 by batches of 256, 1,024 in flight, removed 2 s after their end', measure: forgotten },
     { id: 'w2', workload: 'W2', batches: true, name: 'W2 third step fails, two undone, by batches, 1,024 in flight', measure: sagas('bench_w2', inFlight(1024), { rows: true }) },
     { id: 'w2_single', workload: 'W2', name: 'W2 by single starts, 256 clients that wait', measure: sagas('bench_w2', single(256)) },
     { id: 'w3', workload: 'W3', name: 'W3 three HTTP steps, single starts, 256 clients that wait', measure: sagas('bench_w3', single(256)) },

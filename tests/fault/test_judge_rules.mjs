@@ -4,6 +4,7 @@ import { randomFrom } from '../lib/load.mjs'
 import { expect, promise, run, sleep } from '../lib/world.mjs'
 import { readEvidence } from './judge/evidence.mjs'
 import { judge } from './judge/judge.mjs'
+import { sagaRules } from './judge/saga_rules.mjs'
 import { Notes } from './campaign/notes.mjs'
 import { Round } from './campaign/round.mjs'
 import { CampaignWorld } from './campaign/world.mjs'
@@ -190,6 +191,18 @@ const plants = {
     turn.records.splice(i, 0, structuredClone(record))
     d.renumber(log)
   },
+  'pauses_alternate, a pause that was said twice is there twice': (d) => {
+    const word = (record) => d.copy.notes.words.find((one) => one.token === record.data.note)
+    const { record, turn, log, i } = d.record(({ record: one }) => one.type === 'saga.paused' && word(one))
+    word(record).sent = 2
+    turn.records.splice(i, 0, structuredClone(record))
+    d.renumber(log)
+  },
+  'pauses_alternate, it is resumed while nothing holds it up': (d) => {
+    const { record, turn, log, i } = d.record(({ record: one }) => one.type === 'saga.resumed')
+    turn.records.splice(i, 0, structuredClone(record))
+    d.renumber(log)
+  },
   'people_are_named, no actor': (d) => { delete d.record(({ record }) => record.type === 'approval.decided').record.actor },
   'people_are_named, no reason': (d) => { delete d.record(({ record }) => record.type === 'saga.paused').record.data.note },
   key_of_one: (d) => {
@@ -254,7 +267,23 @@ const plants = {
   }
 }
 
+// What `undo_order` says of two elements that ran side by side and were undone the other way round than planned.
+function saidOfElements(...between) {
+  const made = (n, ...steps) => steps.map((step) => ({ type: n, step, key: step, data: {} }))
+  const records = [
+    ...made('step.intent', 'each#0', 'each#1'), ...made('step.completed', 'each#1', 'each#0'), { type: 'compensation.planned', data: { plan: ['each#1', 'each#0'] } },
+    ...between, ...made('compensation.intent', 'each#0'), ...made('compensation.intent', 'each#1')
+  ].map((record, place) => ({ ...record, place }))
+  const operations = new Map(['each#0', 'each#1'].map((step) => [step, { direction: 'undo', step, key: step }]))
+  const books = { effect: (key) => ({ n: key === 'each#0' ? 1 : 2 }) }
+  return [...sagaRules.undo_order({ saga: { name: 'each', version: 1 }, records, operations, books, definitions: { sagas: new Map() } })]
+}
+
 await run(world, async () => {
+  await promise('what ran side by side does not wait for an undo that a person has to see to', () => {
+    expect(saidOfElements().length === 1, 'without that it is out of order', saidOfElements())
+    expect(saidOfElements({ type: 'compensation.failed', step: 'each#1', data: {} }).length === 0, 'with it it is not')
+  })
   const round = new Round(world, random, { load: { rate: 60, clients: 12 } })
   let kills = 0
   const kill = {

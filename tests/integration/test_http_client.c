@@ -1,4 +1,5 @@
 /* What the HTTP client says about a request must be true: sent or not, whole or not, and never sent twice. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
@@ -187,7 +189,132 @@ static void a_post_is_not_sent_twice_when_a_kept_connection_dies(void **state)
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{\"n\":2}"));
     assert_false(x.request.complete);
     assert_true(x.request.sent);
+    assert_string_equal(x.request.error, "reset");
     assert_int_equal(stub_server_requests(stub), 2);
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
+/* A short body leaves with its head, a long one behind it: two ways not to leave again. */
+static void a_long_post_is_not_sent_twice_either(void **state)
+{
+    static const struct stub_act acts[] = {{OK_KEEP, STUB_KEEP}, {NULL, STUB_CLOSE}, {OK_KEEP, STUB_KEEP}};
+    static char long_body[20000];
+    struct stub_server *stub = stub_server_new(acts, 3);
+    struct exchange x;
+
+    (void)state;
+    memset(long_body, 'a', sizeof(long_body));
+    exchange_init(&x);
+    exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+    assert_true(x.request.complete);
+    exchange_run(&x, "POST", stub_url(&x, stub), (struct slice){long_body, sizeof(long_body)});
+    assert_false(x.request.complete);
+    assert_true(x.request.sent);
+    assert_string_equal(x.request.error, "reset");
+    assert_int_equal(stub_server_requests(stub), 2);
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
+static bool is_full; /* the buffer of the socket, when POST /full is about to go into it */
+
+/* For libcurl too. */
+ssize_t send(int fd, const void *bytes, size_t len, int flags)
+{
+    if (is_full && len > 10 && memcmp(bytes, "POST /full", 10) == 0) {
+        is_full = false;
+        errno = EAGAIN;
+        return -1;
+    }
+    return sendto(fd, bytes, len, flags, NULL, 0);
+}
+
+/* libcurl counts what its first sending took only. What had to wait for room has left all the same. */
+static void what_had_to_wait_for_room_in_the_socket_has_left_and_does_not_leave_twice(void **state)
+{
+    static const struct {
+        int then;
+        size_t body_bytes;
+        bool fresh;
+        const char *error;
+    } table[] = {
+        {STUB_CLOSE, 12, false, "reset"},  {STUB_CLOSE, 20000, false, "reset"}, {STUB_RESET, 12, false, "reset"},
+        {STUB_HANG, 12, false, "timeout"}, {STUB_HANG, 20000, false, "timeout"}, {STUB_CLOSE, 12, true, "reset"},
+        {STUB_HANG, 12, true, "timeout"},
+    };
+    static char body[20000];
+
+    (void)state;
+    memset(body, 'a', sizeof(body));
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        /* The server has one connection at a time. */
+        const struct stub_act acts[] = {{OK_KEEP, table[i].fresh ? STUB_CLOSE : STUB_KEEP}, {NULL, table[i].then}, {OK_KEEP, STUB_KEEP}};
+        struct stub_server *stub = stub_server_new(acts, 3);
+        struct exchange x;
+
+        exchange_init(&x);
+        exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+        assert_true(x.request.complete);
+        is_full = true;
+        x.request.timeout_ms = 500;
+        x.request.fresh_connection = table[i].fresh;
+        exchange_run(&x, "POST", arena_printf(&x.arena, "http://127.0.0.1:%d/full", stub_server_port(stub)).ptr,
+                     (struct slice){body, table[i].body_bytes});
+        if (is_full || !x.request.sent || x.request.complete || strcmp(x.request.error, table[i].error) != 0 || stub_server_requests(stub) != 2) {
+            fail_msg("%zu: sent %d, complete %d, error %s (%s), %d requests", i, x.request.sent, x.request.complete,
+                     x.request.error ? x.request.error : "none", x.request.detail, stub_server_requests(stub));
+        }
+        exchange_fini(&x);
+        stub_server_free(stub);
+    }
+}
+
+static void on_idle_time(struct timer *timer)
+{
+    loop_stop(container_of(timer, struct exchange, timer)->loop);
+}
+
+static void what_comes_while_nobody_asks_is_no_answer(void **state)
+{
+    static const struct stub_act acts[] = {{OK_KEEP, STUB_UNASKED}, {OK_KEEP, STUB_KEEP}};
+    struct stub_server *stub = stub_server_new(acts, 2);
+    struct exchange x;
+
+    (void)state;
+    exchange_init(&x);
+    exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+    assert_true(x.request.complete);
+    timer_start(x.loop, &x.timer, 300, on_idle_time);
+    loop_run(x.loop);
+    exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+    assert_true(x.request.complete);
+    assert_true(slice_is(x.request.response_body, "ok")); /* of its own, on another connection */
+    assert_int_equal(stub_server_requests(stub), 2);
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
+/* A server that refuses to be expected of is sent the head again by libcurl itself, as often as it refuses. */
+static void nothing_is_expected_before_the_body(void **state)
+{
+    static const struct stub_act acts[] = {{"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n", STUB_KEEP}};
+    const struct http_header expect = {.name = SLICE("Expect"), .value = SLICE("100-continue")};
+    static char body[20000];
+    struct stub_server *stub = stub_server_new(acts, 1);
+    struct exchange x;
+    char request[1000];
+
+    (void)state;
+    memset(body, 'a', sizeof(body));
+    exchange_init(&x);
+    x.request.headers = &expect;
+    x.request.header_count = 1;
+    exchange_run(&x, "POST", stub_url(&x, stub), (struct slice){body, sizeof(body)});
+    assert_int_equal(x.request.status, 417);
+    assert_int_equal(stub_server_requests(stub), 1);
+    stub_server_last(stub, request, sizeof(request));
+    assert_null(strcasestr(request, "\r\nexpect:"));
     exchange_fini(&x);
     stub_server_free(stub);
 }
@@ -390,6 +517,26 @@ static void connections_are_used_again(void **state)
     stub_server_free(stub);
 }
 
+/* Its socket is watched on while nobody uses it, and its number is soon another connection's. */
+static void a_kept_connection_that_closes_meanwhile_is_replaced(void **state)
+{
+    struct stub_act act = {OK_KEEP, STUB_CLOSE};
+    struct stub_server *stub = stub_server_new(&act, 1);
+    struct exchange x;
+
+    (void)state;
+    exchange_init(&x);
+    for (int i = 0; i < 20; i++) {
+        exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+        assert_true(x.request.complete);
+        timer_start(x.loop, &x.timer, 20, on_idle_time);
+        loop_run(x.loop);
+    }
+    assert_int_equal(stub_server_requests(stub), 20);
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
 static int leave_asked, leave_granted;
 
 static bool may_leave(struct http_request *request)
@@ -448,6 +595,10 @@ int main(void)
         cmocka_unit_test(what_never_left_is_told_as_unsent),
         cmocka_unit_test(a_hanging_tls_handshake_is_unsent),
         cmocka_unit_test(a_post_is_not_sent_twice_when_a_kept_connection_dies),
+        cmocka_unit_test(a_long_post_is_not_sent_twice_either),
+        cmocka_unit_test(what_had_to_wait_for_room_in_the_socket_has_left_and_does_not_leave_twice),
+        cmocka_unit_test(what_comes_while_nobody_asks_is_no_answer),
+        cmocka_unit_test(nothing_is_expected_before_the_body),
         cmocka_unit_test(an_empty_post_is_not_sent_twice_either),
         cmocka_unit_test(a_request_without_body_on_a_fresh_connection_is_not_sent_twice),
         cmocka_unit_test(a_redirect_is_an_answer),
@@ -456,6 +607,7 @@ int main(void)
         cmocka_unit_test(a_cancelled_request_ends_at_once_with_what_is_known),
         cmocka_unit_test(a_stream_is_given_as_it_comes_and_may_be_left),
         cmocka_unit_test(connections_are_used_again),
+        cmocka_unit_test(a_kept_connection_that_closes_meanwhile_is_replaced),
         cmocka_unit_test(what_may_not_leave_any_more_when_its_turn_has_come_is_unsent),
     };
 

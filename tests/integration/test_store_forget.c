@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -144,6 +145,22 @@ static void an_approval_that_is_not_there_cannot_end(void **state)
 
 /* --- forgetting --- */
 
+/* Transactions that wrote, which is what an id is given for. */
+#define WRITERS "select pg_snapshot_xmax(pg_current_snapshot())::text::int8"
+
+static int forgets_done;
+
+static void on_some_forgotten(struct forget *forget)
+{
+    (void)forget;
+    forgets_done++;
+}
+
+static bool all_forgotten(void *context)
+{
+    return forgets_done >= *(int *)context;
+}
+
 static void on_forgotten(struct forget *forget)
 {
     (void)forget;
@@ -248,7 +265,38 @@ static void a_saga_that_has_not_ended_is_not_forgotten(void **state)
     assert_string_equal(rows_of(id), "1|1|0|0|0|1\n"); /* and it stays parked */
 }
 
-static int forgets_done;
+/* Of a batch each goes or stays for itself, whatever the others are. */
+static void a_batch_removes_of_each_saga_what_it_may(void **state)
+{
+    struct saga_id ended = whole_saga(51, 1, NULL), other = whole_saga(52, 2, NULL), stays = whole_saga(53, 3, NULL), fenced = whole_saga(54, 4, NULL);
+    struct saga_id runs = start(51), gone = whole_saga(52, 5, NULL);
+    struct forget forgets[] = {
+        {.saga = fenced, .shard = 54, .epoch = 1}, {.saga = other, .shard = 52}, {.saga = runs, .shard = 51},
+        {.saga = gone, .shard = 52},               {.saga = ended, .shard = 51},
+    };
+    int count = COUNT_OF(forgets);
+
+    (void)state;
+    assert_int_equal(forget(gone, 0), ERR_OK);
+    forgets_done = 0;
+    for (size_t i = 0; i < COUNT_OF(forgets); i++) {
+        forgets[i].done = on_some_forgotten;
+        store_forget(store, &forgets[i]);
+    }
+    host_run_until(&host, all_forgotten, &count);
+    for (size_t i = 0; i < COUNT_OF(forgets); i++) {
+        assert_int_equal(forgets[i].code, i == 0 ? ERR_FENCED : ERR_OK);
+    }
+    assert_string_equal(rows_of(ended), "0|0|0|0|0|0\n");
+    assert_string_equal(rows_of(other), "0|0|0|0|0|0\n");
+    assert_string_equal(rows_of(gone), "0|0|0|0|0|0\n");
+    assert_string_equal(rows_of(runs), "1|1|0|0|0|0\n");
+    assert_string_equal(rows_of(stays), "1|5|2|1|1|1\n");
+    assert_string_equal(rows_of(fenced), "1|5|2|1|1|1\n");
+    assert_int_equal(load(51).approval_number_max, 64 + 51); /* each shard keeps its own numbers */
+    assert_int_equal(load(52).escalation_number_max, 5 * 64 + 52);
+}
+
 
 static void on_one_forgotten(struct forget *forget)
 {
@@ -256,16 +304,12 @@ static void on_one_forgotten(struct forget *forget)
     forgets_done++;
 }
 
-static bool all_forgotten(void *context)
-{
-    return forgets_done >= *(int *)context;
-}
-
 static void many_are_forgotten_some_at_a_time(void **state)
 {
-    enum { COUNT = 130 };
+    enum { COUNT = 620 }; /* in two transactions */
     struct forget *forgets = calloc(COUNT, sizeof(*forgets));
     int count = COUNT;
+    long transactions;
 
     (void)state;
     for (int i = 0; i < COUNT; i++) {
@@ -281,13 +325,164 @@ static void many_are_forgotten_some_at_a_time(void **state)
     }
     assert_int_equal(host_number(&host, "select count(*) from sagad.due where shard between 47 and 49 and what = 'forget'"), COUNT);
     forgets_done = 0;
+    transactions = host_number(&host, WRITERS);
     for (int i = 0; i < COUNT; i++) {
         store_forget(store, &forgets[i]);
     }
     host_run_until(&host, all_forgotten, &count);
+    assert_in_range(host_number(&host, WRITERS) - transactions, 2, 6); /* the database writes for itself, too */
     assert_int_equal(host_number(&host, "select (select count(*) from sagad.saga where shard between 47 and 49) + (select count(*) from sagad.log where shard between 47 and 49)"
                                         " + (select count(*) from sagad.due where shard between 47 and 49)"), 0);
     free(forgets);
+}
+
+/* --- what the database does not want to remove --- */
+
+/* Removing the log of a saga of `refused` fails, with that SQLSTATE. */
+static void damage(void)
+{
+    host_sql(&host, "create table refused (saga uuid primary key, code text not null);"
+                    "create table tried (at int8 generated always as identity);" /* counts also what is rolled back */
+                    "create or replace function refuse() returns trigger language plpgsql as $$ declare why text; begin"
+                    " perform nextval('public.tried_at_seq');"
+                    " select code into why from public.refused r where r.saga = old.saga;"
+                    " if why is not null then raise exception 'it is damaged' using errcode = why; end if;"
+                    " return old; end $$;"
+                    "create trigger refuse before delete on sagad.log for each row execute function refuse()");
+}
+
+static void mend(void)
+{
+    host_sql(&host, "drop trigger refuse on sagad.log; drop function refuse(); drop table refused; drop table tried");
+}
+
+/* That many, each with one record. */
+static void make_due(struct forget *forgets, int count, uint32_t shard)
+{
+    for (int i = 0; i < count; i++) {
+        struct turn turn = {0};
+
+        turn_start(&turn, host_saga(shard), 0, NULL);
+        turn.append.ended = true;
+        turn.append.status = SAGA_COMPLETED;
+        turn.append.forget_ms = 1;
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+        forgets[i] = (struct forget){.saga = turn.append.saga, .shard = turn.append.shard, .done = on_some_forgotten};
+    }
+}
+
+/* How often the log said `text` while `forgets` were removed. */
+static int forget_all(struct forget *forgets, int count, const char *text)
+{
+    FILE *said = tmpfile();
+    char line[4096];
+    int before = dup(2), times = 0;
+
+    assert_true(said && before >= 0 && dup2(fileno(said), 2) == 2);
+    forgets_done = 0;
+    for (int i = 0; i < count; i++) {
+        store_forget(store, &forgets[i]);
+    }
+    host_run_until(&host, all_forgotten, &count);
+    assert_true(dup2(before, 2) == 2);
+    (void)close(before);
+    rewind(said);
+    while (fgets(line, sizeof(line), said)) {
+        times += strstr(line, text) != NULL && strstr(line, "in an hour") != NULL;
+    }
+    (void)fclose(said);
+    return times;
+}
+
+static void what_cannot_be_removed_keeps_no_other_and_comes_again_in_an_hour(void **state)
+{
+    enum { COUNT = 40 };
+    static const char *const codes[] = {"XX001", "22021", "57014"}; /* damaged, and one that always takes too long */
+    struct forget forgets[COUNT];
+
+    (void)state;
+    make_due(forgets, COUNT, 56);
+    damage();
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        struct saga_id id = forgets[i == 0 ? 0 : 16 + i].saga;
+
+        host_sql(&host, "insert into refused values ('%s', '%s')", id_text(id), codes[i]);
+    }
+    assert_int_equal(forget_all(forgets, COUNT, id_text(forgets[17].saga)), 1); /* once */
+    for (int i = 0; i < COUNT; i++) {
+        bool refused = i == 0 || i == 17 || i == 18;
+
+        assert_int_equal(forgets[i].code, refused ? ERR_STORE : ERR_OK);
+        assert_string_equal(rows_of(forgets[i].saga), refused ? "1|1|0|0|0|1\n" : "0|0|0|0|0|0\n");
+    }
+    assert_int_equal(host_number(&host, "select count(*) from sagad.due where shard = 56 and what = 'forget' and"
+                                        " at between now() + interval '55 min' and now() + interval '61 min'"), 3);
+    mend();
+    assert_int_equal(forget(forgets[0].saga, 0), ERR_OK);
+    assert_string_equal(rows_of(forgets[0].saga), "0|0|0|0|0|0\n");
+}
+
+/* It is not the rows, then: a saga that waits for its answer hears nothing meanwhile. */
+static void where_one_after_the_other_is_refused_all_are_told(void **state)
+{
+    enum { COUNT = 200 };
+    struct forget forgets[COUNT];
+    int64_t began = loop_boot_ms_now();
+
+    (void)state;
+    make_due(forgets, COUNT, 55);
+    damage();
+    host_sql(&host, "create or replace function refuse() returns trigger language plpgsql as $$ begin"
+                    " raise exception 'never' using errcode = '22023'; end $$");
+    assert_int_equal(forget_all(forgets, COUNT, ""), 4); /* put off, and so each in the log */
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(forgets[i].code, ERR_STORE);
+    }
+    assert_true(loop_boot_ms_now() - began < COUNT * 1000 / 2); /* not one a second */
+    mend();
+    assert_int_equal(forget_all(forgets, COUNT, ""), 0);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(forgets[i].code, ERR_OK);
+    }
+}
+
+/* What is only in the way for the moment is nobody's fault, and nobody is put off. */
+static void a_refusal_of_the_moment_is_only_waited_for(void **state)
+{
+    enum { COUNT = 10 };
+    struct forget forgets[COUNT];
+
+    (void)state;
+    make_due(forgets, COUNT, 57);
+    damage();
+    host_sql(&host, "create or replace function refuse() returns trigger language plpgsql as $$ begin"
+                    " if nextval('public.tried_at_seq') = 4 then raise exception 'not now' using errcode = '40P01'; end if;"
+                    " return old; end $$");
+    assert_int_equal(forget_all(forgets, COUNT, ""), 0);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(forgets[i].code, ERR_OK);
+    }
+    assert_int_equal(host_number(&host, "select last_value from tried_at_seq"), 4 + COUNT); /* in one transaction */
+    mend();
+}
+
+/* Each of them would be refused: that is one refusal, and no row is at fault. */
+static void a_right_that_is_missing_is_told_to_all_at_once(void **state)
+{
+    enum { COUNT = 10 };
+    struct forget forgets[COUNT];
+
+    (void)state;
+    make_due(forgets, COUNT, 58);
+    damage();
+    host_sql(&host, "insert into refused values ('%s', '42501')", id_text(forgets[4].saga));
+    assert_int_equal(forget_all(forgets, COUNT, ""), 0);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(forgets[i].code, ERR_STORE);
+    }
+    assert_int_equal(host_number(&host, "select count(*) from sagad.due where shard = 58 and at < now()"), COUNT);
+    mend();
 }
 
 /* --- SQL for people --- */
@@ -335,7 +530,12 @@ int main(void)
         cmocka_unit_test(an_approval_that_is_not_there_cannot_end),
         cmocka_unit_test(a_saga_is_forgotten_with_everything_it_has_and_nothing_else),
         cmocka_unit_test(a_saga_that_has_not_ended_is_not_forgotten),
+        cmocka_unit_test(a_batch_removes_of_each_saga_what_it_may),
         cmocka_unit_test(many_are_forgotten_some_at_a_time),
+        cmocka_unit_test(what_cannot_be_removed_keeps_no_other_and_comes_again_in_an_hour),
+        cmocka_unit_test(where_one_after_the_other_is_refused_all_are_told),
+        cmocka_unit_test(a_refusal_of_the_moment_is_only_waited_for),
+        cmocka_unit_test(a_right_that_is_missing_is_told_to_all_at_once),
         cmocka_unit_test(waits_and_groups_can_be_read_in_sql),
     };
 

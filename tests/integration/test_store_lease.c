@@ -14,9 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/lease_identity.h"
+#include "store/lease_state.h"
 #include "store/migrate.h"
-#include "store/store_state.h"
 #include "tests/integration/store_host.h"
 
 static struct host host;
@@ -493,11 +492,48 @@ static void engines_share_equally_as_they_come_and_go(void **state)
     assert_true(boot_ms() - began < 3000 + 2000);
     assert_int_equal(engines[0].lost, 0);
     host_sql(&host, "update sagad.engine set expires_at = expires_at - interval '2 hours' where name = 'three'");
+    host_sql(&host, "notify sagad_leases"); /* an engine that is alone looks seldom by itself */
     host_run_ms(&host, 2500);
     assert_int_equal(host_number(&host, "select count(*) from sagad.engine where name = 'three'"), 0); /* rows of the dead go in the end */
     engine_release(&engines[0]);
     engine_end(&engines[0]);
     assert_int_equal(host_number(&host, "select count(*) from sagad.engine where expires_at > now()"), 0);
+}
+
+static void an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there(void **state)
+{
+    struct engine engines[2];
+    struct fleet fleet = {.engines = engines, .count = 1, .held = {SHARD_COUNT}};
+    int64_t began, looked_ms, epoch = 0;
+
+    (void)state;
+    engine_begin_as(&engines[0], "one", 1500, false);
+    host_run_until(&host, is_shared, &fleet);
+    host_run_ms(&host, 1000);
+    looked_ms = engines[0].leases->looked_ms;
+    host_run_ms(&host, 4000); /* eight renewals */
+    assert_int_equal(engines[0].leases->looked_ms, looked_ms);
+    assert_int_equal(held_count(&engines[0]), SHARD_COUNT);
+    assert_true(lease_allows_send(engines[0].leases, 0));
+    assert_int_equal(host_number(&host, "select count(*) from sagad.shard where expires_at > clock_timestamp()"), SHARD_COUNT);
+
+    assert_true(lease_is_held(engines[0].leases, 7, &epoch)); /* its own renewal tells that a shard was taken, and it looks at once */
+    host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner_identity = 'else', expires_at = clock_timestamp() + interval '1 s' where shard = 7");
+    host_run_until(&host, has_lost_one, &engines[0]);
+    host_run_until(&host, is_shared, &fleet); /* it is free again when that one has not renewed */
+    assert_int_equal(host_number(&host, "select epoch from sagad.shard where shard = 7"), epoch + 2);
+
+    began = boot_ms();
+    engine_begin_as(&engines[1], "two", 1500, false);
+    fleet = (struct fleet){.engines = engines, .count = 2, .held = {32, 32}};
+    host_run_until(&host, is_shared, &fleet);
+    assert_true(boot_ms() - began < 3000); /* who comes tells */
+    engine_release(&engines[1]);
+    engine_end(&engines[1]);
+    fleet = (struct fleet){.engines = engines, .count = 1, .held = {SHARD_COUNT}};
+    host_run_until(&host, is_shared, &fleet);
+    engine_release(&engines[0]);
+    engine_end(&engines[0]);
 }
 
 static void whoever_cannot_give_keeps_what_it_has_and_the_others_live_with_it(void **state)
@@ -594,6 +630,7 @@ int main(void)
         cmocka_unit_test(without_the_database_sending_stops_in_time_and_goes_on_after),
         cmocka_unit_test(low_follows_the_oldest_unfinished_saga_once_the_shard_is_loaded),
         cmocka_unit_test(engines_share_equally_as_they_come_and_go),
+        cmocka_unit_test(an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there),
         cmocka_unit_test(whoever_cannot_give_keeps_what_it_has_and_the_others_live_with_it),
         cmocka_unit_test(a_standby_takes_over_and_gives_all_back),
         cmocka_unit_test(what_expired_while_the_database_was_away_stays_with_its_owner),

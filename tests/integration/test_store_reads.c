@@ -433,6 +433,49 @@ static bool saw_the_last(void *context)
     return kinds_seen >> 5 & 1;
 }
 
+static bool drop_waits(void *context)
+{
+    (void)context;
+    return host_number(&host, "select count(*) from pg_locks where not granted") > 0;
+}
+
+static bool saw_another(void *context)
+{
+    (void)context;
+    return kinds_seen >> 2 & 1;
+}
+
+/* Between the word and its commit the row is there still: whoever was given it then refused it twice. */
+static void an_input_does_not_come_again_while_it_is_being_dropped(void **state)
+{
+    struct db_session *session = NULL;
+    struct err err = {.code = ERR_OK};
+
+    (void)state;
+    host_sql(&host, "delete from sagad.inbox");
+    rows_seen = 0;
+    store_inbox_watch(store, UINT64_C(1) << 1 | UINT64_C(1) << 2, on_rows, NULL);
+    put_input(1);
+    host_run_until(&host, saw_rows, NULL);
+    kinds_seen = 0;
+    store_inbox_watch(store, UINT64_C(1) << 1 | UINT64_C(1) << 2, on_crowd, NULL);
+    assert_int_equal(db_session_open(cluster_dsn(&host.cluster), "holds it", &session, &err), ERR_OK);
+    assert_int_equal(db_session_run(session, "begin; select from sagad.inbox where shard = 1 for update", NULL, NULL, &err), ERR_OK);
+    store_inbox_drop(store, last_row.shard, &last_row.id);
+    host_run_until(&host, drop_waits, NULL);
+    put_input(2);
+    host_run_until(&host, saw_another, NULL); /* by a read that began while the drop waited */
+    assert_int_equal(kinds_seen, UINT64_C(1) << 2);
+    assert_int_equal(db_session_run(session, "commit", NULL, NULL, &err), ERR_OK);
+    db_session_close(session);
+    host_run_ms(&host, 1200);
+    assert_int_equal(kinds_seen, UINT64_C(1) << 2);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 1);
+    store_inbox_watch(store, 0, on_crowd, NULL);
+    host_sql(&host, "delete from sagad.inbox");
+    kinds_seen = 0;
+}
+
 static void inputs_that_wait_for_long_do_not_hide_those_behind_them(void **state)
 {
     (void)state;
@@ -560,6 +603,7 @@ int main(void)
         cmocka_unit_test(a_load_goes_on_over_lost_connections),
         cmocka_unit_test(escalations_are_listed_newest_first_and_read_by_number),
         cmocka_unit_test(an_input_of_the_inbox_reaches_its_owner_until_it_is_consumed),
+        cmocka_unit_test(an_input_does_not_come_again_while_it_is_being_dropped),
         cmocka_unit_test(inputs_that_wait_for_long_do_not_hide_those_behind_them),
         cmocka_unit_test(an_input_is_found_while_it_is_in_the_inbox),
         cmocka_unit_test(definitions_get_versions_all_or_nothing),

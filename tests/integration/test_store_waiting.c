@@ -383,6 +383,16 @@ static void what_is_due_comes_in_order_and_the_next_time_is_known(void **state)
     assert_true(take.more);
     assert_true(uuid_equal(&take.rows[1].saga.uuid, &ids[0].uuid));
     assert_true(take.rows[2].forget && uuid_equal(&take.rows[2].saga.uuid, &turns[0].append.saga.uuid));
+    take.forget_limit = 0; /* who asks only for one kind is told of no other, nor when it is due */
+    take.now_ms = 1001;
+    assert_int_equal(ASK(store_due_take, &take), ERR_OK);
+    assert_true(take.count == 0 && !take.more && take.next_ms == 3000);
+    take.limit = 0;
+    take.forget_limit = 2;
+    assert_int_equal(ASK(store_due_take, &take), ERR_OK);
+    assert_true(take.count == 2 && take.more && take.rows[0].forget && take.rows[1].forget && take.next_ms == 1002);
+    take.limit = 2;
+    take.forget_limit = 1;
     take.now_ms = 5001;
     park(ids[5], INT64_MAX); /* 22 */
     take.shards = UINT64_C(1) << 20 | UINT64_C(1) << 22;
@@ -392,6 +402,25 @@ static void what_is_due_comes_in_order_and_the_next_time_is_known(void **state)
     assert_int_equal(ASK(store_due_take, &take), ERR_OK);
     assert_int_equal(take.count, 0);
     host_sql(&host, "delete from sagad.due");
+}
+
+static void of_a_million_that_are_due_each_shard_gives_about_its_share(void **state)
+{
+    struct due_take take = {.shards = ~UINT64_C(0), .now_ms = 5000, .limit = 10, .forget_limit = 100};
+
+    (void)state;
+    host_sql(&host, "insert into sagad.due (shard, saga, what, at) select 25, gen_random_uuid(), 'forget', to_timestamp(i / 1000.0) from generate_series(1, 300) as i");
+    host_sql(&host, "insert into sagad.due (shard, saga, what, at) select 26 + i %% 3, gen_random_uuid(), 'forget', to_timestamp(2) from generate_series(1, 30) as i");
+    assert_int_equal(ASK(store_due_take, &take), ERR_OK);
+    assert_int_equal(take.count, 16 + 30);
+    assert_true(take.more); /* although it is fewer than were asked for */
+    take.shards = UINT64_C(1) << 25;
+    assert_int_equal(ASK(store_due_take, &take), ERR_OK);
+    assert_true(take.count == 100 && take.more);
+    host_sql(&host, "delete from sagad.due");
+    take.shards = ~UINT64_C(0);
+    assert_int_equal(ASK(store_due_take, &take), ERR_OK);
+    assert_true(take.count == 0 && !take.more);
 }
 
 /* --- lists and counts --- */
@@ -624,6 +653,7 @@ int main(void)
         cmocka_unit_test(while_the_database_is_away_parks_wait),
         cmocka_unit_test(a_store_that_closes_says_so),
         cmocka_unit_test(what_is_due_comes_in_order_and_the_next_time_is_known),
+        cmocka_unit_test(of_a_million_that_are_due_each_shard_gives_about_its_share),
         cmocka_unit_test(parked_and_woken_sagas_are_listed_and_counted_once_however_old),
         cmocka_unit_test(versions_are_counted_apart_and_agents_have_none),
         cmocka_unit_test(what_follows_is_started_with_the_commit_that_ends),

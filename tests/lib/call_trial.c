@@ -191,9 +191,9 @@ void call_trial_close(struct call_trial *t)
         saga_write_operation(&again, i, DIRECTION_DO, &after);
     }
     assert_true(slice_equal(buffer_slice(&before), buffer_slice(&after)));
-    assert_memory_equal(&t->saga.loop, &again.loop, sizeof(again.loop));
+    assert_memory_equal(t->saga.loop, again.loop, sizeof(*again.loop));
     assert_memory_equal(&t->saga.used, &again.used, sizeof(again.used));
-    assert_int_equal(t->saga.emissions.count, again.emissions.count);
+    assert_int_equal(t->saga.emissions->count, again.emissions->count);
     assert_int_equal(t->saga.phase, again.phase);
     buffer_fini(&before);
     buffer_fini(&after);
@@ -284,7 +284,7 @@ void call_trial_settle_undo(struct call_trial *t, const char *label)
 {
     uint32_t step = index_of(t, label);
 
-    outcome(t, SAGA_INPUT_SETTLED, step, DIRECTION_UNDO, t->saga.steps[step].undo.attempts, OUTCOME_COMPLETED, NULL);
+    outcome(t, SAGA_INPUT_SETTLED, step, DIRECTION_UNDO, step_undo(&t->saga.steps[step])->attempts, OUTCOME_COMPLETED, NULL);
 }
 
 void call_trial_probe(struct call_trial *t, const char *label, enum outcome_kind kind)

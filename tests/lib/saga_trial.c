@@ -266,7 +266,7 @@ static struct outcome plain_outcome(struct trial *trial, const char *step, enum 
 
 static const struct operation *operation(const struct trial *trial, uint32_t step, enum direction direction)
 {
-    return direction == DIRECTION_UNDO ? &trial->saga.steps[step].undo : &trial->saga.steps[step].forward;
+    return direction == DIRECTION_UNDO ? step_undo(&trial->saga.steps[step]) : &trial->saga.steps[step].forward;
 }
 
 static void settle(struct trial *trial, const char *id, enum direction direction, enum outcome_kind kind)
@@ -584,7 +584,7 @@ static void same_saga(const struct saga *a, const struct saga *b)
         same_slice("undo_args", a->steps[i].undo_args, b->steps[i].undo_args);
         same_slice("undo_error", a->steps[i].undo_error, b->steps[i].undo_error);
         same_operation(&a->steps[i].forward, &b->steps[i].forward);
-        same_operation(&a->steps[i].undo, &b->steps[i].undo);
+        same_operation(step_undo(&a->steps[i]), step_undo(&b->steps[i]));
     }
 }
 

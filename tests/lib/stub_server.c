@@ -138,7 +138,11 @@ static void connection_serve(struct stub_server *stub, int fd)
         if (act->answer) {
             send_all(fd, act->answer, strlen(act->answer));
         }
-        if (act->then == STUB_KEEP) {
+        if (act->then == STUB_UNASKED) {
+            (void)usleep(50000); /* the client has taken in the answer, and keeps the connection */
+            send_all(fd, STUB_UNASKED_ANSWER, strlen(STUB_UNASKED_ANSWER));
+        }
+        if (act->then == STUB_KEEP || act->then == STUB_UNASKED) {
             continue;
         }
         if (act->then == STUB_RESET) {

@@ -17,8 +17,11 @@ struct stub_act {
         STUB_RESET,      /* RST instead of FIN */
         STUB_HANG,       /* until the client closes */
         STUB_FLOOD,      /* send zeros until the client closes */
+        STUB_UNASKED,    /* a while later send an answer that nobody asked for, then as STUB_KEEP */
     } then;
 };
+
+#define STUB_UNASKED_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nunasked"
 
 struct stub_server;
 

@@ -215,8 +215,8 @@ export class World {
   }
 
   sql(text) {
-    const asked = spawnSync(join(this.binaries, 'psql'), ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', this.dsn, '-c', text], { encoding: 'utf8' })
-    if (asked.status !== 0) throw new Error(`psql: ${asked.stderr}`)
+    const asked = spawnSync(join(this.binaries, 'psql'), ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', this.dsn, '-c', text], { encoding: 'utf8', maxBuffer: 1 << 28 })
+    if (asked.status !== 0) throw new Error(`psql: ${asked.error ?? asked.stderr}`)
     return asked.stdout.trim()
   }
 

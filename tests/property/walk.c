@@ -263,7 +263,7 @@ static void decide_as_person(struct run *run, struct chance *chance)
     unsigned allowed = saga_escalation_actions(&run->live);
     struct thing nothing = {0}, *thing = step == STEP_NONE ? &nothing : world_thing(run, step, direction);
     enum took_effect took_effect = step == STEP_NONE             ? TOOK_EFFECT_NO
-                                   : direction == DIRECTION_UNDO ? run->live.steps[step].undo.took_effect
+                                   : direction == DIRECTION_UNDO ? step_undo(&run->live.steps[step])->took_effect
                                                                  : run->live.steps[step].forward.took_effect;
     enum operator_action action = choose_action(run, allowed, chance);
     enum err_code code;

@@ -184,7 +184,7 @@ void world_send_calls(struct run *run)
             continue;
         }
         node = &run->judge.nodes[want->step];
-        op = want->direction == DIRECTION_UNDO ? &run->live.steps[want->step].undo
+        op = want->direction == DIRECTION_UNDO ? step_undo(&run->live.steps[want->step])
                                                : &run->live.steps[want->step].forward;
         renew_key(run, node, want->direction, &op->key);
         node->things[want->direction].asked_attempt = want->number;

@@ -451,8 +451,8 @@ static void check_step_record(struct judged_saga *saga, const struct line *line,
             op->requests = op->may_have_left ? op->requests : 0; /* what surely had no effect a person may have done once more */
         }
         break;
-    case RECORD_STEP_WAIVED:
-        if (op) {
+    case RECORD_STEP_WAIVED: /* with the undo's key, where that was given up: what it should have undone stands */
+        if (op && !is_undo) {
             op->waived = true;
         } else if (step->forward) {
             step->forward->waived = true;
@@ -511,10 +511,16 @@ void check_record(struct judged_saga *saga, const struct committed_turn *turn, u
         if (slice_is(member(&line, "reason"), "operator")) {
             person_said(&line);
         }
+        if (saga->is_paused) { /* however often it was said */
+            world_violate("I5", "a saga that is paused is paused again");
+        }
         saga->is_paused = saga->was_paused = true;
         return;
     case RECORD_SAGA_RESUMED:
         person_said(&line);
+        if (!saga->is_paused && !saga->is_open_kind) { /* what a loop closed in an open one is opened again */
+            world_violate("I5", "a saga goes on that nobody has paused");
+        }
         saga->is_paused = false;
         return;
     case RECORD_APPROVAL_DECIDED: {
@@ -560,6 +566,12 @@ void check_record(struct judged_saga *saga, const struct committed_turn *turn, u
     case RECORD_COMPENSATION_REOPENED:
         check_step_record(saga, &line, true);
         return;
+    case RECORD_STEP_WAIVED: {
+        const struct judged_op *op = line.has_key ? check_op_of(line.key) : NULL;
+
+        check_step_record(saga, &line, op && op->is_undo);
+        return;
+    }
     default:
         if (line.step.len > 0 || line.has_key) {
             check_step_record(saga, &line, false);

@@ -214,7 +214,7 @@ static void on_pump(struct deferred *deferred)
 void db_submit(struct db *db, struct db_transaction *transaction)
 {
     db_queue_submit(&db->queue, transaction);
-    loop_defer(db->loop, &db->pump, on_pump);
+    loop_defer_first(db->loop, &db->pump, on_pump);
 }
 
 /* --- opening and closing --- */

@@ -92,7 +92,6 @@ void draw_questions(struct db_args *args, struct chance *chance);
 void draw_question(struct db_args *args, struct chance *chance);
 void draw_park(struct db_args *args, struct chance *chance);
 void draw_forget(struct db_args *args, struct chance *chance);
-void draw_due_next(struct db_args *args, struct chance *chance);
 void draw_due(struct db_args *args, struct chance *chance);
 void draw_lock_take(struct db_args *args, struct chance *chance);
 void draw_inbox(struct db_args *args, struct chance *chance);

@@ -231,17 +231,12 @@ void draw_forget(struct db_args *args, struct chance *chance)
     COLUMN(DB_UUID, sagas, item_id(args, saga_id(x)));
 }
 
-void draw_due_next(struct db_args *args, struct chance *chance)
+void draw_due(struct db_args *args, struct chance *chance)
 {
     add_shards(args, some_of(chance, SHARDS));
     db_arg_timestamptz(args, T0_MS + (chance_percent(chance, 50) ? 250 : 100000));
-}
-
-void draw_due(struct db_args *args, struct chance *chance)
-{
-    draw_due_next(args, chance);
-    db_arg_int8(args, 1 + chance_below(chance, 3));
-    db_arg_int8(args, 1 + chance_below(chance, 3));
+    db_arg_int8(args, chance_below(chance, 4));
+    db_arg_int8(args, chance_below(chance, 4));
 }
 
 void draw_lock_take(struct db_args *args, struct chance *chance)

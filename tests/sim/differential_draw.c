@@ -11,7 +11,7 @@
 const struct kind gate_kind = {.statement = &sql_definition_lock, .columns = "v"};
 const struct kind start_all_kind = {.statement = &sql_start, .columns = "", .put = draw_start_all, .affects = true};
 const struct kind take_all_kind = {.statement = &sql_lease_take, .columns = "iit", .put = draw_take_all};
-const struct kind renew_all_kind = {.statement = &sql_lease_renew, .columns = "it", .put = draw_renew_all, .unordered = true};
+const struct kind renew_all_kind = {.statement = &sql_lease_renew, .columns = "itm", .put = draw_renew_all, .unordered = true};
 
 #define SAGA_ROW "ubbibbbbttt"
 
@@ -52,7 +52,7 @@ const struct kind kinds[] = {
     {&sql_lease_release, "iv", draw_lease_release, .themes = "l", .weight = 3},
     {&sql_engine_put, "", draw_engine, .affects = true, .themes = "le", .weight = 3},
     {&sql_lease_take, "iit", draw_lease_take, .themes = "l", .weight = 12},
-    {&sql_lease_renew, "it", draw_lease_renew, .unordered = true, .themes = "l", .weight = 8},
+    {&sql_lease_renew, "itm", draw_lease_renew, .unordered = true, .themes = "l", .weight = 8},
     {&sql_engine_table, "bbbbiiimniii", .themes = "e", .weight = 2},
     {&sql_engine_remove, "", draw_engine_remove, .affects = true, .themes = "e", .weight = 1},
     {&sql_engine_tell, "v", .themes = "", .weight = 1},
@@ -74,7 +74,7 @@ const struct kind kinds[] = {
     {&sql_park, "i", draw_park, .unordered = true, .themes = "dl", .weight = 8},
     {&sql_forget, "i", draw_forget, .themes = "d", .weight = 6},
     {&sql_due, "iuib", draw_due, .themes = "d", .weight = 3},
-    {&sql_due_next, "t", draw_due_next, .themes = "d", .weight = 2},
+    {&sql_due_next, "t", draw_due, .themes = "d", .weight = 2},
     {&sql_inbox_put, "v", draw_inbox, .themes = "i", .weight = 10},
     {&sql_inbox_read, "ixubb", draw_inbox_read, .themes = "ik", .weight = 4},
     {&sql_inbox_drop, "", draw_input, .affects = true, .themes = "i", .weight = 2},

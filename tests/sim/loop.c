@@ -105,6 +105,13 @@ void loop_defer(struct loop *loop, struct deferred *deferred, void (*run)(struct
     }
 }
 
+void loop_defer_first(struct loop *loop, struct deferred *deferred, void (*run)(struct deferred *deferred))
+{
+    if (agenda_defer_first(&loop->agenda, deferred, run) && is_between_turns(loop)) {
+        node_wake(loop->node, 0);
+    }
+}
+
 void loop_defer_cancel(struct loop *loop, struct deferred *deferred)
 {
     agenda_defer_cancel(&loop->agenda, deferred);

@@ -23,11 +23,7 @@ enum pg_progress pg_statement_fence(struct pg_call *call)
             held += current && ((const struct row_shard *)current)->epoch == epoch;
         }
     }
-    if (held != count) {
-        return pg_fail(call, ERROR_FENCE);
-    }
-    pg_put_void(call);
-    return PG_DONE;
+    return held == count ? PG_DONE : pg_fail(call, ERROR_FENCE);
 }
 
 /* --- sagas --- */

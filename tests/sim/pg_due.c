@@ -206,77 +206,136 @@ static enum pg_progress forget_those(struct pg_call *call, enum pg_table table, 
     return PG_DONE;
 }
 
-static enum pg_progress forget_questions(struct pg_call *call, int64_t shard, struct uuid saga)
-{
-    const struct row_escalation escalation = {.shard = shard, .number = INT64_MIN, .saga = saga};
-    const struct row_approval approval = {.shard = shard, .number = INT64_MIN, .saga = saga};
-    struct pg_touched touched = {0};
-    struct row_number_gone gone = {.shard = shard};
-    bool any = false;
+/* One that has ended and is to go. */
+struct ended {
+    int64_t shard;
+    struct uuid saga;
     struct pg_row *row;
-    const void *current;
+};
 
-    RETURN_UNLESS_DONE(forget_those(call, PG_ESCALATION, &escalation, escalation_of, &touched, &any, &gone.escalation));
-    RETURN_UNLESS_DONE(forget_those(call, PG_APPROVAL, &approval, approval_of, &touched, &any, &gone.approval));
-    if (any) {
-        RETURN_UNLESS_DONE(pg_insert_or_lock(call, PG_NUMBER_GONE, &gone, &touched, &row, &current));
+static int by_shard_and_id(const void *a, const void *b)
+{
+    const struct ended *x = a, *y = b;
+
+    return x->shard != y->shard ? (x->shard < y->shard ? -1 : 1) : uuid_compare(&x->saga, &y->saga);
+}
+
+/* Of those whose shard is held the ended ones, locked, in order. */
+static enum pg_progress lock_ended(struct pg_call *call, const bool *held, struct ended **ended, size_t *ended_count)
+{
+    size_t count = arg_count(call, 0), n = 0;
+    struct ended *found = arena_array(call->arena, count + 1, sizeof(*found));
+
+    for (size_t i = 0; i < count; i++) {
+        struct row_saga key = {.shard = item_int(call, 0, i), .id = item_uuid(call, 2, i)};
+        struct pg_row *row = pg_find(call, PG_SAGA, &key);
+        const struct row_saga *seen = pg_see(call, row);
+
+        if (held[i] && seen && seen->has_ended) {
+            found[n++] = (struct ended){key.shard, key.id, row};
+        }
+    }
+    qsort(found, n, sizeof(*found), by_shard_and_id);
+    *ended = found;
+    *ended_count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const void *current = NULL;
+
+        RETURN_UNLESS_DONE(pg_lock(call, found[i].row, PG_UPDATE, &current));
+        if (current && ((const struct row_saga *)current)->has_ended) {
+            found[(*ended_count)++] = found[i];
+        }
+    }
+    return PG_DONE;
+}
+
+/* The turns of one saga: their keys, or they themselves. */
+static enum pg_progress forget_turns(struct pg_call *call, const struct ended *ended, struct pg_touched *touched, bool only_keys)
+{
+    const struct row_log first = {.shard = ended->shard, .saga = ended->saga, .seq = INT32_MIN};
+    struct pg_row *row, *next;
+
+    for (row = pg_first(call, PG_LOG, &first); row; row = next) {
+        const struct row_log *turn = pg_see(call, row);
+        const void *current;
+
+        next = pg_next(call, PG_LOG, row);
+        if (turn && (turn->shard != ended->shard || !uuid_equal(&turn->saga, &ended->saga))) {
+            break;
+        }
+        if (only_keys) {
+            if (turn) {
+                RETURN_UNLESS_DONE(forget_keys(call, turn->payload, ended->saga, touched));
+            }
+        } else {
+            RETURN_UNLESS_DONE(pg_take(call, touched, row, PG_UPDATE, &current));
+            if (current) {
+                pg_delete(call, row);
+            }
+        }
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress forget_questions(struct pg_call *call, const struct ended *ended, size_t count)
+{
+    struct pg_touched escalations = {0}, approvals = {0}, gones = {0};
+    struct row_number_gone gone[64] = {0};
+    bool any[64] = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        const struct row_escalation first = {.shard = ended[i].shard, .number = INT64_MIN, .saga = ended[i].saga};
+
+        RETURN_UNLESS_DONE(forget_those(call, PG_ESCALATION, &first, escalation_of, &escalations, &any[ended[i].shard],
+                                        &gone[ended[i].shard].escalation));
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct row_approval first = {.shard = ended[i].shard, .number = INT64_MIN, .saga = ended[i].saga};
+
+        RETURN_UNLESS_DONE(forget_those(call, PG_APPROVAL, &first, approval_of, &approvals, &any[ended[i].shard],
+                                        &gone[ended[i].shard].approval));
+    }
+    for (int64_t shard = 0; shard < 64; shard++) {
+        struct pg_row *row;
+        const void *current;
+
+        if (!any[shard]) {
+            continue;
+        }
+        gone[shard].shard = shard;
+        RETURN_UNLESS_DONE(pg_insert_or_lock(call, PG_NUMBER_GONE, &gone[shard], &gones, &row, &current));
         if (current) {
             struct row_number_gone both = *(const struct row_number_gone *)current;
 
-            both.escalation = both.escalation > gone.escalation ? both.escalation : gone.escalation;
-            both.approval = both.approval > gone.approval ? both.approval : gone.approval;
+            both.escalation = both.escalation > gone[shard].escalation ? both.escalation : gone[shard].escalation;
+            both.approval = both.approval > gone[shard].approval ? both.approval : gone[shard].approval;
             pg_update(call, row, &both);
         }
     }
     return PG_DONE;
 }
 
-/* Log and row of one that has ended. */
-static enum pg_progress forget_saga(struct pg_call *call, int64_t shard, struct uuid saga)
+/* Everything of these but their rows in due, a table after the other. */
+static enum pg_progress forget_ended(struct pg_call *call, const struct ended *ended, size_t count)
 {
-    struct pg_row *found = pg_find(call, PG_SAGA, &(struct row_saga){.shard = shard, .id = saga}), *row, *next;
-    const struct row_saga *seen = pg_see(call, found);
-    const struct row_log first = {.shard = shard, .saga = saga, .seq = INT32_MIN};
-    const void *current = NULL;
-    struct pg_touched keys = {0}, turns = {0};
+    struct pg_touched keys = {0}, turns = {0}, sagas = {0};
+    const void *current;
 
-    if (seen && seen->has_ended) {
-        RETURN_UNLESS_DONE(pg_lock(call, found, PG_UPDATE, &current));
-    }
-    if (!current || !((const struct row_saga *)current)->has_ended) {
-        return PG_DONE;
+    pg_next_statement(call);
+    for (size_t i = 0; i < count; i++) {
+        RETURN_UNLESS_DONE(forget_turns(call, &ended[i], &keys, true));
     }
     pg_next_statement(call);
-    for (row = pg_first(call, PG_LOG, &first); row; row = pg_next(call, PG_LOG, row)) {
-        const struct row_log *turn = pg_see(call, row);
-
-        if (turn && (turn->shard != shard || !uuid_equal(&turn->saga, &saga))) {
-            break;
-        }
-        if (turn) {
-            RETURN_UNLESS_DONE(forget_keys(call, turn->payload, saga, &keys));
-        }
+    RETURN_UNLESS_DONE(forget_questions(call, ended, count));
+    pg_next_statement(call);
+    for (size_t i = 0; i < count; i++) {
+        RETURN_UNLESS_DONE(forget_turns(call, &ended[i], &turns, false));
     }
     pg_next_statement(call);
-    RETURN_UNLESS_DONE(forget_questions(call, shard, saga));
-    pg_next_statement(call);
-    for (row = pg_first(call, PG_LOG, &first); row; row = next) {
-        const struct row_log *turn = pg_see(call, row);
-
-        next = pg_next(call, PG_LOG, row);
-        if (turn && (turn->shard != shard || !uuid_equal(&turn->saga, &saga))) {
-            break;
-        }
-        RETURN_UNLESS_DONE(pg_take(call, &turns, row, PG_UPDATE, &current));
+    for (size_t i = 0; i < count; i++) {
+        RETURN_UNLESS_DONE(pg_take(call, &sagas, ended[i].row, PG_UPDATE, &current));
         if (current) {
-            pg_delete(call, row);
-        }
-    }
-    pg_next_statement(call);
-    if (pg_see(call, found)) {
-        RETURN_UNLESS_DONE(pg_lock(call, found, PG_UPDATE, &current));
-        if (current) {
-            pg_delete(call, found);
+            pg_delete(call, ended[i].row);
         }
     }
     return PG_DONE;
@@ -284,26 +343,29 @@ static enum pg_progress forget_saga(struct pg_call *call, int64_t shard, struct 
 
 enum pg_progress pg_statement_forget(struct pg_call *call)
 {
-    size_t count = arg_count(call, 0);
+    size_t count = arg_count(call, 0), ended_count = 0;
+    struct pg_touched dues = {0};
+    struct ended *ended;
     bool *held;
 
     RETURN_UNLESS_DONE(hold(call, &held));
+    pg_next_statement(call);
+    RETURN_UNLESS_DONE(lock_ended(call, held, &ended, &ended_count));
+    if (ended_count > 0) {
+        RETURN_UNLESS_DONE(forget_ended(call, ended, ended_count));
+    }
+    pg_next_statement(call);
     for (size_t i = 0; i < count; i++) {
         const struct row_due key = {.shard = item_int(call, 0, i), .saga = item_uuid(call, 2, i)};
-        const struct row_due *seen;
-        struct pg_row *row;
+        struct pg_row *row = pg_find(call, PG_DUE, &key);
+        const struct row_due *seen = pg_see(call, row);
         const void *current = NULL;
 
         if (!held[i]) {
             continue;
         }
-        pg_next_statement(call);
-        RETURN_UNLESS_DONE(forget_saga(call, key.shard, key.saga));
-        pg_next_statement(call);
-        row = pg_find(call, PG_DUE, &key);
-        seen = pg_see(call, row);
         if (seen && seen->is_forget) {
-            RETURN_UNLESS_DONE(pg_lock(call, row, PG_UPDATE, &current));
+            RETURN_UNLESS_DONE(pg_take(call, &dues, row, PG_UPDATE, &current));
         }
         if (current && ((const struct row_due *)current)->is_forget) {
             pg_delete(call, row);
@@ -323,45 +385,68 @@ static int by_time(const void *a, const void *b)
     return (*x)->at_ms != (*y)->at_ms ? ((*x)->at_ms < (*y)->at_ms ? -1 : 1) : uuid_compare(&(*x)->saga, &(*y)->saga);
 }
 
-static void put_dues(struct pg_call *call, bool is_forget, int64_t limit)
+/* Those of one shard that are due, in order: no more than `of_shard`. */
+static size_t dues_of_shard(struct pg_call *call, int64_t shard, bool is_forget, int64_t of_shard, const struct row_due ***out)
 {
     int64_t until_ms = arg_time_ms(call, 1);
     const struct row_due **found = NULL;
     size_t count = 0, capacity = 0;
 
-    for (size_t i = 0; i < arg_count(call, 0); i++) {
-        int64_t shard = item_int(call, 0, i);
-        struct pg_row *row = pg_first(call, PG_DUE, &(struct row_due){.shard = shard});
+    for (struct pg_row *row = pg_first(call, PG_DUE, &(struct row_due){.shard = shard}); row; row = pg_next(call, PG_DUE, row)) {
+        const struct row_due *due = pg_see(call, row);
 
-        for (; row; row = pg_next(call, PG_DUE, row)) {
-            const struct row_due *due = pg_see(call, row);
-
-            if (due && due->shard != shard) {
-                break;
-            }
-            if (!due || due->is_forget != is_forget || due->at_ms > until_ms) {
-                continue;
-            }
-            if (count == capacity) {
-                const struct row_due **larger = arena_array(call->arena, 4 * capacity + 64, sizeof(struct row_due *));
-
-                if (count > 0) {
-                    memcpy(larger, found, count * sizeof(struct row_due *));
-                }
-                capacity = 4 * capacity + 64;
-                found = larger;
-            }
-            found[count++] = due;
+        if (due && due->shard != shard) {
+            break;
         }
+        if (!due || due->is_forget != is_forget || due->at_ms > until_ms) {
+            continue;
+        }
+        if (count == capacity) {
+            const struct row_due **larger = arena_array(call->arena, 4 * capacity + 64, sizeof(struct row_due *));
+
+            if (count > 0) {
+                memcpy(larger, found, count * sizeof(struct row_due *));
+            }
+            capacity = 4 * capacity + 64;
+            found = larger;
+        }
+        found[count++] = due;
     }
     if (count > 0) {
         qsort(found, count, sizeof(struct row_due *), by_time);
     }
-    for (size_t i = 0; i < count && (int64_t)i < limit; i++) {
-        const struct row_saga *saga = pg_saga(call, found[i]->shard, found[i]->saga);
+    *out = found;
+    return (int64_t)count < of_shard ? count : (size_t)of_shard;
+}
 
-        put_int(call, found[i]->shard);
-        put_uuid(call, &found[i]->saga);
+static void put_dues(struct pg_call *call, bool is_forget, int64_t limit, int64_t of_shard)
+{
+    size_t shards = arg_count(call, 0), count = 0;
+    const struct row_due **all;
+
+    if (limit == 0) {
+        return;
+    }
+    const struct row_due ***found = arena_array(call->arena, shards + 1, sizeof(*found));
+    size_t *counts = arena_array(call->arena, shards + 1, sizeof(*counts));
+
+    for (size_t i = 0; i < shards; i++) {
+        counts[i] = dues_of_shard(call, item_int(call, 0, i), is_forget, of_shard, &found[i]);
+        count += counts[i];
+    }
+    all = arena_array(call->arena, count + 1, sizeof(struct row_due *));
+    count = 0;
+    for (size_t i = 0; i < shards; i++) {
+        for (size_t k = 0; k < counts[i]; k++) {
+            all[count++] = found[i][k];
+        }
+    }
+    qsort(all, count, sizeof(struct row_due *), by_time);
+    for (size_t i = 0; i < count && (int64_t)i < limit; i++) {
+        const struct row_saga *saga = pg_saga(call, all[i]->shard, all[i]->saga);
+
+        put_int(call, all[i]->shard);
+        put_uuid(call, &all[i]->saga);
         put_int(call, is_forget);
         put_bytes(call, saga ? saga->namespace : SLICE_NONE);
         put_row_end(call);
@@ -370,8 +455,11 @@ static void put_dues(struct pg_call *call, bool is_forget, int64_t limit)
 
 enum pg_progress pg_statement_due(struct pg_call *call)
 {
-    put_dues(call, false, arg_int(call, 2));
-    put_dues(call, true, arg_int(call, 3));
+    int64_t parked = arg_int(call, 2), forget = arg_int(call, 3), shards = (int64_t)arg_count(call, 0);
+    int64_t share = 2 * forget / (shards ? shards : 1);
+
+    put_dues(call, false, parked, parked);
+    put_dues(call, true, forget, share > 16 ? share : 16);
     return PG_DONE;
 }
 
@@ -390,7 +478,7 @@ enum pg_progress pg_statement_due_next(struct pg_call *call)
             if (due && due->shard != shard) {
                 break;
             }
-            if (due && due->at_ms > after_ms && (!found || due->at_ms < next_ms)) {
+            if (due && arg_int(call, due->is_forget ? 3 : 2) > 0 && due->at_ms > after_ms && (!found || due->at_ms < next_ms)) {
                 found = true;
                 next_ms = due->at_ms;
             }

@@ -186,6 +186,7 @@ enum pg_progress pg_statement_lease_renew(struct pg_call *call)
             pg_update(call, row, &shard);
             put_int(call, shard.shard);
             put_time_or_null(call, shard.has_low, shard.low_ms);
+            put_time_or_null(call, true, shard.expires_ms);
             put_row_end(call);
             affected++;
         }

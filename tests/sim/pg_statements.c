@@ -138,11 +138,7 @@ enum pg_progress pg_delete_key(struct pg_call *call, enum pg_table table, const 
 
 enum pg_progress pg_expect(struct pg_call *call, size_t touched, size_t due)
 {
-    if (touched != due) {
-        return pg_fail(call, ERROR_EXPECT);
-    }
-    pg_put_void(call);
-    return PG_DONE;
+    return touched == due ? PG_DONE : pg_fail(call, ERROR_EXPECT);
 }
 
 void pg_put_void(struct pg_call *call)

@@ -72,7 +72,7 @@ enum pg_progress pg_insert_or_lock(struct pg_call *call, enum pg_table table, co
                                    struct pg_row **row, const void **current);
 enum pg_progress pg_delete_key(struct pg_call *call, enum pg_table table, const void *key, struct pg_touched *touched,
                                bool *deleted);
-/* sagad.expect(), and its row of nothing. */
+/* sagad.expect(), asked only where it will complain: no row. */
 enum pg_progress pg_expect(struct pg_call *call, size_t touched, size_t due);
 void pg_put_void(struct pg_call *call);
 

@@ -112,7 +112,7 @@ await run(new World(), async (world) => {
     await launch(nextRelease)
     const mixed = await engines()
     expectEqual(new Set(mixed.map((item) => item.version)).size, 2, 'versions side by side')
-    expectEqual(mixed.map((item) => item.schema).sort(), [first, first, first + 1], 'the schemas they were made for')
+    expectEqual(mixed.map((item) => item.schema).sort((a, b) => a - b), [first, first, first + 1], 'the schemas they were made for')
     await leave(old[0])
     await engines()
     await launch(nextRelease)

@@ -153,6 +153,32 @@ static void deferred_work_may_cancel_what_waits_and_come_back_in_the_next_round(
     assert_false(agenda_deferred_next(&agenda));
 }
 
+static size_t order[3], order_count;
+
+static void on_ordered(struct deferred *deferred)
+{
+    order[order_count++] = (size_t)(deferred - works);
+    if (deferred == &works[0]) {
+        assert_true(agenda_defer_first(&agenda, &works[2], on_ordered));
+        assert_false(agenda_defer_first(&agenda, &works[1], on_ordered)); /* it has its place */
+    }
+}
+
+static void what_comes_first_runs_in_the_same_round_before_all_that_waits(void **state)
+{
+    (void)state;
+    assert_true(agenda_defer(&agenda, &works[0], on_ordered));
+    assert_true(agenda_defer(&agenda, &works[1], on_ordered));
+    agenda_deferred_begin(&agenda);
+    while (agenda_deferred_next(&agenda)) {
+        /* one more ran */
+    }
+    assert_int_equal(order_count, 3);
+    assert_int_equal(order[0], 0);
+    assert_int_equal(order[1], 2);
+    assert_int_equal(order[2], 1);
+}
+
 static struct loop_hook hooks[3];
 static int hooked[3];
 
@@ -191,6 +217,7 @@ int main(void)
         TEST(a_timer_of_the_far_future_is_never_due),
         TEST(a_timer_that_starts_itself_again_waits_for_the_next_turn),
         TEST(deferred_work_may_cancel_what_waits_and_come_back_in_the_next_round),
+        TEST(what_comes_first_runs_in_the_same_round_before_all_that_waits),
         TEST(a_hook_may_remove_itself_and_the_one_after_it),
     };
 

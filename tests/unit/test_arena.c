@@ -129,6 +129,45 @@ static void an_unused_arena_takes_no_memory(void **state)
     arena_fini(&zeroed);
 }
 
+static void what_is_reserved_lies_together(void **state)
+{
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 64);
+    arena_reserve(&arena, 2000);
+    char *first = arena_alloc(&arena, 1000), *second = arena_alloc(&arena, 992);
+
+    assert_ptr_equal(second, first + 1008); /* rounded up for the next one */
+    assert_non_null(arena_alloc(&arena, 10)); /* and it goes on behind that */
+    arena_reset(&arena);
+    arena_reserve(&arena, 16);
+    assert_int_equal(*(char *)arena_alloc(&arena, 16), 0);
+    arena_fini(&arena);
+}
+
+static void whoever_lies_in_an_arena_may_end_it(void **state)
+{
+    struct owner {
+        struct arena arena;
+        int number;
+    };
+    struct arena arena;
+
+    (void)state;
+    released_count = 0;
+    arena_init(&arena, 64);
+    arena_reserve(&arena, sizeof(struct owner));
+    struct owner *owner = arena_alloc(&arena, sizeof(*owner));
+
+    owner->arena = arena;
+    owner->number = 7;
+    arena_on_release(&owner->arena, release, &owner->number); /* which is still there then */
+    arena = owner->arena;
+    arena_fini(&arena);
+    assert_int_equal(released_count, 1);
+}
+
 static void a_reset_keeps_one_ordinary_block(void **state)
 {
     struct arena arena;
@@ -156,6 +195,8 @@ int main(void)
         cmocka_unit_test(printing_keeps_texts_of_any_length),
         cmocka_unit_test(hooks_run_once_newest_first),
         cmocka_unit_test(an_unused_arena_takes_no_memory),
+        cmocka_unit_test(what_is_reserved_lies_together),
+        cmocka_unit_test(whoever_lies_in_an_arena_may_end_it),
         cmocka_unit_test(a_reset_keeps_one_ordinary_block),
     };
 

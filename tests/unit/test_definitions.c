@@ -151,6 +151,151 @@ static void a_document_may_bring_a_new_child_of_what_is_registered(void **state)
     arena_fini(&arena);
 }
 
+/* Rows come in any order, and again and again: of each version there is one, and the newest is the newest. */
+static void versions_may_come_in_any_order_and_twice(void **state)
+{
+    static const uint32_t order[] = {5, 2, 9, 1, 3, 2, 9, 4};
+    struct arena arena;
+    size_t count;
+
+    (void)state;
+    arena_init(&arena, 1 << 14);
+    struct definitions *definitions = definitions_new();
+
+    for (size_t i = 0; i < COUNT_OF(order); i++) {
+        add(definitions, DEFINITION_TOOL, "look", order[i], "{'name':'look','builtin':{'do':'echo'},'effect':'read'}", &arena);
+    }
+    for (uint32_t version = 1; version <= 9; version++) {
+        const struct definition_row *row = definitions_row(definitions, DEFINITION_TOOL, SLICE("default"), SLICE("look"), version);
+
+        assert_int_equal(row != NULL, version <= 5 || version == 9);
+        assert_true(!row || row->version == version);
+    }
+    assert_int_equal(definitions_row(definitions, DEFINITION_TOOL, SLICE("default"), SLICE("look"), 0)->version, 9);
+    (void)definitions_list(definitions, DEFINITION_TOOL, SLICE("default"), &arena, &count);
+    assert_int_equal(count, 1);
+    (void)definitions_list(definitions, DEFINITION_TOOL, SLICE("other"), &arena, &count);
+    assert_int_equal(count, 0);
+    (void)definitions_list(definitions, DEFINITION_SAGA, SLICE("default"), &arena, &count);
+    assert_int_equal(count, 0);
+    definitions_free(definitions);
+    definitions_free(NULL);
+    arena_fini(&arena);
+}
+
+static void what_is_not_registered_is_told_with_its_name_and_version(void **state)
+{
+    struct arena arena;
+    struct err err = {0};
+
+    (void)state;
+    arena_init(&arena, 1 << 14);
+    struct definitions *definitions = registered(&arena);
+
+    assert_null(definitions_tool(definitions, SLICE("default"), SLICE("nobody"), 0, &err));
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    assert_string_equal(err.detail, "");
+    assert_null(definitions_tool(definitions, SLICE("default"), SLICE("look"), 7, &err));
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    assert_string_equal(err.detail, "version 7 is not registered");
+    assert_null(definitions_newest(definitions, SLICE("default"), SLICE("nobody"), 0, &err));
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    assert_string_equal(err.detail, "");
+    assert_null(definitions_newest(definitions, SLICE("default"), SLICE("parent"), 7, &err));
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    assert_string_equal(err.detail, "version 7 is not registered");
+    definitions_free(definitions);
+    arena_fini(&arena);
+}
+
+/* As a newer release may have registered it. */
+static void a_tool_that_this_release_cannot_use_is_told_with_the_reason(void **state)
+{
+    struct arena arena;
+    struct err err = {0};
+
+    (void)state;
+    arena_init(&arena, 1 << 14);
+    struct definitions *definitions = registered(&arena);
+
+    add(definitions, DEFINITION_TOOL, "look", 2, "{'name':'look','telepathy':{},'effect':'read'}", &arena);
+    assert_null(definitions_tool(definitions, SLICE("default"), SLICE("look"), 0, &err));
+    assert_int_equal(err.code, ERR_INVALID);
+    assert_non_null(strstr(err.message, "version 2 does not compile"));
+    assert_true(err.detail[0] != '\0');
+    assert_non_null(definitions_tool(definitions, SLICE("default"), SLICE("look"), 1, &err)); /* the older one still is */
+    add(definitions, DEFINITION_TOOL, "look", 3, "7", &arena);
+    assert_null(definitions_tool(definitions, SLICE("default"), SLICE("look"), 0, &err));
+    definitions_free(definitions);
+    arena_fini(&arena);
+}
+
+/* A log may name anything as what its saga was begun with: only what is registered under it is used. */
+static void pins_that_make_no_sense_do_not_compile(void **state)
+{
+    static const char *const pins[] = {"{'look':'1'}", "{'look':0}", "{'look':-1}", "{'look':7}", "{'other':1}", "{}"};
+    static const char long_name[] =
+        "{'name':'long','steps':[{'id':'a','call':'x01234567890123456789012345678901234567890123456789012345678901234567890123456789"
+        "01234567890123456789012345678901234567890123456789012345678901234567890123456789'}]}";
+    struct arena arena;
+    struct err err = {0};
+
+    (void)state;
+    arena_init(&arena, 1 << 14);
+    struct definitions *definitions = registered(&arena);
+
+    for (size_t i = 0; i < COUNT_OF(pins); i++) {
+        assert_null(definitions_pinned(definitions, SLICE("default"), SLICE("child"), 1, json_of(pins[i], &arena), SLICE_NONE, &err));
+        assert_int_equal(err.code, ERR_INVALID);
+    }
+    add(definitions, DEFINITION_SAGA, "long", 1, long_name, &arena);
+    assert_null(definitions_pinned(definitions, SLICE("default"), SLICE("long"), 1, SLICE("{\"look\":1}"), SLICE_NONE, &err));
+    assert_non_null(definitions_pinned(definitions, SLICE("default"), SLICE("child"), 1, SLICE("{\"look\":1}"), SLICE_NONE, &err));
+    definitions_free(definitions);
+    arena_fini(&arena);
+}
+
+/* Open sagas and runs have definitions of their own, the same for everybody. */
+static void open_sagas_and_runs_are_there_without_being_registered(void **state)
+{
+    struct err err = {0};
+
+    (void)state;
+    struct definitions *definitions = definitions_new();
+    const struct definition *open = definitions_open(definitions, SAGA_OPEN), *run = definitions_open(definitions, SAGA_RUN);
+
+    assert_ptr_not_equal(open, run);
+    assert_ptr_equal(definitions_open(definitions, SAGA_OPEN), open);
+    assert_ptr_equal(definitions_newest(definitions, SLICE("n"), SLICE(RUN_SAGA_NAME), 0, &err), run);
+    assert_ptr_equal(definitions_pinned(definitions, SLICE("n"), SLICE(OPEN_SAGA_NAME), 1, SLICE("{}"), SLICE("{}"), &err), open);
+    definitions_free(definitions);
+}
+
+static bool guards_look(void *context, struct slice namespace, struct slice tool)
+{
+    (void)context;
+    return slice_is(namespace, "default") && slice_is(tool, "look");
+}
+
+/* A budget of the settings makes a tool one that is asked about before it is called, wherever it is compiled. */
+static void a_tool_with_a_budget_is_guarded(void **state)
+{
+    struct arena arena;
+    struct err err = {0};
+
+    (void)state;
+    arena_init(&arena, 1 << 14);
+    struct definitions *definitions = registered(&arena);
+
+    add(definitions, DEFINITION_TOOL, "free", 1, "{'name':'free','builtin':{'do':'echo'},'effect':'read'}", &arena);
+    definitions_set_guard(definitions, guards_look, NULL);
+    assert_true(definitions_tool(definitions, SLICE("default"), SLICE("look"), 0, &err)->guarded);
+    assert_false(definitions_tool(definitions, SLICE("default"), SLICE("free"), 0, &err)->guarded);
+    assert_true(definitions_newest(definitions, SLICE("default"), SLICE("child"), 0, &err)->steps[0].tool->guarded);
+    definitions_free(definitions);
+    arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +303,12 @@ int main(void)
         cmocka_unit_test(a_parent_that_its_childs_new_version_breaks_is_not_started_but_goes_on),
         cmocka_unit_test(a_saga_without_children_is_the_same_whether_none_are_pinned_or_nothing_is),
         cmocka_unit_test(a_document_may_bring_a_new_child_of_what_is_registered),
+        cmocka_unit_test(versions_may_come_in_any_order_and_twice),
+        cmocka_unit_test(what_is_not_registered_is_told_with_its_name_and_version),
+        cmocka_unit_test(a_tool_that_this_release_cannot_use_is_told_with_the_reason),
+        cmocka_unit_test(pins_that_make_no_sense_do_not_compile),
+        cmocka_unit_test(open_sagas_and_runs_are_there_without_being_registered),
+        cmocka_unit_test(a_tool_with_a_budget_is_guarded),
     };
 
     return cmocka_run_group_tests_name("definitions", tests, NULL, NULL);

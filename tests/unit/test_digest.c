@@ -94,6 +94,28 @@ static void fields_are_a_bare_tag_then_length_and_bytes(void **state)
     assert_true(digest_equal(&fielded, &plain));
 }
 
+/* They are gathered before they are digested: wherever one crosses the end of what is gathered, nothing changes. */
+static void fields_of_any_length_are_digested_as_they_stand(void **state)
+{
+    char bytes[4 + 5 + 4 + 1100];
+    static char text[1100];
+
+    (void)state;
+    memset(text, 'x', sizeof(text));
+    for (size_t len = 0; len <= sizeof(text); len++) {
+        struct slice fields[] = {SLICE("first"), {text, len}};
+        unsigned char prefixes[] = {0, 0, 0, 5, 0, 0, (unsigned char)(len >> 8), (unsigned char)len};
+
+        memcpy(bytes, prefixes, 4);
+        memcpy(bytes + 4, "first", 5);
+        memcpy(bytes + 9, prefixes + 4, 4);
+        memcpy(bytes + 13, text, len);
+        struct digest whole = digest_sha256((struct slice){bytes, 13 + len}), made = digest_fields("", fields, 2);
+
+        assert_true(digest_equal(&whole, &made));
+    }
+}
+
 static void random_bytes_differ(void **state)
 {
     unsigned char a[300] = {0}, b[300] = {0};
@@ -112,6 +134,7 @@ int main(void)
         cmocka_unit_test(what_is_not_64_hexadecimal_digits_is_no_digest),
         cmocka_unit_test(no_two_lists_of_fields_share_a_digest),
         cmocka_unit_test(fields_are_a_bare_tag_then_length_and_bytes),
+        cmocka_unit_test(fields_of_any_length_are_digested_as_they_stand),
         cmocka_unit_test(random_bytes_differ),
     };
 

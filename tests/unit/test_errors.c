@@ -112,6 +112,29 @@ static void long_sentences_are_cut(void **state)
     assert_int_equal(strlen(err.hint), sizeof(err.hint) - 1);
 }
 
+static void a_sentence_is_cut_between_characters(void **state)
+{
+    static const char *const characters[] = {"y", "\xc3\xa9", "\xe2\x82\xac", "\xf0\xa3\x9d\xa3"};
+
+    (void)state;
+    for (size_t c = 0; c < COUNT_OF(characters); c++) {
+        size_t bytes = strlen(characters[c]);
+
+        for (int before = 0; before < 4; before++) {
+            struct err err = {0};
+            char text[1000] = "xxxx";
+            size_t room = sizeof(err.message) - 1 - (size_t)before;
+
+            for (size_t at = (size_t)before; at + bytes < sizeof(text); at += bytes) {
+                memcpy(text + at, characters[c], bytes + 1);
+            }
+            err_set(&err, ERR_INVALID, "%s", text);
+            assert_int_equal(strlen(err.message), (size_t)before + room / bytes * bytes);
+            assert_memory_equal(err.message, text, strlen(err.message));
+        }
+    }
+}
+
 static void nobody_has_to_listen(void **state)
 {
     (void)state;
@@ -201,6 +224,7 @@ int main(void)
         cmocka_unit_test(setting_returns_the_code_and_clears_what_was_said_before),
         cmocka_unit_test(context_goes_in_front_and_keeps_the_code),
         cmocka_unit_test(long_sentences_are_cut),
+        cmocka_unit_test(a_sentence_is_cut_between_characters),
         cmocka_unit_test(nobody_has_to_listen),
         cmocka_unit_test(it_is_printed_with_its_detail_and_hint_below),
         cmocka_unit_test(faults_keep_place_and_sentence),

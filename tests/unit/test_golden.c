@@ -248,7 +248,7 @@ static void write_state(struct history *history)
     for (uint32_t i = 0; i < trial->saga.definition->step_count; i++) {
         for (unsigned d = 0; d < DIRECTION_COUNT; d++) {
             const struct operation *op =
-                d == DIRECTION_UNDO ? &trial->saga.steps[i].undo : &trial->saga.steps[i].forward;
+                d == DIRECTION_UNDO ? step_undo(&trial->saga.steps[i]) : &trial->saga.steps[i].forward;
 
             if (!uuid_is_nil(&op->key.uuid)) {
                 buffer_put_text(&history->out, "operation\n");

@@ -90,6 +90,25 @@ static void a_refusal_comes_with_its_sentence_its_record_and_its_places(void **s
     assert_int_equal(work.out.len, 0);
 }
 
+static void places_of_another_version_are_read_as_far_as_they_make_sense(void **state)
+{
+    static const struct {
+        const char *body;
+        size_t faults;
+    } cases[] = {
+        {"{\"code\":\"invalid\",\"errors\":{}}", 0},
+        {"{\"code\":\"invalid\",\"errors\":[{},{\"pointer\":\"/a\"},{\"detail\":\"d\"}]}", 3},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(inbox_answer_read(slice_of(cases[i].body), &work, &err), ERR_INVALID);
+        assert_int_equal(heard.faults.count, cases[i].faults);
+    }
+    assert_true(slice_is(heard.faults.items[1].pointer, "/a") && slice_is(heard.faults.items[1].detail, ""));
+    assert_true(slice_is(heard.faults.items[2].pointer, "") && slice_is(heard.faults.items[2].detail, "d"));
+}
+
 static void every_code_has_its_way_back(void **state)
 {
     (void)state;
@@ -125,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_done_comes_byte_for_byte, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refusal_comes_with_its_sentence_its_record_and_its_places, setup, teardown),
+        cmocka_unit_test_setup_teardown(places_of_another_version_are_read_as_far_as_they_make_sense, setup, teardown),
         cmocka_unit_test_setup_teardown(every_code_has_its_way_back, setup, teardown),
         cmocka_unit_test_setup_teardown(nobody_may_be_listening_any_more, setup, teardown),
         cmocka_unit_test_setup_teardown(what_makes_no_sense_is_told_so, setup, teardown),

@@ -77,7 +77,7 @@ static uint32_t some_step(const struct saga *saga)
 
 static const struct operation *operation(const struct saga *saga, uint32_t step, enum direction direction)
 {
-    return direction == DIRECTION_UNDO ? &saga->steps[step].undo : &saga->steps[step].forward;
+    return direction == DIRECTION_UNDO ? step_undo(&saga->steps[step]) : &saga->steps[step].forward;
 }
 
 /* --- records that do not belong here --- */
@@ -650,7 +650,8 @@ static void bend(const struct saga *saga, struct arena *arena)
         step->forward.took_effect = (enum took_effect)below(TOOK_EFFECT_COUNT);
         break;
     case 1:
-        step->undo.state = (enum op_state)below(OP_STATE_COUNT);
+        step->undo = arena_dup(arena, step_undo(step), sizeof(*step->undo));
+        step->undo->state = (enum op_state)below(OP_STATE_COUNT);
         break;
     case 2:
         step->plan = (enum plan_state)below(PLAN_DROPPED + 1);

@@ -20,7 +20,7 @@ static struct record next(const struct trial *trial, enum record_type type, uint
 
     if (step != STEP_NONE) {
         const struct operation *op =
-            direction == DIRECTION_UNDO ? &trial->saga.steps[step].undo : &trial->saga.steps[step].forward;
+            direction == DIRECTION_UNDO ? step_undo(&trial->saga.steps[step]) : &trial->saga.steps[step].forward;
 
         record.key = op->key;
         record.attempt = op->attempts;

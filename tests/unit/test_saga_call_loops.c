@@ -48,7 +48,7 @@ static void a_new_turn_lets_them_pass_again(void **state)
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
     assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
-    assert_int_equal(t.saga.loop.trips, 1);
+    assert_int_equal(t.saga.loop->trips, 1);
     call_trial_close(&t);
 }
 
@@ -141,7 +141,7 @@ static void whoever_waits_for_an_answer_makes_no_loop(void **state)
     }
     call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
     assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
-    assert_int_equal(t.saga.loop.trips, 0);
+    assert_int_equal(t.saga.loop->trips, 0);
     call_trial_close(&t);
 }
 
@@ -158,7 +158,7 @@ static void nor_whoever_was_told_to_come_back(void **state)
         assert_int_equal(CALL(&t, "checked", "c"), ERR_OUTCOME_UNKNOWN);
     }
     call_trial_probe(&t, "c", OUTCOME_COMPLETED);
-    assert_int_equal(t.saga.loop.trips, 0);
+    assert_int_equal(t.saga.loop->trips, 0);
 
     CALL(&t, "escalate", "a");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -166,7 +166,7 @@ static void nor_whoever_was_told_to_come_back(void **state)
     for (int i = 0; i < 10; i++) {
         assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
     }
-    assert_int_equal(t.saga.loop.trips, 0);
+    assert_int_equal(t.saga.loop->trips, 0);
     call_trial_close(&t);
 }
 

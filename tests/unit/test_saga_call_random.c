@@ -104,7 +104,7 @@ static void call(struct walk *w)
     }
     w->last = wish;
 
-    bool known = wish.emission && emissions_find(&t->saga.emissions, slice_of(wish.emission));
+    bool known = wish.emission && emissions_find(t->saga.emissions, slice_of(wish.emission));
     bool sealed = saga_sealed_by(&t->saga) != STEP_NONE, unsettled = saga_is_unsettled(&t->saga);
     enum saga_phase phase = t->saga.phase;
 
@@ -163,7 +163,7 @@ static void settle(struct walk *w)
     case OP_STATE_COUNT:
         break;
     }
-    if (s->undo.state == OP_IN_FLIGHT) {
+    if (step_undo(s)->state == OP_IN_FLIGHT) {
         call_trial_settle_undo(&w->t, step);
     }
 }

@@ -254,7 +254,7 @@ static void a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time(void 
     while (saga_status(&trial.saga) == SAGA_COMPENSATING) {
         trial_settle_undo(&trial, "act", OUTCOME_RETRY);
         rounds++;
-        if (trial.saga.steps[0].undo.state == OP_RETRYING) {
+        if (step_undo(&trial.saga.steps[0])->state == OP_RETRYING) {
             trial_timer_undo(&trial, "act");
         }
         assert_true(rounds < 100);
@@ -328,8 +328,8 @@ static void the_arguments_of_an_undo_are_frozen_with_the_success(void **state)
 
     (void)state;
     open_undo(&trial, "keyed");
-    assert_true(slice_is(trial.saga.steps[0].undo.args, "{\"id\":\"act-1\"}"));
-    assert_false(uuid_equal(&trial.saga.steps[0].undo.key.uuid, &trial.saga.steps[0].forward.key.uuid));
+    assert_true(slice_is(step_undo(&trial.saga.steps[0])->args, "{\"id\":\"act-1\"}"));
+    assert_false(uuid_equal(&step_undo(&trial.saga.steps[0])->key.uuid, &trial.saga.steps[0].forward.key.uuid));
     close_sound(&trial);
 }
 
@@ -361,8 +361,8 @@ static void an_undo_whose_arguments_cannot_be_made_is_a_question(void **state)
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial),
                         "escalation.resolved act, compensation.reopened act, compensation.intent act");
-    assert_true(slice_is(trial.saga.steps[0].undo.args, "{\"id\":\"7\"}"));
-    assert_int_equal(trial.saga.steps[0].undo.generation, 0);
+    assert_true(slice_is(step_undo(&trial.saga.steps[0])->args, "{\"id\":\"7\"}"));
+    assert_int_equal(step_undo(&trial.saga.steps[0])->generation, 0);
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed act, saga.compensated");
     close_sound(&trial);
@@ -380,7 +380,7 @@ static void a_maybe_is_undone_blind_with_what_there_is(void **state)
     assert_string_equal(trial_records(&trial),
                         "step.unknown act, saga.failing act, compensation.planned, compensation.intent act");
     uuid_text(&trial.saga.steps[1].forward.key.uuid, key);
-    assert_true(slice_equal(trial.saga.steps[1].undo.args, arena_printf(&trial.arena, "{\"key\":\"%s\"}", key)));
+    assert_true(slice_equal(step_undo(&trial.saga.steps[1])->args, arena_printf(&trial.arena, "{\"key\":\"%s\"}", key)));
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
     trial_settle_undo(&trial, "first", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);

@@ -131,7 +131,7 @@ static void an_element_that_fails_has_those_before_it_undone(void **state)
     trial_settle(&trial, "book#2", OUTCOME_FAILED);
     assert_string_equal(trial_records(&trial), "step.failed book#2, saga.failing book#2, compensation.planned, "
                                                "compensation.intent book#1");
-    same(trial.saga.steps[trial_step(&trial, "book#1")].undo.args, "{\"id\":\"book#1-1\"}");
+    same(step_undo(&trial.saga.steps[trial_step(&trial, "book#1")])->args, "{\"id\":\"book#1-1\"}");
     assert_string_equal(status_of(&trial, "book"), "compensating");
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#1 book#0 a");
     is(&trial, SAGA_COMPENSATED);

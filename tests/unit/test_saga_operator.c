@@ -197,7 +197,7 @@ static void while_undoing_the_verdict_decides_about_the_undo(void **state)
     assert_string_equal(trial_wants(&trial), ""); /* before waits for the verdict on act */
     assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, compensation.intent act");
-    assert_true(slice_is(trial.saga.steps[1].undo.args, "{\"id\":\"seen\"}"));
+    assert_true(slice_is(step_undo(&trial.saga.steps[1])->args, "{\"id\":\"seen\"}"));
     close_sound(&trial);
 
     open_stuck(&trial, "once", "");
@@ -362,7 +362,7 @@ static void a_failed_compensation_may_be_retried_with_other_arguments(void **sta
 
     (void)state;
     open_undo_failed(&trial);
-    key = trial.saga.steps[1].undo.key;
+    key = step_undo(&trial.saga.steps[1])->key;
     assert_int_equal(trial_resolve(&trial, true, NULL),
                      ERR_CONFLICT); /* it surely did not happen: nothing to resolve */
     input = decision(&trial, OPERATOR_RETRY);
@@ -370,8 +370,8 @@ static void a_failed_compensation_may_be_retried_with_other_arguments(void **sta
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial),
                         "escalation.resolved act, compensation.reopened act, compensation.intent act");
-    assert_int_equal(trial.saga.steps[1].undo.generation, 1);
-    assert_false(uuid_equal(&key.uuid, &trial.saga.steps[1].undo.key.uuid));
+    assert_int_equal(step_undo(&trial.saga.steps[1])->generation, 1);
+    assert_false(uuid_equal(&key.uuid, &step_undo(&trial.saga.steps[1])->key.uuid));
     input =
         trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_UNDO, 1, (struct outcome){.kind = OUTCOME_COMPLETED});
     assert_int_equal(trial_input(&trial, input),
@@ -392,7 +392,7 @@ static void a_compensation_that_nobody_knows_about_can_be_resolved(void **state)
     trial_settle(&trial, "act", OUTCOME_COMPLETED);
     trial_settle(&trial, "next", OUTCOME_FAILED);
     trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
-    while (trial.saga.steps[0].undo.state == OP_PROBING) {
+    while (step_undo(&trial.saga.steps[0])->state == OP_PROBING) {
         trial_probe_undo(&trial, "act", OUTCOME_UNKNOWN);
     }
     assert_string_equal(trial_records(&trial), "compensation.failed act, escalation.opened act");

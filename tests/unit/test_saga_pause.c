@@ -238,7 +238,7 @@ static void undoing_is_held_up_too(void **state)
     assert_string_equal(trial_records(&trial), "");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATING);
-    limit_ms = trial.saga.steps[1].undo.round_ms;
+    limit_ms = step_undo(&trial.saga.steps[1])->round_ms;
     assert_int_equal(limit_ms, TRIAL_START_MS + 30 * HOUR_MS);
     trial_timer_undo(&trial, "b");
     assert_string_equal(trial_records(&trial), "compensation.intent b");
@@ -390,7 +390,7 @@ static void a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_m
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "b", OUTCOME_FAILED);
     while (!trial.saga.escalation.number) { /* the undo of `a` */
-        if (trial.saga.steps[0].undo.state == OP_RETRYING) {
+        if (step_undo(&trial.saga.steps[0])->state == OP_RETRYING) {
             trial_timer_undo(&trial, "a");
         } else {
             trial_settle_undo(&trial, "a", OUTCOME_UNKNOWN);

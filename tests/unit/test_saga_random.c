@@ -472,7 +472,7 @@ static void send_calls(const struct wants *wants)
         if (!thing || thing->asked_attempt == want->number) {
             continue;
         }
-        op = want->direction == DIRECTION_UNDO ? &world.trial.saga.steps[want->step].undo
+        op = want->direction == DIRECTION_UNDO ? step_undo(&world.trial.saga.steps[want->step])
                                                : &world.trial.saga.steps[want->step].forward;
         if (!uuid_equal(&thing->key.uuid, &op->key.uuid)) {
             must_hold(thing->effects == 0 || uuid_is_nil(&thing->key.uuid) ||
@@ -604,7 +604,7 @@ static void decide_as_person(void)
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
     struct thing *thing = thing_of(saga->escalation.step, saga->escalation.direction);
     const struct operation *op = saga->escalation.direction == DIRECTION_UNDO
-                                     ? &saga->steps[saga->escalation.step].undo
+                                     ? step_undo(&saga->steps[saga->escalation.step])
                                      : &saga->steps[saga->escalation.step].forward;
     bool maybe = op->took_effect == TOOK_EFFECT_MAYBE;
     enum operator_action action = (enum operator_action)chance_below(OPERATOR_ACTION_COUNT);

@@ -663,7 +663,7 @@ static void decide_as_person(void)
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
     struct thing none = {0}, *thing = open->step == STEP_NONE ? &none : thing_of(open->step, open->direction);
     const struct operation *op = open->step == STEP_NONE             ? NULL
-                                 : open->direction == DIRECTION_UNDO ? &saga_now()->steps[open->step].undo
+                                 : open->direction == DIRECTION_UNDO ? step_undo(&saga_now()->steps[open->step])
                                                                      : &saga_now()->steps[open->step].forward;
     bool maybe = op && op->took_effect == TOOK_EFFECT_MAYBE;
     unsigned allowed = saga_escalation_actions(saga_now());

@@ -109,9 +109,27 @@ static void what_is_too_long_is_no_secret(void **state)
     free(text);
 }
 
+static void a_name_that_is_too_long_for_a_variable_is_not_that_of_a_shorter_one(void **state)
+{
+    char name[200], variable[200] = "SAGAD_SECRET_";
+    struct secrets secrets = {0};
+    struct err err;
+
+    (void)state;
+    assert_int_equal(secrets_load(&secrets, NULL, &err), ERR_OK);
+    memset(name, 'a', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    memset(variable + strlen(variable), 'A', 159 - strlen("SAGAD_SECRET_")); /* as much of it as is looked for */
+    assert_int_equal(setenv(variable, "hush", 1), 0);
+    assert_secret(&secrets, name, NULL);
+    assert_int_equal(unsetenv(variable), 0);
+    secrets_fini(&secrets);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_that_is_too_long_for_a_variable_is_not_that_of_a_shorter_one),
         cmocka_unit_test(a_wrong_file_is_refused_and_nothing_of_it_is_shown),
         cmocka_unit_test(the_file_goes_before_the_environment),
         cmocka_unit_test(without_a_file_there_is_the_environment),

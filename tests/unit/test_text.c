@@ -171,6 +171,24 @@ static void a_long_text_is_printed_whole(void **state)
     buffer_fini(&buffer);
 }
 
+static void a_number_is_written_as_it_is_read(void **state)
+{
+    static const int64_t written[] = {0, 7, -7, 10, -10, 1234567890123, INT64_MAX, INT64_MIN};
+    struct buffer buffer;
+    int64_t read;
+
+    (void)state;
+    buffer_init(&buffer, 100);
+    for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++) {
+        buffer_reset(&buffer);
+        buffer_put_i64(&buffer, written[i]);
+        assert_true(slice_to_i64(buffer_slice(&buffer), &read));
+        assert_int_equal(read, written[i]);
+    }
+    assert_string_equal(buffer_c(&buffer), "-9223372036854775808");
+    buffer_fini(&buffer);
+}
+
 static void bytes_of_any_value_go_in(void **state)
 {
     struct buffer buffer;
@@ -198,6 +216,7 @@ int main(void)
         cmocka_unit_test(a_buffer_takes_exactly_its_bound),
         cmocka_unit_test(what_does_not_fit_is_dropped_whole_and_overflow_stays),
         cmocka_unit_test(a_long_text_is_printed_whole),
+        cmocka_unit_test(a_number_is_written_as_it_is_read),
         cmocka_unit_test(bytes_of_any_value_go_in),
     };
 

@@ -121,7 +121,8 @@ function wholeRules(whole, evidence, books, settled) {
   for (const word of notes.words) {
     const places = whole.tokens.get(word.token) ?? []
     // Only starts and signals carry a key by which a second one is known. Of what else is said again because no answer came, the first may still be on its way, and
-    // is carried out when it arrives; where that is no second time for the saga, as with a decision, there is only one all the same.
+    // is carried out when it arrives; where that is no second time for the saga, as with a decision, there is only one all the same. So a pause can be there
+    // twice when it was said twice, if somebody has resumed the saga between (pauses_alternate).
     if (places.length > (word.kind === 'pause' || word.kind === 'resume' ? word.sent : 1)) accuse('words_once', word.saga, `the ${word.kind} ${word.token} is ${places.length} times in the log`)
     if (places.length === 1 && places[0] !== word.saga) accuse('words_once', word.saga, `the ${word.kind} ${word.token} went to the saga ${places[0]}`)
     if (!word.acknowledged || places.length > 0) continue

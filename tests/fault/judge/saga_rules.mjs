@@ -81,7 +81,11 @@ export const sagaRules = {
   // 3. Exact reverse order, in the plan and in the ledger.
   * undo_order({ saga, records, operations, books, definitions }) {
     const done = new Map() // step -> [place of its first intent, of its completion]
+    const begun = new Map() // step -> the place where its undoing began
+    const refused = new Map() // step -> the place where it was left to a person; what ran beside it goes on meanwhile
     for (const record of records) {
+      if (record.type === 'compensation.intent' && !begun.has(record.step)) begun.set(record.step, record.place)
+      if (record.type === 'compensation.failed' && !refused.has(record.step)) refused.set(record.step, record.place)
       // A step begins when its operation is durable; what is side by side is undone in the reverse order of that.
       if (/^step.(pending|intent)$/.test(record.type) && !done.has(record.step)) done.set(record.step, [record.place, Infinity])
       if (record.type === 'step.completed' && done.has(record.step)) done.get(record.step)[1] = record.place
@@ -97,7 +101,8 @@ export const sagaRules = {
         for (const second of data.plan.slice(i + 1)) {
           const [a, b] = [done.get(first), done.get(second)]
           if (a && b && a[1] < b[0]) yield `${first} is to be undone before ${second}, which began after it was done`
-          if ((concurrency === 1 || waitsFor(definitions, saga, first, second)) && effects.get(first) > effects.get(second)) {
+          const mayWait = concurrency > 1 || refused.get(first) < begun.get(second)
+          if ((!mayWait || waitsFor(definitions, saga, first, second)) && effects.get(first) > effects.get(second)) {
             yield `${second} was undone before ${first}`
           }
         }
@@ -256,6 +261,22 @@ export const sagaRules = {
       begun.done = true
       const ms = /^(\d+)ms$/.exec(step?.sleep ?? '')?.[1]
       if (ms && !clocksJump && !paused && record.turn.at < begun.turn.at + Number(ms) - 1) yield `${record.step} was over after ${record.turn.at - begun.turn.at} of ${ms} ms`
+    }
+  },
+
+  // What is so already is not written down again, however often it was said. What a loop has closed is resumed without a pause.
+  * pauses_alternate({ records }) {
+    let paused = false
+    for (const record of records) {
+      if (record.type === 'saga.paused') {
+        if (paused) yield `it is paused at ${record.place + 1} while it is paused`
+        paused = true
+      }
+      if (record.type === 'saga.resumed') {
+        if (!paused && !records.some((one) => one.type === 'loop.tripped')) yield `it is resumed at ${record.place + 1} while nothing holds it up`
+        paused = false
+      }
+      if (record.type === 'saga.failing' && record.data.error === 'abort') paused = false
     }
   },
 

@@ -1,0 +1,240 @@
+/*
+ * Retention: what is left of an ended saga is removed when its time is over, in small batches, each a transaction.
+ *
+ *     something is due -> read a batch -> one transaction that removes it -> a pause -> the next, until nothing is due
+ *
+ * Nobody waits for it, and those who wait for something share the database with it. So a batch at whose end turns wait for their
+ * commit is followed by a pause that leaves this work its share of the time (`forget_share` percent); where none do there is no
+ * pause. So a database that is never idle gives that share and one that often is gives more, without a measure of load. And one that
+ * is slow is left alone for longer. What has not gone yet stays in the table due, however much it is; memory holds one batch.
+ */
+#include <stdlib.h>
+
+#include "run/engine_state.h"
+
+#include "base/metric.h"
+
+#define BATCH_MAX 500
+#define BATCH_MIN 20
+#define BATCH_MS 100         /* a batch that takes longer is too large: reads of others wait behind it */
+#define GATHER_MS 1000       /* so long after one that was not full: what ends bit by bit goes together */
+#define PAUSE_MS_MAX 30000
+#define AGAIN_MS 1000        /* there was no database */
+#define REFUSED_MS 60000     /* it does not want to, as the store has told in the log */
+#define DELAY_MS_MAX 60000   /* after which the clock is looked at again: it may be set forward, and a machine may sleep */
+
+struct retention {
+    struct engine *engine;
+    struct timer timer;
+    int64_t next_ms;         /* when the next one is due; INT64_MAX: nothing is, as far as is known */
+    int64_t pause_boot_ms;   /* until then nothing begins */
+    struct due_take take;
+    struct arena arena;      /* of the batch: its rows and forgets */
+    struct deferred over;
+    size_t batch_max, asked, gone, refused, under_way;
+    int64_t begun_boot_ms;
+    bool busy, stopped, beginning;
+};
+
+struct errand { /* of one saga */
+    struct forget forget;
+    struct retention *retention;
+};
+
+static void on_time(struct timer *timer);
+
+static void arm(struct retention *retention)
+{
+    struct loop *loop = retention->engine->loop;
+
+    if (retention->stopped || retention->busy || retention->next_ms == INT64_MAX) {
+        return;
+    }
+    int64_t left = retention->next_ms - loop_wall_ms(loop), pause = retention->pause_boot_ms - loop_boot_ms(loop);
+    int64_t delay = left > pause ? left : pause;
+
+    delay = delay < 0 ? 0 : delay > DELAY_MS_MAX ? DELAY_MS_MAX : delay;
+    timer_start(loop, &retention->timer, delay, on_time);
+}
+
+void retention_due(struct retention *retention, int64_t at_ms)
+{
+    if (at_ms < retention->next_ms) {
+        retention->next_ms = at_ms;
+        arm(retention);
+    }
+}
+
+void retention_look(struct retention *retention)
+{
+    retention_due(retention, 0);
+}
+
+/* --- a batch --- */
+
+/* As many percent of the time as are ours, unless nobody else wants any. */
+static int64_t pause_ms(const struct retention *retention, int64_t took_ms)
+{
+    const struct engine *engine = retention->engine;
+    int64_t share = engine->options.forget_share;
+
+    if (store_appends_waiting(engine->store) == 0) {
+        return 0;
+    }
+    int64_t pause = (took_ms > 0 ? took_ms : 1) * (100 - share) / share;
+
+    return pause < PAUSE_MS_MAX ? pause : PAUSE_MS_MAX;
+}
+
+static void fit_size(struct retention *retention, int64_t took_ms)
+{
+    size_t size = retention->batch_max;
+
+    if (took_ms > BATCH_MS) {
+        size /= 2;
+    } else if (retention->asked >= size) {
+        size *= 2;
+    }
+    retention->batch_max = size < BATCH_MIN ? BATCH_MIN : size > BATCH_MAX ? BATCH_MAX : size;
+}
+
+static void on_over(struct deferred *deferred)
+{
+    struct retention *retention = container_of(deferred, struct retention, over);
+    struct loop *loop = retention->engine->loop;
+
+    if (retention->stopped) { /* the store may be gone already */
+        retention->busy = false;
+        return;
+    }
+    int64_t now_ms = loop_boot_ms(loop), took_ms = now_ms - retention->begun_boot_ms, pause = pause_ms(retention, took_ms);
+
+    if (retention->take.more || retention->refused > 0) {
+        retention_due(retention, retention->gone > 0 ? 0 : loop_wall_ms(loop) + (retention->refused > 0 ? REFUSED_MS : AGAIN_MS));
+    }
+    if (!retention->take.more && pause < GATHER_MS) {
+        pause = GATHER_MS;
+    }
+    fit_size(retention, took_ms);
+    retention->pause_boot_ms = now_ms + pause;
+    retention->busy = false;
+    arena_reset(&retention->arena);
+    arm(retention);
+}
+
+/* Later in this turn of the loop: what lies in the arena is still in use by those who call us. */
+static void batch_end(struct retention *retention)
+{
+    loop_defer(retention->engine->loop, &retention->over, on_over);
+}
+
+static void on_forgotten(struct forget *forget)
+{
+    struct retention *retention = container_of(forget, struct errand, forget)->retention;
+    struct engine *engine = retention->engine;
+    const struct shard *shard = &engine->shards[forget->shard];
+
+    if (forget->code == ERR_OK) {
+        metric_add(METRIC_FORGOTTEN, 1);
+        retention->gone++;
+    } else if (forget->code == ERR_FENCED) {
+        if (shard->state != SHARD_NONE && shard->epoch == forget->epoch) {
+            leases_report_fenced(engine->leases, forget->shard, forget->epoch);
+            shard_lost(forget->shard, forget->epoch, engine);
+        }
+    } else if (forget->code != ERR_STOPPING) {
+        retention->refused++;
+    }
+    if (--retention->under_way == 0 && !retention->beginning) {
+        batch_end(retention);
+    }
+}
+
+static void on_taken(struct store_read *read)
+{
+    struct retention *retention = read->context;
+    struct engine *engine = retention->engine;
+    const struct due_take *take = &retention->take;
+
+    if (retention->stopped || read->code != ERR_OK) {
+        retention->take.more = false;
+        retention_due(retention, loop_wall_ms(engine->loop) + AGAIN_MS);
+        batch_end(retention);
+        return;
+    }
+    retention_due(retention, take->next_ms);
+    retention->beginning = true; /* what ends at once does not end the batch underneath us */
+    for (size_t i = 0; i < take->count && !retention->stopped; i++) {
+        const struct due_row *row = &take->rows[i];
+        const struct shard *shard = &engine->shards[row->shard];
+
+        if (live_find(engine, row->saga)) {
+            /* Its end is being made sure of, after a COMMIT whose answer was lost; or somebody looks at it. */
+            retention_due(retention, loop_wall_ms(engine->loop) + AGAIN_MS);
+        } else if (shard->state == SHARD_OWNED) {
+            struct errand *errand = arena_alloc(&retention->arena, sizeof(*errand));
+
+            errand->retention = retention;
+            errand->forget = (struct forget){.saga = row->saga, .shard = row->shard, .epoch = shard->epoch, .done = on_forgotten};
+            retention->asked++;
+            retention->under_way++;
+            store_forget(engine->store, &errand->forget);
+        }
+    }
+    retention->beginning = false;
+    if (retention->under_way == 0) {
+        batch_end(retention);
+    }
+}
+
+static void on_time(struct timer *timer)
+{
+    struct retention *retention = container_of(timer, struct retention, timer);
+    struct engine *engine = retention->engine;
+    int64_t now_ms = loop_wall_ms(engine->loop);
+    uint64_t owned = shards_owned_set(engine);
+
+    if (retention->stopped || retention->next_ms > now_ms || retention->pause_boot_ms > loop_boot_ms(engine->loop)) {
+        arm(retention); /* a long wait, or a wall clock that was set back */
+        return;
+    }
+    retention->next_ms = INT64_MAX;
+    if (owned == 0) {
+        return; /* gaining one has it looked at */
+    }
+    retention->busy = true;
+    retention->asked = retention->gone = retention->refused = 0;
+    retention->begun_boot_ms = loop_boot_ms(engine->loop);
+    retention->take = (struct due_take){.read = {.arena = &retention->arena, .done = on_taken, .context = retention},
+                                        .shards = owned,
+                                        .now_ms = now_ms,
+                                        .forget_limit = retention->batch_max,
+                                        .next_ms = INT64_MAX};
+    store_due_take(engine->store, &retention->take);
+}
+
+/* --- its own life --- */
+
+struct retention *retention_new(struct engine *engine)
+{
+    struct retention *retention = memory_alloc(sizeof(*retention));
+
+    retention->engine = engine;
+    retention->next_ms = INT64_MAX;
+    retention->batch_max = BATCH_MAX;
+    arena_init(&retention->arena, 16384);
+    return retention;
+}
+
+void retention_stop(struct retention *retention)
+{
+    retention->stopped = true;
+    timer_stop(retention->engine->loop, &retention->timer);
+}
+
+void retention_free(struct retention *retention)
+{
+    loop_defer_cancel(retention->engine->loop, &retention->over);
+    arena_fini(&retention->arena);
+    free(retention);
+}

@@ -1,0 +1,174 @@
+// Every statement that the store sends, on tables with 100,000 sagas: PostgreSQL's own plan of it, under the settings of the store's connections,
+// reads no table as a whole, hashes none and sorts none. What each one uses instead stands in plans.txt; this test holds both against each other.
+//
+//     node tests/integration/test_plans.mjs --write      writes plans.txt anew, for who has changed a statement and means it
+//
+// (run like any test of the whole, with SAGAD, SAGACTL, SAGAD_SHOP and SAGAD_STATEMENTS). Statements that only call a function of the schema
+// are run instead, and the plans of the statements inside are looked at.
+import { execFileSync, spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { World, expect, expectEqual, promise, root, run } from '../lib/world.mjs'
+
+const file = join(root, 'tests', 'integration', 'plans.txt')
+const { setup, statements } = JSON.parse(execFileSync(process.env.SAGAD_STATEMENTS, { encoding: 'utf8' }))
+const sagas = 100000
+
+// A few rows each, however long the service runs: reading all of them is as good as an index.
+const small = new Set(['shard', 'engine', 'schema_version', 'tool', 'definition'])
+
+// What may read a whole table all the same, and why.
+const exceptions = {
+  answer_sweep: { of: 'answer', why: 'once a minute, and the table holds what nobody fetched within minutes' },
+  guard_list: { of: 'guard', why: 'somebody asks for all of them; a row a tool' }
+}
+
+// Rows that a sort or a hash may have by the planner's word: a page of a list, what is due at once. The tables have 2,000 and more.
+const sortedMost = 1000
+
+const fill = `
+create temp table made as select i, (i % 64)::int2 as shard,
+  (lpad(to_hex((extract(epoch from now()) * 1000)::int8 - (${sagas} - i) * 800::int8), 12, '0') || '7' || substr(md5(i::text), 1, 3) || '8' || substr(md5(i::text), 4, 11)
+   || lpad(to_hex(i % 64), 4, '0'))::uuid as id, i % 10 <> 0 as ended, now() - (${sagas} - i) * interval '800 ms' as at from generate_series(1, ${sagas}) as i;
+insert into sagad.saga (shard, id, namespace, name, version, status, input_digest, created_at, updated_at, ended_at, business_id, business_digest)
+  select shard, id, 'default', 'order', 1, case when ended then 'completed' else 'running' end, sha256(int4send(i)), at, at, case when ended then at end,
+  case when i % 3 = 0 then i::text end, case when i % 3 = 0 then substr(sha256(int4send(i)), 1, 16) end from made order by i;
+insert into sagad.log (shard, saga, seq, records, at, epoch, payload)
+  select shard, id, s, 1, at, 0, convert_to('[{"type":"step.intent","key":"' || overlay(md5(i::text)::uuid::text placing '8' from 15 for 1) || '"}]', 'UTF8') from made, generate_series(1, 2) as s;
+insert into sagad.operation_key (shard, key, saga) select get_byte(uuid_send(key), 15) % 64, key, id from (select overlay(md5(i::text)::uuid::text placing '8' from 15 for 1)::uuid as key, id from made) as k;
+insert into sagad.due (shard, saga, what, at) select shard, id, case when ended then 'forget' else 'parked' end, at + interval '1 day' from made where i % 20 < 12;
+insert into sagad.awake (shard, saga) select shard, id from made where i % 500 = 0;
+insert into sagad.inbox (shard, id, saga, kind, payload) select shard, id, id, 'signal', '{}' from made where i % 20 = 1;
+insert into sagad.answer (shard, input, body) select shard, id, '{}' from made where i % 50 = 1;
+insert into sagad.escalation (shard, number, saga, namespace, opened_at, resolved_at, reason, body)
+  select shard, i, id, 'default', at, case when i % 100 <> 0 then at end, 'stuck', '{}' from made where i % 5 = 0;
+insert into sagad.approval (shard, number, saga, namespace, opened_at, ended_at, step, status, body)
+  select shard, i, id, 'default', at, case when i % 100 <> 0 then at end, 'ask', case when i % 100 <> 0 then 'approved' else 'open' end, '{}' from made where i % 5 = 0;
+insert into sagad.lock (shard, digest, ticket, saga_shard, saga, namespace, key) select i / 2 % 64, sha256(int4send(i / 2)), i % 2 + 1, shard, id, 'default', (i / 2)::text from made where i % 5 < 2;
+insert into sagad.guard (shard, namespace, tool) select i % 64, 'default', 'tool' || i from generate_series(1, 5000) as i;
+insert into sagad.guard_breaker (shard, namespace, tool, endpoint) select i % 64, 'default', 'tool' || i, 'one' from generate_series(1, 5000) as i;
+insert into sagad.guard_place (shard, namespace, tool, holder, expires_at) select i % 64, 'default', 'tool' || i % 500, md5(i::text)::uuid, now() + interval '1 hour' from generate_series(1, 10000) as i;
+insert into sagad.guard_budget (shard, name, period) select i % 64, 'budget' || i % 500, now() - i * interval '1 hour' from generate_series(1, 10000) as i;
+insert into sagad.guard_reservation (shard, namespace, tool, operation, budget_shards, budgets, periods, micros)
+  select i % 64, 'default', 'tool' || i % 500, md5(i::text)::uuid, '{}', '{}', '{}', '{}' from generate_series(1, 50000) as i;
+update sagad.shard set low = now() - interval '1 hour';
+analyze;
+`
+
+// Arguments for statements that only call a function: {?} is the saga that `of` finds.
+const ofQuestion = "select e.saga from sagad.escalation e where e.shard = 15 and e.resolved_at is not null limit 1"
+const calls = {
+  forget: { of: "select s.id from sagad.saga s join sagad.escalation e on e.saga = s.id where s.shard = 5 and s.ended_at is not null limit 1", args: "'{5}', '{0}', '{?}'" },
+  lock_take: { of: 'select id from sagad.saga where shard = 10 and ended_at is null limit 1', args: "9, sha256('k'), 'default', 'k', 10, '?', false" },
+  lock_release: { of: 'select saga from sagad.lock where saga_shard = 10 and ticket = 1 limit 1', args: "'{10}', '{?}'" },
+  guard_ask: { args: `7, 'default', 'tool7', 'one', 100, 1000, 10, 5, 60000, '${'0'.repeat(31)}1', true, '${'0'.repeat(31)}2', '{8}', '{budget8}', array[now()], '{9}', '{-1}', '{-1}', '{1}', '{1}', '{1}'` },
+  guard_tell: { args: `7, 'default', 'tool7', 'one', 5, 60000, 1000, '${'0'.repeat(31)}1', '${'0'.repeat(31)}2', 'failed', true, 10, 10, 'settle', 5` }
+}
+
+const world = new World()
+
+function psql(script) {
+  const asked = spawnSync(join(world.binaries, 'psql'), ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', world.dsn, '-f', '-'], { input: script, encoding: 'utf8', maxBuffer: 1 << 26 })
+  if (asked.status !== 0) throw new Error(`psql: ${asked.stderr}`.slice(0, 2000))
+  return asked
+}
+
+const prologue = setup.map((line) => `${line};`).join('\n').replace(/^select/m, '\\o /dev/null\nselect') + '\n\\o\n'
+
+// {name: [plan]} of all statements: whatever their parameters are.
+function plansOfAll() {
+  const asked = statements.map(({ name, sql }) => {
+    const count = Math.max(0, ...[...sql.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)))
+    const nulls = count > 0 ? `(${Array(count).fill('null').join(', ')})` : ''
+    return `\\echo #${name}\nprepare "${name}" as ${sql};\nexplain (format json) execute "${name}" ${nulls};`
+  })
+  const out = psql(prologue + asked.join('\n')).stdout
+  return Object.fromEntries(out.split(/^#/m).slice(1).map((part) => [part.slice(0, part.indexOf('\n')), [JSON.parse(part.slice(part.indexOf('\n')))[0].Plan]]))
+}
+
+// Plans of what a function does inside, as it was run, and of the call itself.
+function plansInside(name) {
+  const { sql } = statements.find((statement) => statement.name === name)
+  const { of, args } = calls[name]
+  const { stderr } = psql(`load 'auto_explain';\n${prologue}set client_min_messages = notice;\nset auto_explain.log_nested_statements = on;
+    set auto_explain.log_level = notice;\nset auto_explain.log_format = json;\nprepare p as ${sql};\nbegin;\nset local auto_explain.log_min_duration = 0;
+    execute p (${args.replace('?', of ? world.sql(of) : '?')});\nset local auto_explain.log_min_duration = -1;\nrollback;`)
+  return [...stderr.matchAll(/plan:\n(\{[\s\S]*?\n\})/g)].map(([, text]) => JSON.parse(text)).filter((plan) => !plan['Query Text'].startsWith('prepare p')).map((plan) => plan.Plan)
+}
+
+// Its plan says nothing, since the work is done inside a function of the schema. Those named here read no table, or are called only to complain.
+const needsCall = ({ sql }) => [...sql.matchAll(/sagad\.(\w+)\(/g)].some(([, name]) => !['expect', 'fence', 'id_floor', 'shard_of'].includes(name))
+
+function* nodes(plan) {
+  yield plan
+  for (const child of plan.Plans ?? []) yield* nodes(child)
+}
+
+// The tables and indexes that plans read: [{table, index, bounds}]. Indexes of PostgreSQL's own tables are its business.
+const reads = (plans) => plans.flatMap((plan) => [...nodes(plan)])
+  .filter((node) => / Scan$/.test(node['Node Type']) && (node['Index Name'] ?? node['Relation Name']) && !/^pg_/.test(node['Index Name'] ?? node['Relation Name']))
+  .map((node) => ({ table: node['Relation Name'], index: node['Index Name'], bounds: node['Index Cond'] }))
+
+// As plans.txt has it: each index once; a small table by its name in brackets, however it is read.
+const used = (plans) => [...new Set(reads(plans).map(({ table, index }) => (small.has(table) ? `(${table})` : index ?? `${table} as a whole`)))].sort().join(' ') || '-'
+
+function faultsOf(name, plans, filled) {
+  const faults = []
+  for (const { table, index, bounds } of reads(plans)) {
+    if (small.has(table) || exceptions[name]?.of === table) continue
+    if (!bounds) faults.push(`reads ${table} as a whole${index ? ` by ${index}` : ''}`)
+    else if (!/shard/.test(bounds)) faults.push(`reads ${table} by ${index} for all shards: ${bounds}`)
+  }
+  for (const node of plans.flatMap((plan) => [...nodes(plan)])) {
+    const rows = node['Plan Rows']
+    if (/Hash Join|Merge Join|Bitmap/.test(node['Node Type'])) faults.push(`has a ${node['Node Type']}`)
+    if (filled && rows > sortedMost && !exceptions[name] && (/Sort/.test(node['Node Type']) || node.Strategy === 'Hashed')) faults.push(`has a ${node['Node Type']} of ${rows} rows`)
+  }
+  return faults
+}
+
+const version = () => world.sql('show server_version_num').replace(/\d{4}$/, '')
+
+function table(empty, filled) {
+  const width = Math.max(...statements.map(({ name }) => name.length)) + 2
+  const line = ({ name }) => {
+    const [first, then] = [used(empty[name]), used(filled[name])]
+    return (name.padEnd(width) + then + (first !== then ? `; empty: ${first}` : '')).trimEnd()
+  }
+  return [
+    `# PostgreSQL ${version()}. What each statement of the store reads, and by which index; (in brackets) tables of a few rows, -: nothing. "empty:" where the`,
+    '# plan that is made while the tables are empty differs. Held against PostgreSQL by test_plans.mjs, which says how to write this anew.',
+    '', '# of every turn or every input, or asked by people while it runs', ...statements.filter(({ hot }) => hot).map(line),
+    '', '# the others', ...statements.filter(({ hot }) => !hot).map(line), ''
+  ].join('\n')
+}
+
+await run(world, async () => {
+  let empty, filled
+  await promise('100,000 sagas are there', async () => {
+    await world.startPostgres(['-c', 'fsync=off', '-c', 'autovacuum=off', '-c', 'max_wal_size=4GB', '-c', 'shared_buffers=256MB'])
+    world.migrate()
+    empty = plansOfAll()
+    psql(fill)
+    filled = plansOfAll()
+    for (const { name } of statements.filter(needsCall)) {
+      expect(calls[name], `${name} calls a function of the schema: this test has to run it`)
+      filled[name] = empty[name] = plansInside(name)
+      expect(reads(filled[name]).length > 0, `plans of what ${name} does inside`)
+    }
+  })
+  await promise('no statement reads a large table or all shards, hashes or sorts one, on full tables and when it was planned on empty ones', () => {
+    const onEmpty = (name) => (empty[name] === filled[name] ? [] : faultsOf(name, empty[name], false).map((fault) => `${fault}, planned while it was empty`))
+    const faults = statements.flatMap(({ name }) => [...new Set([...faultsOf(name, filled[name], true), ...onEmpty(name)])].map((fault) => `${name} ${fault}`))
+    expect(faults.length === 0, 'the plans', faults.join('\n'))
+  })
+  await promise('each statement goes by the indexes that plans.txt says', () => {
+    const now = table(empty, filled)
+    if (process.argv.includes('--write')) writeFileSync(file, now)
+    const then = readFileSync(file, 'utf8')
+    if (then.match(/PostgreSQL (\d+)/)[1] !== version()) return // another one may find other ways; what is forbidden is forbidden there too
+    const lines = new Set(then.split('\n'))
+    expectEqual(now.split('\n').filter((line) => !lines.has(line)), [], 'lines that plans.txt does not have; if it is meant so: node tests/integration/test_plans.mjs --write')
+    expectEqual(now, then, 'plans.txt')
+  })
+})

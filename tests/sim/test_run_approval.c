@@ -1,0 +1,155 @@
+/* Decisions of people (approval.c): the first one holds, and no later one is taken for it. */
+#include "tests/sim/stage.h"
+
+#include "base/json.h"
+#include "run/engine_state.h"
+
+#define ASKED                                                                                                          \
+    "{'tools':[{'name':'look','builtin':{'tool':'look'},'effect':'read'}],"                                            \
+    "'sagas':[{'name':'s','steps':[{'id':'a','approve':{}},{'id':'b','call':'look','after':['a']}]}]}"
+
+static struct saga_id begin(uint64_t *number)
+{
+    struct reply *reply;
+    struct slice first;
+    struct saga_id saga;
+    int64_t given = 0;
+
+    stage_begin(&(struct stage_plan){.definitions = ASKED});
+    saga = stage_start(0, "s", "{}")->saga;
+    stage_run(100);
+    reply =
+        stage_wait(stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals = {.open_only = true}}));
+    assert_int_equal(reply->code, ERR_OK);
+    first = json_element(reply->answer, 0);
+    assert_true(json_i64(json_member(first, "n"), &given));
+    *number = (uint64_t)given;
+    return saga;
+}
+
+static struct reply *decide(uint64_t number, bool approve, const char *hash)
+{
+    return stage_ask(0, engine_decide,
+                     &(struct engine_request){.in.decision = {.number = number,
+                                                              .approve = approve,
+                                                              .role = ROLE_ADMIN,
+                                                              .hash = hash ? slice_of(hash) : SLICE_NONE}});
+}
+
+static void of_two_decisions_at_once_the_first_holds(void **state)
+{
+    struct reply *yes, *no;
+    struct saga_id saga;
+    uint64_t number;
+
+    (void)state;
+    saga = begin(&number);
+    stage_is_automatic = true;
+    yes = decide(number, true, NULL);
+    no = decide(number, false, NULL);
+    stage_wait(yes);
+    stage_wait(no);
+    assert_true((yes->code == ERR_OK) != (no->code == ERR_OK));
+    assert_int_equal(yes->code == ERR_OK ? no->code : yes->code, ERR_DECIDED);
+    stage_until_saga(0, saga, yes->code == ERR_OK ? "completed" : "compensated");
+    assert_int_equal(stage_wait(decide(number, true, NULL))->code, ERR_DECIDED);
+    stage_end();
+}
+
+/* Its saga has ended before the decision got to it: nothing is wanted any more. */
+static void a_decision_that_comes_after_the_end_is_too_late(void **state)
+{
+    struct reply *abort, *decision;
+    struct saga_id saga;
+    uint64_t number;
+
+    (void)state;
+    saga = begin(&number);
+    pg_set_slow(world->pg, 1);
+    decision = decide(number, true, NULL);
+    abort = stage_ask(0, engine_abort_saga, &(struct engine_request){.in.abort = {.id = saga}});
+    assert_int_equal(stage_wait(abort)->code, ERR_OK);
+    assert_int_equal(stage_wait(decision)->code, ERR_DECIDED);
+    assert_int_equal(stage_calls("look"), 0);
+    stage_end();
+}
+
+/* What is refused by what this engine remembers, after it stood still for longer than its lease, another engine may
+ * take. */
+static void a_decision_is_not_refused_by_who_may_have_lost_the_shard(void **state)
+{
+    struct reply *reply;
+    uint64_t number;
+
+    (void)state;
+    (void)begin(&number);
+    reply = decide(number, true, "another");
+    stage_run(0);
+    node_freeze_now(&nodes[0], 20000000);
+    stage_run(21000);
+    assert_int_equal(stage_wait(reply)->code, ERR_FENCED);
+    assert_false(err_retryable(stage_wait(decide(number, true, "another"))->code)); /* now it is sure */
+    stage_end();
+}
+
+/* Page after page, the newest first, until there are no more. */
+static void approvals_are_listed_page_after_page(void **state)
+{
+    struct slice cursor = SLICE_NONE;
+    uint64_t number;
+    int64_t last = INT64_MAX;
+    size_t count = 0;
+
+    (void)state;
+    (void)begin(&number);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(stage_start(0, "s", "{}")->code, ERR_OK);
+    }
+    stage_run(100);
+    do {
+        struct reply *page = stage_wait(stage_ask(
+            0, engine_get_approvals, &(struct engine_request){.in.approvals = {.limit = 1, .cursor = cursor}}));
+        int64_t n = 0;
+
+        assert_int_equal(page->code, ERR_OK);
+        assert_true(json_i64(json_member(json_element(page->answer, 0), "n"), &n));
+        assert_true(n < last);
+        last = n;
+        count++;
+        cursor = page->next_cursor;
+    } while (cursor.ptr);
+    assert_int_equal(count, 3);
+    stage_end();
+}
+
+static void what_is_no_approval_is_not_found(void **state)
+{
+    uint64_t number;
+
+    (void)state;
+    (void)begin(&number);
+    assert_int_equal(stage_wait(decide(number + 64, true, NULL))->code, ERR_NOT_FOUND);
+    assert_int_equal(stage_wait(decide(0, true, NULL))->code, ERR_NOT_FOUND); /* not the newest one */
+    assert_int_equal(stage_wait(stage_ask(0, engine_get_approvals,
+                                          &(struct engine_request){.in.approvals = {.number = number + 64}}))
+                         ->code,
+                     ERR_NOT_FOUND);
+    assert_int_equal(
+        stage_wait(stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals = {.number = number}}))
+            ->code,
+        ERR_OK);
+    stage_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_two_decisions_at_once_the_first_holds),
+        cmocka_unit_test(a_decision_that_comes_after_the_end_is_too_late),
+        cmocka_unit_test(a_decision_is_not_refused_by_who_may_have_lost_the_shard),
+        cmocka_unit_test(approvals_are_listed_page_after_page),
+        cmocka_unit_test(what_is_no_approval_is_not_found),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

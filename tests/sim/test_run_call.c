@@ -1,0 +1,545 @@
+/* Calls of agents and those who wait for them (call.c, caller.c): what campaigns and the API's tests meet too seldom.
+ */
+#include "tests/sim/stage.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "run/engine_state.h"
+
+#define TOOLS                                                                                                          \
+    "{'tools':["                                                                                                       \
+    "{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'},"                                                 \
+    "{'name':'pay','builtin':{'tool':'pay'},'effect':'keyed','key':{'window':'10m'},'compensate':{'tool':'undo'},"     \
+    "'retry':{'max_attempts':2,'initial':'100ms'},'timeout':'5s'},"                                                    \
+    "{'name':'either','builtin':{'tool':'either'},'effect':{'if':'${ .args.safe | . }','then':'read','else':'keyed'}," \
+    "'key':{'window':'10m'},'compensate':{'tool':'undo'}},"                                                            \
+    "{'name':'ask','builtin':{'tool':'ask'},'effect':'once','compensate':{'tool':'undo'}},"                            \
+    "{'name':'shaped','builtin':{'tool':'shaped'},'effect':'read','input':{'type':'object','required':['a']}},"        \
+    "{'name':'look','builtin':{'tool':'look'},'effect':'read'}],"                                                      \
+    "'sagas':[{'name':'s','steps':[{'id':'a','call':'look'}]}]}"
+
+/* --- repeats --- */
+
+static void a_call_is_answered_and_its_repeat_gets_the_record(void **state)
+{
+    struct reply *first, *again;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    first = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
+    stage_complete(stage_until_call("pay"), "{'id':7}");
+    stage_wait(first);
+    assert_int_equal(first->code, ERR_OK);
+    again = stage_wait(stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000)));
+    assert_int_equal(again->code, ERR_OK);
+    assert_true(again->call.replayed);
+    assert_true(slice_is(json_trim(json_member(again->answer, "duplicate")), "true"));
+    assert_int_equal(stage_calls("pay"), 1);
+    stage_end();
+}
+
+static void a_repeat_in_an_open_saga_gets_the_record_too(void **state)
+{
+    struct reply *opened, *again;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    stage_is_automatic = true;
+    opened = stage_wait(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 60000}}));
+    assert_int_equal(opened->code, ERR_OK);
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 10000)))->code,
+                     ERR_OK);
+    again = stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 10000)));
+    assert_int_equal(again->code, ERR_OK);
+    assert_true(again->call.replayed);
+    assert_int_equal(stage_calls("pay"), 1);
+    stage_end();
+}
+
+/* The same call under one name after another: only the first rounds are made, and what is refused says that it is a
+ * loop. */
+static void calls_that_go_round_are_stopped_whatever_their_steps_are_called(void **state)
+{
+    uint32_t refused = 0;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    stage_is_automatic = true;
+    for (int i = 0; i < 5; i++) {
+        char step[8];
+        struct engine_request *request;
+        struct reply *reply;
+
+        (void)snprintf(step, sizeof(step), "s%d", i);
+        request = stage_call_of("round", "look", "{'a':1}", 10000);
+        request->in.call.step = slice_of(step);
+        reply = stage_wait(stage_ask(0, engine_call, request));
+        if (reply->code != ERR_OK) {
+            assert_int_equal(reply->code, i < 4 ? ERR_LOOP : reply->code);
+            refused++;
+        }
+    }
+    assert_in_range(refused, 1, 3);
+    assert_int_equal(stage_calls("look"), 5 - refused);
+    stage_end();
+}
+
+/* The same for one step that is asked for again and again. */
+static void a_step_that_is_repeated_for_ever_is_refused_as_a_loop(void **state)
+{
+    enum err_code last = ERR_OK;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    stage_is_automatic = true;
+    for (int i = 0; i < 5; i++) {
+        last = stage_wait(stage_ask(0, engine_call, stage_call_of("round", "pay", "{'a':1}", 10000)))->code;
+    }
+    assert_int_equal(last, ERR_LOOP);
+    assert_int_equal(stage_calls("pay"), 1);
+    stage_end();
+}
+
+/* --- what comes of it --- */
+
+static void a_tool_that_fails_says_why_with_and_without_detail(void **state)
+{
+    struct reply *reply;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    reply = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
+    stage_answer(stage_until_call("pay"), (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("no-money")}, NULL);
+    stage_wait(reply);
+    assert_int_equal(reply->code, ERR_TOOL_FAILED);
+    assert_string_equal(reply->err.detail, "no-money");
+    assert_non_null(reply->call.operation.ptr);
+    reply = stage_ask(0, engine_call, stage_call_of("r2", "pay", "{'a':1}", 10000));
+    stage_answer(stage_until_call("pay"),
+                 (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("no-money"), .detail = SLICE("none at all")},
+                 NULL);
+    stage_wait(reply);
+    assert_string_equal(reply->err.detail, "no-money: none at all");
+    stage_end();
+}
+
+/* Who left is told nothing; the operation is carried out, and whoever repeats the call gets its record. */
+static void a_caller_who_leaves_takes_nothing_along(void **state)
+{
+    struct reply *left, *again;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    left = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
+    (void)stage_until_call("pay");
+    stage_hang_up(left);
+    stage_wait(left);
+    assert_int_equal(left->code, ERR_TIMEOUT);
+    again = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
+    stage_run(1000);
+    assert_false(again->done);
+    stage_complete(stage_call("pay"), "{'id':7}");
+    assert_int_equal(stage_wait(again)->code, ERR_OK);
+    stage_end();
+}
+
+static bool is_committing(void *context)
+{
+    return *(const bool *)context;
+}
+
+static bool committed;
+
+static void on_committed(void)
+{
+    committed = true;
+}
+
+/* The client goes while its call becomes durable: nobody is left to wait, and nothing is lost. */
+static void a_caller_may_leave_while_the_call_becomes_durable(void **state)
+{
+    struct reply *left, *again;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    committed = false;
+    left = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
+    stage_commit(1, COMMIT_OK, on_committed);
+    stage_until(is_committing, &committed, "the commit");
+    stage_hang_up(left);
+    stage_complete(stage_until_call("pay"), "{'id':7}");
+    stage_run(100);
+    again = stage_wait(stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000)));
+    assert_true(again->call.replayed);
+    assert_int_equal(stage_calls("pay"), 1);
+    stage_end();
+}
+
+/* --- a shard that changes hands --- */
+
+static struct stage_plan two(void)
+{
+    return (struct stage_plan){.definitions = TOOLS, .node_count = 2, .node = {.lease_ms = 2000}};
+}
+
+/* The owner sleeps through its lease with a call in hand: nothing of it is durable, and whoever has the shard then
+ * carries it out. */
+static void a_call_whose_owner_was_superseded_is_asked_of_the_next_owner(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of(run, "look", "{}", 0)))->code,
+                     ERR_OK); /* it is in memory */
+    stage_run(200);
+    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    node_freeze_now(&nodes[0], 8000000);
+    stage_until_has(1, run);
+    stage_is_automatic = true;
+    while (stage_call("look")) {
+        stage_complete(stage_call("look"), "{}");
+    }
+    stage_wait(reply);
+    assert_int_equal(reply->code, ERR_OK);
+    assert_int_equal(stage_calls("pay"), 1);
+    stage_end();
+}
+
+static void cut_first(void)
+{
+    nodes[0].cut = true;
+}
+
+/* It is durable, and the owner was cut off before it heard so: when it does, the shard is another's, and the log has
+ * the answer. */
+static void a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    stage_is_automatic = true;
+    run = stage_run_at(0);
+    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    stage_commit(1, COMMIT_LOST_AFTER, cut_first);
+    stage_until_has(1, run);
+    stage_run(1000);
+    nodes[0].cut = false;
+    stage_wait(reply);
+    assert_int_equal(reply->code, ERR_OK);
+    assert_int_equal(stage_calls("pay"), 1);
+    stage_end();
+}
+
+/* Whoever waits at an engine that loses the shard goes on waiting, for the log. */
+static void who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply, *known;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    (void)stage_until_call("pay");
+    nodes[0].cut = true; /* it loses the shard, and the call goes on */
+    stage_until_has(1, run);
+    stage_run(3000);
+    assert_false(reply->done);
+    nodes[0].cut = false;
+    stage_run(3000);
+    known = stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    stage_is_automatic = true;
+    while (stage_call("pay")) {
+        stage_complete(stage_call("pay"), "{'id':7}");
+    }
+    assert_int_equal(stage_wait(reply)->code, ERR_OK);
+    assert_int_equal(stage_wait(known)->code, ERR_OK);
+    stage_end();
+}
+
+/* Its patience ends while another engine has the saga: it goes on there, and so it is told. */
+static void a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 12000));
+    (void)stage_until_call("pay");
+    nodes[0].cut = true;
+    stage_until_has(1, run);
+    stage_run(1000);
+    nodes[0].cut = false;
+    stage_wait(reply);
+    assert_int_equal(reply->code, ERR_OK);
+    assert_true(reply->call.going_on);
+    stage_end();
+}
+
+/* With the database away, too, nobody waits for ever. */
+static void a_wait_whose_log_cannot_be_read_ends_with_that(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    (void)stage_until_call("pay");
+    nodes[0].cut = true;
+    stage_until_has(1, run);
+    nodes[0].cut = false;
+    stage_until_lost(0, run);
+    pg_restart(world->pg, 3000000);
+    stage_wait(reply);
+    assert_int_equal(reply->code, ERR_STORE);
+    stage_end();
+}
+
+/* A call that is still being classified when its client leaves, for a shard of another engine: it is not even sent
+ * there. */
+static void a_call_that_nobody_waits_for_any_more_is_not_sent_to_another_engine(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *left;
+
+    (void)state;
+    stage_begin(&plan);
+    left = stage_ask(0, engine_call, stage_call_of(stage_run_at(1), "either", "{'safe':true}", 10000));
+    stage_hang_up(left);
+    assert_int_equal(stage_wait(left)->code, ERR_TIMEOUT);
+    stage_run(5000);
+    assert_int_equal(stage_calls("either"), 0);
+    stage_end();
+}
+
+/* --- too much --- */
+
+static void few_words(const struct reply *reply)
+{
+    assert_int_equal(reply->code, ERR_BUSY);
+    assert_true(reply->err.message[0] != '\0');
+    assert_true(reply->call.retry_after_ms > 0);
+}
+
+/*
+ * While nothing new is taken in, sagas are read back to see whether a call is a repeat; but not any number of them at
+ * once. Of those in memory that is always seen.
+ */
+static void while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read(void **state)
+{
+    struct reply *first, *again, *waits[80];
+    struct reply *open, *more;
+    char name[16];
+    uint32_t looked_for = 0;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    open = stage_wait(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 600000}}));
+    first = stage_ask(0, engine_call, stage_call_in(open->saga, "pay", "{'a':1}", 60000));
+    (void)stage_until_call("pay");
+    nodes[0].engine->options.memory_bytes_max = 1;
+    stage_run(2000);
+    assert_int_equal(stage_start(0, "s", "{}")->code, ERR_BUSY);
+    pg_set_slow(world->pg, 2000000);
+    for (size_t i = 0; i < COUNT_OF(waits); i++) {
+        (void)snprintf(name, sizeof(name), "new-%zu", i);
+        waits[i] = stage_ask(0, engine_call, stage_call_of(name, "pay", "{'a':1}", 1000));
+    }
+    stage_run(50);
+    for (size_t i = 64; i < COUNT_OF(waits); i++) {
+        assert_true(waits[i]->done); /* of the others some may have been looked for by now */
+        few_words(waits[i]);
+    }
+    for (size_t i = 0; i < 64; i++) {
+        looked_for += !waits[i]->done;
+    }
+    assert_true(looked_for > 32);
+    again = stage_ask(0, engine_call, stage_call_in(open->saga, "pay", "{'a':1}", 60000)); /* its saga is at hand */
+    more = stage_ask(0, engine_call, stage_call_in((struct saga_id){waits[0]->saga.uuid}, "pay", "{'a':1}", 1000));
+    stage_run(50);
+    assert_false(again->done);
+    pg_set_slow(world->pg, 200);
+    stage_complete(stage_call("pay"), "{'id':7}");
+    assert_int_equal(stage_wait(first)->code, ERR_OK);
+    assert_int_equal(stage_wait(again)->code, ERR_OK);
+    for (size_t i = 0; i < COUNT_OF(waits); i++) {
+        few_words(stage_wait(waits[i]));
+    }
+    (void)stage_wait(more);
+    assert_int_equal(stage_calls("pay"), 1);
+    stage_end();
+}
+
+/* --- what a call may be --- */
+
+static void what_cannot_be_a_call_is_refused_with_a_sentence(void **state)
+{
+    static char long_name[300];
+    struct engine_request *request;
+    struct reply *reply;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS, .node = {.payload_bytes_max = 64}});
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    reply = stage_wait(stage_ask(
+        0, engine_call,
+        stage_call_of("r", "pay", "{'a':'0123456789012345678901234567890123456789012345678901236789012345'}", 0)));
+    assert_int_equal(reply->code, ERR_TOO_LARGE);
+    reply = stage_wait(stage_ask(0, engine_call, stage_call_of(long_name, "pay", "{}", 0)));
+    assert_int_equal(reply->code, ERR_INVALID);
+    reply = stage_wait(stage_ask(0, engine_call, stage_call_of("", "pay", "{}", 0)));
+    assert_int_equal(reply->code, ERR_INVALID);
+    request = stage_call_of("r", "pay", "{}", 0);
+    request->in.call.scope = slice_of(long_name);
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, request))->code, ERR_INVALID);
+    request = stage_call_of("r", "pay", "{}", 0);
+    request->in.call.emission = slice_of(long_name);
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, request))->code, ERR_INVALID);
+    request = stage_call_of("r", "pay", "{}", 0);
+    request->in.call.conversation_turn = slice_of(long_name);
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, request))->code, ERR_INVALID);
+    request = stage_call_of("r", "pay", "{}", 0);
+    request->in.call.run = SLICE_NONE;
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, request))->code, ERR_INVALID);
+    request = stage_call_of("r", "pay", "{}", 0);
+    request->in.call.step = SLICE("a b");
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, request))->code, ERR_INVALID);
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of("r", "nobody", "{}", 0)))->code, ERR_NOT_FOUND);
+    assert_int_equal(stage_calls("pay"), 0);
+    stage_end();
+}
+
+static void arguments_that_do_not_fit_are_told_place_by_place_and_change_nothing(void **state)
+{
+    struct reply *reply;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    reply = stage_wait(stage_ask(0, engine_call, stage_call_of("r", "shaped", "{'b':1}", 1000)));
+    assert_int_equal(reply->code, ERR_INVALID);
+    assert_int_equal(reply->faults, 1);
+    assert_int_equal(stage_calls("shaped"), 0);
+    stage_is_automatic = true;
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of("r", "shaped", "{'a':1}", 1000)))->code,
+                     ERR_OK);
+    stage_end();
+}
+
+static void a_budget_that_is_used_up_refuses_and_is_counted(void **state)
+{
+    struct reply *opened, *reply;
+    struct tool_health *health;
+    struct node *before;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    stage_is_automatic = true;
+    opened = stage_wait(
+        stage_ask(0, engine_open_saga,
+                  &(struct engine_request){.in.open = {.deadline_ms = 60000, .budget = stage_json("{'calls':1}")}}));
+    assert_int_equal(opened->code, ERR_OK);
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 1000)))->code,
+                     ERR_OK);
+    reply = stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "look", "{'a':2}", 1000)));
+    assert_int_equal(reply->code, ERR_BUDGET);
+    before = node_enter(&nodes[0]);
+    health = tool_health_of(nodes[0].engine, SLICE("default"), SLICE("look"));
+    node_leave(before);
+    assert_int_equal(health->budget_refusals, 1);
+    stage_end();
+}
+
+/* As a newer release may have registered it: this one cannot use the compensator, so it begins nothing that it could
+ * not undo. */
+static void a_tool_whose_compensator_cannot_be_used_here_is_not_called(void **state)
+{
+    struct definition_row row = {
+        .namespace = SLICE("default"), .kind = DEFINITION_TOOL, .name = SLICE("newer"), .version = 1, .created_ms = 1};
+    struct node *before;
+    struct reply *reply;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    row.body =
+        stage_json("{'name':'newer','builtin':{'tool':'newer'},'effect':'idempotent','compensate':{'tool':'nobody'}}");
+    before = node_enter(&nodes[0]);
+    definitions_add(nodes[0].engine->definitions, &row);
+    node_leave(before);
+    reply = stage_wait(stage_ask(0, engine_call, stage_call_of("r", "newer", "{}", 1000)));
+    assert_int_equal(reply->code, ERR_NOT_FOUND);
+    assert_non_null(strstr(reply->err.message, "the compensator of \"newer\""));
+    assert_int_equal(stage_calls("newer"), 0);
+    stage_end();
+}
+
+/* The last two bytes of an id are its shard: one of no shard is no saga's. */
+static void a_call_in_a_saga_that_cannot_be_is_refused(void **state)
+{
+    struct saga_id none;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    memset(&none, 0xff, sizeof(none));
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_in(none, "look", "{}", 0)))->code, ERR_NOT_FOUND);
+    stage_end();
+}
+
+/* Paused, and asked for without a wait: told who lets it go on. */
+static void a_call_in_a_paused_saga_is_refused_and_says_how_it_goes_on(void **state)
+{
+    struct reply *opened, *reply;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    opened = stage_wait(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 60000}}));
+    assert_int_equal(
+        stage_wait(stage_ask(0, engine_pause_saga, &(struct engine_request){.in.pause = {.id = opened->saga}}))->code,
+        ERR_OK);
+    reply = stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "look", "{}", 0)));
+    assert_int_equal(reply->code, ERR_PAUSED);
+    assert_non_null(strstr(reply->err.hint, "sagactl resume"));
+    stage_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arguments_that_do_not_fit_are_told_place_by_place_and_change_nothing),
+        cmocka_unit_test(a_budget_that_is_used_up_refuses_and_is_counted),
+        cmocka_unit_test(a_tool_whose_compensator_cannot_be_used_here_is_not_called),
+        cmocka_unit_test(a_call_in_a_saga_that_cannot_be_is_refused),
+        cmocka_unit_test(a_call_in_a_paused_saga_is_refused_and_says_how_it_goes_on),
+        cmocka_unit_test(a_call_is_answered_and_its_repeat_gets_the_record),
+        cmocka_unit_test(a_repeat_in_an_open_saga_gets_the_record_too),
+        cmocka_unit_test(calls_that_go_round_are_stopped_whatever_their_steps_are_called),
+        cmocka_unit_test(a_step_that_is_repeated_for_ever_is_refused_as_a_loop),
+        cmocka_unit_test(a_tool_that_fails_says_why_with_and_without_detail),
+        cmocka_unit_test(a_caller_who_leaves_takes_nothing_along),
+        cmocka_unit_test(a_caller_may_leave_while_the_call_becomes_durable),
+        cmocka_unit_test(a_call_whose_owner_was_superseded_is_asked_of_the_next_owner),
+        cmocka_unit_test(a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log),
+        cmocka_unit_test(who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log),
+        cmocka_unit_test(a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on),
+        cmocka_unit_test(a_wait_whose_log_cannot_be_read_ends_with_that),
+        cmocka_unit_test(a_call_that_nobody_waits_for_any_more_is_not_sent_to_another_engine),
+        cmocka_unit_test(while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read),
+        cmocka_unit_test(what_cannot_be_a_call_is_refused_with_a_sentence),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

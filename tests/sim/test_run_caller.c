@@ -1,0 +1,532 @@
+/* Those who wait for what they called (caller.c): what an operation has come to, and where they wait when its shard
+ * moves. */
+#include "tests/sim/stage.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "run/engine_state.h"
+
+#define TOOLS                                                                                                          \
+    "{'tools':["                                                                                                       \
+    "{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'},"                                                 \
+    "{'name':'pay','builtin':{'tool':'pay'},'effect':'keyed','key':{'window':'10m'},'compensate':{'tool':'undo'},"     \
+    "'retry':{'max_attempts':9,'initial':'100ms'},'timeout':'5s'},"                                                    \
+    "{'name':'twice','builtin':{'tool':'twice'},'effect':'keyed','key':{'window':'10m'},'compensate':{'tool':'undo'}," \
+    "'on_duplicate':'escalate'},"                                                                                      \
+    "{'name':'strict','builtin':{'tool':'strict'},'effect':'keyed','key':{'window':'10m'},"                            \
+    "'compensate':{'tool':'undo'},'on_duplicate':'refuse'},"                                                           \
+    "{'name':'ask','builtin':{'tool':'ask'},'effect':'once','compensate':{'tool':'undo'}},"                            \
+    "{'name':'seen','builtin':{'tool':'seen'},'effect':'once','compensate':{'tool':'undo'},'probe':{"                  \
+    "'builtin':{'tool':'probe'},'outcome':{'completed':'${ .response.done }','absent':'${ .response.absent }',"        \
+    "'running':'${ .response.running }'},'visibility':'1s','give_up_after':'10s'}},"                                   \
+    "{'name':'look','builtin':{'tool':'look'},'effect':'read'}]}"
+
+static void unknown(struct staged_call *call)
+{
+    stage_answer(call, (struct outcome){.kind = OUTCOME_UNKNOWN, .error = SLICE("reset")}, NULL);
+}
+
+static struct saga_id open_saga(uint32_t node)
+{
+    struct reply *reply =
+        stage_wait(stage_ask(node, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 600000}}));
+
+    assert_int_equal(reply->code, ERR_OK);
+    return reply->saga;
+}
+
+/* --- what an operation has come to --- */
+
+static void who_waits_for_what_a_person_has_to_decide_is_told_so(void **state)
+{
+    struct reply *first, *second;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    first = stage_ask(0, engine_call, stage_call_of("r", "twice", "{}", 60000));
+    (void)stage_until_call("twice");
+    second = stage_wait(stage_ask(0, engine_call, stage_call_of("r", "twice", "{}", 60000)));
+    assert_int_equal(second->code, ERR_AWAITING);
+    stage_run(100);
+    assert_true(
+        first->done); /* also whoever called first: what becomes of it is not for the tool alone to say any more */
+    assert_int_equal(first->code, ERR_AWAITING);
+    assert_true(first->call.retry_after_ms > 0);
+    stage_complete(stage_call("twice"), "{}");
+    stage_end();
+}
+
+/* Two of one saga: a person is asked about one at a time. The other is unknown meanwhile, and nobody waits for it in
+ * vain. */
+static void what_nobody_knows_is_unknown_until_a_person_is_asked(void **state)
+{
+    struct engine_request *request;
+    struct reply *first, *second, *again;
+    struct saga_id saga;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    saga = open_saga(0);
+    first = stage_ask(0, engine_call, stage_call_in(saga, "ask", "{'a':1}", 60000));
+    unknown(stage_until_call("ask"));
+    assert_int_equal(stage_wait(first)->code, ERR_AWAITING);
+    request = stage_call_in(saga, "ask", "{'a':2}", 60000);
+    request->in.call.scope = SLICE("other");
+    second = stage_ask(0, engine_call, request);
+    unknown(stage_until_call("ask"));
+    assert_int_equal(stage_wait(second)->code, ERR_OUTCOME_UNKNOWN);
+    again = stage_wait(stage_ask(0, engine_call, stage_call_in(saga, "ask", "{'a':1}", 0)));
+    assert_int_equal(again->code, ERR_AWAITING);
+    assert_int_equal(stage_calls("ask"), 2);
+    stage_end();
+}
+
+/* Accepted by the service, which is still at it: it goes on, and the wait with it. */
+static void what_the_service_has_accepted_goes_on_until_a_probe_sees_it(void **state)
+{
+    struct reply *reply, *brief;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    reply = stage_ask(0, engine_call, stage_call_of("r", "seen", "{}", 60000));
+    stage_answer(stage_until_call("seen"), (struct outcome){.kind = OUTCOME_RUNNING, .error = SLICE("http-202")}, "{}");
+    stage_run(300);
+    assert_false(reply->done);
+    brief = stage_wait(stage_ask(0, engine_call, stage_call_of("r", "seen", "{}", 100)));
+    assert_int_equal(brief->code, ERR_IN_FLIGHT);
+    stage_complete(stage_until_call("probe"), "{'done':true}");
+    assert_int_equal(stage_wait(reply)->code, ERR_OK);
+    stage_end();
+}
+
+/* Its answer was lost: while probes ask, its caller waits; when the wait is over it is told that nobody can say. */
+static void what_is_being_found_out_is_unknown_when_the_wait_is_over(void **state)
+{
+    struct reply *reply;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    reply = stage_ask(0, engine_call, stage_call_of("r", "seen", "{}", 400));
+    unknown(stage_until_call("seen"));
+    stage_wait(reply);
+    assert_int_equal(reply->code, ERR_OUTCOME_UNKNOWN);
+    assert_true(reply->call.retry_after_ms > 0);
+    stage_complete(stage_until_call("probe"), "{'done':true}");
+    stage_run(1000);
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of("r", "seen", "{}", 0)))->code, ERR_OK);
+    stage_end();
+}
+
+/* --- where they wait --- */
+
+static struct stage_plan two(void)
+{
+    return (struct stage_plan){.definitions = TOOLS, .node_count = 2, .node = {.lease_ms = 2000}};
+}
+
+/* node 0 has lost the shard of the run to node 1, and knows it. */
+static void take_away(const char *run)
+{
+    nodes[0].cut = true;
+    stage_until_has(1, run);
+    nodes[0].cut = false;
+    stage_until_lost(0, run);
+}
+
+static void who_left_while_the_log_is_read_is_not_missed(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    (void)stage_until_call("pay");
+    take_away(run);
+    pg_set_slow(world->pg, 300000);
+    stage_run(280);
+    stage_hang_up(reply);
+    assert_int_equal(stage_wait(reply)->code, ERR_TIMEOUT);
+    stage_run(2000);
+    pg_set_slow(world->pg, 200);
+    stage_is_automatic = true;
+    while (stage_call("pay")) {
+        stage_complete(stage_call("pay"), "{}");
+    }
+    assert_int_equal(stage_wait(stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)))->code, ERR_OK);
+    stage_end();
+}
+
+/* It was settled by the other engine, and its saga completed: who waited at the first one hears so, and who left is not
+ * told. */
+static void who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there(void **state)
+{
+    for (int leaves = 0; leaves < 2; leaves++) {
+        struct stage_plan plan = two();
+        struct reply *reply;
+        struct saga_id saga;
+
+        (void)state;
+        stage_begin(&plan);
+        saga = open_saga(0);
+        reply = stage_ask(0, engine_call, stage_call_in(saga, "pay", "{'a':1}", 60000));
+        (void)stage_until_call("pay");
+        nodes[0].cut = true;
+        stage_is_automatic = true;
+        stage_run(8000); /* the next owner makes the call, and has its answer */
+        assert_int_equal(stage_calls("pay"), 2);
+        assert_int_equal(stage_wait(stage_ask(1, engine_complete_saga,
+                                              &(struct engine_request){.in.complete = {.id = saga, .wait_ms = 5000}}))
+                             ->code,
+                         ERR_OK);
+        nodes[0].cut = false;
+        while (nodes[0].engine->shards[saga_id_shard(saga)].state == SHARD_OWNED) {
+            stage_run(1);
+        }
+        assert_false(reply->done);
+        if (leaves) {
+            stage_run(200);
+            nodes[0].cut = true; /* the log is being read when he goes */
+            stage_run(200);
+            stage_hang_up(reply);
+            nodes[0].cut = false;
+        }
+        assert_int_equal(stage_wait(reply)->code, leaves ? ERR_TIMEOUT : ERR_OK);
+        stage_run(5000);
+        stage_end();
+    }
+}
+
+/* The log cannot be read back: that is said, and not that nothing was there. */
+static void a_log_that_makes_no_sense_is_told_as_that(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    (void)stage_until_call("pay");
+    stage_logs_are_corrupt = true;
+    take_away(run);
+    assert_int_equal(stage_wait(reply)->code, ERR_CORRUPT);
+    stage_end();
+}
+
+/* The next owner is gone soon, and the shard comes back: who waited waits for the saga in memory again. */
+static void who_waits_comes_back_to_a_saga_whose_shard_comes_back(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    (void)stage_until_call("pay");
+    take_away(run);
+    node_kill(&nodes[1]);
+    stage_until_has(0, run);
+    stage_run(5000);
+    assert_false(reply->done);
+    stage_is_automatic = true;
+    while (stage_call("pay")) {
+        stage_complete(stage_call("pay"), "{'id':7}");
+    }
+    assert_int_equal(stage_wait(reply)->code, ERR_OK);
+    stage_end();
+}
+
+/* Its caller is at another engine, which asks the next owner when this one has lost the shard. */
+static void a_call_through_another_engine_outlives_the_owner_it_was_sent_to(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    reply = stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    (void)stage_until_call("pay");
+    assert_ptr_equal(stage_call("pay")->node, &nodes[0]);
+    take_away(run);
+    stage_is_automatic = true;
+    while (stage_call("pay")) {
+        stage_complete(stage_call("pay"), "{'id':7}");
+    }
+    assert_int_equal(stage_wait(reply)->code, ERR_OK);
+    stage_end();
+}
+
+/* Who waits at an engine that leaves is told how it stands; one that wants to complete the saga, that something is not
+ * settled. */
+static void who_waits_at_an_engine_that_leaves_is_answered_before_it_goes(void **state)
+{
+    struct reply *call, *complete;
+    struct saga_id saga;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    saga = open_saga(0);
+    call = stage_ask(0, engine_call, stage_call_in(saga, "pay", "{'a':1}", 60000));
+    (void)stage_until_call("pay");
+    complete =
+        stage_ask(0, engine_complete_saga, &(struct engine_request){.in.complete = {.id = saga, .wait_ms = 60000}});
+    stage_run(100);
+    assert_false(complete->done);
+    node_drain(&nodes[0], 500);
+    stage_wait(call);
+    assert_int_equal(call->code, ERR_OK);
+    assert_true(call->call.going_on);
+    stage_wait(complete);
+    assert_true(err_retryable(complete->code));
+    stage_end();
+}
+
+static void leave(void)
+{
+    node_drain(&nodes[0], 0);
+}
+
+/* Durable, and in the same moment its engine leaves at once: its caller is told to ask elsewhere, where the call is
+ * carried out. */
+static void a_call_that_becomes_durable_while_its_engine_goes_is_not_lost(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    stage_is_automatic = true;
+    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    stage_commit(1, COMMIT_OK, leave);
+    stage_wait(reply);
+    assert_true(reply->code == ERR_OK || err_retryable(reply->code));
+    assert_int_equal(stage_wait(stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)))->code, ERR_OK);
+    stage_end();
+}
+
+/* The standby that took over did not have it: an asynchronous one may lose what was acknowledged to the engine. Its
+ * caller hears that nothing is there, and a repeat carries it out. */
+static void a_call_that_a_fail_over_took_back_is_told_to_be_repeated(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply, *again;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of(run, "look", "{}", 0)))->code, ERR_OK);
+    stage_complete(stage_until_call("look"), "{}");
+    stage_run(10000);
+    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    (void)stage_until_call("pay");
+    pg_fail_over(world->pg, 100000, 1000000);
+    nodes[0].cut = true;
+    stage_until_has(1, run);
+    nodes[0].cut = false;
+    stage_wait(reply);
+    assert_true(err_retryable(reply->code));
+    stage_is_automatic = true;
+    again = stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)));
+    assert_int_equal(again->code, ERR_OK);
+    stage_end();
+}
+
+static void leave_slowly(void)
+{
+    node_drain(&nodes[0], 30000);
+}
+
+/* It came through the inbox and became durable while its owner leaves: whoever sent it gets its answer, from this owner
+ * or the next. */
+static void a_call_from_another_engine_is_answered_while_its_owner_leaves(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    reply = stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    stage_commit(2, COMMIT_OK, leave_slowly);
+    (void)stage_until_call("pay");
+    while (!reply->done) {
+        while (stage_call("pay")) {
+            stage_complete(stage_call("pay"), "{'id':7}");
+        }
+        stage_run(100);
+    }
+    assert_int_equal(reply->code, ERR_OK);
+    stage_end();
+}
+
+/* --- guards --- */
+
+/* A tool that keeps failing is left alone: the call is not made, and its caller is told when to come again. */
+static void a_call_that_a_guard_refuses_says_when_to_come_again(void **state)
+{
+    static const struct {
+        const char *run, *tool;
+        enum err_code code;
+    } calls[] = {{"r1", "fragile", ERR_BREAKER}, {"r2", "seldom", ERR_RATE}};
+
+    (void)state;
+    stage_begin(&(struct stage_plan){
+        .definitions =
+            "{'tools':[{'name':'fragile','builtin':{'tool':'fragile'},'effect':'read','retry':{'max_attempts':1},"
+            "'breaker':{'failures':2,'window':'1m','cooldown':'10s'}},"
+            "{'name':'seldom','builtin':{'tool':'seldom'},'effect':'read','retry':{'max_attempts':1},'rate':{'limit':1,"
+            "'per':'10s'}}]}"});
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        struct reply *reply = NULL;
+
+        for (int n = 0; n < 4; n++) {
+            char args[32];
+
+            (void)snprintf(args, sizeof(args), "{'n':%d}", n);
+            reply = stage_ask(0, engine_call, stage_call_of(calls[i].run, calls[i].tool, args, 5000));
+            stage_run(1000);
+            if (!reply->done && stage_call(calls[i].tool)) {
+                stage_answer(stage_call(calls[i].tool),
+                             (struct outcome){.kind = OUTCOME_UNKNOWN, .error = SLICE("http-500")}, NULL);
+            }
+            stage_wait(reply);
+        }
+        assert_int_equal(reply->code, calls[i].code);
+        assert_true(reply->call.retry_after_ms > 0);
+        assert_true(stage_calls(calls[i].tool) < 4);
+    }
+    stage_end();
+}
+
+/* A person gives a saga up while one of its calls is under way: nobody waits for that one any more. */
+static void who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended(void **state)
+{
+    struct reply *first, *second;
+    struct engine_request *request;
+    struct saga_id saga;
+    struct slice shown;
+    int64_t number = 0;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    saga = open_saga(0);
+    first = stage_ask(0, engine_call, stage_call_in(saga, "ask", "{'a':1}", 60000));
+    unknown(stage_until_call("ask"));
+    request = stage_call_in(saga, "pay", "{'a':2}", 60000);
+    second = stage_ask(0, engine_call, request);
+    (void)stage_until_call("pay");
+    assert_int_equal(stage_wait(first)->code, ERR_AWAITING);
+    shown = json_member(stage_saga(0, saga), "escalation");
+    assert_true(json_i64(shown, &number));
+    assert_int_equal(stage_wait(stage_ask(0, engine_resolve,
+                                          &(struct engine_request){.in.resolve = {.number = (uint64_t)number,
+                                                                                  .action = OPERATOR_ABANDON,
+                                                                                  .note = SLICE("let it be")}}))
+                         ->code,
+                     ERR_OK);
+    stage_run(100);
+    assert_true(second->done);
+    assert_int_equal(second->code, ERR_CLOSED);
+    stage_complete(stage_call("pay"), "{}");
+    stage_end();
+}
+
+/* What was called before its saga ended, or is being undone and stuck, is still answered from its record. */
+static void a_repeat_is_answered_after_the_end_and_while_its_undo_is_a_persons(void **state)
+{
+    struct saga_id done, undone;
+    struct reply *reply;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS});
+    done = open_saga(0);
+    undone = open_saga(0);
+    for (int i = 0; i < 2; i++) {
+        reply = stage_ask(0, engine_call, stage_call_in(i ? undone : done, "pay", "{'a':1}", 60000));
+        stage_complete(stage_until_call("pay"), "{'id':7}");
+        assert_int_equal(stage_wait(reply)->code, ERR_OK);
+    }
+    assert_int_equal(
+        stage_wait(stage_ask(0, engine_complete_saga, &(struct engine_request){.in.complete = {.id = done}}))->code,
+        ERR_OK);
+    assert_int_equal(
+        stage_wait(stage_ask(0, engine_abort_saga, &(struct engine_request){.in.abort = {.id = undone}}))->code,
+        ERR_OK);
+    stage_answer(stage_until_call("undo"), (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("http-422")}, NULL);
+    stage_run(1000);
+    for (int i = 0; i < 2; i++) {
+        reply = stage_wait(stage_ask(0, engine_call, stage_call_in(i ? undone : done, "pay", "{'a':1}", 1000)));
+        assert_int_equal(reply->code, ERR_OK);
+        assert_true(reply->call.replayed);
+    }
+    assert_int_equal(stage_calls("pay"), 2);
+    stage_end();
+}
+
+static void cut_first(void)
+{
+    nodes[0].cut = true;
+}
+
+/* The refusal is in the log, and its engine has lost the shard before it heard so: its caller is refused, or told to
+ * come again. */
+static void a_refusal_that_became_durable_with_its_shard_lost_begins_nothing(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    reply = stage_ask(0, engine_call, stage_call_of(run, "strict", "{'a':1}", 60000));
+    stage_complete(stage_until_call("strict"), "{}");
+    assert_int_equal(stage_wait(reply)->code, ERR_OK);
+    stage_commit(1, COMMIT_LOST_AFTER, cut_first);
+    reply = stage_ask(0, engine_call, stage_call_of(run, "strict", "{'a':1}", 60000));
+    stage_until_has(1, run);
+    stage_run(1000);
+    nodes[0].cut = false;
+    stage_wait(reply);
+    assert_true(reply->code == ERR_DUPLICATE || reply->code == ERR_FENCED);
+    assert_int_equal(stage_calls("strict"), 1);
+    stage_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_waits_for_what_a_person_has_to_decide_is_told_so),
+        cmocka_unit_test(what_nobody_knows_is_unknown_until_a_person_is_asked),
+        cmocka_unit_test(what_the_service_has_accepted_goes_on_until_a_probe_sees_it),
+        cmocka_unit_test(what_is_being_found_out_is_unknown_when_the_wait_is_over),
+        cmocka_unit_test(who_left_while_the_log_is_read_is_not_missed),
+        cmocka_unit_test(who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there),
+        cmocka_unit_test(a_log_that_makes_no_sense_is_told_as_that),
+        cmocka_unit_test(a_call_from_another_engine_is_answered_while_its_owner_leaves),
+        cmocka_unit_test(a_call_that_a_guard_refuses_says_when_to_come_again),
+        cmocka_unit_test(who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended),
+        cmocka_unit_test(a_repeat_is_answered_after_the_end_and_while_its_undo_is_a_persons),
+        cmocka_unit_test(a_refusal_that_became_durable_with_its_shard_lost_begins_nothing),
+        cmocka_unit_test(who_waits_comes_back_to_a_saga_whose_shard_comes_back),
+        cmocka_unit_test(a_call_through_another_engine_outlives_the_owner_it_was_sent_to),
+        cmocka_unit_test(who_waits_at_an_engine_that_leaves_is_answered_before_it_goes),
+        cmocka_unit_test(a_call_that_becomes_durable_while_its_engine_goes_is_not_lost),
+        cmocka_unit_test(a_call_that_a_fail_over_took_back_is_told_to_be_repeated),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

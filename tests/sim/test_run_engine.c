@@ -1,0 +1,419 @@
+/* The engine as a whole (engine.c): what it starts with, when it is ready, what it does without its database, and how
+ * it leaves. */
+#include "tests/sim/stage.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "run/engine_state.h"
+
+#define LOOK                                                                                                           \
+    "{'tools':[{'name':'look','builtin':{'tool':'look'},'effect':'read','timeout':'10m'}],'sagas':[{'name':'s','"      \
+    "steps':[{'id':'a','call':'look'}]}]}"
+
+static struct engine_health health(void)
+{
+    struct engine_health out;
+
+    engine_health(nodes[0].engine, &out);
+    return out;
+}
+
+/* --- beginning --- */
+
+static void nothing_given(struct engine_options *options)
+{
+    *options = (struct engine_options){0};
+}
+
+static bool is_loaded(void *context)
+{
+    (void)context;
+    return health().loaded;
+}
+
+static void an_engine_starts_with_defaults(void **state)
+{
+    const struct engine_options *options;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.tweak = nothing_given, .unready = true});
+    stage_until(is_loaded, NULL, "an engine that is ready, and tells nobody");
+    options = &nodes[0].engine->options;
+    assert_int_equal(options->lease_ms, 10000);
+    assert_int_equal(options->sagas_max, 100000);
+    assert_int_equal(options->calls_max, 256);
+    assert_int_equal(options->payload_bytes_max, 262144);
+    assert_string_equal(options->engine_name, "sagad");
+    assert_true(options->memory_bytes_max > 0);
+    stage_end();
+}
+
+static void all_given(struct engine_options *options)
+{
+    options->version = "7.0";
+    options->response_bytes_max = 4096;
+    options->commit_delay_ms = 100;
+    options->call_delay_ms = 500;
+    options->on_ready = NULL;
+}
+
+static void an_engine_starts_with_what_it_is_given(void **state)
+{
+    const struct engine_options *options;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.tweak = all_given, .unready = true});
+    options = &nodes[0].engine->options;
+    assert_string_equal(options->version, "7.0");
+    assert_int_equal(options->response_bytes_max, 4096);
+    assert_int_equal(options->commit_delay_ms, 100);
+    assert_int_equal(options->call_delay_ms, 500);
+    assert_int_equal(nodes[0].engine->host.response_bytes_max, 4096);
+    stage_end();
+}
+
+/* A server that acknowledges nothing safely, or is too old: told once, whether it was so from the beginning or has
+ * become so. */
+static void an_engine_refuses_a_database_that_it_cannot_use(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        stage_begin(&(struct stage_plan){.unready = !late, .definitions = late ? LOOK : NULL});
+        stage_server_version = 140011;
+        if (late) {
+            pg_restart(world->pg, 100000);
+        }
+        stage_run(5000);
+        assert_true(nodes[0].refused);
+        assert_false(health().database);
+        assert_false(health().schema);
+        assert_int_equal(health().err.code, ERR_CONFIG);
+        stage_end();
+    }
+    stage_begin(&(struct stage_plan){.unready = true, .tweak = nothing_given});
+    stage_server_version = 140011;
+    stage_run(5000);
+    assert_false(health().schema); /* where nobody wants to be told it is no ready engine either */
+    stage_end();
+}
+
+/* Settings that cannot be read are told before anything has begun; nothing of the engine is left. */
+static void an_engine_with_settings_that_cannot_be_read_does_not_start(void **state)
+{
+    static const struct engine_options settings[] = {
+        {.secrets_file = "/nowhere/secrets.json"},
+        {.budgets_file = "/nowhere/budgets.json"},
+    };
+
+    (void)state;
+    stage_begin(&(struct stage_plan){0});
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        struct memory_owner owner = {0}, *before = memory_switch(&owner);
+
+        assert_null(engine_start(nodes[0].loop, &settings[i]));
+        (void)memory_switch(before);
+        assert_int_equal(owner.count, 0);
+    }
+    engine_free(NULL);
+    stage_end();
+}
+
+/* A database that comes late: not ready until then, and a sentence says why. */
+static void an_engine_waits_for_its_database(void **state)
+{
+    (void)state;
+    stage_begin(&(struct stage_plan){.unready = true});
+    pg_restart(world->pg, 20000000);
+    stage_run(10000);
+    assert_true(health().alive);
+    assert_false(health().database);
+    assert_false(health().loaded);
+    assert_int_equal(health().err.code, ERR_STORE);
+    stage_until(is_loaded, NULL, "an engine that is ready");
+    assert_int_equal(health().err.code, ERR_OK);
+    stage_end();
+}
+
+static void an_engine_that_leaves_before_it_is_ready_has_nothing_to_give_back(void **state)
+{
+    (void)state;
+    for (int64_t ms = 0; ms < 40; ms++) {
+        stage_begin(&(struct stage_plan){.unready = true});
+        stage_run(ms);
+        node_drain(&nodes[0], 1000);
+        stage_run(5000);
+        assert_false(nodes[0].up);
+        stage_end();
+    }
+}
+
+static void one_that_leaves_with_its_database_slow_or_away_ends_all_the_same(void **state)
+{
+    (void)state;
+    for (int64_t ms = 0; ms < 2000; ms += 100) {
+        stage_begin(&(struct stage_plan){.unready = true, .node = {.readers = 2}});
+        pg_set_slow(world->pg, 600000);
+        stage_run(ms);
+        if (ms % 200 == 0) {
+            pg_restart(world->pg, 300000);
+        }
+        stage_run(500);
+        node_drain(&nodes[0], 100);
+        stage_run(30000);
+        assert_false(nodes[0].up);
+        stage_end();
+    }
+}
+
+/* --- while it runs --- */
+
+static void an_engine_without_its_database_is_not_ready_and_comes_back(void **state)
+{
+    struct reply *reply;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = LOOK});
+    assert_true(health().database);
+    pg_restart(world->pg, 3000000);
+    stage_run(1000);
+    assert_false(health().database);
+    reply = stage_start(0, "s", "{}");
+    assert_int_equal(reply->code, ERR_STORE);
+    stage_run(10000);
+    assert_true(health().database);
+    stage_is_automatic = true;
+    reply = stage_start(0, "s", "{}");
+    assert_int_equal(reply->code, ERR_OK);
+    stage_until_saga(0, reply->saga, "completed");
+    stage_end();
+}
+
+/* What another engine registers is known here soon, however many come at once. */
+static void definitions_of_another_engine_are_known_soon(void **state)
+{
+    char text[256];
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = LOOK, .node_count = 2});
+    pg_set_slow(world->pg, 50000);
+    for (int i = 0; i < 5; i++) {
+        (void)snprintf(text, sizeof(text), "{'tools':[{'name':'t%d','builtin':{'tool':'t'},'effect':'read'}]}", i);
+        assert_int_equal(stage_define(0, text)->code, ERR_OK);
+    }
+    pg_set_slow(world->pg, 200);
+    stage_run(1000);
+    stage_is_automatic = true;
+    assert_int_equal(stage_wait(stage_ask(1, engine_call, stage_call_of("r", "t4", "{}", 10000)))->code, ERR_OK);
+    stage_end();
+}
+
+/* All programs of a document that do not compile are told at once, and nothing of it is registered. */
+static void programs_that_do_not_compile_are_told_all_at_once(void **state)
+{
+    static const char document[] =
+        "{'tools':[{'name':'a','builtin':{'tool':'a','x':'${ .args.x | bogus }'},'effect':'read'},"
+        "{'name':'b','builtin':{'tool':'b','x':'${ .args.x | . }','y':'${ .args.y }'},'effect':'read'},"
+        "{'name':'c','builtin':{'tool':'c','x':'${ .args.x | bogus }'},'effect':'read'}]}";
+    struct reply *reply;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = LOOK});
+    reply = stage_define(0, document);
+    assert_int_equal(reply->code, ERR_INVALID);
+    assert_int_equal(reply->faults, 2);
+    assert_true(slice_starts_with(reply->fault, "/tools/0/"));
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of("r", "b", "{}", 0)))->code, ERR_NOT_FOUND);
+    stage_end();
+}
+
+/* The engine begins to leave while programs are compiled: nothing is registered, and its client is told to ask
+ * elsewhere. */
+static void definitions_that_were_being_checked_when_the_engine_leaves_are_not_registered(void **state)
+{
+    struct reply *reply, *gone;
+    struct engine_request request = {0};
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = LOOK});
+    stage_program_ms = 500;
+    request.in.define.document =
+        stage_json("{'tools':[{'name':'a','builtin':{'tool':'a','x':'${ .args.x | . }'},'effect':'read'}]}");
+    reply = stage_ask(0, engine_define, &request);
+    request.in.define.document =
+        stage_json("{'tools':[{'name':'a','builtin':{'tool':'a','x':'${ .args.x | bogus }'},'effect':'read'}]}");
+    gone = stage_ask(0, engine_define, &request);
+    stage_hang_up(gone);
+    node_drain(&nodes[0], 5000);
+    assert_int_equal(stage_wait(reply)->code, ERR_STOPPING);
+    assert_int_equal(stage_wait(gone)->code, ERR_TIMEOUT);
+    stage_end();
+}
+
+/* Who has gone is not told of faults. */
+static void a_client_who_left_is_not_told_of_faults(void **state)
+{
+    struct reply *gone;
+    struct engine_request request = {0};
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = LOOK});
+    stage_program_ms = 500;
+    request.in.define.document =
+        stage_json("{'tools':[{'name':'a','builtin':{'tool':'a','x':'${ .args.x | bogus }'},'effect':'read'}]}");
+    gone = stage_ask(0, engine_define, &request);
+    stage_hang_up(gone);
+    assert_int_equal(stage_wait(gone)->code, ERR_TIMEOUT);
+    stage_run(2000);
+    stage_end();
+}
+
+/* --- watching --- */
+
+static struct watcher {
+    struct engine_watch watch;
+    uint64_t seq;
+    uint32_t times;
+    bool ended;
+} watcher;
+
+static void on_changed(struct engine_watch *watch, uint64_t seq, bool ended)
+{
+    assert_ptr_equal(watch, &watcher.watch);
+    assert_true(seq > watcher.seq);
+    watcher.seq = seq;
+    watcher.times++;
+    watcher.ended = ended;
+}
+
+static void who_watches_a_saga_hears_of_each_turn_until_its_end(void **state)
+{
+    struct saga_id saga, other;
+    uint32_t times;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = LOOK});
+    saga = stage_start(0, "s", "{}")->saga;
+    other = stage_start(0, "s", "{}")->saga;
+    watcher = (struct watcher){.watch = {.id = saga, .changed = on_changed}};
+    engine_watch_add(nodes[0].engine, &watcher.watch);
+    stage_is_automatic = true;
+    stage_complete(stage_until_call("look"), "{}");
+    stage_until_saga(0, saga, "completed");
+    assert_true(watcher.times > 0);
+    assert_true(watcher.ended);
+    times = watcher.times;
+    while (stage_call("look")) {
+        stage_complete(stage_call("look"), "{}");
+    }
+    stage_until_saga(0, other, "completed");
+    assert_int_equal(watcher.times, times);
+    engine_watch_remove(nodes[0].engine, &watcher.watch);
+    engine_watch_remove(nodes[0].engine, &watcher.watch); /* a second time changes nothing */
+    stage_end();
+}
+
+/* --- leaving --- */
+
+/* A second signal with less patience counts; what has begun to end is not begun again. */
+static void an_engine_that_leaves_may_be_told_to_hurry(void **state)
+{
+    struct node *before;
+    struct staged_call *call;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = LOOK});
+    (void)stage_start(0, "s", "{}");
+    call = stage_until_call("look");
+    node_drain(&nodes[0], 600000);
+    stage_run(5000);
+    assert_true(nodes[0].up);
+    stage_cancels = false; /* it takes its time after that */
+    for (int i = 0; i < 2; i++) {
+        before = node_enter(&nodes[0]);
+        engine_drain(nodes[0].engine, 0, nodes[0].engine->drained, nodes[0].engine->drained_context);
+        node_leave(before);
+        node_wake(&nodes[0], 0);
+        stage_run(1000);
+    }
+    assert_true(nodes[0].up);
+    stage_complete(call, "{}");
+    stage_run(5000);
+    assert_false(nodes[0].up);
+    stage_end();
+}
+
+/* Evaluations and evidence under way are waited for: their answers come into memory that is still there. */
+static void an_engine_does_not_end_before_what_it_has_asked_is_answered(void **state)
+{
+    struct saga_id saga;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){
+        .node_count = 2,
+        .node = {.lease_ms = 2000},
+        .definitions = "{'tools':[{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'},"
+                       "{'name':'pay','builtin':{'tool':'pay'},'effect':'keyed','key':{'window':'1d'},'compensate':{'"
+                       "tool':'undo'},'timeout':'10m'}],"
+                       "'sagas':[{'name':'s','steps':[{'id':'a','call':'pay','with':{'n':'${ .input.n | . }'}}]}]}"});
+    stage_program_ms = 3000;
+    (void)stage_start(0, "s", "{'n':1}");
+    stage_run(500);
+    node_drain(&nodes[0], 0);
+    stage_run(1000);
+    assert_true(nodes[0].up);
+    stage_run(5000);
+    assert_false(nodes[0].up);
+    stage_program_ms = 0;
+    stage_again(0);
+    stage_run(15000);
+    saga = stage_start(0, "s", "{'n':1}")->saga;
+    while (!stage_call("pay") || stage_call("pay")->node != &nodes[0]) {
+        stage_run(100);
+        if (stage_call("pay") && stage_call("pay")->node == &nodes[1]) {
+            stage_complete(stage_call("pay"), "{}");
+        }
+    }
+    nodes[0].cut = true;
+    stage_run(8000);
+    pg_set_slow(world->pg, 1000000);
+    nodes[0].cut = false;
+    stage_run(2000);
+    if (stage_call("pay")) {
+        stage_complete(stage_call("pay"), "{}"); /* evidence for the next owner, on its way through a slow database */
+    }
+    stage_run(1);
+    node_drain(&nodes[0], 0);
+    stage_run(30000);
+    assert_false(nodes[0].up);
+    pg_set_slow(world->pg, 200);
+    stage_is_automatic = true;
+    while (stage_call("pay")) {
+        stage_complete(stage_call("pay"), "{}");
+    }
+    stage_until_saga(1, saga, "completed");
+    stage_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_engine_starts_with_defaults),
+        cmocka_unit_test(an_engine_starts_with_what_it_is_given),
+        cmocka_unit_test(an_engine_refuses_a_database_that_it_cannot_use),
+        cmocka_unit_test(an_engine_with_settings_that_cannot_be_read_does_not_start),
+        cmocka_unit_test(an_engine_waits_for_its_database),
+        cmocka_unit_test(an_engine_that_leaves_before_it_is_ready_has_nothing_to_give_back),
+        cmocka_unit_test(one_that_leaves_with_its_database_slow_or_away_ends_all_the_same),
+        cmocka_unit_test(an_engine_without_its_database_is_not_ready_and_comes_back),
+        cmocka_unit_test(definitions_of_another_engine_are_known_soon),
+        cmocka_unit_test(programs_that_do_not_compile_are_told_all_at_once),
+        cmocka_unit_test(definitions_that_were_being_checked_when_the_engine_leaves_are_not_registered),
+        cmocka_unit_test(a_client_who_left_is_not_told_of_faults),
+        cmocka_unit_test(who_watches_a_saga_hears_of_each_turn_until_its_end),
+        cmocka_unit_test(an_engine_that_leaves_may_be_told_to_hurry),
+        cmocka_unit_test(an_engine_does_not_end_before_what_it_has_asked_is_answered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,484 @@
+/*
+ * What people and agents do to a saga while the database does not answer, while its shard goes to another engine, or while it moves under
+ * their hands. What was not done is told as not done; what is durable is never told as lost.
+ */
+#include "tests/sim/rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "run/work.h"
+
+static const char document[] =
+    "{'tools':["
+    "{'name':'act','builtin':{'tool':'act'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"
+    "{'name':'lose','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id | . }'}}},"
+    "{'name':'lose_broken','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id | error }'}}},"
+    "{'name':'lose_plain','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"
+    "{'name':'lose_by_key','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .key }'}}},"
+    "{'name':'lose_bare','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo'}},"
+    "{'name':'lose_for_good','builtin':{'tool':'lose'},'effect':'once','terminal':true},"
+    "{'name':'lose_wrong','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id.deeper }'}}},"
+    "{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'}],"
+    "'sagas':["
+    "{'name':'listens','steps':[{'id':'a','signal':{'name':'paid'}}]},"
+    "{'name':'stuck','steps':[{'id':'a','call':'lose','with':{}},{'id':'b','signal':{'name':'paid'}}]},"
+    "{'name':'stuck_broken','steps':[{'id':'a','call':'lose_broken','with':{}},{'id':'b','signal':{'name':'paid'}}]},"
+    "{'name':'stuck_plain','steps':[{'id':'a','call':'lose_plain','with':{}},{'id':'b','signal':{'name':'paid'}}]},"
+    "{'name':'stuck_by_key','steps':[{'id':'a','call':'lose_by_key','with':{}},{'id':'b','signal':{'name':'paid'}}]},"
+    "{'name':'stuck_bare','steps':[{'id':'a','call':'lose_bare','with':{}},{'id':'b','signal':{'name':'paid'}}]},"
+    "{'name':'stuck_wrong','steps':[{'id':'a','call':'lose_wrong','with':{}},{'id':'b','signal':{'name':'paid'}}]},"
+    "{'name':'stuck_for_good','steps':[{'id':'a','call':'lose_for_good','with':{}}]}"
+    "]}";
+
+static int setup(void **state)
+{
+    (void)state;
+    rig_begin();
+    rig_start(0);
+    rig_define(document);
+    rig_tool("lose")->kind = OUTCOME_UNKNOWN;
+    rig_tool("lose")->error = "timeout";
+    rig_tool("lose")->response = NULL;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rig_end();
+    return 0;
+}
+
+/* --- who asks --- */
+
+static struct op_key key_now;      /* of the operation that a bypass is for */
+static uint64_t number_now;        /* of the escalation that is resolved */
+static enum operator_action action_now;
+
+static request_verb *to_abort(struct ask *a, struct saga_id id)
+{
+    a->request.in.abort.id = id;
+    return engine_abort_saga;
+}
+
+static request_verb *to_pause(struct ask *a, struct saga_id id)
+{
+    a->request.in.pause.id = id;
+    return engine_pause_saga;
+}
+
+static request_verb *to_resume(struct ask *a, struct saga_id id)
+{
+    a->request.in.resume.id = id;
+    return engine_resume_saga;
+}
+
+static request_verb *to_signal(struct ask *a, struct saga_id id)
+{
+    a->request.in.signal.id = id;
+    a->request.in.signal.name = SLICE("paid");
+    a->request.in.signal.key = SLICE("k1");
+    return engine_signal_saga;
+}
+
+static request_verb *to_complete(struct ask *a, struct saga_id id)
+{
+    a->request.in.complete.id = id;
+    return engine_complete_saga;
+}
+
+static request_verb *to_sign(struct ask *a, struct saga_id id)
+{
+    (void)id;
+    a->request.in.bypass.key = key_now;
+    a->request.in.bypass.reason = SLICE("again");
+    return engine_bypass;
+}
+
+static request_verb *to_call(struct ask *a, struct saga_id id)
+{
+    a->request.in.call.saga = id;
+    a->request.in.call.tool = SLICE("act");
+    a->request.in.call.step = SLICE("one");
+    a->request.in.call.wait_ms = 5000;
+    return engine_call;
+}
+
+static request_verb *to_resolve(struct ask *a, struct saga_id id)
+{
+    (void)id;
+    a->request.in.resolve.number = number_now;
+    a->request.in.resolve.action = action_now;
+    a->request.in.resolve.happened = true;
+    a->request.in.resolve.result = SLICE("{\"id\":\"r1\"}");
+    a->request.in.resolve.note = SLICE("looked it up");
+    return engine_resolve;
+}
+
+typedef request_verb *intention(struct ask *a, struct saga_id id);
+
+static enum err_code does(struct ask *a, uint32_t node, intention *intent, struct saga_id id)
+{
+    ask_begin(a, node);
+    return ask(a, intent(a, id));
+}
+
+static void assert_does(uint32_t node, intention *intent, struct saga_id id, enum err_code code)
+{
+    struct ask a;
+
+    (void)does(&a, node, intent, id);
+    assert_code(&a, code);
+    ask_end(&a);
+}
+
+/* One call of an open saga that has completed; its key in key_now. */
+static struct saga_id open_with_a_call(const char *business_id)
+{
+    struct saga_id id = rig_open(0, business_id);
+    struct ask a;
+
+    assert_int_equal(does(&a, 0, to_call, id), ERR_OK);
+    assert_true(uuid_parse(a.request.call.key, &key_now.uuid));
+    ask_end(&a);
+    return id;
+}
+
+/* Begins a saga whose first step nobody knows the outcome of, and waits for its escalation: number_now. */
+static struct saga_id stuck(const char *saga)
+{
+    struct saga_id id = rig_saga(0, saga, "{}");
+    struct slice item;
+    struct ask a;
+    int64_t number = 0;
+    char text[UUID_TEXT_BYTES];
+
+    uuid_text(&id.uuid, text);
+    rig_until_status(0, id, "escalated");
+    ask_begin(&a, 0);
+    a.request.in.escalations.open_only = true;
+    assert_int_equal(ask(&a, engine_get_escalations), ERR_OK);
+    for (struct json_walk walk = json_walk(a.request.answer); json_next_element(&walk, &item);) {
+        if (json_string_is(json_member(item, "saga"), text)) {
+            assert_true(json_i64(json_member(item, "n"), &number));
+        }
+    }
+    assert_true(number > 0);
+    number_now = (uint64_t)number;
+    action_now = OPERATOR_RESOLVE;
+    ask_end(&a);
+    return id;
+}
+
+/* --- the shard goes while it is asked for --- */
+
+static struct {
+    const char *what;
+    intention *intent;
+    bool opens, paused;
+} const intents[] = {
+    {"abort", to_abort, false, false},   {"pause", to_pause, false, false},     {"resume", to_resume, false, true},
+    {"signal", to_signal, false, false}, {"complete", to_complete, true, false}, {"bypass", to_sign, true, false},
+};
+
+static struct saga_id begin_for(size_t i)
+{
+    struct saga_id id = intents[i].opens ? open_with_a_call("o1") : rig_saga(0, "listens", "{}");
+
+    if (intents[i].paused) {
+        assert_does(0, to_pause, id, ERR_OK);
+    }
+    return id;
+}
+
+static void what_is_fenced_goes_to_the_next_owner_of_the_shard(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(intents); i++) {
+        struct saga_id id = begin_for(i);
+
+        rig_refuse(STORE_APPEND, ERR_FENCED, 1);
+        assert_does(0, intents[i].intent, id, ERR_OK);
+        teardown(state);
+        setup(state);
+    }
+}
+
+static void lose_shard(void *request, enum err_code *code)
+{
+    const struct append *append = request;
+
+    assert_int_equal(*code, ERR_OK);
+    shard_lost(append->shard, append->epoch, nodes[0].engine);
+}
+
+/* What was durable in the moment in which the shard was lost is told as done, from the log where memory has it no more. */
+static void what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(intents); i++) {
+        struct saga_id id = begin_for(i);
+        struct ask a;
+
+        rig_on_answer(STORE_APPEND, lose_shard);
+        (void)does(&a, 0, intents[i].intent, id);
+        if (intents[i].intent == to_sign) { /* who has it now knows its fingerprint */
+            assert_code(&a, ERR_FENCED);
+            assert_non_null(strstr(a.request.err.message, "it is signed"));
+        } else {
+            assert_code(&a, ERR_OK);
+        }
+        if (intents[i].intent == to_signal) {
+            assert_true(slice_is(json_trim(json_member(a.request.answer, "taken")), "null")); /* nobody can say here */
+        }
+        ask_end(&a);
+        node_kill(&nodes[0]); /* it believes to have lost what it holds */
+        teardown(state);
+        setup(state);
+    }
+}
+
+static void what_cannot_be_read_is_told_so_and_nothing_is_done(void **state)
+{
+    static const struct {
+        intention *intent;
+        enum store_call call;
+        enum err_code code;
+    } table[] = {
+        {to_sign, STORE_FIND_OPERATION, ERR_STORE},
+        {to_sign, STORE_FIND_OPERATION, ERR_NOT_FOUND},
+        {to_resolve, STORE_LIST_QUESTIONS, ERR_STORE},
+        {to_resolve, STORE_LIST_QUESTIONS, ERR_NOT_FOUND},
+    };
+    struct saga_id id = stuck("stuck");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        uint32_t appends = rig_asked(STORE_APPEND);
+
+        rig_refuse(table[i].call, table[i].code, 1);
+        assert_does(0, table[i].intent, id, table[i].code);
+        assert_int_equal(rig_asked(STORE_APPEND), appends);
+    }
+    /* The saga is not in memory, and its row cannot be read. */
+    struct saga_id nobody = saga_id_new(WORLD_START_MS, 3);
+
+    rig_refuse(STORE_READ_SAGA, ERR_STORE, 1);
+    assert_does(0, to_abort, nobody, ERR_STORE);
+    assert_does(0, to_abort, nobody, ERR_NOT_FOUND);
+}
+
+static void a_fenced_resolution_goes_to_the_next_owner_of_the_shard(void **state)
+{
+    struct saga_id id = stuck("stuck");
+
+    (void)state;
+    rig_refuse(STORE_APPEND, ERR_FENCED, 1);
+    assert_does(0, to_resolve, id, ERR_OK);
+    rig_until_status(0, id, "waiting");
+}
+
+static void a_person_has_to_say_what_came_of_it_where_an_undo_needs_that(void **state)
+{
+    static const struct {
+        const char *saga;
+        enum err_code code;
+    } table[] = {{"stuck_plain", ERR_INVALID}, {"stuck_by_key", ERR_OK}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct saga_id id = stuck(table[i].saga);
+        struct ask a;
+
+        ask_begin(&a, 0);
+        (void)to_resolve(&a, id);
+        a.request.in.resolve.result = SLICE_NONE;
+        (void)ask(&a, engine_resolve);
+        assert_code(&a, table[i].code);
+        ask_end(&a);
+    }
+}
+
+/* --- resolving --- */
+
+static char undone_with[256];
+
+static void note_args(struct call *call)
+{
+    (void)snprintf(undone_with, sizeof(undone_with), "%.*s", SLICE_ARG(call->args));
+}
+
+/* A person says that it happened, and what came of it: an undo gets its arguments from that, as it would have from the tool's answer. */
+static void an_undo_gets_its_arguments_from_what_a_person_said(void **state)
+{
+    static const struct {
+        const char *saga, *undone_with; /* NULL: what cannot be rendered a person has to see to */
+    } table[] = {
+        {"stuck", "{\"id\":\"r1\"}"}, {"stuck_plain", "{\"id\":\"r1\"}"}, {"stuck_bare", "{}"}, {"stuck_broken", NULL}, {"stuck_wrong", NULL},
+    };
+
+    (void)state;
+    rig_tool("undo")->on_call = note_args;
+    for (size_t rests = 0; rests < 2; rests++) {
+        for (size_t i = 0; i < COUNT_OF(table); i++) {
+            struct saga_id id = stuck(table[i].saga);
+
+            if (rests) {
+                rig_for(3 * rig_options.park_after_ms);
+                assert_int_equal(nodes[0].engine->sagas.count, 0);
+            }
+            assert_does(0, to_resolve, id, ERR_OK);
+            rig_until_status(0, id, "waiting");
+            undone_with[0] = '\0';
+            assert_does(0, to_abort, id, ERR_OK);
+            rig_until_status(0, id, table[i].undone_with ? "compensated" : "escalated");
+            assert_string_equal(undone_with, table[i].undone_with ? table[i].undone_with : "");
+        }
+    }
+}
+
+static void what_cannot_be_undone_needs_no_arguments_for_it(void **state)
+{
+    struct saga_id id = stuck("stuck_for_good");
+
+    (void)state;
+    assert_does(0, to_resolve, id, ERR_OK);
+    rig_until_status(0, id, "completed");
+}
+
+static void a_resolution_that_is_too_large_or_of_nothing_is_refused(void **state)
+{
+    static char large[100000];
+    struct ask a;
+
+    (void)state;
+    (void)stuck("stuck");
+    memset(large, ' ', sizeof(large) - 1);
+    for (int i = 0; i < 2; i++) {
+        ask_begin(&a, 0);
+        (void)to_resolve(&a, (struct saga_id){0});
+        *(i ? &a.request.in.resolve.args : &a.request.in.resolve.result) = slice_of(large);
+        assert_int_equal(ask(&a, engine_resolve), ERR_TOO_LARGE);
+        ask_end(&a);
+    }
+    number_now = 0; /* all of them, or the newest one, is not what anybody means by that */
+    assert_does(0, to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
+    number_now = 64 * 77;
+    assert_does(0, to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
+}
+
+static void spoil_turn(void *request, enum err_code *code)
+{
+    struct read_saga *read = container_of(request, struct read_saga, read);
+
+    assert_int_equal(*code, ERR_OK);
+    read->turns[0].payload = SLICE("[7]");
+}
+
+static void a_resting_saga_that_cannot_be_read_is_not_resolved(void **state)
+{
+    struct saga_id id = stuck("stuck");
+
+    (void)state;
+    rig_for(3 * rig_options.park_after_ms);
+    assert_null(live_find(nodes[0].engine, id));
+    rig_refuse(STORE_READ_SAGA, ERR_STORE, 1);
+    assert_does(0, to_resolve, id, ERR_STORE);
+    rig_on_answer(STORE_READ_SAGA, spoil_turn);
+    assert_does(0, to_resolve, id, ERR_CORRUPT);
+    assert_does(0, to_resolve, id, ERR_OK); /* nothing is lost */
+}
+
+static void forget_question(void *request, enum err_code *code)
+{
+    (void)request;
+    (void)code;
+    rig_refuse(STORE_LIST_QUESTIONS, ERR_NOT_FOUND, 1); /* the next one: its saga is removed meanwhile */
+}
+
+static void a_resolution_is_durable_though_its_escalation_cannot_be_shown(void **state)
+{
+    struct saga_id id = stuck("stuck");
+
+    (void)state;
+    rig_on_answer(STORE_LIST_QUESTIONS, forget_question);
+    assert_does(0, to_resolve, id, ERR_NOT_FOUND);
+    rig_until_status(0, id, "waiting");
+    assert_does(0, to_resolve, id, ERR_DECIDED);
+}
+
+static void other_saga(void *request, enum err_code *code)
+{
+    struct list_questions *list = container_of(request, struct list_questions, read);
+
+    (void)code;
+    list->rows[0].saga.uuid.bytes[14] = 0xff; /* of a shard that there is not */
+}
+
+static void an_escalation_of_a_saga_that_cannot_be_is_not_found(void **state)
+{
+    (void)state;
+    (void)stuck("stuck");
+    rig_on_answer(STORE_LIST_QUESTIONS, other_saga);
+    assert_does(0, to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
+}
+
+/* --- while it leaves --- */
+
+typedef void delivery(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+
+static void what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_owner(void **state)
+{
+    static delivery *const deliveries[] = {call_deliver,   complete_deliver, bypass_deliver, resume_deliver, pause_deliver,
+                                           signal_deliver, decide_deliver,   abort_deliver,  resolve_deliver};
+    static struct ask asks[COUNT_OF(deliveries)];
+    struct saga_id id = rig_saga(0, "listens", "{}");
+    const struct uuid row = {{1}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(asks); i++) {
+        ask_begin(&asks[i], 0);
+        asks[i].request.in.abort.id = id;
+    }
+    struct node *before = node_enter(&nodes[0]);
+
+    nodes[0].engine->draining = true;
+    for (size_t i = 0; i < COUNT_OF(asks); i++) {
+        deliveries[i](nodes[0].engine, &asks[i].request, &row);
+    }
+    node_leave(before);
+    node_wake(&nodes[0], 0);
+    for (size_t i = 0; i < COUNT_OF(asks); i++) {
+        ask_wait(&asks[i]);
+        assert_code(&asks[i], ERR_FENCED);
+        ask_end(&asks[i]);
+    }
+    nodes[0].engine->draining = false;
+    assert_true(json_string_is(json_member(rig_show(0, id), "status"), "waiting"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_fenced_goes_to_the_next_owner_of_the_shard, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_told_so_and_nothing_is_done, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_fenced_resolution_goes_to_the_next_owner_of_the_shard, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_person_has_to_say_what_came_of_it_where_an_undo_needs_that, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_undo_gets_its_arguments_from_what_a_person_said, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_undone_needs_no_arguments_for_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_resolution_that_is_too_large_or_of_nothing_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_resting_saga_that_cannot_be_read_is_not_resolved, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_resolution_is_durable_though_its_escalation_cannot_be_shown, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_escalation_of_a_saga_that_cannot_be_is_not_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_owner, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

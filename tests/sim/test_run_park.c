@@ -1,0 +1,875 @@
+/*
+ * Shards that come and go, and sagas that leave memory and come back, while the database refuses this or that in between. Nothing is lost
+ * by it, nothing is done twice, and what was refused is tried again.
+ */
+#include "tests/sim/rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/metric.h"
+
+static const char document[] =
+    "{'tools':["
+    "{'name':'act','builtin':{'tool':'act'},'effect':'idempotent','compensate':{'tool':'undo'}},"
+    "{'name':'lose','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo'}},"
+    "{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'}],"
+    "'sagas':["
+    "{'name':'listens','steps':[{'id':'a','signal':{'name':'paid'}}]},"
+    "{'name':'sleeps','steps':[{'id':'a','sleep':'1m'},{'id':'b','call':'act','with':{}}]},"
+    "{'name':'forgets','retention':'20s','steps':[{'id':'a','call':'act','with':{}}]},"
+    "{'name':'acts','steps':[{'id':'a','call':'act','with':{}}]},"
+    "{'name':'holds','locks':[{'key':'till'}],'steps':[{'id':'go','signal':{'name':'paid'}}]}"
+    "]}";
+
+static int setup(void **state)
+{
+    (void)state;
+    rig_begin();
+    rig_options.park_after_ms = 1000;
+    rig_start(0);
+    rig_define(document);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rig_end();
+    return 0;
+}
+
+static struct engine *engine_now(void)
+{
+    return nodes[0].engine;
+}
+
+static void assert_status(struct saga_id id, const char *status)
+{
+    struct slice shown = rig_show(0, id);
+
+    if (!json_string_is(json_member(shown, "status"), status)) {
+        fail_msg("it is not %s: %.*s", status, SLICE_ARG(shown));
+    }
+}
+
+static enum err_code signal_it(struct saga_id id)
+{
+    struct ask a;
+
+    ask_begin(&a, 0);
+    a.request.in.signal.id = id;
+    a.request.in.signal.name = SLICE("paid");
+    (void)ask(&a, engine_signal_saga);
+    ask_end(&a);
+    return a.request.code;
+}
+
+static struct shard *shard_of(struct saga_id id)
+{
+    return &engine_now()->shards[saga_id_shard(id)];
+}
+
+/* --- leaving memory --- */
+
+static void a_saga_whose_parking_is_refused_stays_and_is_parked_when_it_has_moved(void **state)
+{
+    struct saga_id id = rig_saga(0, "listens", "{}");
+    uint32_t parks;
+
+    (void)state;
+    rig_refuse(STORE_PARK, ERR_STORE, 1);
+    rig_for(10000);
+    parks = rig_asked(STORE_PARK);
+    assert_int_equal(parks, 1);
+    assert_non_null(live_find(engine_now(), id));
+    rig_for(10000);
+    assert_int_equal(rig_asked(STORE_PARK), parks); /* not again and again */
+    assert_int_equal(signal_it(id), ERR_OK);
+    rig_until_status(0, id, "completed");
+}
+
+static void a_saga_whose_parking_is_fenced_goes_to_the_next_owner(void **state)
+{
+    struct saga_id id = rig_saga(0, "listens", "{}");
+
+    (void)state;
+    rig_refuse(STORE_PARK, ERR_FENCED, 1);
+    rig_for(30000); /* the shard is ours again by then */
+    assert_null(live_find(engine_now(), id));
+    assert_int_equal(signal_it(id), ERR_OK);
+    rig_until_status(0, id, "completed");
+}
+
+static void lose_its_shard(void *request, enum err_code *code)
+{
+    const struct park *park = request;
+
+    (void)code;
+    shard_lost(park->shard, park->epoch, engine_now());
+}
+
+static void a_saga_may_leave_with_its_shard_while_it_is_being_parked(void **state)
+{
+    struct saga_id id = rig_saga(0, "listens", "{}");
+
+    (void)state;
+    rig_on_answer(STORE_PARK, lose_its_shard);
+    rig_for(5000);
+    assert_null(live_find(engine_now(), id));
+    assert_int_equal(shard_of(id)->state, SHARD_NONE);
+    node_kill(&nodes[0]); /* it believes to have lost what it holds */
+}
+
+static struct ask waiting;
+
+static void ask_meanwhile(void *request, enum err_code *code)
+{
+    const struct park *park = request;
+
+    (void)code;
+    waiting.request.in.get.id = park->saga;
+    waiting.request.in.get.wait_ms = 20000;
+    engine_get_saga(engine_now(), &waiting.request);
+}
+
+static void a_saga_that_is_asked_for_while_it_is_parked_stays(void **state)
+{
+    struct saga_id id = rig_saga(0, "listens", "{}");
+
+    (void)state;
+    ask_begin(&waiting, 0);
+    waiting.request.context = &waiting;
+    rig_on_answer(STORE_PARK, ask_meanwhile);
+    rig_for(5000);
+    assert_non_null(live_find(engine_now(), id));
+    assert_int_equal(signal_it(id), ERR_OK);
+    ask_wait(&waiting);
+    assert_code(&waiting, ERR_OK);
+    assert_true(json_string_is(json_member(waiting.request.answer, "status"), "completed"));
+    ask_end(&waiting);
+}
+
+/* What the database refuses as data again and again is for a person, or for the next engine: it is not asked for ever, and stays in sight. */
+static void a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memory(void **state)
+{
+    (void)state;
+    rig_tool("act")->delay_ms = 500;
+    struct saga_id id = rig_saga(0, "acts", "{}");
+    uint32_t appends = rig_asked(STORE_APPEND);
+
+    rig_refuse(STORE_APPEND, ERR_CORRUPT, REFUSALS_MAX);
+    rig_for(60000);
+    assert_true(rig_asked(STORE_APPEND) <= appends + REFUSALS_MAX + 1);
+    assert_non_null(live_find(engine_now(), id));
+    assert_int_equal(rig_asked(STORE_PARK), 0);
+    node_kill(&nodes[0]);
+    rig_start(0);
+    rig_until_status(0, id, "completed"); /* the next one can */
+}
+
+static void memory_is_given_back_after_many_have_left(void **state)
+{
+    enum { MANY = 1001 };
+
+    (void)state;
+    engine_now()->options.sagas_max = 2 * MANY;
+    for (int i = 0; i < MANY; i++) {
+        (void)rig_saga(0, "listens", "{}");
+    }
+    rig_for(20000);
+    assert_int_equal(engine_now()->sagas.count, 0);
+    assert_true(engine_now()->evicted < MANY);
+}
+
+/* --- coming back --- */
+
+static void what_is_due_is_looked_for_again_when_the_database_could_not_say(void **state)
+{
+    struct saga_id id = rig_saga(0, "sleeps", "{}");
+
+    (void)state;
+    rig_for(10000);
+    assert_null(live_find(engine_now(), id));
+    rig_refuse(STORE_DUE_TAKE, ERR_STORE, 3);
+    rig_for(70000);
+    assert_status(id, "completed");
+}
+
+static void a_sleeper_that_cannot_be_read_back_is_tried_again(void **state)
+{
+    static const enum err_code codes[] = {ERR_STORE, ERR_NOT_FOUND};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        struct saga_id id = rig_saga(0, "sleeps", "{}");
+
+        rig_for(10000);
+        assert_null(live_find(engine_now(), id));
+        rig_refuse(STORE_READ_SAGA, codes[i], 1);
+        rig_for(58000);
+        rig_for(codes[i] == ERR_NOT_FOUND ? 70000 : 0);
+        assert_status(id, "completed");
+    }
+}
+
+static void spoil_turn(void *request, enum err_code *code)
+{
+    struct read_saga *read = container_of(request, struct read_saga, read);
+
+    assert_int_equal(*code, ERR_OK);
+    read->turns[0].payload = SLICE("[7]");
+}
+
+static void a_sleeper_whose_log_makes_no_sense_is_left_alone_for_a_while(void **state)
+{
+    struct saga_id id = rig_saga(0, "sleeps", "{}"), other;
+
+    (void)state;
+    rig_for(10000);
+    rig_on_answer(STORE_READ_SAGA, spoil_turn);
+    rig_for(55000);
+    uint32_t reads = rig_asked(STORE_READ_SAGA);
+
+    assert_true(reads >= 1);
+    /* Another one is due meanwhile: this one is not read for that. */
+    other = rig_saga(0, "forgets", "{}");
+    rig_for(25000);
+    assert_int_equal(rig_asked(STORE_READ_SAGA), reads);
+    rig_for(60000);
+    assert_status(id, "completed"); /* it can be read now */
+    (void)other;
+}
+
+static void one_that_is_unreadable_again_and_again_is_told_of_once(void **state)
+{
+    struct saga_id id = rig_saga(0, "sleeps", "{}");
+
+    (void)state;
+    rig_for(10000);
+    rig_on_answer(STORE_READ_SAGA, spoil_turn);
+    rig_for(60000);
+    rig_on_answer(STORE_READ_SAGA, spoil_turn);
+    rig_for(65000);
+    rig_for(70000);
+    assert_status(id, "completed");
+}
+
+static void more_that_is_due_than_memory_has_room_for_comes_when_there_is_room(void **state)
+{
+    struct saga_id ids[3];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        ids[i] = rig_saga(0, "sleeps", "{}");
+    }
+    rig_for(10000);
+    assert_int_equal(engine_now()->sagas.count, 0);
+    size_t max = engine_now()->options.sagas_max;
+
+    /* As if it were full of others: what is due has a little room of its own, here none. */
+    engine_now()->sagas.count += 2000;
+    rig_for(58000);
+    engine_now()->sagas.count -= 2000;
+    assert_int_equal(engine_now()->options.sagas_max, max);
+    rig_for(5000);
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        assert_status(ids[i], "completed");
+    }
+}
+
+static void many_that_are_due_at_once_all_come(void **state)
+{
+    enum { MANY = 700 };
+    static struct saga_id ids[MANY];
+
+    (void)state;
+    for (size_t i = 0; i < MANY; i++) {
+        ids[i] = rig_saga(0, "sleeps", "{}");
+    }
+    rig_for(10000);
+    assert_int_equal(engine_now()->sagas.count, 0);
+    nodes[0].wall_offset_ms = 30000; /* a clock that was behind is set right: all of them are due by then */
+    rig_for(70000);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_status(ids[i], "completed");
+    }
+}
+
+static void stop_reading(void *request, enum err_code *code)
+{
+    (void)request;
+    *code = ERR_STOPPING;
+}
+
+static void lose_while_reading(void *request, enum err_code *code)
+{
+    (void)request;
+    (void)code;
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        shard_lost(i, engine_now()->shards[i].epoch, engine_now());
+    }
+}
+
+static void what_is_due_in_the_moment_of_a_loss_is_for_the_next_owner(void **state)
+{
+    struct saga_id ids[2];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        ids[i] = rig_saga(0, "sleeps", "{}");
+        rig_for(10000);
+    }
+    rig_on_answer(STORE_READ_SAGA, stop_reading);
+    rig_for(45000);
+    rig_on_answer(STORE_READ_SAGA, lose_while_reading);
+    rig_for(20000);
+    node_kill(&nodes[0]);
+    rig_start(0);
+    rig_for(5000);
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        assert_status(ids[i], "completed");
+    }
+}
+
+static void what_could_not_be_read_is_let_go_with_its_engine(void **state)
+{
+    struct saga_id id = rig_saga(0, "sleeps", "{}");
+
+    (void)state;
+    rig_for(10000);
+    rig_on_answer(STORE_READ_SAGA, spoil_turn);
+    rig_for(55000);
+    node_drain(&nodes[0], 1000);
+    rig_for(3000);
+    assert_false(nodes[0].up); /* and has freed everything */
+    rig_start(0);
+    rig_for(1000);
+    assert_status(id, "completed"); /* the next one can read it */
+}
+
+/* Of the rig itself: what it waits for dies with the engine that asked, however often that happens. */
+static void what_a_killed_engine_has_asked_is_not_waited_for(void **state)
+{
+    enum { LIVES = 70, ASKS = 64 };
+    static struct ask asks[ASKS];
+
+    (void)state;
+    for (int life = 0; life < LIVES; life++) {
+        for (size_t i = 0; i < ASKS; i++) {
+            ask_begin(&asks[i], 0);
+            asks[i].request.in.get.id.uuid.bytes[0] = (uint8_t)(i + 1); /* nobody's */
+            ask_send(&asks[i], engine_get_saga);
+        }
+        node_kill(&nodes[0]);
+        rig_start(0);
+    }
+    assert_status(rig_saga(0, "acts", "{}"), "running");
+}
+
+/* --- forgetting --- */
+
+static enum err_code get(struct saga_id id)
+{
+    struct ask a;
+
+    ask_begin(&a, 0);
+    a.request.in.get.id = id;
+    (void)ask(&a, engine_get_saga);
+    ask_end(&a);
+    return a.request.code;
+}
+
+enum { BATCH = 500, MANY_DUE = BATCH + 20 }; /* more than are read at once */
+
+static size_t due_at_once; /* the most that one read found */
+
+static void count_due(void *request, enum err_code *code)
+{
+    const struct due_take *take = container_of((struct store_read *)request, struct due_take, read);
+
+    if (*code == ERR_OK && take->forget_limit > 0 && take->count > due_at_once) {
+        due_at_once = take->count;
+    }
+    rig_on_answer(STORE_DUE_TAKE, count_due);
+}
+
+/* All of them are due once the database is asked again. */
+static void start_many(struct saga_id ids[MANY_DUE])
+{
+    for (size_t i = 0; i < MANY_DUE; i++) {
+        ids[i] = rig_saga(0, "forgets", "{}");
+    }
+    rig_refuse(STORE_DUE_TAKE, ERR_STORE, 1000);
+    rig_for(60000);
+    rig_refuse(STORE_DUE_TAKE, ERR_OK, 0);
+    due_at_once = 0;
+    rig_on_answer(STORE_DUE_TAKE, count_due);
+}
+
+static void assert_all_gone(const struct saga_id ids[MANY_DUE])
+{
+    for (size_t i = 0; i < MANY_DUE; i++) {
+        assert_int_equal(get(ids[i]), ERR_NOT_FOUND);
+    }
+}
+
+static void all_whose_retention_is_over_are_forgotten_however_many(void **state)
+{
+    static struct saga_id ids[MANY_DUE];
+
+    (void)state;
+    start_many(ids);
+    rig_for(10000);
+    assert_int_equal(due_at_once, BATCH);
+    assert_int_equal(rig_asked(STORE_FORGET), MANY_DUE);
+    assert_all_gone(ids);
+}
+
+/* A whole batch: nothing of those at hand has moved. */
+static void a_refused_forgetting_is_tried_again(void **state)
+{
+    static struct saga_id ids[MANY_DUE];
+
+    (void)state;
+    start_many(ids);
+    rig_refuse(STORE_FORGET, ERR_STORE, BATCH);
+    rig_for(10000);
+    assert_int_equal(due_at_once, BATCH);
+    assert_int_equal(rig_asked(STORE_FORGET), BATCH); /* not at once */
+    rig_for(60000);
+    assert_int_equal(rig_asked(STORE_FORGET), BATCH + MANY_DUE);
+    assert_all_gone(ids);
+}
+
+static void a_fenced_forgetting_is_for_the_next_owner(void **state)
+{
+    struct saga_id id = rig_saga(0, "forgets", "{}");
+
+    (void)state;
+    rig_refuse(STORE_FORGET, ERR_FENCED, 1);
+    rig_for(60000);
+    assert_int_equal(get(id), ERR_NOT_FOUND);
+}
+
+static void forget_lost(void *request, enum err_code *code)
+{
+    const struct forget *forget = request;
+
+    shard_lost(forget->shard, forget->epoch, engine_now());
+    *code = ERR_FENCED;
+}
+
+static void stop_it(void *request, enum err_code *code)
+{
+    (void)request;
+    *code = ERR_STOPPING;
+}
+
+static void what_a_shard_that_is_gone_already_says_of_forgetting_means_nothing(void **state)
+{
+    struct saga_id id = rig_saga(0, "forgets", "{}");
+    uint32_t owned = shards_owned(engine_now());
+
+    (void)state;
+    rig_on_answer(STORE_FORGET, stop_it);
+    (void)rig_saga(0, "forgets", "{}");
+    rig_for(25000);
+    assert_int_equal(shards_owned(engine_now()), owned);
+    id = rig_saga(0, "forgets", "{}");
+    rig_on_answer(STORE_FORGET, forget_lost);
+    rig_for(25000);
+    assert_int_equal(shard_of(id)->state, SHARD_NONE);
+    assert_int_equal(shards_owned(engine_now()), owned - 1); /* once, and no other */
+    node_kill(&nodes[0]);                                    /* it believes to have lost what it holds */
+}
+
+static void lose_all(struct engine *engine, void *context)
+{
+    (void)context;
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        shard_lost(i, engine->shards[i].epoch, engine);
+    }
+}
+
+static void lose_the_shard_of_what_is_due(void *request, enum err_code *code)
+{
+    (void)request;
+    (void)code;
+    lose_all(engine_now(), NULL);
+}
+
+static void what_is_due_in_a_shard_that_was_lost_meanwhile_is_left_alone(void **state)
+{
+    uint32_t asked;
+
+    (void)state;
+    (void)rig_saga(0, "forgets", "{}");
+    rig_for(10000);
+    rig_on_answer(STORE_DUE_TAKE, lose_the_shard_of_what_is_due);
+    rig_for(30000);
+    assert_int_equal(rig_asked(STORE_FORGET), 0);
+    asked = rig_asked(STORE_DUE_TAKE);
+    rig_for(60000);
+    assert_int_equal(rig_asked(STORE_DUE_TAKE), asked); /* nothing of what is here can be due */
+    node_kill(&nodes[0]);
+}
+
+static void a_clock_that_is_set_back_makes_nothing_due_early(void **state)
+{
+    struct saga_id id = rig_saga(0, "sleeps", "{}");
+
+    (void)state;
+    rig_for(10000);
+    nodes[0].wall_offset_ms = -30000;
+    rig_for(40000);
+    assert_status(id, "waiting");
+    rig_for(120000);
+    assert_status(id, "completed");
+}
+
+/* --- shards --- */
+
+static void a_shard_that_could_not_be_read_is_read_again_and_holds_each_saga_once(void **state)
+{
+    struct saga_id ids[8];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        ids[i] = rig_saga(0, "listens", "{}");
+    }
+    node_kill(&nodes[0]);
+    rig_refuse(STORE_LOAD_SHARD, ERR_STORE, 2);
+    rig_start(0);
+    rig_for(100);
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        assert_int_equal(signal_it(ids[i]), ERR_OK);
+        rig_until_status(0, ids[i], "completed");
+    }
+}
+
+static uint32_t spoiled_loads;
+
+static void spoil_load(void *request, enum err_code *code)
+{
+    (void)request;
+    *code = ERR_STORE; /* the sagas were read, and the end of the answer was lost */
+    if (++spoiled_loads < 64) {
+        rig_on_answer(STORE_LOAD_SHARD, spoil_load);
+    }
+}
+
+static void a_shard_whose_answer_broke_off_holds_each_saga_once(void **state)
+{
+    struct saga_id ids[8];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        ids[i] = rig_saga(0, "listens", "{}");
+    }
+    node_kill(&nodes[0]);
+    spoiled_loads = 0;
+    rig_on_answer(STORE_LOAD_SHARD, spoil_load);
+    rig_start(0);
+    rig_for(500);
+    assert_int_equal(engine_now()->sagas.count, COUNT_OF(ids));
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        assert_int_equal(signal_it(ids[i]), ERR_OK);
+        rig_until_status(0, ids[i], "completed");
+    }
+}
+
+static bool is_loading(void *context)
+{
+    const struct engine *engine = engine_now();
+
+    (void)context;
+    for (uint32_t i = 0; engine && i < SHARD_COUNT; i++) {
+        if (engine->shards[i].state == SHARD_LOADING && engine->shards[i].load_running) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void begin_to_load(void)
+{
+    (void)rig_saga(0, "listens", "{}");
+    node_kill(&nodes[0]);
+    node_start(&nodes[0], &rig_options);
+    rig_until(is_loading, NULL);
+}
+
+static void lose_and_gain_all(struct engine *engine, void *context)
+{
+    (void)context;
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        if (engine->shards[i].state == SHARD_LOADING) {
+            int64_t epoch = engine->shards[i].epoch;
+
+            shard_lost(i, epoch - 1, engine); /* of an earlier time: it means nothing */
+            assert_int_equal(engine->shards[i].state, SHARD_LOADING);
+            shard_lost(i, epoch, engine);
+            assert_int_equal(engine->shards[i].state, SHARD_NONE);
+            shard_lost(i, epoch, engine); /* told twice */
+            shard_gained(i, epoch, engine);
+        }
+    }
+}
+
+static void a_shard_that_is_lost_and_gained_while_it_is_read_is_read_anew(void **state)
+{
+    (void)state;
+    begin_to_load();
+    rig_inside(0, lose_and_gain_all, NULL);
+    rig_for(5000);
+    assert_int_equal(shards_owned(engine_now()), SHARD_COUNT);
+    assert_int_equal(engine_now()->sagas.count, 0); /* that one is parked by now */
+    struct saga_id id = rig_saga(0, "listens", "{}");
+
+    assert_int_equal(signal_it(id), ERR_OK);
+    rig_until_status(0, id, "completed");
+}
+
+static void a_shard_that_is_lost_while_it_is_read_is_not_ours(void **state)
+{
+    (void)state;
+    begin_to_load();
+    rig_inside(0, lose_all, NULL);
+    rig_for(3000);
+    assert_int_equal(engine_now()->sagas.count, 0);
+    node_kill(&nodes[0]);
+}
+
+static struct stored_turn *turns_kept;
+static size_t turns_count;
+
+static void keep_turns(void *request, enum err_code *code)
+{
+    const struct read_saga *read = container_of(request, struct read_saga, read);
+    static struct stored_turn kept[16];
+    static char texts[16][4096];
+
+    assert_int_equal(*code, ERR_OK);
+    for (turns_count = 0; turns_count < read->turn_count && turns_count < COUNT_OF(kept); turns_count++) {
+        kept[turns_count] = read->turns[turns_count];
+        assert_true(kept[turns_count].payload.len < sizeof(texts[0]));
+        memcpy(texts[turns_count], kept[turns_count].payload.ptr, kept[turns_count].payload.len);
+        kept[turns_count].payload.ptr = texts[turns_count];
+    }
+    turns_kept = kept;
+}
+
+static void give_ended(struct engine *engine, void *context)
+{
+    struct saga_id id = *(const struct saga_id *)context;
+    struct shard *shard = &engine->shards[saga_id_shard(id)];
+    const struct stored_turn none = {.first_seq = 1, .payload = SLICE("[7]")};
+    struct saga_id older = id;
+
+    assert_int_equal(shard->state, SHARD_LOADING);
+    shard->load.on_saga(&shard->load, id, SLICE("sim"), turns_kept, turns_count);
+    assert_null(live_find(engine, id));
+    /* And two that nobody can read: the older of them is what recovery has to begin with. */
+    shard->load.on_saga(&shard->load, id, SLICE("sim"), &none, 1);
+    older.uuid.bytes[0]--;
+    shard->load.on_saga(&shard->load, older, SLICE("sim"), &none, 1);
+    assert_int_equal(shard->oldest_unreadable_ms, uuid_v7_ms(&older.uuid));
+    shard->load.on_saga(&shard->load, id, SLICE("sim"), &none, 1);
+    assert_int_equal(shard->oldest_unreadable_ms, uuid_v7_ms(&older.uuid));
+    assert_int_equal(shard_oldest_unfinished_ms(shard->number, engine), 0); /* not known before all are read */
+}
+
+static void a_saga_that_has_ended_is_not_gone_on_with_whatever_the_table_says(void **state)
+{
+    struct saga_id id = rig_saga(0, "acts", "{}");
+
+    (void)state;
+    rig_for(1000);
+    rig_on_answer(STORE_READ_SAGA, keep_turns);
+    assert_status(id, "completed");
+    node_kill(&nodes[0]);
+    node_start(&nodes[0], &rig_options);
+    rig_until(is_loading, NULL);
+    /* Definitions are there before shards are read. */
+    rig_inside(0, give_ended, &id);
+    rig_for(3000);
+}
+
+static void gain_one(struct engine *engine, void *context)
+{
+    struct shard *shard = context;
+    int64_t epoch = shard->epoch;
+
+    shard_lost(shard->number, epoch, engine);
+    engine->draining = true;
+    shard_gained(shard->number, epoch, engine);
+    engine->draining = false;
+    assert_false(shard->load_running);
+    assert_int_equal(shard->state, SHARD_NONE); /* given back at once */
+}
+
+static void a_shard_that_comes_while_an_engine_leaves_is_not_read(void **state)
+{
+    (void)state;
+    rig_inside(0, gain_one, &engine_now()->shards[5]);
+    rig_for(1000);
+    node_kill(&nodes[0]);
+}
+
+static void what_leaves_with_a_call_that_hangs_leaves_in_time(void **state)
+{
+    (void)state;
+    rig_tool("act")->delay_ms = 3600 * 1000;
+    struct saga_id id = rig_saga(0, "acts", "{}");
+
+    rig_for(100);
+    assert_int_equal(rig_tool("act")->under_way, 1);
+    node_drain(&nodes[0], 1000);
+    rig_for(5000);
+    assert_false(nodes[0].up);
+    rig_tool("act")->delay_ms = 1;
+    rig_start(0);
+    rig_until_status(0, id, "completed");
+}
+
+/* --- locks --- */
+
+static void a_lock_that_could_not_be_asked_for_is_asked_for_again(void **state)
+{
+    (void)state;
+    rig_refuse(STORE_LOCK_TAKE, ERR_STORE, 2);
+    struct saga_id id = rig_saga(0, "holds", "{}");
+
+    assert_int_equal(rig_asked(STORE_LOCK_TAKE), 1);
+    rig_for(5000);
+    assert_int_equal(rig_asked(STORE_LOCK_TAKE), 3);
+    assert_int_equal(signal_it(id), ERR_OK);
+    rig_until_status(0, id, "completed");
+}
+
+static void no_lock_is_asked_for_by_an_engine_that_leaves(void **state)
+{
+    (void)state;
+    rig_refuse(STORE_LOCK_TAKE, ERR_STORE, 1);
+    struct saga_id id = rig_saga(0, "holds", "{}");
+
+    rig_tool("act")->delay_ms = 20000;
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) { /* that shard is not given away either before this is over */
+        (void)rig_saga(0, "acts", "{}");
+    }
+    node_drain(&nodes[0], 3000);
+    rig_for(2500);
+    assert_non_null(live_find(engine_now(), id));
+    assert_int_equal(rig_asked(STORE_LOCK_TAKE), 1);
+    rig_for(2500);
+    assert_false(nodes[0].up);
+    rig_start(0);
+    assert_int_equal(signal_it(id), ERR_OK);
+    rig_until_status(0, id, "completed");
+}
+
+static void lose_shard_of_lock(void *request, enum err_code *code)
+{
+    const struct lock_take *take = container_of(request, struct lock_take, read);
+
+    (void)code;
+    shard_lost(take->shard, engine_now()->shards[take->shard].epoch, engine_now());
+}
+
+static void a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_owner(void **state)
+{
+    (void)state;
+    rig_on_answer(STORE_LOCK_TAKE, lose_shard_of_lock);
+    struct saga_id id = rig_saga(0, "holds", "{}");
+
+    rig_for(1000);
+    assert_null(live_find(engine_now(), id));
+    node_kill(&nodes[0]);
+    rig_start(0);
+    assert_int_equal(signal_it(id), ERR_OK);
+    rig_until_status(0, id, "completed");
+}
+
+/* The lock is asked for again while a turn is under way by which it is not wanted for now: nothing is taken twice, nothing is forgotten. */
+static void a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same(void **state)
+{
+    enum { MANY = 8 };
+    struct saga_id first = rig_saga(0, "holds", "{}"), ids[MANY];
+    struct ask a;
+
+    (void)state;
+    rig_for(100);
+    for (size_t i = 0; i < MANY; i++) {
+        rig_refuse(STORE_LOCK_TAKE, ERR_STORE, 1);
+        ids[i] = rig_saga(0, "holds", "{}");
+        rig_for(960 + 5 * (int64_t)i);
+        pg_set_slow(world->pg, 100000);
+        ask_begin(&a, 0);
+        a.request.in.pause.id = ids[i];
+        assert_int_equal(ask(&a, engine_pause_saga), ERR_OK);
+        ask_end(&a);
+        pg_set_slow(world->pg, 1000);
+        rig_for(2000);
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        ask_begin(&a, 0);
+        a.request.in.resume.id = ids[i];
+        assert_int_equal(ask(&a, engine_resume_saga), ERR_OK);
+        ask_end(&a);
+        rig_for(1000);
+    }
+    assert_int_equal(signal_it(first), ERR_OK);
+    for (size_t i = 0; i < MANY; i++) {
+        rig_for(5000);
+        assert_int_equal(signal_it(ids[i]), ERR_OK);
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        rig_until_status(0, ids[i], "completed");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_saga_whose_parking_is_refused_stays_and_is_parked_when_it_has_moved, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_whose_parking_is_fenced_goes_to_the_next_owner, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_may_leave_with_its_shard_while_it_is_being_parked, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_that_is_asked_for_while_it_is_parked_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(memory_is_given_back_after_many_have_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_due_is_looked_for_again_when_the_database_could_not_say, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_sleeper_that_cannot_be_read_back_is_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_sleeper_whose_log_makes_no_sense_is_left_alone_for_a_while, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_is_unreadable_again_and_again_is_told_of_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(more_that_is_due_than_memory_has_room_for_comes_when_there_is_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(all_whose_retention_is_over_are_forgotten_however_many, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_refused_forgetting_is_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_a_killed_engine_has_asked_is_not_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_fenced_forgetting_is_for_the_next_owner, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_a_shard_that_is_gone_already_says_of_forgetting_means_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_due_in_a_shard_that_was_lost_meanwhile_is_left_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_clock_that_is_set_back_makes_nothing_due_early, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_shard_that_could_not_be_read_is_read_again_and_holds_each_saga_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_shard_whose_answer_broke_off_holds_each_saga_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_shard_that_is_lost_and_gained_while_it_is_read_is_read_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_shard_that_is_lost_while_it_is_read_is_not_ours, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_that_has_ended_is_not_gone_on_with_whatever_the_table_says, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_shard_that_comes_while_an_engine_leaves_is_not_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_leaves_with_a_call_that_hangs_leaves_in_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_that_are_due_at_once_all_come, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_due_in_the_moment_of_a_loss_is_for_the_next_owner, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_could_not_be_read_is_let_go_with_its_engine, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lock_that_could_not_be_asked_for_is_asked_for_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_lock_is_asked_for_by_an_engine_that_leaves, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_owner, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

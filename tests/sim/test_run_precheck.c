@@ -1,0 +1,263 @@
+/*
+ * Prechecks: what is done already is not done again, what is forbidden is not done, and in doubt nobody was asked: the call is tried again
+ * later, and never made on the ground of an answer that nobody understood.
+ */
+#include "tests/sim/rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+
+#define LOOKED(name, done, blocked, result)                                                                            \
+    "{'name':'" name "','builtin':{'tool':'act'},'effect':'idempotent','retry':{'max_attempts':2,'initial':'1s'},"       \
+    "'precheck':{'builtin':{'tool':'look'},'done':'" done "'" blocked result "},'compensate':{'tool':'undo'}},"
+
+static const char document[] =
+    "{'tools':["
+    LOOKED("looked", "${ .response.done }", ",'blocked':'${ .response.blocked }'", ",'result':{'id':'${ .response.id }'}")
+    LOOKED("programs", "${ .response.done | . }", ",'blocked':'${ .response.blocked | . }'", ",'result':{'id':'${ .response.id | . }'}")
+    LOOKED("bare", "${ .response.done }", "", "")
+    LOOKED("broken_done", "${ .response.done | error }", "", "")
+    LOOKED("broken_blocked", "${ .response.done }", ",'blocked':'${ .response.id.deeper }'", "")
+    LOOKED("broken_result", "${ .response.done }", "", ",'result':{'id':'${ .response.id | error }'}")
+    "{'name':'checked','builtin':{'tool':'act'},'effect':'checked','retry':{'max_attempts':3,'initial':'1s'},"
+    "'breaker':{'failures':2,'window':'60s','cooldown':'1s'},"
+    "'probe':{'builtin':{'tool':'probe'},'outcome':{'completed':'${ .response.done }','absent':'${ .response.absent }'},'visibility':'1s',"
+    "'give_up_after':'1m'},'compensate':{'tool':'undo'}},"
+    "{'name':'plain','builtin':{'tool':'plain'},'effect':'idempotent','compensate':{'tool':'undo'}},"
+    "{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'}],"
+    "'sagas':["
+    "{'name':'looked','steps':[{'id':'a','call':'looked','with':{}}]},"
+    "{'name':'later','steps':[{'id':'a','call':'plain','with':{}},{'id':'b','call':'programs','with':{}}]},"
+    "{'name':'programs','steps':[{'id':'a','call':'programs','with':{}}]},"
+    "{'name':'bare','steps':[{'id':'a','call':'bare','with':{}}]},"
+    "{'name':'broken_done','steps':[{'id':'a','call':'broken_done','with':{}}]},"
+    "{'name':'broken_blocked','steps':[{'id':'a','call':'broken_blocked','with':{}}]},"
+    "{'name':'broken_result','steps':[{'id':'a','call':'broken_result','with':{}}]},"
+    "{'name':'checked','steps':[{'id':'a','call':'checked','with':{}}]}"
+    "]}";
+
+static int setup(void **state)
+{
+    (void)state;
+    rig_begin();
+    rig_start(0);
+    rig_define(document);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rig_end();
+    return 0;
+}
+
+static void look_says(enum outcome_kind kind, const char *error, const char *response)
+{
+    rig_tool("look")->kind = kind;
+    rig_tool("look")->error = error;
+    rig_tool("look")->response = response;
+}
+
+static struct slice step_of(struct saga_id id)
+{
+    return json_element(json_member(rig_show(0, id), "steps"), 0);
+}
+
+static void what_is_done_already_is_not_done_again(void **state)
+{
+    static const struct {
+        const char *saga, *result;
+    } table[] = {{"looked", "{\"id\":7}"}, {"programs", "{\"id\":7}"}, {"bare", "null"}, {"broken_blocked", "null"}};
+
+    (void)state;
+    look_says(OUTCOME_COMPLETED, NULL, "{\"done\":true,\"id\":7}");
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct saga_id id = rig_saga(0, table[i].saga, "{}");
+
+        rig_until_status(0, id, "completed");
+        assert_true(slice_is(json_member(step_of(id), "result"), table[i].result));
+    }
+    assert_int_equal(rig_tool("act")->calls, 0);
+}
+
+static void what_is_forbidden_is_not_done(void **state)
+{
+    static const char *const sagas[] = {"looked", "programs"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(sagas); i++) {
+        look_says(OUTCOME_COMPLETED, NULL, "{\"done\":false,\"blocked\":\"it is closed\"}");
+        struct saga_id id = rig_saga(0, sagas[i], "{}");
+
+        rig_until_status(0, id, "compensated");
+        assert_non_null(memmem(rig_show(0, id).ptr, rig_show(0, id).len, "it is closed", 12));
+        look_says(OUTCOME_COMPLETED, NULL, "{\"done\":false,\"blocked\": {\"why\":5} }");
+        rig_until_status(0, rig_saga(0, sagas[i], "{}"), "compensated");
+    }
+    assert_int_equal(rig_tool("act")->calls, 0);
+}
+
+static void what_is_neither_is_done_once(void **state)
+{
+    static const struct {
+        enum outcome_kind kind;
+        const char *error, *response;
+    } table[] = {
+        {OUTCOME_COMPLETED, NULL, "{\"done\":false,\"blocked\":null}"},
+        {OUTCOME_COMPLETED, NULL, "{\"done\":null,\"blocked\":false}"},
+        {OUTCOME_FAILED, "http-404", "{}"}, /* there is no such thing yet */
+        {OUTCOME_FAILED, "http-410", "{}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        look_says(table[i].kind, table[i].error, table[i].response);
+        rig_until_status(0, rig_saga(0, "looked", "{}"), "completed");
+        assert_int_equal(rig_tool("act")->calls, i + 1);
+    }
+    look_says(OUTCOME_COMPLETED, NULL, "{\"done\":false}");
+    rig_until_status(0, rig_saga(0, "bare", "{}"), "completed");
+    assert_int_equal(rig_tool("act")->calls, COUNT_OF(table) + 1);
+}
+
+static void what_nobody_understands_is_asked_again_and_not_acted_on(void **state)
+{
+    static char large[80000];
+    static const struct {
+        const char *saga;
+        enum outcome_kind kind;
+        const char *error, *response;
+    } table[] = {
+        {"looked", OUTCOME_UNKNOWN, "http-500", "{}"},
+        {"looked", OUTCOME_UNKNOWN, "timeout", NULL},
+        {"looked", OUTCOME_RETRY, "http-503", "{}"},
+        {"looked", OUTCOME_FAILED, "http-403", "{\"done\":false}"},
+        {"broken_done", OUTCOME_COMPLETED, NULL, "{\"done\":false}"},
+        {"broken_blocked", OUTCOME_COMPLETED, NULL, "{\"done\":false,\"id\":\"x\"}"},
+        {"broken_result", OUTCOME_COMPLETED, NULL, "{\"done\":true}"},
+        {"looked", OUTCOME_COMPLETED, NULL, large}, /* its result is larger than allowed */
+    };
+
+    (void)state;
+    (void)snprintf(large, sizeof(large), "{\"done\":true,\"id\":\"%070000d\"}", 1);
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        uint32_t looks = rig_tool("look")->calls;
+
+        look_says(table[i].kind, table[i].error, table[i].response);
+        rig_tool("look")->detail = i % 3 == 0 ? "so it is" : NULL;
+        struct saga_id id = rig_saga(0, table[i].saga, "{}");
+
+        rig_for(10000);
+        if (rig_tool("act")->calls != 0 || rig_tool("look")->calls < looks + 2) {
+            fail_msg("line %zu: %u looks, %u calls: %.*s", i, rig_tool("look")->calls - looks, rig_tool("act")->calls, SLICE_ARG(rig_show(0, id)));
+        }
+        struct ask a;
+
+        ask_begin(&a, 0); /* it would be asked for ever */
+        a.request.in.abort.id = id;
+        (void)ask(&a, engine_abort_saga);
+        ask_end(&a);
+        rig_for(5000);
+    }
+}
+
+/* Nothing is called for a saga that was aborted, or left memory, while the precheck was under way or being judged. */
+static void what_is_not_wanted_any_more_is_not_done(void **state)
+{
+    static const char *const sagas[] = {"looked", "programs", "later", "broken_result"};
+    struct ask a;
+
+    (void)state;
+    rig_tool("undo")->delay_ms = 500; /* it is still there while something of it is undone */
+    look_says(OUTCOME_COMPLETED, NULL, "{\"done\":false}");
+    for (int64_t after_ms = 0; after_ms < 80; after_ms += 2) {
+        rig_tool("look")->delay_ms = 20;
+        rig_tool("look")->response = after_ms % 4 ? "{\"done\":true,\"id\":1}" : "{\"done\":false}";
+        rig_tool("look")->kind = after_ms % 6 ? OUTCOME_COMPLETED : OUTCOME_UNKNOWN;
+        rig_tool("look")->error = after_ms % 6 ? NULL : "http-500";
+        struct saga_id id = rig_saga(0, sagas[(after_ms / 2) % 4], "{}");
+
+        rig_for(after_ms);
+        ask_begin(&a, 0);
+        a.request.in.abort.id = id;
+        (void)ask(&a, engine_abort_saga);
+        ask_end(&a);
+        rig_for(3000);
+    }
+    assert_int_equal(nodes[0].engine->evaluations_under_way, 0);
+    assert_int_equal(nodes[0].engine->calls_under_way, 0);
+}
+
+static void lose_shard(struct engine *engine, void *context)
+{
+    const struct shard *shard = context;
+
+    shard_lost(shard->number, shard->epoch, engine);
+    shard_gained(shard->number, shard->epoch, engine);
+}
+
+static void the_next_owner_looks_again(void **state)
+{
+    static const char *const sagas[] = {"looked", "programs", "broken_result"};
+
+    (void)state;
+    for (int64_t after_ms = 0; after_ms < 60; after_ms += 3) {
+        look_says(OUTCOME_COMPLETED, NULL, after_ms % 2 ? "{\"done\":true,\"id\":1}" : "{\"done\":false}");
+        rig_tool("look")->delay_ms = 20;
+        struct saga_id id = rig_saga(0, sagas[(after_ms / 3) % 2], "{}");
+        struct shard *shard = &nodes[0].engine->shards[saga_id_shard(id)];
+
+        rig_for(after_ms);
+        rig_inside(0, lose_shard, shard);
+        rig_for(3000);
+        rig_until_status(0, id, "completed");
+    }
+}
+
+/* A status read settles whether a tool is well again, of which a call more would not be harmless. */
+static void a_tool_whose_calls_are_not_harmless_is_tried_by_a_read(void **state)
+{
+    (void)state;
+    rig_tool("act")->kind = OUTCOME_UNKNOWN;
+    rig_tool("act")->error = "http-500";
+    rig_tool("act")->response = NULL;
+    rig_tool("probe")->response = "{\"absent\":true}";
+    for (int i = 0; i < 4; i++) {
+        (void)rig_saga(0, "checked", "{}");
+    }
+    rig_for(20000);
+    rig_tool("probe")->kind = OUTCOME_UNKNOWN;
+    rig_tool("probe")->error = "timeout";
+    rig_tool("probe")->response = NULL;
+    rig_for(20000);
+    rig_tool("act")->kind = OUTCOME_COMPLETED;
+    rig_tool("act")->error = NULL;
+    rig_tool("act")->response = "{}";
+    rig_tool("probe")->kind = OUTCOME_COMPLETED;
+    rig_tool("probe")->error = NULL;
+    rig_tool("probe")->response = "{\"absent\":true}";
+    rig_until_status(0, rig_saga(0, "checked", "{}"), "completed");
+    assert_true(rig_tool("probe")->calls > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_done_already_is_not_done_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_forbidden_is_not_done, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_neither_is_done_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_nobody_understands_is_asked_again_and_not_acted_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_not_wanted_any_more_is_not_done, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_next_owner_looks_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_tool_whose_calls_are_not_harmless_is_tried_by_a_read, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,658 @@
+/*
+ * Turns, and the ways to a saga: what is too large for one row, what a saga refuses of itself, who follows its log, who is told when an
+ * engine leaves in the middle, and whoever asks twice.
+ */
+#include "tests/sim/rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "run/turn.h"
+#include "run/work.h"
+
+static const char document[] =
+    "{'tools':["
+    "{'name':'act','builtin':{'tool':'act'},'effect':'idempotent','compensate':{'tool':'undo'}},"
+    "{'name':'lose','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo'}},"
+    "{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'}],"
+    "'sagas':["
+    "{'name':'acts','steps':[{'id':'a','call':'act','with':{}}]},"
+    "{'name':'listens','steps':[{'id':'a','signal':{'name':'paid'}}]},"
+    "{'name':'asks','steps':[{'id':'lost','call':'lose','with':{}},{'id':'ok','after':[],'approve':{'show':{'n':1}}}]}"
+    "]}";
+
+static int setup(void **state)
+{
+    (void)state;
+    rig_begin();
+    rig_start(0);
+    rig_define(document);
+    rig_tool("lose")->kind = OUTCOME_UNKNOWN;
+    rig_tool("lose")->error = "timeout";
+    rig_tool("lose")->response = NULL;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rig_end();
+    return 0;
+}
+
+static struct engine *engine_now(void)
+{
+    return nodes[0].engine;
+}
+
+static void begin_signal(struct ask *a, uint32_t node, struct saga_id id)
+{
+    ask_begin(a, node);
+    a->request.in.signal.id = id;
+    a->request.in.signal.name = SLICE("paid");
+    a->request.in.signal.key = SLICE("k");
+}
+
+/* --- size --- */
+
+/* The next turns may be so large: it is 64 MiB otherwise. */
+static void limit_turns(struct engine *engine, void *context)
+{
+    struct list_link *link = list_first(&engine->idle_turns);
+
+    for (; link; link = list_after(&engine->idle_turns, link)) {
+        container_of(link, struct turn, link)->payload.bytes_max = *(const size_t *)context;
+    }
+}
+
+static void a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still(void **state)
+{
+    size_t small = 64, usual = 64u << 20;
+    struct ask a;
+
+    (void)state;
+    rig_tool("act")->delay_ms = 500;
+    struct saga_id id = rig_saga(0, "acts", "{}");
+
+    rig_inside(0, limit_turns, &small);
+    uint32_t appends = rig_asked(STORE_APPEND);
+
+    rig_for(20000);
+    assert_int_equal(rig_asked(STORE_APPEND), appends);
+    assert_int_equal(live_find(engine_now(), id)->refusals, REFUSALS_MAX); /* it is not tried for ever */
+    ask_begin(&a, 0);
+    a.request.in.start.saga = SLICE("acts");
+    assert_int_equal(ask(&a, engine_start_saga), ERR_TOO_LARGE); /* whoever asked is told */
+    ask_end(&a);
+    rig_inside(0, limit_turns, &usual);
+    ask_begin(&a, 0); /* a person can still end it */
+    a.request.in.abort.id = id;
+    (void)ask(&a, engine_abort_saga);
+    assert_code(&a, ERR_OK);
+    ask_end(&a);
+}
+
+static void many_turns_and_large_ones_leave_no_memory_behind(void **state)
+{
+    enum { MANY = 600 };
+    static struct ask asks[MANY];
+    static char input[66000];
+
+    (void)state;
+    (void)snprintf(input, sizeof(input), "{\"text\":\"%065500d\"}", 1);
+    (void)rig_saga(0, "listens", input);
+    assert_int_equal(engine_now()->idle_turns.count, 0); /* so large a one is not kept */
+    for (size_t i = 0; i < MANY; i++) {
+        ask_begin(&asks[i], 0);
+        asks[i].request.in.start.saga = SLICE("listens");
+        ask_send(&asks[i], engine_start_saga);
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        ask_wait(&asks[i]);
+        assert_code(&asks[i], ERR_OK);
+        ask_end(&asks[i]);
+    }
+    assert_true(engine_now()->idle_turns.count <= 512);
+}
+
+/* --- what the core refuses of itself --- */
+
+static int bent; /* so many decisions are refused by the core's own check */
+
+enum err_code __real_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena, struct records *out, struct err *err);
+enum err_code __wrap_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena, struct records *out, struct err *err);
+
+enum err_code __wrap_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena, struct records *out, struct err *err)
+{
+    if (bent > 0 && saga->seq > 0) {
+        bent--;
+        *out = (struct records){0};
+        return err_set(err, ERR_INTERNAL, "a record of its own does not fit");
+    }
+    return __real_saga_decide(saga, input, arena, out, err);
+}
+
+static void a_decision_that_the_core_itself_refuses_is_tried_again_but_not_for_ever(void **state)
+{
+    (void)state;
+    rig_tool("act")->delay_ms = 100;
+    struct saga_id id = rig_saga(0, "acts", "{}");
+
+    bent = 1;
+    rig_until_status(0, id, "completed");
+    id = rig_saga(0, "acts", "{}");
+    bent = 1000;
+    rig_for(30000);
+    assert_int_equal(live_find(engine_now(), id)->refusals, REFUSALS_MAX);
+    assert_true(bent > 900);
+    struct ask a;
+
+    begin_signal(&a, 0, id); /* somebody else's request is refused, and not counted */
+    assert_int_equal(ask(&a, engine_signal_saga), ERR_INTERNAL);
+    ask_end(&a);
+    bent = 0;
+    node_kill(&nodes[0]);
+    rig_start(0);
+    rig_until_status(0, id, "completed");
+}
+
+/* --- who follows --- */
+
+static struct follower {
+    struct engine_watch watch;
+    uint64_t seq;
+    bool ended;
+} followers[3];
+
+static void on_changed(struct engine_watch *watch, uint64_t seq, bool ended)
+{
+    struct follower *follower = container_of(watch, struct follower, watch);
+
+    assert_true(seq > follower->seq);
+    follower->seq = seq;
+    follower->ended = ended;
+    if (follower == &followers[1]) { /* it has seen enough */
+        engine_watch_remove(engine_now(), watch);
+    }
+}
+
+static void follow(struct engine *engine, void *context)
+{
+    const struct saga_id *id = context;
+
+    memset(followers, 0, sizeof(followers));
+    for (size_t i = 0; i < COUNT_OF(followers); i++) {
+        followers[i].watch = (struct engine_watch){.id = *id, .changed = on_changed};
+        if (i == 2) {
+            followers[i].watch.id.uuid.bytes[0] ^= 1; /* of another saga */
+        }
+        engine_watch_add(engine, &followers[i].watch);
+    }
+}
+
+static void unfollow(struct engine *engine, void *context)
+{
+    (void)context;
+    for (size_t i = 0; i < COUNT_OF(followers); i++) {
+        engine_watch_remove(engine, &followers[i].watch);
+    }
+}
+
+static void each_turn_is_told_to_those_who_follow_that_saga(void **state)
+{
+    struct ask a;
+    struct saga_id id = rig_open(0, "o1");
+
+    (void)state;
+    rig_inside(0, follow, &id);
+    for (int i = 0; i < 2; i++) {
+        ask_begin(&a, 0);
+        a.request.in.call.saga = id;
+        a.request.in.call.tool = SLICE("act");
+        a.request.in.call.step = i ? SLICE("two") : SLICE("one");
+        a.request.in.call.wait_ms = 1000;
+        assert_int_equal(ask(&a, engine_call), ERR_OK);
+        ask_end(&a);
+        assert_false(followers[0].ended);
+    }
+    uint64_t seq = followers[0].seq;
+
+    ask_begin(&a, 0);
+    a.request.in.complete.id = id;
+    assert_int_equal(ask(&a, engine_complete_saga), ERR_OK);
+    ask_end(&a);
+    assert_true(followers[0].seq > seq && followers[0].ended);
+    assert_true(followers[1].seq > 0 && followers[1].seq < seq && !followers[1].ended);
+    assert_int_equal(followers[2].seq, 0);
+    rig_inside(0, unfollow, NULL);
+}
+
+/* --- signals --- */
+
+static void spoil_turn(void *request, enum err_code *code)
+{
+    struct read_saga *read = container_of(request, struct read_saga, read);
+
+    assert_int_equal(*code, ERR_OK);
+    read->turns[0].payload = SLICE("[7]");
+}
+
+static void a_repeat_of_a_signal_to_what_has_ended_is_answered_from_its_log(void **state)
+{
+    struct saga_id id = rig_saga(0, "listens", "{}");
+    struct ask a;
+
+    (void)state;
+    begin_signal(&a, 0, id);
+    assert_int_equal(ask(&a, engine_signal_saga), ERR_OK);
+    assert_true(a.request.created);
+    ask_end(&a);
+    rig_until_status(0, id, "completed");
+    begin_signal(&a, 0, id);
+    (void)ask(&a, engine_signal_saga);
+    assert_code(&a, ERR_OK);
+    assert_false(a.request.created);
+    ask_end(&a);
+}
+
+static uint32_t reads_left;
+
+static void spoil_later(void *request, enum err_code *code)
+{
+    if (reads_left-- > 0) {
+        rig_on_answer(STORE_READ_SAGA, spoil_later);
+    } else {
+        spoil_turn(request, code);
+    }
+}
+
+static void refuse_later(void *request, enum err_code *code)
+{
+    (void)request;
+    if (reads_left-- > 0) {
+        rig_on_answer(STORE_READ_SAGA, refuse_later);
+    } else {
+        *code = ERR_STORE;
+    }
+}
+
+static void a_repeat_of_a_signal_that_cannot_be_looked_up_is_told_so(void **state)
+{
+    struct saga_id id = rig_saga(0, "listens", "{}");
+    struct ask a;
+
+    (void)state;
+    begin_signal(&a, 0, id);
+    assert_int_equal(ask(&a, engine_signal_saga), ERR_OK);
+    ask_end(&a);
+    rig_until_status(0, id, "completed");
+    uint32_t reads = rig_asked(STORE_READ_SAGA);
+
+    begin_signal(&a, 0, id);
+    assert_int_equal(ask(&a, engine_signal_saga), ERR_OK);
+    ask_end(&a);
+    reads = rig_asked(STORE_READ_SAGA) - reads;
+    assert_true(reads >= 1);
+    reads_left = reads - 1;
+    rig_on_answer(STORE_READ_SAGA, spoil_later);
+    begin_signal(&a, 0, id);
+    assert_int_equal(ask(&a, engine_signal_saga), ERR_CORRUPT);
+    ask_end(&a);
+    reads_left = reads - 1;
+    rig_on_answer(STORE_READ_SAGA, refuse_later);
+    begin_signal(&a, 0, id);
+    assert_int_equal(ask(&a, engine_signal_saga), ERR_STORE);
+    ask_end(&a);
+}
+
+static void a_signal_whose_sender_has_gone_is_taken_all_the_same(void **state)
+{
+    struct saga_id id = rig_saga(0, "listens", "{}");
+    struct ask a;
+
+    (void)state;
+    begin_signal(&a, 0, id);
+    ask_send(&a, engine_signal_saga);
+    ask_cancel(&a);
+    ask_wait(&a);
+    assert_code(&a, ERR_TIMEOUT);
+    ask_end(&a);
+    rig_until_status(0, id, "completed");
+}
+
+/* --- the way to a saga --- */
+
+static void what_is_fenced_twice_is_told_so(void **state)
+{
+    struct saga_id id = rig_saga(0, "listens", "{}");
+    struct ask a;
+
+    (void)state;
+    rig_refuse(STORE_APPEND, ERR_FENCED, 1000);
+    begin_signal(&a, 0, id);
+    ask_send(&a, engine_signal_saga);
+    rig_for(30000);
+    rig_refuse(STORE_APPEND, ERR_OK, 0);
+    ask_wait(&a);
+    assert_true(err_retryable(a.request.code) || a.request.code == ERR_OK);
+    ask_end(&a);
+}
+
+static void whoever_has_hung_up_when_the_shard_goes_has_nothing_begun_elsewhere(void **state)
+{
+    struct saga_id id = rig_saga(0, "listens", "{}");
+    uint32_t puts = rig_asked(STORE_INBOX_PUT);
+    struct ask a;
+
+    (void)state;
+    rig_refuse(STORE_APPEND, ERR_FENCED, 1);
+    begin_signal(&a, 0, id);
+    ask_send(&a, engine_signal_saga);
+    ask_cancel(&a);
+    ask_wait(&a);
+    ask_end(&a);
+    rig_for(10000);
+    assert_int_equal(rig_asked(STORE_INBOX_PUT), puts);
+}
+
+static uint64_t escalated(struct saga_id *id)
+{
+    int64_t number = 0;
+    struct ask a;
+
+    *id = rig_saga(0, "asks", "{}");
+    rig_until_status(0, *id, "escalated");
+    ask_begin(&a, 0);
+    assert_int_equal(ask(&a, engine_get_escalations), ERR_OK);
+    assert_true(json_i64(json_member(json_element(a.request.answer, 0), "n"), &number));
+    ask_end(&a);
+    return (uint64_t)number;
+}
+
+static void begin_resolution(struct ask *a, uint32_t node, uint64_t number, enum operator_action action)
+{
+    ask_begin(a, node);
+    a->request.in.resolve.number = number;
+    a->request.in.resolve.action = action;
+    a->request.in.resolve.happened = true;
+    a->request.in.resolve.note = SLICE("looked it up");
+}
+
+static void what_an_engine_that_leaves_has_not_begun_is_for_another_one(void **state)
+{
+    struct saga_id id;
+    uint64_t number = escalated(&id);
+    struct ask a;
+
+    (void)state;
+    begin_resolution(&a, 0, number, OPERATOR_RESOLVE);
+    ask_send(&a, engine_resolve);
+    node_drain(&nodes[0], 5000); /* before the database has said which saga that is */
+    ask_wait(&a);
+    assert_code(&a, ERR_STOPPING);
+    ask_end(&a);
+    rig_for(10000);
+    assert_false(nodes[0].up);
+    rig_start(0);
+    begin_resolution(&a, 0, number, OPERATOR_RESOLVE);
+    assert_int_equal(ask(&a, engine_resolve), ERR_OK);
+    ask_end(&a);
+}
+
+static void an_approval_ends_with_the_saga_that_is_abandoned(void **state)
+{
+    struct saga_id id;
+    uint64_t number = escalated(&id);
+    struct ask a;
+
+    (void)state;
+    begin_resolution(&a, 0, number, OPERATOR_ABANDON);
+    (void)ask(&a, engine_resolve);
+    assert_code(&a, ERR_OK);
+    ask_end(&a);
+    rig_until_status(0, id, "abandoned");
+    ask_begin(&a, 0);
+    a.request.in.approvals.open_only = true;
+    assert_int_equal(ask(&a, engine_get_approvals), ERR_OK);
+    assert_true(slice_is(a.request.answer, "[]"));
+    ask_end(&a);
+}
+
+/* The other engine has the saga: what is asked of this one goes through the inbox, and is answered as if it had been asked there. */
+static void a_resolution_through_another_engine_is_the_same(void **state)
+{
+    struct saga_id id;
+    uint64_t number;
+    struct ask a;
+
+    (void)state;
+    rig_options.standbys = 2;
+    rig_start(1);
+    number = escalated(&id);
+    begin_resolution(&a, 1, number, OPERATOR_RESOLVE);
+    (void)ask(&a, engine_resolve);
+    assert_code(&a, ERR_OK);
+    ask_end(&a);
+    begin_resolution(&a, 1, number, OPERATOR_RESOLVE);
+    assert_int_equal(ask(&a, engine_resolve), ERR_DECIDED);
+    ask_end(&a);
+}
+
+static void every_door_is_closed_while_an_engine_leaves(void **state)
+{
+    static request_verb *const verbs[] = {
+        engine_define, engine_get_definitions, engine_start_saga, engine_open_saga, engine_call, engine_complete_saga, engine_bypass,
+        engine_resume_saga, engine_pause_saga, engine_signal_saga, engine_decide, engine_get_approvals, engine_get_saga, engine_get_log,
+        engine_abort_saga, engine_list_sagas, engine_list_operations, engine_get_operation, engine_get_escalations, engine_resolve,
+        engine_get_stats, engine_get_engines,
+    };
+    static struct ask asks[COUNT_OF(verbs)];
+
+    (void)state;
+    rig_tool("act")->delay_ms = 3000;
+    (void)rig_saga(0, "acts", "{}");
+    rig_for(100);
+    node_drain(&nodes[0], 10000);
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        ask_begin(&asks[i], 0);
+        ask_send(&asks[i], verbs[i]);
+        ask_wait(&asks[i]);
+        assert_code(&asks[i], ERR_STOPPING);
+        ask_end(&asks[i]);
+    }
+}
+
+static void what_was_sent_through_another_engine_and_is_fenced_stays_for_the_next_owner(void **state)
+{
+    struct saga_id id;
+    struct ask a;
+
+    (void)state;
+    rig_options.standbys = 2;
+    rig_start(1);
+    id = rig_saga(0, "listens", "{}");
+    rig_refuse(STORE_APPEND, ERR_FENCED, 1);
+    begin_signal(&a, 1, id);
+    ask_send(&a, engine_signal_saga);
+    rig_until_status(0, id, "completed");
+    ask_wait(&a);
+    assert_true(a.request.code == ERR_OK || err_retryable(a.request.code));
+    ask_end(&a);
+}
+
+static void what_is_fenced_while_an_engine_leaves_is_told_so(void **state)
+{
+    struct saga_id id = rig_saga(0, "listens", "{}");
+    struct ask a;
+
+    (void)state;
+    rig_refuse(STORE_APPEND, ERR_FENCED, 1);
+    begin_signal(&a, 0, id);
+    ask_send(&a, engine_signal_saga);
+    node_drain(&nodes[0], 1000);
+    ask_wait(&a);
+    assert_code(&a, ERR_FENCED);
+    ask_end(&a);
+    rig_for(3000);
+    rig_start(0);
+    begin_signal(&a, 0, id);
+    assert_int_equal(ask(&a, engine_signal_saga), ERR_OK);
+    ask_end(&a);
+}
+
+/* --- runs --- */
+
+static void a_run_that_rests_is_woken_by_its_next_call_and_found_again_after_a_crash(void **state)
+{
+    static const char *const steps[] = {"one", "two", "three"};
+    struct ask a;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        rig_tool("act")->delay_ms = i == 2 ? 5000 : 1;
+        ask_begin(&a, 0);
+        a.request.in.call.run = SLICE("run-1");
+        a.request.in.call.step = slice_of(steps[i]);
+        a.request.in.call.tool = SLICE("act");
+        a.request.in.call.args = arena_printf(&a.arena, "{\"n\":%d}", (int)i);
+        a.request.in.call.wait_ms = i == 2 ? 0 : 1000;
+        (void)ask(&a, engine_call);
+        assert_code(&a, ERR_OK);
+        ask_end(&a);
+        if (i < 2) {
+            rig_for(200000);
+            assert_int_equal(engine_now()->sagas.count, 0); /* it rests */
+        }
+    }
+    node_kill(&nodes[0]); /* with a call under way */
+    rig_tool("act")->delay_ms = 1;
+    rig_start(0);
+    rig_for(2000);
+    ask_begin(&a, 0);
+    a.request.in.operations.run = SLICE("run-1");
+    a.request.in.operations.state = SLICE("completed");
+    assert_int_equal(ask(&a, engine_list_operations), ERR_OK);
+    assert_int_equal(json_count(a.request.answer), COUNT_OF(steps));
+    ask_end(&a);
+}
+
+/* --- what this program does not have --- */
+
+static void a_tool_of_an_adapter_that_is_not_there_is_refused(void **state)
+{
+    struct ask a;
+
+    (void)state;
+    ask_begin(&a, 0);
+    a.request.in.define.document = SLICE("{\"tools\":[{\"name\":\"t\",\"effect\":\"read\",\"http\":{\"method\":\"GET\",\"url\":\"http://t/\"}}]}");
+    assert_int_equal(ask(&a, engine_define), ERR_INVALID);
+    assert_int_equal(a.request.faults.count, 1);
+    assert_true(slice_is(a.request.faults.items[0].detail, "there is no adapter named \"http\""));
+    ask_end(&a);
+}
+
+/* --- completing --- */
+
+static void a_saga_with_something_unsettled_is_completed_when_that_is_settled_or_not_at_all(void **state)
+{
+    struct saga_id id = rig_open(0, "o1");
+    static char large[100000];
+    struct ask a, call;
+
+    (void)state;
+    rig_tool("act")->delay_ms = 5000;
+    ask_begin(&call, 0);
+    call.request.in.call.saga = id;
+    call.request.in.call.tool = SLICE("act");
+    call.request.in.call.step = SLICE("one");
+    call.request.in.call.wait_ms = 20000;
+    ask_send(&call, engine_call);
+    rig_for(500);
+    ask_begin(&a, 0);
+    a.request.in.complete.id = id;
+    assert_int_equal(ask(&a, engine_complete_saga), ERR_UNSETTLED); /* does not want to wait */
+    ask_end(&a);
+    ask_begin(&a, 0);
+    a.request.in.complete.id = id;
+    a.request.in.complete.wait_ms = 1000;
+    assert_int_equal(ask(&a, engine_complete_saga), ERR_UNSETTLED); /* not for so long */
+    ask_end(&a);
+    memset(large, ' ', sizeof(large) - 1);
+    ask_begin(&a, 0);
+    a.request.in.complete.id = id;
+    a.request.in.complete.output = slice_of(large);
+    assert_int_equal(ask(&a, engine_complete_saga), ERR_TOO_LARGE);
+    ask_end(&a);
+    ask_begin(&a, 0);
+    a.request.in.complete.id = id;
+    a.request.in.complete.wait_ms = 20000;
+    assert_int_equal(ask(&a, engine_complete_saga), ERR_OK);
+    ask_end(&a);
+    ask_wait(&call);
+    assert_code(&call, ERR_OK);
+    ask_end(&call);
+}
+
+/* --- aborting what is not in memory --- */
+
+static void abort_says(struct saga_id id, enum err_code code)
+{
+    struct ask a;
+
+    ask_begin(&a, 0);
+    a.request.in.abort.id = id;
+    (void)ask(&a, engine_abort_saga);
+    assert_code(&a, code);
+    ask_end(&a);
+}
+
+static void what_is_over_cannot_be_aborted_and_what_rests_can(void **state)
+{
+    struct saga_id id = rig_saga(0, "acts", "{}");
+
+    (void)state;
+    rig_until_status(0, id, "completed");
+    abort_says(id, ERR_PAST_RETURN);
+    id = rig_saga(0, "listens", "{}");
+    abort_says(id, ERR_OK);
+    rig_for(100);
+    abort_says(id, ERR_ENDED);
+    id = rig_saga(0, "listens", "{}");
+    rig_for(3 * rig_options.park_after_ms);
+    assert_null(live_find(engine_now(), id));
+    abort_says(id, ERR_OK);
+    rig_until_status(0, id, "compensated");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_turns_and_large_ones_leave_no_memory_behind, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_decision_that_the_core_itself_refuses_is_tried_again_but_not_for_ever, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_turn_is_told_to_those_who_follow_that_saga, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_repeat_of_a_signal_to_what_has_ended_is_answered_from_its_log, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_repeat_of_a_signal_that_cannot_be_looked_up_is_told_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_signal_whose_sender_has_gone_is_taken_all_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_fenced_twice_is_told_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(whoever_has_hung_up_when_the_shard_goes_has_nothing_begun_elsewhere, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_an_engine_that_leaves_has_not_begun_is_for_another_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_approval_ends_with_the_saga_that_is_abandoned, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_resolution_through_another_engine_is_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_door_is_closed_while_an_engine_leaves, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_with_something_unsettled_is_completed_when_that_is_settled_or_not_at_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_sent_through_another_engine_and_is_fenced_stays_for_the_next_owner, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_fenced_while_an_engine_leaves_is_told_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_run_that_rests_is_woken_by_its_next_call_and_found_again_after_a_crash, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_tool_of_an_adapter_that_is_not_there_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_over_cannot_be_aborted_and_what_rests_can, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,626 @@
+/*
+ * `sagad dev` on a system that refuses: each call that it makes of the system fails once, and nothing worse comes of it
+ * than a sentence. Scripts stand in for PostgreSQL; the linker puts the functions of this file in front of the
+ * system's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "run/dev_cluster.h"
+#include "tests/lib/scratch.h"
+
+#define CALLS_MAX 500
+
+/* --- the system --- */
+
+static struct {
+    bool armed;
+    unsigned calls, fails_at; /* counted while armed; 0: none fails */
+    int why;
+    bool is_nobody_s; /* there is no user postgres */
+    bool has_no_users;
+    uid_t euid;       /* who we are, as far as dev_user_find() can see */
+    bool stays;       /* becoming another user changes nothing: children can write what they counted */
+    bool has_scripts; /* instead of PostgreSQL */
+    bool hides;       /* what PostgreSQL is installed here */
+    bool hurries;     /* nobody comes to the end of a wait */
+    pid_t dies;       /* a server that ends while somebody waits */
+} sys;
+
+static bool fails(void)
+{
+    if (!sys.armed || ++sys.calls != sys.fails_at) {
+        return false;
+    }
+    errno = sys.why;
+    return true;
+}
+
+#define REFUSE(type, name, parameters, arguments, failed)                                                              \
+    type __real_##name parameters;                                                                                     \
+    type __wrap_##name parameters;                                                                                     \
+    type __wrap_##name parameters                                                                                      \
+    {                                                                                                                  \
+        return fails() ? (failed) : __real_##name arguments;                                                           \
+    }
+REFUSE(pid_t, fork, (void), (), -1)
+REFUSE(int, pipe2, (int *fds, int flags), (fds, flags), -1)
+REFUSE(int, dup2, (int from, int to), (from, to), -1)
+REFUSE(int, chdir, (const char *path), (path), -1)
+REFUSE(int, chown, (const char *path, uid_t uid, gid_t gid), (path, uid, gid), -1)
+REFUSE(int, lstat64, (const char *path, struct stat *st), (path, st), -1)
+REFUSE(char *, realpath, (const char *path, char *out), (path, out), NULL)
+REFUSE(int, rename, (const char *from, const char *to), (from, to), -1)
+REFUSE(int, symlink, (const char *to, const char *path), (to, path), -1)
+REFUSE(pid_t, waitpid, (pid_t pid, int *status, int options), (pid, status, options), -1)
+
+/* Made outside of the test's own folder: sockets, and data that the server's user could not reach. */
+static struct {
+    char paths[CALLS_MAX][64];
+    size_t count;
+} outside;
+
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+    int code = fails() ? -1 : __real_mkdir(path, mode);
+
+    if (code == 0 && strncmp(path, scratch_folder, strlen(scratch_folder)) != 0) {
+        CHECK(outside.count < CALLS_MAX && strlen(path) < sizeof(outside.paths[0]));
+        memcpy(outside.paths[outside.count++], path, strlen(path) + 1);
+    }
+    return code;
+}
+
+int __real_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode)
+{
+    return fails() || (sys.hides && strncmp(path, "/usr/", 5) == 0) ? -1 : __real_access(path, mode);
+}
+
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, mode_t mode);
+int __wrap_open64(const char *path, int flags, mode_t mode)
+{
+    return fails() ? -1 : __real_open64(path, flags, mode);
+}
+
+#define BECOME(name, parameters, arguments)                                                                            \
+    int __real_##name parameters;                                                                                      \
+    int __wrap_##name parameters;                                                                                      \
+    int __wrap_##name parameters                                                                                       \
+    {                                                                                                                  \
+        return fails() ? -1 : sys.stays ? 0 : __real_##name arguments;                                                 \
+    }
+BECOME(setgroups, (size_t count, const gid_t *list), (count, list))
+BECOME(setgid, (gid_t gid), (gid))
+BECOME(setuid, (uid_t uid), (uid))
+
+uid_t __wrap_geteuid(void);
+uid_t __wrap_geteuid(void)
+{
+    return sys.euid;
+}
+
+struct passwd *__real_getpwnam(const char *name);
+struct passwd *__wrap_getpwnam(const char *name);
+struct passwd *__wrap_getpwnam(const char *name)
+{
+    static char name_of_nobody[] = "nobody";
+    static struct passwd nobody = {.pw_name = name_of_nobody};
+
+    if (sys.has_no_users || (sys.is_nobody_s && strcmp(name, "postgres") == 0)) {
+        return NULL;
+    }
+    nobody.pw_uid = getuid();
+    nobody.pw_gid = getgid();
+    if (sys.stays) {
+        nobody.pw_uid = 65534;
+        return &nobody;
+    }
+    return sys.is_nobody_s ? &nobody : __real_getpwnam(name);
+}
+
+int __real_nanosleep(const struct timespec *pause, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *pause, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *pause, struct timespec *left)
+{
+    struct timespec shorter = {.tv_nsec = pause->tv_nsec / (sys.hurries ? 200 : 4)};
+
+    if (sys.dies) {
+        (void)kill(sys.dies, SIGKILL);
+        (void)__real_waitpid(sys.dies, NULL, 0);
+        sys.dies = 0;
+    }
+    return __real_nanosleep(&shorter, left);
+}
+
+/* --- scripts in place of PostgreSQL --- */
+
+static struct dev_postgres scripts = {.major = 15};
+
+enum err_code __real_dev_postgres_find(struct dev_postgres *postgres, int major, struct err *err);
+enum err_code __wrap_dev_postgres_find(struct dev_postgres *postgres, int major, struct err *err);
+enum err_code __wrap_dev_postgres_find(struct dev_postgres *postgres, int major, struct err *err)
+{
+    if (!sys.has_scripts) {
+        return __real_dev_postgres_find(postgres, major, err);
+    }
+    *postgres = scripts;
+    return ERR_OK;
+}
+
+static void path_in(char out[256], const char *name)
+{
+    CHECK(snprintf(out, 256, "%.100s/%.100s", scratch_folder, name) < 256);
+}
+
+static void script(const char *name, const char *text)
+{
+    char path[256];
+    FILE *file;
+
+    path_in(path, "bin");
+    (void)mkdir(path, 0755);
+    CHECK(snprintf(scripts.bin, sizeof(scripts.bin), "%s", path) > 0);
+    CHECK(snprintf(path, sizeof(path), "%.200s/%.40s", scripts.bin, name) < (int)sizeof(path));
+    file = fopen(path, "w");
+    CHECK(file && fprintf(file, "#!/bin/sh\n%s\n", text) > 0 && fclose(file) == 0 && chmod(path, 0755) == 0);
+}
+
+#define RUNS "cd \"$2\" && printf '%s\\n%s\\nready   \\n' $$ \"$2\" > postmaster.pid && exec sleep 1000"
+
+/* As whoever we are: files are ours, and so are the children's counters. */
+static void begin(void)
+{
+    memset(&sys, 0, sizeof(sys));
+    sys.euid = getuid();
+    sys.stays = true;
+    sys.has_scripts = true;
+    script("initdb", "echo 15 > \"$2/PG_VERSION\"");
+    script("postgres", RUNS);
+}
+
+static void folder(char out[256])
+{
+    static int number;
+    char name[32];
+
+    (void)snprintf(name, sizeof(name), "dev%d", number++);
+    path_in(out, name);
+}
+
+/* --- one call after another fails --- */
+
+/* What was begun is over, or is found by the next start: that one works. */
+static void works_after_that(const char *dir)
+{
+    struct dev_cluster cluster;
+    struct err err = {0};
+
+    sys.armed = false;
+    if (dev_cluster_start(&cluster, dir, NULL, &err) != ERR_OK) {
+        fail_msg("call %u: %s", sys.fails_at, err.message);
+    }
+    assert_int_equal(kill(cluster.postmaster, 0), 0);
+    dev_cluster_stop(&cluster);
+}
+
+static void arm(unsigned call, int why)
+{
+    sys.armed = true;
+    sys.calls = 0;
+    sys.fails_at = call;
+    sys.why = why;
+}
+
+static void one_refusal_after_another(void)
+{
+    static const int reasons[] = {EACCES, ENOSPC};
+    struct dev_cluster cluster;
+    char dir[256];
+    unsigned failed = 0;
+
+    begin();
+    sys.euid = 0;
+    sys.stays = true;
+    for (unsigned call = 1;; call++) {
+        struct err err = {0};
+
+        folder(dir);
+        arm(call, reasons[call % 2]);
+        enum err_code code = dev_cluster_start(&cluster, dir, NULL, &err);
+        bool all = sys.calls < call;
+
+        sys.armed = false;
+        if (code == ERR_OK) {
+            dev_cluster_stop(&cluster);
+        } else {
+            failed++;
+            assert_true(err.message[0] != '\0');
+            works_after_that(dir);
+        }
+        if (all &&
+            code == ERR_OK) { /* children count on from where they were begun: one of theirs may still have failed */
+            break;
+        }
+        assert_true(call < CALLS_MAX);
+    }
+    assert_true(failed >= 5);
+}
+
+static void whatever_the_system_refuses_is_told_and_the_next_start_works(void **state)
+{
+    struct dev_cluster cluster;
+    char dir[256];
+
+    (void)state;
+    if (getuid() != 0) {
+        skip(); /* files are made as root and belong to whoever runs the server */
+    }
+    one_refusal_after_another();
+    /* Over what the first one left: the data are there. */
+    begin();
+    sys.euid = 0;
+    sys.stays = true;
+    folder(dir);
+    works_after_that(dir);
+    for (unsigned call = 1;; call++) {
+        struct err err = {0};
+
+        arm(call, EACCES);
+        enum err_code code = dev_cluster_start(&cluster, dir, NULL, &err);
+        bool all = sys.calls < call;
+
+        sys.armed = false;
+        if (code == ERR_OK) {
+            dev_cluster_stop(&cluster);
+        }
+        works_after_that(dir);
+        if (all && code == ERR_OK) {
+            break;
+        }
+        assert_true(call < CALLS_MAX);
+    }
+}
+
+static void a_program_that_cannot_be_begun_has_failed(void **state)
+{
+    static const char *const arguments[] = {"works", NULL};
+    struct dev_user user;
+    struct err err = {0};
+    char log[256];
+
+    (void)state;
+    begin();
+    script("works", "exit 0");
+    path_in(log, "log");
+    for (int i = 0; i < 2; i++) {
+        sys.euid = i == 0 ? 0 : 4711;
+        sys.stays = true;
+        assert_int_equal(dev_user_find(&user, &err), ERR_OK);
+        assert_int_equal(user.changes, i == 0);
+        for (unsigned call = 1; call <= 20; call++) { /* of the parent, and of the child */
+            arm(call, call % 2 ? EINTR : EACCES);
+            if (dev_program_run(&scripts, "works", arguments, &user, log, &err) != ERR_OK) {
+                assert_true(err.message[0] != '\0');
+            }
+            sys.armed = false;
+        }
+        assert_int_equal(dev_program_run(&scripts, "works", arguments, &user, log, &err), ERR_OK);
+    }
+}
+
+static void a_folder_is_reached_only_where_everything_says_so(void **state)
+{
+    struct dev_user user;
+    struct err err = {0};
+
+    (void)state;
+    begin();
+    sys.euid = 0;
+    sys.stays = true;
+    assert_int_equal(dev_user_find(&user, &err), ERR_OK);
+    for (unsigned call = 1; call <= 6; call++) { /* fork, becoming the user, going there, looking; waiting for it */
+        arm(call, EACCES);
+        assert_int_equal(dev_user_reaches(&user, scratch_folder), false);
+        sys.armed = false;
+    }
+    assert_true(dev_user_reaches(&user, scratch_folder));
+}
+
+static void postgres_that_cannot_be_asked_is_not_there(void **state)
+{
+    struct dev_postgres found;
+    struct err err = {0};
+
+    (void)state;
+    begin();
+    script("postgres", "echo 'postgres (PostgreSQL) 97.1'");
+    assert_int_equal(setenv("PATH", scripts.bin, 1), 0);
+    for (unsigned call = 1;; call++) {
+        arm(call, EMFILE);
+        enum err_code code = __real_dev_postgres_find(&found, 97, &err);
+        bool all = sys.calls < call;
+
+        sys.armed = false;
+        if (all && code == ERR_OK) {
+            break;
+        }
+        assert_true(call < CALLS_MAX);
+    }
+    assert_int_equal(setenv("PATH", "/usr/bin:/bin", 1), 0);
+}
+
+/* --- who runs it --- */
+
+static void root_becomes_somebody_else_or_says_so(void **state)
+{
+    struct dev_user user;
+    struct err err = {0};
+
+    (void)state;
+    begin();
+    sys.euid = 4711;
+    assert_int_equal(dev_user_find(&user, &err), ERR_OK);
+    assert_false(user.changes);
+    sys.euid = 0;
+    sys.has_no_users = true;
+    assert_int_equal(dev_user_find(&user, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "neither a user postgres nor a user nobody"));
+    assert_true(err.hint[0] != '\0');
+    sys.has_no_users = false;
+    sys.is_nobody_s = true;
+    sys.stays = true;
+    assert_int_equal(dev_user_find(&user, &err), ERR_OK);
+    assert_string_equal(user.name, "nobody");
+    sys.stays = false; /* and who is called nobody is root */
+    if (getuid() == 0) {
+        assert_int_equal(dev_user_find(&user, &err), ERR_CONFIG);
+    }
+}
+
+static void what_is_missing_or_too_old_is_told_with_what_to_install(void **state)
+{
+    struct dev_postgres found;
+    struct err err = {0};
+
+    (void)state;
+    begin();
+    script("postgres", "echo 'postgres (PostgreSQL) 9.6'");
+    sys.hides = true; /* what is installed here */
+    assert_int_equal(setenv("PATH", scripts.bin, 1), 0);
+    assert_int_equal(__real_dev_postgres_find(&found, 0, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "PostgreSQL 9 is too old"));
+    assert_int_equal(setenv("PATH", "/nowhere", 1), 0);
+    assert_int_equal(__real_dev_postgres_find(&found, 0, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "not installed"));
+    assert_true(err.detail[0] != '\0' && err.hint[0] != '\0');
+    sys.hides = false;
+    assert_int_equal(setenv("PATH", "/usr/bin:/bin", 1), 0);
+}
+
+/* --- servers that behave badly --- */
+
+static void a_server_that_never_becomes_ready_is_given_up(void **state)
+{
+    struct dev_cluster cluster;
+    struct err err = {0};
+    char dir[256];
+
+    (void)state;
+    begin();
+    script("postgres", "cd \"$2\" && echo $$ > postmaster.pid && exec sleep 1000");
+    folder(dir);
+    sys.hurries = true;
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_IO);
+    assert_non_null(strstr(err.message, "still not ready"));
+    assert_non_null(strstr(err.hint, "see "));
+}
+
+static void a_server_that_does_not_hear_is_stopped_at_once(void **state)
+{
+    struct dev_cluster cluster;
+    struct err err = {0};
+    char dir[256];
+
+    (void)state;
+    begin();
+    script("postgres", "trap '' INT; " RUNS);
+    folder(dir);
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
+    pid_t pid = cluster.postmaster;
+    int status = 0;
+
+    sys.hurries = true;
+    dev_cluster_stop(&cluster);
+    if (__real_waitpid(pid, &status, 0) == pid) { /* else it was seen to its end */
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGQUIT);
+    }
+    assert_int_equal(kill(pid, 0), -1);
+}
+
+/* The workers of a killed one hold its memory for a moment. */
+static void over_a_stale_server_the_start_is_tried_again(void **state)
+{
+    struct dev_cluster cluster;
+    struct err err = {0};
+    char dir[256], path[300];
+
+    (void)state;
+    begin();
+    folder(dir);
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
+    assert_int_equal(kill(cluster.postmaster, SIGKILL), 0);
+    assert_int_equal(waitpid(cluster.postmaster, NULL, 0), cluster.postmaster);
+    dev_cluster_stop(&cluster);
+    script("postgres", "if [ -e \"$2/tried\" ]; then rm \"$2/tried\"; " RUNS
+                       "; fi; touch \"$2/tried\"; echo 'shared memory is in use'; exit 1");
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
+    dev_cluster_stop(&cluster);
+    CHECK(snprintf(path, sizeof(path), "%s/postgres/postmaster.pid", dir) < (int)sizeof(path));
+    assert_int_equal(unlink(path),
+                     0); /* as a server does that ends by itself: nothing is stale, and it is told at once */
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_IO);
+    assert_non_null(strstr(err.detail, "shared memory is in use"));
+}
+
+static void a_stale_server_that_never_goes_is_told(void **state)
+{
+    struct dev_cluster cluster;
+    struct err err = {0};
+    char dir[256];
+
+    (void)state;
+    begin();
+    folder(dir);
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
+    dev_cluster_stop(&cluster); /* this one leaves its pid file behind */
+    script("postgres", "echo 'shared memory is in use'; exit 1");
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_IO);
+    assert_non_null(strstr(err.detail, "shared memory is in use"));
+}
+
+static void without_a_user_for_it_nothing_is_begun(void **state)
+{
+    struct dev_cluster cluster;
+    struct err err = {0};
+    char dir[256];
+
+    (void)state;
+    begin();
+    sys.euid = 0;
+    sys.has_no_users = true;
+    folder(dir);
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
+    begin();
+    sys.euid = getuid() + 4711; /* whose files these would be */
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "is not a private folder"));
+}
+
+static void a_server_that_ends_while_it_is_waited_for_is_told(void **state)
+{
+    struct dev_cluster first, second;
+    struct err err = {0};
+    char dir[256], path[300];
+    FILE *file;
+
+    (void)state;
+    begin();
+    folder(dir);
+    assert_int_equal(dev_cluster_start(&first, dir, NULL, &err), ERR_OK);
+    close(first.lock_fd); /* sagad was killed */
+    CHECK(snprintf(path, sizeof(path), "%s/postgres/postmaster.pid", dir) < (int)sizeof(path));
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fprintf(file, "%d\nshutting down\n", (int)first.postmaster) > 0 && fclose(file) == 0);
+    sys.dies = first.postmaster; /* ... while the next one waits for it */
+    assert_int_equal(dev_cluster_start(&second, dir, NULL, &err), ERR_IO);
+    assert_non_null(strstr(err.message, "did not start"));
+}
+
+static void data_that_are_no_data_are_left_alone(void **state)
+{
+    struct dev_cluster cluster;
+    struct err err = {0};
+    char dir[256], path[300];
+    FILE *file;
+
+    (void)state;
+    begin();
+    folder(dir);
+    assert_int_equal(mkdir(dir, 0755), 0);
+    CHECK(snprintf(path, sizeof(path), "%s/postgres", dir) < (int)sizeof(path));
+    assert_int_equal(mkdir(path, 0700), 0);
+    CHECK(snprintf(path, sizeof(path), "%s/postgres/PG_VERSION", dir) < (int)sizeof(path));
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs("fifteen\n", file) >= 0 && fclose(file) == 0);
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "is no PostgreSQL data directory"));
+}
+
+static void somebody_else_s_folder_for_sockets_is_not_used(void **state)
+{
+    struct dev_cluster cluster;
+    struct err err = {0};
+    char dir[256], place[64];
+
+    (void)state;
+    begin();
+    folder(dir);
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
+    (void)snprintf(place, sizeof(place), "%s", cluster.socket_directory);
+    dev_cluster_stop(&cluster);
+    FILE *file = fopen(place, "w"); /* no folder at all */
+
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "is not a private folder"));
+    assert_int_equal(unlink(place), 0);
+    assert_int_equal(symlink("/tmp", place), 0);
+    assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
+    assert_int_equal(unlink(place), 0);
+}
+
+/* Whatever came of it, nothing of ours stays where other programs keep theirs. */
+static int remove_folders(void **state)
+{
+    int left = 0;
+
+    sys.armed = false;
+    for (size_t i = 0; i < outside.count; i++) {
+        pid_t pid = __real_fork();
+
+        if (pid == 0) {
+            execl("/bin/rm", "rm", "-rf", outside.paths[i], (char *)NULL);
+            _exit(1);
+        }
+        left -= __real_waitpid(pid, NULL, 0) != pid || __real_access(outside.paths[i], F_OK) == 0;
+    }
+    return scratch_remove_folder(state) == 0 ? left : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whatever_the_system_refuses_is_told_and_the_next_start_works),
+        cmocka_unit_test(a_program_that_cannot_be_begun_has_failed),
+        cmocka_unit_test(a_folder_is_reached_only_where_everything_says_so),
+        cmocka_unit_test(postgres_that_cannot_be_asked_is_not_there),
+        cmocka_unit_test(root_becomes_somebody_else_or_says_so),
+        cmocka_unit_test(what_is_missing_or_too_old_is_told_with_what_to_install),
+        cmocka_unit_test(a_server_that_never_becomes_ready_is_given_up),
+        cmocka_unit_test(a_server_that_does_not_hear_is_stopped_at_once),
+        cmocka_unit_test(over_a_stale_server_the_start_is_tried_again),
+        cmocka_unit_test(a_stale_server_that_never_goes_is_told),
+        cmocka_unit_test(without_a_user_for_it_nothing_is_begun),
+        cmocka_unit_test(a_server_that_ends_while_it_is_waited_for_is_told),
+        cmocka_unit_test(data_that_are_no_data_are_left_alone),
+        cmocka_unit_test(somebody_else_s_folder_for_sockets_is_not_used),
+    };
+
+    /* A shell without job control has what it begins in the background ignore them, and so its children. */
+    CHECK(signal(SIGINT, SIG_DFL) != SIG_ERR && signal(SIGQUIT, SIG_DFL) != SIG_ERR);
+    return cmocka_run_group_tests(tests, scratch_make_folder, remove_folders);
+}

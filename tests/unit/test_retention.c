@@ -1,0 +1,429 @@
+/*
+ * The pace of forgetting: one batch at a time, a tenth of the time while turns wait for their commit, all of it while none does. The database and the clock
+ * are stand-ins: what is due is a number, and a batch takes as long as the test says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/metric.h"
+#include "run/engine_state.h"
+
+enum { EPOCH = 7 };
+
+static struct engine engine;
+static int64_t now_ms;
+static struct timer *timer;           /* the one that runs */
+static int64_t timer_at_ms;
+static struct deferred *deferred;
+
+static size_t due_count;              /* sagas whose time is over */
+static int64_t later_ms;              /* when the next one is that is not due; INT64_MAX: none */
+static int64_t read_ms, forget_ms;    /* that the database takes */
+static size_t turns_waiting;          /* of others, at any time */
+static bool store_is_gone;
+static enum err_code read_code, forget_code;
+
+static struct due_take *reading;
+static struct forget *forgetting[512];
+static size_t forgetting_count;
+
+static size_t reads, most_at_once, forgotten;
+static int64_t working_ms;
+static size_t lost_shards, reports;
+
+/* --- stand-ins --- */
+
+int64_t __wrap_loop_wall_ms(const struct loop *loop);
+int64_t __wrap_loop_boot_ms(const struct loop *loop);
+void __wrap_timer_start(struct loop *loop, struct timer *started, int64_t delay_ms, void (*fire)(struct timer *));
+void __wrap_timer_stop(struct loop *loop, struct timer *stopped);
+void __wrap_loop_defer(struct loop *loop, struct deferred *later, void (*run)(struct deferred *));
+void __wrap_loop_defer_cancel(struct loop *loop, struct deferred *later);
+void __wrap_store_due_take(struct store *store, struct due_take *take);
+void __wrap_store_forget(struct store *store, struct forget *forget);
+size_t __wrap_store_appends_waiting(const struct store *store);
+void __wrap_shard_lost(uint32_t shard, int64_t epoch, void *context);
+void __wrap_leases_report_fenced(struct leases *leases, uint32_t shard, int64_t epoch);
+
+int64_t __wrap_loop_wall_ms(const struct loop *loop)
+{
+    (void)loop;
+    return now_ms;
+}
+
+int64_t __wrap_loop_boot_ms(const struct loop *loop)
+{
+    (void)loop;
+    return now_ms;
+}
+
+void __wrap_timer_start(struct loop *loop, struct timer *started, int64_t delay_ms, void (*fire)(struct timer *))
+{
+    (void)loop;
+    timer = started;
+    timer->fire = fire;
+    timer_at_ms = now_ms + delay_ms;
+}
+
+void __wrap_timer_stop(struct loop *loop, struct timer *stopped)
+{
+    (void)loop;
+    (void)stopped;
+    timer = NULL;
+}
+
+void __wrap_loop_defer(struct loop *loop, struct deferred *later, void (*run)(struct deferred *))
+{
+    (void)loop;
+    assert_null(deferred);
+    deferred = later;
+    deferred->run = run;
+}
+
+void __wrap_loop_defer_cancel(struct loop *loop, struct deferred *later)
+{
+    (void)loop;
+    (void)later;
+    deferred = NULL;
+}
+
+void __wrap_store_due_take(struct store *store, struct due_take *take)
+{
+    (void)store;
+    assert_true(!reading && forgetting_count == 0); /* one batch at a time */
+    assert_int_equal(take->limit, 0);
+    assert_in_range(take->forget_limit, 1, 500);
+    reads++;
+    reading = take;
+}
+
+void __wrap_store_forget(struct store *store, struct forget *forget)
+{
+    (void)store;
+    assert_true(forgetting_count < 500 && forget->epoch == EPOCH);
+    forgetting[forgetting_count++] = forget;
+}
+
+size_t __wrap_store_appends_waiting(const struct store *store)
+{
+    (void)store;
+    assert_false(store_is_gone);
+    return turns_waiting;
+}
+
+void __wrap_shard_lost(uint32_t shard, int64_t epoch, void *context)
+{
+    (void)context;
+    assert_int_equal(epoch, EPOCH);
+    engine.shards[shard].state = SHARD_NONE;
+    lost_shards++;
+}
+
+void __wrap_leases_report_fenced(struct leases *leases, uint32_t shard, int64_t epoch)
+{
+    (void)leases;
+    (void)shard;
+    (void)epoch;
+    reports++;
+}
+
+/* --- the database answers --- */
+
+static void run_deferred(void)
+{
+    struct deferred *run = deferred;
+
+    if (run) {
+        deferred = NULL;
+        run->run(run);
+    }
+}
+
+static void answer_read(void)
+{
+    struct due_take *take = reading;
+    struct due_row rows[500];
+
+    reading = NULL;
+    now_ms += read_ms;
+    working_ms += read_ms;
+    memset(rows, 0, sizeof(rows));
+    take->read.code = read_code;
+    if (read_code == ERR_OK) {
+        take->count = due_count < take->forget_limit ? due_count : take->forget_limit;
+        take->more = take->count == take->forget_limit;
+        take->next_ms = later_ms;
+        take->rows = rows;
+        for (size_t i = 0; i < take->count; i++) {
+            rows[i] = (struct due_row){.shard = (uint32_t)(i % 2), .forget = true};
+        }
+    }
+    take->read.done(&take->read);
+    run_deferred();
+}
+
+static void answer_forgets(void)
+{
+    size_t count = forgetting_count;
+
+    now_ms += forget_ms;
+    working_ms += forget_ms;
+    most_at_once = count > most_at_once ? count : most_at_once;
+    forgetting_count = 0;
+    if (forget_code == ERR_OK) {
+        due_count -= count;
+        forgotten += count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        forgetting[i]->code = forget_code;
+        forgetting[i]->done(forgetting[i]);
+    }
+    run_deferred();
+}
+
+/* Until nothing more happens by then. */
+static void run_until(int64_t until_ms)
+{
+    for (;;) {
+        if (reading) {
+            answer_read();
+        } else if (forgetting_count > 0) {
+            answer_forgets();
+        } else if (timer && timer_at_ms <= until_ms) {
+            struct timer *fired = timer;
+
+            now_ms = timer_at_ms > now_ms ? timer_at_ms : now_ms;
+            timer = NULL;
+            fired->fire(fired);
+        } else {
+            break;
+        }
+    }
+    now_ms = until_ms > now_ms ? until_ms : now_ms;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&engine, 0, sizeof(engine));
+    engine.options.forget_share = 10;
+    for (uint32_t i = 0; i < 2; i++) {
+        engine.shards[i] = (struct shard){.engine = &engine, .number = i, .state = SHARD_OWNED, .epoch = EPOCH};
+    }
+    now_ms = 1000000;
+    timer = NULL;
+    deferred = NULL;
+    due_count = 0;
+    later_ms = INT64_MAX;
+    read_ms = 2;
+    forget_ms = 18;
+    turns_waiting = 0;
+    read_code = forget_code = ERR_OK;
+    store_is_gone = false;
+    reading = NULL;
+    forgetting_count = 0;
+    reads = most_at_once = forgotten = lost_shards = reports = 0;
+    working_ms = 0;
+    engine.retention = retention_new(&engine);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    retention_stop(engine.retention);
+    retention_free(engine.retention);
+    return 0;
+}
+
+/* --- the promises --- */
+
+static void a_million_that_are_due_at_once_take_a_tenth_of_the_time_while_turns_wait(void **state)
+{
+    int64_t begun_ms = now_ms;
+
+    (void)state;
+    due_count = 1000000;
+    turns_waiting = 1;
+    retention_look(engine.retention);
+    run_until(begun_ms + 60000);
+    assert_int_equal(most_at_once, 500);
+    assert_in_range(working_ms, 5900, 6020);
+    assert_int_equal(forgotten, reads * 500);
+}
+
+static void the_share_is_a_setting(void **state)
+{
+    int64_t begun_ms = now_ms;
+
+    (void)state;
+    engine.options.forget_share = 50;
+    due_count = 1000000;
+    turns_waiting = 1;
+    retention_look(engine.retention);
+    run_until(begun_ms + 60000);
+    assert_in_range(working_ms, 29900, 30020);
+}
+
+static void nothing_holds_it_back_while_no_turn_waits(void **state)
+{
+    int64_t begun_ms = now_ms;
+
+    (void)state;
+    due_count = 1000000;
+    retention_look(engine.retention);
+    run_until(begun_ms + 60000);
+    assert_int_equal(due_count, 0);
+    assert_int_equal(forgotten, 1000000);
+    assert_int_equal(working_ms, 2000 * 20 + 2); /* 2000 batches, and one look that found nothing */
+}
+
+static void what_ends_bit_by_bit_goes_together(void **state)
+{
+    int64_t begun_ms = now_ms;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) { /* one each 10 ms */
+        due_count++;
+        retention_due(engine.retention, now_ms);
+        run_until(begun_ms + (i + 1) * 10);
+    }
+    assert_in_range(reads, 9, 11);
+    run_until(now_ms + 2000);
+    assert_int_equal(forgotten, 1000);
+}
+
+static void a_slow_database_gets_smaller_batches_and_longer_pauses(void **state)
+{
+    int64_t begun_ms = now_ms;
+    size_t size;
+
+    (void)state;
+    due_count = 1000000;
+    turns_waiting = 1;
+    forget_ms = 400;
+    retention_look(engine.retention);
+    run_until(begun_ms + 60000);
+    assert_in_range(working_ms, 5600, 6400);
+    most_at_once = 0;
+    run_until(now_ms + 10000);
+    assert_in_range(most_at_once, 1, 20);
+    forget_ms = 5;
+    run_until(now_ms + 60000);
+    size = most_at_once;
+    assert_int_equal(size, 500); /* and large ones again */
+}
+
+static void nothing_is_asked_while_nothing_is_due(void **state)
+{
+    (void)state;
+    later_ms = now_ms + 3600000;
+    retention_look(engine.retention);
+    run_until(now_ms + 3590000);
+    assert_int_equal(reads, 1);
+    due_count = 1;
+    later_ms = INT64_MAX;
+    run_until(now_ms + 11000);
+    assert_int_equal(forgotten, 1);
+    reads = 0;
+    run_until(now_ms + 3600000);
+    assert_int_equal(reads, 0);
+}
+
+static void what_could_not_be_read_or_was_refused_is_tried_again_and_not_at_once(void **state)
+{
+    (void)state;
+    due_count = 3;
+    read_code = ERR_STORE;
+    retention_look(engine.retention);
+    run_until(now_ms + 10000);
+    assert_in_range(reads, 8, 11);
+    read_code = ERR_OK;
+    forget_code = ERR_STORE;
+    run_until(now_ms + 2000);
+    reads = 0;
+    run_until(now_ms + 120000);
+    assert_in_range(reads, 1, 3);
+    forget_code = ERR_OK;
+    run_until(now_ms + 61000);
+    assert_int_equal(due_count, 0);
+}
+
+static void a_shard_that_is_not_ours_any_more_is_told_of_once_and_left_alone(void **state)
+{
+    (void)state;
+    due_count = 100;
+    forget_code = ERR_FENCED;
+    retention_look(engine.retention);
+    run_until(now_ms + 100);
+    assert_int_equal(lost_shards, 2);
+    assert_int_equal(reports, 2);
+    reads = 0;
+    run_until(now_ms + 600000);
+    assert_int_equal(reads, 0);
+}
+
+/* Here all that are due are one and the same. */
+static void what_is_in_memory_is_not_removed_before_it_has_left(void **state)
+{
+    static struct live here;
+    struct saga_id id = {{{0}}};
+
+    (void)state;
+    due_count = 100;
+    map_put(&engine.sagas, &id, sizeof(id), &here);
+    retention_look(engine.retention);
+    run_until(now_ms + 5000);
+    assert_int_equal(forgotten, 0);
+    assert_true(reads > 1 && reads < 20); /* it is looked at again, and not all the time */
+    (void)map_remove(&engine.sagas, &id, sizeof(id));
+    run_until(now_ms + 5000);
+    assert_int_equal(forgotten, 100);
+    map_fini(&engine.sagas);
+}
+
+static void who_leaves_begins_no_batch(void **state)
+{
+    (void)state;
+    due_count = 10000;
+    retention_look(engine.retention);
+    assert_non_null(timer);
+    now_ms = timer_at_ms;
+    timer->fire(timer);
+    answer_read();
+    assert_true(forgetting_count > 0);
+    retention_stop(engine.retention);
+    store_is_gone = true;
+    forget_code = ERR_STOPPING; /* what hangs is told so while the store closes, and tells retention later */
+    answer_forgets();
+    reads = 0;
+    run_until(now_ms + 60000);
+    retention_look(engine.retention);
+    assert_null(timer);
+    run_until(now_ms + 60000);
+    assert_int_equal(reads, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_million_that_are_due_at_once_take_a_tenth_of_the_time_while_turns_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_share_is_a_setting, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_holds_it_back_while_no_turn_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_ends_bit_by_bit_goes_together, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_slow_database_gets_smaller_batches_and_longer_pauses, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_is_asked_while_nothing_is_due, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_could_not_be_read_or_was_refused_is_tried_again_and_not_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_shard_that_is_not_ours_any_more_is_told_of_once_and_left_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_in_memory_is_not_removed_before_it_has_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_leaves_begins_no_batch, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
