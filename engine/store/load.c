@@ -1,16 +1,20 @@
 /*
  * The unfinished sagas of a shard that are not parked, with their logs, in order of id, some at a time so that memory stays bounded. A lost
  * connection is no end: it goes on behind the last saga that was handed over.
+ *
+ * Nothing of a shard goes on before all of it is there. So few shards are read at once: with all of a takeover side by side the first call
+ * would leave when the last saga is read, and meanwhile so much would have arrived that nothing else gets its turn of the loop.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/store_state.h"
 
-enum { LOAD_SAGAS = 64 };
+enum { LOAD_SAGAS = 64, LOADS_AT_ONCE = 4 /* more than readers, so that these need not wait for us */ };
 
 struct loading {
-    struct list_link link;        /* in store->loads: waits for a connection */
+    struct list_link link;        /* in store->loads: waits for its turn, or for a connection */
+    bool begun;                   /* it is one of the few that are read, and goes first */
     struct store *store;
     struct shard_load *load;
     struct arena arena;
@@ -27,6 +31,7 @@ struct loading {
 
 static void loading_end(struct loading *loading, enum err_code code, const struct err *err)
 {
+    struct store *store = loading->store;
     struct shard_load *load = loading->load;
 
     load->code = code;
@@ -36,13 +41,15 @@ static void loading_end(struct loading *loading, enum err_code code, const struc
         load->err.code = code;
     }
     load->internal = NULL;
-    if (code == ERR_OK && loading->due == loading->store->loads_due[load->shard]) {
-        loading->store->loaded[load->shard] = true;
+    if (code == ERR_OK && loading->due == store->loads_due[load->shard]) {
+        store->loaded[load->shard] = true;
     }
+    store->loads_begun -= loading->begun;
     arena_fini(&loading->arena);
     free(loading->turns);
     free(loading);
     load->done(load);
+    loads_run(store);
 }
 
 static struct stored_turn *next_turn(struct loading *loading, size_t count)
@@ -114,18 +121,18 @@ static void on_load_done(struct db_transaction *transaction)
     } else if (transaction->sqlstate[0]) {
         loading_end(loading, ERR_STORE, &transaction->err);
     } else {
-        list_push(&loading->store->loads, &loading->link); /* until a connection is up */
+        list_push_front(&loading->store->loads, &loading->link); /* until a connection is up */
     }
 }
 
 static void loading_next(struct loading *loading)
 {
-    struct conn *conn = loading->store->closing ? NULL : store_reader(loading->store);
+    struct conn *conn = store_reader(loading->store);
     struct db_args *args;
     size_t count = 0;
 
     if (!conn) {
-        list_push(&loading->store->loads, &loading->link);
+        list_push_front(&loading->store->loads, &loading->link);
         return;
     }
     arena_reset(&loading->arena);
@@ -161,13 +168,20 @@ void store_load_shard(struct store *store, struct shard_load *load)
     load->internal = loading;
     load->escalation_number_max = load->approval_number_max = 0;
     load->escalations_open = 0;
-    loading_next(loading);
+    list_push(&store->loads, &loading->link);
+    loads_run(store);
 }
 
 void loads_run(struct store *store)
 {
-    for (size_t count = store->loads.count; count > 0; count--) {
-        loading_next(LIST_ITEM(list_pop(&store->loads), struct loading, link));
+    struct loading *loading;
+
+    while (store_reader(store) && (loading = LIST_ITEM(list_first(&store->loads), struct loading, link)) != NULL &&
+           (loading->begun || store->loads_begun < LOADS_AT_ONCE)) {
+        list_remove(&store->loads, &loading->link);
+        store->loads_begun += !loading->begun;
+        loading->begun = true;
+        loading_next(loading);
     }
 }
 

@@ -218,7 +218,8 @@ struct store {
     bool loaded[SHARD_COUNT];
     unsigned loads_due[SHARD_COUNT];    /* counts takings, to tell a load from an earlier one */
 
-    struct list loads;                  /* shard loads that wait for a connection */
+    struct list loads;                  /* shard loads that wait for their turn, or for a connection */
+    size_t loads_begun;                 /* that wait no more, or only for a connection */
     struct list jobs;                   /* and writing requests whose answer was lost */
     struct inbox_watch inbox;
     struct answers answers;

@@ -256,6 +256,60 @@ static void a_shard_is_loaded_with_its_unfinished_sagas_and_no_others(void **sta
     assert_int_equal(loaded.load.escalation_number_max, 0);
 }
 
+enum { MANY_SHARDS = 8, MANY_SAGAS = 100 };
+
+struct crowd {
+    struct loaded shards[MANY_SHARDS];
+    int ended, begun_at_first_end; /* shards; begun is one of which something has arrived */
+};
+static struct crowd crowd;
+
+static void on_one_of_many(struct shard_load *load)
+{
+    on_loaded(load);
+    if (crowd.ended++ > 0) {
+        return;
+    }
+    for (size_t i = 0; i < MANY_SHARDS; i++) {
+        crowd.begun_at_first_end += crowd.shards[i].sagas > 0;
+    }
+}
+
+static bool are_loaded(void *context)
+{
+    (void)context;
+    return crowd.ended == MANY_SHARDS;
+}
+
+/* A shard is of no use before all of it is there: the first ones must not wait for the last. */
+static void of_many_shards_a_few_are_loaded_at_once(void **state)
+{
+    struct turn *turns = calloc((size_t)MANY_SHARDS * MANY_SAGAS, sizeof(*turns));
+    int finished = 0;
+
+    (void)state;
+    crowd = (struct crowd){0};
+    for (int i = 0; i < MANY_SHARDS * MANY_SAGAS; i++) {
+        turns[i].done_count = &finished;
+        turn_start(&turns[i], host_saga(10 + i % MANY_SHARDS), 0, NULL);
+        turn_submit(store, &turns[i]);
+    }
+    for (int i = 0; i < MANY_SHARDS * MANY_SAGAS; i++) {
+        host_run_until(&host, turn_is_done, &turns[i]);
+    }
+    for (uint32_t i = 0; i < MANY_SHARDS; i++) {
+        crowd.shards[i].load = (struct shard_load){.shard = 10 + i, .on_saga = on_saga, .done = on_one_of_many};
+        store_load_shard(store, &crowd.shards[i].load);
+    }
+    host_run_until(&host, are_loaded, NULL);
+    for (size_t i = 0; i < MANY_SHARDS; i++) {
+        assert_int_equal(crowd.shards[i].load.code, ERR_OK);
+        assert_true(crowd.shards[i].sagas >= MANY_SAGAS); /* and what other tests left there */
+    }
+    assert_in_range(crowd.begun_at_first_end, 1, 4);
+    free(turns);
+}
+
 static void a_run_that_was_woken_is_loaded_however_old_and_once(void **state)
 {
     struct loaded loaded = {.load = {.shard = 52, .on_saga = on_saga, .done = on_loaded}};
@@ -598,6 +652,7 @@ int main(void)
         cmocka_unit_test(each_filter_of_a_list_holds),
         cmocka_unit_test(sagas_are_counted_by_status),
         cmocka_unit_test(a_shard_is_loaded_with_its_unfinished_sagas_and_no_others),
+        cmocka_unit_test(of_many_shards_a_few_are_loaded_at_once),
         cmocka_unit_test(a_run_that_was_woken_is_loaded_however_old_and_once),
         cmocka_unit_test(runs_can_be_left_out_of_a_list),
         cmocka_unit_test(a_load_goes_on_over_lost_connections),
