@@ -241,8 +241,10 @@ void store_inbox_watch(struct store *store, uint64_t shards,
     watch->on_rows = on_rows;
     watch->context = context;
     watch->shards = shards;
-    if (more) {
-        timer_start(store->loop, &watch->poll, 0, on_poll); /* what came while nobody owned them */
+    if (more) { /* what came while nobody owned them: from the first row on, also where a look is under way behind it */
+        watch->after = (struct uuid){{0}};
+        watch->stale |= watch->polling;
+        timer_start(store->loop, &watch->poll, 0, on_poll);
     }
 }
 

@@ -10,7 +10,10 @@
 
 #include "store/store_state.h"
 
-enum { LOAD_SAGAS = 64, LOADS_AT_ONCE = 4 /* more than readers, so that these need not wait for us */ };
+enum {
+    LOAD_SAGAS = 64,
+    LOADS_AT_ONCE = 4 /* two for each reader as they are by default: while we are at what one brought, it has the next */
+};
 
 struct loading {
     struct list_link link;        /* in store->loads: waits for its turn, or for a connection */
@@ -29,6 +32,12 @@ struct loading {
     struct db_transaction transaction;
 };
 
+/* The shard was lost meanwhile and taken again: it is loaded anew, and this is for nobody. */
+static bool is_outdated(const struct loading *loading)
+{
+    return loading->due != loading->store->loads_due[loading->load->shard];
+}
+
 static void loading_end(struct loading *loading, enum err_code code, const struct err *err)
 {
     struct store *store = loading->store;
@@ -41,7 +50,7 @@ static void loading_end(struct loading *loading, enum err_code code, const struc
         load->err.code = code;
     }
     load->internal = NULL;
-    if (code == ERR_OK && loading->due == store->loads_due[load->shard]) {
+    if (code == ERR_OK && !is_outdated(loading)) {
         store->loaded[load->shard] = true;
     }
     store->loads_begun -= loading->begun;
@@ -121,7 +130,8 @@ static void on_load_done(struct db_transaction *transaction)
     } else if (transaction->sqlstate[0]) {
         loading_end(loading, ERR_STORE, &transaction->err);
     } else {
-        list_push_front(&loading->store->loads, &loading->link); /* until a connection is up */
+        list_push_front(&loading->store->loads, &loading->link);
+        loads_run(loading->store); /* on another connection, or when one is up again */
     }
 }
 
@@ -131,6 +141,13 @@ static void loading_next(struct loading *loading)
     struct db_args *args;
     size_t count = 0;
 
+    if (is_outdated(loading)) {
+        struct err err = {.code = ERR_OK};
+
+        err_set(&err, ERR_FENCED, "the shard was lost while it was loaded");
+        loading_end(loading, ERR_FENCED, &err);
+        return;
+    }
     if (!conn) {
         list_push_front(&loading->store->loads, &loading->link);
         return;

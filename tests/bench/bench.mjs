@@ -76,7 +76,7 @@ try {
   const measured = await measure(rig, wanted)
   result = {
     begun_at: begun.toISOString(), seconds: Math.round((Date.now() - begun) / 1000), options: wanted, machine: rig.machine(), batches: rig.batches,
-    ended_sagas: Object.values((await rig.api('GET', '/v1/stats')).json?.sagas ?? {}).reduce((sum, count) => sum + count, 0),
+    ended_sagas: rig.endedSagas(),
     ...measured, bars: bars(measured.rounds, measured.once, { batches: rig.batches })
   }
 } catch (error) {

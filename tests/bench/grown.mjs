@@ -3,14 +3,10 @@
 import { spread } from './statistics.mjs'
 
 async function fill(rig, count) {
-  const ended = async () => {
-    const { completed, compensated } = (await rig.api('GET', '/v1/stats')).json.sagas
-    return completed + compensated
-  }
   const how = rig.batches ? ['--batch', '1000', '--in-flight', '10000', '--concurrency', '4'] : ['--in-flight', '10000', '--concurrency', '64']
-  const missing = count - await ended()
+  const missing = count - rig.endedSagas()
   if (missing > 0) await rig.drive(['--saga', 'bench_w1', '--sagas', String(missing), '--warmup', '0', ...how])
-  return ended()
+  return rig.endedSagas()
 }
 
 async function rate(rig, seconds) {

@@ -88,6 +88,11 @@ export class Rig extends World {
     }
   }
 
+  // Of all times, where GET /v1/stats looks at the last day; and however long it takes.
+  endedSagas() {
+    return Number(this.sql("select count(*) from sagad.saga where ended_at is not null and name <> '~run'"))
+  }
+
   // Several statements, none of them in a transaction with another.
   script(...statements) {
     return statements.map((statement) => this.sql(statement))
