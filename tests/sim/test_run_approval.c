@@ -83,8 +83,13 @@ static void a_decision_is_not_refused_by_who_may_have_lost_the_shard(void **stat
 
     (void)state;
     (void)begin(&number);
-    reply = decide(number, true, "another");
-    stage_run(0);
+    pg_set_slow(world->pg, 1000000);
+    do {
+        reply = decide(number, true, "another");
+        stage_run(5);
+    } while (reply->done);
+    pg_set_slow(world->pg, 0);
+    /* What it looked up for that lies there unread when it goes on, before any word of its lease. */
     node_freeze_now(&nodes[0], 20000000);
     stage_run(21000);
     assert_int_equal(stage_wait(reply)->code, ERR_FENCED);

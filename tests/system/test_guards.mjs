@@ -111,8 +111,9 @@ await run(new World(), async (world) => {
     const times = server.of('rated').map((one) => one.at).sort((a, b) => a - b)
     expectEqual(times.length, 20, 'calls')
     for (let i = 0; i < times.length; i++) {
-      // Five at once, then one each 200 ms; 150 ms for the way from the guard to the server.
-      for (let k = i + 5; k < times.length; k++) expect(times[k] - times[i] >= (k - i - 4) * 200 - 150, 'the rate', times.map((time) => time - times[0]))
+      // Five at once, then one each 200 ms; a second for the way from the guard to the server, of which a busy machine has taken 300 ms. Twice
+      // the rate (of each engine its own) would have the last one there two seconds early.
+      for (let k = i + 5; k < times.length; k++) expect(times[k] - times[i] >= (k - i - 4) * 200 - 1000, 'the rate', times.map((time) => time - times[0]))
     }
     expect(times[19] - times[0] < 8000, 'what waits is let go in time', times.map((time) => time - times[0]))
   })
