@@ -540,6 +540,11 @@ void stage_commit(uint32_t n, enum commit_fate fate, void (*then)(void))
     stage.at_commit = then;
 }
 
+void stage_cut_first(void)
+{
+    nodes[0].cut = true;
+}
+
 int __wrap_db_server_version(const struct db *db)
 {
     return stage_server_version ? stage_server_version : __real_db_server_version(db);

@@ -27,112 +27,21 @@
     "{'name':'judged','builtin':{'tool':'judged'},'effect':'read','outcome':{'completed':'${ .response.ok | . }'}},"   \
     "{'name':'look','builtin':{'tool':'look'},'effect':'read','timeout':'10m'}]"
 #define STEP(saga, tool) "{'name':'" saga "','steps':[{'id':'a','call':'" tool "'}]}"
-#define ALL                                                                                                            \
-    "{" TOOLS ",'sagas':[" STEP("look", "look") "," STEP("pay", "pay") "," STEP("ask", "ask") "," STEP(                \
-        "child",                                                                                                       \
-        "child") "," STEP("one",                                                                                       \
-                          "one") "," STEP("one_once",                                                                  \
-                                          "one_once") "," STEP("judged",                                               \
-                                                               "judged") "," STEP("seen",                              \
-                                                                                  "seen") "," STEP("rent",             \
-                                                                                                   "rent") ","         \
-                                                                                                           "{'name':'" \
-                                                                                                           "undone','" \
-                                                                                                           "steps':[{" \
-                                                                                                           "'id':'a'," \
-                                                                                                           "'call':'"  \
-                                                                                                           "pay'},{'"  \
-                                                                                                           "id':'b','" \
-                                                                                                           "call':'"   \
-                                                                                                           "no','"     \
-                                                                                                           "after':['" \
-                                                                                                           "a']}]},"   \
-                                                                                                           "{'name':'" \
-                                                                                                           "returned'" \
-                                                                                                           ",'steps':" \
-                                                                                                           "[{'id':'"  \
-                                                                                                           "a','call'" \
-                                                                                                           ":'rent'}," \
-                                                                                                           "{'id':'b'" \
-                                                                                                           ",'call':'" \
-                                                                                                           "no','"     \
-                                                                                                           "after':['" \
-                                                                                                           "a']}]},"   \
-                                                                                                           "{'name':'" \
-                                                                                                           "both','"   \
-                                                                                                           "steps':[{" \
-                                                                                                           "'id':'a'," \
-                                                                                                           "'call':'"  \
-                                                                                                           "look','"   \
-                                                                                                           "after':[]" \
-                                                                                                           "},{'id':'" \
-                                                                                                           "b','call'" \
-                                                                                                           ":'one_"    \
-                                                                                                           "once','"   \
-                                                                                                           "after':[]" \
-                                                                                                           "}]},"      \
-                                                                                                           "{'name':'" \
-                                                                                                           "two','"    \
-                                                                                                           "steps':[{" \
-                                                                                                           "'id':'a'," \
-                                                                                                           "'call':'"  \
-                                                                                                           "pay','"    \
-                                                                                                           "after':[]" \
-                                                                                                           "},{'id':'" \
-                                                                                                           "b','call'" \
-                                                                                                           ":'ask','"  \
-                                                                                                           "after':[]" \
-                                                                                                           "}]},"      \
-                                                                                                           "{'name':'" \
-                                                                                                           "naps','"   \
-                                                                                                           "steps':[{" \
-                                                                                                           "'id':'a'," \
-                                                                                                           "'call':'"  \
-                                                                                                           "look','"   \
-                                                                                                           "after':[]" \
-                                                                                                           "},{'id':'" \
-                                                                                                           "b','"      \
-                                                                                                           "sleep':'"  \
-                                                                                                           "4s','"     \
-                                                                                                           "after':[]" \
-                                                                                                           "},{'id':'" \
-                                                                                                           "c','call'" \
-                                                                                                           ":'pay','"  \
-                                                                                                           "after':['" \
-                                                                                                           "b']}]},"   \
-                                                                                                           "{'name':'" \
-                                                                                                           "pair','"   \
-                                                                                                           "steps':[{" \
-                                                                                                           "'id':'a'," \
-                                                                                                           "'call':'"  \
-                                                                                                           "look','"   \
-                                                                                                           "after':[]" \
-                                                                                                           "},{'id':'" \
-                                                                                                           "b','call'" \
-                                                                                                           ":'pay','"  \
-                                                                                                           "after':[]" \
-                                                                                                           "}]},"      \
-                                                                                                           "{'name':'" \
-                                                                                                           "then','"   \
-                                                                                                           "steps':[{" \
-                                                                                                           "'id':'a'," \
-                                                                                                           "'call':'"  \
-                                                                                                           "look','"   \
-                                                                                                           "after':[]" \
-                                                                                                           "},{'id':'" \
-                                                                                                           "b','call'" \
-                                                                                                           ":'pay','"  \
-                                                                                                           "after':['" \
-                                                                                                           "a'],'"     \
-                                                                                                           "with':{'"  \
-                                                                                                           "n':'${ "   \
-                                                                                                           ".input.n " \
-                                                                                                           "| . }'}}," \
-                                                                                                           "{'id':'c'" \
-                                                                                                           ",'call':'" \
-                                                                                                           "child','"  \
-                                                                                                           "after':[]" \
-                                                                                                           "}]}]}"
+/* clang-format off */
+#define ALL \
+    "{" TOOLS ",'sagas':[" STEP("look", "look") "," STEP("pay", "pay") "," STEP("ask", "ask") "," \
+    STEP("child", "child") "," STEP("one", "one") "," STEP("one_once", "one_once") "," STEP("judged", "judged") "," \
+    STEP("seen", "seen") "," STEP("rent", "rent") "," \
+    "{'name':'undone','steps':[{'id':'a','call':'pay'},{'id':'b','call':'no','after':['a']}]}," \
+    "{'name':'returned','steps':[{'id':'a','call':'rent'},{'id':'b','call':'no','after':['a']}]}," \
+    "{'name':'both','steps':[{'id':'a','call':'look','after':[]},{'id':'b','call':'one_once','after':[]}]}," \
+    "{'name':'two','steps':[{'id':'a','call':'pay','after':[]},{'id':'b','call':'ask','after':[]}]}," \
+    "{'name':'naps','steps':[{'id':'a','call':'look','after':[]},{'id':'b','sleep':'4s','after':[]},{'id':'c'," \
+    "'call':'pay','after':['b']}]}," \
+    "{'name':'pair','steps':[{'id':'a','call':'look','after':[]},{'id':'b','call':'pay','after':[]}]}," \
+    "{'name':'then','steps':[{'id':'a','call':'look','after':[]},{'id':'b','call':'pay'," \
+    "'after':['a'],'with':{'n':'${ .input.n | . }'}},{'id':'c','call':'child','after':[]}]}]}"
+/* clang-format on */
 
 static struct saga_id start(const char *saga)
 {

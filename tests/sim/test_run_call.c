@@ -210,11 +210,6 @@ static void a_call_whose_owner_was_superseded_is_asked_of_the_next_owner(void **
     stage_end();
 }
 
-static void cut_first(void)
-{
-    nodes[0].cut = true;
-}
-
 /* It is durable, and the owner was cut off before it heard so: when it does, the shard is another's, and the log has
  * the answer. */
 static void a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log(void **state)
@@ -228,7 +223,7 @@ static void a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_
     stage_is_automatic = true;
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
-    stage_commit(1, COMMIT_LOST_AFTER, cut_first);
+    stage_commit(1, COMMIT_LOST_AFTER, stage_cut_first);
     stage_until_has(1, run);
     stage_run(1000);
     nodes[0].cut = false;

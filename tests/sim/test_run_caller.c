@@ -476,11 +476,6 @@ static void a_repeat_is_answered_after_the_end_and_while_its_undo_is_a_persons(v
     stage_end();
 }
 
-static void cut_first(void)
-{
-    nodes[0].cut = true;
-}
-
 /* The refusal is in the log, and its engine has lost the shard before it heard so: its caller is refused, or told to
  * come again. */
 static void a_refusal_that_became_durable_with_its_shard_lost_begins_nothing(void **state)
@@ -495,7 +490,7 @@ static void a_refusal_that_became_durable_with_its_shard_lost_begins_nothing(voi
     reply = stage_ask(0, engine_call, stage_call_of(run, "strict", "{'a':1}", 60000));
     stage_complete(stage_until_call("strict"), "{}");
     assert_int_equal(stage_wait(reply)->code, ERR_OK);
-    stage_commit(1, COMMIT_LOST_AFTER, cut_first);
+    stage_commit(1, COMMIT_LOST_AFTER, stage_cut_first);
     reply = stage_ask(0, engine_call, stage_call_of(run, "strict", "{'a':1}", 60000));
     stage_until_has(1, run);
     stage_run(1000);
