@@ -555,6 +555,29 @@ static void inputs_that_wait_for_long_do_not_hide_those_behind_them(void **state
     host_sql(&host, "delete from sagad.inbox where shard in (4, 5)");
 }
 
+static void on_crowd_gain(const struct inbox_row *rows, size_t count, void *context)
+{
+    on_crowd(rows, count, context);
+    store_inbox_watch(store, UINT64_C(1) << 4 | UINT64_C(1) << 5, on_crowd, NULL);
+}
+
+/* A page is full to its last row and nothing lies behind it: the next look of itself would come after ten seconds. */
+static void inputs_of_a_shard_gained_within_a_look_are_seen_at_once(void **state)
+{
+    int64_t began = loop_boot_ms_now();
+
+    (void)state;
+    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) select 4, ('11111111-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid,"
+                    " gen_random_uuid(), 'complete', '{}' from generate_series(1, 256) n;"
+                    " insert into sagad.inbox (shard, id, saga, kind, payload) values (5, '00000000-0000-7000-8000-000000000001', gen_random_uuid(), 'call', '{}')");
+    kinds_seen = 0;
+    store_inbox_watch(store, UINT64_C(1) << 4, on_crowd_gain, NULL);
+    host_run_until(&host, saw_the_last, NULL);
+    assert_true(loop_boot_ms_now() - began < 5000);
+    store_inbox_watch(store, 0, on_crowd, NULL);
+    host_sql(&host, "delete from sagad.inbox where shard in (4, 5)");
+}
+
 static void an_input_is_found_while_it_is_in_the_inbox(void **state)
 {
     struct find_input find = {.shard = 6, .id = uuid_v7(1)}, elsewhere = {.shard = 7, .id = find.id};
@@ -671,6 +694,7 @@ int main(void)
         cmocka_unit_test(an_input_of_the_inbox_reaches_its_owner_until_it_is_consumed),
         cmocka_unit_test(an_input_does_not_come_again_while_it_is_being_dropped),
         cmocka_unit_test(inputs_that_wait_for_long_do_not_hide_those_behind_them),
+        cmocka_unit_test(inputs_of_a_shard_gained_within_a_look_are_seen_at_once),
         cmocka_unit_test(an_input_is_found_while_it_is_in_the_inbox),
         cmocka_unit_test(definitions_get_versions_all_or_nothing),
         cmocka_unit_test(without_the_database_a_read_says_so),
