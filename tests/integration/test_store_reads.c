@@ -281,14 +281,19 @@ static bool are_loaded(void *context)
     return crowd.ended == MANY_SHARDS;
 }
 
-/* While they load, the backends that `where` says are gone. */
-static void load_many(const char *where)
+static void load_many_begin(void)
 {
     crowd = (struct crowd){0};
     for (uint32_t i = 0; i < MANY_SHARDS; i++) {
         crowd.shards[i].load = (struct shard_load){.shard = 10 + i, .on_saga = on_saga, .done = on_one_of_many};
         store_load_shard(store, &crowd.shards[i].load);
     }
+}
+
+/* While they load, the backends that `where` says are gone. */
+static void load_many(const char *where)
+{
+    load_many_begin();
     if (where[0]) {
         host_sql(&host, "select pg_terminate_backend(pid) from pg_stat_activity where %s", where);
     }
@@ -319,6 +324,24 @@ static void of_many_shards_a_few_are_loaded_at_once(void **state)
     load_many("application_name like 'sagad/%/reader'"); /* all of those that read, those that wait for their turn behind them */
     load_many("pid = (select min(pid) from pg_stat_activity where application_name like 'sagad/%/reader')");
     free(turns);
+}
+
+/* Those are loaded anew; what was on its way is for nobody. Of the first a page had been asked for, of the last nothing. */
+static void a_load_of_a_shard_that_was_taken_again_ends(void **state)
+{
+    (void)state;
+    load_many_begin();
+    store->loads_due[10]++;
+    store->loads_due[10 + MANY_SHARDS - 1]++;
+    host_run_until(&host, are_loaded, NULL);
+    for (size_t i = 0; i < MANY_SHARDS; i++) {
+        bool taken_again = i == 0 || i == MANY_SHARDS - 1;
+
+        assert_int_equal(crowd.shards[i].load.code, taken_again ? ERR_FENCED : ERR_OK);
+    }
+    assert_in_range(crowd.shards[0].sagas, 1, MANY_SAGAS - 1);
+    assert_int_equal(crowd.shards[MANY_SHARDS - 1].sagas, 0);
+    load_many("");
 }
 
 static void a_run_that_was_woken_is_loaded_however_old_and_once(void **state)
@@ -687,6 +710,7 @@ int main(void)
         cmocka_unit_test(sagas_are_counted_by_status),
         cmocka_unit_test(a_shard_is_loaded_with_its_unfinished_sagas_and_no_others),
         cmocka_unit_test(of_many_shards_a_few_are_loaded_at_once),
+        cmocka_unit_test(a_load_of_a_shard_that_was_taken_again_ends),
         cmocka_unit_test(a_run_that_was_woken_is_loaded_however_old_and_once),
         cmocka_unit_test(runs_can_be_left_out_of_a_list),
         cmocka_unit_test(a_load_goes_on_over_lost_connections),
