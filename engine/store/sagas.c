@@ -193,12 +193,15 @@ static void on_count(struct db_query *query, const struct db_rows *rows)
     struct job *job = query->context;
     struct count_sagas *count = job->request;
     enum saga_status status;
+    struct uuid since;
 
     memset(count->counts, 0, sizeof(count->counts));
     for (size_t row = 0; row < db_row_count(rows); row++) {
-        if (saga_status_parse(db_bytes(rows, row, 0), &status)) {
+        if (!db_is_null(rows, row, 0) && saga_status_parse(db_bytes(rows, row, 0), &status)) {
             count->counts[status] = db_int(rows, row, 1);
         }
+        since = db_uuid(rows, row, 2);
+        count->since_ms = uuid_v7_ms(&since);
     }
 }
 
@@ -206,7 +209,12 @@ void store_count_sagas(struct store *store, struct count_sagas *count)
 {
     struct job *job = read_job(store, &count->read, count);
 
-    db_arg_text(job_query(job, &sql_saga_count, on_count), count->namespace);
+    struct db_args *args = job_query(job, &sql_saga_count, on_count);
+    struct uuid since = id_floor(count->since_ms > 0 ? count->since_ms : 0);
+
+    db_arg_text(args, count->namespace);
+    db_arg_int8(args, count->newest);
+    db_arg_uuid(args, &since);
     job_submit(job);
 }
 

@@ -447,21 +447,29 @@ const struct db_statement sql_saga_list = {
     ") as s order by s.id desc limit $10::int8",
 };
 
-/* Behind `bound` everything that ended within a day is counted too. Runs are no sagas to people. */
-#define COUNT_BOUND                                                                                                    \
-    "coalesce(sagad.id_floor(case when h.low is not null then least(h.low, now() - interval '24 hours') end),"         \
-    " '00000000-0000-0000-0000-000000000000'::uuid)"
+/*
+ * Unfinished sagas, all of them, and what has ended of those from an id on: $3, or a later one that has $2 behind it in its
+ * shard, which bounds what is read. That id is in each row; a row with the status NULL when there is nothing to count. Runs are no
+ * sagas to people.
+ */
+#define NO_ID "'00000000-0000-0000-0000-000000000000'::uuid"
+
+#define COUNT_CONDITION " and g.namespace = $1::text and g.name <> '" RUN_SAGA_NAME "'"
 
 const struct db_statement sql_saga_count = {
     "saga_count",
-    "select s.status, sum(s.count)::int8 from sagad.shard h cross join lateral (select " COUNT_BOUND " as bound) as b"
+    "with since as materialized (select n.id from (select g.id from sagad.shard h cross join lateral"
+    " (select g.id from sagad.saga g where g.shard = h.shard order by g.id desc offset $2::int8 limit 1) as g"
+    " union all select $3::uuid) as n order by n.id desc limit 1),"
+    " counted as (select s.status, sum(s.count)::int8 as count from since f cross join sagad.shard h"
+    " cross join lateral (select least(coalesce(sagad.id_floor(h.low), " NO_ID "), f.id) as bound) as b"
     " cross join lateral ((select g.status, count(*) as count"
-    " from sagad.saga g where g.shard = h.shard and g.id >= b.bound"
-    " and g.namespace = $1::text and g.name <> '" RUN_SAGA_NAME "'"
-    " and (g.ended_at is null or g.ended_at > now() - interval '24 hours')"
-    " group by g.status) union all (select g.status, count(*) from " OLDER_BEFORE("b.bound") " as w (saga)"
-    " join sagad.saga g on g.shard = h.shard and g.id = w.saga"
-    " where g.namespace = $1::text and g.name <> '" RUN_SAGA_NAME "' and g.ended_at is null group by g.status)) as s group by s.status",
+    " from sagad.saga g where g.shard = h.shard and g.id >= b.bound" COUNT_CONDITION
+    " and (g.ended_at is null or g.id >= f.id) group by g.status)"
+    " union all (select g.status, count(*) from " OLDER_BEFORE("b.bound") " as w (saga)"
+    " join sagad.saga g on g.shard = h.shard and g.id = w.saga where g.ended_at is null" COUNT_CONDITION
+    " group by g.status)) as s group by s.status)"
+    " select c.status, c.count, f.id from since f left join counted c on true",
 };
 
 /* Open sagas and runs have no definition. */
@@ -472,7 +480,7 @@ const struct db_statement sql_saga_count = {
 const struct db_statement sql_version_count = {
     "version_count",
     "select s.name, s.version, sum(s.count)::int8 from sagad.shard h"
-    " cross join lateral (select coalesce(sagad.id_floor(h.low), '00000000-0000-0000-0000-000000000000'::uuid) as bound) as b"
+    " cross join lateral (select coalesce(sagad.id_floor(h.low), " NO_ID ") as bound) as b"
     " cross join lateral ((select g.name, g.version, count(*) as count from sagad.saga g where g.shard = h.shard"
     " and g.id >= b.bound and" VERSION_CONDITION ")"
     " union all (select g.name, g.version, count(*) from " OLDER_BEFORE("b.bound") " as w (saga)"

@@ -397,10 +397,13 @@ struct count_versions { /* how many unfinished sagas of each version of each def
 };
 void store_count_versions(struct store *store, struct count_versions *count);
 
-struct count_sagas { /* by status, over a namespace; runs are not counted */
+/* By status, over a namespace; runs are not counted. All that are unfinished, and the ended ones that started since `since_ms`. */
+struct count_sagas {
     struct store_read read;
     struct slice namespace;
-    int64_t counts[SAGA_STATUS_COUNT]; /* out; ended ones over the last 24 h */
+    uint32_t newest;                   /* of a shard, and of all namespaces: before that many no ended saga is looked for */
+    int64_t since_ms;                  /* in, and out: later if a shard has more than `newest` since */
+    int64_t counts[SAGA_STATUS_COUNT]; /* out */
 };
 void store_count_sagas(struct store *store, struct count_sagas *count);
 

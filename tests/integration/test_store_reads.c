@@ -178,13 +178,48 @@ static void each_filter_of_a_list_holds(void **state)
 
 static void sagas_are_counted_by_status(void **state)
 {
-    struct count_sagas count = {.namespace = SLICE("default")};
+    struct count_sagas count = {.namespace = SLICE("default"), .newest = 1000};
 
     (void)state;
     assert_int_equal(ASK(store_count_sagas, &count), ERR_OK);
     assert_int_equal(count.counts[SAGA_COMPLETED], 10);
     assert_int_equal(count.counts[SAGA_RUNNING], 26);
     assert_int_equal(count.counts[SAGA_ESCALATED], 0);
+}
+
+static void of_ended_sagas_the_newest_of_a_shard_are_counted(void **state)
+{
+    struct count_sagas all = {.namespace = SLICE("ended"), .newest = 1000}, newest = {.namespace = SLICE("ended"), .newest = 2};
+    struct count_sagas later = {.namespace = SLICE("ended"), .newest = 1000}, none = {.namespace = SLICE("nobody"), .newest = 0};
+    struct saga_id id[5];
+    struct turn turn = {0};
+
+    (void)state;
+    for (int i = 0; i < 5; i++) { /* the oldest does not end */
+        id[i] = host_saga(54);
+        turn_start(&turn, id[i], 0, NULL);
+        turn.start.namespace = turn.append.namespace = SLICE("ended");
+        host_append(&host, store, &turn);
+        if (i > 0) {
+            turn_next(&turn, id[i], 0, 2, "saga.completed");
+            turn.append.status_changed = turn.append.ended = true;
+            turn.append.status = SAGA_COMPLETED;
+            host_append(&host, store, &turn);
+        }
+        assert_int_equal(turn.append.code, ERR_OK);
+    }
+    assert_int_equal(ASK(store_count_sagas, &all), ERR_OK);
+    assert_true(all.counts[SAGA_RUNNING] == 1 && all.counts[SAGA_COMPLETED] == 4);
+    assert_int_equal(all.since_ms, 0);
+    assert_int_equal(ASK(store_count_sagas, &newest), ERR_OK);
+    assert_true(newest.counts[SAGA_RUNNING] == 1 && newest.counts[SAGA_COMPLETED] == 3);
+    assert_int_equal(newest.since_ms, uuid_v7_ms(&id[2].uuid));
+    later.since_ms = uuid_v7_ms(&id[4].uuid) + 1;
+    assert_int_equal(ASK(store_count_sagas, &later), ERR_OK);
+    assert_true(later.counts[SAGA_RUNNING] == 1 && later.counts[SAGA_COMPLETED] == 0 && later.since_ms == uuid_v7_ms(&id[4].uuid) + 1);
+    assert_int_equal(ASK(store_count_sagas, &none), ERR_OK);
+    assert_true(none.counts[SAGA_RUNNING] == 0 && none.counts[SAGA_COMPLETED] == 0);
+    assert_int_equal(none.since_ms, uuid_v7_ms(&id[4].uuid));
 }
 
 /* --- loading --- */
@@ -373,7 +408,7 @@ static void runs_can_be_left_out_of_a_list(void **state)
     struct turn turn = {0};
     struct list_sagas all = {.namespace = SLICE("runs"), .limit = 9}, sagas = {.namespace = SLICE("runs"), .limit = 9, .without_runs = true},
                       runs = {.namespace = SLICE("runs"), .limit = 9, .saga_name = SLICE("~run"), .has_status = true, .status = SAGA_RUNNING};
-    struct count_sagas count = {.namespace = SLICE("runs")};
+    struct count_sagas count = {.namespace = SLICE("runs"), .newest = 1000};
 
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -708,6 +743,7 @@ int main(void)
         cmocka_unit_test(a_list_is_newest_first_and_goes_on_where_it_ended),
         cmocka_unit_test(each_filter_of_a_list_holds),
         cmocka_unit_test(sagas_are_counted_by_status),
+        cmocka_unit_test(of_ended_sagas_the_newest_of_a_shard_are_counted),
         cmocka_unit_test(a_shard_is_loaded_with_its_unfinished_sagas_and_no_others),
         cmocka_unit_test(of_many_shards_a_few_are_loaded_at_once),
         cmocka_unit_test(a_load_of_a_shard_that_was_taken_again_ends),

@@ -429,7 +429,7 @@ static void parked_and_woken_sagas_are_listed_and_counted_once_however_old(void 
 {
     struct saga_id old[4], young;
     struct list_sagas list = {.namespace = SLICE("old"), .limit = 10, .has_status = true, .status = SAGA_RUNNING};
-    struct count_sagas count = {.namespace = SLICE("old")};
+    struct count_sagas count = {.namespace = SLICE("old"), .newest = 1000};
     struct count_versions versions = {.namespace = SLICE("old")}, foreign = {.namespace = SLICE("nobody")};
     struct turn turn = {0};
 

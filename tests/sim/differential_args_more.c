@@ -192,6 +192,13 @@ void draw_namespace(struct db_args *args, struct chance *chance)
     arg_text(args, ONE_OF("n", "n", "m"));
 }
 
+void draw_count(struct db_args *args, struct chance *chance)
+{
+    draw_namespace(args, chance);
+    db_arg_int8(args, chance_percent(chance, 50) ? 16384 : chance_below(chance, 4));
+    arg_id(args, chance_percent(chance, 50) ? (struct uuid){{0}} : saga_id(a_saga(chance)));
+}
+
 void draw_questions(struct db_args *args, struct chance *chance)
 {
     db_arg_int8(args, chance_percent(chance, 60) ? INT64_MAX : 64 + chance_below(chance, 200));

@@ -63,7 +63,7 @@ const struct kind kinds[] = {
     {&sql_saga_by_business_id, "ub", draw_by_business_id, .themes = "a", .weight = 2},
     {&sql_saga_by_key, "u", draw_by_key, .themes = "", .weight = 2},
     {&sql_saga_list, SAGA_ROW, draw_list, .themes = "a", .weight = 5},
-    {&sql_saga_count, "bi", draw_namespace, .unordered = true, .themes = "", .weight = 2},
+    {&sql_saga_count, "biu", draw_count, .unordered = true, .themes = "a", .weight = 4},
     {&sql_escalation_list, "iubi", draw_questions, .themes = "p", .weight = 1},
     {&sql_escalation_list_open, "iubi", draw_questions, .themes = "p", .weight = 1},
     {&sql_escalation_one, "iubi", draw_question, .themes = "p", .weight = 1},

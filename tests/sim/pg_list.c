@@ -6,8 +6,6 @@
 #include "core/definition.h"
 #include "tests/sim/pg_statements.h"
 
-#define DAY_MS (INT64_C(24) * 3600 * 1000)
-
 void pg_put_saga(struct pg_call *call, const struct row_saga *saga)
 {
     put_uuid(call, &saga->id);
@@ -227,32 +225,89 @@ static void count_one(struct groups *groups, struct slice name, int64_t version)
     groups->items[i].count++;
 }
 
+struct saga_count {
+    struct groups groups;
+    struct uuid since;
+};
+
+/* Of the newest of a shard, the one behind so many; nil where there are no more. */
+static struct uuid behind_newest(struct pg_call *call, int64_t shard, int64_t newest)
+{
+    struct uuid *ids = NULL;
+    int64_t count = 0;
+
+    for (int round = 0; round < 2; round++) {
+        int64_t at = 0;
+
+        for (struct pg_row *row = pg_first(call, PG_SAGA, &(struct row_saga){.shard = shard, .id = nil}); row; row = pg_next(call, PG_SAGA, row)) {
+            const struct row_saga *saga = pg_see(call, row);
+
+            if (saga && saga->shard != shard) {
+                break;
+            }
+            if (saga && ids) {
+                ids[at] = saga->id;
+            }
+            at += saga ? 1 : 0;
+        }
+        count = at;
+        ids = ids || count <= newest ? ids : arena_array(call->arena, (size_t)count, sizeof(*ids));
+    }
+    return count > newest ? ids[count - 1 - newest] : nil;
+}
+
+static void count_since(struct pg_call *call, struct saga_count *count)
+{
+    struct pg_row *row = pg_first(call, PG_SHARD, &(struct row_shard){.shard = INT16_MIN});
+
+    count->since = arg_uuid(call, 2);
+    for (; row; row = pg_next(call, PG_SHARD, row)) {
+        const struct row_shard *shard = pg_see(call, row);
+        struct uuid id = shard ? behind_newest(call, shard->shard, arg_int(call, 1)) : nil;
+
+        if (uuid_compare(&id, &count->since) > 0) {
+            count->since = id;
+        }
+    }
+}
+
 static struct uuid count_bound(struct walk *walk, const struct row_shard *shard)
 {
-    int64_t day_ago_ms = pg_clock_ms(walk->call->pg) - DAY_MS;
+    const struct saga_count *count = walk->context;
+    struct uuid low = shard->has_low ? pg_id_floor(shard->low_ms) : nil;
 
-    return !shard->has_low ? nil : pg_id_floor(shard->low_ms < day_ago_ms ? shard->low_ms : day_ago_ms);
+    return uuid_compare(&low, &count->since) < 0 ? low : count->since;
 }
 
 static void count_visit(struct walk *walk, const struct row_saga *saga, bool is_older)
 {
+    struct saga_count *count = walk->context;
+
     if (!slice_equal(saga->namespace, arg_bytes(walk->call, 0)) || slice_is(saga->name, RUN_SAGA_NAME)) {
         return;
     }
-    if (!saga->has_ended || (!is_older && saga->ended_ms > pg_clock_ms(walk->call->pg) - DAY_MS)) {
-        count_one(walk->context, saga->status, 0);
+    if (!saga->has_ended || (!is_older && uuid_compare(&saga->id, &count->since) >= 0)) {
+        count_one(&count->groups, saga->status, 0);
     }
 }
 
 enum pg_progress pg_statement_saga_count(struct pg_call *call)
 {
-    struct groups *groups = arena_alloc(call->arena, sizeof(*groups));
-    struct walk walk = {call, true, count_bound, count_visit, groups};
+    struct saga_count *count = arena_alloc(call->arena, sizeof(*count));
+    struct walk walk = {call, true, count_bound, count_visit, count};
 
+    count_since(call, count);
     walk_shards(&walk);
-    for (size_t i = 0; i < groups->count; i++) {
-        put_bytes(call, groups->items[i].name);
-        put_int(call, groups->items[i].count);
+    for (size_t i = 0; i < count->groups.count; i++) {
+        put_bytes(call, count->groups.items[i].name);
+        put_int(call, count->groups.items[i].count);
+        put_uuid(call, &count->since);
+        put_row_end(call);
+    }
+    if (count->groups.count == 0) {
+        put_null(call);
+        put_null(call);
+        put_uuid(call, &count->since);
         put_row_end(call);
     }
     return PG_DONE;
