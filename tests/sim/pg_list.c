@@ -230,30 +230,33 @@ struct saga_count {
     struct uuid since;
 };
 
+/* How many there are in a shard; `id`: of the one with so many before it, unchanged when there is none. */
+static int64_t count_shard(struct pg_call *call, int64_t shard, int64_t before, struct uuid *id)
+{
+    struct pg_row *row = pg_first(call, PG_SAGA, &(struct row_saga){.shard = shard, .id = nil});
+    int64_t count = 0;
+
+    for (; row; row = pg_next(call, PG_SAGA, row)) {
+        const struct row_saga *saga = pg_see(call, row);
+
+        if (saga && saga->shard != shard) {
+            break;
+        }
+        if (saga && count == before) {
+            *id = saga->id;
+        }
+        count += saga ? 1 : 0;
+    }
+    return count;
+}
+
 /* Of the newest of a shard, the one behind so many; nil where there are no more. */
 static struct uuid behind_newest(struct pg_call *call, int64_t shard, int64_t newest)
 {
-    struct uuid *ids = NULL;
-    int64_t count = 0;
+    struct uuid id = nil;
 
-    for (int round = 0; round < 2; round++) {
-        int64_t at = 0;
-
-        for (struct pg_row *row = pg_first(call, PG_SAGA, &(struct row_saga){.shard = shard, .id = nil}); row; row = pg_next(call, PG_SAGA, row)) {
-            const struct row_saga *saga = pg_see(call, row);
-
-            if (saga && saga->shard != shard) {
-                break;
-            }
-            if (saga && ids) {
-                ids[at] = saga->id;
-            }
-            at += saga ? 1 : 0;
-        }
-        count = at;
-        ids = ids || count <= newest ? ids : arena_array(call->arena, (size_t)count, sizeof(*ids));
-    }
-    return count > newest ? ids[count - 1 - newest] : nil;
+    (void)count_shard(call, shard, count_shard(call, shard, -1, &id) - 1 - newest, &id);
+    return id;
 }
 
 static void count_since(struct pg_call *call, struct saga_count *count)
