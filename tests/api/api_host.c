@@ -14,12 +14,22 @@ struct serving {
     struct loop *loop;
     struct engine *engine;
     struct api *api;
+    int told;
     bool away, busy;
 };
 
+/* Whoever sent the signal waits for this: the loop hands out signals last in a turn, behind requests that came later. */
+static void acknowledge(const struct serving *serving)
+{
+    CHECK(write(serving->told, "!", 1) == 1);
+}
+
 static void on_usr1(void *context)
 {
-    fake_engine_end_all(((struct serving *)context)->engine);
+    struct serving *serving = context;
+
+    fake_engine_end_all(serving->engine);
+    acknowledge(serving);
 }
 
 static void on_usr2(void *context)
@@ -28,6 +38,7 @@ static void on_usr2(void *context)
 
     serving->away = !serving->away;
     fake_engine_set_away(serving->engine, serving->away);
+    acknowledge(serving);
 }
 
 static void on_hup(void *context)
@@ -36,6 +47,7 @@ static void on_hup(void *context)
 
     serving->busy = !serving->busy;
     fake_engine_set_busy(serving->engine, serving->busy);
+    acknowledge(serving);
 }
 
 static void on_stopped(void *context)
@@ -52,7 +64,7 @@ static void on_term(void *context)
 
 void api_host_serve(const struct api_options *options, int port_fd)
 {
-    struct serving serving = {.loop = loop_new()};
+    struct serving serving = {.loop = loop_new(), .told = port_fd};
     struct api_options own = *options;
     struct err err = {0};
 
@@ -101,8 +113,16 @@ struct api_host api_host_start(const struct api_options *options)
     if (read(ends[0], text, sizeof(text) - 1) > 0) {
         host.port = (uint16_t)strtoul(text, NULL, 10);
     }
-    (void)close(ends[0]);
+    host.told = ends[0];
     return host;
+}
+
+void api_host_tell(const struct api_host *host, int signal_number)
+{
+    char byte;
+
+    CHECK(kill(host->pid, signal_number) == 0);
+    CHECK(read(host->told, &byte, 1) == 1);
 }
 
 int api_host_stop(struct api_host *host)
@@ -111,5 +131,6 @@ int api_host_stop(struct api_host *host)
 
     (void)kill(host->pid, SIGTERM); /* gone already: waitpid tells */
     CHECK(waitpid(host->pid, &status, 0) == host->pid);
+    (void)close(host->told);
     return status;
 }

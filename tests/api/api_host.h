@@ -12,12 +12,14 @@
 
 struct api_host {
     pid_t pid;
+    int told; /* where it acknowledges signals */
     uint16_t port;
 };
 
-struct api_host api_host_start(const struct api_options *options); /* listen is 127.0.0.1:0 when NULL */
-int api_host_stop(struct api_host *host);                          /* the exit status; 0 is good */
+struct api_host api_host_start(const struct api_options *options);  /* listen is 127.0.0.1:0 when NULL */
+void api_host_tell(const struct api_host *host, int signal_number); /* not SIGTERM; returns when it has been done */
+int api_host_stop(struct api_host *host);                           /* the exit status; 0 is good */
 _Noreturn void api_host_serve(const struct api_options *options,
-                              int port_fd); /* in this process; writes "PORT\n" to port_fd */
+                              int port_fd); /* in this process; writes "PORT\n" to port_fd, and "!" when it has done what a signal told it */
 
 #endif

@@ -90,7 +90,7 @@ const definitions = {
   tools: [
     { name: 't.one', builtin: { do: 'echo' }, effect: 'idempotent', terminal: true },
     { name: 't.read', builtin: { do: 'echo' }, effect: 'read' },
-    { name: 't.slow', builtin: { do: 'sleep', for: '700ms' }, effect: 'idempotent', terminal: true },
+    { name: 't.slow', builtin: { do: 'sleep', for: '3s' }, effect: 'idempotent', terminal: true },
     { name: 't.stuck', builtin: { do: 'fail', outcome: 'unknown' }, effect: 'once', terminal: true }
   ],
   sagas: [

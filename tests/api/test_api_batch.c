@@ -284,8 +284,7 @@ static void a_batch_takes_so_many_starts_and_so_many_bytes(void **state)
 static void under_an_overload_each_start_is_told_when_to_come_again(void **state)
 {
     (void)state;
-    assert_int_equal(kill(host.pid, SIGHUP), 0);
-    (void)usleep(200000);
+    api_host_tell(&host, SIGHUP);
     ask(BATCH, "[{\"saga\":\"quick\"},{\"saga\":7},{\"saga\":\"quick\"}]");
     struct slice items = results(3);
 
@@ -297,8 +296,7 @@ static void under_an_overload_each_start_is_told_when_to_come_again(void **state
         assert_true(slice_is(text(result, "/body/type"), "urn:sagad:problem:busy"));
     }
     assert_int_equal(number(json_element(items, 1), "status"), 422);
-    assert_int_equal(kill(host.pid, SIGHUP), 0);
-    (void)usleep(200000);
+    api_host_tell(&host, SIGHUP);
     ask(BATCH, "[{\"saga\":\"quick\"}]");
     assert_int_equal(number(json_element(results(1), 0), "status"), 201);
 }
@@ -306,8 +304,7 @@ static void under_an_overload_each_start_is_told_when_to_come_again(void **state
 static void without_a_database_each_start_is_503(void **state)
 {
     (void)state;
-    assert_int_equal(kill(host.pid, SIGUSR2), 0);
-    (void)usleep(200000);
+    api_host_tell(&host, SIGUSR2);
     ask(BATCH, "[{\"saga\":\"quick\"},{\"saga\":\"quick\"}]");
     struct slice items = results(2);
 
@@ -315,8 +312,7 @@ static void without_a_database_each_start_is_503(void **state)
         assert_int_equal(number(json_element(items, i), "status"), 503);
         assert_true(number(json_element(items, i), "retry_after") > 0);
     }
-    assert_int_equal(kill(host.pid, SIGUSR2), 0);
-    (void)usleep(200000);
+    api_host_tell(&host, SIGUSR2);
 }
 
 /* --- clients --- */

@@ -300,7 +300,7 @@ static void names_are_for_pipes(void **state)
     (void)snprintf(arguments, sizeof(arguments), "abort %s --note 'no longer wanted'", id);
     assert_int_equal(run(arguments), 0);
     assert_non_null(strstr(out, "compensating"));
-    assert_int_equal(kill(host.pid, SIGUSR1), 0);
+    api_host_tell(&host, SIGUSR1);
     (void)snprintf(arguments, sizeof(arguments), "log --follow %s -o json", id);
     assert_int_equal(run(arguments), 0);
     assert_non_null(strstr(out, "\"type\":\"saga.completed\""));
@@ -467,13 +467,11 @@ static void patience_ends_where_nothing_is_taken_in(void **state)
 
     (void)state;
     (void)fputs("{\"saga\":\"quick\"}\n", lines);
-    assert_int_equal(kill(host.pid, SIGHUP), 0);
-    (void)usleep(200000);
+    api_host_tell(&host, SIGHUP);
     assert_int_equal(run_lines(lines, "--patience 1s"), 6);
     assert_non_null(strstr(out, "1       refused  not taken in"));
     assert_non_null(strstr(talk, "took nothing in for 1 s"));
-    assert_int_equal(kill(host.pid, SIGHUP), 0);
-    (void)usleep(200000);
+    api_host_tell(&host, SIGHUP);
     assert_int_equal(run_lines(NULL, "--server http://127.0.0.1:1 --patience 100ms"), 6);
     assert_int_equal(unlink(lines_path), 0);
 }

@@ -268,7 +268,7 @@ await run(new World(), async (world) => {
       }
       for (const one of cases) await one.judge()
       console.log(`#   ${cases.length} sagas, ${Math.round((Date.now() - begun) / 1000)} s so far`)
-    }, 240)
+    }, 900)
   }
   await promise(`a crowd: ${crowd} of each at once, ${randomKills} kills at random moments, a shop that misbehaves`, async () => {
     await world.shopSettings({ chaos: { percent: 5, seed: Math.floor(Math.random() * 1e6) } })

@@ -17,7 +17,7 @@ const offerPath = process.env.SAGAD_OFFER
 const quick = process.env.SAGAD_TEST_STRICT !== '1'
 const memoryMax = quick ? 0 : 768 * 1024 * 1024 // AddressSanitizer needs memory of its own
 const seconds = Number(process.env.SAGAD_TEST_SECONDS ?? (quick ? 15 : 120))
-const bars = quick ? { goodput: 0.5, refusedMs: 2000, normalSeconds: 30, urgentMs: 10000 } : { goodput: 0.8, refusedMs: 100, normalSeconds: 30, urgentMs: 2000 }
+const bars = quick ? { goodput: 0.5, refusedMs: 5000, normalSeconds: 30, urgentMs: 10000 } : { goodput: 0.8, refusedMs: 100, normalSeconds: 30, urgentMs: 2000 }
 const connections = 2000
 const toolMs = Number(process.env.SAGAD_TEST_TOOL_MS ?? 40)
 const places = Number(process.env.SAGAD_TEST_PLACES ?? (toolMs > 0 ? (quick ? 32 : 64) : 256))

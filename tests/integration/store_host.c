@@ -228,6 +228,17 @@ long host_number(struct host *host, const char *format, ...)
     return answer.number;
 }
 
+void host_until_number(struct host *host, long number, const char *sql)
+{
+    for (int64_t began_ms = loop_boot_ms_now(); host_number(host, "%s", sql) != number; host_run_ms(host, 20)) {
+        if (loop_boot_ms_now() - began_ms > PATIENCE_MS) {
+            (void)fprintf(stderr, "not %ld within a minute: %s\n", number, sql);
+            cluster_free(&host->cluster);
+            exit(1);
+        }
+    }
+}
+
 void host_text(struct host *host, char *out, size_t out_bytes, const char *format, ...)
 {
     struct answer answer = {.out = out, .out_bytes = out_bytes};

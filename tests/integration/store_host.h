@@ -25,6 +25,7 @@ void host_store_close(struct host *host, struct store *store);
 void host_run_until(struct host *host, bool (*condition)(void *context), void *context); /* fails the test after a minute */
 bool host_is_set(void *context); /* a condition: the bool that context points at */
 void host_run_ms(struct host *host, int64_t ms);
+void host_until_number(struct host *host, long number, const char *sql); /* what no turn of the loop tells; fails the test after a minute */
 
 void host_sql(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3);
 long host_number(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3); /* first column of the last row */

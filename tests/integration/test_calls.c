@@ -77,17 +77,17 @@ static void a_wait_that_is_over_ends_the_wait_and_not_the_operation(void **state
     uint64_t calls = metric_value(METRIC_CALLS);
 
     (void)state;
-    begin_call(&first, "run-2", "nap", "nap", "{}", 50);
+    begin_call(&first, "run-2", "nap", "slow", "{}", 50);
     ask_wait(&first);
     assert_code(&first, ERR_OK);
     assert_true(first.request.call.going_on);
     assert_member(first.request.answer, "state", "\"in_flight\"");
-    begin_call(&second, "run-2", "nap", "nap", "{}", 50);
+    begin_call(&second, "run-2", "nap", "slow", "{}", 50);
     ask_wait(&second);
     assert_code(&second, ERR_IN_FLIGHT);
     assert_true(second.request.call.retry_after_ms > 0);
     assert_member(second.request.call.operation, "state", "\"in_flight\"");
-    call(&later, "run-2", "nap", "nap", "{}");
+    call(&later, "run-2", "nap", "slow", "{}");
     assert_code(&later, ERR_OK);
     assert_true(later.request.call.replayed);
     assert_int_equal(metric_value(METRIC_CALLS) - calls, 1);
@@ -102,12 +102,12 @@ static void a_client_that_goes_away_takes_nothing_with_it(void **state)
     uint64_t calls = metric_value(METRIC_CALLS);
 
     (void)state;
-    begin_call(&first, "run-3", "nap", "nap", "{}", 20000);
+    begin_call(&first, "run-3", "nap", "slow", "{}", 20000);
     host_run_ms(&host, 200);
     engine_cancel(engine, &first.request);
     ask_wait(&first);
     assert_code(&first, ERR_TIMEOUT);
-    call(&later, "run-3", "nap", "nap", "{}");
+    call(&later, "run-3", "nap", "slow", "{}");
     assert_code(&later, ERR_OK);
     assert_true(later.request.call.replayed);
     assert_int_equal(metric_value(METRIC_CALLS) - calls, 1);

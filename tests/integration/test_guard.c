@@ -131,10 +131,10 @@ static void a_place_of_an_engine_that_is_gone_comes_back_by_itself(void **state)
 
     (void)state;
     first.concurrency = second.concurrency = 1;
-    first.place_ms = 300;
+    first.place_ms = 3000;
     assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
     assert_int_equal(ask_one(&second, 1), GUARD_CONCURRENCY);
-    host_run_ms(&host, 350);
+    host_run_ms(&host, 3050);
     assert_int_equal(ask_one(&second, 1), GUARD_GRANTED);
     assert_int_equal(ask_one(&first, 0), GUARD_CONCURRENCY);
 }
@@ -147,13 +147,13 @@ static void a_rate_holds_over_both_engines_and_says_when(void **state)
     (void)state;
     for (int i = 0; i < RACERS; i++) {
         asks[i] = asking("rate", (uint8_t)(i + 1));
-        asks[i].rate = (struct rate_limit){.limit = 20, .per_ms = 100000}; /* one in 5 s, 20 at once */
+        asks[i].rate = (struct rate_limit){.limit = 20, .per_ms = 1000000}; /* one in 50 s, 20 at once */
     }
     granted = race(asks, RACERS);
     assert_int_equal(granted, 20);
     for (int i = 0; i < RACERS; i++) {
         if (asks[i].verdict == GUARD_RATE) {
-            assert_true(asks[i].retry_after_ms > 3000 && asks[i].retry_after_ms <= 5000);
+            assert_true(asks[i].retry_after_ms > 30000 && asks[i].retry_after_ms <= 50000);
             later++;
         } else {
             struct guard_ask again = asks[i];
@@ -207,11 +207,11 @@ static void a_pause_that_the_tool_asked_for_holds_for_all(void **state)
     first.concurrency = second.concurrency = 5;
     assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
     tell = telling(&first);
-    tell.pause_ms = 400;
+    tell.pause_ms = 4000;
     tell_one(&tell, 0);
     assert_int_equal(ask_one(&second, 1), GUARD_PAUSED);
-    assert_true(second.retry_after_ms > 200 && second.retry_after_ms <= 400);
-    host_run_ms(&host, 420);
+    assert_true(second.retry_after_ms > 2000 && second.retry_after_ms <= 4000);
+    host_run_ms(&host, second.retry_after_ms + 50);
     assert_int_equal(ask_one(&second, 1), GUARD_GRANTED);
 }
 
@@ -221,7 +221,7 @@ static struct guard_ask breaker_ask(const char *tool, uint8_t number)
 {
     struct guard_ask ask = asking(tool, number);
 
-    ask.breaker = (struct breaker_policy){.failures = 3, .window_ms = 60000, .cooldown_ms = 200};
+    ask.breaker = (struct breaker_policy){.failures = 3, .window_ms = 60000, .cooldown_ms = 2000};
     ask.safe_to_repeat = true;
     return ask;
 }
@@ -258,8 +258,8 @@ static void a_breaker_opens_and_one_probe_over_both_engines_closes_it(void **sta
     (void)state;
     open_breaker("breaker");
     assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER);
-    assert_true(ask.retry_after_ms > 100 && ask.retry_after_ms <= 240);
-    host_run_ms(&host, 250);
+    assert_true(ask.retry_after_ms > 1000 && ask.retry_after_ms <= 2400);
+    host_run_ms(&host, 2500);
     ask.safe_to_repeat = false;
     assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER); /* only what is safe to repeat may try */
     for (int i = 0; i < RACERS; i++) {
@@ -290,14 +290,14 @@ static void a_probe_that_fails_doubles_the_rest(void **state)
 
     (void)state;
     open_breaker("doubling");
-    host_run_ms(&host, 250);
+    host_run_ms(&host, 2500);
     assert_int_equal(ask_one(&ask, 0), GUARD_GRANTED);
     assert_true(ask.is_breaker_probe);
     tell = tell_of("doubling", 9, true);
     tell_one(&tell, 0);
     assert_int_equal(tell.breaker_state, BREAKER_OPEN);
     assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER);
-    assert_true(ask.retry_after_ms > 300 && ask.retry_after_ms <= 480);
+    assert_true(ask.retry_after_ms > 3000 && ask.retry_after_ms <= 4800);
     /* It ends at 10 minutes. */
     host_sql(&host, "update sagad.guard_breaker set cooldown_ms = 500000, open_until = now() - interval '1 s' where tool = 'doubling'");
     assert_int_equal(ask_one(&ask, 0), GUARD_GRANTED);
@@ -312,11 +312,11 @@ static void a_probe_that_never_comes_back_makes_room_for_another(void **state)
 
     (void)state;
     open_breaker("lost");
-    host_run_ms(&host, 250);
-    first.place_ms = 200;
+    host_run_ms(&host, 2500);
+    first.place_ms = 2000;
     assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
     assert_int_equal(ask_one(&second, 1), GUARD_BREAKER);
-    host_run_ms(&host, 220);
+    host_run_ms(&host, 2200);
     assert_int_equal(ask_one(&second, 1), GUARD_GRANTED);
     assert_true(second.is_breaker_probe);
     tell = telling(&second);

@@ -73,7 +73,7 @@ static void completion_waits_for_what_is_not_settled(void **state)
     struct ask nap, early, late;
 
     (void)state;
-    call_in(&nap, id, "nap", "nap", "{}", 20000);
+    call_in(&nap, id, "nap", "slow", "{}", 20000);
     host_run_ms(&host, 100);
     complete(&early, id, 50);
     complete(&late, id, 20000);
@@ -118,7 +118,7 @@ static void an_aborted_open_saga_is_undone(void **state)
 
 static void an_agent_that_vanished_is_undone_at_the_deadline(void **state)
 {
-    struct saga_id id = open_saga("order-5", 1500);
+    struct saga_id id = open_saga("order-5", 5000);
     struct ask ask;
 
     (void)state;

@@ -128,10 +128,10 @@ static void a_timeout_ends_the_whole_group(void **state)
 
     (void)state;
     trial_init(&t);
-    t.run.timeout_ms = 300;
+    t.run.timeout_ms = 3000; /* in which the shell has told its child */
     trial_shell(&t, "sleep 60 & echo $!; wait");
     assert_true(t.run.timed_out);
-    assert_true(t.took_ms < 3000);
+    assert_true(t.took_ms < 30000);
     assert_true(slice_to_i64(slice_trim(t.run.stdout_text), &grandchild));
     /* It was killed; who reaps it does so in its own time, so a zombie may still answer. */
     for (int i = 0; i < 1000 && kill((pid_t)grandchild, 0) == 0; i++) {
@@ -159,11 +159,11 @@ static void a_program_that_ignores_sigterm_is_killed(void **state)
 
     (void)state;
     trial_init(&t);
-    t.run.timeout_ms = 200;
+    t.run.timeout_ms = 2000; /* in which the shell has its trap */
     trial_shell(&t, "trap '' TERM; while :; do sleep 1; done");
     assert_true(t.run.timed_out);
     assert_int_equal(t.run.signal_number, SIGKILL);
-    assert_true(t.took_ms >= 2000 && t.took_ms < 8000);
+    assert_true(t.took_ms >= 4000 && t.took_ms < 30000);
     trial_fini(&t);
 }
 
@@ -173,10 +173,10 @@ static void a_grandchild_that_holds_the_pipe_does_not_hold_us(void **state)
 
     (void)state;
     trial_init(&t);
-    trial_shell(&t, "echo early; setsid sleep 5 & exit 0");
+    trial_shell(&t, "echo early; setsid sleep 60 & exit 0");
     assert_int_equal(t.run.exit_code, 0);
     assert_true(slice_is(t.run.stdout_text, "early\n"));
-    assert_true(t.took_ms < 4000);
+    assert_true(t.took_ms < 30000);
     trial_fini(&t);
 }
 
@@ -190,7 +190,7 @@ static void too_much_output_ends_the_group(void **state)
     trial_run(&t, argv);
     assert_true(t.run.too_large);
     assert_true(t.run.stdout_text.len <= t.run.output_bytes_max);
-    assert_true(t.took_ms < 5000);
+    assert_true(t.took_ms < 30000);
     trial_fini(&t);
 }
 
@@ -228,7 +228,7 @@ static void a_cancelled_program_ends_soon(void **state)
     trial_shell(&t, "sleep 60");
     assert_true(t.run.cancelled);
     assert_false(t.run.timed_out);
-    assert_true(t.took_ms < 3000);
+    assert_true(t.took_ms < 30000);
     process_cancel(&t.run); /* too late, and harmless */
     trial_fini(&t);
 }

@@ -499,7 +499,7 @@ static void changing_a_status_touches_no_index(void **state)
     }
     many_run(&many);
     assert_int_equal(count_code(&many, ERR_OK), 300);
-    for (int i = 0; i < 50 && host_number(&host, "select n_tup_upd from pg_stat_user_tables where relname = 'saga'") < 300; i++) {
+    for (int i = 0; i < 300 && host_number(&host, "select n_tup_upd from pg_stat_user_tables where relname = 'saga'") < 300; i++) {
         host_run_ms(&host, 200);
     }
     assert_true(host_number(&host, "select n_tup_hot_upd * 100 / n_tup_upd from pg_stat_user_tables where relname = 'saga'") >= 95);

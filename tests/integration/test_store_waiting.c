@@ -285,6 +285,14 @@ static void a_park_waits_for_a_takeover_under_way_and_is_refused_then(void **sta
     host_sql(&host, "update sagad.shard set epoch = 0 where shard = 12");
 }
 
+/* Bounded: the next line of whoever waits says that it did not strike. */
+static void wait_for_strike(int strikes)
+{
+    for (int i = 0; i < 600 && commit_cutter_strikes(&cutter) == strikes; i++) {
+        host_run_ms(&host, 50);
+    }
+}
+
 static void a_park_whose_answer_is_lost_is_repeated_and_never_overtakes_the_saga(void **state)
 {
     const enum cut cuts[] = {CUT_BEFORE_COMMIT, CUT_AFTER_COMMIT, CUT_HOLD_COMMIT};
@@ -302,6 +310,7 @@ static void a_park_whose_answer_is_lost_is_repeated_and_never_overtakes_the_saga
         commit_cutter_set(&cutter, cuts[i]);
         park(id, INT64_MAX);
         next(id, 2, true); /* before the held one reaches the server */
+        wait_for_strike(strikes);
         host_run_ms(&host, 800);
         assert_int_equal(commit_cutter_strikes(&cutter), strikes + 1);
         assert_int_equal(parked(id), 0);
@@ -545,8 +554,7 @@ static void what_follows_is_started_with_the_commit_that_ends(void **state)
     assert_string_equal(out, "0\n");
     host_run_until(&host, saw_both, NULL);
     assert_true(loop_boot_ms_now() - began < 5000); /* by the notification: the poll has ten seconds */
-    host_run_ms(&host, 300);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 0);
+    host_until_number(&host, 0, "select count(*) from sagad.inbox");
     store_inbox_watch(store, 0, on_rows, NULL);
 }
 
@@ -581,6 +589,7 @@ static void what_follows_is_there_once_whatever_comes_of_the_answer(void **state
         turn.append.releases_locks = true;
         host_append(&host, store, &turn);
         assert_int_equal(turn.append.code, ERR_OK);
+        wait_for_strike(strikes);
         host_run_ms(&host, 700); /* the held one has reached the server, or what is left of its backend */
         assert_int_equal(commit_cutter_strikes(&cutter), strikes + 1);
         assert_int_equal(host_number(&host, "select count(*) from sagad.inbox where shard = 33 and kind = 'start' and saga = '%s'", id_text(one.saga)), 1);

@@ -326,7 +326,7 @@ export class World {
   async startShop(args = []) {
     this.shopPort ??= await freePort()
     this.shop = this.launch('shop', this.shopPath, ['--listen', `127.0.0.1:${this.shopPort}`, '--ledger', this.ledgerPath, ...args])
-    for (let tries = 0; tries < 300; tries++) {
+    for (let tries = 0; tries < 2000; tries++) {
       try {
         if ((await fetch(`http://127.0.0.1:${this.shopPort}/livez`)).ok) return
       } catch {

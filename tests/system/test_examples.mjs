@@ -185,7 +185,7 @@ await run(new Examples(), async (world) => {
     }
   })
   await promise('support: an agent that is never heard of again is undone at the deadline', async () => {
-    const opened = await world.api('POST', '/v1/sagas', { open: true, deadline: '1500ms' })
+    const opened = await world.api('POST', '/v1/sagas', { open: true, deadline: '5s' })
     const called = await world.api('POST', `/v1/sagas/${opened.json.id}/calls`, { tool: 'support.replace', args: { request: 'c5', sku: 'kettle', qty: 1 } })
     expectEqual(called.status, 200, 'the call')
     nothingStands(world, await finish(world, opened.json.id, 'compensated'))

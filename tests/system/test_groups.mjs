@@ -31,7 +31,7 @@ function definitions(shop) {
     { name: 'sleeping', steps: [{ id: 'rest', sleep: '${ .input.for }' }] },
     { name: 'each_waits', steps: [{ id: 'each', for_each: '${ .input.items }', concurrency: 2, saga: 'waiting' }], output: '${ .steps.each.result }' },
     { name: 'each_sleeps', steps: [{ id: 'each', for_each: '${ .input.items }', concurrency: 50, saga: 'sleeping', with: { for: '${ .item }' } }, last] },
-    { name: 'each_deadline', deadline: '1s', steps: [each(), { id: 'wait', sleep: '1h' }] },
+    { name: 'each_deadline', deadline: '4s', steps: [each(), { id: 'wait', sleep: '1h' }] },
     { name: 'each_naps', steps: [{ id: 'each', for_each: '${ .input.items }', concurrency: 2, call: 'nap' }] },
     // --- children ---
     {
@@ -44,7 +44,7 @@ function definitions(shop) {
     { name: 'pair_asks', steps: [first, pair({ on_failure: 'escalate' }), last], output: '${ .steps.pair.result }' },
     { name: 'pair_perhaps', steps: [first, pair({ when: '${ .input.wanted }' }), last] },
     { name: 'pair_badly', steps: [first, pair({ with: { one: '${ .input.one }' } }), last] },
-    { name: 'slow_child', deadline: '600ms', steps: [take('one', 'sc-${ .input.name }'), { id: 'wait', sleep: '1h' }] },
+    { name: 'slow_child', deadline: '3s', steps: [take('one', 'sc-${ .input.name }'), { id: 'wait', sleep: '1h' }] },
     { name: 'with_slow', steps: [first, { id: 'slow', saga: 'slow_child', with: { name: '${ .input.name }' }, on_failure: 'continue' }, last] },
     { name: 'with_slow_undone', steps: [first, { id: 'slow', saga: 'slow_child', with: { name: '${ .input.name }' } }, last] },
     { name: 'waiting_child', steps: [take('one', 'wc-${ .input.name }'), { id: 'go', signal: { name: 'go' } }, take('two', 'wc-${ .input.name }')], output: '${ .steps.go.result }' },

@@ -35,7 +35,7 @@ function definitions(base) {
   })
   const one = (name) => ({ name: `run_${name}`, steps: [{ id: 'one', call: name, with: { n: '${ .input.n }' } }] })
   const tools = [
-    tool('rated', { rate: { limit: 5, per: '1s' } }),
+    tool('rated', { rate: { limit: 5, per: '5s' } }),
     tool('narrow', { concurrency: 2 }),
     tool('broken', { breaker: { failures: 3, window: '60s', cooldown: '1s' } }),
     tool('asked', {
@@ -69,7 +69,7 @@ await run(new World(), async (world) => {
   const server = await startServer()
   const budgets = join(world.directory, 'budgets.json')
   const secrets = join(world.directory, 'secrets.json')
-  writeFileSync(budgets, JSON.stringify({ budgets: [{ tool: 'limited', per: 'day', calls: 5 }, { namespace: 'default', tool: 'costly', per: 'month', micros: 1000 }] }))
+  writeFileSync(budgets, JSON.stringify({ budgets: [{ tool: 'limited', per: 'ever', calls: 5 }, { namespace: 'default', tool: 'costly', per: 'month', micros: 1000 }] }))
   writeFileSync(secrets, JSON.stringify({ look: 'open sesame' }))
 
   await promise('a budgets file that is wrong is refused before anything starts', () => {
@@ -111,11 +111,11 @@ await run(new World(), async (world) => {
     const times = server.of('rated').map((one) => one.at).sort((a, b) => a - b)
     expectEqual(times.length, 20, 'calls')
     for (let i = 0; i < times.length; i++) {
-      // Five at once, then one each 200 ms; a second for the way from the guard to the server, of which a busy machine has taken 300 ms. Twice
-      // the rate (of each engine its own) would have the last one there two seconds early.
-      for (let k = i + 5; k < times.length; k++) expect(times[k] - times[i] >= (k - i - 4) * 200 - 1000, 'the rate', times.map((time) => time - times[0]))
+      // Five at once, then one each second; four seconds for the way from the guard to the server, on a machine that stalls. Twice the rate (of
+      // each engine its own) would have the last one there ten seconds early.
+      for (let k = i + 5; k < times.length; k++) expect(times[k] - times[i] >= (k - i - 4) * 1000 - 4000, 'the rate', times.map((time) => time - times[0]))
     }
-    expect(times[19] - times[0] < 8000, 'what waits is let go in time', times.map((time) => time - times[0]))
+    expect(times[19] - times[0] < 40000, 'what waits is let go in time', times.map((time) => time - times[0]))
   })
 
   await promise('places over two engines: never more calls at once than there are', async () => {
@@ -123,7 +123,8 @@ await run(new World(), async (world) => {
     await allEnd(await startMany('narrow', 20))
     expectEqual(server.of('narrow').length, 20, 'calls')
     expectEqual(Math.max(...server.of('narrow').map((one) => one.active)), 2, 'at once')
-    expectEqual(world.sql('select count(*) from sagad.guard_place where tool = \'narrow\''), '0', 'places left')
+    const places = () => world.sql('select count(*) from sagad.guard_place where tool = \'narrow\'')
+    for (const end = Date.now() + 20000; places() !== '0'; await sleep(50)) expect(Date.now() < end, 'places are left', places())
   })
 
   await promise('a breaker: what waits is not lost, one call tries, and the tool is met gently when it is back', async () => {
@@ -155,23 +156,25 @@ await run(new World(), async (world) => {
     const later = await startMany('asked', 4)
     await sleep(1800)
     expectEqual(server.of('asked', 'POST').length, calls, 'calls while it rests')
+    const back = Date.now()
     well = true
     await allEnd(later)
     await allEnd(ids)
     const firstCall = server.of('asked', 'POST')[calls]
-    expect(server.of('asked', 'GET').some((one) => one.at <= firstCall.at && one.at > firstCall.at - 1500), 'the read before it')
+    expect(server.of('asked', 'GET').some((one) => one.at <= firstCall.at && one.at >= back), 'the read before it')
   }, 90)
 
   await promise('429 with Retry-After pauses the tool for all calls, here and on the other engine', async () => {
     let said = 0
-    server.behave.sulky = async () => (said++ === 0 ? { status: 429, headers: { 'retry-after': '2' } } : undefined)
+    server.behave.sulky = async () => (said++ === 0 ? { status: 429, headers: { 'retry-after': '5' } } : undefined)
     const [first] = await startMany('sulky', 1)
     while (server.of('sulky').length === 0) await sleep(10)
     const asked = server.of('sulky')[0].at
-    await sleep(200)
+    const paused = () => world.sql('select count(*) from sagad.guard where tool = \'sulky\' and paused_until > now()') === '1'
+    for (const end = Date.now() + 5000; !paused(); await sleep(20)) expect(Date.now() < end, 'the pause is stored')
     await allEnd([...await startMany('sulky', 10), first])
     const times = server.of('sulky').map((one) => one.at - asked)
-    expect(times.slice(1).every((time) => time >= 1950), 'nobody came before', times)
+    expect(times.slice(1).every((time) => time >= 4950), 'nobody came before', times)
     let plain = 0
     server.behave.plain = async () => (plain++ === 0 ? { status: 429, headers: { 'retry-after': '1' } } : undefined)
     const [alone] = await startMany('plain', 1)
@@ -194,13 +197,13 @@ await run(new World(), async (world) => {
     let refusals = 2
     server.behave.limited = async () => (refusals-- > 0 ? { status: 422 } : undefined)
     for (let i = 0; i < 2; i++) expectEqual((await call(i, 'limited', `failing-${i}`)).status, 424, 'a certain failure')
-    for (const end = Date.now() + 5000; world.sql('select calls from sagad.guard_budget where name = \'*/limited/day\'') !== '0'; await sleep(50)) expect(Date.now() < end, 'it is not given back', world.sql('select * from sagad.guard_budget; select * from sagad.guard_reservation; select * from sagad.guard'))
+    for (const end = Date.now() + 5000; world.sql('select calls from sagad.guard_budget where name = \'*/limited/ever\'') !== '0'; await sleep(50)) expect(Date.now() < end, 'it is not given back', world.sql('select * from sagad.guard_budget; select * from sagad.guard_reservation; select * from sagad.guard'))
     const all = await Promise.all(Array.from({ length: 24 }, (_, i) => call(i % 2, 'limited', `race-${i}`)))
     const statuses = all.map((answer) => answer.status)
     expectEqual(statuses.filter((status) => status === 200).length, 5, 'let through')
     expect(all.every((answer) => answer.status === 200 || (answer.status === 403 && answer.json.type.endsWith(':budget-exhausted'))), 'the others are refused', statuses)
     expectEqual(server.of('limited').length, 7, 'calls')
-    expectEqual(world.sql('select calls from sagad.guard_budget where name = \'*/limited/day\''), '5', 'used')
+    expectEqual(world.sql('select calls from sagad.guard_budget where name = \'*/limited/ever\''), '5', 'used')
     const [saga] = await startMany('limited', 1)
     const ended = await world.until(saga)
     expect(ended.status === 'compensated' && JSON.stringify(ended).includes('budget-exhausted'), 'in a defined saga it is a certain failure', ended)
@@ -262,9 +265,9 @@ await run(new World(), async (world) => {
     server.seen = []
     const ids = await startMany('rated', 10)
     await world.killPostgres()
-    await sleep(300)
-    const during = server.of('rated').length
     await sleep(1500)
+    const during = server.of('rated').length
+    await sleep(3000)
     expect(server.of('rated').length <= during, 'calls while it is away', [during, server.of('rated').length])
     await world.startPostgres()
     for (const end = Date.now() + 30000; !(await world.anyEngineIsReady()) || (await world.api('GET', `/v1/sagas/${ids[0]}`)).status !== 200; await sleep(50)) {

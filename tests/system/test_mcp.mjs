@@ -21,7 +21,7 @@ let everything
 async function startServer() {
   everything = spawn(process.execPath, ['--require', join(root, 'tests/lib/loopback.cjs'), server, 'streamableHttp'],
     { env: { PATH: process.env.PATH, PORT: String(port) }, stdio: 'ignore' })
-  for (let tries = 0; tries < 200; tries++) {
+  for (let tries = 0; tries < 1200; tries++) {
     const open = await new Promise((resolve) => {
       const socket = connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true) })
       socket.on('error', () => resolve(false))

@@ -16,29 +16,29 @@ function definitions(shop) {
   const probe = {
     http: { method: 'GET', url: `${shop}/charges/by-key/\${ .key }` },
     outcome: { completed: '${ .response.status == 200 }', absent: '${ .response.status == 404 }' },
-    result: { id: '${ .response.body.id }' }, visibility: '300ms', give_up_after: '3s'
+    result: { id: '${ .response.body.id }' }, visibility: '300ms', give_up_after: '8s'
   }
   const charge = {
     http: { method: 'POST', url: `${shop}/charges`, body: '${ .args }' },
-    result: { id: '${ .response.body.id }', at: '${ .response.body.id }' }, timeout: '700ms',
+    result: { id: '${ .response.body.id }', at: '${ .response.body.id }' }, timeout: '3s',
     material: ['/amount', '/customer'],
     compensate: { tool: 'refund', with: { charge_id: '${ .result.id }', customer: '${ .args.customer }' }, retry: { ...retry, max_attempts: 20 } }
   }
   const tools = [{
-    name: 'refund', effect: 'keyed', key: { window: '1h' }, timeout: '700ms', result: { id: '${ .response.body.id }' },
+    name: 'refund', effect: 'keyed', key: { window: '1h' }, timeout: '3s', result: { id: '${ .response.body.id }' },
     http: { method: 'POST', url: `${shop}/refunds`, body: '${ .args }' }
   }, {
-    name: 'mail', effect: 'keyed', key: { window: '1h' }, terminal: true, timeout: '700ms', retry,
+    name: 'mail', effect: 'keyed', key: { window: '1h' }, terminal: true, timeout: '3s', retry,
     http: { method: 'POST', url: `${shop}/mails`, body: { to: '${ .args.to }', subject: '${ .args.to }' } }
   }, {
-    name: 'mail_once', effect: 'once', terminal: true, timeout: '700ms',
+    name: 'mail_once', effect: 'once', terminal: true, timeout: '3s',
     http: { method: 'POST', url: `${shop}/mails`, body: { to: '${ .args.to }', subject: '${ .args.to }' } }
   }, {
-    name: 'price', effect: 'read', timeout: '700ms', retry, http: { method: 'GET', url: `${shop}/prices/\${ .args.sku }` }, result: '${ .response.body }'
+    name: 'price', effect: 'read', timeout: '3s', retry, http: { method: 'GET', url: `${shop}/prices/\${ .args.sku }` }, result: '${ .response.body }'
   }, {
-    name: 'track', effect: 'read', timeout: '700ms', retry, http: { method: 'GET', url: `${shop}/shipments/\${ .args.shipment }` }, result: '${ .response.body }'
+    name: 'track', effect: 'read', timeout: '3s', retry, http: { method: 'GET', url: `${shop}/shipments/\${ .args.shipment }` }, result: '${ .response.body }'
   }, {
-    name: 'tag', effect: 'idempotent', timeout: '700ms', retry, http: { method: 'PUT', url: `${shop}/tags/\${ .args.name }`, body: { tag: '${ .args.tag }' } },
+    name: 'tag', effect: 'idempotent', timeout: '3s', retry, http: { method: 'PUT', url: `${shop}/tags/\${ .args.name }`, body: { tag: '${ .args.tag }' } },
     precheck: {
       http: { method: 'GET', url: `${shop}/tags/\${ .args.name }` }, done: '${ .response.status == 200 and .response.body.tag == .args.tag }',
       blocked: '${ if .response.status == 200 and .response.body.tag == "closed" then "the account is closed: ask for another one" else null end }',
@@ -46,7 +46,7 @@ function definitions(shop) {
     },
     compensate: { tool: 'untag', with: { name: '${ .args.name }' } }
   }, {
-    name: 'untag', effect: 'idempotent', timeout: '700ms', retry, http: { method: 'DELETE', url: `${shop}/tags/\${ .args.name }` },
+    name: 'untag', effect: 'idempotent', timeout: '3s', retry, http: { method: 'DELETE', url: `${shop}/tags/\${ .args.name }` },
     outcome: { completed: '${ .response.status == 200 or .response.status == 404 }' }
   }]
   for (const [name, members] of Object.entries(effects)) {
@@ -57,8 +57,8 @@ function definitions(shop) {
   tools.push({ name: 'charge_short', ...charge, ...effects.keyed, ttl: '300ms' })
   tools.push({ name: 'charge_again', ...charge, ...effects.keyed, ttl: '300ms', on_expired: 'again' })
   tools.push({ name: 'charge_rated', ...charge, ...effects.keyed, rate: { limit: 2, per: '2s' } })
-  tools.push({ name: 'charge_narrow', ...charge, ...effects.keyed, timeout: '3s', concurrency: 2 })
-  tools.push({ name: 'charge_broken', ...charge, ...effects.keyed, retry: { max_attempts: 1 }, breaker: { failures: 3, window: '60s', cooldown: '1s' } })
+  tools.push({ name: 'charge_narrow', ...charge, ...effects.keyed, timeout: '10s', concurrency: 2 })
+  tools.push({ name: 'charge_broken', ...charge, ...effects.keyed, retry: { max_attempts: 1 }, breaker: { failures: 3, window: '60s', cooldown: '3s' } })
   tools.push({ name: 'charge_costly', ...charge, ...effects.keyed, cost: 400 })
   return { tools, sagas: [] }
 }
@@ -195,7 +195,7 @@ await run(new World(), async (world) => {
   })
   await promise('a caller whose wait is over gets 202, a duplicate 409 with Retry-After; the operation goes on', async () => {
     const name = fresh('patience')
-    await fault(name, 'slow', { ms: 600 })
+    await fault(name, 'slow', { ms: 2500 })
     const [first, second] = await Promise.all([call(name, 'charge_keyed', {}, { wait: '150ms' }), sleep(50).then(() => call(name, 'charge_keyed', {}, { wait: '150ms' }))])
     status(first, 202)
     expectEqual(first.headers.get('location'), `/v1/operations/${first.json.key}`, 'Location')
@@ -247,7 +247,7 @@ await run(new World(), async (world) => {
   await promise('a conditional class is decided from the arguments and frozen', async () => {
     const name = fresh('conditional')
     await fault(name, 'timeout-after-effect', { times: -1 })
-    const record = (await call(name, 'charge_conditional', { args: args(name, { amount: 500 }) }, { wait: '3s' })).json
+    const record = (await call(name, 'charge_conditional', { args: args(name, { amount: 500 }) }, { wait: '10s' })).json
     const op = record.operation ?? record
     expectEqual(op.class, 'once', 'the class')
     expectEqual(op.attempts, 1, 'attempts')
@@ -297,8 +297,8 @@ await run(new World(), async (world) => {
     expectEqual(books(saga), { charges: 2, standing: 2, mails: 1 }, 'the shop')
   })
   await promise('the deadline undoes the work of an agent that vanished, or hands it to a person', async () => {
-    const gone = await open({ deadline: '1s' })
-    const asked = await open({ deadline: '1s', on_timeout: 'escalate' })
+    const gone = await open({ deadline: '5s' })
+    const asked = await open({ deadline: '5s', on_timeout: 'escalate' })
     for (const saga of [gone, asked]) status(await callIn(saga, 'charge_keyed'), 200)
     expectEqual((await world.until(gone)).status, 'compensated', 'the end')
     await until(async () => (await world.api('GET', `/v1/sagas/${asked}`)).json.status === 'escalated')
@@ -339,7 +339,7 @@ await run(new World(), async (world) => {
     const name = fresh('lost-result')
     const lost = async () => Number(/^sagad_results_lost_total (\d+)/m.exec((await world.api('GET', '/metrics')).text)[1])
     const before = await lost()
-    await world.define({ tools: [{ name: 'charge_unread', effect: 'once', terminal: true, timeout: '700ms', result: { id: '${ .response.body.id | tonumber | error }' },
+    await world.define({ tools: [{ name: 'charge_unread', effect: 'once', terminal: true, timeout: '3s', result: { id: '${ .response.body.id | tonumber | error }' },
       http: { method: 'POST', url: `http://127.0.0.1:${world.shopPort}/charges`, body: '${ .args }' } }], sagas: [] })
     const first = status(await call(name, 'charge_unread'), 200)
     expectEqual([first.json.state, first.json.result], ['completed', null], 'the record')
@@ -350,7 +350,7 @@ await run(new World(), async (world) => {
   await promise('a tool that was registered anew still answers for what it did: only what would be sent has to fit the newest version', async () => {
     const name = fresh('anew')
     const http = { method: 'POST', url: `http://127.0.0.1:${world.shopPort}/charges`, body: '${ .args }' }
-    const tool = (more) => ({ name: `tool_${name.replace('-', '_')}`, effect: 'keyed', key: { window: '1h' }, terminal: true, timeout: '700ms', result: { id: '${ .response.body.id }' }, http, ...more })
+    const tool = (more) => ({ name: `tool_${name.replace('-', '_')}`, effect: 'keyed', key: { window: '1h' }, terminal: true, timeout: '3s', result: { id: '${ .response.body.id }' }, http, ...more })
     await world.define({ tools: [tool()], sagas: [] })
     const first = status(await call(name, tool().name), 200)
     await world.define({ tools: [tool({ input: { type: 'object', required: ['currency'], properties: { currency: { type: 'string' } } } })], sagas: [] })
@@ -439,7 +439,7 @@ await run(new World(), async (world) => {
   })
   await promise('concurrency over all callers', async () => {
     const name = fresh('narrow')
-    await fault(name, 'slow', { ms: 700, times: 2 })
+    await fault(name, 'slow', { ms: 4000, times: 2 })
     const all = await Promise.all(Array.from({ length: 4 }, (_, i) => call(name, 'charge_narrow', { step: `s${i}` })))
     expectEqual(all.map((answer) => answer.status).sort(), [200, 200, 429, 429], 'two at once')
   })
@@ -451,7 +451,7 @@ await run(new World(), async (world) => {
     expect(Number(refused.headers.get('retry-after')) >= 1, 'Retry-After')
     const sent = () => world.ledger().filter((line) => line.path === '/charges' && line.body?.customer === name).length
     expectEqual(sent(), 3, 'requests before')
-    await sleep(1500)
+    await sleep(4500)
     const probes = await Promise.all(Array.from({ length: 8 }, (_, i) => call(name, 'charge_broken', { step: `p${i}` })))
     expectEqual(sent(), 4, 'one call tries')
     expect(probes.filter((answer) => answer.status === 503).length >= 7, 'the others are refused', probes.map((answer) => answer.status))

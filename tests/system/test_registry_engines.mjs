@@ -17,7 +17,7 @@ function definitions(shop) {
   })
   const charge = {
     http: { method: 'POST', url: `${shop}/charges`, body: '${ .args }' }, material: ['/amount', '/customer'],
-    result: { id: '${ .response.body.id }' }, timeout: '2s',
+    result: { id: '${ .response.body.id }' }, timeout: '10s',
     compensate: { tool: 'refund', with: { charge_id: '${ .result.id }', customer: '${ .args.customer }' }, retry: { ...retry, max_attempts: 20 } }
   }
   const keyed = { effect: 'keyed', key: { window: '1h' }, retry }
@@ -27,9 +27,9 @@ function definitions(shop) {
   return {
     sagas: [],
     tools: [
-      { name: 'refund', ...keyed, timeout: '2s', result: { id: '${ .response.body.id }' }, http: { method: 'POST', url: `${shop}/refunds`, body: '${ .args }' } },
-      { name: 'mail', ...keyed, terminal: true, timeout: '2s', http: { method: 'POST', url: `${shop}/mails`, body: { to: '${ .args.to }', subject: '${ .args.to }' } } },
-      { name: 'price', effect: 'read', timeout: '2s', retry, http: { method: 'GET', url: `${shop}/prices/\${ .args.sku }` }, result: '${ .response.body }' },
+      { name: 'refund', ...keyed, timeout: '10s', result: { id: '${ .response.body.id }' }, http: { method: 'POST', url: `${shop}/refunds`, body: '${ .args }' } },
+      { name: 'mail', ...keyed, terminal: true, timeout: '10s', http: { method: 'POST', url: `${shop}/mails`, body: { to: '${ .args.to }', subject: '${ .args.to }' } } },
+      { name: 'price', effect: 'read', timeout: '10s', retry, http: { method: 'GET', url: `${shop}/prices/\${ .args.sku }` }, result: '${ .response.body }' },
       { name: 'keyed', ...charge, ...keyed },
       { name: 'checked', ...charge, effect: 'checked', retry, probe: quick },
       { name: 'once', ...charge, effect: 'once' },
@@ -42,14 +42,14 @@ function definitions(shop) {
       { name: 'narrow', ...charge, ...keyed, timeout: '10s', concurrency: 3 },
       { name: 'costly', ...charge, ...keyed, cost: 400 },
       { name: 'budgeted', ...charge, ...keyed },
-      { name: 'broken', ...charge, ...keyed, retry: { max_attempts: 1 }, breaker: { failures: 4, window: '60s', cooldown: '1s' } }
+      { name: 'broken', ...charge, ...keyed, retry: { max_attempts: 1 }, breaker: { failures: 4, window: '60s', cooldown: '3s' } }
     ]
   }
 }
 
 await run(new World(), async (world) => {
   const budgets = join(world.directory, 'budgets.json')
-  writeFileSync(budgets, JSON.stringify({ budgets: [{ tool: 'budgeted', per: 'day', calls: BUDGET }] }))
+  writeFileSync(budgets, JSON.stringify({ budgets: [{ tool: 'budgeted', per: 'ever', calls: BUDGET }] }))
   await Promise.all([world.startPostgres(), world.startShop()])
   await world.startEngines(1, ['--standby', '--budgets', budgets])
   world.engines.push({ name: 'sagad-1', port: await freePort() }) // late: the first one has taken all shards
@@ -127,10 +127,10 @@ await run(new World(), async (world) => {
   }
   await promise('the same in an open saga, and when nobody waits long enough to see its end', async () => {
     const id = await open(taker)
-    await fault(id, 'slow', { ms: 600 })
-    const all = await Promise.all(Array.from({ length: 16 }, (_, i) => callIn(either(i), id, 'keyed', {}, { wait: '100ms' })))
+    await fault(id, 'slow', { ms: 4000 })
+    const all = await Promise.all(Array.from({ length: 16 }, (_, i) => callIn(either(i), id, 'keyed_long', {}, { wait: '100ms' })))
     expectEqual([all.filter((answer) => answer.status === 202).length, all.filter((answer) => isProblem(answer, 'in-flight')).length], [1, 15], codes(all).join())
-    const later = await Promise.all([callIn(owner, id, 'keyed'), callIn(taker, id, 'keyed')])
+    const later = await Promise.all([callIn(owner, id, 'keyed_long'), callIn(taker, id, 'keyed_long')])
     expectEqual(codes(later), ['200', '200'], 'with patience')
     expectEqual(requests(id), 1, 'requests')
   })
@@ -170,8 +170,8 @@ await run(new World(), async (world) => {
     expectEqual(codes(bought), [...Array(3).fill('200'), ...Array(7).fill('403 budget-exhausted')], 'bought')
     expectEqual([charges(id), charges(rich)], [5, 3], 'charges')
   })
-  await promise('the day\'s budget of a tool, raced for by many runs over both, is not overdrawn', async () => {
-    const names = Array.from({ length: 20 }, () => fresh('day'))
+  await promise('the budget of a tool, raced for by many runs over both, is not overdrawn', async () => {
+    const names = Array.from({ length: 20 }, () => fresh('budgeted'))
     const all = await Promise.all(names.map((name, i) => call(either(i), name, 'budgeted')))
     expectEqual(codes(all), [...Array(BUDGET).fill('200'), ...Array(20 - BUDGET).fill('403 budget-exhausted')], 'calls')
     expectEqual(names.reduce((sum, name) => sum + charges(name), 0), BUDGET, 'charges')
@@ -187,7 +187,7 @@ await run(new World(), async (world) => {
   })
   await promise('a limit of concurrency holds over both', async () => {
     const names = Array.from({ length: 8 }, () => fresh('narrow'))
-    await world.fault({ route: 'charges', mode: 'slow', match: '"narrow-', times: -1, ms: 900 })
+    await world.fault({ route: 'charges', mode: 'slow', match: '"narrow-', times: -1, ms: 4000 })
     const all = await Promise.all(names.map((name, i) => call(either(i), name, 'narrow')))
     await world.noFaults()
     expectEqual(codes(all), [...Array(3).fill('200'), ...Array(5).fill('429 rate-limited')], 'three at once')
@@ -201,7 +201,7 @@ await run(new World(), async (world) => {
     const refused = await Promise.all([0, 1].map((i) => call(either(i), `${family}-b${i}`, 'broken')))
     expectEqual(codes(refused), ['503 breaker-open', '503 breaker-open'], 'while it is open')
     expectEqual(sent(), 4, 'requests before')
-    await sleep(2500)
+    await sleep(5500)
     const tried = await Promise.all(Array.from({ length: 12 }, (_, i) => call(either(i), `${family}-c${i}`, 'broken')))
     expectEqual(sent(), 5, `one tries: ${codes(tried)}`)
     await world.noFaults()

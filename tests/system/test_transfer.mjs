@@ -52,6 +52,12 @@ class Banks extends World {
     return this.launch('holder', join(this.binaries, 'psql'), ['-X', '-d', this.dsn, '-c', `select cents from account where id = '${account}' for update; select pg_sleep(${seconds})`])
   }
 
+  // Until PostgreSQL has a session like that.
+  async sessions(where) {
+    const count = () => this.at('a', `select count(*) from pg_stat_activity where pid <> pg_backend_pid() and ${where}`)
+    for (const end = Date.now() + 20000; count() === '0'; await sleep(20)) expect(Date.now() < end, `a session where ${where}`)
+  }
+
   sum(bank) {
     return Number(this.at(bank, 'select sum(cents) from account'))
   }
@@ -109,9 +115,9 @@ await run(new Banks(), async (world) => {
 
   await promise('a withdrawal that nobody knows of is made void before it is given up, and no money moves', async () => {
     const held = world.hold('x3', 40)
-    await sleep(500)
+    await world.sessions(`query like '%for update%' and wait_event = 'PgSleep'`)
     const id = await world.start('transfer', { from: 'x3', to: 'x4', cents: 5 })
-    await sleep(700) // its statement waits for the row
+    await world.sessions(`application_name = 'sagad sql' and wait_event_type = 'Lock'`)
     await world.kill9()
     world.launchSagad(world.sagadArgs)
     await world.ready()

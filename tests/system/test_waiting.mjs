@@ -31,9 +31,9 @@ function definitions(shop) {
   const ask = { id: 'ask', approve: { show: { name: '${ .input.name }', n: '${ .steps.first.result.id }' }, timeout: '1h' } }
   const sagas = [
     { name: 'sleeps', steps: [first, { id: 'wait', sleep: '${ .input.for }' }, last] },
-    { name: 'sleeps_plainly', steps: [first, { id: 'wait', sleep: '500ms' }, last] },
+    { name: 'sleeps_plainly', steps: [first, { id: 'wait', sleep: '2s' }, last] },
     { name: 'sleeps_and_fails', steps: [first, { id: 'wait', sleep: '100ms' }, last, never] },
-    { name: 'sleeps_too_long', deadline: '700ms', steps: [first, { id: 'wait', sleep: '1h' }, last] },
+    { name: 'sleeps_too_long', deadline: '3s', steps: [first, { id: 'wait', sleep: '1h' }, last] },
     { name: 'sleeps_beside', steps: [first, { id: 'wait', after: ['first'], sleep: '1h' }, { id: 'never', after: ['first'], call: 'never' }] },
     { name: 'sleeps_perhaps', steps: [first, { id: 'wait', when: '${ .input.tired }', sleep: '1h' }, last] },
 
@@ -43,22 +43,23 @@ function definitions(shop) {
     { name: 'waits_shortly', steps: [first, { id: 'wait', signal: { name: 'go', timeout: '300ms' } }, last] },
     { name: 'waits_or_not', steps: [first, { id: 'wait', signal: { name: 'go', timeout: '300ms' }, on_failure: 'continue' }, last], output: '${ .steps.wait.result }' },
     { name: 'waits_or_asks', steps: [first, { id: 'wait', signal: { name: 'go', timeout: '300ms' }, on_failure: 'escalate' }, last] },
-    { name: 'waits_too_long', deadline: '700ms', steps: [first, wait, last] },
+    { name: 'waits_too_long', deadline: '3s', steps: [first, wait, last] },
 
     { name: 'asks', steps: [first, ask, last], output: '${ .steps.ask.result }' },
     { name: 'asks_boss', steps: [first, { id: 'ask', approve: { roles: ['admin'] } }, last] },
     { name: 'asks_agent', steps: [first, { id: 'ask', approve: { roles: ['agent', 'admin'] } }, last] },
     { name: 'asks_shortly', steps: [first, { id: 'ask', approve: { timeout: '300ms' } }, last] },
     { name: 'asks_or_not', steps: [first, { ...ask, on_failure: 'continue' }, last] },
-    { name: 'asks_too_long', deadline: '700ms', steps: [first, ask, last] },
+    { name: 'asks_too_long', deadline: '3s', steps: [first, ask, last] },
 
-    { name: 'pauses', deadline: '2s', steps: [first, { id: 'wait', sleep: '800ms' }, last] },
+    { name: 'pauses', deadline: '8s', steps: [first, { id: 'wait', sleep: '3s' }, last] },
     { name: 'undoes_slowly', steps: [take('one', '${ .input.name }'), take('two', '${ .input.name }'), never] },
-    { name: 'rests', steps: [first, { id: 'nap', call: 'nap' }, last] },
+    { name: 'rests', steps: [first, { id: 'nap', call: 'long_nap' }, last] },
     { name: 'unsure', steps: [first, { id: 'doubt', call: 'guess', with: { sku: 'doubt', qty: 1 } }] }
   ]
   const guess = { name: 'guess', effect: 'once', timeout: '2s', http: { method: 'POST', url: `${shop}/reservations`, body: '${ .args }' }, compensate: { tool: 'give', with: { id: '${ .result.body.id }' } } }
-  return { tools: [...languageTools(shop), guess], sagas }
+  const longNap = { name: 'long_nap', effect: 'read', builtin: { do: 'sleep', for: '2s' } }
+  return { tools: [...languageTools(shop), guess, longNap], sagas }
 }
 
 await run(new Waiting(), async (world) => {
@@ -83,13 +84,13 @@ await run(new Waiting(), async (world) => {
     expectEqual((await waitsAt(world, id, 'wait')).status, 'waiting', 'the saga')
     const saga = await finish(world, id, 'completed')
     const slept = Date.parse(stepOf(saga, 'last').started_at) - Date.parse(stepOf(saga, 'first').ended_at)
-    expect(slept >= 500 && slept < 5000, 'how long it slept', slept)
+    expect(slept >= 2000 && slept < 8000, 'how long it slept', slept)
     expectEqual([happened(world, saga), stepOf(saga, 'wait').result], [both, null], 'what happened')
   })
   await promise('sleep: a duration or an instant from the input; one that has passed is over at once', async () => {
-    for (const [name, until, least] of [['s2', '300ms', 300], ['s3', new Date(Date.now() + 900).toISOString(), 200], ['s4', '2001-01-01T00:00:00Z', 0]]) {
+    for (const [name, until, least] of [['s2', () => '300ms', 300], ['s3', () => new Date(Date.now() + 900).toISOString(), 500], ['s4', () => '2001-01-01T00:00:00Z', 0]]) {
       const begun = Date.now()
-      const saga = await finish(world, await start('sleeps', name, { for: until }), 'completed')
+      const saga = await finish(world, await start('sleeps', name, { for: until() }), 'completed')
       expect(Date.now() - begun >= least, 'how long it took', Date.now() - begun)
       expectEqual(happened(world, saga), both, 'what happened')
     }
@@ -99,12 +100,12 @@ await run(new Waiting(), async (world) => {
     }
   })
   await promise('sleep: it is over on time although sagad was killed meanwhile', async () => {
-    const id = await start('sleeps', 's7', { for: '1500ms' })
+    const id = await start('sleeps', 's7', { for: '3s' })
     await waitsAt(world, id, 'wait')
     await world.restart()
     const saga = await finish(world, id, 'completed')
     const slept = Date.parse(stepOf(saga, 'last').started_at) - Date.parse(stepOf(saga, 'first').ended_at)
-    expect(slept >= 1500 && slept < 9000, 'how long it slept', slept)
+    expect(slept >= 3000 && slept < 12000, 'how long it slept', slept)
     expectEqual(happened(world, saga), both, 'what happened')
   })
   await promise('sleep: a failure after it undoes what was before it; a failure beside it cuts it short; skipped it takes no time', async () => {
@@ -277,7 +278,7 @@ await run(new Waiting(), async (world) => {
     await waitsAt(world, id, 'wait')
     await pause(id)
     await world.restart()
-    const stood = 2500 // longer than the deadline
+    const stood = 8500 // longer than the deadline
     await sleep(Math.max(0, stood - (Date.now() - begun)))
     expectEqual((await world.saga(id)).status, 'paused', 'the saga')
     await resume(id)
@@ -286,13 +287,13 @@ await run(new Waiting(), async (world) => {
     const at = (type) => Date.parse(log.find((entry) => entry.type === type).at)
     const held = at('saga.resumed') - at('saga.paused')
     const slept = Date.parse(stepOf(saga, 'last').started_at) - Date.parse(stepOf(saga, 'first').ended_at)
-    expect(slept >= 800 + held - 5 && slept < 800 + held + 4000, 'how long it slept, the pause left out', { slept, held })
+    expect(slept >= 3000 + held - 5 && slept < 7000 + held, 'how long it slept, the pause left out', { slept, held })
   })
   await promise('pause: what is under way ends, and nothing begins; signals are kept, decisions taken', async () => {
     const id = await start('rests', 'u2')
     await world.until(id, ['running'])
     await pause(id)
-    await sleep(700)
+    await sleep(2500)
     const held = await world.saga(id)
     expectEqual([held.status, stepOf(held, 'last').status], ['paused', 'pending'], 'the saga')
     await resume(id)
@@ -317,11 +318,11 @@ await run(new Waiting(), async (world) => {
     await finish(world, asks, 'completed')
   })
   await promise('pause: in the middle of undoing', async () => {
-    await world.fault({ route: 'releases', mode: 'slow', ms: 600, times: 1 })
+    await world.fault({ route: 'releases', mode: 'slow', ms: 2000, times: 1 })
     const id = await start('undoes_slowly', 'u5')
     await world.until(id, ['compensating'])
     await pause(id)
-    await sleep(1000)
+    await sleep(2500)
     const held = await world.saga(id)
     expect(stepOf(held, 'one').status === 'completed', 'the second undo has not begun', statuses(held))
     await resume(id)
@@ -356,7 +357,7 @@ await run(new Waiting(), async (world) => {
     const retrying = await start('waits', 'a2')
     nothingStands(world, await aborted(retrying))
     await world.noFaults()
-    await world.fault({ route: 'releases', mode: 'slow', ms: 500, times: 1 })
+    await world.fault({ route: 'releases', mode: 'slow', ms: 2000, times: 1 })
     const undoing = await start('undoes_slowly', 'a3')
     await world.until(undoing, ['compensating'])
     expect([200, 202].includes((await order(world, undoing, 'abort')).status), 'abort of one that is being undone')
