@@ -257,14 +257,25 @@ static void run_a_moment(void)
     loop_run(loop);
 }
 
-void wait_for_backend(const char *wait_event)
+bool wait_for_backend_unless_done(const char *wait_event, const struct tx *tx)
 {
+    int64_t until_ms = loop_boot_ms_now() + PATIENCE_MS;
     char sql[120];
 
     (void)snprintf(sql, sizeof(sql), "select count(*) from pg_stat_activity where wait_event = '%s'", wait_event);
     while (ask(sql) == 0) {
+        if (tx && tx->done) {
+            return false;
+        }
+        assert_true(loop_boot_ms_now() < until_ms);
         run_a_moment();
     }
+    return true;
+}
+
+void wait_for_backend(const char *wait_event)
+{
+    (void)wait_for_backend_unless_done(wait_event, NULL);
 }
 
 /* --- statements --- */

@@ -63,6 +63,7 @@ void assert_refused(const struct tx *tx, const char *sqlstate, size_t failed_que
 int64_t ask(const char *sql);
 int64_t ask_of_backend(const char *function);
 void wait_for_backend(const char *wait_event);
+bool wait_for_backend_unless_done(const char *wait_event, const struct tx *tx); /* false: the transaction is done */
 struct db_args *item_args(int64_t id, const char *note);
 struct db_args *int4_args(int32_t value);
 void fresh_table(void);

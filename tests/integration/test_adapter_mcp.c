@@ -203,8 +203,8 @@ static const struct http_row http_rows[] = {
     {"200 OK", EVENTS, ": only a comment\n\n", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "cut", NULL},
     {NULL, NULL, NULL, STUB_CLOSE, 0, 0, false, OUTCOME_UNKNOWN, "reset", NULL},
     {NULL, NULL, NULL, STUB_RESET, 0, 0, false, OUTCOME_UNKNOWN, "reset", NULL},
-    {NULL, NULL, NULL, STUB_HANG, 200, 0, false, OUTCOME_UNKNOWN, "timeout", NULL},
-    {NULL, NULL, NULL, STUB_HANG, 0, 100, false, OUTCOME_UNKNOWN, "cancelled", NULL},
+    {NULL, NULL, NULL, STUB_HANG, 2000, 0, false, OUTCOME_UNKNOWN, "timeout", NULL},
+    {NULL, NULL, NULL, STUB_HANG, 0, 1500, false, OUTCOME_UNKNOWN, "cancelled", NULL},
     {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {\"jso", STUB_CLOSE, 0, 0, false, OUTCOME_UNKNOWN, "cut", NULL},
     {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " ANSWER("") "\n\n", STUB_HANG, 0, 0, false, OUTCOME_COMPLETED, NULL, "null"},
     {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ", STUB_FLOOD, 0, 0, false, OUTCOME_UNKNOWN, "too-large", NULL},
@@ -274,7 +274,7 @@ static void before_the_call_has_left_it_may_be_tried_again(void **state)
         settings = arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}", stub_server_port(stub)));
         a = trial_call(&t, settings);
         b = trial_call(&t, settings); /* waits for the handshake of the first */
-        a->timeout_ms = b->timeout_ms = 300;
+        a->timeout_ms = b->timeout_ms = table[i].then == STUB_HANG ? 300 : 20000;
         trial_run(&t, 0);
         expect(a, table[i].error, OUTCOME_RETRY, true, table[i].error, NULL);
         expect(b, table[i].error, OUTCOME_RETRY, true, table[i].error, NULL);
@@ -516,8 +516,8 @@ static void an_answer_over_standard_output_means_what_it_says_and_no_more(void *
         {HELLO "read line; exit 0", 0, 0, OUTCOME_UNKNOWN, false, "server-ended"},
         {HELLO "read line; exec 1>&-; sleep 60", 0, 0, OUTCOME_UNKNOWN, false, "server-ended"},
         {HELLO "read line; kill -9 $$", 0, 0, OUTCOME_UNKNOWN, false, "server-ended"},
-        {HELLO "read line; sleep 60", 300, 0, OUTCOME_UNKNOWN, false, "timeout"},
-        {HELLO "read line; sleep 60", 0, 300, OUTCOME_UNKNOWN, false, "cancelled"},
+        {HELLO "read line; sleep 60", 3000, 0, OUTCOME_UNKNOWN, false, "timeout"},
+        {HELLO "read line; sleep 60", 0, 3000, OUTCOME_UNKNOWN, false, "cancelled"},
         {HELLO "read line; head -c 200000 /dev/zero; echo; read line", 0, 0, OUTCOME_UNKNOWN, false, "too-large"},
         {"exit 1", 0, 0, OUTCOME_RETRY, true, "server-ended"},
         {"read line; exit 1", 0, 0, OUTCOME_RETRY, true, "server-ended"},

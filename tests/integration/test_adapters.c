@@ -289,12 +289,12 @@ static void http_hangs_and_is_cancelled_into_doubt(void **state)
 
     (void)state;
     trial_init(&t);
-    trial_http(&t, stub, ",\"body\":{}")->timeout_ms = 100;
+    trial_http(&t, stub, ",\"body\":{}")->timeout_ms = 1000;
     trial_run(&t, 0);
     expect(&t, "hang", OUTCOME_UNKNOWN, "timeout", NULL);
     assert_null(t.call->response.ptr);
     trial_http(&t, stub, ",\"body\":{}");
-    trial_run(&t, 100);
+    trial_run(&t, 1000);
     expect(&t, "cancel", OUTCOME_UNKNOWN, "cancelled", NULL);
     trial_fini(&t);
     stub_server_free(stub);

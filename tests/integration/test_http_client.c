@@ -108,7 +108,7 @@ static void every_end_of_a_request_is_told_truly(void **state)
         struct exchange x;
 
         exchange_init(&x);
-        x.request.timeout_ms = 300;
+        x.request.timeout_ms = table[i].error && strcmp(table[i].error, "timeout") == 0 ? 1000 : 20000;
         exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{\"amount\":5}"));
         if (x.request.sent != table[i].sent || x.request.complete != table[i].complete ||
             (x.request.error ? !table[i].error || strcmp(x.request.error, table[i].error) != 0 : table[i].error != NULL)) {
@@ -150,6 +150,7 @@ static void what_never_left_is_told_as_unsent(void **state)
         struct exchange x;
 
         exchange_init(&x);
+        x.request.timeout_ms = 60000; /* a resolver without a network takes its time */
         exchange_run(&x, "POST", table[i].url, SLICE("{}"));
         if (x.request.sent || x.request.complete || strcmp(x.request.error, table[i].error) != 0) {
             fail_msg("%s: sent %d, complete %d, error %s (%s)", table[i].url, x.request.sent, x.request.complete, x.request.error,
@@ -257,7 +258,7 @@ static void what_had_to_wait_for_room_in_the_socket_has_left_and_does_not_leave_
         exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
         assert_true(x.request.complete);
         is_full = true;
-        x.request.timeout_ms = 500;
+        x.request.timeout_ms = table[i].then == STUB_HANG ? 1000 : 20000;
         x.request.fresh_connection = table[i].fresh;
         exchange_run(&x, "POST", arena_printf(&x.arena, "http://127.0.0.1:%d/full", stub_server_port(stub)).ptr,
                      (struct slice){body, table[i].body_bytes});
@@ -285,7 +286,7 @@ static void what_comes_while_nobody_asks_is_no_answer(void **state)
     exchange_init(&x);
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
     assert_true(x.request.complete);
-    timer_start(x.loop, &x.timer, 300, on_idle_time);
+    timer_start(x.loop, &x.timer, 2500, on_idle_time); /* it comes by then */
     loop_run(x.loop);
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
     assert_true(x.request.complete);

@@ -54,6 +54,7 @@ static void trial_run(struct trial *t, const char *const *argv)
     t->run.env = (char *const *)env;
     t->run.arena = &t->arena;
     t->run.done = on_done;
+    loop_clock_update(t->loop); /* the time limit counts from here, and not from when the loop was made */
     process_start(t->loop, &t->run);
     assert_int_equal(t->done_count, 0); /* never inside process_start() */
     loop_run(t->loop);
