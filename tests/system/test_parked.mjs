@@ -127,6 +127,7 @@ await run(new Parked(), async (world) => {
     console.log(`# ${count} started in ${started.toFixed(1)} s, parked after ${((Date.now() - begun) / 1000).toFixed(1)} s`)
     const stats = (await world.api('GET', '/v1/stats')).json
     expect(JSON.stringify(stats).includes(String(count)), 'the stats count them', stats)
+    expect(Math.abs(Date.now() - 24 * 3600 * 1000 - Date.parse(stats.ended_since)) < 60000, 'those that ended are of a day', stats.ended_since)
   }, 900)
   await promise('they hold no memory beyond a fixed bound', async () => {
     const used = world.memory()

@@ -63,7 +63,7 @@ class Banks extends World {
   }
 
   async begin(name, business, input) {
-    for (;;) {
+    for (const end = Date.now() + 120000; Date.now() < end; await sleep(30)) {
       const answer = await this.api('POST', '/v1/sagas', { saga: name, id: business, input }, { seconds: 15 }).catch(() => undefined)
       if (answer && (answer.status === 201 || answer.status === 200)) {
         this.started.set(business, { id: answer.json.id, ...input })
@@ -73,8 +73,9 @@ class Banks extends World {
         this.faults.push(`${business}: ${answer.status} ${answer.text}`)
         return undefined
       }
-      await sleep(30)
     }
+    this.faults.push(`${business}: nobody has answered for two minutes`)
+    return undefined
   }
 }
 
