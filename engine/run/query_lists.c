@@ -459,8 +459,8 @@ static void write_guards(struct json_writer *w, const struct guard_list *list)
     json_array_end(w);
 }
 
-/* What people want to know of the day, within a second or so: where more than a million sagas start in a day the counts begin later. */
-enum { STATS_NEWEST = (1 << 20) / SHARD_COUNT, STATS_DAY_MS = 24 * 3600 * 1000 };
+/* What people want to know of the day, within a second or so: where more than a quarter of a million sagas start in a day the counts begin later. */
+enum { STATS_NEWEST = (1 << 18) / SHARD_COUNT, STATS_DAY_MS = 24 * 3600 * 1000 };
 
 struct stats {
     struct count_sagas sagas;

@@ -21,7 +21,7 @@ const char help_stats[] = "sagactl stats\n"
                           "\n"
                           "Counts sagas by status and shows the engines with their shards. Unfinished sagas are all\n"
                           "counted, ended ones if they started since ended_since: a day ago, or later where more\n"
-                          "than about a million have started since.\n"
+                          "than about 250,000 have started since.\n"
                           "\n"
                           "  sagactl stats\n"
                           "  sagactl stats -o json | jq .sagas.escalated\n";
