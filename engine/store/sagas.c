@@ -208,7 +208,6 @@ static void on_count(struct db_query *query, const struct db_rows *rows)
 void store_count_sagas(struct store *store, struct count_sagas *count)
 {
     struct job *job = read_job(store, &count->read, count);
-
     struct db_args *args = job_query(job, &sql_saga_count, on_count);
     struct uuid since = id_floor(count->since_ms > 0 ? count->since_ms : 0);
 

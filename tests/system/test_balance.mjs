@@ -108,7 +108,7 @@ await run(new World(), async (world) => {
     await join()
     const third = await balanced([22, 21, 21], 'of three')
     console.log(`# balanced ${second} ms and ${third} ms after the new engine answered`)
-    expect(Math.min(second, third) < 2 * LEASE_MS, `it took ${second} and ${third} ms`)
+    expect(Math.min(second, third) < 2 * LEASE_MS && Math.max(second, third) < 10 * LEASE_MS, `it took ${second} and ${third} ms`)
     const epochs = world.sql('select sum(epoch) from sagad.shard')
     await sleep(LEASE_MS)
     expectEqual(world.sql('select sum(epoch) from sagad.shard'), epochs, 'and there it stays: the sum of the epochs')
@@ -136,15 +136,15 @@ await run(new World(), async (world) => {
     const shared = [await balanced([32, 32], 'of the two that stay')]
     took.push(await leave(second))
     shared.push(await balanced([64], 'of the last one'))
-    for (let i = 0; i < 3; i++) { // once more: the best counts, a machine that stalls does not do so each time
+    for (let i = 0; i < 3; i++) { // once more: the median counts, a machine that stalls does not do so most times
       const engine = await join()
       await balanced([32, 32], 'of two')
       took.push(await leave(engine))
       shared.push(await balanced([64], 'of the last one'))
     }
     console.log(`# left in ${took} ms; the others had the shards ${shared} ms later`)
-    expect(Math.min(...took) < 1000, `it took ${took} ms`)
-    expect(Math.min(...shared) < 1500, `the shards: ${shared} ms`)
+    expect(judged(took) < 1000, `it took ${took} ms`)
+    expect(judged(shared) < 1500, `the shards: ${shared} ms`)
     expectEqual(world.sql('select count(*) from sagad.engine'), '1', 'rows of engines')
   })
 
