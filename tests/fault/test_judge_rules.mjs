@@ -210,10 +210,12 @@ const plants = {
     const other = keyed.find(({ log }) => log !== keyed[0].log)
     other.record.key = keyed[0].record.key
   },
+  // The first turn of a shard is said to be of an epoch after all others of that shard.
   one_owner: (d) => {
-    const logs = d.copy.list.filter((log) => d.copy.sagas.get(log.saga).shard === d.copy.sagas.get(d.copy.list[0].saga).shard)
-    const sorted = logs.flatMap((log) => log.turns).sort((a, b) => a.commit - b.commit)
-    sorted[0].epoch += 1
+    const shardOf = (log) => d.copy.sagas.get(log.saga).shard
+    const shard = shardOf(d.log(ended('completed', 'order')))
+    const turns = d.copy.list.filter((log) => shardOf(log) === shard).flatMap((log) => log.turns).sort((a, b) => a.commit - b.commit)
+    turns[0].epoch = Math.max(...turns.map((turn) => turn.epoch)) + 1
   },
   lock_of_one: (d) => {
     const taken = d.records().filter(({ record }) => record.type === 'lock.taken')
