@@ -11,7 +11,7 @@ const kills = Number(process.env.SAGAD_TEST_KILLS ?? 4)
 
 function definitions(shop) {
   const charge = {
-    http: { method: 'POST', url: `${shop}/charges`, body: '${ .args }' }, result: { id: '${ .response.body.id }' }, timeout: '20s',
+    http: { method: 'POST', url: `${shop}/charges`, body: '${ .args }' }, result: { id: '${ .response.body.id }' }, timeout: '60s', // 200 calls of 5 s go over 64 connections
     compensate: { tool: 'refund', with: { charge_id: '${ .result.id }', customer: '${ .args.customer }' } }
   }
   const step = (id, call) => ({ id, call, with: { customer: '${ .input.name }-' + id, amount: 1 } })
