@@ -6,7 +6,7 @@ enum {
     LOW_QUIET_MS = 60000, /* `low` stays so far behind the clock where nothing is unfinished */
     LOW_MARGIN_MS = 1000,
     LOOK_MS = 30000,      /* whoever is alone looks so seldom who else is there: those who come tell */
-    PATIENT_MS = 1500     /* those whose connections are new are back by then */
+    PATIENT_MS = 2500     /* those whose connections are new are back by then */
 };
 
 /* The instant before which no unfinished saga of the shard was made; ours to say, because only we start sagas in it. */

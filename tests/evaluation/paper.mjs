@@ -26,7 +26,8 @@ export class Paper {
     this.base = `http://127.0.0.1:${shopPort}`
     this.shop = shop
     this.bug = bug
-    this.share = share // so many of the chances for it does the bug take
+    this.share = share // so many of the chances for it does the bug take, and not by luck: some have few
+    this.chances = 1 - share
     this.sagas = new Map()
     this.operations = new Map()
     this.escalations = []
@@ -34,7 +35,11 @@ export class Paper {
   }
 
   strikes(bug) {
-    return this.bug === bug && Math.random() < this.share
+    if (this.bug !== bug) return false
+    this.chances += this.share
+    if (this.chances < 1) return false
+    this.chances--
+    return true
   }
 
   async listen() {

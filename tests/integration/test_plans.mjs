@@ -52,6 +52,7 @@ insert into sagad.guard_budget (shard, name, period) select i % 64, 'budget' || 
 insert into sagad.guard_reservation (shard, namespace, tool, operation, budget_shards, budgets, periods, micros)
   select i % 64, 'default', 'tool' || i % 500, md5(i::text)::uuid, '{}', '{}', '{}', '{}' from generate_series(1, 50000) as i;
 update sagad.shard set low = now() - interval '1 hour';
+set default_statistics_target = 1000; -- all rows, so that no plan is drawn by lot
 analyze;
 `
 

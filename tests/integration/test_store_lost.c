@@ -103,7 +103,7 @@ static void connections_cut_at_any_moment_lose_nothing(void **state)
 
     (void)state;
     workers_start();
-    for (int i = 0; i < rounds(20, 60); i++) {
+    for (int i = 0; i < rounds(20, 60) || (metric_value(METRIC_BATCHES_LOST) == lost && i < 600); i++) {
         host_run_ms(&host, 30 + i % 7 * 11);
         host_sql(&host, "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%/writer'");
     }
@@ -118,7 +118,7 @@ static void a_server_that_crashes_loses_nothing_acknowledged(void **state)
 
     (void)state;
     workers_start();
-    for (int i = 0; i < rounds(3, 10); i++) {
+    for (int i = 0; i < rounds(3, 10) || (metric_value(METRIC_BATCHES_LOST) == lost && i < 60); i++) {
         host_run_ms(&host, 300 + i % 5 * 40);
         cluster_restart_immediate(&host.cluster);
     }

@@ -233,9 +233,7 @@ await run(new World(), async (world) => {
   })
   await promise('its connections cut by an administrator: it reconnects and goes on', async () => {
     world.sql("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'")
-    await sleep(100)
-    await world.ready(30)
-    expectEqual((await world.until(await world.start('quick', {}))).status, 'completed', 'a saga from after')
+    expectEqual((await world.until(await world.start('quick', {}, { id: 'after-the-cut' }))).status, 'completed', 'a saga from after')
   })
 
   // --- the end ---

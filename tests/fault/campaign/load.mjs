@@ -56,7 +56,7 @@ export class Load {
 
   // What one start leads to. Errands go on while the client starts the next.
   follow(name, shape, input, id) {
-    if (shapes[shape].signal) this.errand(() => this.say('signal', id, (token) => ['POST', `/v1/sagas/${id}/signals/go`, { token }, { headers: { 'idempotency-key': token } }]))
+    if (shapes[shape].signal) this.errand(() => this.say('signal', id, (token) => ['POST', `/v1/sagas/${id}/signals/go`, { token }, { headers: { 'idempotency-key': token } }]), true)
     const luck = this.random()
     if (luck < 0.04) this.errand(() => this.say('abort', id, (token) => ['POST', `/v1/sagas/${id}/abort`, { note: token }]))
     else if (luck < 0.06) this.errand(() => this.pause(id))
@@ -64,8 +64,9 @@ export class Load {
     else if (luck < 0.14) this.errand(() => this.look(id))
   }
 
-  errand(run) {
-    if (this.errands.size > 600) {
+  // `needed`: what would be left undone for ever without it.
+  errand(run, needed = false) {
+    if (!needed && this.errands.size > 600) {
       this.errandsDropped++
       return
     }

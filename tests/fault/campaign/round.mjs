@@ -114,8 +114,9 @@ export class Round {
   async settle() {
     const { world } = this
     await this.heal()
-    const from = Date.now()
+    const healed = Date.now()
     await this.load.stop()
+    const from = Date.now() // what the clients were still begun with came in the meantime
     let left = ''
     for (let looks = 1; Date.now() - from < this.settleSeconds * 1000; await sleep(200), looks++) {
       // One that was asked to pause twice, because the first time nobody answered, may be paused by the first after it was resumed.
@@ -123,7 +124,7 @@ export class Round {
       left = await world.query('select (select count(*) from sagad.saga where ended_at is null) + (select count(*) from sagad.inbox)').catch(() => '?')
       if (left === '0') break
     }
-    this.measure('ms from healed to all ended', Date.now() - from)
+    this.measure('ms from healed to all ended', Date.now() - healed)
     await this.people.stop()
     this.left = left
   }

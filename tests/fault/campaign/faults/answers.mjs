@@ -29,7 +29,7 @@ export const answers = {
   heal(run) {
     for (const name of delayed) {
       const id = run.notes.starts.get(name)?.id
-      if (id) run.load.errand(() => run.load.say('abort', id, (note) => ['POST', `/v1/sagas/${id}/abort`, { note }]))
+      if (id) run.load.errand(() => run.load.say('abort', id, (note) => ['POST', `/v1/sagas/${id}/abort`, { note }]), true)
     }
     delayed.clear()
   }

@@ -22,6 +22,7 @@ export const stop = {
     const luck = run.random()
     if (luck < 0.4) {
       const engine = run.world.pick(run.world.living())
+      if (!engine) return undefined
       await stopped(run, engine)
       return 'stop random'
     }
