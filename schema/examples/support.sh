@@ -16,8 +16,8 @@ call() { # STEP TOOL ARGUMENTS
 give_up() {
     printf 'giving up: %s\n' "$1" >&2
     sagactl abort "$saga" --note "$1" >&2
-    for _ in {1..100}; do
-        [ "$(sagactl show "$saga" -o json | grep -o '"status":"compensated"' | head -n 1)" ] && exit 8
+    for _ in {1..300}; do # the first status is that of the saga, those of its steps follow
+        [ "$(sagactl show "$saga" -o json | grep -o '"status":"[a-z]*"' | head -n 1)" = '"status":"compensated"' ] && exit 8
         sleep 0.1
     done
     exit 9
