@@ -30,7 +30,7 @@ create table if not exists sagad_barrier.operation (
 );
 comment on table sagad_barrier.operation is
     'One row for each operation that took effect here, or that never will. Written in the transaction of the effect itself';
-comment on column sagad_barrier.operation.key is 'The idempotency key of the operation; the same in sagad.operation_key of the engine';
+comment on column sagad_barrier.operation.key is 'The idempotency key of the operation; sagad.saga_of(key) of the engine tells its saga';
 comment on column sagad_barrier.operation.verdict is
     'done: its statement ran. nothing: it ran and changed no row, or there was nothing to undo. void: it was undone before it came; it is refused when it comes';
 comment on column sagad_barrier.operation.response is 'What the statement gave; each repeat gets this again';

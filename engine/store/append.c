@@ -263,12 +263,12 @@ static void batch_committed(struct batch *batch)
     }
 }
 
-static void batch_suspect(struct batch *batch, size_t from, size_t count, bool keys_known)
+static void batch_suspect(struct batch *batch, size_t from, size_t count)
 {
     for (size_t i = from; i < from + count; i++) {
         struct append *append = batch_take(batch, i);
 
-        append->tries = keys_known ? -(int)count : (int)count;
+        append->tries = (int)count;
         list_push(&batch->store->suspects, &append->link);
     }
 }
@@ -286,11 +286,9 @@ static void batch_refused_as_data(struct batch *batch)
     bool exists = strcmp(transaction->sqlstate, "23505") == 0;
     size_t half = batch->count / 2;
 
-    if (exists && statement == &sql_key) {
-        batch_suspect(batch, 0, batch->count, true); /* a key made known before: that it is there is all we want */
-    } else if (batch->count > 1) {
-        batch_suspect(batch, 0, half, false);
-        batch_suspect(batch, half, batch->count - half, false);
+    if (batch->count > 1) {
+        batch_suspect(batch, 0, half);
+        batch_suspect(batch, half, batch->count - half);
     } else {
         struct append *append = batch_take(batch, 0);
 
@@ -484,9 +482,8 @@ static void batch_send(struct batch *batch)
     size_t cap = waiting_count(store) > CROWD_MIN ? batch->capacity : store->options.batch_max, bytes = 0;
 
     CHECK(batch->phase == BATCH_IDLE && batch->count == 0);
-    batch->keys_known = suspect && suspect->tries < 0;
     if (suspect) {
-        batch_fill(batch, &store->suspects, (size_t)abs(suspect->tries), &bytes, SIZE_MAX);
+        batch_fill(batch, &store->suspects, (size_t)suspect->tries, &bytes, SIZE_MAX);
     } else {
         batch_fill_waiting(batch, cap);
     }

@@ -260,32 +260,46 @@ static void add_log(struct batch *batch, const struct db_statement *statement, i
     COLUMN(args, DB_BYTEA, batch, n, filter, db_item_bytes(args, a->payload));
 }
 
-uint32_t store_key_shard(const struct op_key *key)
+#define KEY_COLUMN(args, type, batch, n, put)                                                                          \
+    COLUMN(args, type, batch, n, has_keys, for (uint32_t key_i = 0; key_i < a->new_key_count; key_i++) { put; })
+
+static bool has_keys(const struct append *append)
 {
-    return key->uuid.bytes[15] % SHARD_COUNT;
+    return append->new_key_count > 0;
 }
 
-#define KEY_COLUMN(args, type, batch, n, filter, put)                                                                  \
-    COLUMN(args, type, batch, n, filter, for (uint32_t key_i = 0; key_i < a->new_key_count; key_i++) { put; })
-
-static void add_keys(struct batch *batch, const struct db_statement *statement, item_filter filter)
+static void put_refusable(struct db_args *args, const struct append *append)
 {
+    if (is_unique_start(append)) {
+        db_item_int(args, append->shard);
+    } else {
+        db_item_null(args);
+    }
+}
+
+static void add_keys(struct batch *batch)
+{
+    int64_t now_ms = loop_wall_ms(batch->store->loop);
+    struct uuid id;
     size_t n = 0;
     struct db_args *args;
 
     for (size_t i = 0; i < batch->count; i++) {
-        n += filter(batch->items[i]) ? batch->items[i]->new_key_count : 0;
+        n += batch->items[i]->new_key_count;
     }
     if (n == 0) {
         return;
     }
-    args = batch_query(batch, statement, NULL);
-    KEY_COLUMN(args, DB_INT2, batch, n, filter, db_item_int(args, store_key_shard(&a->new_keys[key_i])));
-    KEY_COLUMN(args, DB_UUID, batch, n, filter, db_item_uuid(args, &a->new_keys[key_i].uuid));
-    KEY_COLUMN(args, DB_UUID, batch, n, filter, db_item_uuid(args, &a->saga.uuid));
-    if (statement == &sql_key_unique) {
-        KEY_COLUMN(args, DB_INT2, batch, n, filter, db_item_int(args, a->shard));
-    }
+    keys_fed(batch->store);
+    args = batch_query(batch, &sql_key_bundle, NULL);
+    KEY_COLUMN(args, DB_INT2, batch, n, db_item_int(args, store_key_shard(&a->new_keys[key_i])));
+    KEY_COLUMN(args, DB_UUID, batch, n, db_item_uuid(args, &a->new_keys[key_i].uuid));
+    KEY_COLUMN(args, DB_UUID, batch, n, db_item_uuid(args, &a->saga.uuid));
+    KEY_COLUMN(args, DB_INT2, batch, n, put_refusable(args, a));
+    id = uuid_v7(now_ms);
+    db_arg_uuid(args, &id);
+    db_arg_timestamptz(args, now_ms);
+    db_arg_timestamptz(args, now_ms + batch->store->options.key_look_ms);
 }
 
 static void add_status(struct batch *batch)
@@ -479,8 +493,7 @@ void batch_build(struct batch *batch)
     add_low(batch);
     add_log(batch, &sql_log, is_no_unique_start);
     add_log(batch, &sql_log_unique, is_unique_start);
-    add_keys(batch, batch->keys_known ? &sql_key_known : &sql_key, is_no_unique_start);
-    add_keys(batch, &sql_key_unique, is_unique_start);
+    add_keys(batch);
     add_status(batch);
     add_ids(batch, &sql_unpark, is_unparked);
     add_forgetting(batch);

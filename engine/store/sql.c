@@ -69,20 +69,54 @@ const struct db_statement sql_log_unique = {
     " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
 };
 
-#define KEY_INSERT                                                                                                     \
-    "insert into sagad.operation_key (shard, key, saga)"                                                               \
-    " select u.shard, u.key, u.saga from unnest($1::int2[], $2::uuid[], $3::uuid[]) as u (shard, key, saga)"
-
-const struct db_statement sql_key = {"key", KEY_INSERT};
-const struct db_statement sql_key_known = {"key_known", KEY_INSERT " on conflict (shard, key) do nothing"};
-
-const struct db_statement sql_key_unique = {
-    "key_unique",
-    "insert into sagad.operation_key (shard, key, saga)"
-    " select u.shard, u.key, u.saga"
+/*
+ * One row for each of the 16 shards that keys are bundled in, with all that the batch makes known there. $4: the shard of a saga
+ * that may have been refused, else NULL. A small one is looked at by $7, others twelve times as late. As long as an engine of the
+ * schema before is there, or went without leaving within the hour, also a row for each in operation_key: it looks for them only
+ * there, and "no such operation" is not what it may say.
+ */
+const struct db_statement sql_key_bundle = {
+    "key_bundle",
+    "with known as materialized (select u.shard, u.key, u.saga"
     " from unnest($1::int2[], $2::uuid[], $3::uuid[], $4::int2[]) as u (shard, key, saga, saga_shard)"
-    " join sagad.saga s on s.shard = u.saga_shard and s.id = u.saga"
-    " on conflict (shard, key) do nothing",
+    " where u.saga_shard is null or (select true from sagad.saga s where s.shard = u.saga_shard and s.id = u.saga)),"
+    " for_older as (insert into sagad.operation_key (shard, key, saga) select k.shard, k.key, k.saga from known k"
+    " where (select true from sagad.engine e where e.schema < 10 and e.expires_at > clock_timestamp() - interval '1 hour' limit 1)"
+    " on conflict (shard, key) do nothing)"
+    " insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)"
+    " select (k.shard % 16)::int2, case when count(*) < 16 then $7::timestamptz else $6::timestamptz + 12 * ($7::timestamptz - $6::timestamptz) end, $5::uuid, $6::timestamptz, array_agg(k.key), array_agg(k.saga)"
+    " from known k group by (k.shard % 16)::int2",
+};
+
+/*
+ * Bundles of the shard $1 whose time to be looked at has come by $2, at most $3, and no more after some $6 keys: one of $4 keys
+ * or more stays as it is if one of its sagas, another one each time, is there; of others what belongs to sagas that are gone is
+ * dropped (of those of the last quarter of an hour it is not asked), and the rest put together by $5. Looked at again after nine times their age, five minutes to thirty days. How many
+ * bundles and keys were looked at.
+ */
+#define KEY_LOOKED_AT(made_at) "$2::timestamptz + least(greatest(9 * ($2::timestamptz - " made_at "), interval '5 minutes'), interval '30 days')"
+
+/* Not exists(): planned while there are no sagas that reads all of them. */
+#define SAGA_IS_THERE(id) "(select true from sagad.saga s where s.shard = sagad.shard_of(" id ") and s.id = " id ")"
+
+#define KEY_LOOKED_FOR "d.sagas[1 + mod(floor(extract(epoch from d.check_at))::int8, cardinality(d.sagas))]"
+
+const struct db_statement sql_key_sweep = {
+    "key_sweep",
+    "with due as materialized (delete from sagad.key_bundle b where b.ctid = any (array(select o.ctid from (select n.ctid,"
+    " sum(cardinality(n.keys)) over (order by n.check_at, n.id rows between unbounded preceding and 1 preceding) as before"
+    " from sagad.key_bundle n where n.shard = $1::int2 and n.check_at <= $2::timestamptz order by n.check_at, n.id limit $3::int8) as o"
+    " where coalesce(o.before, 0) < $6::int8))"
+    " returning b.shard, b.check_at, b.id, b.made_at, b.keys, b.sagas),"
+    " seen as materialized (select d.*, cardinality(d.keys) >= $4::int8 and coalesce(" SAGA_IS_THERE(KEY_LOOKED_FOR) ", false) as stays from due d),"
+    " kept as (select n.shard, n.made_at, e.key, e.saga, row_number() over (partition by n.shard order by n.check_at, n.id, e.i) as number"
+    " from seen n cross join lateral unnest(n.keys, n.sagas) with ordinality as e (key, saga, i)"
+    " where not n.stays and (n.made_at > $2::timestamptz - interval '15 minutes' or " SAGA_IS_THERE("e.saga") ")),"
+    " put as (insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)"
+    " select n.shard, " KEY_LOOKED_AT("n.made_at") ", n.id, n.made_at, n.keys, n.sagas from seen n where n.stays"
+    " union all select k.shard, " KEY_LOOKED_AT("min(k.made_at)") ", sagad.new_id(), min(k.made_at), array_agg(k.key), array_agg(k.saga)"
+    " from kept k group by k.shard, (k.number - 1) / $5::int8)"
+    " select count(*), coalesce(sum(cardinality(d.keys)), 0)::int8 from due d",
 };
 
 const struct db_statement sql_status = {
@@ -243,7 +277,7 @@ const struct db_statement sql_check_server = {
     "    from (select r.name, string_agg(r.privilege, ', ' order by r.privilege) as privileges"
     "    from (values ('schema_version', 'select'), ('shard', 'select'), ('shard', 'update'),"
     "                 ('saga', 'select'), ('saga', 'insert'), ('saga', 'update'), ('saga', 'delete'), ('log', 'select'), ('log', 'insert'),"
-    "                 ('log', 'delete'), ('operation_key', 'select'), ('operation_key', 'insert'), ('operation_key', 'delete'), ('inbox', 'select'),"
+    "                 ('log', 'delete'), ('operation_key', 'select'), ('operation_key', 'insert'), ('operation_key', 'delete'), ('key_bundle', 'select'), ('key_bundle', 'insert'), ('key_bundle', 'delete'), ('inbox', 'select'),"
     "                 ('inbox', 'insert'), ('inbox', 'delete'), ('awake', 'select'), ('awake', 'insert'), ('awake', 'delete'),"
     "                 ('answer', 'select'), ('answer', 'insert'), ('answer', 'delete'), ('escalation', 'select'), ('escalation', 'insert'),"
     "                 ('escalation', 'update'), ('escalation', 'delete'), ('lock', 'select'), ('lock', 'insert'), ('lock', 'delete'),"
@@ -405,9 +439,10 @@ const struct db_statement sql_saga_by_business_id = {
 
 const struct db_statement sql_saga_by_key = {
     "saga_by_key",
-    "select k.saga from sagad.operation_key k"
-    " join sagad.saga s on s.shard = sagad.shard_of(k.saga) and s.id = k.saga"
-    " where k.shard = $1::int2 and k.key = $2::uuid and s.namespace = $3::text",
+    "select k.saga from (select o.saga from sagad.operation_key o where o.shard = $1::int2 and o.key = $2::uuid"
+    " union all select e.saga from sagad.key_bundle b cross join lateral unnest(b.keys, b.sagas) as e (key, saga)"
+    " where b.shard = ($1::int2 % 16)::int2 and $2::uuid = any (b.keys) and e.key = $2::uuid) as k"
+    " join sagad.saga s on s.shard = sagad.shard_of(k.saga) and s.id = k.saga where s.namespace = $3::text order by k.saga limit 1",
 };
 
 /*
@@ -712,7 +747,7 @@ const struct db_statement sql_guard_list = {
 
 const struct db_statement *const sql_hot[] = {
     &sql_start,      &sql_start_unique,    &sql_lower_low, &sql_log,
-    &sql_log_unique, &sql_key,  &sql_key_known, &sql_key_unique, &sql_status,
+    &sql_log_unique, &sql_key_bundle, &sql_key_sweep, &sql_status,
     &sql_escalation_open, &sql_escalation_resolve, &sql_inbox_consume, &sql_taken,
     &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
     &sql_lease_renew, &sql_load,           &sql_load_numbers, &sql_saga_row,

@@ -15,10 +15,8 @@ extern const struct db_statement sql_lower_low;
 extern const struct db_statement sql_log;
 /* the same, of starts with a business id: only if the start was new */
 extern const struct db_statement sql_log_unique;
-extern const struct db_statement sql_key;
-/* the same when one of them is there already; costs a quarter of a turn more */
-extern const struct db_statement sql_key_known;
-extern const struct db_statement sql_key_unique;
+extern const struct db_statement sql_key_bundle;
+extern const struct db_statement sql_key_sweep;
 extern const struct db_statement sql_status;
 extern const struct db_statement sql_escalation_open;
 extern const struct db_statement sql_escalation_resolve;

@@ -22,7 +22,8 @@ enum {
     WRITERS_DEFAULT = 2,
     READERS_DEFAULT = 2,
     BATCH_MAX_DEFAULT = 500,
-    SECOND_BATCH_MIN_DEFAULT = 200
+    SECOND_BATCH_MIN_DEFAULT = 200,
+    KEY_LOOK_MS_DEFAULT = 5 * 60 * 1000
 };
 
 /*
@@ -472,6 +473,9 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
     if (store->options.batch_max == 0) {
         store->options.batch_max = BATCH_MAX_DEFAULT;
     }
+    if (store->options.key_look_ms == 0) {
+        store->options.key_look_ms = KEY_LOOK_MS_DEFAULT;
+    }
     if (store->options.second_batch_min == 0) {
         store->options.second_batch_min = SECOND_BATCH_MIN_DEFAULT;
     }
@@ -487,6 +491,7 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
     appends_init(store);
     answers_init(store);
     dues_init(store);
+    keys_init(store);
     for (size_t i = 0; i < store->conn_count; i++) {
         conn_open(store, i);
     }
@@ -505,6 +510,7 @@ static void on_all_closed(struct deferred *deferred)
     appends_fini(store);
     answers_fini(store);
     dues_fini(store);
+    keys_fini(store);
     for (size_t i = 0; i < store->conn_count; i++) {
         arena_fini(&store->conns[i].arena);
     }
@@ -539,6 +545,7 @@ void store_close(struct store *store, void (*on_closed)(void *context), void *co
     store->closed_context = context;
     inbox_stop(store);
     answers_stop(store);
+    keys_stop(store);
     definitions_stop(store);
     if (store->leases) {
         leases_close(store->leases);

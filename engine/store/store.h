@@ -27,6 +27,7 @@ struct store_options {
     size_t batch_max;          /* turns in one transaction; default 500 */
     size_t second_batch_min;   /* another batch leaves while one is under way only when so many wait, or a quarter of a
                                 * crowd (append.c); default 200 */
+    int64_t key_look_ms;       /* small bundles of keys are put together after so long (keys.c); default 300000 */
     bool risk_losing_acknowledged_work; /* accept fsync=off and its like */
     /* connected, checked, schema in order; again after each loss */
     void (*on_ready)(struct store *store, void *context);

@@ -79,7 +79,6 @@ struct batch { /* a writer has one, again and again */
     struct db_query queries[BATCH_QUERIES_MAX];
     size_t query_count;
     struct db_transaction transaction;
-    bool keys_known;          /* some key is in the table already: not an error */
     size_t unique_cursor;     /* where the last id that came back was found */
     int backend_pid;          /* who has it, should the answer be lost */
     int64_t backend_started_us;
@@ -183,6 +182,21 @@ struct due_queue {
     struct db_transaction transaction;
 };
 
+struct key_sweep { /* keys.c */
+    struct store *store;
+    struct timer timer;
+    struct arena arena;
+    uint32_t shard;           /* the one under way, or the next */
+    int64_t bundles_max;      /* in one statement */
+    int64_t bundles, keys;    /* that it has looked at */
+    bool under_way;           /* a statement: no timer runs */
+    bool is_behind;           /* in this round something was left that is due */
+    bool is_fed;              /* keys were made known here, or bundles were due, since this round began */
+    bool rests;               /* nothing was going on: the next round is far away */
+    int64_t began_boot_ms;
+    uint64_t rounds;          /* over all shards, that have ended */
+};
+
 struct store {
     struct loop *loop;
     struct store_options options;
@@ -199,8 +213,7 @@ struct store {
     struct list waiting;                /* appends */
     struct list newcomers;              /* appends that begin a saga nobody was promised yet: behind the others */
     bool newcomer_led;                  /* a large one of them was the first in the last batch */
-    /* of batches refused as data: groups that are tried apart; `tries` is the size of the group, negative: with
-     * keys_known */
+    /* of batches refused as data: groups that are tried apart; `tries` is the size of the group */
     struct list suspects;
     size_t append_count;
     size_t batches_sent;                /* under way */
@@ -224,6 +237,7 @@ struct store {
     struct inbox_watch inbox;
     struct answers answers;
     struct due_queue parks, forgets;
+    struct key_sweep key_sweep;
     struct definition_watch definitions;
     struct leases *leases;
 
@@ -258,7 +272,6 @@ void store_pause(struct store *store, int64_t ms);
 void store_trouble(struct store *store, const struct err *err); /* the database refuses appends */
 
 /* append_batch.c */
-uint32_t store_key_shard(const struct op_key *key); /* where operation_key has it */
 void batch_build(struct batch *batch);
 struct db_args *batch_query(struct batch *batch, const struct db_statement *statement,
                             void (*on_rows)(struct db_query *, const struct db_rows *));
@@ -306,6 +319,14 @@ void due_queue_fini(struct due_queue *queue); /* ends what waits with ERR_STOPPI
 void dues_init(struct store *store);
 void dues_conn_up(struct store *store);
 void dues_fini(struct store *store);
+
+/* keys.c */
+uint32_t store_key_shard(const struct op_key *key);
+void keys_init(struct store *store);
+void keys_sweep(struct store *store); /* what its timer does; none may be under way */
+void keys_fed(struct store *store);   /* a batch makes some known */
+void keys_stop(struct store *store);
+void keys_fini(struct store *store);
 
 /* definitions.c */
 void definitions_conn_up(struct store *store);

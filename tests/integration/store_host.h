@@ -31,6 +31,11 @@ void host_sql(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3);
 long host_number(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3); /* first column of the last row */
 void host_text(struct host *host, char *out, size_t out_bytes, const char *format, ...) PRINTF_LIKE(4, 5); /* all rows, columns joined by '|', rows by newline */
 
+/* All keys of operations that are known, as a table (key, saga). */
+#define KNOWN_KEYS                                                                                                                         \
+    "(select o.key, o.saga from sagad.operation_key o union all"                                                                           \
+    " select e.key, e.saga from sagad.key_bundle b cross join lateral unnest(b.keys, b.sagas) as e (key, saga))"
+
 /* --- turns --- */
 
 struct turn {

@@ -363,6 +363,9 @@ static void judge_end(const struct judged_saga *saga)
         world_violate("I6", "saga %s (%.*s) neither ended nor waits for a person", text, SLICE_ARG(saga->name));
     }
     for (const struct judged_op *op = saga->ops; op; op = op->next) {
+        if (!pg_knows_key(world->pg, op->key, saga->id)) {
+            world_violate("I7", "the operation of %.*s of saga %s is not found by its key", SLICE_ARG(op->step->name), text);
+        }
         if (saga->is_ended && op->state == JUDGED_FAILED && op->surely_failed && op->effects > 0 && !op_is_class(op, "read")) {
             world_violate("I11", "%.*s of saga %s took effect, and counts as failed", SLICE_ARG(op->step->name), text);
         }

@@ -3,11 +3,12 @@
  * It believes nothing that an engine says of itself. Each is checked as soon as it can be broken; what must come true in the end (I5:
  * every accepted start ends) is checked when the world was healed and has come to rest.
  *
- * The numbers are those of the shared list: I1 one effect a key, I2 no call without its committed intent, I3 compensation: right set
- * and reverse order, I4 no forward effect after its compensation, I5 nothing after the end, I6 every accepted start ends or is
- * escalated, I7 acknowledged is durable and never changes, I8 one owner acts, I9 the log is dense, and folds, I10 the same start is
- * one saga, I11 unknown never becomes known by itself, I12 once leaves once, I13 retry and backoff honoured, I14 exactly one
- * open escalation, I18 timers once and never early, I19 people's changes have actor, role, time and reason.
+ * The numbers are those of the shared list: I1 one effect a key, I2 no call without its committed intent, I3 compensation: right
+ * set and reverse order, I4 no forward effect after its compensation, I5 nothing after the end, I6 every accepted start ends or
+ * is escalated, I7 acknowledged is durable and never changes (and the operations of a log are found by their keys), I8 one owner
+ * acts, I9 the log is dense, and folds, I10 the same start is one saga, I11 unknown never becomes known by itself, I12 once
+ * leaves once, I13 retry and backoff honoured, I14 exactly one open escalation, I18 timers once and never early, I19 people's
+ * changes have actor, role, time and reason.
  */
 #ifndef SAGAD_TESTS_SIM_CHECK_H
 #define SAGAD_TESTS_SIM_CHECK_H

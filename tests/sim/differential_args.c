@@ -41,9 +41,15 @@ struct uuid saga_id(uint32_t saga)
     return id_of(T0_MS + (int64_t)saga * 1000, (uint8_t)saga, saga_shard(saga));
 }
 
+/* Of one that has its own keys, and one that others lie with in a shard of bundles. */
+int key_shard(uint32_t key)
+{
+    return key % 2 ? 17 : 0;
+}
+
 struct uuid key_id(uint32_t key)
 {
-    return id_of(T0_MS, (uint8_t)(0x40 + key), (int)key % 2);
+    return id_of(T0_MS, (uint8_t)(0x40 + key), key_shard(key));
 }
 
 struct uuid input_id(uint32_t input)
@@ -243,46 +249,60 @@ void draw_log(struct db_args *args, struct chance *chance)
     db_array_end(args);
 }
 
-static bool has_twice(struct some some)
+/* `own_percent`: whose log names it. */
+static struct some put_keys(struct db_args *args, struct chance *chance, uint32_t own_percent)
 {
-    for (size_t i = 0; i < some.count; i++) {
-        for (size_t k = 0; k < i; k++) {
-            if (some.item[i] == some.item[k]) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
+    struct some keys = some_of(chance, KEYS), sagas = {.count = keys.count};
 
-static void put_keys(struct db_args *args, struct chance *chance, bool unique)
-{
-    struct some keys = some_of(chance, KEYS);
-
-    while (unique && has_twice(keys)) {
-        keys.count--; /* of two sagas the planner says which comes first */
-    }
-    COLUMN(DB_INT2, keys, db_item_int(args, (int)x % 2));
+    COLUMN(DB_INT2, keys, db_item_int(args, key_shard(x)));
     COLUMN(DB_UUID, keys, item_id(args, key_id(x)));
-    struct some sagas = {.count = keys.count};
-
     for (size_t i = 0; i < sagas.count; i++) {
-        sagas.item[i] = chance_percent(chance, 60) ? keys.item[i] : a_saga(chance); /* whose log names it, as a rule */
+        sagas.item[i] = chance_percent(chance, own_percent) ? keys.item[i] : a_saga(chance);
     }
     COLUMN(DB_UUID, sagas, item_id(args, saga_id(x)));
-    if (unique) {
-        add_shards(args, sagas);
+    return sagas;
+}
+
+static int64_t some_time_ms(struct chance *chance)
+{
+    static const int64_t minutes[] = {0, 5, 60, 120, 720, 30000, 120000};
+
+    return T0_MS + minutes[chance_below(chance, COUNT_OF(minutes))] * 60 * 1000;
+}
+
+void draw_key_bundle(struct db_args *args, struct chance *chance)
+{
+    struct some sagas = put_keys(args, chance, 80);
+    bool may_be_refused = chance_percent(chance, 50);
+    int64_t now_ms = some_time_ms(chance);
+
+    db_array_begin(args, DB_INT2, sagas.count);
+    for (size_t i = 0; i < sagas.count; i++) {
+        if (may_be_refused) {
+            db_item_int(args, saga_shard(sagas.item[i]));
+        } else {
+            db_item_null(args);
+        }
     }
+    db_array_end(args);
+    arg_id(args, id_of(T0_MS, (uint8_t)(0x70 + chance_below(chance, 3)), 0));
+    db_arg_timestamptz(args, now_ms);
+    db_arg_timestamptz(args, now_ms + 60000 * (1 + chance_below(chance, 6)));
 }
 
-void draw_key(struct db_args *args, struct chance *chance)
+void draw_key_sweep(struct db_args *args, struct chance *chance)
 {
-    put_keys(args, chance, false);
+    db_arg_int2(args, (int)chance_below(chance, 2));
+    db_arg_timestamptz(args, some_time_ms(chance));
+    db_arg_int8(args, 1 + chance_below(chance, 3));
+    db_arg_int8(args, 2 + chance_below(chance, 3));
+    db_arg_int8(args, 2 + chance_below(chance, 3));
+    db_arg_int8(args, 1 + chance_below(chance, 8));
 }
 
-void draw_key_unique(struct db_args *args, struct chance *chance)
+void draw_old_key(struct db_args *args, struct chance *chance)
 {
-    put_keys(args, chance, true);
+    (void)put_keys(args, chance, 60);
 }
 
 void draw_status(struct db_args *args, struct chance *chance)

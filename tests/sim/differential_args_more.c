@@ -96,7 +96,7 @@ void draw_engine(struct db_args *args, struct chance *chance)
     arg_text(args, "identity");
     arg_text(args, ONE_OF("a", "b"));
     arg_text(args, "0.1");
-    db_arg_int4(args, 8);
+    db_arg_int4(args, 9 + (int)chance_below(chance, 2));
     db_arg_bool(args, chance_percent(chance, 20));
     db_arg_bool(args, chance_percent(chance, 20));
     db_arg_int8(args, ttl_ms(chance));
@@ -163,7 +163,7 @@ void draw_by_key(struct db_args *args, struct chance *chance)
 {
     uint32_t key = chance_below(chance, KEYS);
 
-    db_arg_int2(args, (int)key % 2);
+    db_arg_int2(args, key_shard(key));
     arg_id(args, key_id(key));
     arg_text(args, ONE_OF("n", "n", "m"));
 }

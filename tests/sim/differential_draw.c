@@ -3,10 +3,11 @@
 
 #include "store/sql.h"
 #include "tests/sim/differential_args.h"
+#include "tests/sim/differential_dump.h"
 
 /* --- all of them, those of the append in its order --- */
 
-#define THEMES "aldkgpie" "\0\0" "alkdg" /* what most statements of a script are about; the last place: of all */
+#define THEMES "aldkgpieb" "\0\0" "alkdg" /* what most statements of a script are about; the last place: of all */
 
 const struct kind gate_kind = {.statement = &sql_definition_lock, .columns = "v"};
 const struct kind start_all_kind = {.statement = &sql_start, .columns = "", .put = draw_start_all, .affects = true};
@@ -23,9 +24,9 @@ const struct kind kinds[] = {
     {&sql_lower_low, "", draw_lower_low, .affects = true, .themes = "al", .weight = 3},
     {&sql_log, "", draw_log, .affects = true, .themes = "ad", .weight = 10},
     {&sql_log_unique, "", draw_log, .affects = true, .themes = "a", .weight = 6},
-    {&sql_key, "", draw_key, .affects = true, .themes = "ad", .weight = 4},
-    {&sql_key_known, "", draw_key, .affects = true, .themes = "a", .weight = 4},
-    {&sql_key_unique, "", draw_key_unique, .affects = true, .themes = "a", .weight = 4},
+    {&sql_key_bundle, "", draw_key_bundle, .affects = true, .themes = "ab", .weight = 4},
+    {&sql_key_sweep, "ii", draw_key_sweep, .themes = "b", .weight = 4},
+    {&old_key, "", draw_old_key, .affects = true, .themes = "d", .weight = 3},
     {&sql_status, "v", draw_status, .themes = "akd", .weight = 12},
     {&sql_unpark, "", draw_some_sagas, .affects = true, .themes = "d", .weight = 4},
     {&sql_forget_later, "", draw_forget_later, .affects = true, .themes = "d", .weight = 4},
@@ -61,7 +62,7 @@ const struct kind kinds[] = {
     {&sql_saga_row, SAGA_ROW, draw_saga_row, .themes = "", .weight = 2},
     {&sql_saga_turns, "itb", draw_saga_turns, .themes = "", .weight = 2},
     {&sql_saga_by_business_id, "ub", draw_by_business_id, .themes = "a", .weight = 2},
-    {&sql_saga_by_key, "u", draw_by_key, .themes = "", .weight = 2},
+    {&sql_saga_by_key, "u", draw_by_key, .themes = "b", .weight = 3},
     {&sql_saga_list, SAGA_ROW, draw_list, .themes = "a", .weight = 5},
     {&sql_saga_count, "biu", draw_count, .unordered = true, .themes = "a", .weight = 4},
     {&sql_escalation_list, "iubi", draw_questions, .themes = "p", .weight = 1},

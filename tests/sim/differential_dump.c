@@ -8,6 +8,8 @@ DUMP(saga, "select s.shard, s.id, s.namespace, s.name, s.version, s.status, s.ta
            " s.input_digest, s.created_at, s.updated_at, s.ended_at from sagad.saga s order by s.shard, s.id")
 DUMP(log, "select l.shard, l.saga, l.seq, l.records, l.at, l.epoch, l.payload from sagad.log l order by l.shard, l.saga, l.seq")
 DUMP(operation_key, "select k.shard, k.key, k.saga from sagad.operation_key k order by k.shard, k.key")
+DUMP(key_bundle, "select b.shard, b.check_at, b.id, b.made_at, e.key, e.saga from sagad.key_bundle b"
+                 " cross join lateral unnest(b.keys, b.sagas) as e (key, saga) order by b.shard, b.check_at, b.id, e.key, e.saga")
 DUMP(inbox, "select i.shard, i.id, i.saga, i.kind, i.payload from sagad.inbox i order by i.shard, i.id")
 DUMP(awake, "select a.shard, a.saga from sagad.awake a order by a.shard, a.saga")
 DUMP(due, "select d.shard, d.saga, d.what = 'forget', d.at from sagad.due d order by d.shard, d.saga")
@@ -32,6 +34,13 @@ DUMP(guard_reservation, "select r.shard, r.namespace, r.tool, r.operation, r.sta
                         " (select sum(m)::int8 from unnest(r.micros) as m) from sagad.guard_reservation r"
                         " order by r.shard, r.namespace, r.tool, r.operation")
 
+const struct db_statement old_key = {
+    "old_key",
+    "insert into sagad.operation_key (shard, key, saga)"
+    " select u.shard, u.key, u.saga from unnest($1::int2[], $2::uuid[], $3::uuid[]) as u (shard, key, saga)"
+    " on conflict (shard, key) do nothing",
+};
+
 const struct kind dumps[] = {
     {&sql_lease_table, "iibbmtn"},
     {&sql_engine_table, "bbbbiiimniii"},
@@ -39,6 +48,7 @@ const struct kind dumps[] = {
     {&dump_saga, "iubbibbbbbttt"},
     {&dump_log, "iuiitib"},
     {&dump_operation_key, "iuu"},
+    {&dump_key_bundle, "itxtuu"},
     {&dump_inbox, "ixubb"},
     {&dump_awake, "iu"},
     {&dump_due, "iuit"},

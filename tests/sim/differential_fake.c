@@ -198,6 +198,57 @@ static enum pg_progress dump_operation_key_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+struct pair {
+    struct uuid key, saga;
+};
+
+static int by_key_and_saga(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    int order = uuid_compare(&x->key, &y->key);
+
+    return order ? order : uuid_compare(&x->saga, &y->saga);
+}
+
+static enum pg_progress dump_key_bundle_rows(struct pg_call *call)
+{
+    FOR_ROWS (PG_KEY_BUNDLE, row_key_bundle, &((struct row_key_bundle){.shard = INT16_MIN, .check_ms = INT64_MIN})) {
+        size_t count = row->keys.len / sizeof(struct uuid);
+        struct pair *pairs = arena_array(call->arena, count + 1, sizeof(*pairs));
+
+        for (size_t i = 0; i < count; i++) {
+            memcpy(&pairs[i].key, row->keys.ptr + i * sizeof(struct uuid), sizeof(struct uuid));
+            memcpy(&pairs[i].saga, row->sagas.ptr + i * sizeof(struct uuid), sizeof(struct uuid));
+        }
+        qsort(pairs, count, sizeof(*pairs), by_key_and_saga);
+        for (size_t i = 0; i < count; i++) {
+            put_int(call, row->shard);
+            put_time_ms(call, row->check_ms);
+            put_uuid(call, &row->id);
+            put_time_ms(call, row->made_ms);
+            put_uuid(call, &pairs[i].key);
+            put_uuid(call, &pairs[i].saga);
+            put_row_end(call);
+        }
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress put_old_keys(struct pg_call *call)
+{
+    int64_t affected = 0;
+
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        struct row_operation_key row = {item_int(call, 0, i), item_uuid(call, 1, i), item_uuid(call, 2, i)};
+        bool inserted;
+
+        RETURN_UNLESS_DONE(pg_insert_new(call, PG_OPERATION_KEY, &row, &inserted));
+        affected += inserted;
+    }
+    put_affected(call, affected);
+    return PG_DONE;
+}
+
 static enum pg_progress dump_inbox_rows(struct pg_call *call)
 {
     FOR_ROWS (PG_INBOX, row_inbox, &(struct row_inbox){.shard = INT16_MIN}) {
@@ -400,6 +451,8 @@ static void add_dumps(void)
     } added[] = {{&dump_saga, dump_saga_rows},
                  {&dump_log, dump_log_rows},
                  {&dump_operation_key, dump_operation_key_rows},
+                 {&dump_key_bundle, dump_key_bundle_rows},
+                 {&old_key, put_old_keys},
                  {&dump_inbox, dump_inbox_rows},
                  {&dump_awake, dump_awake_rows},
                  {&dump_due, dump_due_rows},

@@ -258,7 +258,7 @@ void side_settle(enum actor_state states[ACTORS])
 
 void side_begin(void)
 {
-    static const char *const tables[] = {"saga",        "log",      "operation_key", "inbox",       "awake",         "due",
+    static const char *const tables[] = {"saga",        "log",      "operation_key", "key_bundle", "inbox",       "awake",         "due",
                                          "answer",      "escalation", "approval",    "number_gone", "lock",          "engine",
                                          "definition",  "tool",     "guard",         "guard_place", "guard_breaker", "guard_budget",
                                          "guard_reservation"};

@@ -41,6 +41,7 @@ static void draw_options(struct sketcher *s)
     options->calls_max = percent(s, 33) ? 1 + below(s, 4) : 64;
     options->writers = 1 + (int)below(s, 2);
     options->readers = 1 + (int)below(s, 2);
+    options->key_look_ms = percent(s, 10) ? between(s, 100, 5000) : 0;
 }
 
 static uint32_t draw_node_count(struct sketcher *s)

@@ -288,6 +288,7 @@ void node_start(struct node *node, const struct node_options *options)
                                                                      .memory_bytes_max = SIZE_MAX / 2, /* not what this machine has */
                                                                      .calls_max = options->calls_max,
                                                                      .park_after_ms = options->park_after_ms,
+                                                                     .key_look_ms = options->key_look_ms,
                                                                      .on_ready = on_ready,
                                                                      .on_refused = on_refused,
                                                                      .context = node});

@@ -18,6 +18,7 @@
 struct node_options {
     int64_t lease_ms;
     int64_t park_after_ms;
+    int64_t key_look_ms;    /* 0: the default, which no run lives to see */
     size_t sagas_max, payload_bytes_max;
     uint32_t calls_max;
     int writers, readers;

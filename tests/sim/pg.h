@@ -95,9 +95,11 @@ struct committed_turn {
 void pg_on_turn(struct pg *pg, void (*confirmed)(const struct committed_turn *turn));
 /* Called for each turn that was told and that a fail over with `lose_us` takes back, the newest commit first. */
 void pg_on_lost(struct pg *pg, void (*lost)(const struct committed_turn *turn));
-/* The epoch of a shard as it is committed now, and since when. */
 /* Are there turns of the saga that can be seen here, and are not confirmed? */
 bool pg_is_ahead(const struct pg *pg, struct saga_id saga);
+/* Is the key known, as it is committed now, as one of the saga's? */
+bool pg_knows_key(const struct pg *pg, struct op_key key, struct saga_id saga);
+/* The epoch of a shard as it is committed now, and since when. */
 int64_t pg_epoch(const struct pg *pg, uint32_t shard, int64_t *since_us);
 
 #endif

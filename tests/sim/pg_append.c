@@ -244,43 +244,6 @@ enum pg_progress pg_statement_log_unique(struct pg_call *call)
     return put_log(call, true);
 }
 
-static enum pg_progress put_keys(struct pg_call *call, bool known, bool joined)
-{
-    int64_t affected = 0;
-
-    for (size_t i = 0; i < arg_count(call, 0); i++) {
-        struct row_operation_key row = {item_int(call, 0, i), item_uuid(call, 1, i), item_uuid(call, 2, i)};
-        bool inserted = true;
-
-        if (joined && !pg_saga(call, item_int(call, 3, i), row.saga)) {
-            continue;
-        }
-        if (known) {
-            RETURN_UNLESS_DONE(pg_insert_new(call, PG_OPERATION_KEY, &row, &inserted));
-        } else {
-            RETURN_UNLESS_DONE(pg_insert(call, PG_OPERATION_KEY, &row, NULL));
-        }
-        affected += inserted;
-    }
-    put_affected(call, affected);
-    return PG_DONE;
-}
-
-enum pg_progress pg_statement_key(struct pg_call *call)
-{
-    return put_keys(call, false, false);
-}
-
-enum pg_progress pg_statement_key_known(struct pg_call *call)
-{
-    return put_keys(call, true, false);
-}
-
-enum pg_progress pg_statement_key_unique(struct pg_call *call)
-{
-    return put_keys(call, true, true);
-}
-
 /* --- awake --- */
 
 enum pg_progress pg_statement_awake_add(struct pg_call *call)

@@ -38,6 +38,13 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
         COMPARE(compare_int(a->shard, b->shard));
         return uuid_compare(&a->key, &b->key);
     }
+    case PG_KEY_BUNDLE: {
+        const struct row_key_bundle *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(compare_int(a->check_ms, b->check_ms));
+        return uuid_compare(&a->id, &b->id);
+    }
     case PG_INBOX: {
         const struct row_inbox *a = left, *b = right;
 
@@ -143,6 +150,7 @@ const size_t rows_bytes[PG_TABLE_COUNT] = {
     [PG_SAGA] = sizeof(struct row_saga),
     [PG_LOG] = sizeof(struct row_log),
     [PG_OPERATION_KEY] = sizeof(struct row_operation_key),
+    [PG_KEY_BUNDLE] = sizeof(struct row_key_bundle),
     [PG_INBOX] = sizeof(struct row_inbox),
     [PG_AWAKE] = sizeof(struct row_awake),
     [PG_DUE] = sizeof(struct row_due),

@@ -191,17 +191,3 @@ enum pg_progress pg_statement_saga_by_business_id(struct pg_call *call)
     }
     return PG_DONE;
 }
-
-enum pg_progress pg_statement_saga_by_key(struct pg_call *call)
-{
-    struct row_operation_key key = {.shard = arg_int(call, 0), .key = arg_uuid(call, 1)};
-    const struct row_operation_key *row = pg_see(call, pg_find(call, PG_OPERATION_KEY, &key));
-    const struct row_saga *saga =
-        row ? pg_saga(call, (int16_t)(row->saga.bytes[14] * 256 + row->saga.bytes[15]), row->saga) : NULL;
-
-    if (saga && slice_equal(saga->namespace, arg_bytes(call, 2))) {
-        put_uuid(call, &row->saga);
-        put_row_end(call);
-    }
-    return PG_DONE;
-}

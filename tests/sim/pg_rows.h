@@ -10,6 +10,7 @@ enum pg_table {
     PG_SAGA,          /* second key: shard, business_digest where not null */
     PG_LOG,
     PG_OPERATION_KEY,
+    PG_KEY_BUNDLE,
     PG_INBOX,
     PG_AWAKE,
     PG_DUE,
@@ -58,6 +59,13 @@ struct row_operation_key {
     int64_t shard;
     struct uuid key; /* key */
     struct uuid saga;
+};
+
+struct row_key_bundle {
+    int64_t shard, check_ms;
+    struct uuid id; /* key */
+    int64_t made_ms;
+    struct slice keys, sagas; /* sixteen bytes each */
 };
 
 struct row_inbox {

@@ -10,8 +10,10 @@
 /* Each in the file of its section below. */
 #define PG_STATEMENTS(X)                                                                                               \
     /* pg_append.c */                                                                                                  \
-    X(fence) X(start) X(start_unique) X(lower_low) X(log) X(log_unique) X(key) X(key_known) X(key_unique) X(status)     \
+    X(fence) X(start) X(start_unique) X(lower_low) X(log) X(log_unique) X(status)                                        \
     X(awake_add) X(awake_remove) X(taken) X(epochs) X(hold_shards) X(look)                                              \
+    /* pg_bundle.c */                                                                                                  \
+    X(key_bundle) X(key_sweep) X(saga_by_key)                                                                           \
     /* pg_people.c */                                                                                                  \
     X(escalation_open) X(escalation_resolve) X(approval_open) X(approval_end)                                           \
     X(escalation_list) X(escalation_list_open) X(escalation_one) X(approval_list) X(approval_list_open) X(approval_one) \
@@ -31,7 +33,7 @@
     /* pg_engine.c */                                                                                                  \
     X(engine_put) X(engine_table) X(engine_remove) X(engine_tell)                                                      \
     /* pg_load.c */                                                                                                    \
-    X(load) X(load_numbers) X(saga_row) X(saga_turns) X(saga_by_business_id) X(saga_by_key)                             \
+    X(load) X(load_numbers) X(saga_row) X(saga_turns) X(saga_by_business_id)                                            \
     /* pg_list.c */                                                                                                    \
     X(saga_list) X(saga_count) X(version_count)                                                                        \
     /* pg_definition.c */                                                                                              \

@@ -47,6 +47,7 @@ static bool scenario_number(struct scenario *s, const char *name, uint64_t *get,
     X("sagas_max", options.sagas_max)                                                                                  \
     X("payload_bytes_max", options.payload_bytes_max)                                                                  \
     X("calls_max", options.calls_max)                                                                                  \
+    X("key_look_ms", options.key_look_ms)                                                                              \
     X("writers", options.writers)                                                                                      \
     X("readers", options.readers)                                                                                      \
     X("standbys", options.standbys)                                                                                    \

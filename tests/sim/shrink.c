@@ -182,12 +182,15 @@ static bool plainer(struct scenario *c, uint32_t which)
     case 13:
         c->tool_percent /= 2;
         break;
+    case 14:
+        c->options.key_look_ms = 0;
+        break;
     default:
         break;
     }
     return memcmp(&was, c, sizeof(was)) != 0;
 }
-#define PLAINER_COUNT 14
+#define PLAINER_COUNT 15
 
 static bool shrink_settings(struct shrinking *s)
 {
