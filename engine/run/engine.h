@@ -32,7 +32,7 @@ struct engine_options {
     uint32_t calls_max;              /* under way at once; further ones queue. default 256 */
     uint32_t exec_max;               /* child processes at once; default 16 */
     int64_t park_after_ms;           /* a saga at rest leaves memory after so long; default 2000 */
-    int64_t key_look_ms;             /* small bundles of keys are put together after so long (store/keys.c); default 300000 */
+    int64_t key_look_ms;             /* small bundles of keys are put together after so long (store/keys.c); 0: the store's default */
     int64_t forget_share;            /* percent of the time for removing ended sagas while turns wait, 1 to 100; default 10 */
     const char *budgets_file;        /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const char *secrets_file;        /* JSON object of names and texts; NULL: only SAGAD_SECRET_NAME variables */

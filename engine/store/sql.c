@@ -71,9 +71,9 @@ const struct db_statement sql_log_unique = {
 
 /*
  * One row for each of the 16 shards that keys are bundled in, with all that the batch makes known there. $4: the shard of a saga
- * that may have been refused, else NULL. A small one is looked at by $7, others twelve times as late. As long as an engine of the
- * schema before is there, or went without leaving within the hour, also a row for each in operation_key: it looks for them only
- * there, and "no such operation" is not what it may say.
+ * that may have been refused, else NULL. A small one is looked at by $7, others twelve times as late. As long as an engine of
+ * the schema before is there, or went without leaving within the hour, also a row for each in operation_key: it looks for them
+ * only there, and "no such operation" is not what it may say.
  */
 const struct db_statement sql_key_bundle = {
     "key_bundle",
@@ -91,8 +91,8 @@ const struct db_statement sql_key_bundle = {
 /*
  * Bundles of the shard $1 whose time to be looked at has come by $2, at most $3, and no more after some $6 keys: one of $4 keys
  * or more stays as it is if one of its sagas, another one each time, is there; of others what belongs to sagas that are gone is
- * dropped (of those of the last quarter of an hour it is not asked), and the rest put together by $5. Looked at again after nine times their age, five minutes to thirty days. How many
- * bundles and keys were looked at.
+ * dropped (of those of the last quarter of an hour it is not asked), and the rest put together by $5. Looked at again after nine
+ * times their age, five minutes to thirty days. How many bundles and keys were looked at.
  */
 #define KEY_LOOKED_AT(made_at) "$2::timestamptz + least(greatest(9 * ($2::timestamptz - " made_at "), interval '5 minutes'), interval '30 days')"
 

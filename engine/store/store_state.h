@@ -321,7 +321,7 @@ void dues_conn_up(struct store *store);
 void dues_fini(struct store *store);
 
 /* keys.c */
-uint32_t store_key_shard(const struct op_key *key);
+uint32_t store_key_shard(const struct op_key *key); /* where operation_key has it; bundles lie in that modulo 16 */
 void keys_init(struct store *store);
 void keys_sweep(struct store *store); /* what its timer does; none may be under way */
 void keys_fed(struct store *store);   /* a batch makes some known */

@@ -116,7 +116,7 @@ export class Round {
     await this.heal()
     const healed = Date.now()
     await this.load.stop()
-    const from = Date.now() // what the clients were still begun with came in the meantime
+    const from = Date.now() // clients go on until each of their starts is answered: how long sagas take to end counts from here
     let left = ''
     for (let looks = 1; Date.now() - from < this.settleSeconds * 1000; await sleep(200), looks++) {
       // One that was asked to pause twice, because the first time nobody answered, may be paused by the first after it was resumed.
