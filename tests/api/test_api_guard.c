@@ -67,6 +67,7 @@ static const struct {
     {"too much body that waits to be asked for",
      "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2000000\r\n\r\n", 413,
      true},
+    {"a head of more than 8 KiB", "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " BIG_8K "\r\n\r\n", 200, false},
     {"a head of 32 KiB", "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " BIG_8K BIG_8K BIG_8K BIG_8K "\r\n\r\n", 431,
      true},
 };
