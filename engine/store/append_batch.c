@@ -277,6 +277,17 @@ static void put_refusable(struct db_args *args, const struct append *append)
     }
 }
 
+static struct db_args *add_keys_to(struct batch *batch, const struct db_statement *statement, size_t n)
+{
+    struct db_args *args = batch_query(batch, statement, NULL);
+
+    KEY_COLUMN(args, DB_INT2, batch, n, db_item_int(args, store_key_shard(&a->new_keys[key_i])));
+    KEY_COLUMN(args, DB_UUID, batch, n, db_item_uuid(args, &a->new_keys[key_i].uuid));
+    KEY_COLUMN(args, DB_UUID, batch, n, db_item_uuid(args, &a->saga.uuid));
+    KEY_COLUMN(args, DB_INT2, batch, n, put_refusable(args, a));
+    return args;
+}
+
 static void add_keys(struct batch *batch)
 {
     int64_t now_ms = loop_wall_ms(batch->store->loop);
@@ -291,15 +302,14 @@ static void add_keys(struct batch *batch)
         return;
     }
     keys_fed(batch->store);
-    args = batch_query(batch, &sql_key_bundle, NULL);
-    KEY_COLUMN(args, DB_INT2, batch, n, db_item_int(args, store_key_shard(&a->new_keys[key_i])));
-    KEY_COLUMN(args, DB_UUID, batch, n, db_item_uuid(args, &a->new_keys[key_i].uuid));
-    KEY_COLUMN(args, DB_UUID, batch, n, db_item_uuid(args, &a->saga.uuid));
-    KEY_COLUMN(args, DB_INT2, batch, n, put_refusable(args, a));
+    args = add_keys_to(batch, &sql_key_bundle, n);
     id = uuid_v7(now_ms);
     db_arg_uuid(args, &id);
     db_arg_timestamptz(args, now_ms);
     db_arg_timestamptz(args, now_ms + batch->store->options.key_look_ms);
+    if (batch->store->leases && leases_beside_older(batch->store->leases)) {
+        (void)add_keys_to(batch, &sql_key_for_older, n);
+    }
 }
 
 static void add_status(struct batch *batch)

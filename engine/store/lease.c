@@ -308,6 +308,7 @@ struct leases *leases_start(struct store *store, const struct lease_options *opt
     leases->options.version = arena_text(&leases->names, slice_of(options->version ? options->version : "?"));
     lease_identity_own(store->instance, leases->identity);
     store_name_connection(store, "lease", leases->connection_name);
+    leases->beside_older = true; /* until we have looked */
     for (size_t i = 0; store_setup[i]; i++) {
         CHECK(count < COUNT_OF(setup) - 3);
         setup[count++] = store_setup[i];

@@ -10,7 +10,7 @@
 #include "store/lease_state.h"
 #include "store/migrate.h"
 
-enum { STALE_MS = 3600 * 1000, LOOK_AFTER_MS = 100 };
+enum { STALE_MS = 3600 * 1000, LOOK_AFTER_MS = 100, BUNDLES_SINCE = 10 /* the version of the schema */ };
 
 /* --- our row --- */
 
@@ -73,6 +73,7 @@ static void on_fleet(struct db_query *query, const struct db_rows *rows)
     struct leases *leases = query->context;
 
     leases->fleet_count = leases->stale_count = 0;
+    leases->beside_older = false;
     for (size_t i = 0; i < db_row_count(rows); i++) {
         struct slice instance = db_bytes(rows, i, 0), identity = db_bytes(rows, i, 1);
         int64_t left_ms = db_int(rows, i, 8);
@@ -80,6 +81,7 @@ static void on_fleet(struct db_query *query, const struct db_rows *rows)
         if (slice_is(instance, leases->store->instance)) {
             left_ms = leases->options.ttl_ms;
         }
+        leases->beside_older |= db_int(rows, i, 4) < BUNDLES_SINCE && left_ms > -STALE_MS;
         if (left_ms > 0 && leases->fleet_count < FLEET_MAX && !lease_identity_is_dead(identity, leases->identity)) {
             struct fleet_row *row = &leases->fleet[leases->fleet_count++];
 
@@ -91,6 +93,11 @@ static void on_fleet(struct db_query *query, const struct db_rows *rows)
             slice_to_text(leases->stale[leases->stale_count++], STORE_INSTANCE_BYTES, instance);
         }
     }
+}
+
+bool leases_beside_older(const struct leases *leases)
+{
+    return leases->beside_older;
 }
 
 void fleet_read(struct leases *leases)

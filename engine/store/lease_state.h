@@ -70,6 +70,7 @@ struct leases {
     size_t fleet_count;
     char stale[FLEET_STALE_MAX][STORE_INSTANCE_BYTES]; /* instances whose rows nobody will remove but us */
     size_t stale_count;
+    bool beside_older;        /* there is one that knows no bundles of keys, or one went within the hour without leaving */
     bool in_fleet;            /* our row is there */
     bool leaving;
     bool says_leaving;        /* the row as last sent */

@@ -69,23 +69,25 @@ const struct db_statement sql_log_unique = {
     " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
 };
 
+#define KNOWN_KEYS \
+    " from unnest($1::int2[], $2::uuid[], $3::uuid[], $4::int2[]) as u (shard, key, saga, saga_shard)" \
+    " where (u.saga_shard is null or (select true from sagad.saga s where s.shard = u.saga_shard and s.id = u.saga))"
+
 /*
  * One row for each of the 16 shards that keys are bundled in, with all that the batch makes known there. $4: the shard of a saga
- * that may have been refused, else NULL. A small one is looked at by $7, others twelve times as late. As long as an engine of
- * the schema before is there, or went without leaving within the hour, also a row for each in operation_key: it looks for them
- * only there, and "no such operation" is not what it may say.
+ * that may have been refused, else NULL. A small one is looked at by $7, others twelve times as late.
  */
 const struct db_statement sql_key_bundle = {
     "key_bundle",
-    "with known as materialized (select u.shard, u.key, u.saga"
-    " from unnest($1::int2[], $2::uuid[], $3::uuid[], $4::int2[]) as u (shard, key, saga, saga_shard)"
-    " where u.saga_shard is null or (select true from sagad.saga s where s.shard = u.saga_shard and s.id = u.saga)),"
-    " for_older as (insert into sagad.operation_key (shard, key, saga) select k.shard, k.key, k.saga from known k"
-    " where (select true from sagad.engine e where e.schema < 10 and e.expires_at > clock_timestamp() - interval '1 hour' limit 1)"
-    " on conflict (shard, key) do nothing)"
-    " insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)"
-    " select (k.shard % 16)::int2, case when count(*) < 16 then $7::timestamptz else $6::timestamptz + 12 * ($7::timestamptz - $6::timestamptz) end, $5::uuid, $6::timestamptz, array_agg(k.key), array_agg(k.saga)"
-    " from known k group by (k.shard % 16)::int2",
+    "insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)"
+    " select (u.shard % 16)::int2, case when count(*) < 16 then $7::timestamptz else $6::timestamptz + 12 * ($7::timestamptz - $6::timestamptz) end,"
+    " $5::uuid, $6::timestamptz, array_agg(u.key), array_agg(u.saga)" KNOWN_KEYS " group by (u.shard % 16)::int2",
+};
+
+/* The same for engines of the schema before: they look nowhere else, and "no such operation" is not what they may say. */
+const struct db_statement sql_key_for_older = {
+    "key_for_older",
+    "insert into sagad.operation_key (shard, key, saga) select u.shard, u.key, u.saga" KNOWN_KEYS " on conflict (shard, key) do nothing",
 };
 
 /*
@@ -747,7 +749,7 @@ const struct db_statement sql_guard_list = {
 
 const struct db_statement *const sql_hot[] = {
     &sql_start,      &sql_start_unique,    &sql_lower_low, &sql_log,
-    &sql_log_unique, &sql_key_bundle, &sql_key_sweep, &sql_status,
+    &sql_log_unique, &sql_key_bundle, &sql_key_for_older, &sql_key_sweep, &sql_status,
     &sql_escalation_open, &sql_escalation_resolve, &sql_inbox_consume, &sql_taken,
     &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
     &sql_lease_renew, &sql_load,           &sql_load_numbers, &sql_saga_row,

@@ -16,6 +16,7 @@ extern const struct db_statement sql_log;
 /* the same, of starts with a business id: only if the start was new */
 extern const struct db_statement sql_log_unique;
 extern const struct db_statement sql_key_bundle;
+extern const struct db_statement sql_key_for_older;
 extern const struct db_statement sql_key_sweep;
 extern const struct db_statement sql_status;
 extern const struct db_statement sql_escalation_open;

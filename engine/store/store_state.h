@@ -320,6 +320,10 @@ void dues_init(struct store *store);
 void dues_conn_up(struct store *store);
 void dues_fini(struct store *store);
 
+/* lease_fleet.c */
+/* There is an engine that knows no bundles of keys, or one went within the hour without leaving, when we looked last. */
+bool leases_beside_older(const struct leases *leases);
+
 /* keys.c */
 uint32_t store_key_shard(const struct op_key *key); /* where operation_key has it; bundles lie in that modulo 16 */
 void keys_init(struct store *store);

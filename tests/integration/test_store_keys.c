@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "store/sql.h"
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
 
@@ -258,6 +259,11 @@ static void a_key_that_two_sagas_have_is_that_of_the_older_one(void **state)
     host_sql(&host, "delete from sagad.key_bundle");
 }
 
+static bool is_beside_older(void *context)
+{
+    return leases_beside_older(leases) == *(bool *)context;
+}
+
 static void an_engine_of_the_schema_before_finds_what_is_made_known_beside_it(void **state)
 {
     struct saga_id id = host_saga(8);
@@ -266,11 +272,15 @@ static void an_engine_of_the_schema_before_finds_what_is_made_known_beside_it(vo
     (void)state;
     (void)start_with_key(host_saga(8), 10, NULL);
     assert_int_equal(host_number(&host, "select count(*) from sagad.operation_key"), 0);
-    host_sql(&host, "insert into sagad.engine (instance, identity, name, version, schema, expires_at) values ('old', '', 'old', '0', 9, now() + interval '1 h')");
+    assert_false(leases_beside_older(leases));
+    host_sql(&host, "insert into sagad.engine (instance, identity, name, version, schema, expires_at) values ('old', '', 'old', '0', 9, now() + interval '1 h');"
+                    " select pg_notify('" SQL_LEASES_CHANNEL "', '')"); /* as who comes does */
+    host_run_until(&host, is_beside_older, &(bool){true});
     key = start_with_key(id, 10, NULL);
     assert_int_equal(host_number(&host, "select count(*) from sagad.operation_key where saga = '%s' and shard = 10", id_text(id)), 1);
     assert_true(is_of(key, id));
-    host_sql(&host, "update sagad.engine set expires_at = now() - interval '2 hours' where name = 'old'");
+    host_sql(&host, "update sagad.engine set expires_at = now() - interval '2 hours' where name = 'old'; select pg_notify('" SQL_LEASES_CHANNEL "', '')");
+    host_run_until(&host, is_beside_older, &(bool){false});
     (void)start_with_key(host_saga(8), 10, NULL);
     assert_int_equal(host_number(&host, "select count(*) from sagad.operation_key"), 1);
 }

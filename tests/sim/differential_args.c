@@ -270,11 +270,10 @@ static int64_t some_time_ms(struct chance *chance)
     return T0_MS + minutes[chance_below(chance, COUNT_OF(minutes))] * 60 * 1000;
 }
 
-void draw_key_bundle(struct db_args *args, struct chance *chance)
+static void put_known_keys(struct db_args *args, struct chance *chance)
 {
     struct some sagas = put_keys(args, chance, 80);
     bool may_be_refused = chance_percent(chance, 50);
-    int64_t now_ms = some_time_ms(chance);
 
     db_array_begin(args, DB_INT2, sagas.count);
     for (size_t i = 0; i < sagas.count; i++) {
@@ -285,6 +284,18 @@ void draw_key_bundle(struct db_args *args, struct chance *chance)
         }
     }
     db_array_end(args);
+}
+
+void draw_key_for_older(struct db_args *args, struct chance *chance)
+{
+    put_known_keys(args, chance);
+}
+
+void draw_key_bundle(struct db_args *args, struct chance *chance)
+{
+    int64_t now_ms = some_time_ms(chance);
+
+    put_known_keys(args, chance);
     arg_id(args, id_of(T0_MS, (uint8_t)(0x70 + chance_below(chance, 3)), 0));
     db_arg_timestamptz(args, now_ms);
     db_arg_timestamptz(args, now_ms + 60000 * (1 + chance_below(chance, 6)));

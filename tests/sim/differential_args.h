@@ -59,6 +59,7 @@ void draw_start_all(struct db_args *args, struct chance *chance);
 void draw_start_unique(struct db_args *args, struct chance *chance);
 void draw_lower_low(struct db_args *args, struct chance *chance);
 void draw_log(struct db_args *args, struct chance *chance);
+void draw_key_for_older(struct db_args *args, struct chance *chance);
 void draw_key_bundle(struct db_args *args, struct chance *chance);
 void draw_key_sweep(struct db_args *args, struct chance *chance);
 void draw_old_key(struct db_args *args, struct chance *chance);

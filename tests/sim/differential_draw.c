@@ -25,6 +25,7 @@ const struct kind kinds[] = {
     {&sql_log, "", draw_log, .affects = true, .themes = "ad", .weight = 10},
     {&sql_log_unique, "", draw_log, .affects = true, .themes = "a", .weight = 6},
     {&sql_key_bundle, "", draw_key_bundle, .affects = true, .themes = "ab", .weight = 4},
+    {&sql_key_for_older, "", draw_key_for_older, .affects = true, .themes = "ab", .weight = 3},
     {&sql_key_sweep, "ii", draw_key_sweep, .themes = "b", .weight = 4},
     {&old_key, "", draw_old_key, .affects = true, .themes = "d", .weight = 3},
     {&sql_status, "v", draw_status, .themes = "akd", .weight = 12},

@@ -7,7 +7,7 @@
 #define HOUR_MS INT64_C(3600000)
 #define MINUTE_MS INT64_C(60000)
 
-enum { UUID_BYTES = 16, SMALL_BELOW = 16, KEY_SHARDS = 16, BUNDLES_SINCE = 10 /* the version of the schema */ };
+enum { UUID_BYTES = 16, SMALL_BELOW = 16, KEY_SHARDS = 16 };
 
 /* A bundle while it is put together. */
 struct pairs {
@@ -65,28 +65,20 @@ static bool is_there(struct pg_call *call, size_t i)
     return item_is_null(call, 3, i) || pg_saga(call, item_int(call, 3, i), item_uuid(call, 2, i));
 }
 
-static bool older_engine_lives(struct pg_call *call)
+enum pg_progress pg_statement_key_for_older(struct pg_call *call)
 {
-    for (struct pg_row *row = pg_first(call, PG_ENGINE, &(struct row_engine){.instance = SLICE("")}); row; row = pg_next(call, PG_ENGINE, row)) {
-        const struct row_engine *engine = pg_see(call, row);
+    int64_t affected = 0;
 
-        if (engine && engine->schema < BUNDLES_SINCE && engine->expires_ms > pg_clock_ms(call->pg) - HOUR_MS) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static enum pg_progress put_for_older(struct pg_call *call)
-{
-    for (size_t i = 0; i < arg_count(call, 0) && older_engine_lives(call); i++) {
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
         struct row_operation_key row = {item_int(call, 0, i), item_uuid(call, 1, i), item_uuid(call, 2, i)};
-        bool inserted;
+        bool inserted = false;
 
         if (is_there(call, i)) {
             RETURN_UNLESS_DONE(pg_insert_new(call, PG_OPERATION_KEY, &row, &inserted));
         }
+        affected += inserted;
     }
+    put_affected(call, affected);
     return PG_DONE;
 }
 
@@ -94,8 +86,6 @@ enum pg_progress pg_statement_key_bundle(struct pg_call *call)
 {
     size_t count = arg_count(call, 0);
     int64_t now_ms = arg_time_ms(call, 5), soon_ms = arg_time_ms(call, 6), affected = 0;
-
-    RETURN_UNLESS_DONE(put_for_older(call));
 
     for (int64_t shard = 0; shard < KEY_SHARDS; shard++) {
         struct pairs pairs = {.count = 0};
