@@ -20,7 +20,8 @@
 #include "base/metric.h"
 #include "io/http_server_state.h"
 
-#define CONNECTION_MEMORY_BYTES (16 * 1024) /* a head beyond about 12 KiB is answered 431; the library clears all of it twice a request */
+/* Heads beyond 12 to 15 KiB, and cookies beyond 8, are answered 431. The library clears most of it twice a request. */
+#define CONNECTION_MEMORY_BYTES (16 * 1024)
 #define BODY_BYTES_MAX (1 << 20)
 #define SWEEP_MS 500
 #define SURPLUS_MS 2000 /* a connection too many has so long to say what it wants, and be refused */
