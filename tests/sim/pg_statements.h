@@ -13,7 +13,7 @@
     X(fence) X(start) X(start_unique) X(lower_low) X(log) X(log_unique) X(status)                                        \
     X(awake_add) X(awake_remove) X(taken) X(epochs) X(hold_shards) X(look)                                              \
     /* pg_bundle.c */                                                                                                  \
-    X(key_bundle) X(key_for_older) X(key_sweep) X(saga_by_key)                                                                           \
+    X(key_bundle) X(key_for_older) X(key_sweep) X(saga_by_key)                                                          \
     /* pg_people.c */                                                                                                  \
     X(escalation_open) X(escalation_resolve) X(approval_open) X(approval_end)                                           \
     X(escalation_list) X(escalation_list_open) X(escalation_one) X(approval_list) X(approval_list_open) X(approval_one) \
