@@ -216,6 +216,7 @@ static void park(struct live *live)
                                   .awake = live->awake,
                                   .done = on_parked};
     live->parking = parking;
+    live->was_due = true;
     store_park(engine->store, &parking->park);
 }
 

@@ -153,6 +153,7 @@ static void turn_apply(struct turn *turn)
     metric_add(METRIC_UNPARKED, live->parked);
     park_set_parked(live, false);
     if (turn->append.forget_ms) {
+        live->was_due = true;
         retention_due(live->engine->retention, turn->append.forget_ms);
     }
     metric_add(METRIC_TURNS, 1);

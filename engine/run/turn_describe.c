@@ -351,6 +351,7 @@ void turn_describe(struct turn *turn)
         turn->append.releases_locks = after->lock_count > 0;
         turn->append.forget_ms =
             after->definition->retention_ms > 0 ? after->ended_ms + after->definition->retention_ms : 0;
+        turn->append.never_due = saga->seq > 0 && live->taken_in && !live->was_due;
     }
     if (turn->records.items[0].type == RECORD_SAGA_STARTED) {
         describe_start(turn, &turn->records.items[0]);

@@ -273,6 +273,16 @@ static void batch_suspect(struct batch *batch, size_t from, size_t count)
     }
 }
 
+/* A saga that was said to have no row in due has one: all are asked again, at nobody's word. */
+static void batch_had_dues(struct batch *batch)
+{
+    log_error("due_was_there", LOG_ERR(&batch->transaction.err));
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->items[i]->never_due = false;
+    }
+    batch_repeat(batch);
+}
+
 /*
  * Something in it is not acceptable as data. One alone is guilty; of more, each half is tried apart. A group stays together:
  * its members carry its size, and they lie side by side in the queue.
@@ -286,6 +296,10 @@ static void batch_refused_as_data(struct batch *batch)
     bool exists = strcmp(transaction->sqlstate, "23505") == 0;
     size_t half = batch->count / 2;
 
+    if (exists && statement == &sql_forget_first) {
+        batch_had_dues(batch);
+        return;
+    }
     if (batch->count > 1) {
         batch_suspect(batch, 0, half);
         batch_suspect(batch, half, batch->count - half);

@@ -46,9 +46,14 @@ static bool is_unparked(const struct append *append)
     return append->unparks;
 }
 
+static bool is_first_due(const struct append *append)
+{
+    return append->forget_ms > 0 && append->never_due;
+}
+
 static bool is_forgotten(const struct append *append)
 {
-    return append->forget_ms > 0;
+    return append->forget_ms > 0 && !is_first_due(append);
 }
 
 static bool is_releasing(const struct append *append)
@@ -467,18 +472,18 @@ static void add_followers(struct batch *batch)
     FOLLOWER_COLUMN(args, DB_BYTEA, batch, n, db_item_bytes(args, f->payload));
 }
 
-static void add_forgetting(struct batch *batch)
+static void add_forgetting(struct batch *batch, const struct db_statement *statement, bool (*of)(const struct append *append))
 {
-    size_t n = batch_count(batch, is_forgotten);
+    size_t n = batch_count(batch, of);
     struct db_args *args;
 
     if (n == 0) {
         return;
     }
-    args = batch_query(batch, &sql_forget_later, NULL);
-    COLUMN(args, DB_INT2, batch, n, is_forgotten, db_item_int(args, a->shard));
-    COLUMN(args, DB_UUID, batch, n, is_forgotten, db_item_uuid(args, &a->saga.uuid));
-    COLUMN(args, DB_TIMESTAMPTZ, batch, n, is_forgotten, db_item_timestamptz(args, a->forget_ms));
+    args = batch_query(batch, statement, NULL);
+    COLUMN(args, DB_INT2, batch, n, of, db_item_int(args, a->shard));
+    COLUMN(args, DB_UUID, batch, n, of, db_item_uuid(args, &a->saga.uuid));
+    COLUMN(args, DB_TIMESTAMPTZ, batch, n, of, db_item_timestamptz(args, a->forget_ms));
 }
 
 static void add_inbox(struct batch *batch)
@@ -506,7 +511,8 @@ void batch_build(struct batch *batch)
     add_keys(batch);
     add_status(batch);
     add_ids(batch, &sql_unpark, is_unparked);
-    add_forgetting(batch);
+    add_forgetting(batch, &sql_forget_first, is_first_due);
+    add_forgetting(batch, &sql_forget_later, is_forgotten);
     add_ids(batch, &sql_awake_add, is_woken);
     add_ids(batch, &sql_awake_remove, is_at_rest);
     add_escalations(batch);

@@ -29,6 +29,7 @@ extern const struct db_statement sql_approval_end;
 extern const struct db_statement sql_follow;            /* starts of other sagas, for whoever owns them */
 extern const struct db_statement sql_unpark;
 extern const struct db_statement sql_forget_later;
+extern const struct db_statement sql_forget_first;
 extern const struct db_statement sql_lock_release;
 
 /* what is asked about an append */

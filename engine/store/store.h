@@ -101,6 +101,7 @@ struct append {
     bool unparks;                   /* the saga has a row in due 'parked': removed, and put into awake instead (or not, where it ended) */
     bool releases_locks;            /* with the end of a saga that wanted some: whoever is next in line gets an inbox row "locked" */
     int64_t forget_ms;              /* with the end: when retention is over; 0: never */
+    bool never_due;                 /* with forget_ms, and not with a start: no row in due can be of it. Cheaper; a mistake is mended */
     bool from_inbox;                /* removes this inbox row in the same transaction */
     struct uuid inbox_id;
 

@@ -229,6 +229,44 @@ static void one_that_moves_to_its_end_is_neither_parked_nor_awake(void **state)
     assert_int_equal(load(3).sagas, 0);
 }
 
+static int forgotten_later(struct saga_id id)
+{
+    return (int)host_number(&host, "select count(*) from sagad.due where saga = '%s' and what = 'forget'", id_text(id));
+}
+
+static void one_that_was_never_due_needs_no_look_and_a_mistake_is_mended(void **state)
+{
+    struct saga_id never = start(3), beside = start(3), was = start(3), alone = start(3);
+    struct turn turns[3];
+
+    (void)state;
+    park(was, INT64_MAX);
+    park(alone, INT64_MAX);
+    memset(turns, 0, sizeof(turns));
+    ending(&turns[0], never, 2);
+    ending(&turns[1], beside, 2);
+    ending(&turns[2], was, 2);
+    for (int i = 0; i < 3; i++) {
+        turns[i].append.forget_ms = turns[i].append.at_ms + 3600000;
+        turns[i].append.never_due = i != 1;
+        store_append(store, &turns[i].append); /* in one transaction */
+    }
+    for (int i = 0; i < 3; i++) {
+        host_run_until(&host, turn_is_done, &turns[i]);
+        assert_int_equal(turns[i].append.code, ERR_OK);
+    }
+    assert_int_equal(forgotten_later(never), 1);
+    assert_int_equal(forgotten_later(beside), 1);
+    assert_int_equal(forgotten_later(was), 1);
+    ending(&turns[0], alone, 2);
+    turns[0].append.forget_ms = turns[0].append.at_ms + 3600000;
+    turns[0].append.never_due = true;
+    host_append(&host, store, &turns[0]);
+    assert_int_equal(turns[0].append.code, ERR_OK);
+    assert_int_equal(forgotten_later(alone), 1);
+    host_sql(&host, "delete from sagad.due where shard = 3");
+}
+
 static void parks_that_are_ready_at_once_share_a_transaction(void **state)
 {
     enum { COUNT = 600 };
@@ -655,6 +693,7 @@ int main(void)
         cmocka_unit_test(recovery_leaves_the_parked_alone_until_they_move),
         cmocka_unit_test(one_that_moved_is_found_however_old_it_is),
         cmocka_unit_test(one_that_moves_to_its_end_is_neither_parked_nor_awake),
+        cmocka_unit_test(one_that_was_never_due_needs_no_look_and_a_mistake_is_mended),
         cmocka_unit_test(parks_that_are_ready_at_once_share_a_transaction),
         cmocka_unit_test(a_park_under_another_epoch_is_refused_and_takes_nobody_with_it),
         cmocka_unit_test(a_park_waits_for_a_takeover_under_way_and_is_refused_then),

@@ -31,6 +31,7 @@ const struct kind kinds[] = {
     {&sql_status, "v", draw_status, .themes = "akd", .weight = 12},
     {&sql_unpark, "", draw_some_sagas, .affects = true, .themes = "d", .weight = 4},
     {&sql_forget_later, "", draw_forget_later, .affects = true, .themes = "d", .weight = 4},
+    {&sql_forget_first, "", draw_forget_later, .affects = true, .themes = "d", .weight = 3},
     {&sql_awake_add, "", draw_some_sagas, .affects = true, .themes = "d", .weight = 4},
     {&sql_awake_remove, "", draw_some_sagas, .affects = true, .themes = "d", .weight = 3},
     {&sql_escalation_open, "", draw_escalation_open, .affects = true, .themes = "pd", .weight = 4},

@@ -59,6 +59,19 @@ enum pg_progress pg_statement_forget_later(struct pg_call *call)
     return PG_DONE;
 }
 
+enum pg_progress pg_statement_forget_first(struct pg_call *call)
+{
+    size_t count = arg_count(call, 0);
+
+    for (size_t i = 0; i < count; i++) {
+        struct row_due due = {item_int(call, 0, i), item_uuid(call, 1, i), true, item_time_ms(call, 2, i)};
+
+        RETURN_UNLESS_DONE(pg_insert(call, PG_DUE, &due, NULL));
+    }
+    put_affected(call, (int64_t)count);
+    return PG_DONE;
+}
+
 /* --- park and forget: where the shard is at its epoch once its lease row is locked --- */
 
 /* Which positions those are; NULL in *held with PG_DONE never. */

@@ -22,7 +22,7 @@
     /* pg_answer.c */                                                                                                  \
     X(answer_put) X(answer_drop_inputs) X(answer_take) X(answer_sweep)                                                  \
     /* pg_due.c */                                                                                                     \
-    X(park) X(unpark) X(forget_later) X(forget) X(due) X(due_next)                                                      \
+    X(park) X(unpark) X(forget_later) X(forget_first) X(forget) X(due) X(due_next)                                                      \
     /* pg_lock_key.c */                                                                                                \
     X(lock_take) X(lock_release)                                                                                       \
     /* pg_check.c */                                                                                                   \

@@ -21,6 +21,7 @@ static const char document[] =
     "{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'}],"
     "'sagas':["
     "{'name':'listens','steps':[{'id':'a','signal':{'name':'paid'}}]},"
+    "{'name':'listens-and-goes','retention':'20s','steps':[{'id':'a','signal':{'name':'paid'}}]},"
     "{'name':'sleeps','steps':[{'id':'a','sleep':'1m'},{'id':'b','call':'act','with':{}}]},"
     "{'name':'forgets','retention':'20s','steps':[{'id':'a','call':'act','with':{}}]},"
     "{'name':'acts','steps':[{'id':'a','call':'act','with':{}}]},"
@@ -70,6 +71,17 @@ static enum err_code signal_it(struct saga_id id)
     return a.request.code;
 }
 
+static enum err_code get(struct saga_id id)
+{
+    struct ask a;
+
+    ask_begin(&a, 0);
+    a.request.in.get.id = id;
+    (void)ask(&a, engine_get_saga);
+    ask_end(&a);
+    return a.request.code;
+}
+
 static struct shard *shard_of(struct saga_id id)
 {
     return &engine_now()->shards[saga_id_shard(id)];
@@ -92,6 +104,27 @@ static void a_saga_whose_parking_is_refused_stays_and_is_parked_when_it_has_move
     assert_int_equal(rig_asked(STORE_PARK), parks); /* not again and again */
     assert_int_equal(signal_it(id), ERR_OK);
     rig_until_status(0, id, "completed");
+}
+
+static void lost(void *request, enum err_code *code)
+{
+    (void)request;
+    *code = ERR_STORE;
+}
+
+/* What is left of it in due is replaced by its end, which must not take for granted that there is nothing (the world looks for that). */
+static void a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all_the_same(void **state)
+{
+    struct saga_id id = rig_saga(0, "listens-and-goes", "{}");
+
+    (void)state;
+    rig_on_answer(STORE_PARK, lost);
+    rig_for(10000);
+    assert_non_null(live_find(engine_now(), id));
+    assert_int_equal(signal_it(id), ERR_OK);
+    rig_until_status(0, id, "completed");
+    rig_for(60000);
+    assert_int_equal(get(id), ERR_NOT_FOUND);
 }
 
 static void a_saga_whose_parking_is_fenced_goes_to_the_next_owner(void **state)
@@ -373,17 +406,6 @@ static void what_a_killed_engine_has_asked_is_not_waited_for(void **state)
 }
 
 /* --- forgetting --- */
-
-static enum err_code get(struct saga_id id)
-{
-    struct ask a;
-
-    ask_begin(&a, 0);
-    a.request.in.get.id = id;
-    (void)ask(&a, engine_get_saga);
-    ask_end(&a);
-    return a.request.code;
-}
 
 enum { BATCH = 500, MANY_DUE = BATCH + 20 }; /* more than are read at once */
 
@@ -838,6 +860,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_saga_whose_parking_is_refused_stays_and_is_parked_when_it_has_moved, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(a_saga_whose_parking_is_fenced_goes_to_the_next_owner, setup, teardown),
         cmocka_unit_test_setup_teardown(a_saga_may_leave_with_its_shard_while_it_is_being_parked, setup, teardown),
         cmocka_unit_test_setup_teardown(a_saga_that_is_asked_for_while_it_is_parked_stays, setup, teardown),
