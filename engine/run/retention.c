@@ -7,6 +7,13 @@
  * commit is followed by a pause that leaves this work its share of the time (`forget_share` percent); where none do there is no
  * pause. So a database that is never idle gives that share and one that often is gives more, without a measure of load. And one that
  * is slow is left alone for longer. What has not gone yet stays in the table due, however much it is; memory holds one batch.
+ *
+ * Where sagas end faster than that share removes them, what is overdue grows older, and the share with its age: it comes to
+ * rest where as many go as come, or where half of the time goes into it. Else the tables of a database that always has something
+ * to do would grow for ever.
+ *
+ *     share       forget_share ------------.______ 50 %
+ *     overdue     0            10 minutes          1 hour
  */
 #include <stdlib.h>
 
@@ -19,6 +26,9 @@
 #define BATCH_MS 100         /* a batch that takes longer is too large: reads of others wait behind it */
 #define GATHER_MS 1000       /* so long after one that was not full: what ends bit by bit goes together */
 #define PAUSE_MS_MAX 30000
+#define PATIENCE_MS 600000   /* what is overdue by less than this has time */
+#define OVERDUE_MS 3600000   /* by as much as this it has the largest share */
+#define SHARE_MAX 50         /* percent */
 #define AGAIN_MS 1000        /* there was no database */
 #define REFUSED_MS 60000     /* it does not want to, as the store has told in the log */
 #define DELAY_MS_MAX 60000   /* after which the clock is looked at again: it may be set forward, and a machine may sleep */
@@ -33,6 +43,7 @@ struct retention {
     struct deferred over;
     size_t batch_max, asked, gone, refused, under_way;
     int64_t begun_boot_ms;
+    int64_t overdue_ms;      /* by which the last of the batch is */
     bool busy, stopped, beginning;
 };
 
@@ -72,13 +83,23 @@ void retention_look(struct retention *retention)
 
 /* --- a batch --- */
 
+static int64_t share_percent(const struct retention *retention)
+{
+    int64_t share = retention->engine->options.forget_share, over_ms = retention->overdue_ms - PATIENCE_MS;
+
+    if (share >= SHARE_MAX || over_ms <= 0) {
+        return share;
+    }
+    over_ms = over_ms < OVERDUE_MS - PATIENCE_MS ? over_ms : OVERDUE_MS - PATIENCE_MS;
+    return share + (SHARE_MAX - share) * over_ms / (OVERDUE_MS - PATIENCE_MS);
+}
+
 /* As many percent of the time as are ours, unless nobody else wants any. */
 static int64_t pause_ms(const struct retention *retention, int64_t took_ms)
 {
-    const struct engine *engine = retention->engine;
-    int64_t share = engine->options.forget_share;
+    int64_t share = share_percent(retention);
 
-    if (store_appends_waiting(engine->store) == 0) {
+    if (store_appends_waiting(retention->engine->store) == 0) {
         return 0;
     }
     int64_t pause = (took_ms > 0 ? took_ms : 1) * (100 - share) / share;
@@ -163,6 +184,8 @@ static void on_taken(struct store_read *read)
         return;
     }
     retention_due(retention, take->next_ms);
+    /* Of the last: one that stays for long for a reason of its own is among the first, and says nothing of the others. */
+    retention->overdue_ms = take->count > 0 ? loop_wall_ms(engine->loop) - take->rows[take->count - 1].at_ms : 0;
     retention->beginning = true; /* what ends at once does not end the batch underneath us */
     for (size_t i = 0; i < take->count && !retention->stopped; i++) {
         const struct due_row *row = &take->rows[i];

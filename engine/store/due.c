@@ -127,6 +127,7 @@ static void on_due(struct db_query *query, const struct db_rows *rows)
         take->rows[i].saga.uuid = db_uuid(rows, i, 1);
         take->rows[i].forget = db_int(rows, i, 2) != 0;
         take->rows[i].namespace = arena_slice(job->arena, db_bytes(rows, i, 3));
+        take->rows[i].at_ms = db_timestamptz(rows, i, 4);
         if (take->rows[i].forget && take->rows[i].shard < SHARD_COUNT) {
             forgets++;
             more |= ++of_shard[take->rows[i].shard] >= of_shard_max;

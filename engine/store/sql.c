@@ -600,7 +600,7 @@ const struct db_statement sql_forget = {
  */
 const struct db_statement sql_due = {
     "due",
-    "select d.shard, d.saga, d.what = 'forget', g.namespace"
+    "select d.shard, d.saga, d.what = 'forget', g.namespace, d.at"
     " from (" DUE("parked", "$3::int8", "$3::int8") " union all "
     DUE("forget", "$4::int8", "greatest(16, 2 * $4::int8 / greatest(1, cardinality($1::int2[])))") ") as d"
     " left join sagad.saga g on g.shard = d.shard and g.id = d.saga order by d.what = 'forget', d.at",

@@ -430,6 +430,7 @@ struct due_row {
     uint32_t shard;
     struct slice namespace;
     bool forget;                    /* else it is parked, and its time has come */
+    int64_t at_ms;                  /* when it was due */
 };
 struct due_take { /* reads, changes nothing: the first append of a saga removes its row */
     struct store_read read;

@@ -76,7 +76,7 @@ const struct kind kinds[] = {
     {&sql_version_count, "bii", draw_namespace, .themes = "", .weight = 2},
     {&sql_park, "i", draw_park, .unordered = true, .themes = "dl", .weight = 8},
     {&sql_forget, "i", draw_forget, .themes = "d", .weight = 6},
-    {&sql_due, "iuib", draw_due, .themes = "d", .weight = 3},
+    {&sql_due, "iuibt", draw_due, .themes = "d", .weight = 3},
     {&sql_due_next, "t", draw_due, .themes = "d", .weight = 2},
     {&sql_inbox_put, "v", draw_inbox, .themes = "i", .weight = 10},
     {&sql_inbox_read, "ixubb", draw_inbox_read, .themes = "ik", .weight = 4},

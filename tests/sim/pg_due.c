@@ -462,6 +462,7 @@ static void put_dues(struct pg_call *call, bool is_forget, int64_t limit, int64_
         put_uuid(call, &all[i]->saga);
         put_int(call, is_forget);
         put_bytes(call, saga ? saga->namespace : SLICE_NONE);
+        put_time_ms(call, all[i]->at_ms);
         put_row_end(call);
     }
 }

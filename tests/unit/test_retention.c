@@ -23,6 +23,7 @@ static int64_t timer_at_ms;
 static struct deferred *deferred;
 
 static size_t due_count;              /* sagas whose time is over */
+static int64_t overdue_ms, first_overdue_ms; /* by so much, and the first of them */
 static int64_t later_ms;              /* when the next one is that is not due; INT64_MAX: none */
 static int64_t read_ms, forget_ms;    /* that the database takes */
 static size_t turns_waiting;          /* of others, at any time */
@@ -161,7 +162,7 @@ static void answer_read(void)
         take->next_ms = later_ms;
         take->rows = rows;
         for (size_t i = 0; i < take->count; i++) {
-            rows[i] = (struct due_row){.shard = (uint32_t)(i % 2), .forget = true};
+            rows[i] = (struct due_row){.shard = (uint32_t)(i % 2), .forget = true, .at_ms = now_ms - (i == 0 ? first_overdue_ms : overdue_ms)};
         }
     }
     take->read.done(&take->read);
@@ -220,6 +221,7 @@ static int setup(void **state)
     timer = NULL;
     deferred = NULL;
     due_count = 0;
+    overdue_ms = first_overdue_ms = 0;
     later_ms = INT64_MAX;
     read_ms = 2;
     forget_ms = 18;
@@ -269,6 +271,40 @@ static void the_share_is_a_setting(void **state)
     retention_look(engine.retention);
     run_until(begun_ms + 60000);
     assert_in_range(working_ms, 29900, 30020);
+}
+
+static void what_is_overdue_for_long_gets_more_of_the_time_up_to_half(void **state)
+{
+    const struct {
+        int64_t share, overdue_ms, least_ms, most_ms; /* of a minute */
+    } cases[] = {
+        {10, 600000, 5900, 6020},  {10, 1200000, 10500, 10900}, {10, 2100000, 17900, 18300},  {10, 3600000, 29900, 30020},
+        {10, 86400000, 29900, 30020}, {40, 86400000, 29900, 30020}, {60, 86400000, 35900, 36600},
+    };
+
+    (void)state;
+    turns_waiting = 1;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        engine.options.forget_share = cases[i].share;
+        overdue_ms = first_overdue_ms = cases[i].overdue_ms;
+        due_count = 4000000;
+        retention_look(engine.retention);
+        run_until(now_ms + 60000); /* what was begun with the share before ends */
+        working_ms = 0;
+        run_until(now_ms + 60000);
+        assert_in_range(working_ms, cases[i].least_ms, cases[i].most_ms);
+    }
+}
+
+static void one_that_stays_for_long_gives_the_others_no_larger_share(void **state)
+{
+    (void)state;
+    turns_waiting = 1;
+    first_overdue_ms = 86400000;
+    due_count = 1000000;
+    retention_look(engine.retention);
+    run_until(now_ms + 60000);
+    assert_in_range(working_ms, 5900, 6020);
 }
 
 static void nothing_holds_it_back_while_no_turn_waits(void **state)
@@ -415,6 +451,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_million_that_are_due_at_once_take_a_tenth_of_the_time_while_turns_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(the_share_is_a_setting, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_overdue_for_long_gets_more_of_the_time_up_to_half, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_stays_for_long_gives_the_others_no_larger_share, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_holds_it_back_while_no_turn_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(what_ends_bit_by_bit_goes_together, setup, teardown),
         cmocka_unit_test_setup_teardown(a_slow_database_gets_smaller_batches_and_longer_pauses, setup, teardown),
