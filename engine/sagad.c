@@ -41,7 +41,7 @@ static const struct setting setting_table[] = {
     {"readers", SETTING_NUMBER, NULL, "2", 1, 16, "database connections for reads", false},
     {"sagas-max", SETTING_NUMBER, NULL, "100000", 1, 10000000, "unfinished sagas in memory; starts beyond are refused with 503. Those that wait leave it, see park-after", false},
     {"park-after", SETTING_DURATION, NULL, "2s", 50, 86400000, "a saga that waits, for a time, a signal, a person or a lock, leaves memory after so long", false},
-    {"forget-share", SETTING_NUMBER, "percent", "10", 1, 100, "of the time for removing ended sagas whose retention is over, while others wait for their commits; it grows to 50 while they are overdue by ten minutes to an hour, and there is no bound while nobody waits", false},
+    {"forget-share", SETTING_NUMBER, "percent", "10", 1, 100, "of the time for removing ended sagas whose retention is over, while others wait for their commits; while they are overdue by ten minutes to an hour it grows to 50, where it is less, and there is no bound while nobody waits", false},
     {"memory-max", SETTING_NUMBER, "bytes", "0", 0, INT64_MAX, "memory of this process; starts beyond are refused with 503. 0: half of what there is", false},
     {"commit-delay", SETTING_DURATION, NULL, "250ms", 10, 600000, "while commits take longer, starts and new calls are taken in more slowly and the rest refused with 503", false},
     {"call-delay", SETTING_DURATION, NULL, "2s", 10, 86400000, "the same while calls wait longer for a place among --calls-max", false},

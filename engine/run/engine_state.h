@@ -113,8 +113,8 @@ struct live { /* a saga in memory; lies in its arena */
     /* a run that was woken, or a saga that was parked: recovery finds it in the table awake, however old it is */
     bool awake;
     bool parked;           /* it has a row in due: its next append takes that away */
-    bool was_due;          /* it has one, or had, or may have, since it is in memory */
-    bool park_refused;     /* its row could not be written: not tried again before the saga moves */
+    bool was_due;          /* it had one since it is in memory, or may have had */
+    bool park_refused;     /* its row was refused, and may be there all the same: not tried again before the saga moves */
     bool dropped;          /* its shard was lost: freed when the turn is over */
     bool begun;            /* something of it has settled; read back from its log it counts so too */
     bool taken_in;         /* here, as something new, and in memory since then */

@@ -135,6 +135,7 @@ void park_forget(struct live *live)
 
 void park_set_parked(struct live *live, bool parked)
 {
+    live->was_due |= parked;
     live->engine->parked_loaded += parked;
     live->engine->parked_loaded -= live->parked;
     live->parked = parked;

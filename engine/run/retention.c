@@ -12,8 +12,8 @@
  * rest where as many go as come, or where half of the time goes into it. Else the tables of a database that always has something
  * to do would grow for ever.
  *
- *     share       forget_share ------------.______ 50 %
- *     overdue     0            10 minutes          1 hour
+ *     overdue     less than 10 minutes ..... an hour and more
+ *     share       forget_share ............. 50 %, or forget_share where that is more
  */
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ struct retention {
     struct deferred over;
     size_t batch_max, asked, gone, refused, under_way;
     int64_t begun_boot_ms;
-    int64_t overdue_ms;      /* by which the last of the batch is */
+    int64_t overdue_ms;      /* by which the last of the batch is; OVERDUE_MS: that or more */
     bool busy, stopped, beginning;
 };
 
@@ -90,7 +90,6 @@ static int64_t share_percent(const struct retention *retention)
     if (share >= SHARE_MAX || over_ms <= 0) {
         return share;
     }
-    over_ms = over_ms < OVERDUE_MS - PATIENCE_MS ? over_ms : OVERDUE_MS - PATIENCE_MS;
     return share + (SHARE_MAX - share) * over_ms / (OVERDUE_MS - PATIENCE_MS);
 }
 
@@ -171,6 +170,11 @@ static void on_forgotten(struct forget *forget)
     }
 }
 
+static int64_t overdue_ms(int64_t at_ms, int64_t now_ms)
+{
+    return at_ms > now_ms - OVERDUE_MS ? now_ms - at_ms : OVERDUE_MS;
+}
+
 static void on_taken(struct store_read *read)
 {
     struct retention *retention = read->context;
@@ -185,7 +189,7 @@ static void on_taken(struct store_read *read)
     }
     retention_due(retention, take->next_ms);
     /* Of the last: one that stays for long for a reason of its own is among the first, and says nothing of the others. */
-    retention->overdue_ms = take->count > 0 ? loop_wall_ms(engine->loop) - take->rows[take->count - 1].at_ms : 0;
+    retention->overdue_ms = take->count > 0 ? overdue_ms(take->rows[take->count - 1].at_ms, loop_wall_ms(engine->loop)) : 0;
     retention->beginning = true; /* what ends at once does not end the batch underneath us */
     for (size_t i = 0; i < take->count && !retention->stopped; i++) {
         const struct due_row *row = &take->rows[i];

@@ -296,9 +296,10 @@ static void describe_awake(struct turn *turn)
     if (live->saga.definition->kind == SAGA_RUN) {
         turn->append.awake = turn->awake == live->awake ? AWAKE_AS_IT_WAS : turn->awake ? AWAKE_ADD : AWAKE_REMOVE;
     } else {
-        turn->append.unparks = live->parked;
+        /* With a row that nobody knows of it would move, and recovery would take it for one that waits. */
+        turn->append.unparks = live->parked || live->park_refused;
         turn->append.awake = turn->ended && live->awake ? AWAKE_REMOVE : AWAKE_AS_IT_WAS;
-        turn->awake = !turn->ended && (live->awake || live->parked);
+        turn->awake = !turn->ended && (live->awake || turn->append.unparks);
     }
 }
 

@@ -82,7 +82,7 @@ static void on_half_ready(struct deferred *deferred)
 void store_append(struct store *store, struct append *append)
 {
     CHECK(append->shard < SHARD_COUNT && append->record_count > 0 && append->first_seq > 0 && append->done);
-    CHECK(append->start == NULL || append->first_seq == 1);
+    CHECK(append->start == NULL || (append->first_seq == 1 && !append->never_due));
     append->code = ERR_OK;
     append->link = (struct list_link){NULL, NULL};
     append->since_boot_ms = loop_boot_ms(store->loop);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/metric.h"
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
 #include "tests/lib/commit_cutter.h"
@@ -229,41 +230,38 @@ static void one_that_moves_to_its_end_is_neither_parked_nor_awake(void **state)
     assert_int_equal(load(3).sagas, 0);
 }
 
-static int forgotten_later(struct saga_id id)
+/* Of those that end together: which say that they were never due. In one transaction, or in `transactions`. */
+static void end_together(const struct saga_id *ending_ids, const bool *never_due, int count, int transactions)
 {
-    return (int)host_number(&host, "select count(*) from sagad.due where saga = '%s' and what = 'forget'", id_text(id));
+    struct turn turns[3];
+    uint64_t before = metric_value(METRIC_BATCHES);
+
+    memset(turns, 0, sizeof(turns));
+    for (int i = 0; i < count; i++) {
+        ending(&turns[i], ending_ids[i], 2);
+        turns[i].append.forget_ms = 5000000 + i;
+        turns[i].append.never_due = never_due[i];
+        store_append(store, &turns[i].append);
+    }
+    for (int i = 0; i < count; i++) {
+        host_run_until(&host, turn_is_done, &turns[i]);
+        assert_int_equal(turns[i].append.code, ERR_OK);
+        assert_int_equal(host_number(&host, "select count(*) from sagad.due where saga = '%s' and what = 'forget'"
+                                            " and at = to_timestamp(5000 + %d / 1000.0)", id_text(ending_ids[i]), i), 1);
+    }
+    assert_int_equal(metric_value(METRIC_BATCHES) - before, transactions);
 }
 
 static void one_that_was_never_due_needs_no_look_and_a_mistake_is_mended(void **state)
 {
-    struct saga_id never = start(3), beside = start(3), was = start(3), alone = start(3);
-    struct turn turns[3];
+    struct saga_id good[] = {start(3), start(3), start(3)}, bad[] = {start(3), start(3), start(3)}, alone = start(3);
 
     (void)state;
-    park(was, INT64_MAX);
+    end_together(good, (const bool[]){true, false, true}, 3, 1);
+    park(bad[2], INT64_MAX);
     park(alone, INT64_MAX);
-    memset(turns, 0, sizeof(turns));
-    ending(&turns[0], never, 2);
-    ending(&turns[1], beside, 2);
-    ending(&turns[2], was, 2);
-    for (int i = 0; i < 3; i++) {
-        turns[i].append.forget_ms = turns[i].append.at_ms + 3600000;
-        turns[i].append.never_due = i != 1;
-        store_append(store, &turns[i].append); /* in one transaction */
-    }
-    for (int i = 0; i < 3; i++) {
-        host_run_until(&host, turn_is_done, &turns[i]);
-        assert_int_equal(turns[i].append.code, ERR_OK);
-    }
-    assert_int_equal(forgotten_later(never), 1);
-    assert_int_equal(forgotten_later(beside), 1);
-    assert_int_equal(forgotten_later(was), 1);
-    ending(&turns[0], alone, 2);
-    turns[0].append.forget_ms = turns[0].append.at_ms + 3600000;
-    turns[0].append.never_due = true;
-    host_append(&host, store, &turns[0]);
-    assert_int_equal(turns[0].append.code, ERR_OK);
-    assert_int_equal(forgotten_later(alone), 1);
+    end_together(bad, (const bool[]){true, false, true}, 3, 1); /* that is committed */
+    end_together(&alone, (const bool[]){true}, 1, 1);
     host_sql(&host, "delete from sagad.due where shard = 3");
 }
 
@@ -420,6 +418,9 @@ static void what_is_due_comes_in_order_and_the_next_time_is_known(void **state)
     assert_true(uuid_equal(&take.rows[2].saga.uuid, &ids[4].uuid) && slice_is(take.rows[2].namespace, "other"));
     for (int i = 0; i < 3; i++) {
         assert_true(take.rows[3 + i].forget && uuid_equal(&take.rows[3 + i].saga.uuid, &turns[i].append.saga.uuid));
+    }
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(take.rows[i].at_ms, ((const int64_t[]){3000, 4000, 5000, 1000, 1001, 1002})[i]);
     }
     assert_int_equal(take.next_ms, 5001);
     assert_int_equal(parked(ids[1]), 1); /* it only reads */

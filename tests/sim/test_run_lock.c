@@ -1,0 +1,158 @@
+/* Locks on business keys: what of asking for them is refused is asked again, and nothing is taken twice or forgotten. */
+#include "tests/sim/rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char document[] =
+    "{'tools':["
+    "{'name':'act','builtin':{'tool':'act'},'effect':'idempotent','compensate':{'tool':'undo'}},"
+    "{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'}],"
+    "'sagas':["
+    "{'name':'acts','steps':[{'id':'a','call':'act','with':{}}]},"
+    "{'name':'holds','locks':[{'key':'till'}],'steps':[{'id':'go','signal':{'name':'paid'}}]}"
+    "]}";
+
+static int setup(void **state)
+{
+    (void)state;
+    rig_begin();
+    rig_options.park_after_ms = 1000;
+    rig_start(0);
+    rig_define(document);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rig_end();
+    return 0;
+}
+
+static struct engine *engine_now(void)
+{
+    return nodes[0].engine;
+}
+
+static enum err_code signal_it(struct saga_id id)
+{
+    struct ask a;
+
+    ask_begin(&a, 0);
+    a.request.in.signal.id = id;
+    a.request.in.signal.name = SLICE("paid");
+    (void)ask(&a, engine_signal_saga);
+    ask_end(&a);
+    return a.request.code;
+}
+
+static void a_lock_that_could_not_be_asked_for_is_asked_for_again(void **state)
+{
+    (void)state;
+    rig_refuse(STORE_LOCK_TAKE, ERR_STORE, 2);
+    struct saga_id id = rig_saga(0, "holds", "{}");
+
+    assert_int_equal(rig_asked(STORE_LOCK_TAKE), 1);
+    rig_for(5000);
+    assert_int_equal(rig_asked(STORE_LOCK_TAKE), 3);
+    assert_int_equal(signal_it(id), ERR_OK);
+    rig_until_status(0, id, "completed");
+}
+
+static void no_lock_is_asked_for_by_an_engine_that_leaves(void **state)
+{
+    (void)state;
+    rig_refuse(STORE_LOCK_TAKE, ERR_STORE, 1);
+    struct saga_id id = rig_saga(0, "holds", "{}");
+
+    rig_tool("act")->delay_ms = 20000;
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) { /* that shard is not given away either before this is over */
+        (void)rig_saga(0, "acts", "{}");
+    }
+    node_drain(&nodes[0], 3000);
+    rig_for(2500);
+    assert_non_null(live_find(engine_now(), id));
+    assert_int_equal(rig_asked(STORE_LOCK_TAKE), 1);
+    rig_for(2500);
+    assert_false(nodes[0].up);
+    rig_start(0);
+    assert_int_equal(signal_it(id), ERR_OK);
+    rig_until_status(0, id, "completed");
+}
+
+static void lose_shard_of_lock(void *request, enum err_code *code)
+{
+    const struct lock_take *take = container_of(request, struct lock_take, read);
+
+    (void)code;
+    shard_lost(take->shard, engine_now()->shards[take->shard].epoch, engine_now());
+}
+
+static void a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_owner(void **state)
+{
+    (void)state;
+    rig_on_answer(STORE_LOCK_TAKE, lose_shard_of_lock);
+    struct saga_id id = rig_saga(0, "holds", "{}");
+
+    rig_for(1000);
+    assert_null(live_find(engine_now(), id));
+    node_kill(&nodes[0]);
+    rig_start(0);
+    assert_int_equal(signal_it(id), ERR_OK);
+    rig_until_status(0, id, "completed");
+}
+
+/* The lock is asked for again while a turn is under way by which it is not wanted for now: nothing is taken twice, nothing is forgotten. */
+static void a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same(void **state)
+{
+    enum { MANY = 8 };
+    struct saga_id first = rig_saga(0, "holds", "{}"), ids[MANY];
+    struct ask a;
+
+    (void)state;
+    rig_for(100);
+    for (size_t i = 0; i < MANY; i++) {
+        rig_refuse(STORE_LOCK_TAKE, ERR_STORE, 1);
+        ids[i] = rig_saga(0, "holds", "{}");
+        rig_for(960 + 5 * (int64_t)i);
+        pg_set_slow(world->pg, 100000);
+        ask_begin(&a, 0);
+        a.request.in.pause.id = ids[i];
+        assert_int_equal(ask(&a, engine_pause_saga), ERR_OK);
+        ask_end(&a);
+        pg_set_slow(world->pg, 1000);
+        rig_for(2000);
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        ask_begin(&a, 0);
+        a.request.in.resume.id = ids[i];
+        assert_int_equal(ask(&a, engine_resume_saga), ERR_OK);
+        ask_end(&a);
+        rig_for(1000);
+    }
+    assert_int_equal(signal_it(first), ERR_OK);
+    for (size_t i = 0; i < MANY; i++) {
+        rig_for(5000);
+        assert_int_equal(signal_it(ids[i]), ERR_OK);
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        rig_until_status(0, ids[i], "completed");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lock_that_could_not_be_asked_for_is_asked_for_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_lock_is_asked_for_by_an_engine_that_leaves, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_owner, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
