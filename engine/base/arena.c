@@ -5,6 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef SAGAD_MIMALLOC
+#include <mimalloc.h>
+#elif defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "base/check.h"
 
@@ -37,6 +42,15 @@ void *memory_alloc(size_t bytes)
 void *memory_grow(void *old, size_t bytes)
 {
     return must(realloc(old, bytes ? bytes : 1));
+}
+
+void memory_give_back(void)
+{
+#ifdef SAGAD_MIMALLOC
+    mi_collect(true);
+#elif defined(__GLIBC__)
+    (void)malloc_trim(0);
+#endif
 }
 
 void arena_init(struct arena *arena, size_t block_bytes)

@@ -39,4 +39,7 @@ void arena_on_release(struct arena *arena, void (*release)(void *object), void *
 void *memory_alloc(size_t bytes); /* zeroed */
 void *memory_grow(void *old, size_t bytes);
 
+/* What was freed and is kept for the next wave goes back to the system: takes milliseconds, for when memory is short or a wave is over. */
+void memory_give_back(void);
+
 #endif

@@ -7,7 +7,6 @@
  */
 #include <fcntl.h>
 #include <jq.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -399,7 +398,7 @@ static bool is_worn_out(void)
     if (resident_bytes() <= child.base_bytes + KEPT_BYTES_MAX) {
         return false;
     }
-    malloc_trim(0);
+    memory_give_back();
     return resident_bytes() > child.base_bytes + KEPT_BYTES_MAX;
 }
 

@@ -1,5 +1,4 @@
 /* What the intake looks at in this engine, and what whoever is refused is told. */
-#include <malloc.h>
 
 #include "run/work.h"
 
@@ -127,7 +126,7 @@ static size_t bytes_now(struct engine *engine)
     engine->resident = resident_bytes();
     if (max > 0 && engine->resident > max - max / 8 && now_ms - engine->trimmed_ms >= TRIM_EVERY_MS) {
         engine->trimmed_ms = now_ms;
-        (void)malloc_trim(0);
+        memory_give_back();
         engine->resident = resident_bytes();
     }
     return engine->resident;

@@ -9,7 +9,6 @@
  * An engine has one timer for all that is due, of all its shards, and asks nothing while nothing is. Sagas whose
  * retention is over stand in the same table: see retention.c.
  */
-#include <malloc.h>
 #include <stdlib.h>
 
 #include "run/engine_state.h"
@@ -141,15 +140,13 @@ void park_set_parked(struct live *live, bool parked)
     live->parked = parked;
 }
 
-/* glibc keeps what was freed for the next wave, which may never come. */
+/* What was freed is kept for the next wave, which may never come. */
 static void give_memory_back(struct engine *engine)
 {
     engine->evicted++;
     if (engine->evicted >= TRIM_EVERY && list_empty(&engine->resting)) {
         engine->evicted = 0;
-#ifdef __GLIBC__
-        (void)malloc_trim(0);
-#endif
+        memory_give_back();
     }
 }
 

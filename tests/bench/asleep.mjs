@@ -13,14 +13,17 @@ async function startSleepers(rig, count) {
   return figures
 }
 
-// What an engine that has worked keeps anyway: connections, buffers, statements.
+// What an engine that has worked keeps anyway: connections, buffers, statements, also those of the way that the sleepers come by. Sleepers, because
+// what sagas that ended leave would be used again by those that are counted.
 async function warm(rig) {
   await rig.drive(['--saga', 'bench_w1', '--sagas', '2000', '--concurrency', '64'])
+  await startSleepers(rig, 400)
   await sleep(500)
 }
 
 async function parked(rig, count, seconds) {
   await warm(rig)
+  if (!await rig.reaches((metrics) => metrics.sagad_sagas_loaded === 0, 60)) throw new Error('the first 400 sagas were not parked within a minute')
   const empty = rig.residentBytes()
   const started = await startSleepers(rig, count)
   const parkedBegun = Date.now()

@@ -28,7 +28,7 @@ void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *old, size_t bytes);
 void __wrap_free(void *memory);
 char *__wrap_strdup(const char *text);
-int __wrap_malloc_trim(size_t pad);
+void __wrap_memory_give_back(void);
 
 static struct memory_owner *current;
 
@@ -139,10 +139,9 @@ char *__wrap_strdup(const char *text)
     return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
-int __wrap_malloc_trim(size_t pad)
+void __wrap_memory_give_back(void)
 {
-    (void)pad; /* how much the system gets back is not of this world */
-    return 0;
+    /* How much the system gets back is not of this world. */
 }
 
 void memory_setup(void)
