@@ -181,7 +181,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     engine->loop = loop;
     *options = *given;
     options->lease_ms = given->lease_ms ? given->lease_ms : 10000;
-    options->writers = given->writers ? given->writers : 2;
+    options->writers = given->writers ? given->writers : 4;
     options->readers = given->readers ? given->readers : 2;
     options->sagas_max = given->sagas_max ? given->sagas_max : 100000;
     options->payload_bytes_max = given->payload_bytes_max ? given->payload_bytes_max : 262144;

@@ -9,6 +9,9 @@
  * database. So the first half of such a crowd (all that waited or was under way when a batch left) leaves while we are
  * still at the other, and from then on they take turns.
  *
+ * Two batches under way keep a database and us at work as long as less than a full batch waits behind them. Where more
+ * does, further writers take full ones, so that the database has the next while we are told of the last.
+ *
  * Sagas that begin stand in a queue of their own: what was begun goes first, and where it alone would fill a batch they
  * get an eighth of the places and bytes, so that nobody who was let in waits for ever; one that is larger than that is
  * the first of every second batch.
@@ -30,6 +33,7 @@
 enum {
     CROWD_MIN = 4000,          /* so many waiting: batches twice the size */
     HALVED_MIN = 200,          /* a smaller crowd stays together: batches cost the database, which others may need */
+    BATCHES_OF_ANY_SIZE = 2,   /* under way at once; more are full ones */
     NEWCOMERS_SHARE = 8,       /* one of so many places of a batch is theirs, whatever else waits */
     PAUSE_MS = 20,             /* after a deadlock and the like */
     TROUBLE_MS_MIN = 100, TROUBLE_MS_MAX = 3000
@@ -530,6 +534,9 @@ static struct batch *batch_due(const struct store *store)
         return NULL;
     }
     if (store->batches_sent > 0 && (store->trouble || waiting < second_batch_min(store))) {
+        return NULL;
+    }
+    if (store->batches_sent >= BATCHES_OF_ANY_SIZE && waiting < store->options.batch_max) {
         return NULL;
     }
     if (store->trouble && !store->trouble_may_try) {

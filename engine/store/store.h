@@ -17,12 +17,14 @@
 #include "io/loop.h"
 
 #define SHARD_COUNT 64
+#define STORE_WRITERS_MAX 16
+#define STORE_READERS_MAX 16
 
 struct store;
 
 struct store_options {
     const char *dsn;
-    int writers;               /* connections for appends; default 2, about the cores of the database */
+    int writers;               /* connections for appends; the third and more send full batches only. default 4 */
     int readers;               /* default 2 */
     size_t batch_max;          /* turns in one transaction; default 500 */
     size_t second_batch_min;   /* another batch leaves while one is under way only when so many wait, or a quarter of a

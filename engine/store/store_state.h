@@ -14,8 +14,6 @@
 #include "store/sql.h"
 #include "store/store.h"
 
-#define STORE_WRITERS_MAX 8
-#define STORE_READERS_MAX 8
 #define STORE_CONNS_MAX (STORE_WRITERS_MAX + STORE_READERS_MAX)
 #define STORE_SERVER_LEAST 150000
 #define STORE_ADVISORY_SHARDS 0x53474144      /* class of the advisory locks of shards: "SGAD" */

@@ -160,6 +160,50 @@ static void the_first_half_of_a_crowd_leaves_while_the_other_is_still_decided(vo
     free(ready);
 }
 
+/* The most batches that were under way right after something was sent. Its hook runs behind the store's. */
+struct watch {
+    struct loop_hook hook;
+    size_t most;
+};
+
+static void on_watch(struct loop_hook *hook)
+{
+    struct watch *watch = container_of(hook, struct watch, hook);
+
+    watch->most = store->batches_sent > watch->most ? store->batches_sent : watch->most;
+}
+
+static size_t most_under_way(int count)
+{
+    struct many many = many_new(count);
+    struct watch watch = {0};
+
+    loop_hook_add(host.loop, &watch.hook, on_watch);
+    for (int i = 0; i < count; i++) {
+        turn_start(&many.turns[i], host_saga(32 + (uint32_t)i % 32), 0, NULL);
+    }
+    many_run(&many);
+    loop_hook_remove(host.loop, &watch.hook);
+    assert_int_equal(count_code(&many, ERR_OK), count);
+    free(many.turns);
+    return watch.most;
+}
+
+/* Small ones cost the database more than it gains by being asked more at once. */
+static void a_third_batch_leaves_beside_two_only_when_it_is_full(void **state)
+{
+    enum { FULL = 100 };
+    struct store *before = store;
+
+    (void)state;
+    store = host_store(&host, &(struct store_options){.batch_max = FULL});
+    assert_int_equal(most_under_way(3 * FULL - 1), 2);
+    assert_int_equal(most_under_way(3 * FULL), 3);
+    assert_int_equal(most_under_way(6 * FULL), 4);
+    host_store_close(&host, store);
+    store = before;
+}
+
 static int turns_over;
 
 static void note_order(struct turn *turn)
@@ -732,6 +776,7 @@ int main(void)
         cmocka_unit_test(a_saga_is_a_row_and_each_turn_is_one),
         cmocka_unit_test(turns_that_are_ready_at_once_share_commits),
         cmocka_unit_test(the_first_half_of_a_crowd_leaves_while_the_other_is_still_decided),
+        cmocka_unit_test(a_third_batch_leaves_beside_two_only_when_it_is_full),
         cmocka_unit_test(what_was_begun_goes_before_what_begins),
         cmocka_unit_test(neither_large_starts_nor_what_was_begun_wait_behind_each_other_for_ever),
         cmocka_unit_test(a_turn_alone_leaves_at_once),
