@@ -37,7 +37,7 @@ static const struct setting setting_table[] = {
     {"lease", SETTING_DURATION, NULL, "10s", 2000, 600000, "how long shards stay ours without a renewal; a takeover takes this long", false},
     {"standby", SETTING_SWITCH, NULL, NULL, 0, 0, "take shards only while no engine lives that is no standby; answers requests all the same", false},
     {"drain", SETTING_DURATION, NULL, "6s", 0, 600000, "on SIGTERM: how long calls under way may take to settle", false},
-    {"writers", SETTING_NUMBER, NULL, "4", 1, STORE_WRITERS_MAX, "database connections for appends; those behind the second are used while many wait", false},
+    {"writers", SETTING_NUMBER, NULL, "4", 1, STORE_WRITERS_MAX, "database connections for appends; more than two at once are used while many wait", false},
     {"readers", SETTING_NUMBER, NULL, "2", 1, STORE_READERS_MAX, "database connections for reads", false},
     {"sagas-max", SETTING_NUMBER, NULL, "100000", 1, 10000000, "unfinished sagas in memory; starts beyond are refused with 503. Those that wait leave it, see park-after", false},
     {"park-after", SETTING_DURATION, NULL, "2s", 50, 86400000, "a saga that waits, for a time, a signal, a person or a lock, leaves memory after so long", false},

@@ -24,7 +24,7 @@ struct store;
 
 struct store_options {
     const char *dsn;
-    int writers;               /* connections for appends; the third and more send full batches only. default 4 */
+    int writers;               /* connections for appends; more than two at once only while a full batch waits. default 4 */
     int readers;               /* default 2 */
     size_t batch_max;          /* turns in one transaction; default 500 */
     size_t second_batch_min;   /* another batch leaves while one is under way only when so many wait, or a quarter of a
