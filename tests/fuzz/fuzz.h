@@ -1,7 +1,7 @@
 /*
  * What the fuzz targets share. A target is one file fuzz_NAME.c with LLVMFuzzerTestOneInput(), which takes any bytes,
  * hands them to one parser, and holds what comes out against a property. libFuzzer calls it with inputs that it makes;
- * replay.c with those of tests/fuzz/corpus/NAME.
+ * replay.c with those of tests/fuzz/corpus/NAME.tar and tests/fuzz/found/NAME.
  */
 #ifndef SAGAD_TESTS_FUZZ_H
 #define SAGAD_TESTS_FUZZ_H

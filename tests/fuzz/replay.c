@@ -1,42 +1,100 @@
 /*
- * The main() of a fuzz target where there is no libFuzzer: runs the files and folders named, each input once, so that a
- * corpus is a regression test with any compiler. What does not hold ends the process; the input is named before.
+ * The main() of a fuzz target where there is no libFuzzer: runs the archives, folders and files named, each input once, so that
+ * a corpus is a regression test with any compiler. What does not hold ends the process; the input is named before.
+ *
+ * An archive is a file whose name ends in .tar, in the ustar form: a header of a block for each input, then its bytes, filled up
+ * to whole blocks; an empty name is the end. tools/fuzz makes them.
  */
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "tests/fuzz/fuzz.h"
 
 #define PATH_BYTES_MAX 4096
 
-static const char *current = "";
+enum { BLOCK_BYTES = 512, NAME_BYTES = 100, SIZE_AT = 124, SIZE_BYTES = 12, TYPE_AT = 156, MAGIC_AT = 257 };
+
+static const char *current = "", *current_member = "";
 static size_t count;
 
 /* In memory of its own size, so that AddressSanitizer sees the end of it. */
+static bool run_bytes(const uint8_t *bytes, size_t len)
+{
+    uint8_t *own = malloc(len > 0 ? len : 1);
+
+    if (!own) {
+        return false;
+    }
+    if (len > 0) {
+        memcpy(own, bytes, len);
+    }
+    (void)LLVMFuzzerTestOneInput(own, len);
+    count++;
+    free(own);
+    return true;
+}
+
+static bool run_archive(const char *path, const uint8_t *bytes, size_t len)
+{
+    char name[NAME_BYTES + 1] = "", size[SIZE_BYTES + 1] = "";
+
+    while (len >= BLOCK_BYTES && bytes[0] != '\0') {
+        memcpy(name, bytes, NAME_BYTES);
+        memcpy(size, bytes + SIZE_AT, SIZE_BYTES);
+        size_t input_len = strtoull(size, NULL, 8);
+        size_t blocks = 1 + (input_len + BLOCK_BYTES - 1) / BLOCK_BYTES;
+
+        if (memcmp(bytes + MAGIC_AT, "ustar", 5) != 0 || bytes[TYPE_AT] != '0' || blocks > len / BLOCK_BYTES) {
+            (void)fprintf(stderr, "%s: damaged at %s\n", path, name);
+            return false;
+        }
+        current_member = name;
+        if (!run_bytes(bytes + BLOCK_BYTES, input_len)) {
+            return false;
+        }
+        bytes += blocks * BLOCK_BYTES;
+        len -= blocks * BLOCK_BYTES;
+    }
+    current_member = "";
+    if (len < BLOCK_BYTES) {
+        (void)fprintf(stderr, "%s: its end is missing\n", path);
+        return false;
+    }
+    return true;
+}
+
+static bool ends_in_tar(const char *path)
+{
+    size_t len = strlen(path);
+
+    return len > 4 && strcmp(path + len - 4, ".tar") == 0;
+}
+
 static bool run_file(const char *path)
 {
     FILE *file = fopen(path, "rb");
     struct stat st;
-    uint8_t *bytes;
-    bool ok;
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    bool ok = file && fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode);
 
-    if (!file || fstat(fileno(file), &st) != 0) {
-        (void)fprintf(stderr, "cannot read %s\n", path);
-        if (file) {
-            (void)fclose(file);
-        }
-        return false;
+    if (ok) {
+        len = (size_t)st.st_size;
+        bytes = malloc(len > 0 ? len : 1);
+        ok = bytes && fread(bytes, 1, len, file) == len;
     }
-    bytes = malloc(st.st_size > 0 ? (size_t)st.st_size : 1);
-    ok = bytes && fread(bytes, 1, (size_t)st.st_size, file) == (size_t)st.st_size;
-    (void)fclose(file);
+    if (file) {
+        (void)fclose(file);
+    }
     if (ok) {
         current = path;
-        (void)LLVMFuzzerTestOneInput(bytes, (size_t)st.st_size);
-        count++;
+        ok = ends_in_tar(path) ? run_archive(path, bytes, len) : run_bytes(bytes, len);
+    } else {
+        (void)fprintf(stderr, "cannot read %s\n", path);
     }
     free(bytes);
     return ok;
@@ -64,7 +122,8 @@ static bool run(const char *path)
 
 static void on_signal(int number)
 {
-    (void)fprintf(stderr, "the input is %s\n", current); /* not for signal handlers in general, but the process ends */
+    /* Not for signal handlers in general, but the process ends. */
+    (void)fprintf(stderr, "the input is %s%s%s\n", current, current_member[0] ? ", member " : "", current_member);
     (void)signal(number, SIG_DFL);
     (void)raise(number);
 }
