@@ -189,6 +189,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     options->calls_max = given->calls_max ? given->calls_max : 256;
     options->exec_max = given->exec_max ? given->exec_max : 16;
     options->park_after_ms = given->park_after_ms ? given->park_after_ms : 2000;
+    options->park_ahead_ms = given->park_ahead_ms ? given->park_ahead_ms : 10000;
     options->forget_share = given->forget_share ? given->forget_share : 10;
     options->memory_bytes_max = given->memory_bytes_max ? given->memory_bytes_max : resident_bytes_there() / 2;
     options->commit_delay_ms = given->commit_delay_ms ? given->commit_delay_ms : 250;

@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "base/metric.h"
 
-#define PARK_AHEAD_MS 10000  /* what goes on sooner stays in memory */
 #define DUE_MAX 500          /* rows that are read at once */
 #define UNDER_WAY_MAX 64     /* of these */
 #define AGAIN_MS 1000        /* after which it is tried again where there was no room, or no database */
@@ -64,7 +63,7 @@ static bool activity_rests(const struct activity *activity, int64_t now_ms)
     }
     switch (activity->want.type) {
     case WANT_TIMER:
-        return activity->want.due_ms > now_ms + PARK_AHEAD_MS;
+        return activity->want.due_ms > now_ms + activity->live->engine->options.park_ahead_ms;
     case WANT_LOCK: /* in line, unless it will be asked for again */
         return !timer_running(&activity->timer);
     case WANT_ADMIT:
@@ -200,7 +199,7 @@ static void park(struct live *live)
     int64_t until_ms = saga_rests_until(&live->saga, &arena);
 
     arena_fini(&arena);
-    if (until_ms <= loop_wall_ms(engine->loop) + PARK_AHEAD_MS) {
+    if (until_ms <= loop_wall_ms(engine->loop) + engine->options.park_ahead_ms) {
         return;
     }
     struct parking *parking = memory_alloc(sizeof(*parking));

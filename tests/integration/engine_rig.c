@@ -20,6 +20,7 @@ static bool is_ready;
 /* The wall clock can be set on: a run rests after a minute. */
 int64_t ahead_ms;
 int64_t park_after_ms;
+int64_t park_ahead_ms;
 int64_t __real_loop_wall_ms(const struct loop *loop);
 int64_t __wrap_loop_wall_ms(const struct loop *loop);
 
@@ -51,7 +52,7 @@ bool is_so(void *context)
 void engine_rig_begin(void)
 {
     struct engine_options options = {.dsn = cluster_dsn(&host.cluster), .engine_name = "one", .lease_ms = 3000, .park_after_ms = park_after_ms,
-                                     .on_ready = on_ready};
+                                     .park_ahead_ms = park_ahead_ms, .on_ready = on_ready};
 
     is_ready = false;
     engine = engine_start(host.loop, &options);
@@ -81,7 +82,8 @@ static bool has_database(void *context)
 
 void engine_rig_begin_other(void)
 {
-    struct engine_options options = {.dsn = cluster_dsn(&host.cluster), .engine_name = "two", .lease_ms = 3000, .park_after_ms = park_after_ms};
+    struct engine_options options = {.dsn = cluster_dsn(&host.cluster), .engine_name = "two", .lease_ms = 3000, .park_after_ms = park_after_ms,
+                                     .park_ahead_ms = park_ahead_ms};
 
     other = engine_start(host.loop, &options);
     host_run_until(&host, has_database, other);
