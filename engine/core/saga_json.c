@@ -410,6 +410,11 @@ static void write_escalation(const struct saga *saga, const struct record *resol
     json_write_slice(&w, "reason", open->reason);
     json_write_text(&w, "status", resolved ? "resolved" : "open");
     write_instant(&w, "opened_at", open->opened_ms);
+    if (open->step == STEP_NONE) {
+        json_write_null(&w, "cost");
+    } else {
+        json_write_i64(&w, "cost", operation_of(saga, open->step, open->direction)->cost_micros);
+    }
     json_write_raw(&w, "evidence", open->evidence);
     if (resolved) {
         json_array_begin(&w, "actions");

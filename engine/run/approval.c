@@ -58,8 +58,7 @@ static void on_approval(struct store_read *read)
     const struct question_row *row = the_one(read);
 
     if (row) {
-        buffer_put_slice(&approvals->work->out, row->body);
-        work_done(approvals->work, ERR_OK, NULL);
+        work_show_question(approvals->work, row);
     }
 }
 
@@ -73,9 +72,8 @@ static void on_approvals(struct store_read *read)
 void engine_get_approvals(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
-    struct slice cursor = request->in.approvals.cursor;
     size_t limit = request->in.approvals.limit ? request->in.approvals.limit : LIMIT_DEFAULT;
-    int64_t before = 0;
+    struct list_questions page = {.open_only = request->in.approvals.open_only, .limit = limit + 1};
 
     if (work_refused(work)) {
         return;
@@ -84,14 +82,9 @@ void engine_get_approvals(struct engine *engine, struct engine_request *request)
         read_one(work, request->in.approvals.number, on_approval);
         return;
     }
-    if (cursor.len && (!slice_to_i64(cursor, &before) || before < 1)) {
-        work_bad_cursor(work);
-        return;
+    if (work_read_question_cursor(work, request->in.approvals.cursor, &page)) {
+        read_approvals(work, &page, on_approvals);
     }
-    struct list_questions page = {
-        .open_only = request->in.approvals.open_only, .before = (uint64_t)before, .limit = limit + 1};
-
-    read_approvals(work, &page, on_approvals);
 }
 
 /* --- deciding --- */

@@ -1,5 +1,6 @@
 /* What people do to a saga: abort it, resolve its escalation. Durable before it is acknowledged, first one wins. */
 #include "run/calling.h"
+#include "run/query_walk.h"
 
 #include <stdio.h>
 
@@ -104,8 +105,7 @@ static void on_escalation_again(struct store_read *read)
     if (read->code != ERR_OK) {
         escalation_missing(work, read);
     } else {
-        buffer_put_slice(&work->out, work->store.escalations.rows[0].body);
-        work_done(work, ERR_OK, NULL);
+        work_show_question(work, &work->store.escalations.rows[0]);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Lists for people: sagas, escalations, definitions, and the counts of `GET /v1/stats`. */
+/* Lists for people: sagas, definitions, and the counts of `GET /v1/stats`. */
 #include "run/query_walk.h"
 
 #include <stdlib.h>
@@ -209,79 +209,6 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
     work->store.sagas.read = (struct store_read){.arena = &work->arena, .done = on_sagas, .context = work};
     work->store.sagas.limit = limit + 1; /* one more than is shown says whether there are more */
     store_list_sagas(engine->store, &work->store.sagas);
-}
-
-/* --- escalations --- */
-
-static void on_escalation(struct store_read *read)
-{
-    struct work *work = read->context;
-
-    if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number",
-                  "`sagactl escalations` lists the open ones");
-    } else if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-    } else {
-        buffer_put_slice(&work->out, work->store.escalations.rows[0].body);
-        work_done(work, ERR_OK, NULL);
-    }
-}
-
-void work_show_questions(struct work *work, const struct list_questions *list)
-{
-    size_t limit = list->limit - 1;
-
-    if (list->read.code != ERR_OK) {
-        work_done(work, list->read.code, &list->read.err);
-        return;
-    }
-    buffer_put_char(&work->out, '[');
-    for (size_t i = 0; i < list->count && i < limit; i++) {
-        if (i > 0) {
-            buffer_put_char(&work->out, ',');
-        }
-        buffer_put_slice(&work->out, list->rows[i].body);
-    }
-    buffer_put_char(&work->out, ']');
-    if (list->count > limit) {
-        work_next_cursor(work, arena_printf(&work->arena, "%llu", (unsigned long long)list->rows[limit - 1].number));
-    }
-    work_done(work, ERR_OK, NULL);
-}
-
-static void on_escalations(struct store_read *read)
-{
-    struct work *work = read->context;
-
-    work_show_questions(work, &work->store.escalations);
-}
-
-void engine_get_escalations(struct engine *engine, struct engine_request *request)
-{
-    struct work *work = work_new(engine, request);
-    struct slice cursor = request->in.escalations.cursor;
-    int64_t before = 0;
-
-    if (work_refused(work)) {
-        return;
-    }
-    if (request->in.escalations.number == 0 && cursor.len && (!slice_to_i64(cursor, &before) || before < 1)) {
-        work_bad_cursor(work);
-        return;
-    }
-    work->store.escalations = (struct list_questions){
-        .read = {.arena = &work->arena,
-                 .done = request->in.escalations.number ? on_escalation : on_escalations,
-                 .context = work},
-        .kind = QUESTION_ESCALATION,
-        .namespace = work->namespace,
-        .open_only = request->in.escalations.open_only,
-        .number = request->in.escalations.number,
-        .before = (uint64_t)before,
-        .limit = limit_of(request->in.escalations.limit) + 1,
-    };
-    store_list_questions(engine->store, &work->store.escalations);
 }
 
 /* --- definitions --- */

@@ -37,7 +37,11 @@ const struct saga *walk_live(struct engine *engine, struct saga_id id, struct sl
 void work_next_cursor(struct work *work, struct slice cursor);
 void work_bad_cursor(struct work *work);
 
-/* query_lists.c: ends the work with what was read, of which the last is only asked for to know whether there are more. */
+/* query_questions.c. Ends the work with one escalation or approval as the API shows it. */
+void work_show_question(struct work *work, const struct question_row *row);
+/* Ends the work with what was read, of which the last is only asked for to know whether there are more. */
 void work_show_questions(struct work *work, const struct list_questions *list);
+/* Where the page before ended. False: the work has been ended, since the cursor is none that a list has given. */
+bool work_read_question_cursor(struct work *work, struct slice cursor, struct list_questions *list);
 
 #endif

@@ -1,4 +1,4 @@
-/* Escalations and approvals as appends left them (append_batch.c writes them): one by number, or the newest ones. */
+/* Escalations and approvals as appends left them (append_batch.c writes them): one by number, or a page of them, newest first. */
 #include "store/store_state.h"
 
 static const struct statements {
@@ -20,6 +20,10 @@ static void on_questions(struct db_query *query, const struct db_rows *rows)
         list->rows[i].saga.uuid = db_uuid(rows, i, 1);
         list->rows[i].body = arena_slice(job->arena, db_bytes(rows, i, 2));
         list->rows[i].open = db_int(rows, i, 3) != 0;
+        list->rows[i].opened_ms = db_timestamptz(rows, i, 4);
+        list->rows[i].saga_name = arena_slice(job->arena, db_bytes(rows, i, 5));
+        list->rows[i].business_id = arena_slice(job->arena, db_bytes(rows, i, 6));
+        list->rows[i].tags = arena_slice(job->arena, db_bytes(rows, i, 7));
     }
     job->found = list->count > 0;
 }
@@ -38,7 +42,13 @@ void store_list_questions(struct store *store, struct list_questions *list)
         db_arg_text(args, list->namespace);
     } else {
         args = job_query(job, list->open_only ? of->list_open : of->list, on_questions);
-        db_arg_int8(args, list->before > 0 && list->before <= INT64_MAX ? (int64_t)list->before : INT64_MAX);
+        if (list->before > 0) {
+            db_arg_timestamptz(args, list->before_ms);
+            db_arg_int8(args, (int64_t)list->before);
+        } else {
+            db_arg_null(args, DB_TIMESTAMPTZ);
+            db_arg_null(args, DB_INT8);
+        }
         db_arg_text(args, list->namespace);
         db_arg_int8(args, (int64_t)list->limit);
     }

@@ -532,37 +532,37 @@ const struct db_statement sql_version_count = {
     " group by s.name, s.version order by 1, 2",
 };
 
-#define ESCALATION_COLUMNS "e.number, e.saga, e.body, e.resolved_at is null"
+/*
+ * What people are asked, newest first. A number carries its shard, so that the order over all shards is that of `opened_at`;
+ * $1 and $2 are the instant and the number of the last row of the page before, or null. The rows of sagas are looked up for the
+ * page alone, and are there as long as the question is.
+ */
+#define QUESTION_COLUMNS(ended_at) "q.number, q.saga, q.body, q." ended_at " is null, q.opened_at, s.name, s.business_id, s.tags::text"
 
-#define ESCALATION_LIST(condition)                                                                                     \
-    "select " ESCALATION_COLUMNS " from sagad.shard h cross join lateral (select * from sagad.escalation g"            \
-    " where g.shard = h.shard and g.number < $1::int8 and g.namespace = $2::text" condition                            \
-    " order by g.number desc limit $3::int8) as e order by e.number desc limit $3::int8"
+#define SAGA_OF_QUESTION " left join sagad.saga s on s.shard = q.shard and s.id = q.saga"
 
-const struct db_statement sql_escalation_list = {"escalation_list", ESCALATION_LIST("")};
-const struct db_statement sql_escalation_list_open = {"escalation_list_open", ESCALATION_LIST(" and g.resolved_at is null")};
+#define QUESTION_LIST(table, ended_at, condition)                                                                      \
+    "select " QUESTION_COLUMNS(ended_at) " from (select p.* from sagad.shard h cross join lateral"                     \
+    " (select * from sagad." table " g where g.shard = h.shard and g.namespace = $3::text"                             \
+    " and (g.opened_at, g.number) < (coalesce($1::timestamptz, 'infinity'), coalesce($2::int8, 0))" condition          \
+    " order by g.opened_at desc, g.number desc limit $4::int8) as p"                                                   \
+    " order by p.opened_at desc, p.number desc limit $4::int8) as q" SAGA_OF_QUESTION                                  \
+    " order by q.opened_at desc, q.number desc"
 
-const struct db_statement sql_escalation_one = {
-    "escalation_one",
-    "select " ESCALATION_COLUMNS " from sagad.escalation e"
-    " where e.shard = $1::int2 and e.number = $2::int8 and e.namespace = $3::text",
-};
+/* "is not distinct": a plan that is made while there are no questions would go by the namespace instead of the number. */
+#define QUESTION_ONE(table, ended_at)                                                                                  \
+    "select " QUESTION_COLUMNS(ended_at) " from sagad." table " q" SAGA_OF_QUESTION                                    \
+    " where q.shard = $1::int2 and q.number = $2::int8 and q.namespace is not distinct from $3::text"
 
-#define APPROVAL_COLUMNS "a.number, a.saga, a.body, a.ended_at is null"
+const struct db_statement sql_escalation_list = {"escalation_list", QUESTION_LIST("escalation", "resolved_at", "")};
+const struct db_statement sql_escalation_list_open = {
+    "escalation_list_open", QUESTION_LIST("escalation", "resolved_at", " and g.resolved_at is null")};
+const struct db_statement sql_escalation_one = {"escalation_one", QUESTION_ONE("escalation", "resolved_at")};
 
-#define APPROVAL_LIST(condition)                                                                                       \
-    "select " APPROVAL_COLUMNS " from sagad.shard h cross join lateral (select * from sagad.approval g"                \
-    " where g.shard = h.shard and g.number < $1::int8 and g.namespace = $2::text" condition                            \
-    " order by g.number desc limit $3::int8) as a order by a.number desc limit $3::int8"
-
-const struct db_statement sql_approval_list = {"approval_list", APPROVAL_LIST("")};
-const struct db_statement sql_approval_list_open = {"approval_list_open", APPROVAL_LIST(" and g.ended_at is null")};
-
-const struct db_statement sql_approval_one = {
-    "approval_one",
-    "select " APPROVAL_COLUMNS " from sagad.approval a"
-    " where a.shard = $1::int2 and a.number = $2::int8 and a.namespace = $3::text",
-};
+const struct db_statement sql_approval_list = {"approval_list", QUESTION_LIST("approval", "ended_at", "")};
+const struct db_statement sql_approval_list_open = {
+    "approval_list_open", QUESTION_LIST("approval", "ended_at", " and g.ended_at is null")};
+const struct db_statement sql_approval_one = {"approval_one", QUESTION_ONE("approval", "ended_at")};
 
 /* --- what is due --- */
 

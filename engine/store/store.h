@@ -372,8 +372,10 @@ enum question_kind { QUESTION_ESCALATION, QUESTION_APPROVAL };
 struct question_row {
     uint64_t number;
     struct saga_id saga;
-    struct slice body;              /* JSON as the API shows it */
+    struct slice body;              /* JSON of the question itself */
     bool open;
+    int64_t opened_ms;
+    struct slice saga_name, business_id, tags; /* of its saga; SLICE_NONE: it has none */
 };
 struct list_questions { /* newest first; or one by number */
     struct store_read read;
@@ -381,6 +383,7 @@ struct list_questions { /* newest first; or one by number */
     struct slice namespace;         /* in */
     bool open_only;                 /* in */
     uint64_t number;                /* in; 0: many */
+    int64_t before_ms;              /* in; instant and number of the last row of the page before */
     uint64_t before;                /* in; 0: from the newest */
     size_t limit;                   /* in */
     struct question_row *rows;      /* out */

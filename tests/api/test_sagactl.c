@@ -247,7 +247,9 @@ static const struct {
     {"approve 1 --refuse --note changed", 4, "decided before"},
     {"approve 3 --refuse --note no -o json", 0, "\"n\":3"},
     {"list --status waiting", 0, "BUSINESS ID"},
-    {"escalations", 0, "unknown"},
+    {"escalations", 0, "N  SAGA      BUSINESS ID        STEP  TOOL             REASON   ERROR    COST      OPENED\n"
+                       "1  checkout  order-2026-000042  one   payments.charge  unknown  timeout  12500000  "},
+    {"escalations --all", 0, "  STATUS\n"},
     {"escalations 1", 0, "tries again"},
     {"resolve 1 retry --note back", 0, "resolved"},
     {"resolve 1 retry --note back", 4, "resolved before"},
@@ -279,6 +281,35 @@ static void every_command_has_its_exit_code(void **state)
         if (code != cases[i].code || !(strstr(out, cases[i].says) || strstr(talk, cases[i].says))) {
             fail_msg("sagactl %s: exit %d\n--- stdout\n%s\n--- stderr\n%s", cases[i].arguments, code, out, talk);
         }
+    }
+}
+
+/* No line of it is wider; what was cut ends with an ellipsis. */
+static void fits(const char *arguments, size_t columns)
+{
+    char text[8];
+
+    (void)snprintf(text, sizeof(text), "%zu", columns);
+    (void)setenv("COLUMNS", text, 1);
+    assert_int_equal(run(arguments), 0);
+    (void)unsetenv("COLUMNS");
+    size_t width = 0;
+
+    for (const char *at = out; *at; at++) {
+        width = *at == '\n' ? 0 : width + ((*at & 0xc0) != 0x80);
+        if (width > columns) {
+            fail_msg("sagactl %s: a line has more than %zu columns:\n%s", arguments, columns, out);
+        }
+    }
+}
+
+static void tables_fit_a_terminal_of_80_columns(void **state)
+{
+    static const char *const commands[] = {"escalations", "escalations --all", "approvals --all"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        fits(commands[i], 80);
     }
 }
 
@@ -650,6 +681,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_command_has_its_exit_code),
+        cmocka_unit_test(tables_fit_a_terminal_of_80_columns),
         cmocka_unit_test(names_are_for_pipes),
         cmocka_unit_test(an_agents_calls_go_through_pipes),
         cmocka_unit_test(a_saga_is_signalled_paused_and_resumed),

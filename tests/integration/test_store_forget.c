@@ -116,6 +116,7 @@ static void an_approval_is_opened_and_decided_with_its_turn(void **state)
     assert_true(uuid_equal(&list.rows[0].saga.uuid, &id.uuid));
     assert_true(list.rows[2].number == 64 * 2 + 40 && !list.rows[2].open);
     list.before = list.rows[2].number;
+    list.before_ms = list.rows[2].opened_ms;
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_true(list.count == 1 && list.rows[0].number == 64 + 40);
     assert_int_equal(ASK(store_list_questions, &open), ERR_OK);

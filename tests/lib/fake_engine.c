@@ -455,7 +455,8 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
     "\"unknown\",\"status\":\"" status "\","                                                                           \
     "\"opened_at\":\"2026-01-31T09:05:00.250Z\",\"evidence\":{},\"actions\":[{\"action\":\"retry\",\"does\":\"tries "  \
     "again\"}],\"resolved_at\":null,"                                                                                  \
-    "\"action\":null,\"actor\":null,\"note\":null}"
+    "\"action\":null,\"actor\":null,\"note\":null,\"saga_name\":\"checkout\",\"business_id\":\"order-2026-000042\",\"tags\":{},"    \
+    "\"tool\":\"payments.charge\",\"error\":\"timeout\",\"cost\":12500000}"
 
 void engine_define(struct engine *engine, struct engine_request *request)
 {

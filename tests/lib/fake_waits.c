@@ -83,7 +83,7 @@ static struct slice approval(const struct engine *engine, uint64_t n, struct are
     bool open = strcmp(status, "open") == 0;
 
     return arena_printf(arena,
-                        "{\"n\":%llu,\"saga\":\"" SAGA "\",\"step\":\"boss\",\"show\":{\"amount\":250},\"hash\":\"" HASH
+                        "{\"n\":%llu,\"saga\":\"" SAGA "\",\"saga_name\":\"quick\",\"business_id\":null,\"tags\":{},\"step\":\"boss\",\"show\":{\"amount\":250},\"hash\":\"" HASH
                         "\",\"roles\":[\"%s\"],\"opened_at\":\"2026-01-31T09:05:00.250Z\",\"expires_at\":null,"
                         "\"status\":\"%s\",\"decided_at\":%s,\"actor\":%s,\"note\":%s}",
                         (unsigned long long)n, n == 3 ? "operator" : "agent", status, open ? "null" : "\"2026-01-31T09:06:00.250Z\"",

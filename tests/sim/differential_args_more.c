@@ -201,7 +201,13 @@ void draw_count(struct db_args *args, struct chance *chance)
 
 void draw_questions(struct db_args *args, struct chance *chance)
 {
-    db_arg_int8(args, chance_percent(chance, 60) ? INT64_MAX : 64 + chance_below(chance, 200));
+    if (chance_percent(chance, 60)) {
+        db_arg_null(args, DB_TIMESTAMPTZ);
+        db_arg_null(args, DB_INT8);
+    } else {
+        db_arg_timestamptz(args, T0_MS + chance_below(chance, 100));
+        db_arg_int8(args, 64 + chance_below(chance, 200));
+    }
     arg_text(args, ONE_OF("n", "n", "m"));
     db_arg_int8(args, 1 + chance_below(chance, 5));
 }

@@ -129,26 +129,36 @@ enum pg_progress pg_statement_approval_end(struct pg_call *call)
 /* --- lists: the newest of a namespace, over all shards --- */
 
 struct question { /* of either kind */
-    int64_t number;
+    int64_t shard, number;
     struct uuid saga;
     struct slice body;
     bool is_open;
+    int64_t opened_ms;
 };
 
 static void put_question(struct pg_call *call, const struct question *question)
 {
+    const struct row_saga *saga = pg_saga(call, question->shard, question->saga);
+
     put_int(call, question->number);
     put_uuid(call, &question->saga);
     put_bytes(call, question->body);
     put_int(call, question->is_open);
+    put_time_ms(call, question->opened_ms);
+    put_bytes(call, saga ? saga->name : SLICE_NONE);
+    put_bytes(call, saga ? saga->business_id : SLICE_NONE);
+    put_bytes(call, saga ? saga->tags : SLICE_NONE);
     put_row_end(call);
 }
 
-static int by_number_down(const void *a, const void *b)
+static int by_time_down(const void *left, const void *right)
 {
-    int64_t x = ((const struct question *)a)->number, y = ((const struct question *)b)->number;
+    const struct question *a = left, *b = right;
 
-    return x < y ? 1 : x > y ? -1 : 0;
+    if (a->opened_ms != b->opened_ms) {
+        return a->opened_ms < b->opened_ms ? 1 : -1;
+    }
+    return a->number < b->number ? 1 : a->number > b->number ? -1 : 0;
 }
 
 static const struct question *question_of(struct pg_call *call, enum pg_table table, struct pg_row *row, struct slice namespace,
@@ -159,13 +169,13 @@ static const struct question *question_of(struct pg_call *call, enum pg_table ta
     if (seen && table == PG_ESCALATION) {
         const struct row_escalation *e = seen;
 
-        *out = (struct question){e->number, e->saga, e->body, !e->is_resolved};
+        *out = (struct question){e->shard, e->number, e->saga, e->body, !e->is_resolved, e->opened_ms};
         return slice_equal(e->namespace, namespace) ? out : NULL;
     }
     if (seen) {
         const struct row_approval *a = seen;
 
-        *out = (struct question){a->number, a->saga, a->body, !a->has_ended};
+        *out = (struct question){a->shard, a->number, a->saga, a->body, !a->has_ended, a->opened_ms};
         return slice_equal(a->namespace, namespace) ? out : NULL;
     }
     return NULL;
@@ -173,8 +183,9 @@ static const struct question *question_of(struct pg_call *call, enum pg_table ta
 
 static enum pg_progress list_questions(struct pg_call *call, enum pg_table table, bool open_only)
 {
-    int64_t before = arg_int(call, 0), limit = arg_int(call, 2);
-    struct slice namespace = arg_bytes(call, 1);
+    const struct question before = {.opened_ms = arg_is_null(call, 0) ? INT64_MAX : arg_time_ms(call, 0), .number = arg_is_null(call, 1) ? 0 : arg_int(call, 1)};
+    int64_t limit = arg_int(call, 3);
+    struct slice namespace = arg_bytes(call, 2);
     const struct row_escalation first_escalation = {.shard = INT16_MIN, .number = INT64_MIN};
     const struct row_approval first_approval = {.shard = INT16_MIN, .number = INT64_MIN};
     const void *from = table == PG_ESCALATION ? (const void *)&first_escalation : (const void *)&first_approval;
@@ -186,11 +197,12 @@ static enum pg_progress list_questions(struct pg_call *call, enum pg_table table
     }
     found = arena_array(call->arena, count + 1, sizeof(*found));
     for (struct pg_row *row = pg_first(call, table, from); row; row = pg_next(call, table, row)) {
-        if (question_of(call, table, row, namespace, &question) && question.number < before && (!open_only || question.is_open)) {
+        if (question_of(call, table, row, namespace, &question) && by_time_down(&question, &before) > 0 &&
+            (!open_only || question.is_open)) {
             found[n++] = question;
         }
     }
-    qsort(found, n, sizeof(*found), by_number_down);
+    qsort(found, n, sizeof(*found), by_time_down);
     for (size_t i = 0; i < n && (int64_t)i < limit; i++) {
         put_question(call, &found[i]);
     }

@@ -47,7 +47,7 @@ static void has_members(struct slice object, const char *names)
     "duplicate "                                                                                                       \
     "duplicates_seen first_sent_at last_sent_at created_at ended_at"
 #define ESCALATION_MEMBERS                                                                                             \
-    "n saga step operation reason status opened_at evidence actions resolved_at action actor note"
+    "n saga step operation reason status opened_at cost evidence actions resolved_at action actor note"
 
 static void open_stuck_undo(struct trial *trial)
 {
@@ -206,6 +206,7 @@ static void an_escalation_has_the_shape_of_the_contract_open_and_resolved(void *
     saga_write_escalation(&trial.saga, &out);
     has_members(text(), ESCALATION_MEMBERS);
     has_members(json_element(json_member(text(), "actions"), 0), "action does");
+    assert_true(slice_is(json_member(text(), "cost"), "0"));
     assert_true(json_string_is(json_member(text(), "status"), "open"));
     assert_true(json_string_is(json_at(text(), SLICE("/evidence/open/0/step")), "a"));
     resolved.action = SLICE("waive");

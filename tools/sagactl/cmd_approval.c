@@ -11,9 +11,10 @@
 const char help_approvals[] =
     "sagactl approvals [N] [--open|--all] [--saga SAGA_ID] [--limit N] [--cursor C]\n"
     "\n"
-    "Lists what waits for a yes or no (--all: also what was decided, or ran out of time), or shows one\n"
-    "with everything that is to be approved. --saga leaves out those of other sagas (of the page that\n"
-    "was read; not with -o json); -o name prints the numbers.\n"
+    "Lists what waits for a yes or no, newest first (--all: also what was decided, or\n"
+    "ran out of time), or shows one with everything that is to be approved. --saga\n"
+    "leaves out those of other sagas (of the page that was read; not with -o json);\n"
+    "-o name prints the numbers.\n"
     "\n"
     "  sagactl approvals\n"
     "  sagactl approvals 7\n";
@@ -32,8 +33,8 @@ const char help_approve[] =
 
 static void print_one(struct ctl *ctl, FILE *to, struct slice approval)
 {
-    static const char *const members[] = {"saga",       "step",       "status", "roles", "opened_at",
-                                          "expires_at", "decided_at", "actor",  "note",  "hash"};
+    static const char *const members[] = {"saga",      "saga_name",  "business_id", "tags",  "step", "status", "roles",
+                                          "opened_at", "expires_at", "decided_at",  "actor", "note", "hash"};
     struct slice show = json_member(approval, "show");
     bool talk = to == stderr; /* colours are for the terminal behind stdout */
 
@@ -75,22 +76,24 @@ static void put_row(struct ctl *ctl, struct table *table, struct slice item)
     row[1].colour = slice_is(row[1].text, "approved") ? COLOUR_GREEN
                     : slice_is(row[1].text, "open")   ? COLOUR_BLUE
                                                       : COLOUR_DIM;
-    row[2].text = show_member(ctl, item, "step");
-    row[3].text = show_member(ctl, item, "saga");
-    row[4].text = text_cut(ctl, show_member(ctl, item, "show"), SHOWN_WIDTH);
-    row[5].text = show_age(ctl, item, "opened_at");
-    row[6].text = show_member(ctl, item, "expires_at");
+    row[2].text = show_member(ctl, item, "saga_name");
+    row[3].text = business_name(ctl, item);
+    row[4].text = show_member(ctl, item, "step");
+    row[5].text = text_cut(ctl, show_member(ctl, item, "show"), SHOWN_WIDTH);
+    row[6].text = show_age(ctl, item, "opened_at");
+    row[7].text = show_member(ctl, item, "expires_at");
 }
 
 /* `saga` NULL: of all. */
 static void print_many(struct ctl *ctl, struct slice answer, const char *saga)
 {
-    static const char *const titles[] = {"N", "STATUS", "STEP", "SAGA", "SHOWS", "OPENED", "UNTIL", NULL};
+    static const char *const titles[] = {"N", "STATUS", "SAGA", "BUSINESS ID", "STEP", "SHOWS", "OPENED", "UNTIL", NULL};
     struct json_walk walk = json_walk(json_member(answer, "items"));
     struct table table;
     struct slice item;
 
     table_init(&table, ctl, titles);
+    table.flexible = BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(7);
     while (json_next_element(&walk, &item)) {
         if (is_of(ctl, item, saga) && ctl->output == OUTPUT_NAME) {
             (void)printf("%.*s\n", SLICE_ARG(show_member(ctl, item, "n")));

@@ -9,8 +9,11 @@
 const char help_escalations[] =
     "sagactl escalations [N] [--all] [--limit N] [--cursor C]\n"
     "\n"
-    "Lists what waits for a person (--all: also what was resolved), or shows one with its evidence\n"
-    "and what each verb would do.\n"
+    "Lists what waits for a person, newest first (--all: also what was resolved), or\n"
+    "shows one with its evidence and what each verb would do. BUSINESS ID is the id of\n"
+    "the saga where it has no business id; COST is what the operation has cost, in\n"
+    "micros. On a narrow terminal (or with COLUMNS) long texts are cut; -o json has\n"
+    "all of them.\n"
     "\n"
     "  sagactl escalations\n"
     "  sagactl escalations 7\n";
@@ -39,8 +42,9 @@ const char help_resolve[] =
 
 static void print_one(struct ctl *ctl, struct slice e)
 {
-    static const char *const members[] = {"saga",      "step",        "operation", "reason", "status",
-                                          "opened_at", "resolved_at", "action",    "actor",  "note"};
+    static const char *const members[] = {"saga", "saga_name", "business_id", "tags",        "step",   "operation",
+                                          "cost", "reason",    "status",      "opened_at",   "resolved_at",
+                                          "action", "actor",   "note"};
     struct json_walk walk = json_walk(json_member(e, "actions"));
     struct slice action;
 
@@ -61,24 +65,35 @@ static void print_one(struct ctl *ctl, struct slice e)
     }
 }
 
-static void print_many(struct ctl *ctl, struct slice answer)
+/* `all`: resolved ones are among them, so each says which it is. */
+static void print_many(struct ctl *ctl, struct slice answer, bool all)
 {
-    static const char *const titles[] = {"N", "STATUS", "REASON", "STEP", "SAGA", "OPENED", NULL};
+    static const char *const titles[] = {"N",      "SAGA", "BUSINESS ID", "STEP",   "TOOL",
+                                         "REASON", "ERROR", "COST",       "OPENED", NULL};
+    static const char *const titles_all[] = {"N",      "SAGA",  "BUSINESS ID", "STEP",   "TOOL",  "REASON",
+                                             "ERROR", "COST", "OPENED",      "STATUS", NULL};
     struct json_walk walk = json_walk(json_member(answer, "items"));
     struct table table;
     struct slice item;
 
-    table_init(&table, ctl, titles);
+    table_init(&table, ctl, all ? titles_all : titles);
+    table.flexible = BIT(1) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(6);
     while (json_next_element(&walk, &item)) {
         struct cell *row = table_row(&table);
 
         row[0].text = show_member(ctl, item, "n");
-        row[1].text = show_member(ctl, item, "status");
-        row[1].colour = status_colour(row[1].text);
-        row[2].text = show_member(ctl, item, "reason");
+        row[1].text = show_member(ctl, item, "saga_name");
+        row[2].text = business_name(ctl, item);
         row[3].text = show_member(ctl, item, "step");
-        row[4].text = show_member(ctl, item, "saga");
-        row[5].text = show_age(ctl, item, "opened_at");
+        row[4].text = show_member(ctl, item, "tool");
+        row[5].text = show_member(ctl, item, "reason");
+        row[6].text = show_member(ctl, item, "error");
+        row[7].text = show_member(ctl, item, "cost");
+        row[8].text = show_age(ctl, item, "opened_at");
+        if (all) {
+            row[9].text = show_member(ctl, item, "status");
+            row[9].colour = status_colour(row[9].text);
+        }
     }
     table_print(&table, 0);
 }
@@ -118,7 +133,7 @@ int cmd_escalations(struct ctl *ctl, int argc, char **argv)
                                    cursor ? "&cursor=" : "", cursor ? cursor : ""),
                       &ctl->arena, &answer);
     if (code == EXIT_OK && !print_items(ctl, answer.body, "n")) {
-        print_many(ctl, answer.body);
+        print_many(ctl, answer.body, all);
         print_more(ctl, answer.body);
     }
     return code;

@@ -11,6 +11,8 @@
 
 #include "base/instant.h"
 
+#define COLUMN_LEAST 6 /* characters of a column that is cut */
+
 const char *colour_on(const struct ctl *ctl, enum colour colour)
 {
     static const char *const codes[] = {
@@ -83,7 +85,7 @@ size_t text_width(struct slice text)
     return width;
 }
 
-size_t terminal_width(void)
+size_t output_width(void)
 {
     struct winsize size = {0};
     const char *columns = getenv("COLUMNS");
@@ -95,7 +97,14 @@ size_t terminal_width(void)
     if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
         return size.ws_col < 40 ? 40 : size.ws_col;
     }
-    return 100;
+    return 0;
+}
+
+size_t terminal_width(void)
+{
+    size_t width = output_width();
+
+    return width > 0 ? width : 100;
 }
 
 /* So many bytes are `width` code points of it, or all. */
@@ -155,6 +164,30 @@ static struct cell cell_at(const struct table *table, size_t row, size_t column)
     return cell.text.ptr ? cell : (struct cell){SLICE(""), COLOUR_NONE};
 }
 
+/* Takes from the widest of the flexible columns, until the lines fit or nothing more can go. */
+static void table_fit(const struct table *table, size_t indent, size_t *widths)
+{
+    size_t room = output_width(), width = indent;
+
+    for (size_t c = 0; c < table->columns; c++) {
+        width += widths[c] + (c > 0 ? 2 : 0);
+    }
+    while (room > 0 && width > room) {
+        size_t widest = table->columns;
+
+        for (size_t c = 0; c < table->columns; c++) {
+            if ((table->flexible & BIT(c)) && widths[c] > COLUMN_LEAST && (widest == table->columns || widths[c] > widths[widest])) {
+                widest = c;
+            }
+        }
+        if (widest == table->columns) {
+            return;
+        }
+        widths[widest]--;
+        width--;
+    }
+}
+
 void table_print(const struct table *table, int indent)
 {
     size_t widths[TABLE_COLUMNS_MAX] = {0};
@@ -168,6 +201,7 @@ void table_print(const struct table *table, int indent)
             widths[c] = width > widths[c] ? width : widths[c];
         }
     }
+    table_fit(table, (size_t)indent, widths);
     for (size_t r = has_titles ? 0 : 1; r <= table->rows; r++) {
         size_t last = table->columns;
 
@@ -178,7 +212,7 @@ void table_print(const struct table *table, int indent)
         for (size_t c = 0; c < last; c++) {
             struct cell cell = cell_at(table, r, c);
 
-            print_cell(table->ctl, cell.text, cell.colour, widths[c], c + 1 == last);
+            print_cell(table->ctl, text_cut(table->ctl, cell.text, widths[c]), cell.colour, widths[c], c + 1 == last);
         }
         (void)putchar('\n');
     }
@@ -240,6 +274,13 @@ struct slice show_age(struct ctl *ctl, struct slice object, const char *name)
     }
     return arena_printf(&ctl->arena, "%.*s ago",
                         SLICE_ARG(show_duration(ctl, (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - ms)));
+}
+
+struct slice business_name(struct ctl *ctl, struct slice question)
+{
+    struct slice id = show_member(ctl, question, "business_id");
+
+    return id.len > 0 ? id : show_member(ctl, question, "saga");
 }
 
 struct slice error_of(struct ctl *ctl, struct slice object)

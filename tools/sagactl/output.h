@@ -17,6 +17,7 @@ struct table {
     struct ctl *ctl;
     const char *const *titles; /* NULL-terminated */
     size_t columns, rows, capacity;
+    unsigned flexible;  /* bits of the columns that may be cut where a line is wider than the terminal */
     struct cell *cells; /* rows x columns, in the arena of ctl */
 };
 
@@ -29,11 +30,14 @@ const char *colour_on(const struct ctl *ctl, enum colour colour); /* "" without 
 const char *colour_off(const struct ctl *ctl, enum colour colour);
 enum colour status_colour(struct slice status);
 
+/* COLUMNS, else of the terminal behind stdout; 0: nobody says, and nothing is cut, since it goes into a file or a pipe. */
+size_t output_width(void);
 size_t terminal_width(void); /* of stdout; COLUMNS goes before; 100 where nobody says */
 size_t text_width(struct slice text); /* in code points, which is good enough for what we print */
 struct slice text_cut(struct ctl *ctl, struct slice text, size_t width); /* with "…" where something is missing */
 /* From column `indent` on, the cursor standing there; broken at blanks before `width`; and a line end. */
 void print_wrapped(struct slice text, size_t indent, size_t width);
+struct slice business_name(struct ctl *ctl, struct slice question); /* of its saga: the business id, or the id of the saga */
 struct slice error_of(struct ctl *ctl, struct slice object); /* its member "error", a text or {code, detail}, as one sentence; "" without */
 
 /* A member as text for people: strings bare, null as "", everything else as JSON. Control characters are replaced. */
