@@ -24,6 +24,8 @@
     X(ERR_PAST_RETURN,  "past-point-of-no-return", "A step that cannot be undone has completed", 409, 4, false) \
     X(ERR_ENDED,        "ended",                  "The saga has ended",                       409, 4, false)   \
     X(ERR_IN_FLIGHT,    "in-flight",              "The same operation is under way",          409, 7, true)    \
+    X(ERR_CALL_OUT,     "call-under-way",         "A call of this operation is under way",    409, 7, true)    \
+    X(ERR_PROBE_OUT,    "probe-under-way",        "A probe of this operation is under way",   409, 7, true)    \
     X(ERR_DUPLICATE,    "duplicate-call",         "This was called before",                   409, 4, false)   \
     X(ERR_OUTCOME_UNKNOWN, "outcome-unknown",     "Nobody can say yet whether it happened",   409, 4, true)    \
     X(ERR_AWAITING,     "awaiting-operator",      "A person has to decide first",             409, 9, true)    \

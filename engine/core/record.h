@@ -57,6 +57,7 @@
     X(RECORD_COMPENSATION_COMPLETED,  "compensation.completed")                                                                 \
     X(RECORD_COMPENSATION_FAILED,     "compensation.failed")      /* given up, or refused for good */                            \
     X(RECORD_COMPENSATION_REOPENED,   "compensation.reopened")    /* by an operator */                                           \
+    X(RECORD_COMPENSATION_LATE,       "compensation.late")        /* as step.late, of an undo */                                 \
     X(RECORD_ESCALATION_OPENED,       "escalation.opened")                                                                      \
     X(RECORD_ESCALATION_RESOLVED,     "escalation.resolved")                                                                    \
     X(RECORD_SAGA_COMPLETED,          "saga.completed")                                                                         \

@@ -88,6 +88,7 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     bool before;             /* a precheck found that the wanted state held already */
     bool expired;            /* answers no duplicates any more: result and arguments are gone */
     bool late;               /* evidence came that contradicts how it was settled: a person decides */
+    bool denied;             /* with `late`: the evidence says that it did not happen */
     uint32_t other_key_attempts; /* attempts made under keys of earlier generations: their answers say nothing about this key */
     uint32_t other_probes;   /* probes answered when it became unknown before */
     int64_t window_from_ms;  /* since when the receiver remembers the key; 0: it has not seen it */

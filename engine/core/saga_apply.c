@@ -615,6 +615,7 @@ static void apply_by_type(struct saga *saga, const struct record *record)
         apply_lock(saga, record);
         return;
     case RECORD_STEP_LATE:
+    case RECORD_COMPENSATION_LATE:
         apply_late(saga, record);
         return;
     case RECORD_OPERATION_DUPLICATE:

@@ -72,6 +72,7 @@ static const uint32_t phases[RECORD_TYPE_COUNT] = {
     [RECORD_COMPENSATION_COMPLETED] = UNDO,
     [RECORD_COMPENSATION_FAILED] = UNDO,
     [RECORD_COMPENSATION_REOPENED] = UNDO,
+    [RECORD_COMPENSATION_LATE] = UNDO,
     [RECORD_ESCALATION_OPENED] = FORWARD | FAILING | UNDO,
     [RECORD_ESCALATION_RESOLVED] = FORWARD | FAILING | UNDO,
     [RECORD_SAGA_COMPLETED] = FORWARD | FAILING | UNDO,
@@ -135,6 +136,7 @@ enum op_state record_leads_to(const struct record *record)
     case RECORD_LOCK_WANTED:
     case RECORD_LOCK_TAKEN:
     case RECORD_STEP_LATE: /* a move that nothing but evidence makes */
+    case RECORD_COMPENSATION_LATE:
     case RECORD_OPERATION_DUPLICATE:
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:
@@ -461,6 +463,7 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
     case RECORD_LOCK_TAKEN:
         return check_lock(saga, record, err);
     case RECORD_STEP_LATE:
+    case RECORD_COMPENSATION_LATE:
         return check_late(saga, record, err);
     case RECORD_OPERATION_DUPLICATE:
     case RECORD_OPERATION_EXPIRED:

@@ -99,19 +99,6 @@ bool check_about_call(const struct saga *saga, const struct record *record, stru
            check_refuse(record, err, "the run rests");
 }
 
-bool check_late(const struct saga *saga, const struct record *record, struct err *err)
-{
-    const struct step *step = &saga->steps[record->step];
-
-    if (!uuid_equal(&step->forward.key.uuid, &record->key.uuid)) {
-        return check_refuse(record, err, "it is about another key");
-    }
-    if (record->attempt > step->forward.attempts || record->attempt <= step->forward.other_key_attempts) {
-        return check_refuse(record, err, "attempt %u was not made under this key", record->attempt);
-    }
-    return step_is_contradicted(saga, record->step) || check_refuse(record, err, "it contradicts nothing");
-}
-
 bool check_run(const struct saga *saga, const struct record *record, struct err *err)
 {
     if (saga->definition->kind != SAGA_RUN) {

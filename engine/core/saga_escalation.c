@@ -45,12 +45,32 @@ bool escalation_is_raised(const struct escalation *open)
     return open->step == STEP_NONE || slice_is(open->reason, "duplicate");
 }
 
+static struct slice late_reason(const struct operation *op)
+{
+    return op->denied ? SLICE("late-failure") : SLICE("late-success");
+}
+
+/* Evidence came since it was opened that says the opposite of what the question was about. */
+static bool is_asked_anew(const struct saga *saga, const struct escalation *open)
+{
+    const struct operation *op;
+
+    if (escalation_is_raised(open)) {
+        return false;
+    }
+    op = operation_of(saga, open->step, open->direction);
+    return op->late && !slice_equal(open->reason, late_reason(op));
+}
+
 bool escalation_stands(const struct saga *saga)
 {
     const struct escalation *open = &saga->escalation;
 
     if (escalation_is_raised(open)) { /* no evidence answers it; being undone does */
         return saga->phase == PHASE_FORWARD;
+    }
+    if (is_asked_anew(saga, open)) {
+        return false;
     }
     if (question_stands(saga, open->step, open->direction)) {
         return true;
@@ -66,7 +86,7 @@ static struct question next_question(const struct saga *saga)
             bool failed = saga->steps[i].forward.state == OP_FAILED;
 
             return (struct question){i, DIRECTION_DO,
-                                     saga->steps[i].forward.late ? SLICE("late-success")
+                                     saga->steps[i].forward.late ? late_reason(&saga->steps[i].forward)
                                      : failed                    ? SLICE("step-failed")
                                                                  : SLICE("unknown")};
         }
@@ -74,7 +94,7 @@ static struct question next_question(const struct saga *saga)
             bool arguments = slice_is(step_undo(&saga->steps[i])->error, "arguments");
 
             if (step_undo(&saga->steps[i])->late) {
-                return (struct question){i, DIRECTION_UNDO, SLICE("late-success")};
+                return (struct question){i, DIRECTION_UNDO, late_reason(step_undo(&saga->steps[i]))};
             }
             return (struct question){i, DIRECTION_UNDO,
                                      arguments ? SLICE("compensation-arguments") : SLICE("compensation-failed")};
@@ -155,7 +175,7 @@ static void write_operation(struct json_writer *w, const struct saga *saga, cons
         json_write_i64(w, "duplicates_seen", op->duplicates);
     }
     if (op->late) {
-        json_write_bool(w, "contradicted", true); /* what came in stands in the log as step.late */
+        json_write_bool(w, "contradicted", true); /* what came in stands in the log as step.late or compensation.late */
     }
 }
 
@@ -209,7 +229,9 @@ static void escalation_close(struct machine *m)
     record.key = key_of(m->saga, open->step, open->direction);
     record.action = asked ? SLICE("probe") : SLICE("evidence");
     record.actor = asked ? open->asked_by : SLICE("sagad");
-    record.note = asked ? open->asked_note : SLICE("it was settled without a person");
+    record.note = asked                        ? open->asked_note
+                  : is_asked_anew(m->saga, open) ? SLICE("an answer came that contradicts what was settled: it is asked anew")
+                                                 : SLICE("it was settled without a person");
     machine_emit(m, record);
 }
 

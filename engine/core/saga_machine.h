@@ -12,6 +12,9 @@ const struct operation *operation_of(const struct saga *saga, uint32_t step, enu
 bool operation_is_open(
     const struct operation *operation); /* pending, in flight, retrying or probing: it will settle by itself */
 
+/* A probe is due: whoever performs the wants may have sent it. In a pause none is. */
+bool operation_is_asked_now(const struct saga *saga, const struct operation *operation, int64_t now_ms);
+
 enum step_status operation_status(const struct operation *operation); /* in the words of a step's status */
 
 /* What governs an operation: the tool's class, its limits, its probe. */
@@ -50,7 +53,6 @@ bool step_can_be_undone_blind(const struct saga *saga, uint32_t step); /* althou
 bool saga_is_finished(
     const struct saga *saga); /* all forward work is done, for good or because a terminal step has completed */
 bool saga_passed_return(const struct saga *saga); /* a terminal step has completed */
-bool step_is_contradicted(const struct saga *saga, uint32_t step); /* by evidence that it took effect */
 bool saga_has_undone(const struct saga *saga);    /* the undo of some step was begun */
 bool step_comes_before(const struct saga *saga, uint32_t a, uint32_t b); /* b may build on a: it is undone first */
 /* May it go to the receiver now, although an escalation is open? What was not sent waits while a person is asked; calls of an agent do not, but for terminal ones. */
@@ -107,7 +109,6 @@ void PRINTF_LIKE(3, 4) check_say(const struct record *record, struct err *err, c
 bool check_called(const struct saga *saga, const struct record *record, struct err *err);
 bool check_repeated(const struct saga *saga, const struct record *record, struct err *err);
 bool check_about_call(const struct saga *saga, const struct record *record, struct err *err);
-bool check_late(const struct saga *saga, const struct record *record, struct err *err);
 bool check_run(const struct saga *saga, const struct record *record, struct err *err);
 bool check_pause(const struct saga *saga, const struct record *record, struct err *err);
 
@@ -143,7 +144,6 @@ void apply_paused(struct saga *saga, const struct record *record);
 void apply_resumed(struct saga *saga, const struct record *record);
 void apply_rested(struct saga *saga, const struct record *record);
 void apply_woken(struct saga *saga);
-void apply_late(struct saga *saga, const struct record *record);
 
 /* --- deciding: one decision at a time, on a copy of the state --- */
 
@@ -252,13 +252,18 @@ void undo_refuse_arguments(struct machine *m, uint32_t step, struct slice detail
 
 /* saga_settle.c: what an outcome means, by class */
 void operation_settled(struct machine *m);
-bool operation_is_contradicted(const struct machine *m); /* SAGA_INPUT_SETTLED: it succeeded after all */
 void operation_probed(struct machine *m);
 void operation_due(struct machine *m, uint32_t step,
                    enum direction direction); /* the time of its next attempt has come */
 void operation_not_asked(struct machine *m, uint32_t step, struct why why, int64_t retry_after_ms); /* it never left, and is tried again */
 void operation_give_up(struct machine *m, uint32_t step, struct why why, enum source source, int64_t retry_at_ms); /* no attempt may follow now */
 void operation_attempt(struct machine *m, uint32_t step, enum direction direction); /* the intent of another one */
+
+/* saga_late.c: evidence that contradicts what was settled */
+bool operation_is_contradicted(const struct machine *m); /* SETTLED and PROBED: what it says is not what was settled */
+void operation_contradict(struct machine *m);
+bool check_late(const struct saga *saga, const struct record *record, struct err *err);
+void apply_late(struct saga *saga, const struct record *record);
 
 /* saga_escalation.c */
 /* A question that does not follow from the state: "duplicate", "deadline" (STEP_NONE). Only while none is open. */

@@ -347,6 +347,40 @@ static enum err_code abandon(struct machine *m)
 
 /* --- the door --- */
 
+/* Is this a verdict on what happened, or a new attempt? What is out may answer otherwise in a moment: it is awaited, and not cut off. */
+static bool is_verdict(enum operator_action action)
+{
+    switch (action) {
+    case OPERATOR_RETRY:
+    case OPERATOR_PROBE:
+    case OPERATOR_RESOLVE:
+    case OPERATOR_WAIVE:
+    case OPERATOR_SKIP:
+        return true;
+    case OPERATOR_COMPENSATE:
+    case OPERATOR_ABANDON:
+        return false;
+    case OPERATOR_ACTION_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+static enum err_code check_nothing_is_out(struct machine *m, const struct operation *op)
+{
+    if (op->state == OP_IN_FLIGHT) {
+        (void)err_set(m->err, ERR_CALL_OUT, "a call of this operation is under way");
+        err_hint(m->err, "Decide again when it has ended: its answer may say what happened.");
+        return ERR_CALL_OUT;
+    }
+    if (operation_is_asked_now(m->saga, op, m->input->now_ms)) {
+        (void)err_set(m->err, ERR_PROBE_OUT, "a probe of this operation is under way");
+        err_hint(m->err, "Decide again when it has answered: it may say what happened.");
+        return ERR_PROBE_OUT;
+    }
+    return ERR_OK;
+}
+
 static enum err_code refuse_verb(struct machine *m, unsigned allowed)
 {
     struct slice names = SLICE("");
@@ -397,6 +431,13 @@ enum err_code operator_decide(struct machine *m)
         return code;
     }
     CHECK((unsigned)OPERATOR.action < OPERATOR_ACTION_COUNT);
+    if (is_verdict(OPERATOR.action) && !escalation_is_raised(&m->saga->escalation)) {
+        code = check_nothing_is_out(
+            m, operation_of(m->saga, m->saga->escalation.step, m->saga->escalation.direction));
+        if (code != ERR_OK) {
+            return code;
+        }
+    }
     if (!(allowed & BIT(OPERATOR.action))) {
         return refuse_verb(m, allowed);
     }

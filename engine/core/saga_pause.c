@@ -153,6 +153,7 @@ bool pause_forbids(const struct record *record)
     case RECORD_COMPENSATION_COMPLETED:
     case RECORD_COMPENSATION_FAILED:
     case RECORD_COMPENSATION_REOPENED:
+    case RECORD_COMPENSATION_LATE:
     case RECORD_ESCALATION_RESOLVED:
     case RECORD_SAGA_ABANDONED:
         return false;

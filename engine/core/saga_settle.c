@@ -374,31 +374,6 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
     }
 }
 
-bool operation_is_contradicted(const struct machine *m)
-{
-    uint32_t step = m->input->settled.step, attempt = m->input->settled.attempt;
-    const struct operation *op;
-
-    if (step >= m->saga->definition->step_count || m->input->settled.direction != DIRECTION_DO ||
-        m->input->settled.outcome.kind != OUTCOME_COMPLETED || !step_is_contradicted(m->saga, step)) {
-        return false;
-    }
-    op = &m->saga->steps[step].forward;
-    return attempt > op->other_key_attempts && attempt <= op->attempts;
-}
-
-/* It was settled as not having happened, and here is its success. Nothing is turned over in silence: a person is asked.
- */
-static void contradict(struct machine *m)
-{
-    struct record record = machine_record(m, RECORD_STEP_LATE, m->input->settled.step, DIRECTION_DO);
-    struct slice result = m->input->settled.outcome.result;
-
-    record.attempt = m->input->settled.attempt;
-    record.result = result.ptr ? result : SLICE("null");
-    machine_emit(m, record);
-}
-
 void operation_settled(struct machine *m)
 {
     uint32_t step = m->input->settled.step, attempt = m->input->settled.attempt;
@@ -409,7 +384,7 @@ void operation_settled(struct machine *m)
     struct next next;
 
     if (operation_is_contradicted(m)) {
-        contradict(m);
+        operation_contradict(m);
         return;
     }
     if (!is_about_operation(m, step, direction)) {
@@ -438,6 +413,10 @@ void operation_probed(struct machine *m)
     struct terms terms;
     struct next next;
 
+    if (operation_is_contradicted(m)) {
+        operation_contradict(m);
+        return;
+    }
     if (!is_about_operation(m, step, direction)) {
         return;
     }

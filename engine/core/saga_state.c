@@ -211,6 +211,11 @@ bool operation_is_open(const struct operation *operation)
            operation->state == OP_PROBING;
 }
 
+bool operation_is_asked_now(const struct saga *saga, const struct operation *operation, int64_t now_ms)
+{
+    return operation->state == OP_PROBING && now_ms >= operation->due_ms && !pause_holds(saga);
+}
+
 const struct tool *saga_tool(const struct saga *saga, uint32_t step, enum direction direction)
 {
     CHECK(step < saga->definition->step_count);
@@ -405,20 +410,6 @@ bool saga_has_undone(const struct saga *saga)
         }
     }
     return false;
-}
-
-bool step_is_contradicted(const struct saga *saga, uint32_t step)
-{
-    const struct step *s = &saga->steps[step];
-
-    if (s->forward.attempts == 0 || operation_effect(saga, step, DIRECTION_DO) == EFFECT_READ) {
-        return false;
-    }
-    if (s->plan == PLAN_DONE) { /* undone although nobody knew whether it was there */
-        return s->forward.state == OP_UNKNOWN || s->forward.state == OP_PROBING;
-    }
-    return (s->forward.state == OP_FAILED || s->forward.state == OP_SKIPPED) &&
-           (s->plan == PLAN_NONE || s->plan == PLAN_DROPPED);
 }
 
 bool step_may_leave(const struct saga *saga, uint32_t step)

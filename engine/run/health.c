@@ -121,6 +121,7 @@ static void count_record(struct live *live, const struct record *record)
     case RECORD_LOCK_WANTED:
     case RECORD_LOCK_TAKEN:
     case RECORD_STEP_LATE:
+    case RECORD_COMPENSATION_LATE:
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:
     case RECORD_SAGA_PAUSED:

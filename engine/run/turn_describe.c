@@ -37,6 +37,7 @@ static bool makes_key_known(const struct record *record)
     case RECORD_LOCK_WANTED:
     case RECORD_LOCK_TAKEN:
     case RECORD_STEP_LATE:
+    case RECORD_COMPENSATION_LATE:
     case RECORD_OPERATION_DUPLICATE:
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:

@@ -244,6 +244,9 @@ void judge_record(struct run *run, const struct record *record)
             node->undo = judge->is_planned ? UNDO_PLANNED : node->undo;
         }
         return;
+    case RECORD_COMPENSATION_LATE:
+        on_undo(run, record, UNDO_FAILED);
+        return;
     case RECORD_SAGA_PAUSED:
         judge->is_paused = true;
         judge->paused_ms = record->at_ms;

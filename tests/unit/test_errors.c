@@ -38,6 +38,8 @@ static void refusals_of_calls_are_as_the_contract_has_them(void **state)
         bool retryable;
     } rows[] = {
         {ERR_IN_FLIGHT, "in-flight", 409, 7, true},
+        {ERR_CALL_OUT, "call-under-way", 409, 7, true},
+        {ERR_PROBE_OUT, "probe-under-way", 409, 7, true},
         {ERR_DUPLICATE, "duplicate-call", 409, 4, false},
         {ERR_OUTCOME_UNKNOWN, "outcome-unknown", 409, 4, true},
         {ERR_AWAITING, "awaiting-operator", 409, 9, true},

@@ -195,6 +195,126 @@ static void what_has_completed_is_never_overturned(void **state)
     call_trial_close(&t);
 }
 
+/* `act` is undone after the abort: a person has answered for its compensator, and here is what that one says. */
+static void open_undone_by_word(struct trial *trial, bool happened)
+{
+    trial_open(trial, TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'by_checked'},{'id':'next','call':'once'}"));
+    trial_start(trial, "{}");
+    trial_settle(trial, "before", OUTCOME_COMPLETED);
+    trial_settle(trial, "act", OUTCOME_COMPLETED);
+    trial_timer(trial, "next");
+    trial_settle(trial, "next", OUTCOME_FAILED);
+    trial_settle_undo(trial, "act", OUTCOME_UNKNOWN);
+    while (step_undo(&trial->saga.steps[1])->state == OP_PROBING) {
+        trial_probe_undo(trial, "act", OUTCOME_UNKNOWN);
+    }
+    assert_int_equal(trial_resolve(trial, happened, NULL), ERR_OK);
+}
+
+static void hears(struct trial *trial, enum saga_input_type type, enum direction direction, enum outcome_kind kind)
+{
+    uint32_t step = trial_step(trial, "act");
+    const struct operation *op =
+        direction == DIRECTION_UNDO ? step_undo(&trial->saga.steps[step]) : &trial->saga.steps[step].forward;
+    struct outcome outcome = {.kind = kind};
+
+    if (kind != OUTCOME_COMPLETED) {
+        outcome.error = SLICE("http-404");
+        outcome.detail = SLICE("There is no such thing.");
+    }
+    assert_int_equal(trial_input(trial, trial_outcome(trial, type, step, direction, op->attempts, outcome)), ERR_OK);
+}
+
+static void an_undo_that_a_person_denied_and_that_succeeds_is_asked_about_anew(void **state)
+{
+    struct trial trial;
+    uint64_t before;
+
+    (void)state;
+    open_undone_by_word(&trial, false);
+    before = trial.saga.escalation.number;
+    assert_int_not_equal(before, 0);
+    hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_UNDO, OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "compensation.late act, escalation.resolved act, escalation.opened act");
+    assert_true(slice_is(trial.saga.escalation.reason, "late-success"));
+    assert_int_not_equal(trial.saga.escalation.number, before);
+    assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
+    trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void an_undo_that_a_person_vouched_for_and_that_failed_is_asked_about(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_undone_by_word(&trial, true);
+    hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_UNDO, OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "compensation.late act, escalation.opened act");
+    assert_true(slice_is(trial.saga.escalation.reason, "late-failure"));
+    trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.phase, PHASE_UNDO); /* it does not end while the effect may stand */
+    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
+    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+/* `act` is of class `once`, unknown, and a person has said what became of it. */
+static void open_said(struct trial *trial, bool happened)
+{
+    trial_open(trial, TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'once_probed'},{'id':'next','call':'keyed'}"));
+    trial_start(trial, "{}");
+    trial_settle(trial, "before", OUTCOME_COMPLETED);
+    trial_timer(trial, "act");
+    trial_settle(trial, "act", OUTCOME_UNKNOWN);
+    while (trial->saga.steps[1].forward.state == OP_PROBING) {
+        trial_probe(trial, "act", OUTCOME_UNKNOWN);
+    }
+    assert_int_equal(trial_resolve(trial, happened, happened ? "{'id':'seen'}" : NULL), ERR_OK);
+}
+
+static void a_probe_that_contradicts_a_person_is_asked_about(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_said(&trial, false);
+    assert_int_equal(trial.saga.phase, PHASE_UNDO);
+    hears(&trial, SAGA_INPUT_PROBED, DIRECTION_DO, OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.late act, escalation.opened act");
+    assert_true(slice_is(trial.saga.escalation.reason, "late-success"));
+    assert_int_equal(trial.records.items[0].source, SOURCE_PROBE);
+    trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.phase, PHASE_UNDO);
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static void what_a_person_vouched_for_and_did_not_happen_is_asked_about(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_said(&trial, true);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.intent next");
+    hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_DO, OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.late act, escalation.opened act");
+    assert_true(slice_is(trial.saga.escalation.reason, "late-failure"));
+    assert_true(slice_is(trial.records.items[0].error, "http-404"));
+    trial_settle(&trial, "next", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.phase, PHASE_FORWARD); /* it does not end well before somebody has spoken */
+    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.failed act, saga.failing, "
+                                               "compensation.planned, compensation.intent next");
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +324,10 @@ int main(void)
         cmocka_unit_test(what_was_undone_blindly_and_turns_up_is_asked_about),
         cmocka_unit_test(what_cannot_be_undone_and_turns_up_too_late_is_a_debt),
         cmocka_unit_test(a_run_that_rests_is_woken_by_it),
+        cmocka_unit_test(an_undo_that_a_person_denied_and_that_succeeds_is_asked_about_anew),
+        cmocka_unit_test(an_undo_that_a_person_vouched_for_and_that_failed_is_asked_about),
+        cmocka_unit_test(a_probe_that_contradicts_a_person_is_asked_about),
+        cmocka_unit_test(what_a_person_vouched_for_and_did_not_happen_is_asked_about),
         cmocka_unit_test(what_has_completed_is_never_overturned),
     };
 

@@ -283,7 +283,7 @@ static void a_probe_settles_it_or_leaves_it_with_the_person(void **state)
     assert_string_equal(trial_records(&trial), "step.unknown act");
     assert_true(slice_is(trial.records.items[0].actor, "ann"));
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
-    assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_CONFLICT);
+    assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_PROBE_OUT);
     trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* one answer, and it is the person's again */
     assert_string_equal(trial_records(&trial), "step.unknown act");
     assert_int_equal(trial.saga.escalation.number, 64);
@@ -293,6 +293,30 @@ static void a_probe_settles_it_or_leaves_it_with_the_person(void **state)
     assert_string_equal(trial_records(&trial), "step.completed act, escalation.resolved act, saga.completed");
     assert_true(slice_is(trial.records.items[1].action, "probe"));
     assert_true(slice_is(trial.records.items[1].actor, "ann"));
+    close_sound(&trial);
+}
+
+/* Two people: one has it asked again, the other decides while the question is under way. */
+static void a_verdict_waits_for_the_probe_that_is_out(void **state)
+{
+    static const enum operator_action verdicts[] = {OPERATOR_RESOLVE, OPERATOR_RETRY, OPERATOR_WAIVE, OPERATOR_PROBE};
+    struct trial trial;
+
+    (void)state;
+    open_stuck(&trial, "once_probed", "");
+    assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
+    for (size_t i = 0; i < COUNT_OF(verdicts); i++) {
+        assert_int_equal(trial_operator(&trial, verdicts[i]), ERR_PROBE_OUT);
+        assert_string_equal(err_name(trial.err.code), "probe-under-way");
+    }
+    trial_probe(&trial, "act", OUTCOME_COMPLETED); /* so it happened after all */
+    assert_int_equal(trial.saga.steps[1].forward.took_effect, TOOK_EFFECT_YES);
+    close_sound(&trial);
+
+    open_stuck(&trial, "once_probed", "");
+    assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
+    trial_probe(&trial, "act", OUTCOME_UNKNOWN);
+    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
     close_sound(&trial);
 }
 
@@ -465,6 +489,7 @@ int main(void)
         cmocka_unit_test(a_retry_gives_one_more_round_under_the_same_key),
         cmocka_unit_test(a_retry_of_checked_asks_first),
         cmocka_unit_test(a_probe_settles_it_or_leaves_it_with_the_person),
+        cmocka_unit_test(a_verdict_waits_for_the_probe_that_is_out),
         cmocka_unit_test(waived_effects_are_debts),
         cmocka_unit_test(compensate_undoes_what_is_certain_and_asks_again),
         cmocka_unit_test(abandon_ends_at_once_and_lists_everything),
