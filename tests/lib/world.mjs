@@ -3,13 +3,13 @@
 //
 // The programs come from the environment: SAGAD, SAGACTL, SAGAD_SHOP.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { chownSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-export const quick = process.env.SAGAD_TEST_QUICK === '1'
+export const quick = process.env.SAGAD_TEST_LONG !== '1' // the short form, of every day; SAGAD_TEST_LONG=1 is that of nights
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
@@ -20,14 +20,16 @@ const broken = [] // a line each: name and reason
 const oneLine = (name, error) => `${name}: ${String(error?.message ?? error).replace(/\s+/g, ' ')}`.slice(0, 1000)
 
 export async function promise(name, keep, seconds = 120) {
+  const begun = Date.now()
+  const took = () => `(${((Date.now() - begun) / 1000).toFixed(1)} s)`
   let timer
   const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`not within ${seconds} s`)), seconds * 1000) })
   try {
     await Promise.race([Promise.resolve().then(keep), late])
-    console.log(`ok - ${name}`)
+    console.log(`ok - ${name} ${took()}`)
     kept++
   } catch (error) {
-    console.log(`not ok - ${name}`)
+    console.log(`not ok - ${name} ${took()}`)
     console.log(String(error?.stack ?? error).split('\n').slice(0, 5).map((line) => `#   ${line}`).join('\n'))
     broken.push(oneLine(name, error))
   } finally {
@@ -125,8 +127,8 @@ function claim(port) {
   try {
     writeFileSync(path, String(process.pid), { flag: 'wx' })
   } catch {
-    if (lives(path)) return false
-    writeFileSync(path, String(process.pid)) // who had it could not tidy up
+    if (!lives(path)) rmSync(path, { force: true }) // who had it could not tidy up; two that find this at once must not both have it
+    return false
   }
   claims.add(path)
   return true
@@ -209,11 +211,7 @@ export class World {
 
   async startPostgres(settings = []) {
     const data = join(this.directory, 'data')
-    if (!existsSync(data)) {
-      const made = spawnSync(join(this.binaries, 'initdb'), ['-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-N'],
-        { ...this.user, cwd: this.directory, encoding: 'utf8' })
-      if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}${made.error ?? ''}`)
-    }
+    if (!existsSync(data)) this.makeData(data)
     for (let tries = 0; tries < 600; tries++) {
       if (!this.postgres || this.postgres.end) {
         this.postgres = this.launch('postgres', join(this.binaries, 'postgres'), ['-D', data, '-k', this.directory, '-p', '5432',
@@ -224,6 +222,29 @@ export class World {
       await sleep(100)
     }
     throw new Error('PostgreSQL does not start')
+  }
+
+  // The first test that needs a cluster keeps a copy of what initdb made, for all that come later: to copy is ten times as quick.
+  makeData(data) {
+    const initdb = join(this.binaries, 'initdb')
+    const uid = this.user.uid ?? process.getuid()
+    const template = join(tmpdir(), `sagad-test-template-${statSync(initdb).ino.toString(16)}-${Math.floor(statSync(initdb).mtimeMs / 1000)}-${uid}`)
+    const options = { ...this.user, cwd: this.directory, encoding: 'utf8' }
+    const copied = (from, to) => {
+      const done = spawnSync('cp', ['-a', '--reflink=auto', from, to], options).status === 0
+      if (!done) rmSync(to, { recursive: true, force: true })
+      return done
+    }
+    if (existsSync(template) && statSync(template).uid === uid && copied(template, data)) return
+    const made = spawnSync(initdb, ['-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-N'], options)
+    if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}${made.error ?? ''}`)
+    const fresh = `${template}.${process.pid}`
+    if (!copied(data, fresh)) return
+    try {
+      renameSync(fresh, template)
+    } catch { // of several tests that came here at once, another one won
+      rmSync(fresh, { recursive: true, force: true })
+    }
   }
 
   // As `pg_ctl -m immediate stop` does it: no checkpoint, the next start recovers from the log.
