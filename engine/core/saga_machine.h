@@ -21,7 +21,7 @@ enum step_status operation_status(const struct operation *operation); /* in the 
 struct terms {
     enum effect effect;
     struct retry_policy retry;
-    uint32_t max_attempts;     /* UINT32_MAX: bounded by limit_ms instead */
+    uint32_t max_attempts;     /* UINT32_MAX: bounded by limit_ms alone */
     const struct probe *probe; /* NULL: nobody can be asked */
     int64_t window_end_ms;     /* the receiver has forgotten the key from then on; 0: no window runs */
     int64_t limit_ms;          /* an undo gives up then; 0: none */

@@ -253,6 +253,11 @@ static int64_t later_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static uint32_t or_endless(uint32_t count)
+{
+    return count ? count : UINT32_MAX;
+}
+
 struct terms operation_terms(const struct saga *saga, uint32_t step, enum direction direction)
 {
     const struct step_definition *definition = &saga->definition->steps[step];
@@ -265,8 +270,10 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
     if (direction == DIRECTION_UNDO) {
         terms.retry = tool->conditional ? retry_policy_of_undo(&definition->compensate, terms.effect)
                                         : definition->compensate.retry;
-        terms.max_attempts = UINT32_MAX;
-        terms.retry.max_unsent = UINT32_MAX;
+        /* Undoing ends by the clock, and earlier only where `compensate` itself says after how many tries: what its tool
+         * allows when it is called for itself is no reason to leave an effect standing. */
+        terms.max_attempts = or_endless(definition->compensate.own_retry.max_attempts);
+        terms.retry.max_unsent = or_endless(definition->compensate.own_retry.max_unsent);
         terms.limit_ms = op->round_ms + definition->compensate.give_up_after_ms;
     } else {
         terms.retry = tool->conditional ? retry_policy_of_step(definition, terms.effect) : definition->retry;

@@ -268,6 +268,67 @@ static void a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time(void 
     close_sound(&trial);
 }
 
+static void settle_undo_unsent(struct trial *trial)
+{
+    struct outcome outcome = {.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("refused")};
+
+    assert_int_equal(trial_input(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, 0, DIRECTION_UNDO,
+                                                      step_undo(&trial->saga.steps[0])->attempts, outcome)),
+                     ERR_OK);
+}
+
+/* What `compensate` says about tries holds; a person is asked then, and another round by them has as many again. */
+static void a_compensation_ends_after_the_tries_it_was_given(void **state)
+{
+    static const struct {
+        const char *name, *compensate;
+        enum outcome_kind outcome;
+        bool unsent, maybe;
+        int tries;
+    } cases[] = {
+        {"calls that were answered", "'tool':'undo','retry':{'max_attempts':2}", OUTCOME_RETRY, false, false, 2},
+        {"calls that may have arrived", "'tool':'undo','retry':{'max_attempts':3}", OUTCOME_UNKNOWN, false, true, 3},
+        {"a single call", "'tool':'undo','retry':{'max_attempts':1}", OUTCOME_RETRY, false, false, 1},
+        {"tries that never left", "'tool':'undo','retry':{'max_unsent':2}", OUTCOME_RETRY, true, false, 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct trial trial;
+        char document[8192];
+
+        (void)snprintf(document, sizeof(document),
+                       TRIAL_SAGA("{'id':'act','call':'keyed','compensate':{%s}},{'id':'next','call':'idempotent'}"),
+                       cases[i].compensate);
+        open_until(&trial, document, "next");
+        trial_settle(&trial, "next", OUTCOME_FAILED);
+        for (int round = 0; round < 2; round++) {
+            int tries = 0;
+
+            do {
+                if (step_undo(&trial.saga.steps[0])->state == OP_RETRYING) {
+                    trial_timer_undo(&trial, "act");
+                }
+                if (cases[i].unsent) {
+                    settle_undo_unsent(&trial);
+                } else {
+                    trial_settle_undo(&trial, "act", cases[i].outcome);
+                }
+                tries++;
+            } while (step_undo(&trial.saga.steps[0])->state == OP_RETRYING && tries < 9);
+            if (tries != cases[i].tries || saga_status(&trial.saga) != SAGA_ESCALATED) {
+                fail_msg("%s: %d tries, %s", cases[i].name, tries, trial_records(&trial));
+            }
+            assert_true(slice_is(trial.saga.escalation.reason, "compensation-failed"));
+            assert_int_equal(step_undo(&trial.saga.steps[0])->took_effect == TOOK_EFFECT_MAYBE, cases[i].maybe);
+            assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
+        }
+        trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
+        assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+        close_sound(&trial);
+    }
+}
+
 static void a_keyed_compensation_does_not_leave_after_its_window(void **state)
 {
     struct trial trial;
@@ -490,6 +551,7 @@ int main(void)
         cmocka_unit_test(one_question_at_a_time),
         cmocka_unit_test(a_compensation_goes_by_its_own_class),
         cmocka_unit_test(a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time),
+        cmocka_unit_test(a_compensation_ends_after_the_tries_it_was_given),
         cmocka_unit_test(a_keyed_compensation_does_not_leave_after_its_window),
         cmocka_unit_test(a_checked_compensation_is_called_again_only_after_absent),
         cmocka_unit_test(a_refusal_after_a_maybe_is_no_proof_that_the_undo_did_not_happen),
