@@ -103,7 +103,7 @@ static void check_open(struct api_request *request, struct faults *faults)
     }
     check_loop(state->loop, request->arena, faults);
     saga_check_tags(state->tags, request->arena, faults);
-    engine->in.open.business_id = saga_read_id(request, state->id, faults);
+    engine->in.open.business_id = saga_read_id(request, state->id, &engine->in.open.key, faults);
     engine->in.open.tags = state->tags;
     engine->in.open.budget = state->budget;
     engine->in.open.loop = state->loop;

@@ -110,13 +110,16 @@ void saga_on_started(struct engine_request *engine)
     }
 }
 
-struct slice saga_read_id(struct api_request *request, struct slice id, struct faults *faults)
+struct slice saga_read_id(struct api_request *request, struct slice id, struct slice *key, struct faults *faults)
 {
     struct slice text = json_string(id, request->arena);
 
+    *key = request_idempotency_key(request, faults);
+    if (key->ptr && request->batch) {
+        *key = start_batch_key(request, *key, faults);
+    }
     if (!id.ptr) {
-        text = request_idempotency_key(request, faults);
-        return text.ptr && request->batch ? start_batch_key(request, text, faults) : text;
+        return *key;
     }
     if (text.ptr && !text_is_plain(text, BUSINESS_ID_BYTES_MAX)) {
         faults_add(faults, SLICE("/id"), "a business id has 1 to %d bytes and no control characters",
@@ -152,7 +155,8 @@ static void check_start(struct api_request *request, struct faults *faults)
     request->engine.in.start.saga = json_string(state->saga, request->arena);
     request->engine.in.start.input = state->input;
     request->engine.in.start.tags = state->tags;
-    request->engine.in.start.business_id = saga_read_id(request, state->id, faults);
+    request->engine.in.start.business_id =
+        saga_read_id(request, state->id, &request->engine.in.start.key, faults);
     if (state->version.ptr && (!json_i64(state->version, &version) || version < 1 || version > INT32_MAX)) {
         faults_add(faults, SLICE("/version"), "a version is a whole number from 1 on");
     }

@@ -314,6 +314,7 @@ struct saga_input { /* borrowed during saga_decide() */
     union {
         struct {
             struct slice namespace, business_id, tags, input;
+            struct slice key; /* the Idempotency-Key of the request: the business id itself where no other was given; SLICE_NONE: none */
             /* of an open saga */
             int64_t deadline_ms; /* an instant; 0: none */
             struct slice budget, loop, on_timeout; /* JSON, JSON, text, checked by whoever took them; SLICE_NONE: not given */

@@ -104,10 +104,11 @@ struct engine_request {
         } define;
         struct {
             struct slice saga, input /* JSON; SLICE_NONE is {} */, business_id, tags /* JSON or none */;
+            struct slice key;        /* Idempotency-Key; without another id it is the business id, too; SLICE_NONE: none */
             uint32_t version;        /* 0: the newest */
         } start;
         struct {
-            struct slice business_id, tags /* JSON or none */, budget, loop /* JSON or none, checked */,
+            struct slice business_id, key /* as in start */, tags /* JSON or none */, budget, loop /* JSON or none, checked */,
                 on_timeout /* text or none */;
             int64_t deadline_ms;     /* from now; 0: the default, 24 h */
         } open;

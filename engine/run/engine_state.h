@@ -255,6 +255,9 @@ void live_evict(struct live *live);                    /* it is parked, and nobo
 /* turn.c */
 /* JSON whose digest tells a repeat of this start from another one under the same id */
 struct slice mail_asked(const struct mail *start);
+/* A start that ended with ERR_CONFLICT: ERR_OK, and the saga that it is a repeat of; or why it is none (start.c). */
+enum err_code start_repeated(const struct mail *mail, const struct append *append, struct arena *arena, struct saga_id *saga,
+                             struct err *err);
 void turn_begin(struct live *live, struct mail *mail);
 void turns_free(struct engine *engine); /* the idle ones, at the end */
 int64_t turn_began_us(const struct list_link *turn);    /* in engine->turns_open */

@@ -176,16 +176,7 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
     if (code == ERR_OK) {
         request->created = true;
     } else if (code == ERR_CONFLICT && append) {
-        struct digest digest = canon_digest(mail_asked(mail), &delivery->arena);
-
-        metric_add(METRIC_DUPLICATE_STARTS, 1);
-        if (digest_equal(&digest, &append->existing_input)) {
-            request->code = ERR_OK;
-            request->saga = append->existing;
-        } else {
-            request->code = err_set(&request->err, ERR_OTHER_INPUT, "this id was used before, with other input");
-            err_hint(&request->err, "repeat a start with exactly the input it had, or choose another id");
-        }
+        request->code = start_repeated(mail, append, &delivery->arena, &request->saga, &request->err);
     } else {
         request->err = *err;
     }
@@ -234,6 +225,7 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
     *input = (struct saga_input){.type = SAGA_INPUT_START,
                                  .start = {.namespace = request->namespace,
                                            .business_id = inbox_text(payload, "business_id", arena),
+                                           .key = inbox_text(payload, "key", arena),
                                            .tags = inbox_raw(payload, "tags"),
                                            .input = inbox_raw(payload, "input"),
                                            .budget = inbox_raw(payload, "budget"),

@@ -445,6 +445,9 @@ void inbox_start(struct work *work, uint32_t shard)
     json_write_slice(w, "saga", work->definition->name);
     json_write_i64(w, "version", work->definition->version);
     json_write_slice(w, "business_id", input->start.business_id);
+    if (input->start.key.ptr) {
+        json_write_slice(w, "key", input->start.key);
+    }
     json_write_raw(w, "tags", input->start.tags);
     json_write_raw(w, "input", input->start.input);
     json_write_i64(w, "deadline_ms", input->start.deadline_ms);

@@ -35,6 +35,26 @@ static uint32_t choose_shard(struct engine *engine, const struct work *work)
     return engine->next_shard++ % SHARD_COUNT; /* each to another one: their owners share the load */
 }
 
+enum err_code start_repeated(const struct mail *mail, const struct append *append, struct arena *arena,
+                             struct saga_id *saga, struct err *err)
+{
+    struct digest digest = canon_digest(mail_asked(mail), arena);
+
+    metric_add(METRIC_DUPLICATE_STARTS, 1);
+    if (append->existing_other_id) {
+        (void)err_set(err, ERR_OTHER_INPUT, "this Idempotency-Key was used before, for another id");
+        err_hint(err, "send the id that went with this key before, or choose another key");
+        return ERR_OTHER_INPUT;
+    }
+    if (!digest_equal(&digest, &append->existing_input)) {
+        (void)err_set(err, ERR_OTHER_INPUT, "this id was used before, with other input");
+        err_hint(err, "repeat a start with exactly the input it had, or choose another id");
+        return ERR_OTHER_INPUT;
+    }
+    *saga = append->existing;
+    return ERR_OK;
+}
+
 static void on_started(struct mail *mail, enum err_code code, const struct err *err)
 {
     struct work *work = container_of(mail, struct work, mail);
@@ -57,16 +77,15 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
         return;
     }
     CHECK(append); /* only the database knows who else has this id */
-    struct digest digest = canon_digest(mail_asked(mail), &work->arena);
+    struct saga_id existing;
+    struct err refused = {0};
 
-    metric_add(METRIC_DUPLICATE_STARTS, 1);
-    if (!digest_equal(&digest, &append->existing_input)) {
-        work_fail(work, ERR_OTHER_INPUT, "this id was used before, with other input",
-                  "repeat a start with exactly the input it had, or choose another id");
+    if (start_repeated(mail, append, &work->arena, &existing, &refused) != ERR_OK) {
+        work_done(work, refused.code, &refused);
         return;
     }
     if (work->request) {
-        work->request->saga = append->existing;
+        work->request->saga = existing;
         work->request->created = false;
     }
     work_done(work, ERR_OK, NULL);
@@ -142,6 +161,7 @@ void engine_start_saga(struct engine *engine, struct engine_request *request)
     input->type = SAGA_INPUT_START;
     input->start.namespace = work->namespace;
     input->start.business_id = arena_slice(&work->arena, request->in.start.business_id);
+    input->start.key = arena_slice(&work->arena, request->in.start.key);
     input->start.tags = arena_slice(&work->arena, request->in.start.tags);
     input->start.input = arena_slice(&work->arena, request->in.start.input.ptr ? request->in.start.input : SLICE("{}"));
     send_start(work);
@@ -201,6 +221,7 @@ void engine_open_saga(struct engine *engine, struct engine_request *request)
     work->mail.input = (struct saga_input){.type = SAGA_INPUT_START,
                                            .start = {.namespace = work->namespace,
                                                      .business_id = arena_slice(arena, request->in.open.business_id),
+                                                     .key = arena_slice(arena, request->in.open.key),
                                                      .tags = arena_slice(arena, request->in.open.tags),
                                                      .input = SLICE("{}"),
                                                      .deadline_ms = loop_wall_ms(engine->loop) + deadline_ms,

@@ -100,6 +100,12 @@ static void describe_start(struct turn *turn, const struct record *first)
         turn->start.business_id = id;
         turn->start.business_digest = digest_fields("business", fields, COUNT_OF(fields));
     }
+    if (turn->mail->input.type == SAGA_INPUT_START && turn->mail->input.start.key.ptr) {
+        struct slice fields[] = {first->namespace, first->saga_name, turn->mail->input.start.key};
+
+        turn->start.has_key = true;
+        turn->start.key_digest = digest_fields("business", fields, COUNT_OF(fields));
+    }
     turn->append.start = &turn->start;
 }
 

@@ -11,7 +11,6 @@
  */
 #include "store/store_state.h"
 
-#define BUSINESS_DIGEST_BYTES 16
 
 typedef bool (*item_filter)(const struct append *append);
 
@@ -81,7 +80,7 @@ static size_t batch_count(const struct batch *batch, item_filter filter)
     return count;
 }
 
-static struct slice digest_slice(const struct digest *digest, size_t bytes)
+struct slice digest_slice(const struct digest *digest, size_t bytes)
 {
     return (struct slice){(const char *)digest->bytes, bytes};
 }
@@ -168,6 +167,30 @@ static void saga_columns(struct batch *batch, struct db_args *args, size_t n, it
     COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, a->ended ? db_item_timestamptz(args, a->at_ms) : db_item_null(args));
 }
 
+void batch_put_key(struct db_args *args, const struct append_start *start)
+{
+    if (start->has_key) {
+        db_item_bytes(args, digest_slice(&start->key_digest, BUSINESS_DIGEST_BYTES));
+    } else {
+        db_item_null(args);
+    }
+}
+
+/* Without an id of its own the saga is the one that has the key for its business id. */
+bool start_has_own_id(const struct append_start *start)
+{
+    return !start->has_key || !digest_equal(&start->key_digest, &start->business_digest);
+}
+
+void batch_put_key_shard(struct db_args *args, const struct append_start *start)
+{
+    if (start->has_key && start_has_own_id(start)) {
+        db_item_int(args, start->key_digest.bytes[31] % SHARD_COUNT);
+    } else {
+        db_item_null(args);
+    }
+}
+
 /* The ids that were new come back in the order in which they were sent; the search begins behind the last one found. */
 static void on_unique_starts(struct db_query *query, const struct db_rows *rows)
 {
@@ -206,6 +229,8 @@ static void add_starts(struct batch *batch)
         COLUMN(args, DB_TEXT, batch, unique, is_unique_start, db_item_bytes(args, a->start->business_id));
         COLUMN(args, DB_BYTEA, batch, unique, is_unique_start,
                db_item_bytes(args, digest_slice(&a->start->business_digest, BUSINESS_DIGEST_BYTES)));
+        COLUMN(args, DB_BYTEA, batch, unique, is_unique_start, batch_put_key(args, a->start));
+        COLUMN(args, DB_INT2, batch, unique, is_unique_start, batch_put_key_shard(args, a->start));
     }
 }
 

@@ -16,6 +16,7 @@
 #include "store/store_state.h"
 
 enum { AGAIN_MS = 50, STANDBY_MS = 1000 };
+enum { FOUND_BY_ID = 1 }; /* the third column of `taken`, and the least */
 
 static void batch_repeat_all(struct batch *batch)
 {
@@ -33,12 +34,19 @@ static void on_taken(struct db_query *query, const struct db_rows *rows)
 
     for (size_t row = 0; row < db_row_count(rows); row++) {
         size_t i = (size_t)db_int(rows, row, 0) - 1;
-        struct slice digest = db_bytes(rows, row, 2);
+        struct slice digest = db_bytes(rows, row, 2), business = db_bytes(rows, row, 3);
+        int64_t found = db_int(rows, row, 4);
 
-        if (i < batch->count && digest.len == sizeof(batch->items[i]->existing_input.bytes)) {
-            batch->items[i]->existing.uuid = db_uuid(rows, row, 1);
-            memcpy(batch->items[i]->existing_input.bytes, digest.ptr, digest.len);
-            batch->found[i] = true;
+        if (i < batch->count && digest.len == sizeof(batch->items[i]->existing_input.bytes) && found > batch->found[i]) {
+            struct append *append = batch->items[i];
+
+            append->existing.uuid = db_uuid(rows, row, 1);
+            memcpy(append->existing_input.bytes, digest.ptr, digest.len);
+            append->existing_other_id =
+                found > FOUND_BY_ID && start_has_own_id(append->start) &&
+                !(business.len == BUSINESS_DIGEST_BYTES &&
+                  memcmp(business.ptr, append->start->business_digest.bytes, BUSINESS_DIGEST_BYTES) == 0);
+            batch->found[i] = (unsigned char)found;
         }
     }
 }
@@ -57,7 +65,17 @@ void batch_ask_taken(struct batch *batch)
     db_array_end(args);
     db_array_begin(args, DB_BYTEA, batch->count);
     for (size_t i = 0; i < batch->count; i++) {
-        db_item_bytes(args, (struct slice){(const char *)batch->items[i]->start->business_digest.bytes, 16});
+        db_item_bytes(args, digest_slice(&batch->items[i]->start->business_digest, BUSINESS_DIGEST_BYTES));
+    }
+    db_array_end(args);
+    db_array_begin(args, DB_BYTEA, batch->count);
+    for (size_t i = 0; i < batch->count; i++) {
+        batch_put_key(args, batch->items[i]->start);
+    }
+    db_array_end(args);
+    db_array_begin(args, DB_INT2, batch->count);
+    for (size_t i = 0; i < batch->count; i++) {
+        batch_put_key_shard(args, batch->items[i]->start);
     }
     db_array_end(args);
     batch_submit(batch, BATCH_TAKEN, true);

@@ -34,13 +34,20 @@ const struct db_statement sql_start = {
     " u.updated_at, u.ended_at from unnest(" SAGA_ARRAYS ") as u (" SAGA_COLUMNS ")",
 };
 
+/*
+ * $14: of the key of the request, if it had one. $15: where a saga would lie that has this key for its business id; null
+ * where that is this saga itself.
+ */
 const struct db_statement sql_start_unique = {
     "start_unique",
-    "insert into sagad.saga (" SAGA_COLUMNS ", business_id, business_digest)"
+    "insert into sagad.saga (" SAGA_COLUMNS ", business_id, business_digest, key_digest)"
     " select u.shard, u.id, u.namespace, u.name, u.version, u.status, u.tags::jsonb, u.input_digest, u.created_at,"
-    " u.updated_at, u.ended_at, u.business_id, u.business_digest"
-    " from unnest(" SAGA_ARRAYS ", $12::text[], $13::bytea[]) as u (" SAGA_COLUMNS ", business_id, business_digest)"
-    " on conflict (shard, business_digest) where business_digest is not null do nothing returning id",
+    " u.updated_at, u.ended_at, u.business_id, u.business_digest, u.key_digest"
+    " from unnest(" SAGA_ARRAYS ", $12::text[], $13::bytea[], $14::bytea[], $15::int2[])"
+    " as u (" SAGA_COLUMNS ", business_id, business_digest, key_digest, key_shard)"
+    " where u.key_shard is null or (select true from sagad.saga k where k.shard = u.key_shard"
+    " and k.business_digest = u.key_digest and k.business_digest is not null) is null"
+    " on conflict do nothing returning id",
 };
 
 /* A saga whose id is older than what recovery would read: only moves back, and not where recovery reads everything. */
@@ -235,11 +242,18 @@ const struct db_statement sql_lock_release = {
 
 /* --- what is asked about an append --- */
 
+/* Found by its id, by the key as an id, by the key: what is known by its key is that saga, whatever else has the id. */
 const struct db_statement sql_taken = {
     "taken",
-    "select u.i::int4, s.id, s.input_digest"
-    " from unnest($1::int2[], $2::bytea[]) with ordinality as u (shard, digest, i)"
-    " join sagad.saga s on s.shard = u.shard and s.business_digest = u.digest and s.business_digest is not null",
+    "select u.i::int4, s.id, s.input_digest, s.business_digest, s.found"
+    " from unnest($1::int2[], $2::bytea[], $3::bytea[], $4::int2[]) with ordinality as u (shard, digest, key_digest, key_shard, i)"
+    " cross join lateral"
+    " (select b.id, b.input_digest, b.business_digest, 1 as found from sagad.saga b"
+    " where b.shard = u.shard and b.business_digest = u.digest and b.business_digest is not null"
+    " union all select b.id, b.input_digest, b.business_digest, 2 from sagad.saga b"
+    " where b.shard = u.key_shard and b.business_digest = u.key_digest and b.business_digest is not null"
+    " union all select k.id, k.input_digest, k.business_digest, 3 from sagad.saga k"
+    " where k.key_digest = u.key_digest and k.key_digest is not null) as s",
 };
 
 const struct db_statement sql_epochs = {

@@ -52,6 +52,8 @@ struct append_start { /* with the first turn */
     uint32_t version;
     struct slice business_id;       /* SLICE_NONE: none */
     struct digest business_digest;  /* of namespace, saga name and business id */
+    bool has_key;                   /* the request had an Idempotency-Key; without an id of its own that is the business id, too */
+    struct digest key_digest;       /* then: of namespace, saga name and key */
     struct digest input_digest;     /* canonical input */
 };
 
@@ -116,6 +118,7 @@ struct append {
     struct err err;                 /* out */
     struct saga_id existing;        /* out, with ERR_CONFLICT */
     struct digest existing_input;   /* out, with ERR_CONFLICT */
+    bool existing_other_id;         /* out, with ERR_CONFLICT: that saga has the key of this start, and another business id */
     void (*done)(struct append *append);
 
     struct list_link link;          /* the store's */

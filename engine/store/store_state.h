@@ -83,7 +83,7 @@ struct batch { /* a writer has one, again and again */
     bool backend_gone;
     int64_t backends_left;    /* answer of sql_end_backend */
     struct timer again;
-    bool *found;              /* answers of sql_look and sql_epochs, one an item */
+    unsigned char *found;     /* answers of sql_taken (by what it was found), sql_look and sql_epochs, one an item */
     int64_t epochs[SHARD_COUNT];
 };
 
@@ -270,10 +270,15 @@ void store_pause(struct store *store, int64_t ms);
 void store_trouble(struct store *store, const struct err *err); /* the database refuses appends */
 
 /* append_batch.c */
+#define BUSINESS_DIGEST_BYTES 16
 void batch_build(struct batch *batch);
 struct db_args *batch_query(struct batch *batch, const struct db_statement *statement,
                             void (*on_rows)(struct db_query *, const struct db_rows *));
 void batch_clear_queries(struct batch *batch);
+struct slice digest_slice(const struct digest *digest, size_t bytes);
+bool start_has_own_id(const struct append_start *start);
+void batch_put_key(struct db_args *args, const struct append_start *start);       /* digest of the key, or null */
+void batch_put_key_shard(struct db_args *args, const struct append_start *start); /* of a saga that had it for its id; null: that is this one */
 
 /* append_resolve.c */
 void batch_ask_taken(struct batch *batch);

@@ -22,8 +22,8 @@ struct turn_row {
     struct saga_id saga;
     struct slice namespace;
     struct stored_turn turn;
-    bool has_business_digest;
-    struct digest business_digest, input_digest;
+    bool has_business_digest, has_key;
+    struct digest business_digest, key_digest, input_digest;
 };
 
 struct key_row {
@@ -104,16 +104,33 @@ static const struct turn_row *turn_of(const struct digest *business)
     return NULL;
 }
 
+/* The saga that has one of the names of this start. */
+static const struct turn_row *turn_of_start(const struct append_start *start)
+{
+    for (size_t i = 0; i < trial.turn_count; i++) {
+        const struct turn_row *row = &db.turns[i];
+
+        if (start->has_key && ((row->has_key && digest_equal(&row->key_digest, &start->key_digest)) ||
+                               (row->has_business_digest && digest_equal(&row->business_digest, &start->key_digest)))) {
+            return row;
+        }
+    }
+    return turn_of(&start->business_digest);
+}
+
 /* --- answers --- */
 
 static enum err_code append_turn(struct append *append)
 {
     if (append->start && append->start->business_id.ptr) {
-        const struct turn_row *other = turn_of(&append->start->business_digest);
+        const struct turn_row *other = turn_of_start(append->start);
 
         if (other) {
             append->existing = other->saga;
             append->existing_input = other->input_digest;
+            append->existing_other_id = append->start->has_key &&
+                                        !digest_equal(&append->start->key_digest, &append->start->business_digest) &&
+                                        !digest_equal(&other->business_digest, &append->start->business_digest);
             return ERR_CONFLICT;
         }
     }
@@ -122,6 +139,8 @@ static enum err_code append_turn(struct append *append)
     if (append->start) {
         row->has_business_digest = append->start->business_id.ptr != NULL;
         row->business_digest = append->start->business_digest;
+        row->has_key = append->start->has_key;
+        row->key_digest = append->start->key_digest;
         row->input_digest = append->start->input_digest;
     }
     for (uint32_t i = 0; i < append->new_key_count; i++) {

@@ -184,6 +184,32 @@ void draw_fence(struct db_args *args, struct chance *chance)
     add_epochs(args, chance, some.count);
 }
 
+static const char *const digests[] = {"digest 1", "digest 2", "digest 3"};
+
+/* The key of a request: none, one that is no id, the id of another saga, or its own id, which needs no shard. */
+static void put_start_keys(struct db_args *args, struct chance *chance, struct some some)
+{
+    uint32_t keys[ITEMS_MAX];
+
+    for (size_t i = 0; i < some.count; i++) {
+        keys[i] = (uint32_t)chance_below(chance, SHARDS + 3);
+    }
+    db_array_begin(args, DB_BYTEA, some.count);
+    for (size_t i = 0; i < some.count; i++) {
+        item_text(args, keys[i] < SHARDS ? digests[keys[i]] : keys[i] == SHARDS ? "digest 4" : NULL);
+    }
+    db_array_end(args);
+    db_array_begin(args, DB_INT2, some.count);
+    for (size_t i = 0; i < some.count; i++) {
+        if (keys[i] > SHARDS || keys[i] == some.item[i] % SHARDS) {
+            db_item_null(args);
+        } else {
+            db_item_int(args, keys[i] < SHARDS ? keys[i] : 0);
+        }
+    }
+    db_array_end(args);
+}
+
 static void put_starts(struct db_args *args, struct chance *chance, struct some sagas, bool unique)
 {
     add_sagas(args, sagas);
@@ -198,7 +224,8 @@ static void put_starts(struct db_args *args, struct chance *chance, struct some 
     COLUMN(DB_TIMESTAMPTZ, sagas, item_time_or_null(args, chance, 80));
     if (unique) {
         COLUMN(DB_TEXT, sagas, item_text(args, (const char *const[]){"one", "two", "three"}[x % SHARDS]));
-        COLUMN(DB_BYTEA, sagas, item_text(args, (const char *const[]){"digest 1", "digest 2", "digest 3"}[x % SHARDS]));
+        COLUMN(DB_BYTEA, sagas, item_text(args, digests[x % SHARDS]));
+        put_start_keys(args, chance, sagas);
     }
 }
 
@@ -421,7 +448,8 @@ void draw_taken(struct db_args *args, struct chance *chance)
     struct some some = some_of(chance, SHARDS);
 
     add_shards(args, some);
-    COLUMN(DB_BYTEA, some, item_text(args, (const char *const[]){"digest 1", "digest 2", "digest 3"}[x]));
+    COLUMN(DB_BYTEA, some, item_text(args, digests[x]));
+    put_start_keys(args, chance, some);
 }
 
 void draw_some_shards(struct db_args *args, struct chance *chance)

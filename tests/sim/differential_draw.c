@@ -42,7 +42,7 @@ const struct kind kinds[] = {
     {&sql_inbox_consume, "v", draw_consume, .themes = "i", .weight = 5},
     {&sql_lock_release, "v", draw_some_sagas, .themes = "k", .weight = 6},
     {&sql_lock_take, "i", draw_lock_take, .themes = "k", .weight = 14},
-    {&sql_taken, "iub", draw_taken, .unordered = true, .themes = "a", .weight = 2},
+    {&sql_taken, "iubbi", draw_taken, .unordered = true, .themes = "a", .weight = 2},
     {&sql_epochs, "ii", draw_some_shards, .unordered = true, .themes = "l", .weight = 2},
     {&sql_hold_shards, "i", draw_some_shards, .themes = "l", .weight = 3},
     {&sql_look, "ibi", draw_look, .unordered = true, .themes = "a", .weight = 2},

@@ -163,6 +163,7 @@ static enum pg_progress dump_saga_rows(struct pg_call *call)
         put_bytes(call, row->tags);
         put_bytes(call, row->business_id);
         put_bytes(call, row->business_digest);
+        put_bytes(call, row->key_digest);
         put_bytes(call, row->input_digest);
         put_time_ms(call, row->created_ms);
         put_time_ms(call, row->updated_ms);

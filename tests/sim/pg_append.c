@@ -136,6 +136,10 @@ enum pg_progress pg_statement_start_unique(struct pg_call *call)
 
         row.business_id = keep_item(call, 11, i);
         row.business_digest = keep_item(call, 12, i);
+        row.key_digest = keep_item(call, 13, i);
+        if (!item_is_null(call, 14, i) && pg_saga_of_business(call, item_int(call, 14, i), item_bytes(call, 13, i))) {
+            continue;
+        }
         if (!is_saga_status(row.status)) {
             return pg_fail(call, ERROR_CHECK);
         }
@@ -281,16 +285,29 @@ enum pg_progress pg_statement_awake_remove(struct pg_call *call)
 
 /* --- what is asked about an append --- */
 
+static void put_taken(struct pg_call *call, size_t i, const struct row_saga *saga, int64_t found)
+{
+    if (saga) {
+        put_int(call, (int64_t)i + 1);
+        put_uuid(call, &saga->id);
+        put_bytes(call, saga->input_digest);
+        put_bytes(call, saga->business_digest);
+        put_int(call, found);
+        put_row_end(call);
+    }
+}
+
 enum pg_progress pg_statement_taken(struct pg_call *call)
 {
     for (size_t i = 0; i < arg_count(call, 0); i++) {
-        const struct row_saga *saga = pg_saga_of_business(call, item_int(call, 0, i), item_bytes(call, 1, i));
+        struct slice key = item_bytes(call, 2, i);
 
-        if (saga) {
-            put_int(call, (int64_t)i + 1);
-            put_uuid(call, &saga->id);
-            put_bytes(call, saga->input_digest);
-            put_row_end(call);
+        put_taken(call, i, pg_saga_of_business(call, item_int(call, 0, i), item_bytes(call, 1, i)), 1);
+        if (!item_is_null(call, 3, i)) {
+            put_taken(call, i, pg_saga_of_business(call, item_int(call, 3, i), key), 2);
+        }
+        if (key.ptr) {
+            put_taken(call, i, pg_saga_of_start_key(call, key), 3);
         }
     }
     return PG_DONE;

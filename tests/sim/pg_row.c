@@ -267,7 +267,8 @@ static bool has_same_second_key(enum pg_table table, const void *left, const voi
     if (table == PG_SAGA) {
         const struct row_saga *a = left, *b = right;
 
-        return a->shard == b->shard && a->business_digest.ptr && slice_equal(a->business_digest, b->business_digest);
+        return (a->shard == b->shard && a->business_digest.ptr && slice_equal(a->business_digest, b->business_digest)) ||
+               (a->key_digest.ptr && slice_equal(a->key_digest, b->key_digest));
     }
     const struct row_lock *a = left, *b = right;
 
@@ -308,12 +309,12 @@ static enum pg_progress look_at_second_key(struct pg_call *call, enum pg_table t
         if (!saga->business_digest.ptr) {
             return PG_DONE;
         }
-        i = place_of(rows, table, &(struct row_saga){.shard = saga->shard});
+        i = saga->key_digest.ptr ? 0 : place_of(rows, table, &(struct row_saga){.shard = saga->shard});
     }
     for (; i < rows->count && !*in_the_way; i++) {
         struct pg_row *row = rows->sorted[i];
 
-        if (table == PG_SAGA && ((const struct row_saga *)row->key)->shard != saga->shard) {
+        if (table == PG_SAGA && !saga->key_digest.ptr && ((const struct row_saga *)row->key)->shard != saga->shard) {
             break;
         }
         if (has_same_second_key(table, row->key, data)) {
@@ -348,7 +349,7 @@ static enum pg_progress look_for_conflict(struct pg_call *call, enum pg_table ta
 {
     if (table == PG_SAGA || table == PG_LOCK) {
         RETURN_UNLESS_DONE(look_at_second_key(call, table, data, in_the_way));
-        has_arbiter = has_arbiter && *in_the_way;
+        has_arbiter = has_arbiter && (*in_the_way || table == PG_SAGA); /* of a saga each key is one */
     }
     if (!*in_the_way && row) {
         RETURN_UNLESS_DONE(look_at_rival(call, row, in_the_way));

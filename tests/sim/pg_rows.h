@@ -7,7 +7,7 @@
 
 enum pg_table {
     PG_SHARD,
-    PG_SAGA,          /* second key: shard, business_digest where not null */
+    PG_SAGA,          /* second keys: shard, business_digest where not null; key_digest where not null */
     PG_LOG,
     PG_OPERATION_KEY,
     PG_KEY_BUNDLE,
@@ -41,7 +41,7 @@ struct row_shard {
 struct row_saga {
     int64_t shard;
     struct uuid id; /* key */
-    struct slice namespace, name, status, tags, business_id, business_digest, input_digest;
+    struct slice namespace, name, status, tags, business_id, business_digest, key_digest, input_digest;
     int64_t version;
     int64_t created_ms, updated_ms, ended_ms;
     bool has_ended;

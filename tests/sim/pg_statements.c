@@ -170,6 +170,20 @@ const struct row_saga *pg_saga_of_business(struct pg_call *call, int64_t shard, 
     return NULL;
 }
 
+const struct row_saga *pg_saga_of_start_key(struct pg_call *call, struct slice digest)
+{
+    struct pg_row *row = pg_first(call, PG_SAGA, &(struct row_saga){0});
+
+    for (; row; row = pg_next(call, PG_SAGA, row)) {
+        const struct row_saga *saga = pg_see(call, row);
+
+        if (saga && saga->key_digest.ptr && slice_equal(saga->key_digest, digest)) {
+            return saga;
+        }
+    }
+    return NULL;
+}
+
 const struct row_shard *pg_shard(struct pg_call *call, int64_t shard)
 {
     return pg_see(call, pg_find(call, PG_SHARD, &(struct row_shard){.shard = shard}));

@@ -80,6 +80,7 @@ void pg_put_void(struct pg_call *call);
 
 const struct row_saga *pg_saga(struct pg_call *call, int64_t shard, struct uuid id); /* as the statement sees it; NULL */
 const struct row_saga *pg_saga_of_business(struct pg_call *call, int64_t shard, struct slice digest);
+const struct row_saga *pg_saga_of_start_key(struct pg_call *call, struct slice digest);
 const struct row_shard *pg_shard(struct pg_call *call, int64_t shard);
 void pg_put_saga(struct pg_call *call, const struct row_saga *saga); /* the columns of ROW_COLUMNS, as a row */
 struct uuid pg_id_floor(int64_t ms); /* sagad.id_floor() */

@@ -65,6 +65,43 @@ await run(new World(), async (world) => {
     await world.noFaults()
   })
 
+  const naps = { sagas: [{ name: 'nap', steps: [{ id: 'a', call: { builtin: { do: 'echo' }, effect: 'read' } }] }] }
+  const start = (engine, key, id, input = {}) => at(engine, 'POST', '/v1/sagas', { saga: 'nap', input, ...(id ? { id } : {}) },
+    { headers: key ? { 'idempotency-key': key } : {} })
+
+  await promise('the key of a start with an id names that saga, too: alone it gives the same one, on every engine; with another id it is refused', async () => {
+    await world.define(naps)
+    for (let tries = 0; (await at(taker, 'GET', '/v1/definitions/nap')).status !== 200 && tries < 50; tries++) await sleep(100)
+    for (const [n, engine, other] of [[1, owner, taker], [2, taker, owner]]) {
+      const first = await start(engine, `key-${n}`, `id-${n}`)
+      expectEqual([first.status, first.json.business_id], [201, `id-${n}`], `the start: ${first.text}`)
+      for (const [key, id, input, status, type] of [
+        [`key-${n}`, null, {}, 200], [`key-${n}`, `id-${n}`, {}, 200], [null, `id-${n}`, {}, 200], [`more-${n}`, `id-${n}`, {}, 200],
+        [`key-${n}`, `other-${n}`, {}, 422, 'other-input'], [`key-${n}`, null, { a: 1 }, 422, 'other-input'],
+        [`key-${n}`, `key-${n}`, {}, 200]]) {
+        for (const asked of [engine, other]) {
+          const answer = await start(asked, key, id, input)
+          expectEqual([answer.status, answer.json.type], [status, type && problem(type)], `key ${key}, id ${id}: ${answer.text}`)
+          if (status === 200) expectEqual(answer.json.id, first.json.id, `key ${key}, id ${id}: another saga`)
+        }
+      }
+    }
+    // A key that was an id: with another id it is refused as well.
+    const alone = await start(taker, 'key-3')
+    expectEqual([alone.status, alone.json.business_id], [201, 'key-3'], alone.text)
+    expectEqual((await start(owner, 'key-3', 'id-3')).status, 422, 'another id')
+    const plain = await start(owner, null, 'key-4')
+    expectEqual((await start(taker, 'key-4', 'id-4')).status, 422, 'a key that is the id of another saga')
+    expectEqual((await start(taker, 'key-4')).json.id, plain.json.id, 'the key of an id')
+    // At once, over both engines: one saga.
+    for (let round = 0; round < 5; round++) {
+      const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => start(i % 2 ? taker : owner, `race-${round}`, i % 3 ? null : `race-id-${round}`)))
+      const sagas = new Set(answers.filter((answer) => answer.status < 300).map((answer) => answer.json.id))
+      expectEqual(sagas.size, 1, `round ${round}: sagas`)
+    }
+    expectEqual(world.sql("select count(*) from sagad.saga where name = 'nap' and business_id like 'race-%'"), '5', 'sagas of the races')
+  })
+
   await promise('64 callers on 8 keys, three rounds of them', async () => {
     for (let round = 0; round < 3; round++) {
       const answers = await Promise.all(Array.from({ length: 64 }, (_, i) => at((i >> 3) % 2 ? taker : owner, 'POST', '/v1/operations', reserve(`eight-${i % 8}`))))
