@@ -69,9 +69,17 @@ struct db {
     struct db_queue queue;
     struct segment *segments; /* a ring: sent_first is the one that is being answered */
     size_t segment_capacity, sent_first, sent_count, sent_bytes;
+    struct timer overdue;                   /* runs while something is sent and not answered */
+    int64_t waiting_since_ms;               /* boot-time clock: the first segment was sent, or a byte came */
     size_t query_index;                     /* of the first segment: its query that is being answered */
     bool failed, broken, commit_lost;       /* of the first segment: certainly refused; nobody knows; the COMMIT's warning came */
     struct deferred pump;
+
+    /* giving up */
+    struct deferred giver;
+    struct err give_up_err;
+    bool unanswered;    /* the last loss: it did not answer */
+    int left_pid;       /* backend of a connection that was given up; it may still wait there. 0: none */
 
     /* closing */
     struct deferred closer;
@@ -80,11 +88,18 @@ struct db {
 };
 
 static void db_connecting(struct db *db);
+static void on_overdue(struct timer *timer);
 
 /* --- segments --- */
 
 static void segment_push(struct db *db, struct segment segment)
 {
+    if (db->sent_count == 0) {
+        db->waiting_since_ms = loop_boot_ms(db->loop);
+        if (db->options.answer_ms > 0 && !timer_running(&db->overdue)) {
+            timer_start(db->loop, &db->overdue, db->options.answer_ms, on_overdue);
+        }
+    }
     if (db->sent_count == db->segment_capacity) {
         size_t capacity = db->segment_capacity ? 2 * db->segment_capacity : 64;
         struct segment *larger = memory_alloc(capacity * sizeof(*larger));
@@ -138,7 +153,9 @@ static void disconnect(struct db *db)
         uv_close((uv_handle_t *)&db->watch->poll, on_watch_closed); /* before its socket goes */
         db->watch = NULL;
     }
-    PQfinish(db->conn); /* accepts NULL */
+    timer_stop(db->loop, &db->overdue);
+    loop_defer_cancel(db->loop, &db->giver);
+    PQfinish(db->conn); /* accepts NULL; does not wait for a server that hangs, because the socket does not block */
     db->conn = NULL;
     map_fini(&db->prepared);
     map_init(&db->prepared);
@@ -208,6 +225,66 @@ static void db_broken(struct db *db)
         err_detail(&err, "%s", line);
     }
     db_lost(db, &err);
+}
+
+/* --- giving up --- */
+
+static void serve(struct db *db, bool good);
+
+static void give_up(struct db *db, const struct err *reason)
+{
+    db->left_pid = PQbackendPID(db->conn);
+    db_lost(db, reason);
+}
+
+/*
+ * The timer runs on when an answer came and more is under way: it looks at the time that counts, and starts anew. Where this process
+ * itself stood still, the answer lies in the socket: it is read first.
+ */
+static void on_overdue(struct timer *timer)
+{
+    struct db *db = container_of(timer, struct db, overdue);
+    struct err err = {.code = ERR_OK};
+    int64_t left_ms;
+
+    if (db->state == DB_READY) {
+        serve(db, PQconsumeInput(db->conn) == 1);
+    }
+    if (db->state != DB_READY || db->sent_count == 0) {
+        return;
+    }
+    left_ms = db->waiting_since_ms + db->options.answer_ms - loop_boot_ms(db->loop);
+    if (left_ms > 0) {
+        timer_start(db->loop, &db->overdue, left_ms, on_overdue);
+        return;
+    }
+    err_set(&err, ERR_STORE, "the database does not answer");
+    err_detail(&err, "a connection to it was given up after %lld ms without an answer", (long long)db->options.answer_ms);
+    err_hint(&err, "look at the server: does its disk, its synchronous standby, or a pooler before it hang?");
+    db->unanswered = true;
+    give_up(db, &err);
+}
+
+static void on_give_up(struct deferred *deferred)
+{
+    struct db *db = container_of(deferred, struct db, giver);
+
+    if (db->state == DB_READY) {
+        give_up(db, &db->give_up_err);
+    }
+}
+
+void db_give_up(struct db *db, const struct err *reason)
+{
+    if (db->state == DB_READY) {
+        db->give_up_err = *reason;
+        loop_defer(db->loop, &db->giver, on_give_up);
+    }
+}
+
+bool db_was_unanswered(const struct db *db)
+{
+    return db->unanswered;
 }
 
 /* --- answers --- */
@@ -393,8 +470,10 @@ static void on_socket(uv_poll_t *poll, int status, int events)
 {
     struct db *db = container_of(poll, struct socket_watch, poll)->db;
 
-    (void)events; /* both ways each time */
     if (db->state == DB_READY) { /* else it is being closed */
+        if (events & UV_READABLE) {
+            db->waiting_since_ms = loop_boot_ms(db->loop);
+        }
         serve(db, PQconsumeInput(db->conn) == 1 && status == 0);
     }
 }
@@ -495,6 +574,7 @@ static void on_attempt(void *context, PGconn *conn, const struct err *err)
     struct db *db = context;
 
     db->attempt = NULL;
+    db->unanswered = false;
     if (!conn) {
         db_lost(db, err);
         return;
@@ -503,6 +583,7 @@ static void on_attempt(void *context, PGconn *conn, const struct err *err)
     db->state = DB_READY;
     db->retry_count = 0;
     db->last_words.code = ERR_OK;
+    db->left_pid = 0;
     (void)PQsetNoticeReceiver(conn, on_notice, db);
     CHECK(PQsetnonblocking(conn, 1) == 0 && PQenterPipelineMode(conn) == 1);
     db->watch = memory_alloc(sizeof(*db->watch));
@@ -522,6 +603,8 @@ static void on_attempt(void *context, PGconn *conn, const struct err *err)
 static void db_connecting(struct db *db)
 {
     db->state = DB_CONNECTING;
+    db->target.answer_ms = db->options.answer_ms;
+    db->target.left_pid = db->left_pid;
     db->attempt = db_attempt_start(db->loop, &db->target, on_attempt, db);
 }
 

@@ -8,6 +8,9 @@
  *
  * A COMMIT that comes back with a warning that it might not have been replicated is DB_UNKNOWN with ERR_LOST_COMMIT.
  *
+ * A connection that lets the oldest of what was sent wait for `answer_ms` without a byte is given up: that is a loss like any other.
+ * TCP alone does not notice it: a server that hangs, or waits for a standby, acknowledges what it gets.
+ *
  * What is submitted while connecting waits for the end of that attempt; what is submitted after a loss, before the next
  * attempt, ends DB_REFUSED at once (but not inside db_submit()).
  */
@@ -27,6 +30,7 @@ struct db_options {
     const char *dsn;               /* libpq connection string or URI; "" lets PG* variables and the service file speak */
     const char *application_name;  /* shown in pg_stat_activity */
     const char *const *setup;      /* statements run on each new connection, NULL-terminated; may be NULL */
+    int64_t answer_ms;             /* see above; 0: for ever. It bounds each statement of `setup`, too */
     bool reconnect;                /* keep trying with backoff (100 ms to 1 s, jittered) until db_close() */
     /* DB_READY, or DB_LOST with the reason: again for each attempt that failed. May call any function here. */
     void (*on_state)(struct db *db, enum db_state state, const struct err *err, void *context);
@@ -34,10 +38,16 @@ struct db_options {
     void *context;
 }; /* copied by db_open() */
 
-/* Connecting happens on a worker thread; on_state follows. Keepalives and tcp_user_timeout are set on TCP connections. */
+/*
+ * Connecting happens on a worker thread; on_state follows. Keepalives and tcp_user_timeout are set on TCP connections. Of several hosts
+ * that take writes the one with the newest timeline is chosen: an old primary that nobody has stopped takes writes, too.
+ */
 struct db *db_open(struct loop *loop, const struct db_options *options);
 /* Ends what is pending as a loss would, later in this turn, then frees it. Waits for nobody. on_closed may be NULL. */
 void db_close(struct db *db, void (*on_closed)(void *context), void *context);
+/* As if the connection had been lost, later in this turn; a no-op unless it is ready. */
+void db_give_up(struct db *db, const struct err *reason);
+bool db_was_unanswered(const struct db *db); /* the last loss came from `answer_ms` */
 enum db_state db_state(const struct db *db);
 int db_server_version(const struct db *db);  /* 150018; 0 before ready */
 int db_backend_pid(const struct db *db);

@@ -12,7 +12,7 @@
 
 #include "io/worker.h"
 
-enum { SETUP_MAX = 64 };
+enum { SETUP_MAX = 64, SETUP_MS_DEFAULT = 10000, REFUSALS_BYTES = 2048 };
 
 /* --- sentences --- */
 
@@ -64,9 +64,8 @@ static const struct {
     {{""}, "the connection to PostgreSQL did not come about", "look at the server's log"},
 };
 
-static void explain_refusal(PGconn *conn, struct err *err)
+static void explain_refusal(const char *text, struct err *err)
 {
-    const char *text = PQerrorMessage(conn);
     char line[sizeof(err->detail)];
 
     db_one_line(text, line, sizeof(line));
@@ -142,16 +141,24 @@ static void ignore_notice(void *context, const PGresult *notice)
 static bool dsn_is_readable(const char *dsn, struct err *err)
 {
     PQconninfoOption *options;
+    char *words = NULL;
     bool is_uri = strncmp(dsn, "postgres://", 11) == 0 || strncmp(dsn, "postgresql://", 13) == 0;
 
     if (!is_uri && !strchr(dsn, '=')) {
         return true; /* "", or the name of a database */
     }
-    options = PQconninfoParse(dsn, NULL);
+    options = PQconninfoParse(dsn, &words);
     if (options) {
         PQconninfoFree(options);
         return true;
     }
+    if (!words || strstr(words, "out of memory")) {
+        PQfreemem(words); /* accepts NULL */
+        err_set(err, ERR_STORE, "there is no memory to connect to the database");
+        err_hint(err, "give the process more memory (LimitAS=, ulimit -v, MemoryMax=)");
+        return false;
+    }
+    PQfreemem(words);
     /* Without libpq's words: they quote from it, and there may be a password in it. */
     err_set(err, ERR_CONFIG, "the connection string cannot be read");
     err_hint(err, "write \"host=... port=... dbname=... user=...\" or \"postgresql://user@host/dbname\"; in the latter special "
@@ -159,21 +166,54 @@ static bool dsn_is_readable(const char *dsn, struct err *err)
     return false;
 }
 
-static bool setup_run(PGconn *conn, const char *const *setup, struct err *err)
+static bool setup_statement(PGconn *conn, const char *sql, int64_t ms, struct err *err)
 {
+    PGresult *result = db_exec_within(conn, sql, ms);
+    ExecStatusType status = PQresultStatus(result); /* of NULL: PGRES_FATAL_ERROR */
+    bool good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY;
     char sqlstate[6];
 
-    for (size_t i = 0; setup && setup[i]; i++) {
-        PGresult *result = PQexec(conn, setup[i]);
-        ExecStatusType status = PQresultStatus(result);
-        bool good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY;
+    if (!result) {
+        err_set(err, ERR_STORE, "the database lets us in and does not answer");
+        err_detail(err, "no answer to the first statements of a connection within %lld ms", (long long)ms);
+        err_hint(err, "a pooler may have too few connections for us, or the server hangs");
+    } else if (!good) {
+        (void)db_result_err(result, "to set the connection up", sqlstate, err);
+    }
+    PQclear(result);
+    return good;
+}
 
-        if (!good) {
-            (void)db_result_err(result, "to set the connection up", sqlstate, err);
-            PQclear(result);
+/*
+ * A backend whose connection was given up may wait there for ever, for a standby that does not come. There would be one more of them with
+ * each attempt. Its name says that it is ours.
+ */
+static bool end_left_backend(PGconn *conn, const struct db_target *target, int64_t ms, struct err *err)
+{
+    char sql[256], *name = PQescapeLiteral(conn, target->application_name, strlen(target->application_name));
+    bool good = name != NULL;
+
+    if (good) {
+        (void)snprintf(sql, sizeof(sql),
+                       "select pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where pid = %d and application_name = %s",
+                       target->left_pid, name); /* names of ours are short */
+        good = setup_statement(conn, sql, ms, err);
+        PQfreemem(name);
+    }
+    return good;
+}
+
+static bool setup_run(PGconn *conn, const struct db_target *target, struct err *err)
+{
+    int64_t ms = target->answer_ms > 0 ? target->answer_ms : SETUP_MS_DEFAULT;
+
+    if (target->left_pid > 0 && target->left_pid != PQbackendPID(conn) && !end_left_backend(conn, target, ms, err)) {
+        return false;
+    }
+    for (size_t i = 0; target->setup && target->setup[i]; i++) {
+        if (!setup_statement(conn, target->setup[i], ms, err)) {
             return false;
         }
-        PQclear(result);
     }
     return true;
 }
@@ -192,20 +232,20 @@ PGconn *db_connect(const struct db_target *target, struct err *err)
                               "tcp_user_timeout", "connect_timeout", "dbname", "client_encoding", "application_name", NULL};
     const char *values[] = {environment_or("PGTARGETSESSIONATTRS", "read-write"), "1", "1", "1", "2", "4000",
                             environment_or("PGCONNECT_TIMEOUT", "5"), target->dsn, "UTF8", target->application_name, NULL};
+    char refusals_of_hosts[REFUSALS_BYTES];
     PGconn *conn;
 
     if (!dsn_is_readable(target->dsn, err)) {
         return NULL;
     }
-    conn = PQconnectdbParams(keywords, values, 1);
-    CHECK(conn);
-    (void)PQsetNoticeReceiver(conn, ignore_notice, NULL);
-    if (PQstatus(conn) != CONNECTION_OK) {
-        explain_refusal(conn, err);
-        PQfinish(conn);
+    conn = db_hosts_connect(keywords, values, target->dsn, refusals_of_hosts, sizeof(refusals_of_hosts));
+    if (!conn || PQstatus(conn) != CONNECTION_OK) {
+        explain_refusal(conn ? PQerrorMessage(conn) : refusals_of_hosts, err);
+        PQfinish(conn); /* accepts NULL */
         return NULL;
     }
-    if (!setup_run(conn, target->setup, err)) {
+    (void)PQsetNoticeReceiver(conn, ignore_notice, NULL);
+    if (!setup_run(conn, target, err)) {
         PQfinish(conn);
         return NULL;
     }
@@ -259,6 +299,8 @@ struct db_attempt *db_attempt_start(struct loop *loop, const struct db_target *t
     attempt->target.dsn = arena_text(&attempt->arena, slice_of(target->dsn));
     attempt->target.application_name = arena_text(&attempt->arena, slice_of(target->application_name));
     attempt->target.setup = setup;
+    attempt->target.answer_ms = target->answer_ms;
+    attempt->target.left_pid = target->left_pid;
     attempt->done = done;
     attempt->context = context;
     attempt->job.work = on_attempt_work;

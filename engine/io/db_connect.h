@@ -10,10 +10,17 @@
 struct db_target {
     const char *dsn, *application_name;
     const char *const *setup; /* NULL-terminated; may be NULL */
+    int64_t answer_ms;        /* each statement of the set-up is answered within it; 0: a few seconds */
+    int left_pid;             /* backend of a connection of this name that was given up: it is ended. 0: none */
 };
 
 /* Blocks. NULL, and a sentence, when it was refused or a statement of the set-up was. */
 PGconn *db_connect(const struct db_target *target, struct err *err);
+
+/* db_hosts.c: connects to one server of those that the connection string names. Its status tells whether that came about. */
+PGconn *db_hosts_connect(const char *const *keywords, const char *const *values, const char *dsn, char *refusals, size_t refusals_bytes);
+/* Blocks for `ms` at most. NULL: there was no answer within it. Else the last result of the statement, to be cleared. */
+PGresult *db_exec_within(PGconn *conn, const char *sql, int64_t ms);
 
 /* The same on a worker thread. `done` is called once on the loop's thread, unless the attempt was abandoned before. */
 struct db_attempt;

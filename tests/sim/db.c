@@ -20,7 +20,11 @@ struct db {
     int retry_count;
     struct db_queue queue;
     struct list sent; /* shipments */
-    struct deferred pump, closer;
+    struct timer overdue; /* runs while something is sent and not answered */
+    int64_t waiting_since_ms;
+    bool unanswered;
+    struct err give_up_err;
+    struct deferred pump, giver, closer;
     void (*on_closed)(void *context);
     void *closed_context;
 };
@@ -114,6 +118,7 @@ void db_gets(struct db *db, struct packet *packet)
     if (db->state == DB_CLOSED) {
         return; /* its closer ends what is pending */
     }
+    db->waiting_since_ms = loop_boot_ms(db->loop);
     switch (packet->kind) {
     case PACKET_CONNECTED:
         on_connected(db);
@@ -153,6 +158,8 @@ static void disconnect(struct db *db)
 {
     struct wire *wire = db->wire;
 
+    timer_stop(db->loop, &db->overdue);
+    loop_defer_cancel(db->loop, &db->giver);
     db->wire = NULL;
     db->connected = false;
     if (wire) {
@@ -189,6 +196,46 @@ static void db_lost(struct db *db, const struct err *reason)
     }
 }
 
+/* --- giving up: as in io/db.c --- */
+
+static void on_overdue(struct timer *timer)
+{
+    struct db *db = container_of(timer, struct db, overdue);
+    int64_t left_ms = db->waiting_since_ms + db->options.answer_ms - loop_boot_ms(db->loop);
+
+    if (db->state != DB_READY || list_empty(&db->sent)) {
+        return;
+    }
+    if (left_ms > 0) {
+        timer_start(db->loop, &db->overdue, left_ms, on_overdue);
+        return;
+    }
+    db->unanswered = true;
+    db_broken(db, "the database does not answer", "a connection to it was given up");
+}
+
+static void on_give_up(struct deferred *deferred)
+{
+    struct db *db = container_of(deferred, struct db, giver);
+
+    if (db->state == DB_READY) {
+        db_lost(db, &db->give_up_err);
+    }
+}
+
+void db_give_up(struct db *db, const struct err *reason)
+{
+    if (db->state == DB_READY) {
+        db->give_up_err = *reason;
+        loop_defer(db->loop, &db->giver, on_give_up);
+    }
+}
+
+bool db_was_unanswered(const struct db *db)
+{
+    return db->unanswered;
+}
+
 /* --- sending --- */
 
 static void on_pump(struct deferred *deferred)
@@ -207,7 +254,13 @@ static void on_pump(struct deferred *deferred)
         struct shipment *shipment = wire_send(db->wire, container_of(link, struct db_transaction, link));
 
         list_remove(&db->queue.waiting, link);
+        if (list_empty(&db->sent)) {
+            db->waiting_since_ms = loop_boot_ms(db->loop);
+        }
         list_push(&db->sent, &shipment->sent_link);
+        if (db->options.answer_ms > 0 && !timer_running(&db->overdue)) {
+            timer_start(db->loop, &db->overdue, db->options.answer_ms, on_overdue);
+        }
     }
 }
 
@@ -222,6 +275,7 @@ void db_submit(struct db *db, struct db_transaction *transaction)
 static void db_connecting(struct db *db)
 {
     db->state = DB_CONNECTING;
+    db->unanswered = false;
     db->wire = wire_open(db, db->options.application_name, db->options.setup);
 }
 
