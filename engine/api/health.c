@@ -13,6 +13,7 @@ void handle_livez(struct api_request *request)
 void handle_readyz(struct api_request *request)
 {
     struct engine_health health = {0};
+    struct slice verbose = request_query(request, "verbose"); /* "?verbose" alone counts */
     struct buffer out;
     struct json_writer w;
 
@@ -31,6 +32,16 @@ void handle_readyz(struct api_request *request)
     json_write_bool(&w, "draining", draining);
     if (!ready && health.err.message[0]) {
         json_write_text(&w, "reason", health.err.message);
+        if (health.err.hint[0]) {
+            json_write_text(&w, "hint", health.err.hint);
+        }
+    }
+    if (verbose.ptr && !slice_is(verbose, "false")) {
+        json_array_begin(&w, "warnings");
+        if (health.warning) {
+            json_write_text(&w, NULL, health.warning);
+        }
+        json_array_end(&w);
     }
     json_object_end(&w);
     struct slice text = arena_slice(request->arena, buffer_slice(&out));

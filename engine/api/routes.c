@@ -39,8 +39,8 @@ const struct route routes[] = {
     {"GET", "/v1/engines", ROLE_READER, "", handle_get_engines},
     {"GET", "/metrics", ROLE_READER, "", handle_metrics},
     {"GET", "/livez", ROLE_NONE, "", handle_livez},
-    {"GET", "/readyz", ROLE_NONE, "", handle_readyz},
-    {"GET", "/healthz", ROLE_NONE, "", handle_readyz},
+    {"GET", "/readyz", ROLE_NONE, "verbose", handle_readyz},
+    {"GET", "/healthz", ROLE_NONE, "verbose", handle_readyz},
     {"GET", "/v1/openapi.json", ROLE_NONE, "", handle_openapi},
     {"GET", "/", ROLE_NONE, "", handle_root},
 

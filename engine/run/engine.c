@@ -101,12 +101,18 @@ static void on_store_ready(struct store *store, void *context)
 
     engine->database_ready = true;
     engine->reason = (struct err){0};
+    timer_stop(engine->loop, &engine->away_timer);
     log_info("database_ready");
     if (first && !engine->definitions_loading) {
         store_watch_definitions(store, on_definitions_changed, engine);
     }
     load_definitions(engine);
     call_queue_run(engine);
+}
+
+static void on_away_for_long(struct timer *timer)
+{
+    works_away(container_of(timer, struct engine, away_timer));
 }
 
 static void on_store_away(struct store *store, const struct err *err, void *context)
@@ -117,8 +123,37 @@ static void on_store_away(struct store *store, const struct err *err, void *cont
     if (engine->database_ready || engine->reason.code == ERR_OK) {
         log_warn("database_away", LOG_ERR(err));
     }
+    if (engine->database_ready) {
+        /* One that was lost may be back in a moment; where it just did not answer, a lease has passed already. */
+        timer_start(engine->loop, &engine->away_timer, engine_is_current(engine) ? engine->options.lease_ms : 0, on_away_for_long);
+    }
     engine->database_ready = false;
     engine->reason = *err;
+}
+
+bool engine_is_current(const struct engine *engine)
+{
+    return engine->leases && leases_are_current(engine->leases);
+}
+
+void engine_reason(const struct engine *engine, struct err *err)
+{
+    if (engine->reason.code != ERR_OK) {
+        *err = engine->reason;
+    } else if (!engine->database_ready) {
+        (void)err_set(err, ERR_STORE, "the database is not connected yet");
+    } else if (engine->leases && leases_reason(engine->leases)->code != ERR_OK) {
+        *err = *leases_reason(engine->leases);
+    } else if (engine->leases && !leases_are_current(engine->leases)) {
+        (void)err_set(err, ERR_STORE, "the database has not answered within a lease");
+        err_hint(err, "look at the server: does its disk, its synchronous standby, or a pooler with too few connections hold it up?");
+    } else if (!engine->definitions_loaded) {
+        (void)err_set(err, ERR_STORE, "this engine is reading its definitions");
+    } else if (shards_owned(engine) == 0) {
+        (void)err_set(err, ERR_STORE, "this engine has no shards: others have them all, or it has just come");
+    } else {
+        (void)err_set(err, ERR_STORE, "this engine is loading its sagas");
+    }
 }
 
 static void on_store_refused(struct store *store, const struct err *err, void *context)
@@ -157,12 +192,15 @@ void engine_health(const struct engine *engine, struct engine_health *out)
         loading += engine->shards[i].state == SHARD_LOADING;
     }
     *out = (struct engine_health){.alive = true,
-                                  .database = engine->database_ready,
+                                  .database = engine->database_ready && engine_is_current(engine),
                                   .schema = engine->definitions_loaded && !engine->refused,
-                                  .leases = owned > 0,
+                                  .leases = owned > 0 && engine_is_current(engine), /* what cannot be renewed has run out */
                                   .loaded = owned > 0 && loading == 0 && engine->definitions_loaded,
                                   .draining = engine->draining,
-                                  .err = engine->reason};
+                                  .warning = engine->store ? store_warning(engine->store) : NULL};
+    if (!out->draining && !(out->database && out->schema && out->leases && out->loaded)) {
+        engine_reason(engine, &out->err);
+    }
 }
 
 static bool budgets_apply(void *context, struct slice namespace, struct slice tool)
@@ -256,6 +294,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
                                           .batch_max = 500,
                                           .second_batch_min = 200,
                                           .key_look_ms = options->key_look_ms,
+                                          .answer_ms = options->lease_ms,
                                           .risk_losing_acknowledged_work = options->risk_losing_acknowledged_work,
                                           .on_ready = on_store_ready,
                                           .on_away = on_store_away,
@@ -305,6 +344,7 @@ static void give_up_leases(struct engine *engine)
     }
     engine->leases_releasing = true;
     timer_stop(engine->loop, &engine->drain_timer);
+    timer_stop(engine->loop, &engine->away_timer);
     timer_stop(engine->loop, &engine->handover_timer);
     timer_stop(engine->loop, &engine->call_timer);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {

@@ -53,7 +53,8 @@ void engine_free(struct engine *engine); /* after done */
 
 struct engine_health {
     bool alive, database, schema, leases, loaded, draining;
-    struct err err; /* the newest reason for not being ready */
+    struct err err;      /* the newest reason for not being ready */
+    const char *warning; /* it works, and somebody should know something about the database; NULL: nothing. Lives as long as the program */
 };
 /* ready: database, schema, leases and loaded, not draining */
 void engine_health(const struct engine *engine, struct engine_health *out);

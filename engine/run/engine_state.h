@@ -226,6 +226,7 @@ struct engine {
     bool ready_told, database_ready, definitions_loaded, draining, refused;
     struct err reason;          /* for not being ready */
     struct timer drain_timer;
+    struct timer away_timer;    /* the database is away: when it runs out, who waits is told */
     struct load_definitions load_definitions;
     struct arena load_arena;
     bool definitions_loading, definitions_stale;
@@ -245,6 +246,8 @@ void live_discard(struct live *live);
 void live_set_run(struct live *live, const struct digest *digest); /* it is that run */
 void live_leave_run(struct live *live); /* it turned out that there is another */
 struct live *live_find(struct engine *engine, struct saga_id id);
+/* The same for whoever shows it: only while our lease holds. Past that another engine may have taken it further. */
+struct live *live_shown(struct engine *engine, struct saga_id id);
 /* its done comes later, also when the saga leaves memory meanwhile */
 void live_send(struct live *live, struct mail *mail);
 void live_advance(struct live *live);                  /* take the next input if no turn is under way */
@@ -424,6 +427,10 @@ void waiters_drop(struct live *live);                  /* it left memory: they a
 void engine_reload_definitions(struct engine *engine);
 void engine_check_ready(struct engine *engine);
 void engine_check_drained(struct engine *engine);
+/* The database has answered within a lease: what is here may be shown, and new work be taken. */
+bool engine_is_current(const struct engine *engine);
+/* Why this engine takes no work now: of what keeps it from being ready. */
+void engine_reason(const struct engine *engine, struct err *err);
 
 /* health of tools, counted by dispatch.c */
 struct tool_health *tool_health_of(struct engine *engine, struct slice namespace, struct slice name);

@@ -86,6 +86,11 @@ struct live *live_find(struct engine *engine, struct saga_id id)
     return map_find(&engine->sagas, &id, sizeof(id));
 }
 
+struct live *live_shown(struct engine *engine, struct saga_id id)
+{
+    return saga_id_shard(id) < SHARD_COUNT && shard_is_surely_ours(engine, saga_id_shard(id)) ? live_find(engine, id) : NULL;
+}
+
 static void live_forget(struct live *live)
 {
     park_forget(live);

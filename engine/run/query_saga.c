@@ -114,7 +114,7 @@ static void summon(struct work *work)
 static void answer_or_wait(struct work *work)
 {
     struct engine *engine = work->engine;
-    struct live *live = live_find(engine, work->saga);
+    struct live *live = live_shown(engine, work->saga);
     bool is_owned = engine->shards[saga_id_shard(work->saga)].state == SHARD_OWNED;
     int64_t left = work->until_boot_ms - loop_boot_ms(engine->loop);
 
@@ -137,7 +137,7 @@ void engine_get_saga(struct engine *engine, struct engine_request *request)
     work->until_boot_ms = loop_boot_ms(engine->loop) + request->in.get.wait_ms;
     if (saga_id_shard(work->saga) >= SHARD_COUNT) {
         work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
-    } else if (live_find(engine, work->saga) || !work_refused(work)) {
+    } else if (live_shown(engine, work->saga) || !work_refused(work)) {
         answer_or_wait(work);
     }
 }

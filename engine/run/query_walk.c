@@ -24,7 +24,7 @@ struct walk *walk_new(struct work *work)
 
 const struct saga *walk_live(struct engine *engine, struct saga_id id, struct slice namespace)
 {
-    const struct live *live = live_find(engine, id);
+    const struct live *live = live_shown(engine, id);
 
     if (!live || live->saga.seq == 0 || live->shard->state == SHARD_LOADING || !slice_equal(live->saga.namespace, namespace)) {
         return NULL;

@@ -101,12 +101,10 @@ bool work_refused(struct work *work)
         work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
         return true;
     }
-    if (!engine->database_ready || !engine->definitions_loaded) {
-        struct err err = engine->reason;
+    if (!engine->database_ready || !engine->definitions_loaded || !engine_is_current(engine)) {
+        struct err err = {0};
 
-        if (err.code == ERR_OK) {
-            (void)err_set(&err, ERR_STORE, "the database is not connected yet");
-        }
+        engine_reason(engine, &err);
         err.code = ERR_STORE;
         work_done(work, ERR_STORE, &err);
         return true;
@@ -128,21 +126,50 @@ static void on_cancelled(struct deferred *deferred)
     request->done(request);
 }
 
-void engine_cancel(struct engine *engine, struct engine_request *request)
+/* Its request is told now, with the code and sentence that stand in it; the work goes on without anybody who listens. */
+static void work_leave(struct work *work)
 {
-    struct work *work = request->internal;
-
-    if (!work) {
-        return; /* its done is on the way */
-    }
+    struct engine_request *request = work->request;
     struct cancelled *cancelled = memory_alloc(sizeof(*cancelled));
 
     cancelled->request = request;
     work->request = NULL;
     request->internal = NULL;
-    request->code = err_set(&request->err, ERR_TIMEOUT, "the time to wait is over");
-    loop_defer(engine->loop, &cancelled->deferred, on_cancelled);
+    loop_defer(work->engine->loop, &cancelled->deferred, on_cancelled);
     if (work->live) {
-        work_done(work, ERR_TIMEOUT, NULL); /* it only waited */
+        work_done(work, request->code, NULL); /* it only waited */
+    }
+}
+
+void engine_cancel(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = request->internal;
+
+    (void)engine; /* the work knows it */
+    if (work) { /* else its done is on the way */
+        request->code = err_set(&request->err, ERR_TIMEOUT, "the time to wait is over");
+        work_leave(work);
+    }
+}
+
+void works_away(struct engine *engine)
+{
+    struct list_link *link = list_first(&engine->works), *next;
+
+    for (; link; link = next) {
+        struct work *work = container_of(link, struct work, of_engine);
+
+        next = list_after(&engine->works, link); /* works leave the list later in this turn, never inside */
+        if (work->request && !work->mail.from_inbox && !list_linked(&work->deferred.link)) {
+            struct err *err = &work->request->err;
+
+            if (work->live) { /* it only waits: for an end, or an operation */
+                work->request->code = err_set(err, ERR_STORE, "the database does not answer");
+            } else {
+                work->request->code = err_set(err, ERR_LOST_COMMIT, "the database does not answer; whether this was done is not known yet");
+                err_hint(err, "ask again: under the same id or Idempotency-Key a repeat is not done twice");
+            }
+            work_leave(work);
+        }
     }
 }

@@ -49,6 +49,8 @@ void work_done(struct work *work, enum err_code code, const struct err *err);
 void work_fail(struct work *work, enum err_code code, const char *message, const char *hint);
 /* The store closes: whoever only waits is told to ask elsewhere. */
 void works_stop(struct engine *engine);
+/* The database has been away for a lease: whoever waits for it is told so. What was begun goes on, and may happen yet. */
+void works_away(struct engine *engine);
 /* Nothing that needs the database can be done now? Then the work has been ended. */
 bool work_refused(struct work *work);
 

@@ -53,6 +53,16 @@ bool lease_allows_send(const struct leases *leases, uint32_t shard)
     return leases->shards[shard].held && loop_boot_ms_now() < leases->shards[shard].deadline_ms;
 }
 
+bool leases_are_current(const struct leases *leases)
+{
+    return leases->renewed_ms && loop_boot_ms(leases->store->loop) < leases->renewed_ms + leases->options.ttl_ms - leases->options.margin_ms;
+}
+
+const struct err *leases_reason(const struct leases *leases)
+{
+    return &leases->reason;
+}
+
 int64_t lease_doubt_ms(const struct leases *leases, uint32_t shard)
 {
     CHECK(shard < SHARD_COUNT);
@@ -256,10 +266,14 @@ static void on_state(struct db *db, enum db_state state, const struct err *err, 
 {
     struct leases *leases = context;
 
-    (void)db;
-    (void)err; /* the store's own connections tell it */
     if (leases->closing || leases->releasing) {
         return;
+    }
+    if (state == DB_LOST && err) {
+        leases->reason = *err;
+        if (db_was_unanswered(db)) {
+            store_unanswered(leases->store, err);
+        }
     }
     if (state == DB_READY) {
         metric_add(METRIC_DB_CONNECTS, 1);
@@ -322,6 +336,7 @@ struct leases *leases_start(struct store *store, const struct lease_options *opt
                                           .dsn = store->options.dsn,
                                           .application_name = leases->connection_name,
                                           .setup = setup,
+                                          .answer_ms = leases->options.ttl_ms,
                                           .reconnect = true,
                                           .on_state = on_state,
                                           .on_notify = on_notify,

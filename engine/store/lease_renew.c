@@ -205,6 +205,7 @@ static void be_patient(struct leases *leases)
         leases->patient_until_ms = loop_boot_ms_now() + PATIENT_MS;
     }
     leases->renewed_ms = leases->sent_ms;
+    leases->reason.code = ERR_OK;
 }
 
 void leases_renewed(struct leases *leases)

@@ -77,6 +77,7 @@ struct leases {
     bool told;                /* others were told that we came, or leave */
     int64_t renewed_ms;       /* when what was heard last was asked for; 0: never yet */
     int64_t patient_until_ms; /* until then what has expired is left to its owner: the database was away for all */
+    struct err reason;        /* the last thing that went wrong on the connection; ERR_OK: nothing since the last answer */
     struct deferred give;
     struct deferred report;
     uint64_t fenced;          /* shards reported by appends, not yet told as lost */

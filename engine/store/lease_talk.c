@@ -252,6 +252,7 @@ static void on_lease_done(struct db_transaction *transaction)
     }
     if (!good && transaction->sqlstate[0] && strcmp(transaction->sqlstate, "55P03") != 0) {
         log_warn("lease_statement_failed", LOG_ERR(&transaction->err));
+        leases->reason = transaction->err;
     }
     if (leases->closing) {
         return;

@@ -309,7 +309,9 @@ const struct db_statement sql_check_server = {
     "          union all select t, p from unnest(array['due', 'engine', 'approval', 'guard', 'guard_place', 'guard_breaker', 'guard_budget', 'guard_reservation']) as t"
     "          cross join unnest(array['select', 'insert', 'update', 'delete']) as p) as r (name, privilege)"
     "    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = r.name"
-    "   where not has_table_privilege(c.oid, r.privilege) group by r.name) as t group by t.privileges) as g)"
+    "   where not has_table_privilege(c.oid, r.privilege) group by r.name) as t group by t.privileges) as g),"
+    " current_setting('synchronous_standby_names') <> '',"
+    " (select count(*) from pg_catalog.pg_stat_replication p where coalesce(p.state, 'streaming') = 'streaming')"
     " from (select 1) as one left join pg_catalog.pg_namespace n on n.nspname = 'sagad'",
 };
 

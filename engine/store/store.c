@@ -23,7 +23,9 @@ enum {
     READERS_DEFAULT = 2,
     BATCH_MAX_DEFAULT = 500,
     SECOND_BATCH_MIN_DEFAULT = 200,
-    KEY_LOOK_MS_DEFAULT = 5 * 60 * 1000
+    KEY_LOOK_MS_DEFAULT = 5 * 60 * 1000,
+    ANSWER_MS_DEFAULT = 10000,
+    READ_ANSWER_MS = 35000 /* the server itself ends a read after 30 s */
 };
 
 /*
@@ -42,6 +44,7 @@ const char *const store_setup[] = {
     "set jit = off",
     "set lock_timeout = '5s'",
     "set idle_in_transaction_session_timeout = '10s'",
+    "set idle_session_timeout = 0",
     "select set_config(name, '120s', false) from pg_settings where name = 'transaction_timeout'",
     NULL,
 };
@@ -142,6 +145,8 @@ static void on_server(struct db_query *query, const struct db_rows *rows)
     facts->has_table = db_int(rows, 0, 9);
     facts->has_usage = db_int(rows, 0, 10);
     slice_to_text(facts->missing, sizeof(facts->missing), db_bytes(rows, 0, 11));
+    facts->names_standbys = db_int(rows, 0, 12);
+    facts->streams = db_int(rows, 0, 13);
 }
 
 static void on_schema(struct db_query *query, const struct db_rows *rows)
@@ -171,7 +176,34 @@ static bool check_durable(const struct conn_facts *facts, struct err *err)
             return false;
         }
     }
+    if (facts->names_standbys &&
+        (strcmp(facts->synchronous_commit, "local") == 0 || strcmp(facts->synchronous_commit, "remote_write") == 0)) {
+        err_set(err, ERR_CONFIG, "the database runs with synchronous_commit = %s and would lose acknowledged work in a failover",
+                facts->synchronous_commit);
+        err_detail(err, "synchronous_standby_names is set, and commits do not wait until a standby has them on its disk");
+        err_hint(err, "set synchronous_commit = on, also for the role and the database, or start with --risk-losing-acknowledged-work");
+        return false;
+    }
     return true;
+}
+
+static const char asynchronous[] =
+    "a standby streams from this PostgreSQL and no commit waits for it: promoted, it lacks what was acknowledged last; "
+    "set synchronous_standby_names";
+
+const char *store_warning(const struct store *store)
+{
+    return store->is_asynchronous ? asynchronous : NULL;
+}
+
+static void note_replication(struct store *store, const struct conn_facts *facts)
+{
+    bool is_asynchronous = facts->streams > 0 && !facts->names_standbys;
+
+    if (is_asynchronous && !store->is_asynchronous) {
+        log_warn("replication_is_asynchronous", LOG_TEXT("note", asynchronous));
+    }
+    store->is_asynchronous = is_asynchronous;
 }
 
 /* Two of our connections, or two transactions of one, that are served by one backend and another: sessions
@@ -231,18 +263,34 @@ static bool check_version(const struct conn_facts *facts, struct err *err)
     return false;
 }
 
-static void conn_submit(struct conn *conn, const struct db_statement *statement,
-                        void (*on_rows)(struct db_query *, const struct db_rows *),
-                        void (*done)(struct db_transaction *))
+static void on_schema_checked(struct db_transaction *transaction);
+
+static void conn_submit(struct conn *conn, size_t count, bool read_only, void (*done)(struct db_transaction *))
 {
-    arena_reset(&conn->arena);
-    conn->check_query = (struct db_query){.statement = statement, .on_rows = on_rows, .context = conn};
     memset(&conn->check, 0, sizeof(conn->check));
-    conn->check.queries = &conn->check_query;
-    conn->check.count = 1;
-    conn->check.read_only = true;
+    conn->check.queries = conn->check_queries;
+    conn->check.count = count;
+    conn->check.read_only = read_only;
     conn->check.done = done;
     db_submit(conn->db, &conn->check);
+}
+
+/*
+ * A primary that was restarted shows commits that its synchronous standby never got. So nothing that is read here counts before a commit of our
+ * own was confirmed behind it: a locked row makes the transaction a writing one, and its COMMIT waits until the standby has all that was there.
+ */
+static void check_schema_and_commit(struct conn *conn)
+{
+    struct db_args *args;
+
+    arena_reset(&conn->arena);
+    conn->check_queries[0] = (struct db_query){.statement = &sql_check_schema, .on_rows = on_schema, .context = conn};
+    args = db_args_new(&conn->arena);
+    db_array_begin(args, DB_INT2, 1);
+    db_item_int(args, (int64_t)(conn - conn->store->conns));
+    db_array_end(args);
+    conn->check_queries[1] = (struct db_query){.statement = &sql_hold_shards, .args = args, .context = conn};
+    conn_submit(conn, 2, false, on_schema_checked);
 }
 
 /* The check itself was refused. */
@@ -251,7 +299,7 @@ static void conn_check_failed(struct conn *conn)
     struct err err = conn->check.err;
 
     conn->checking = false;
-    if (!conn->check.sqlstate[0] || conn->store->closing) {
+    if (conn->store->closing || db_state(conn->db) != DB_READY) {
         return; /* the connection is gone, and comes again */
     }
     if (strcmp(conn->check.sqlstate, "42P05") == 0 || strcmp(conn->check.sqlstate, "26000") == 0) {
@@ -329,7 +377,8 @@ static void on_server_checked(struct db_transaction *transaction)
         store_refuse(store, &err);
     } else {
         store->timeline = facts->timeline;
-        conn_submit(conn, &sql_check_schema, on_schema, on_schema_checked);
+        note_replication(store, facts);
+        check_schema_and_commit(conn);
     }
 }
 
@@ -340,7 +389,9 @@ static void conn_check(struct conn *conn)
     }
     conn->checking = true;
     memset(&conn->facts, 0, sizeof(conn->facts));
-    conn_submit(conn, &sql_check_server, on_server, on_server_checked);
+    arena_reset(&conn->arena);
+    conn->check_queries[0] = (struct db_query){.statement = &sql_check_server, .on_rows = on_server, .context = conn};
+    conn_submit(conn, 1, true, on_server_checked);
 }
 
 static void on_recheck(struct timer *timer)
@@ -429,12 +480,21 @@ static void conn_open(struct store *store, size_t i)
                                         .dsn = store->options.dsn,
                                         .application_name = conn->name,
                                         .setup = setup,
+                                        .answer_ms = conn->writer ? store->options.answer_ms : READ_ANSWER_MS,
                                         .reconnect = true,
                                         .on_state = on_state,
                                         .on_notify = on_notify,
                                         .context = conn,
                                     });
     store->dbs_open++;
+}
+
+void store_unanswered(struct store *store, const struct err *err)
+{
+    metric_add(METRIC_DB_UNANSWERED, 1);
+    for (size_t i = 0; i < store->conn_count; i++) {
+        db_give_up(store->conns[i].db, err);
+    }
 }
 
 struct conn *store_reader(struct store *store)
@@ -475,6 +535,9 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
     }
     if (store->options.key_look_ms == 0) {
         store->options.key_look_ms = KEY_LOOK_MS_DEFAULT;
+    }
+    if (store->options.answer_ms == 0) {
+        store->options.answer_ms = ANSWER_MS_DEFAULT;
     }
     if (store->options.second_batch_min == 0) {
         store->options.second_batch_min = SECOND_BATCH_MIN_DEFAULT;

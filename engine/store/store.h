@@ -30,6 +30,7 @@ struct store_options {
     size_t second_batch_min;   /* another batch leaves while one is under way only when so many wait, or a quarter of a
                                 * crowd (append.c); default 200 */
     int64_t key_look_ms;       /* small bundles of keys are put together after so long (keys.c); default 300000 */
+    int64_t answer_ms;         /* an append that is not answered for so long: its connection is given up; default 10 s */
     bool risk_losing_acknowledged_work; /* accept fsync=off and its like */
     /* connected, checked, schema in order; again after each loss */
     void (*on_ready)(struct store *store, void *context);
@@ -43,6 +44,8 @@ struct store_options {
 struct store *store_open(struct loop *loop, const struct store_options *options);
 void store_close(struct store *store, void (*on_closed)(void *context), void *context);
 bool store_is_ready(const struct store *store);
+/* What is not refused, and yet may lose acknowledged work one day; NULL: nothing is known. */
+const char *store_warning(const struct store *store);
 size_t store_appends_waiting(const struct store *store); /* and under way */
 
 /* --- append: one turn of one saga --- */
@@ -184,6 +187,10 @@ void leases_leave(struct leases *leases);
 void leases_give(struct leases *leases, uint32_t shard);
 bool lease_is_held(const struct leases *leases, uint32_t shard, int64_t *epoch);
 int64_t lease_last_epoch(const struct leases *leases, uint32_t shard); /* whoever holds it, as last read */
+/* Our last word with the database is younger than a lease. False: it hangs, or is away; others may have taken over what was ours. */
+bool leases_are_current(const struct leases *leases);
+/* Why they are not, or why nothing could be taken yet: the last thing that went wrong on their connection; ERR_OK: nothing did. */
+const struct err *leases_reason(const struct leases *leases);
 /* reads CLOCK_BOOTTIME now; ask right before a call leaves */
 bool lease_allows_send(const struct leases *leases, uint32_t shard);
 /*

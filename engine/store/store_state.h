@@ -31,6 +31,8 @@ struct conn_facts { /* what a connection's checks found */
     int64_t backend_started_us;
     char fsync[8], full_page_writes[8], synchronous_commit[16], read_only[8], user[80], missing[480];
     bool standby, has_table, has_usage;
+    bool names_standbys;      /* synchronous_standby_names is set */
+    int64_t streams;          /* standbys that stream from it, as far as we may see */
     int schema_version, second_pid;
 };
 
@@ -45,7 +47,7 @@ struct conn {
     char name[64];
     struct arena arena;       /* of the check */
     struct db_transaction check;
-    struct db_query check_query;
+    struct db_query check_queries[2];
     struct conn_facts facts;
     struct timer recheck;
     struct batch *batch;      /* of a writer */
@@ -203,6 +205,7 @@ struct store {
     struct conn conns[STORE_CONNS_MAX]; /* writers, then readers; the first reader listens */
     size_t conn_count, writer_count;
     int timeline;                       /* the highest seen */
+    bool is_asynchronous;               /* standbys stream from it, and no commit waits for one */
 
     bool ready, was_ready, refused, closing;
     bool away_told;
@@ -249,6 +252,8 @@ struct store {
 extern const char *const store_setup[];       /* of writers, readers and the lease connection */
 void store_name_connection(const struct store *store, const char *what, char out[64]);
 void store_db_closed(struct store *store);
+/* It took longer than a lease: every connection is made anew, perhaps to another server. */
+void store_unanswered(struct store *store, const struct err *err);
 void store_tell(struct store *store);         /* readiness may have changed: tell the owner */
 struct conn *store_reader(struct store *store); /* the least busy one that is up, or NULL */
 

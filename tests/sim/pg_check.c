@@ -16,6 +16,8 @@ enum pg_progress pg_statement_check_server(struct pg_call *call)
     put_int(call, true);
     put_int(call, true);
     put_null(call);
+    put_int(call, false);
+    put_int(call, 0);
     put_row_end(call);
     return PG_DONE;
 }

@@ -378,7 +378,7 @@ static bool is_ready(void *context)
     const struct node *node = context;
 
     if (node->options.standbys >> node->index & 1) { /* it owns nothing while another lives */
-        return node->engine->database_ready && node->engine->definitions_loaded;
+        return node->engine->database_ready && node->engine->definitions_loaded && engine_is_current(node->engine);
     }
     return node->ready || node->refused;
 }
