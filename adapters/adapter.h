@@ -81,6 +81,8 @@ struct call {
     struct outcome outcome;     /* by the adapter's defaults; `result` is the default result */
     struct slice response;      /* JSON of `.response`; SLICE_NONE when no complete answer came: then `outcome` is final */
 
+    struct slice binary;        /* the body of an answer that is no text, and null in `response`; else SLICE_NONE */
+
     void (*settled)(struct call *call); /* set by the engine */
 };
 

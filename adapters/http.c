@@ -162,6 +162,7 @@ static void answer_take(struct http_call *h)
         return;
     }
     call->response = response_json(h, body);
+    call->binary = form == ANSWER_BINARY ? request->response_body : SLICE_NONE;
     call->outcome = (struct outcome){
         .kind = kind,
         .retry_after_ms = http_retry_after_ms(header_value(request, "retry-after"), loop_wall_ms(call->host->loop), call->arena),

@@ -31,6 +31,7 @@ struct outcome {
     struct slice result;    /* JSON, with OUTCOME_COMPLETED; SLICE_NONE is null */
     struct slice error;     /* short code: "http-503", "timeout", "refused", ...; for all but completed */
     struct slice detail;    /* one sentence for people, without secrets */
+    struct slice answer;    /* JSON, for all but completed: what the receiver said, bounded and without secrets; SLICE_NONE: nothing is kept */
 };
 
 /* Why a call that waited never left: the detail of the error "withheld". `ready`: a literal, what there was then. */

@@ -98,6 +98,8 @@ struct tool {
     int64_t key_window_ms;       /* 0: not given */
     struct outcome_rules outcome;
     struct template result;
+    struct template error;       /* the sentence for people of what is no success, over .response; unset: the adapter's */
+    uint32_t record_errors;      /* bytes kept of the body of such an answer; 0: none */
     bool has_probe;
     struct probe probe;
     struct compensator compensate;

@@ -228,8 +228,8 @@ static void check_plain(struct compiler *c, const struct expression *e)
     static const struct {
         unsigned root;
         size_t part;
-        const char *first, *second;
-    } fixed[] = {{ROOT_SAGA, 1, "id", "name"}, {ROOT_STEPS, 2, "result", "status"}};
+        const char *first, *second, *third;
+    } fixed[] = {{ROOT_SAGA, 1, "id", "name", NULL}, {ROOT_STEPS, 2, "result", "status", "error"}};
 
     if (e->part_count == 0) {
         return;
@@ -253,13 +253,31 @@ static void check_plain(struct compiler *c, const struct expression *e)
         if (bit == fixed[i].root && e->part_count > fixed[i].part) {
             struct slice member = e->parts[fixed[i].part].member;
 
-            if (!member.ptr || (!slice_is(member, fixed[i].first) && !slice_is(member, fixed[i].second))) {
-                faults_add(c->faults, e->pointer, "`%.*s` is always null: %s has the members `%s` and `%s`",
+            if (!member.ptr || (!slice_is(member, fixed[i].first) && !slice_is(member, fixed[i].second) &&
+                                !(fixed[i].third && slice_is(member, fixed[i].third)))) {
+                faults_add(c->faults, e->pointer, "`%.*s` is always null: %s has the members `%s` and `%s`%s",
                            SLICE_ARG(e->source), bit == ROOT_SAGA ? ".saga" : "a step in .steps", fixed[i].first,
-                           fixed[i].second);
+                           fixed[i].second, fixed[i].third ? ", and `error` where it has failed" : "");
             }
         }
     }
+}
+
+/* `.steps.ID.error` is what the engine knows of a failure; what the receiver said lies in its `body`. */
+static void check_error_path(struct compiler *c, const struct expression *e)
+{
+    static const char *const known[] = {"code", "detail", "status", "body", "attempt", "cut", "not_utf8", "by"};
+
+    if (e->part_count < 4 || !slice_is(e->parts[0].member, "steps") || !slice_is(e->parts[2].member, "error")) {
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        if (e->parts[3].member.ptr && slice_is(e->parts[3].member, known[i])) {
+            return;
+        }
+    }
+    faults_add(c->faults, e->pointer, "`%.*s` is always null: an error has the members `code`, `detail`, `status` and `body`",
+               SLICE_ARG(e->source));
 }
 
 static void compile_source(struct compiler *c, struct slice source, struct slice pointer, struct expression *e)
@@ -273,6 +291,7 @@ static void compile_source(struct compiler *c, struct slice source, struct slice
     if (parse_plain(e->source, c->arena, e)) {
         e->kind = EXPRESSION_PLAIN;
         check_plain(c, e);
+        check_error_path(c, e);
         return;
     }
     if (parse_secret(e->source, &e->secret)) {

@@ -48,7 +48,7 @@ enum expression_root {
 };
 
 struct expression_step {
-    struct slice id, result /* JSON */, status /* bare text */;
+    struct slice id, result /* JSON */, status /* bare text */, error /* JSON object; SLICE_NONE: nothing has failed */;
 };
 
 struct expression_context {
@@ -73,7 +73,7 @@ void template_each_step(const struct template *template, void (*found)(void *con
 
 struct step_use { /* of a step, by an expression */
     struct slice step_id, pointer;
-    bool takes_null; /* a result that is null does no harm there: its status is asked for, or jq's `//`, a comparison or a condition follows */
+    bool takes_null; /* a result that is null does no harm there: its status or error is asked for, or jq's `//`, a comparison or a condition follows */
 };
 /* The same with what becomes of the step's result, as far as the text of the expression shows it. */
 void template_each_use(const struct template *template, void (*found)(void *context, const struct step_use *use), void *context);

@@ -81,7 +81,8 @@ static struct slice or_null(struct slice json)
 
 static size_t step_bytes_max(const struct expression_step *step)
 {
-    return string_bytes_max(step->id) + string_bytes_max(step->status) + or_null(step->result).len + 32;
+    return string_bytes_max(step->id) + string_bytes_max(step->status) + or_null(step->result).len +
+           step->error.len + 48;
 }
 
 static void put_step(struct piece *piece, const struct expression_step *step)
@@ -93,6 +94,10 @@ static void put_step(struct piece *piece, const struct expression_step *step)
         piece_put_string(piece, step->status);
     } else {
         piece_put(piece, json_null);
+    }
+    if (step->error.ptr) { /* else it is null by its absence */
+        piece_put(piece, SLICE(",\"error\":"));
+        piece_put(piece, step->error);
     }
     piece_put(piece, SLICE("}"));
 }

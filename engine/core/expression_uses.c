@@ -48,7 +48,7 @@ static bool takes_null(struct slice mask, size_t at)
         size_t end = scan_name(mask, at + 1);
 
         if (mask.ptr[at] == '.' && end > at + 1) {
-            if (first && word_at(mask, at + 1, "status")) {
+            if (first && (word_at(mask, at + 1, "status") || word_at(mask, at + 1, "error"))) {
                 return true;
             }
             first = false;
@@ -147,7 +147,8 @@ void template_each_use(const struct template *template, void (*found)(void *cont
             if (e->part_count >= 2 && e->parts[0].member.ptr && slice_is(e->parts[0].member, "steps") &&
                 e->parts[1].member.ptr) {
                 tell(&finder, e->parts[1].member, e->pointer,
-                     e->part_count == 2 || (e->parts[2].member.ptr && slice_is(e->parts[2].member, "status")));
+                     e->part_count == 2 || (e->parts[2].member.ptr && (slice_is(e->parts[2].member, "status") ||
+                                                                       slice_is(e->parts[2].member, "error"))));
             }
             break;
         case EXPRESSION_PROGRAM:

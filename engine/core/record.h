@@ -99,6 +99,7 @@ struct record {
     bool accept_double;    /* reopened: a person takes it upon themselves that the next attempt may be a second effect */
     struct slice error;    /* short code: retrying, unknown, probed, failed, saga.failing ("step-failed" "deadline" "abort" "operator"), ended */
     struct slice detail;   /* one sentence */
+    struct slice answer;   /* JSON {status, body, ...}: retrying, unknown, probed, failed: what the receiver said; SLICE_NONE: nothing new */
     enum source source;    /* completed, failed; retrying, when a probe said that nothing happened. completed by SOURCE_PRECHECK took effect before;
                               failed by SOURCE_GUARD was refused by a guard, and nothing was sent */
     int64_t cost_micros;   /* step.completed, step.called (reserved) */

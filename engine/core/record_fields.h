@@ -47,6 +47,7 @@ enum record_field {
     FIELD_APPROVAL,
     FIELD_LOCK,
     FIELD_FOLLOWERS,
+    FIELD_ANSWER,
     FIELD_VERDICT /* without an action */
 };
 

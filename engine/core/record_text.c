@@ -80,6 +80,7 @@ static const struct member members[] = {
     M("accept_double", DOUBLE, FLAG, accept_double),
     M("error", ERROR, TEXT, error),
     M("detail", DETAIL, TEXT, detail),
+    M("answer", ANSWER, JSON, answer),
     M("source", SOURCE, SOURCE, source),
     M("result", RESULT, JSON, result),
     M("cost_micros", COST, I64, cost_micros),

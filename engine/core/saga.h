@@ -67,6 +67,11 @@ enum saga_phase {
     PHASE_ENDED
 };
 
+struct room { /* where a text lies whose place another one takes */
+    char *ptr;
+    size_t bytes;
+};
+
 struct operation { /* one intended effect: the forward or the undo operation of a step */
     enum op_state state;
     enum took_effect took_effect;
@@ -101,10 +106,10 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     enum effect effect;      /* the class it is under, frozen when it began */
     uint32_t duplicates;     /* emissions that began nothing, in all */
     int64_t cost_micros;     /* booked; reserved while it is open */
-    struct {                 /* where the result of a read lies that agents call again and again */
-        char *ptr;
-        size_t bytes;
-    } room;
+    struct slice answer;     /* JSON: what the receiver said last that was no success; SLICE_NONE: nothing that is kept */
+    uint32_t answer_attempt; /* the attempt that got it, or that was asked about */
+    struct room room;        /* of the result of a read that agents call again and again */
+    struct room answer_room;
 };
 
 struct kept_signal { /* arrived before a step waited for it, or was taken by one */

@@ -169,6 +169,10 @@ static void remember_why(const struct saga *saga, struct operation *op, const st
 {
     op->error = keep(saga, record->error);
     op->detail = keep(saga, record->detail);
+    if (record->answer.ptr) {
+        op->answer = apply_keep_in_room(saga, &op->answer_room, record->answer);
+        op->answer_attempt = record->attempt;
+    }
 }
 
 static void end_attempt(const struct saga *saga, struct operation *op, const struct record *record)
@@ -261,27 +265,14 @@ static void fail(struct saga *saga, struct operation *op, const struct record *r
     op->created_ms = op->created_ms ? op->created_ms : record->at_ms;
 }
 
-/* Each answer of a read takes the place of the one before, or a saga that somebody polls would grow for ever. */
-static struct slice keep_in_room(const struct saga *saga, struct operation *op, struct slice text)
-{
-    if (!saga->arena || !text.ptr) {
-        return text;
-    }
-    if (text.len > op->room.bytes) {
-        op->room.bytes = text.len > 2 * op->room.bytes ? text.len : 2 * op->room.bytes;
-        op->room.ptr = arena_alloc(saga->arena, op->room.bytes);
-    }
-    memcpy(op->room.ptr, text.ptr, text.len);
-    return (struct slice){op->room.ptr, text.len};
-}
-
 static void complete(struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
 {
     end_attempt(saga, op, record);
+    op->answer = SLICE_NONE;
     book(saga, op, record->cost_micros);
     op->late = false;
     op->before = record->source == SOURCE_PRECHECK;
-    op->result = saga_is_open(saga) && is_read(saga, record, direction) ? keep_in_room(saga, op, record->result)
+    op->result = saga_is_open(saga) && is_read(saga, record, direction) ? apply_keep_in_room(saga, &op->room, record->result)
                                                                         : keep(saga, record->result);
     op->source = record->source;
     op->ended_ms = record->at_ms;
@@ -301,6 +292,7 @@ static void repeat(struct saga *saga, struct operation *op, const struct record 
     op->unsent = 0;
     op->due_ms = op->ended_ms = 0;
     op->result = op->error = op->detail = SLICE_NONE;
+    op->answer = SLICE_NONE;
     op->window_from_ms = 0; /* nothing was done under this key, or nothing that counts */
     saga->used.calls++;
     reserve(saga, op, record->cost_micros);

@@ -271,3 +271,18 @@ void apply_woken(struct saga *saga)
     saga->phase = PHASE_FORWARD;
     saga->ended_ms = 0;
 }
+
+/* --- texts that take each other's place --- */
+
+struct slice apply_keep_in_room(const struct saga *saga, struct room *room, struct slice text)
+{
+    if (!saga->arena || !text.ptr) {
+        return text;
+    }
+    if (text.len > room->bytes) {
+        room->bytes = text.len > 2 * room->bytes ? text.len : 2 * room->bytes;
+        room->ptr = arena_alloc(saga->arena, room->bytes);
+    }
+    memcpy(room->ptr, text.ptr, text.len);
+    return (struct slice){room->ptr, text.len};
+}

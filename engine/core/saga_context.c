@@ -30,6 +30,7 @@ struct expression_context saga_inner_context(const struct saga *saga, uint32_t s
         /* Under the id that it is written with. */
         steps[i].id = definition->written_in ? definition->written_in->steps[definition->member].id : definition->id;
         steps[i].result = result_of(&saga->steps[first + i].forward);
+        steps[i].error = operation_error(&saga->steps[first + i].forward, arena);
         steps[i].status = slice_of(step_status_name(saga_step_status(saga, first + i)));
     }
     return (struct expression_context){

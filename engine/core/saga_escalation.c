@@ -170,6 +170,10 @@ static void write_operation(struct json_writer *w, const struct saga *saga, cons
     write_instant(w, "last_sent_at", op->last_sent_ms);
     json_write_slice(w, "last_error", op->error.len ? beginning_of(op->error) : SLICE_NONE);
     json_write_slice(w, "detail", op->detail.len ? beginning_of(op->detail) : SLICE_NONE);
+    if (op->answer.ptr) { /* status and body of what the receiver said last */
+        json_write_raw(w, "answer", op->answer);
+        json_write_i64(w, "answer_attempt", op->answer_attempt);
+    }
     json_write_i64(w, "probes", op->probes);
     if (op->duplicates > 0) {
         json_write_i64(w, "duplicates_seen", op->duplicates);

@@ -39,16 +39,60 @@ static void write_optional(struct json_writer *w, const char *name, struct slice
     json_write_slice(w, name, text.len ? text : SLICE_NONE);
 }
 
-static void write_error(struct json_writer *w, const struct operation *op)
+/* What the receiver said beside it: status and body, and which attempt got it. */
+static void write_answer(struct json_writer *w, const struct operation *op)
 {
-    if (!op->error.len) {
-        json_write_null(w, "error");
+    struct json_walk walk = json_walk(op->answer);
+    struct slice name, value;
+
+    if (json_type(op->answer) != JSON_OBJECT) {
         return;
     }
-    json_object_begin(w, "error");
+    json_write_i64(w, "attempt", op->answer_attempt);
+    while (json_next_member(&walk, &name, &value)) {
+        static const char *const known[] = {"status", "body", "cut", "not_utf8", "by"};
+
+        for (size_t i = 0; i < COUNT_OF(known); i++) {
+            if (slice_is(name, known[i])) {
+                json_write_raw(w, known[i], value);
+            }
+        }
+    }
+}
+
+static void write_error_as(struct json_writer *w, const char *name, const struct operation *op)
+{
+    if (!op->error.len) {
+        json_write_null(w, name);
+        return;
+    }
+    json_object_begin(w, name);
     json_write_slice(w, "code", op->error);
     write_optional(w, "detail", op->detail);
+    write_answer(w, op);
     json_object_end(w);
+}
+
+static void write_error(struct json_writer *w, const struct operation *op)
+{
+    write_error_as(w, "error", op);
+}
+
+struct slice operation_error(const struct operation *op, struct arena *arena)
+{
+    struct json_writer w;
+    struct buffer text;
+    struct slice json;
+
+    if (!op->error.len) {
+        return SLICE_NONE;
+    }
+    buffer_init(&text, SIZE_MAX / 2); /* its parts are bounded already */
+    json_writer_init(&w, &text);
+    write_error_as(&w, NULL, op);
+    json = arena_slice(arena, buffer_slice(&text));
+    buffer_fini(&text);
+    return json;
 }
 
 /* Why it is undone, and by whose word; of one that completed: what is missing of its output or of what follows it. */
@@ -68,9 +112,35 @@ static void write_why(struct json_writer *w, const struct saga *saga)
     json_object_end(w);
 }
 
-/* `order`: its place in the undo plan, 1 for the first; 0: it is not in it. */
-static void write_compensation(struct json_writer *w, const struct step *step, uint32_t order)
+/*
+ * What is going on while it is asked or tried again: how often since when, what came last, what comes next, and when that is given up, which is
+ * when a person is asked. Not there where nothing of that kind is going on.
+ */
+static void write_trying(struct json_writer *w, const struct saga *saga, uint32_t step, enum direction direction)
 {
+    const struct operation *op = operation_of(saga, step, direction);
+    bool probes = op->state == OP_PROBING;
+    struct terms terms;
+
+    if ((!probes && op->state != OP_RETRYING) || saga->phase == PHASE_ENDED || pause_holds(saga)) {
+        return;
+    }
+    terms = operation_terms(saga, step, direction);
+    json_object_begin(w, "trying");
+    json_write_text(w, "what", probes ? "probe" : "call");
+    write_instant(w, "since", probes ? op->unknown_ms : op->round_ms);
+    json_write_i64(w, "times", probes ? op->probes - op->other_probes : op->counted + op->unsent);
+    write_instant(w, "last_at", probes ? op->probed_ms > op->unknown_ms ? op->probed_ms : 0 : op->settled_ms);
+    write_optional(w, "last_error", op->error);
+    write_instant(w, "next_at", op->due_ms);
+    write_instant(w, "person_at", probes ? terms.one_probe ? op->due_ms : terms.probe_limit_ms : terms.limit_ms);
+    json_object_end(w);
+}
+
+/* `order`: its place in the undo plan, 1 for the first; 0: it is not in it. */
+static void write_compensation(struct json_writer *w, const struct saga *saga, uint32_t i, uint32_t order)
+{
+    const struct step *step = &saga->steps[i];
     bool is_planned =
         step->plan == PLAN_READY || step->plan == PLAN_ACTIVE || step->plan == PLAN_DONE || step->plan == PLAN_FAILED;
 
@@ -84,6 +154,7 @@ static void write_compensation(struct json_writer *w, const struct step *step, u
     json_write_i64(w, "attempts", step_undo(step)->attempts);
     json_write_raw(w, "result", step_undo(step)->result);
     write_error(w, step_undo(step));
+    write_trying(w, saga, i, DIRECTION_UNDO);
     if (order) {
         json_write_i64(w, "order", order);
     } else {
@@ -168,9 +239,12 @@ static void write_step(struct json_writer *w, const struct saga *saga, uint32_t 
     write_error(w, &step->forward);
     write_wait(w, saga, i);
     write_due(w, saga, i);
+    if (step_has_call(saga, i)) {
+        write_trying(w, saga, i, DIRECTION_DO);
+    }
     write_instant(w, "started_at", step->started_ms);
     write_instant(w, "ended_at", step->forward.ended_ms);
-    write_compensation(w, step, order);
+    write_compensation(w, saga, i, order);
     json_object_end(w);
 }
 

@@ -1,6 +1,7 @@
 /*
- * Evidence that comes when everything was settled: it took effect although it counts as failed, or it did not although a person has said
- * so. Nothing is turned over in silence and nothing is dropped: it stands in the log, the operation is unknown again, and a person is asked.
+ * Evidence that comes when everything was settled: it took effect although it counts as failed, or it did not although
+ * a person has said so. Nothing is turned over in silence and nothing is dropped: it stands in the log, the operation
+ * is unknown again, and a person is asked.
  */
 #include <string.h>
 
@@ -132,8 +133,10 @@ bool check_late(const struct saga *saga, const struct record *record, struct err
 
 /* --- folding --- */
 
-/* In an undo plan that has it not, it comes first: what comes before it waits until a person has spoken. The saga's plan has not what a child
- * had undone on its own before. */
+/*
+ * In an undo plan that has it not, it comes first: what comes before it waits until a person has spoken. The saga's
+ * plan has not what a child had undone on its own before.
+ */
 static void amend_plan(struct saga *saga, uint32_t step)
 {
     uint32_t *plan;
@@ -178,7 +181,8 @@ void apply_late(struct saga *saga, const struct record *record)
     struct step *step = &saga->steps[record->step];
     bool denied = record->error.len > 0;
 
-    if (record->type == RECORD_COMPENSATION_LATE || step->plan == PLAN_DONE) { /* or: was there anything to undo then? */
+    /* Undone blindly: was there anything to undo then? */
+    if (record->type == RECORD_COMPENSATION_LATE || step->plan == PLAN_DONE) {
         doubt_undo(saga, record->step, denied);
         return;
     }

@@ -15,6 +15,9 @@ bool operation_is_open(
 /* A probe is due: whoever performs the wants may have sent it. In a pause none is. */
 bool operation_is_asked_now(const struct saga *saga, const struct operation *operation, int64_t now_ms);
 
+/* {code, detail, attempt, status, body, ...}: why it is where it is and what the receiver said; SLICE_NONE: nothing has failed. */
+struct slice operation_error(const struct operation *op, struct arena *arena);
+
 enum step_status operation_status(const struct operation *operation); /* in the words of a step's status */
 
 /* What governs an operation: the tool's class, its limits, its probe. */
@@ -127,6 +130,8 @@ void apply_lock(struct saga *saga, const struct record *record);
 
 /* saga_apply_open.c: parts of saga_apply() */
 struct slice apply_keep(const struct saga *saga, struct slice text);
+/* The same where one takes the place of the one before, or a saga that somebody polls, or that is tried for a day, would grow for ever. */
+struct slice apply_keep_in_room(const struct saga *saga, struct room *room, struct slice text);
 /* Where the undo of a step is written. */
 struct operation *apply_undo_room(struct saga *saga, uint32_t step);
 void apply_opening(struct saga *saga, const struct record *record);

@@ -207,12 +207,25 @@ static struct record next_record(struct machine *m, uint32_t step, enum directio
     return machine_record(m, direction == DIRECTION_UNDO ? undo : forward, step, direction);
 }
 
-static void emit_unknown(struct machine *m, uint32_t step, enum direction direction, const struct next *next)
+/* `outcome` is what came in, NULL when only time has passed. A probe that gets the same again says nothing new. */
+static struct slice answer_of(const struct machine *m, const struct record *record, const struct outcome *outcome)
+{
+    const struct operation *op = operation_of(m->saga, record->step, record->direction);
+
+    if (!outcome || (m->input->type == SAGA_INPUT_PROBED && op->answer.ptr && slice_equal(op->answer, outcome->answer))) {
+        return SLICE_NONE;
+    }
+    return outcome->answer;
+}
+
+static void emit_unknown(struct machine *m, uint32_t step, enum direction direction, const struct next *next,
+                         const struct outcome *outcome)
 {
     struct record record = next_record(m, step, direction, RECORD_STEP_UNKNOWN, RECORD_COMPENSATION_FAILED);
 
     record.error = next->why.error;
     record.detail = next->why.detail;
+    record.answer = answer_of(m, &record, outcome);
     if (direction == DIRECTION_UNDO) {
         record.maybe = true;
         record.error = SLICE("unknown");
@@ -271,12 +284,13 @@ static void emit_next(struct machine *m, uint32_t step, enum direction direction
         record.due_ms = source == SOURCE_GUARD ? next->due_ms : 0; /* when it would let it pass */
         break;
     case NEXT_UNKNOWN:
-        emit_unknown(m, step, direction, next);
+        emit_unknown(m, step, direction, next, outcome);
         return;
     }
     if (next->kind != NEXT_COMPLETED && next->kind != NEXT_ATTEMPT) {
         record.error = next->why.error;
         record.detail = next->why.detail;
+        record.answer = answer_of(m, &record, outcome);
     }
     machine_emit(m, record);
 }

@@ -5,8 +5,11 @@
 #include "base/json.h"
 #include "core/definition_parts.h"
 
+#define RECORD_ERRORS_DEFAULT 4096
+#define RECORD_ERRORS_MAX 65536
+
 #define KNOWN                                                                                                          \
-    "name description http exec sql mcp builtin input effect key outcome result probe precheck compensate terminal retry "     \
+    "name description http exec sql mcp builtin input effect key outcome result error record_errors probe precheck compensate terminal retry "     \
     "timeout on_duplicate material volatile ttl on_expired rate concurrency breaker cost"
 
 static void read_name(struct reader *reader, const struct members *m, struct tool *tool)
@@ -252,6 +255,20 @@ static void read_outcome(struct reader *reader, const struct members *tool_membe
     }
 }
 
+/* How much is kept of what the receiver says when it is no success. */
+static void read_record_errors(const struct members *m, struct tool *tool)
+{
+    bool keeps = true;
+
+    tool->record_errors = RECORD_ERRORS_DEFAULT;
+    if (json_type(members_at(m, "record_errors")) == JSON_BOOL) {
+        (void)members_bool(m, "record_errors", &keeps); /* it is one */
+        tool->record_errors = keeps ? RECORD_ERRORS_DEFAULT : 0;
+        return;
+    }
+    (void)members_count(m, "record_errors", 0, RECORD_ERRORS_MAX, &tool->record_errors); /* absent: the default */
+}
+
 static void read_probe(struct reader *reader, const struct members *tool_members, struct tool *tool)
 {
     struct slice value = members_at(tool_members, "probe"), outcome;
@@ -398,6 +415,8 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     tool_read_registry(reader, &m, tool);
     read_outcome(reader, &m, tool);
     reader_template(reader, &m, "result", ROOTS_RESPONSE, &tool->result);
+    reader_template(reader, &m, "error", ROOTS_RESPONSE, &tool->error);
+    read_record_errors(&m, tool);
     if (members_at(&m, "compensate").ptr) {
         reader_compensator(reader, members_at(&m, "compensate"), members_pointer(&m, "compensate"), ROOTS_COMPENSATE,
                            &tool->compensate);

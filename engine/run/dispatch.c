@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "run/limiter.h"
+#include "run/refusal.h"
 
 #include "base/json.h"
 #include "base/log.h"
@@ -115,6 +116,7 @@ static void report(struct activity *activity, struct slice undo_args, struct sli
         count_outcome(activity);
     }
     limiter_settled(activity);
+    refusal_keep(activity, settings_of(activity));
     activity->act->mail.input = (struct saga_input){.type = is_probe(activity) ? SAGA_INPUT_PROBED : SAGA_INPUT_SETTLED,
                                                .settled = {.step = activity->want.step,
                                                            .direction = activity->want.direction,
@@ -235,6 +237,39 @@ static void on_result(struct eval *eval)
                : SLICE_NONE);
 }
 
+/* The tool's own words for people. That they cannot be made takes nothing from what is known. */
+static void on_error_text(struct eval *eval)
+{
+    struct activity *activity = activity_of(eval);
+    struct eval_item *item = &eval->items[0];
+    struct slice text = item->code == ERR_OK && json_type(item->value) == JSON_STRING
+                            ? slice_trim(json_string(item->value, activity->act->arena))
+                            : SLICE_NONE;
+
+    if (text.len > 0) {
+        activity->act->outcome.detail = text;
+    }
+    report(activity, SLICE_NONE, SLICE_NONE);
+}
+
+static void render_error(struct activity *activity)
+{
+    struct eval *eval = &activity->act->eval;
+    bool refused = activity->act->outcome.kind != OUTCOME_RUNNING && activity->act->response.ptr && !is_question(activity);
+
+    if (!refused || !template_is_set(&activity->act->tool->error)) {
+        report(activity, SLICE_NONE, SLICE_NONE);
+        return;
+    }
+    *eval = (struct eval){
+        .count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_error_text};
+    eval->items[0].template = &activity->act->tool->error;
+    eval->context.response = activity->act->response;
+    if (eval_start(activity->engine->loop, eval)) {
+        on_error_text(eval);
+    }
+}
+
 static void render_result(struct activity *activity)
 {
     const struct tool *tool = activity->act->tool;
@@ -242,7 +277,7 @@ static void render_result(struct activity *activity)
     struct eval *eval = &activity->act->eval;
 
     if (activity->act->outcome.kind != OUTCOME_COMPLETED) {
-        report(activity, SLICE_NONE, SLICE_NONE);
+        render_error(activity);
         return;
     }
     if (!template_is_set(template)) {
@@ -378,6 +413,7 @@ static void on_settled(struct call *call)
     histogram_observe_us(HISTOGRAM_CALL, loop_boot_us(engine->loop) - activity->act->started_us);
     activity->act->outcome = call->outcome;
     activity->act->response = call->response;
+    activity->act->binary = call->binary;
     place_given_back(activity);
     if (activity->inquiry != INQUIRY_NONE) {
         precheck_settled(activity);
@@ -481,6 +517,7 @@ static void keep_context(struct activity *activity)
 
     for (size_t i = 0; i < activity->act->context.step_count; i++) {
         steps[i].result = arena_slice(arena, steps[i].result);
+        steps[i].error = arena_slice(arena, steps[i].error);
     }
     activity->act->context.steps = steps;
 }

@@ -58,6 +58,7 @@ struct act { /* what only an activity has whose time has come: timers that are f
     int64_t started_us;
     struct outcome outcome;
     struct slice response, args, key; /* JSON, JSON, text; in `arena` */
+    struct slice binary;         /* body of an answer that is no text; else SLICE_NONE */
     struct slice undoes;         /* key of the forward operation, where the compensator's adapter looks for it; else SLICE_NONE */
     struct expression_context context; /* as it was when the call was made */
     int64_t cost_micros;

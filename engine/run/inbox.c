@@ -456,6 +456,7 @@ static void deliver_settled(struct delivery *delivery, const struct inbox_row *r
     outcome->result = inbox_raw(payload, "result");
     outcome->error = inbox_text(payload, "error", arena);
     outcome->detail = inbox_text(payload, "detail", arena);
+    outcome->answer = inbox_raw(payload, "answer");
     if (step < 0 || step >= STEP_NONE || attempt <= 0 ||
         !outcome_parse(inbox_text(payload, "outcome", arena), &outcome->kind) || outcome->kind == OUTCOME_ABSENT) {
         log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));

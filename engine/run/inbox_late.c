@@ -77,6 +77,7 @@ static void write_late(const struct late_outcome *evidence, struct buffer *out)
     json_write_raw(&w, "result", outcome->result);
     json_write_slice(&w, "error", outcome->error);
     json_write_slice(&w, "detail", outcome->detail);
+    json_write_raw(&w, "answer", outcome->answer);
     json_write_raw(&w, "undo_args", evidence->undo_args);
     json_write_slice(&w, "undo_error", evidence->undo_error);
     json_write_i64(&w, "cost_micros", evidence->cost_micros);

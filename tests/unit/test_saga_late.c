@@ -309,7 +309,7 @@ static void what_a_person_vouched_for_and_did_not_happen_is_asked_about(void **s
     trial_settle(&trial, "next", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.phase, PHASE_FORWARD); /* it does not end well before somebody has spoken */
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.failed act, saga.failing, "
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.failed act, saga.failing act, "
                                                "compensation.planned, compensation.intent next");
     trial_check_replay(&trial);
     trial_close(&trial);

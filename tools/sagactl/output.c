@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/instant.h"
+#include "tools/sagactl/saga_end.h"
 
+#define SAID_BYTES_MAX 240 /* of what the receiver said, beside the sentence */
 #define COLUMN_LEAST 6 /* characters of a column that is cut */
 
 const char *colour_on(const struct ctl *ctl, enum colour colour)
@@ -289,10 +291,50 @@ struct slice error_of(struct ctl *ctl, struct slice object)
 
     if (json_type(error) == JSON_OBJECT) {
         struct slice code = show_member(ctl, error, "code"), detail = show_member(ctl, error, "detail");
+        struct slice body = show_member(ctl, error, "body");
+        bool cut = body.len > SAID_BYTES_MAX;
 
-        return detail.len > 0 ? arena_printf(&ctl->arena, "%.*s: %.*s", SLICE_ARG(code), SLICE_ARG(detail)) : code;
+        while (body.len > SAID_BYTES_MAX || (cut && body.len > 0 && ((unsigned char)body.ptr[body.len] & 0xc0) == 0x80)) {
+            body.len--;
+        }
+        return arena_printf(&ctl->arena, "%.*s%s%.*s%s%.*s%s", SLICE_ARG(code), detail.len ? ": " : "",
+                            SLICE_ARG(detail), body.len ? " It said: " : "", SLICE_ARG(body), cut ? " ..." : "");
     }
     return show_value(ctl, error);
+}
+
+/* "probed 9 times since 02:14:00, the last answer was http-500, next in 38 s, a person is asked in 23h 40m" */
+struct slice trying_of(struct ctl *ctl, struct slice object)
+{
+    struct slice trying = json_member(object, "trying"), error = show_member(ctl, trying, "last_error");
+    int64_t times = 0, since_ms = 0, next_ms = 0, person_ms = 0, now = now_ms();
+    char since[INSTANT_TEXT_BYTES] = "";
+    struct buffer text;
+    struct slice said;
+
+    if (json_type(trying) != JSON_OBJECT || !json_i64(json_member(trying, "times"), &times)) {
+        return SLICE("");
+    }
+    buffer_init(&text, 4096);
+    buffer_printf(&text, "%s %lld time%s", json_string_is(json_member(trying, "what"), "probe") ? "probed" : "tried",
+                  (long long)times, times == 1 ? "" : "s");
+    if (member_instant(trying, "since", &since_ms)) {
+        instant_text(since_ms, since);
+        buffer_printf(&text, " since %.8s", since + sizeof("2026-01-01T") - 1);
+    }
+    if (error.len > 0) {
+        buffer_printf(&text, ", the last answer was %.*s", SLICE_ARG(error));
+    }
+    if (member_instant(trying, "next_at", &next_ms)) {
+        buffer_printf(&text, next_ms > now ? ", next in %.*s" : ", next now",
+                      SLICE_ARG(show_duration(ctl, next_ms - now)));
+    }
+    if (member_instant(trying, "person_at", &person_ms) && person_ms > now) {
+        buffer_printf(&text, ", a person is asked in %.*s", SLICE_ARG(show_duration(ctl, person_ms - now)));
+    }
+    said = arena_slice(&ctl->arena, buffer_slice(&text));
+    buffer_fini(&text);
+    return said;
 }
 
 /* --- whole answers --- */

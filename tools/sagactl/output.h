@@ -38,6 +38,7 @@ struct slice text_cut(struct ctl *ctl, struct slice text, size_t width); /* with
 /* From column `indent` on, the cursor standing there; broken at blanks before `width`; and a line end. */
 void print_wrapped(struct slice text, size_t indent, size_t width);
 struct slice business_name(struct ctl *ctl, struct slice question); /* of its saga: the business id, or the id of the saga */
+struct slice trying_of(struct ctl *ctl, struct slice object); /* its member "trying" as a sentence; "" without */
 struct slice error_of(struct ctl *ctl, struct slice object); /* its member "error", a text or {code, detail}, as one sentence; "" without */
 
 /* A member as text for people: strings bare, null as "", everything else as JSON. Control characters are replaced. */

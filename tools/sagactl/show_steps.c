@@ -358,7 +358,9 @@ static void put_wait(const struct view *view, struct slice step, struct buffer *
                  approval = show_member(ctl, waits, "approval");
 
     if (json_type(waits) != JSON_OBJECT) {
-        if (json_string_is(json_member(step, "status"), "retrying")) {
+        if (json_type(json_member(step, "trying")) == JSON_OBJECT) {
+            buffer_put_slice(text, trying_of(ctl, step));
+        } else if (json_string_is(json_member(step, "status"), "retrying")) {
             put_due(view, step, "next attempt ", text);
         }
         return;
@@ -402,10 +404,10 @@ static void put_decision(const struct view *view, struct slice step, struct buff
 
 static void put_undo_error(const struct view *view, struct slice step, struct buffer *text)
 {
-    struct slice error = error_of(view->ctl, undo_of(step));
+    struct slice error = error_of(view->ctl, undo_of(step)), trying = trying_of(view->ctl, undo_of(step));
 
-    if (undo_of(step).ptr && error.len > 0) {
-        buffer_printf(text, "undo: %.*s", SLICE_ARG(error));
+    if (undo_of(step).ptr && (error.len > 0 || trying.len > 0)) {
+        buffer_printf(text, "undo: %.*s%s%.*s", SLICE_ARG(error), error.len && trying.len ? "; " : "", SLICE_ARG(trying));
     }
 }
 

@@ -1,0 +1,143 @@
+// What a person who has to act is told, and may say, against a receiver that answers as it is told: evidence, probes that are out, verdicts.
+import { createServer } from 'node:http'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+
+// Each path answers what its list says, the last one for ever: {status, body (text, bytes or JSON), ms}.
+class Receiver {
+  constructor() {
+    this.answers = new Map()
+    this.seen = []
+    this.server = createServer((request, response) => {
+      const path = request.url.split('?')[0].slice(1)
+      const list = this.answers.get(path) ?? [{ status: 200, body: { id: path } }]
+      const answer = list.length > 1 ? list.shift() : list[0]
+      this.seen.push({ path, method: request.method, key: request.headers['idempotency-key'] })
+      request.resume()
+      setTimeout(() => {
+        if (answer.drop) return request.socket.destroy()
+        const isJson = typeof answer.body === 'object' && !Buffer.isBuffer(answer.body)
+        const echo = typeof answer.echo === 'string' ? { sent: request.headers[answer.echo] } : answer.body
+        response.writeHead(answer.status, { 'content-type': isJson ? 'application/json' : 'text/plain' })
+        response.end(isJson || answer.echo ? JSON.stringify(echo) : answer.body)
+      }, answer.ms ?? 0)
+    })
+  }
+
+  async listen() {
+    await new Promise((resolve) => this.server.listen(0, '127.0.0.1', resolve))
+    this.base = `http://127.0.0.1:${this.server.address().port}`
+  }
+
+  says(path, ...list) {
+    this.answers.set(path, list)
+  }
+
+  count(path) {
+    return this.seen.filter((one) => one.path === path).length
+  }
+}
+
+const receiver = new Receiver()
+await receiver.listen()
+
+function definitions(base) {
+  const post = (path, more) => ({ http: { method: 'POST', url: `${base}/${path}`, body: {} }, timeout: '2s', ...more })
+  const probe = { http: { method: 'GET', url: `${base}/asked` }, outcome: { completed: '${ .response.status == 200 }', absent: '${ .response.status == 404 }' }, visibility: '0s', give_up_after: '1h' }
+  return {
+    tools: [
+      { name: 'undo', effect: 'idempotent', ...post('undo') },
+      { name: 'before', effect: 'keyed', key: { window: '1h' }, compensate: { tool: 'undo' }, ...post('before') },
+      { name: 'pay', effect: 'once', error: '${ .response.body.message }', compensate: { tool: 'undo' }, ...post('pay') },
+      { name: 'quiet', effect: 'once', record_errors: false, compensate: { tool: 'undo' }, ...post('pay') },
+      { name: 'short', effect: 'once', record_errors: 10, compensate: { tool: 'undo' }, ...post('pay') },
+      { name: 'told', effect: 'once', compensate: { tool: 'undo' }, ...post('pay', { http: { method: 'POST', url: `${base}/pay`, headers: { 'x-secret': '${ secret("bank") }' } } }) },
+      { name: 'room', effect: 'once', compensate: { tool: 'undo' }, probe, ...post('room') }
+    ],
+    sagas: [
+      ...['pay', 'quiet', 'short', 'told', 'room'].map((tool) => ({ name: `with_${tool}`, steps: [{ id: 'first', call: 'before' }, { id: 'act', call: tool }] })),
+      {
+        name: 'branches', steps: [
+          { id: 'act', call: 'pay', on_failure: 'continue' },
+          { id: 'poor', when: '${ .steps.act.error.body.error == "card_declined" }', call: 'before' },
+          { id: 'other', when: '${ .steps.act.error.code != "http-422" }', call: 'before', after: ['act'] }
+        ],
+        output: { code: '${ .steps.act.error.code }', why: '${ .steps.act.error.detail }', status: '${ .steps.act.error.status }', none: '${ .steps.poor.error }' }
+      }
+    ]
+  }
+}
+
+const refusal = { status: 422, body: { error: 'card_declined', message: 'Your card has insufficient funds.' } }
+const stepOf = (saga, id) => saga.steps.find((step) => step.id === id)
+
+await run(new World(), async (world) => {
+  await world.startPostgres()
+  const secrets = join(world.directory, 'secrets.json')
+  writeFileSync(secrets, JSON.stringify({ bank: 'open "sesame"' }), { mode: 0o600 })
+  await world.startSagad(['--secrets', secrets])
+  await world.define(definitions(receiver.base))
+  const started = (name) => world.start(name, {})
+  const reached = async (id, path, count) => {
+    for (const end = Date.now() + 60000; receiver.count(path) < count; await sleep(10)) if (Date.now() > end) throw new Error(`${path} was not asked`)
+    return id
+  }
+
+  await promise('what the receiver said is kept, and shown wherever its error is', async () => {
+    receiver.says('pay', refusal)
+    const id = await started('with_pay')
+    const error = stepOf(await world.until(id), 'act').error
+    expectEqual([error.code, error.detail, error.status, error.attempt], ['http-422', 'Your card has insufficient funds.', 422, 1], 'the error')
+    expectEqual(error.body, refusal.body, 'the body')
+    const log = (await world.api('GET', `/v1/sagas/${id}/log`)).json.items
+    expectEqual(log.find((entry) => entry.type === 'step.failed').data.answer, { status: 422, body: refusal.body }, 'in the log')
+    const shown = world.sagactl(['show', id]).stdout
+    expect(shown.includes('insufficient funds') && shown.includes('card_declined'), 'sagactl show', shown)
+    const called = await world.api('POST', '/v1/operations', { run: 'r', step: 's', tool: 'pay', args: {} })
+    expectEqual([called.status, called.json.operation.error.body], [424, refusal.body], 'the answer to the caller')
+  })
+
+  await promise('a saga branches on it', async () => {
+    receiver.says('pay', refusal)
+    const saga = await world.until(await started('branches'))
+    expectEqual(saga.steps.map((step) => step.status), ['failed', 'completed', 'skipped'], 'the steps')
+    expectEqual(saga.output, { code: 'http-422', why: 'Your card has insufficient funds.', status: 422, none: null }, 'the output')
+  })
+
+  await promise('it is bounded, may be switched off, and no UTF-8 is marked', async () => {
+    receiver.says('pay', { status: 400, body: 'naïve-ééééééé' })
+    expectEqual([stepOf(await world.until(await started('with_short')), 'act').error].map(({ body, cut }) => [body, cut]), [['naïve-é', true]], 'cut within a character')
+    expectEqual(stepOf(await world.until(await started('with_quiet')), 'act').error, { code: 'http-400', detail: 'The receiver answered with status 400.' }, 'nothing is kept')
+    receiver.says('pay', { status: 400, body: Buffer.from([0x63, 0x61, 0x66, 0xe9]) })
+    const error = stepOf(await world.until(await started('with_pay')), 'act').error
+    expectEqual([error.body, error.not_utf8, error.detail], ['caf\ufffd', true, 'The receiver answered with status 400.'], 'no UTF-8')
+  })
+
+  await promise('a secret that the receiver repeats comes through nowhere', async () => {
+    receiver.says('pay', { status: 400, echo: 'x-secret' })
+    const id = await started('with_told')
+    expectEqual(stepOf(await world.until(id), 'act').error.body, { sent: '[secret]' }, 'the body')
+    const log = JSON.stringify((await world.api('GET', `/v1/sagas/${id}/log`)).json)
+    expect(!log.includes('sesame'), 'the log', log)
+  })
+
+  await promise('while it is probed, what is going on is said', async () => {
+    receiver.says('room', { drop: true })
+    receiver.says('asked', { status: 500, body: 'out of order' })
+    const before = receiver.count('asked')
+    const id = await reached(await started('with_room'), 'asked', before + 2)
+    await sleep(300)
+    const { trying, error, status } = stepOf(await world.saga(id), 'act')
+    expectEqual([status, trying.what, trying.times >= 2, trying.last_error], ['unknown', 'probe', true, 'http-500'], 'trying')
+    expectEqual([error.status, error.body, error.by], [500, 'out of order', 'probe'], 'what the probe heard')
+    expect(Date.parse(trying.person_at) - Date.parse(trying.since) === 3600000, 'when a person is asked', trying)
+    const shown = world.sagactl(['show', id]).stdout.replace(/\s+/g, ' ')
+    expect(/probed \d times since \d\d:\d\d:\d\d, the last answer was http-500, next (in|now).*a person is asked in/.test(shown), 'sagactl show', shown)
+    receiver.says('asked', { status: 404, body: '' })
+    await world.until(id)
+  })
+
+  receiver.server.closeAllConnections()
+  receiver.server.close()
+})
