@@ -3,40 +3,7 @@
 
 #include "adapters/adapter.h"
 #include "base/json.h"
-
-/* Length of the UTF-8 sequence at the start, 0 when there is none (RFC 3629: no surrogates, nothing overlong). */
-static size_t utf8_len(const unsigned char *at, size_t left)
-{
-    unsigned char first = at[0];
-    size_t len = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-
-    if (len == 0 || len > left) {
-        return 0;
-    }
-    for (size_t i = 1; i < len; i++) {
-        if ((at[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    if ((first == 0xe0 && at[1] < 0xa0) || (first == 0xed && at[1] > 0x9f) || (first == 0xf0 && at[1] < 0x90) ||
-        (first == 0xf4 && at[1] > 0x8f)) {
-        return 0;
-    }
-    return len;
-}
-
-bool answer_is_text(struct slice text)
-{
-    for (size_t i = 0; i < text.len;) {
-        size_t len = text.ptr[i] ? utf8_len((const unsigned char *)text.ptr + i, text.len - i) : 0;
-
-        if (len == 0) {
-            return false;
-        }
-        i += len;
-    }
-    return true;
-}
+#include "base/utf8.h"
 
 enum answer_kind answer_json(struct slice bytes, size_t bytes_max, struct arena *arena, struct slice *json)
 {
@@ -52,7 +19,7 @@ enum answer_kind answer_json(struct slice bytes, size_t bytes_max, struct arena 
         *json = json_trim(bytes);
         return ANSWER_JSON;
     }
-    if (!answer_is_text(bytes)) {
+    if (!text_is_utf8(bytes)) {
         return ANSWER_BINARY;
     }
     buffer_init(&text, bytes.len * 6 + 2); /* the longest escape of one byte is \u00XX */

@@ -16,8 +16,6 @@ enum answer_kind {
 
 enum answer_kind answer_json(struct slice bytes, size_t bytes_max, struct arena *arena, struct slice *json);
 
-bool answer_is_text(struct slice bytes); /* UTF-8 without NUL; empty is text too */
-
 /* Fill call->outcome; `detail` is a sentence without secrets. The pieces are copied into the call's arena. */
 void answer_unsent(struct call *call, bool retry, const char *error, const char *detail);
 void answer_unknown(struct call *call, const char *error, const char *detail);

@@ -7,6 +7,7 @@
 #include "adapters/program.h"
 #include "adapters/settings.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "io/process.h"
 
 struct exec_call {
@@ -59,7 +60,7 @@ static struct slice response_json(const struct process_run *run, struct slice ou
         json_write_null(&w, "signal");
     }
     json_write_raw(&w, "stdout", output);
-    json_write_slice(&w, "stderr", answer_is_text(run->stderr_text) ? run->stderr_text : SLICE("(not text)"));
+    json_write_slice(&w, "stderr", text_is_utf8(run->stderr_text) ? run->stderr_text : SLICE("(not text)"));
     json_object_end(&w);
     result = arena_slice(arena, buffer_slice(&text));
     buffer_fini(&text);

@@ -8,6 +8,7 @@
 
 #include "api/start_batch.h"
 #include "base/instant.h"
+#include "base/utf8.h"
 
 #define WAIT_MS_MAX (5 * 60 * 1000)
 #define LIMIT_DEFAULT 50
@@ -388,7 +389,7 @@ bool text_is_plain(struct slice text, size_t bytes_max)
             return false;
         }
     }
-    return text.len > 0 && text.len <= bytes_max;
+    return text.len > 0 && text.len <= bytes_max && text_is_utf8(text);
 }
 
 static size_t characters(struct slice text)

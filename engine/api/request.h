@@ -104,7 +104,7 @@ bool request_read_number(struct api_request *request, const char *what, uint64_t
 /* The header Idempotency-Key, or SLICE_NONE; a fault when it stands there twice, or is not plain text of 1 to 256
  * bytes. */
 struct slice request_idempotency_key(const struct api_request *request, struct faults *faults);
-bool text_is_plain(struct slice text, size_t bytes_max); /* 1 to so many bytes and no control characters */
+bool text_is_plain(struct slice text, size_t bytes_max); /* 1 to so many bytes of UTF-8, no control characters */
 /* A person's words: the text of the JSON string, or a fault when it is blank or longer than 1000 characters. */
 struct slice read_note(struct slice json, struct slice pointer, struct arena *arena, struct faults *faults);
 /* What every ending of a request for the engine's `call` result shares: headers of a replay. */

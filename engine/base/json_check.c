@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/utf8.h"
 
 const struct json_limits json_limits_default = {.bytes_max = 1 << 20, .depth_max = 64, .number_bytes_max = 1024, .exponent_max = 400};
 
@@ -54,30 +55,6 @@ static void skip_space(struct scan *scan)
     while (scan->at < scan->end && (*scan->at == ' ' || *scan->at == '\n' || *scan->at == '\r' || *scan->at == '\t')) {
         scan->at++;
     }
-}
-
-/* Well-formed UTF-8 (Unicode 15, table 3-7): the length of the sequence at `p`, 0 when it is none. */
-static size_t utf8_length(const unsigned char *p, const unsigned char *end)
-{
-    size_t left = (size_t)(end - p);
-
-    if (p[0] < 0x80) {
-        return 1;
-    }
-    if (p[0] >= 0xc2 && p[0] <= 0xdf) {
-        return left >= 2 && (p[1] & 0xc0) == 0x80 ? 2 : 0;
-    }
-    if (p[0] >= 0xe0 && p[0] <= 0xef) {
-        unsigned char low = p[0] == 0xe0 ? 0xa0 : 0x80, high = p[0] == 0xed ? 0x9f : 0xbf;
-
-        return left >= 3 && p[1] >= low && p[1] <= high && (p[2] & 0xc0) == 0x80 ? 3 : 0;
-    }
-    if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        unsigned char low = p[0] == 0xf0 ? 0x90 : 0x80, high = p[0] == 0xf4 ? 0x8f : 0xbf;
-
-        return left >= 4 && p[1] >= low && p[1] <= high && (p[2] & 0xc0) == 0x80 && (p[3] & 0xc0) == 0x80 ? 4 : 0;
-    }
-    return 0;
 }
 
 static int hex4(const char *p, const char *end)
@@ -181,8 +158,7 @@ static bool scan_string(struct scan *scan, struct slice *raw, bool *escaped) /* 
         } else if ((unsigned char)*scan->at < 0x20) {
             return scan_fault(scan, scan->at, "a control character in a string must be escaped");
         } else {
-            size_t len =
-                scan->syntax_only ? 1 : utf8_length((const unsigned char *)scan->at, (const unsigned char *)scan->end);
+            size_t len = scan->syntax_only ? 1 : utf8_length(scan->at, (size_t)(scan->end - scan->at));
 
             if (len == 0) {
                 return scan_fault(scan, scan->at, "these bytes are not UTF-8");
@@ -492,7 +468,7 @@ static void put_part(struct buffer *out, struct slice name)
     const unsigned char *at = (const unsigned char *)name.ptr, *end = at + name.len;
 
     while (at < end) {
-        size_t len = utf8_length(at, end);
+        size_t len = utf8_length((const char *)at, (size_t)(end - at));
 
         CHECK(len > 0); /* names were scanned */
         if (*at == '~' || *at == '/') {

@@ -4,24 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
-
-static size_t good_utf8(const unsigned char *p, size_t left)
-{
-    size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] <= 0xdf ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : 0;
-
-    if (len == 0 || len > left) {
-        return 0;
-    }
-    for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f)) {
-        return 0;
-    }
-    return len;
-}
+#include "base/utf8.h"
 
 #define EACH_BYTE (UINT64_C(0x0101010101010101))
 #define HIGH_BITS (EACH_BYTE * 0x80)
@@ -95,7 +78,7 @@ void json_put_string(struct buffer *out, struct slice text)
             i++;
             continue;
         }
-        size_t good = c >= 0x80 ? good_utf8((const unsigned char *)text.ptr + i, text.len - i) : 0;
+        size_t good = c >= 0x80 ? utf8_length(text.ptr + i, text.len - i) : 0;
 
         if (good > 0) {
             i += good;

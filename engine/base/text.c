@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/utf8.h"
 
 struct slice slice_of(const char *text)
 {
@@ -68,6 +69,39 @@ struct slice slice_trim(struct slice a)
         a.len--;
     }
     return a;
+}
+
+bool text_is_utf8(struct slice text)
+{
+    for (size_t i = 0; i < text.len;) {
+        size_t len = text.ptr[i] ? utf8_length(text.ptr + i, text.len - i) : 0;
+
+        if (len == 0) {
+            return false;
+        }
+        i += len;
+    }
+    return true;
+}
+
+struct slice text_as_utf8(struct slice text, struct arena *arena)
+{
+    static const char replacement[] = "\xef\xbf\xbd";
+
+    if (text_is_utf8(text)) {
+        return text;
+    }
+    char *out = arena_alloc(arena, text.len * (sizeof(replacement) - 1));
+    size_t out_len = 0;
+
+    for (size_t i = 0; i < text.len;) {
+        size_t len = text.ptr[i] ? utf8_length(text.ptr + i, text.len - i) : 0;
+
+        memcpy(out + out_len, len ? text.ptr + i : replacement, len ? len : sizeof(replacement) - 1);
+        out_len += len ? len : sizeof(replacement) - 1;
+        i += len ? len : 1;
+    }
+    return (struct slice){out, out_len};
 }
 
 void slice_to_text(char *out, size_t out_bytes, struct slice a)

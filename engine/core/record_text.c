@@ -12,6 +12,7 @@
 
 #include "base/instant.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "core/definition.h"
 #include "core/record_fields.h"
 
@@ -106,6 +107,22 @@ static const struct member members[] = {
 static const char *const source_names[] = {
     [SOURCE_CALL] = "call", [SOURCE_PROBE] = "probe", [SOURCE_OPERATOR] = "operator",
     [SOURCE_PRECHECK] = "precheck", [SOURCE_GUARD] = "guard"};
+
+const char *record_broken_text(const struct record *record)
+{
+    uint64_t may = record_shape(record->type)->may;
+
+    if (!text_is_utf8(record->actor) || !text_is_utf8(record->label)) {
+        return text_is_utf8(record->actor) ? "step" : "actor";
+    }
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        if (members[i].kind == MEMBER_TEXT && (may & FIELD_BIT(members[i].field)) &&
+            !text_is_utf8(*(const struct slice *)((const char *)record + members[i].at))) {
+            return members[i].name;
+        }
+    }
+    return NULL;
+}
 
 /* --- writing --- */
 

@@ -533,7 +533,7 @@ static enum saga_phase phase_of(const struct saga *saga, const struct record *re
 
 bool record_check(const struct saga *saga, const struct record *record, struct err *err)
 {
-    const char *missing;
+    const char *missing, *broken;
 
     if ((unsigned)record->type >= RECORD_TYPE_COUNT) {
         return check_refuse(record, err, "its type is not known");
@@ -553,6 +553,10 @@ bool record_check(const struct saga *saga, const struct record *record, struct e
     }
     if (!record_is_complete(record, &missing)) {
         return check_refuse(record, err, "it lacks %s", missing);
+    }
+    broken = record_broken_text(record);
+    if (broken) {
+        return check_refuse(record, err, "its %s is not UTF-8", broken);
     }
     if (!check_indexes(saga, record, err)) {
         return false;

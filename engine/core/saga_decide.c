@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "core/saga_call.h"
 
 #define TURN_BYTES ((size_t)8 << 20) /* a thousand elements may each have large arguments; what one commit writes is bounded */
@@ -28,6 +29,10 @@ void machine_emit(struct machine *m, struct record record)
 
     record.seq = m->saga->seq + 1;
     record.at_ms = m->input->now_ms;
+    /* Words of libraries and programs may hold any bytes. Names and ids may not: record_check() refuses those. */
+    record.error = text_as_utf8(record.error, m->turn);
+    record.detail = text_as_utf8(record.detail, m->turn);
+    record.undo_error = text_as_utf8(record.undo_error, m->turn);
     if (out->count == out->capacity) {
         size_t capacity = out->capacity ? out->capacity * 2 : 2; /* most turns have two */
         struct record *items = arena_array(m->turn, capacity, sizeof(*items));

@@ -323,12 +323,21 @@ static bool check_waiting(const struct saga *saga, const struct record *record, 
     return true;
 }
 
+/*
+ * Ids that were not UTF-8 were once accepted, and each byte of them that does not belong was written as U+FFFD. Two that
+ * differed then read alike, and were two signals all the same: what follows in such a log relies on both.
+ */
+static bool was_rewritten(struct slice id)
+{
+    return memmem(id.ptr, id.len, "\xef\xbf\xbd", 3) != NULL;
+}
+
 static bool check_signal(const struct saga *saga, const struct record *record, struct err *err)
 {
     if (saga_is_open(saga) || !definition_awaits(saga->definition, record->signal)) {
         return check_refuse(record, err, "no step waits for this signal");
     }
-    if (signal_find(saga, record->emission)) {
+    if (signal_find(saga, record->emission) && !was_rewritten(record->emission)) {
         return check_refuse(record, err, "it was received before");
     }
     if (saga->signal_kept >= SIGNALS_MAX || saga->signal_count >= SIGNAL_IDS_MAX) {

@@ -220,6 +220,11 @@ static const char *exchange_read_head(struct exchange *x, const char *method, co
     if (headers.too_many || query.too_many) {
         return "more than 64 header fields or 32 query parameters";
     }
+    const char *fault = http_guard_decoded(x->public.path, query.items, query.count);
+
+    if (fault) {
+        return fault;
+    }
     return http_guard_headers(x->public.method, slice_of(version), headers.items, headers.count, &x->content_length);
 }
 

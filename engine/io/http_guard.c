@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/utf8.h"
+
 bool http_name_is(struct slice name, const char *lower_case)
 {
     return strlen(lower_case) == name.len && strncasecmp(name.ptr, lower_case, name.len) == 0;
@@ -79,6 +81,9 @@ const char *http_guard_headers(struct slice method, struct slice version, const 
         if (!is_value(headers[i].value)) {
             return "the value of a header field holds a control character";
         }
+        if (!text_is_utf8(headers[i].value)) {
+            return "the value of a header field is not UTF-8";
+        }
         if (http_name_is(headers[i].name, "host")) {
             host_count++;
             if (!is_host(headers[i].value)) {
@@ -110,6 +115,19 @@ const char *http_guard_headers(struct slice method, struct slice version, const 
     }
     if (encoding_count && slice_is(version, "HTTP/1.0")) {
         return "HTTP/1.0 knows no Transfer-Encoding";
+    }
+    return NULL;
+}
+
+const char *http_guard_decoded(struct slice path, const struct http_pair *query, size_t count)
+{
+    if (!text_is_utf8(path)) {
+        return "the path is not UTF-8 when it is decoded";
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!text_is_utf8(query[i].name) || !text_is_utf8(query[i].value)) {
+            return "a query parameter is not UTF-8 when it is decoded";
+        }
     }
     return NULL;
 }

@@ -16,6 +16,8 @@ const char *http_guard_headers(struct slice method, struct slice version, const 
                                int64_t *content_length);
 /* The request target as it came over the wire. */
 const char *http_guard_target(struct slice target);
+/* The same after the percent-decoding. */
+const char *http_guard_decoded(struct slice path, const struct http_pair *query, size_t count);
 bool http_name_is(struct slice name, const char *lower_case);
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "adapters/answer.h"
 #include "adapters/http_parts.h"
+#include "base/utf8.h"
 #include "core/definition_parts.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -54,7 +55,7 @@ static void answer(struct slice bytes, struct arena *arena)
     MUST(fuzz_is_json(json));
     MUST((kind == ANSWER_TEXT) == (json_type(json) == JSON_STRING && !fuzz_is_json(bytes)));
     if (kind == ANSWER_TEXT) {
-        MUST(answer_is_text(bytes) && slice_equal(json_string(json, arena), bytes));
+        MUST(text_is_utf8(bytes) && slice_equal(json_string(json, arena), bytes));
     }
 }
 
@@ -67,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     answer(json, arena);
     (void)http_retry_after_ms(line, INT64_C(1700000000000), arena);
-    if (!fuzz_is_json(json) || !answer_is_text(line)) { /* the line comes out of a definition, which was JSON */
+    if (!fuzz_is_json(json) || !text_is_utf8(line)) { /* the line comes out of a definition, which was JSON */
         return 0;
     }
     query(line, json, arena);

@@ -47,6 +47,8 @@ static const struct {
     {"an empty name", "HTTP/1.1", {{"Host", "a"}, {"", "1"}}, "not a token"},
     {"a name with a bracket", "HTTP/1.1", {{"Host", "a"}, {"X[1]", "1"}}, "not a token"},
     {"a line end in a value", "HTTP/1.1", {{"Host", "a"}, {"X", "a\nY: b"}}, "control character"},
+    {"a value that is not UTF-8", "HTTP/1.1", {{"Host", "a"}, {"X", "a\xff"}}, "not UTF-8"},
+    {"a surrogate in a value", "HTTP/1.1", {{"Host", "a"}, {"X", "\xed\xa0\x80"}}, "not UTF-8"},
     {"a delete in a value", "HTTP/1.1", {{"Host", "a"}, {"X", "a\x7f"}}, "control character"},
 };
 

@@ -95,12 +95,37 @@ static void a_decision_that_does_not_fit_is_taken_back_whole(void **state)
     trial_close(&trial);
 }
 
+static void what_could_not_be_read_back_is_not_written(void **state)
+{
+    static const char *const ids[] = {"\xff", "a\xed\xa0\x80", "\xc0\xaf", "\xc3"};
+    struct saga_input input = {.type = SAGA_INPUT_SIGNAL, .signal = {.name = SLICE("paid"), .payload = SLICE("1")}};
+    struct records records;
+    struct arena turn = {0};
+    struct trial trial;
+    struct err err;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'s','signal':{'name':'paid'}}"));
+    trial_start(&trial, "{}");
+    arena_init(&turn, 4096);
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        input.signal.id = slice_of(ids[i]);
+        input.now_ms = trial.now_ms;
+        assert_int_equal(saga_decide(&trial.saga, &input, &turn, &records, &err), ERR_INTERNAL);
+    }
+    arena_fini(&turn);
+    assert_int_equal(trial.saga.signal_count, 0);
+    trial_settle(&trial, "a", OUTCOME_COMPLETED); /* it goes on as if nothing had come */
+    trial_close(&trial);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(before_the_start_nothing_is_aborted_paused_or_signalled),
         cmocka_unit_test(what_a_loop_has_paused_is_not_paused_again_by_a_person),
         cmocka_unit_test(a_decision_that_does_not_fit_is_taken_back_whole),
+        cmocka_unit_test(what_could_not_be_read_back_is_not_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -304,6 +304,31 @@ static void the_same_signal_again_is_the_same_signal(void **state)
     close_sound(&trial);
 }
 
+/* As written by a release that took ids which are not UTF-8: two of them read alike, and both were signals. */
+static void a_log_with_two_signals_under_an_id_that_was_rewritten_is_read(void **state)
+{
+    struct trial trial;
+    struct record record;
+    struct err err;
+
+    (void)state;
+    open_with(&trial, SIGNAL, "{}");
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "a\xef\xbf\xbd"), ERR_OK);
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "a\xef\xbf\xbd"), ERR_OK);
+    assert_string_equal(trial_records(&trial), ""); /* asked for again it is the same one */
+    record = (struct record){.seq = trial.saga.seq + 1,
+                             .at_ms = trial.now_ms,
+                             .type = RECORD_SIGNAL_RECEIVED,
+                             .step = STEP_NONE,
+                             .signal = SLICE("paid"),
+                             .emission = SLICE("a\xef\xbf\xbd"),
+                             .args = SLICE("2")};
+    assert_true(record_check(&trial.saga, &record, &err));
+    saga_apply(&trial.saga, &record);
+    assert_int_equal(trial.saga.signal_kept, 2);
+    trial_close(&trial);
+}
+
 static void the_same_id_under_another_name_is_refused(void **state)
 {
     struct trial trial;
@@ -837,6 +862,7 @@ int main(void)
         cmocka_unit_test(a_signal_that_comes_early_is_kept_and_shown),
         cmocka_unit_test(what_is_decided_does_not_change_the_signals_before_it_is_durable),
         cmocka_unit_test(the_same_signal_again_is_the_same_signal),
+        cmocka_unit_test(a_log_with_two_signals_under_an_id_that_was_rewritten_is_read),
         cmocka_unit_test(the_same_id_under_another_name_is_refused),
         cmocka_unit_test(a_signal_that_nothing_waits_for_is_refused_with_the_names_that_are_awaited),
         cmocka_unit_test(a_signal_that_does_not_come_in_time_fails_the_step),

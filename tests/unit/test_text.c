@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 static void a_slice_is_compared_byte_for_byte(void **state)
 {
@@ -203,6 +204,35 @@ static void bytes_of_any_value_go_in(void **state)
     buffer_fini(&buffer);
 }
 
+static void what_is_not_utf8_is_found_and_replaced(void **state)
+{
+    static const struct {
+        struct slice text;
+        const char *becomes; /* NULL: it is UTF-8 */
+    } cases[] = {
+        {SLICE(""), NULL},
+        {SLICE("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"), NULL},
+        {SLICE("\xef\xbf\xbd"), NULL},
+        {SLICE("a\xff" "b"), "a\xef\xbf\xbd" "b"},
+        {SLICE("\xc3"), "\xef\xbf\xbd"},
+        {SLICE("a\0b"), "a\xef\xbf\xbd" "b"},                             /* no row of PostgreSQL keeps it */
+        {SLICE("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* a surrogate */
+        {SLICE("\xc0\xaf"), "\xef\xbf\xbd\xef\xbf\xbd"},                 /* overlong */
+    };
+    struct arena arena = {0};
+
+    (void)state;
+    assert_true(text_is_utf8(SLICE_NONE));
+    arena_init(&arena, 256);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct slice became = text_as_utf8(cases[i].text, &arena);
+
+        assert_int_equal(text_is_utf8(cases[i].text), cases[i].becomes == NULL);
+        assert_true(cases[i].becomes ? slice_is(became, cases[i].becomes) : slice_equal(became, cases[i].text));
+    }
+    arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +248,7 @@ int main(void)
         cmocka_unit_test(a_long_text_is_printed_whole),
         cmocka_unit_test(a_number_is_written_as_it_is_read),
         cmocka_unit_test(bytes_of_any_value_go_in),
+        cmocka_unit_test(what_is_not_utf8_is_found_and_replaced),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
