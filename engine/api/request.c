@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "api/start_batch.h"
 #include "base/instant.h"
@@ -366,13 +365,8 @@ struct slice request_idempotency_key(const struct api_request *request, struct f
 {
     const struct http_exchange *exchange = request->exchange;
     struct slice key = http_exchange_header(exchange, "idempotency-key");
-    size_t count = 0;
+    size_t count = http_exchange_header_count(exchange, "idempotency-key");
 
-    for (size_t i = 0; i < exchange->header_count; i++) {
-        struct slice name = exchange->headers[i].name;
-
-        count += name.len == 15 && strncasecmp(name.ptr, "idempotency-key", 15) == 0;
-    }
     if (count > 1) {
         faults_add(faults, SLICE(""), "the header Idempotency-Key stands there %zu times", count);
     } else if (key.ptr && !text_is_plain(key, IDEMPOTENCY_KEY_BYTES_MAX)) {

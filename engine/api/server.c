@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "api/local_guard.h"
 #include "api/request.h"
 #include "base/log.h"
 
@@ -19,46 +20,6 @@
 #define WAITING_MAX 10000
 
 /* --- who asks --- */
-
-static struct slice host_name(struct slice host) /* without the port */
-{
-    for (size_t i = host.len; i > 0; i--) {
-        char c = host.ptr[i - 1];
-
-        if (c == ':') {
-            return (struct slice){host.ptr, i - 1};
-        }
-        if (c < '0' || c > '9') {
-            break;
-        }
-    }
-    return host;
-}
-
-static bool same_text(struct slice a, struct slice b)
-{
-    return a.len == b.len && strncasecmp(a.ptr, b.ptr, a.len) == 0;
-}
-
-/*
- * A page in a browser on this machine can reach loopback: by its own name that now resolves to 127.0.0.1 (then Host
- * tells), or by a plain cross-site request (then Origin tells). Without tokens nothing else would stop it.
- */
-static const char *local_fault(const struct http_exchange *exchange)
-{
-    struct slice host = http_exchange_header(exchange, "host"), origin = http_exchange_header(exchange, "origin");
-    struct slice name = host_name(host);
-
-    if (!same_text(name, SLICE("localhost")) && !slice_is(name, "[::1]") && !slice_starts_with(name, "127.")) {
-        return "without tokens this service answers to localhost, 127.0.0.1 and [::1] only, and Host names something "
-               "else";
-    }
-    if (origin.ptr &&
-        !(slice_starts_with(origin, "http://") && same_text((struct slice){origin.ptr + 7, origin.len - 7}, host))) {
-        return "without tokens this service refuses requests that come from web pages of other origins";
-    }
-    return NULL;
-}
 
 static const struct token *token_of(const struct api *api, const struct http_exchange *exchange)
 {
@@ -179,7 +140,7 @@ static void on_headers(struct http_exchange *exchange, void *context)
 {
     struct api_request *request = arena_alloc(exchange->arena, sizeof(*request));
     struct api *api = context;
-    const char *fault = api->has_tokens ? NULL : local_fault(exchange);
+    const char *fault = api->has_tokens ? NULL : local_guard_fault(exchange);
 
     request->api = api;
     request->exchange = exchange;

@@ -2,7 +2,7 @@
  * The HTTP API: parse, authorise, ask the engine, answer. spec: schema/openapi.json, served at /v1/openapi.json.
  *
  * Without tokens only a loopback address is accepted; every request is then the admin "local" of the namespace
- * "default", and requests that a web page could have sent (foreign Host or Origin) are refused.
+ * "default", and requests that a web page or a client of a proxy could have sent are refused (local_guard.h).
  */
 #ifndef SAGAD_API_SERVER_H
 #define SAGAD_API_SERVER_H

@@ -11,6 +11,16 @@ struct slice http_exchange_header(const struct http_exchange *exchange, const ch
     return SLICE_NONE;
 }
 
+size_t http_exchange_header_count(const struct http_exchange *exchange, const char *name)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < exchange->header_count; i++) {
+        count += http_name_is(exchange->headers[i].name, name);
+    }
+    return count;
+}
+
 struct slice http_exchange_query(const struct http_exchange *exchange, const char *name)
 {
     for (size_t i = 0; i < exchange->query_count; i++) {

@@ -69,6 +69,7 @@ void http_server_stop(struct http_server *server, void (*done)(void *context), v
 
 struct slice http_exchange_header(const struct http_exchange *exchange,
                                   const char *name); /* any case; SLICE_NONE when absent */
+size_t http_exchange_header_count(const struct http_exchange *exchange, const char *name);
 struct slice http_exchange_query(const struct http_exchange *exchange, const char *name); /* SLICE_NONE when absent */
 
 /* Before the answer. Name is a constant; the value is copied. */
