@@ -8,6 +8,7 @@ static void exchange_answer(struct exchange *x, int status, const char *content_
     CHECK(x->response && x->status == 0);
     CHECK(x->state == EXCHANGE_HANDLING || (x->state == EXCHANGE_READING && x->in_handler));
     x->status = status;
+    x->closes |= x->state == EXCHANGE_READING && http_exchange_is_at_once(x);
     if (content_type) {
         (void)MHD_add_response_header(x->response, MHD_HTTP_HEADER_CONTENT_TYPE,
                                       content_type); /* fails without memory only */
@@ -50,6 +51,7 @@ static ssize_t on_read(void *context, uint64_t position, char *to, size_t room)
 
     (void)position;
     CHECK(x->magic == EXCHANGE_MAGIC);
+    x->server->happened++;
     if (x->gone || x->out.overflow) {
         return MHD_CONTENT_READER_END_WITH_ERROR;
     }

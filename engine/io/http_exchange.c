@@ -158,6 +158,7 @@ void *http_exchange_on_target(void *context, const char *target, struct MHD_Conn
     struct http_server *server = context;
     struct exchange *x = exchange_new(server, mhd);
 
+    server->happened++;
     x->target_fault = http_guard_target(slice_of(target));
     if (x->connection) {
         http_connection_move(server, x->connection, PHASE_HEADER);
@@ -251,6 +252,12 @@ static void exchange_refuse(struct exchange *x, enum err_code code, const char *
     CHECK(x->state == EXCHANGE_ANSWERED);
 }
 
+/* A body of unknown length is nothing to wait for when who sends it may not: it might never end. */
+bool http_exchange_is_at_once(const struct exchange *x)
+{
+    return (x->status == 401 || x->status == 403) && http_exchange_header(&x->public, "transfer-encoding").ptr;
+}
+
 /*
  * An answer before the end of the body would close the connection on a client that still sends, and the reset could
  * overtake the answer. So a body of bearable size is read and thrown away first, unless the client waits to be asked
@@ -288,7 +295,7 @@ static enum MHD_Result exchange_begin(struct exchange *x, const char *method, co
     if (x->state != EXCHANGE_ANSWERED) {
         return MHD_YES;
     }
-    if (exchange_has_bearable_body(x)) {
+    if (exchange_has_bearable_body(x) && !http_exchange_is_at_once(x)) {
         x->state = EXCHANGE_READING; /* with its answer at hand */
         return MHD_YES;
     }
@@ -349,6 +356,8 @@ enum MHD_Result http_exchange_on_access(void *context, struct MHD_Connection *mh
     if (!x->connection) {
         return MHD_NO;
     }
+    x->server->happened++;
+    x->connection->pieces++;
     switch (x->state) {
     case EXCHANGE_NEW:
         return exchange_begin(x, method, path, version);
@@ -376,6 +385,7 @@ void http_exchange_on_completed(void *context, struct MHD_Connection *mhd, void 
     }
     CHECK(x->magic == EXCHANGE_MAGIC);
     *request_context = NULL;
+    server->happened++;
     if (x->connection) {
         http_connection_move(server, x->connection, PHASE_IDLE);
     }

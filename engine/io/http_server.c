@@ -62,12 +62,18 @@ static void server_run(struct http_server *server)
     (void)MHD_run(server->daemon); /* fails for a daemon with threads only */
     timer_stop(server->loop, &server->run_timer);
     if (MHD_get_timeout(server->daemon, &timeout_ms) != MHD_YES) {
+        http_stall_over(server);
         return;
     }
-    if (timeout_ms == 0) { /* after each answer: a timer would let its connection wait for the next millisecond */
+    if (timeout_ms > 0) {
+        http_stall_over(server);
+    }
+    int64_t wait_ms = timeout_ms > 0 ? (int64_t)timeout_ms : http_stall_wait_ms(server);
+
+    if (wait_ms == 0) { /* after each answer: a timer would let its connection wait for the next millisecond */
         loop_defer(server->loop, &server->run, on_run);
     } else {
-        timer_start(server->loop, &server->run_timer, (int64_t)timeout_ms, server->run_timer.fire);
+        timer_start(server->loop, &server->run_timer, wait_ms, server->run_timer.fire);
     }
 }
 
@@ -115,6 +121,12 @@ void http_connection_move(struct http_server *server, struct connection *connect
     }
 }
 
+void http_connection_cut(struct http_server *server, struct connection *connection)
+{
+    http_connection_move(server, connection, PHASE_BUSY);
+    (void)shutdown(connection->fd, SHUT_RDWR); /* the library sees the end of the stream and closes */
+}
+
 bool http_connection_is_surplus(const struct http_server *server, struct connection *connection)
 {
     connection->surplus = connection->surplus && server->connections > server->options.connections_max;
@@ -134,8 +146,7 @@ static void on_sweep(struct timer *timer)
             if (now_ms - connection->since_ms < phase_patience_ms(server, (enum phase)phase)) {
                 break;
             }
-            http_connection_move(server, connection, PHASE_BUSY);
-            (void)shutdown(connection->fd, SHUT_RDWR); /* the library sees the end of the stream and closes */
+            http_connection_cut(server, connection);
         }
     }
     while ((link = list_first(&server->parked))) {
@@ -159,6 +170,7 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
     struct http_server *server = context;
     struct connection *connection = *socket_context;
 
+    server->happened++;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         connection = memory_alloc(sizeof(*connection));
         connection->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;

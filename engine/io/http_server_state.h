@@ -1,6 +1,7 @@
 /*
  * What the files of the HTTP server share. http_server.c: the library on the loop, connections, start and stop;
- * http_exchange.c: the way of a request; http_answer.c: the way of an answer.
+ * http_exchange.c: the way of a request; http_answer.c: the way of an answer;
+ * http_stall.c: a library that stands still.
  *
  * An exchange goes NEW -> READING -> HANDLING -> ANSWERED or STREAMING, and is recycled when the library has finished
  * the request (and, for a stream, the handler has ended it).
@@ -25,6 +26,8 @@ struct connection {
     int64_t since_ms;
     int fd;
     bool surplus; /* beyond connections_max: it is only told so */
+    uint64_t pieces, pieces_seen; /* of bodies that the library has handed over; and when http_stall.c last looked */
+    unsigned strikes;             /* looks in a row at which its body stood still with something to read */
 };
 
 enum state { EXCHANGE_NEW, EXCHANGE_READING, EXCHANGE_HANDLING, EXCHANGE_ANSWERED, EXCHANGE_STREAMING };
@@ -80,6 +83,8 @@ struct http_server {
     struct list phases[PHASE_BUSY];
     struct list parked, spare;
     size_t connections, active, open;
+    uint64_t happened, happened_seen; /* calls of the library to us; and as they were after the last run */
+    unsigned idle_runs, eager_runs;   /* runs in a row that the library wanted at once: without such a call, and all */
     bool stopping, stop_grace_over, closing;
     struct deferred stop;
     void (*stopped)(void *context);
@@ -89,7 +94,13 @@ struct http_server {
 void http_server_kick(struct http_server *server); /* run the library later in this turn of the loop */
 void http_server_check_stopped(struct http_server *server);
 void http_connection_move(struct http_server *server, struct connection *connection, enum phase phase);
+void http_connection_cut(struct http_server *server, struct connection *connection); /* the library then closes it */
+bool http_exchange_is_at_once(const struct exchange *x); /* its answer does not wait for the end of its body */
 bool http_connection_is_surplus(const struct http_server *server, struct connection *connection); /* still? */
+
+/* http_stall.c: the library wants to be run again at once; the milliseconds until it is. And it does not any more. */
+int64_t http_stall_wait_ms(struct http_server *server);
+void http_stall_over(struct http_server *server);
 
 /* The library's callbacks. */
 void *http_exchange_on_target(void *context, const char *target, struct MHD_Connection *mhd);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -146,6 +147,65 @@ static void too_much_body_in_chunks_is_refused(void **state)
     (void)close(fd);
 }
 
+static int64_t processor_ms(pid_t pid)
+{
+    struct timespec used;
+    clockid_t clock;
+
+    assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+    assert_int_equal(clock_gettime(clock, &used), 0);
+    return (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000;
+}
+
+/* The library has a full buffer then, can neither go on nor say so, and wants to be run again at once. */
+static void a_line_of_a_chunk_without_an_end_costs_next_to_nothing(void **state)
+{
+    static const char head[] = "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+    static const struct {
+        const char *name, *begin;
+        char filler;
+        size_t bytes;
+    } lines[] = {{"an extension", "10;", 'a', 20000},
+                 {"a size", "", '0', 20000},
+                 {"an extension, more and more", "10;", 'a', 200000},
+                 {"an extension that just fills the buffer", "10;", 'a', 15000}};
+    static char filler[200000];
+    static struct raw_answer answer;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        int64_t before_ms = processor_ms(patient.pid);
+        int fd = raw_connect(patient.port);
+
+        raw_send(fd, head, sizeof(head) - 1);
+        raw_send(fd, lines[i].begin, strlen(lines[i].begin));
+        memset(filler, lines[i].filler, lines[i].bytes);
+        raw_send(fd, filler, lines[i].bytes);
+        raw_read(fd, 3000, &answer);
+        if (processor_ms(patient.pid) - before_ms > 1000) {
+            fail_msg("%s: %lld ms of processor time", lines[i].name,
+                     (long long)(processor_ms(patient.pid) - before_ms));
+        }
+        assert_true(answer.closed || lines[i].bytes < 16000);
+        (void)close(fd);
+    }
+}
+
+/* Nobody waits for the end of a body that comes in chunks, of a client that may not send it. */
+static void whoever_may_not_is_told_so_before_the_end_of_a_body_in_chunks(void **state)
+{
+    static const char head[] = "POST /v1/sagas HTTP/1.1\r\nHost: evil.example\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n";
+    static struct raw_answer answer;
+    int fd = raw_connect(patient.port);
+
+    (void)state;
+    raw_send(fd, head, sizeof(head) - 1);
+    raw_read(fd, 3000, &answer);
+    assert_int_equal(answer.status, 403);
+    assert_true(raw_head_has(&answer, "\r\nConnection: close"));
+    (void)close(fd);
+}
+
 /* The answer must not be overtaken by a reset: a client that is still sending reads it afterwards. */
 static void an_early_answer_waits_for_the_body(void **state)
 {
@@ -273,6 +333,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ambiguous_requests_are_refused),
         cmocka_unit_test(too_much_body_in_chunks_is_refused),
+        cmocka_unit_test(a_line_of_a_chunk_without_an_end_costs_next_to_nothing),
+        cmocka_unit_test(whoever_may_not_is_told_so_before_the_end_of_a_body_in_chunks),
         cmocka_unit_test(an_early_answer_waits_for_the_body),
         cmocka_unit_test(pipelined_requests_are_answered_in_order),
         cmocka_unit_test(a_head_that_drips_is_cut_off),
