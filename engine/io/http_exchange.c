@@ -16,6 +16,7 @@
 #define BODY_KEPT_BYTES (64 * 1024) /* larger buffers are given back after their request */
 #define ARENA_BLOCK_BYTES 4096
 #define SPARE_MAX 256
+#define QUERY_PARTS_MAX 128 /* more end the connection; more than HTTP_QUERY_MAX are refused */
 #define DISCARD_FACTOR 16 /* so many times the largest body is read only to be thrown away */
 
 /* --- parking --- */
@@ -153,6 +154,17 @@ void http_exchange_settled(struct exchange *x) /* the handler has kept its promi
     }
 }
 
+/* The library runs out of the connection's memory over far too many parameters, and then says nothing. */
+static size_t query_parts(const char *target)
+{
+    size_t count = 0;
+
+    for (const char *at = strchr(target, '?'); at; at = strchr(at + 1, '&')) {
+        count++;
+    }
+    return count;
+}
+
 void *http_exchange_on_target(void *context, const char *target, struct MHD_Connection *mhd)
 {
     struct http_server *server = context;
@@ -162,6 +174,9 @@ void *http_exchange_on_target(void *context, const char *target, struct MHD_Conn
     x->target_fault = http_guard_target(slice_of(target));
     if (x->connection) {
         http_connection_move(server, x->connection, PHASE_HEADER);
+        if (query_parts(target) > QUERY_PARTS_MAX) {
+            http_connection_cut(server, x->connection);
+        }
     }
     return x;
 }
@@ -226,7 +241,9 @@ static const char *exchange_read_head(struct exchange *x, const char *method, co
     if (fault) {
         return fault;
     }
-    return http_guard_headers(x->public.method, slice_of(version), headers.items, headers.count, &x->content_length);
+    fault = http_guard_headers(x->public.method, slice_of(version), headers.items, headers.count, &x->content_length);
+    return fault ? fault
+                 : http_guard_layout(x->public.method, x->public.path, slice_of(version), headers.items, headers.count);
 }
 
 static enum MHD_Result exchange_queue(struct exchange *x)

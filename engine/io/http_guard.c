@@ -62,7 +62,7 @@ static bool is_length(struct slice text, int64_t *length)
 const char *http_guard_headers(struct slice method, struct slice version, const struct http_pair *headers, size_t count,
                                int64_t *content_length)
 {
-    size_t host_count = 0, length_count = 0, encoding_count = 0;
+    size_t host_count = 0, length_count = 0, encoding_count = 0, authorization_count = 0;
 
     *content_length = -1;
     if (!is_token(method)) {
@@ -100,12 +100,16 @@ const char *http_guard_headers(struct slice method, struct slice version, const 
                 return "Transfer-Encoding is something else than chunked";
             }
         }
+        authorization_count += http_name_is(headers[i].name, "authorization");
     }
     if (host_count != 1) {
         return host_count == 0 ? "Host is missing" : "Host stands there more than once";
     }
     if (length_count > 1) {
         return "Content-Length stands there more than once";
+    }
+    if (authorization_count > 1) {
+        return "Authorization stands there more than once";
     }
     if (encoding_count > 1) {
         return "Transfer-Encoding stands there more than once";
@@ -115,6 +119,42 @@ const char *http_guard_headers(struct slice method, struct slice version, const 
     }
     if (encoding_count && slice_is(version, "HTTP/1.0")) {
         return "HTTP/1.0 knows no Transfer-Encoding";
+    }
+    return NULL;
+}
+
+/* Does nothing but white space stand between two places of the head? The library leaves NUL where it cut. */
+static bool is_blank(const char *from, const char *to)
+{
+    if (to < from || to - from > HTTP_HEAD_BYTES_MAX) {
+        return false;
+    }
+    for (; from < to; from++) {
+        if (*from != '\0' && *from != ' ' && *from != '\t' && *from != '\r' && *from != '\n') {
+            return false;
+        }
+    }
+    return true;
+}
+
+const char *http_guard_layout(struct slice method, struct slice path, struct slice version,
+                              const struct http_pair *headers, size_t count)
+{
+    const char *at = version.ptr + version.len;
+
+    if (!is_blank(method.ptr + method.len, path.ptr)) {
+        return "the method holds a NUL";
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *name_end = headers[i].name.ptr + headers[i].name.len;
+
+        if (!is_blank(name_end, headers[i].value.ptr)) {
+            return "a header field is folded over several lines";
+        }
+        if (!is_blank(at, headers[i].name.ptr)) {
+            return "a line of the head is no header field";
+        }
+        at = headers[i].value.ptr + headers[i].value.len;
     }
     return NULL;
 }
@@ -134,6 +174,8 @@ const char *http_guard_decoded(struct slice path, const struct http_pair *query,
 
 const char *http_guard_target(struct slice target)
 {
+    bool in_query = false;
+
     if (target.len == 0 || target.ptr[0] != '/') {
         return "the target is not a path";
     }
@@ -151,7 +193,11 @@ const char *http_guard_target(struct slice target)
             if (target.ptr[i + 1] == '0' && target.ptr[i + 2] == '0') {
                 return "the target holds %00";
             }
+            if (!in_query && target.ptr[i + 1] == '2' && (target.ptr[i + 2] | 0x20) == 'f') {
+                return "the path holds an encoded slash";
+            }
         }
+        in_query |= c == '?';
         if (c == '#') {
             return "the target holds a fragment";
         }

@@ -10,10 +10,18 @@
 
 #define HTTP_HEADERS_MAX 64
 #define HTTP_QUERY_MAX 32
+#define HTTP_HEAD_BYTES_MAX (16 * 1024)
 
 /* NULL, or the sentence that says what is wrong with the head. `content_length` is -1 when none was given. */
 const char *http_guard_headers(struct slice method, struct slice version, const struct http_pair *headers, size_t count,
                                int64_t *content_length);
+/*
+ * Where the library, which cuts a head into texts in place, has left them. Its reading of a folded line is its own: the
+ * rest of the value becomes a part of the name, in memory elsewhere, so that a Content-Length is lost. Lines that it
+ * drops, and a method that it cut at a NUL, leave bytes between two texts. All of them lie in one block of memory.
+ */
+const char *http_guard_layout(struct slice method, struct slice path, struct slice version,
+                              const struct http_pair *headers, size_t count);
 /* The request target as it came over the wire. */
 const char *http_guard_target(struct slice target);
 /* The same after the percent-decoding. */

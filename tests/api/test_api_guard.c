@@ -75,6 +75,28 @@ static const struct {
      "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: \xc3\xa4\r\nContent-Length: "
      "16\r\n\r\n{\"saga\":\"quick\"}",
      201, false},
+    {"a Content-Length on a folded line",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length:\r\n 16\r\n\r\n{\"saga\":\"quick\"}", 400, true},
+    {"a Transfer-Encoding on a folded line",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 400, true},
+    {"a folded line", "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\r\n\r\n", 400, true},
+    {"a line folded by a tab", "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: a\r\n\tb\r\n\r\n", 400, true},
+    {"a folded line that is blank", "GET /livez HTTP/1.1\r\nHost: localhost\r\n \r\n\r\n", 400, true},
+    {"a line folded twice", "GET /livez HTTP/1.1\r\nX: a\r\n b\r\n c\r\nHost: localhost\r\n\r\n", 400, true},
+    {"a Content-Length without a value", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length:\r\n\r\n", 400,
+     true},
+    {"a Transfer-Encoding without a value",
+     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\r\n\r\n", 400, true},
+    {"another field without a value", "GET /livez HTTP/1.1\r\nHost: localhost\r\nX:\r\n\r\n", 200, false},
+    {"white space around values", "GET /livez HTTP/1.1\r\nHost: \t localhost\r\nX:  a b \t\r\nY: c\r\n\r\n", 200,
+     false},
+    {"a field without a name", "GET /livez HTTP/1.1\r\n: y\r\nHost: localhost\r\n\r\n", 400, true},
+    {"two Authorization",
+     "GET /livez HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n", 400,
+     true},
+    {"an encoded slash", "GET /v1%2Fsagas HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
+    {"an encoded slash within a part", "GET /v1/sagas/a%2flog HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
+    {"an encoded slash in the query", "GET /v1/sagas?business_id=a%2Fb HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, false},
     {"an odd method", "G@T /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
     {"far too much body by its length",
      "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n", 413, true},
@@ -124,6 +146,45 @@ static void ambiguous_requests_are_refused(void **state)
         }
         (void)close(fd);
     }
+}
+
+static void a_nul_in_the_head_is_refused(void **state)
+{
+    static const struct slice heads[] = {SLICE("GET\0T /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+                                         SLICE("GET /livez HTTP/1.1\0x\r\nHost: localhost\r\n\r\n"),
+                                         SLICE("GET /livez HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\nY: c\r\n\r\n")};
+    static struct raw_answer answer;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(heads); i++) {
+        int fd = raw_connect(host.port);
+
+        raw_send(fd, heads[i].ptr, heads[i].len);
+        raw_read(fd, 5000, &answer);
+        assert_int_equal(answer.status, 400);
+        assert_true(answer.closed);
+        (void)close(fd);
+    }
+}
+
+static void far_too_many_parameters_end_the_connection_at_once(void **state)
+{
+    static const char tail[] = " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    static char target[4000] = "/livez?";
+    static struct raw_answer answer;
+    int fd = raw_connect(patient.port);
+
+    (void)state;
+    memset(target + 7, '&', 3000);
+    raw_send(fd, "GET ", 4);
+    raw_send(fd, target, strlen(target));
+    raw_send(fd, tail, sizeof(tail) - 1);
+    raw_read(fd, 5000, &answer);
+    assert_true(answer.closed);
+    (void)close(fd);
+    target[7 + 40] = '\0';
+    raw_ask(patient.port, "GET", target, "", NULL, &answer);
+    assert_int_equal(answer.status, 400);
 }
 
 static void too_much_body_in_chunks_is_refused(void **state)
@@ -332,6 +393,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ambiguous_requests_are_refused),
+        cmocka_unit_test(a_nul_in_the_head_is_refused),
+        cmocka_unit_test(far_too_many_parameters_end_the_connection_at_once),
         cmocka_unit_test(too_much_body_in_chunks_is_refused),
         cmocka_unit_test(a_line_of_a_chunk_without_an_end_costs_next_to_nothing),
         cmocka_unit_test(whoever_may_not_is_told_so_before_the_end_of_a_body_in_chunks),
