@@ -36,7 +36,6 @@ void adapter_host_close(struct adapter_host *host)
     }
 }
 
-#ifdef SAGAD_INVARIANTS
 static bool json_is_sound(struct slice json)
 {
     struct json_limits limits = json_limits_default;
@@ -44,7 +43,6 @@ static bool json_is_sound(struct slice json)
     limits.bytes_max = SIZE_MAX;
     return json_check(json, &limits, NULL) == ERR_OK;
 }
-#endif
 
 /* A broken promise of an adapter is a bug of ours and is caught here, before it becomes somebody's second payment. */
 static void outcome_verify(const struct call *call)
@@ -55,9 +53,7 @@ static void outcome_verify(const struct call *call)
     CHECK(outcome->kind != OUTCOME_ABSENT); /* only a probe's conditions can say that */
     CHECK(!outcome->unsent || outcome->kind == OUTCOME_RETRY || outcome->kind == OUTCOME_FAILED);
     CHECK(outcome->kind == OUTCOME_COMPLETED || outcome->error.len > 0);
-#ifdef SAGAD_INVARIANTS
-    CHECK(!outcome->result.ptr || json_is_sound(outcome->result));
-#endif
+    INVARIANT(!outcome->result.ptr || json_is_sound(outcome->result));
 }
 
 void call_settle(struct call *call)
