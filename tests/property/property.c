@@ -2,7 +2,7 @@
  * Property tests on the pure core: random definitions with every construct, random orders of what happens, and the
  * invariants of the design held after each event against books kept outside of the machine.
  *
- *     property [--seed N] [--runs N]     runs N, N + 1, ...; ten to a definition
+ *     property [--seed N] [--runs N]     runs N, N + 1, ...; ten to a definition. N may be `new`: another one each time
  *     property --tell SEED               one run, event by event
  *     property --keep 1 ...              a line for each failure, and on
  *     property --jobs N ...              shared among N processes
@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "core/prove.h"
+#include "tests/lib/test_seed.h"
 #include "tests/property/run.h"
 
 #define RUNS_DEFAULT 20000
@@ -169,7 +170,13 @@ static uint64_t number_of(int argc, char **argv, const char *option, uint64_t ot
 {
     for (int i = 1; i + 1 < argc; i++) {
         if (strcmp(argv[i], option) == 0) {
-            return strtoull(argv[i + 1], NULL, 10);
+            uint64_t number;
+
+            if (!test_seed_read(argv[i + 1], &number)) {
+                (void)fprintf(stderr, "property: %s takes a number, not %s\n", option, argv[i + 1]);
+                exit(2);
+            }
+            return number;
         }
     }
     return otherwise;
@@ -287,6 +294,7 @@ int main(int argc, char **argv)
                         .keeps = number_of(argc, argv, "--keep", 0) != 0,
                         .shows = isatty(STDERR_FILENO) != 0};
 
+    (void)printf("seed %" PRIu64 "\n", task.first);
     if (proven) {
         return prove_all(task.first, proven);
     }

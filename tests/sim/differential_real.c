@@ -5,6 +5,7 @@
  * differential_real FAKE FIRST_SEED COUNT
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include "store/store.h"
 #include "tests/lib/cluster.h"
+#include "tests/lib/test_seed.h"
 #include "tests/sim/differential.h"
 
 enum { SKIPPED = 77, SQL_BYTES = 4096, VACUUM_EVERY = 200, DIFFERENCES_TOLD = 5, FAKES_MAX = 64, TRIES = 3 };
@@ -324,10 +326,12 @@ int64_t side_clock_ms(void)
 
 /* --- the comparison --- */
 
-static FILE *start_fake(char **argv, pid_t *pid)
+static FILE *start_fake(const char *program, uint64_t first, const char *count, pid_t *pid)
 {
+    char seed[24];
     int ends[2];
 
+    (void)snprintf(seed, sizeof(seed), "%" PRIu64, first);
     if (pipe(ends) != 0 || (*pid = fork()) < 0) {
         die("starting the fake", NULL);
     }
@@ -335,7 +339,7 @@ static FILE *start_fake(char **argv, pid_t *pid)
         (void)dup2(ends[1], 1);
         (void)close(ends[0]);
         (void)close(ends[1]);
-        (void)execl(argv[1], argv[1], argv[2], argv[3], (char *)NULL);
+        (void)execl(program, program, seed, count, (char *)NULL);
         _exit(127);
     }
     (void)close(ends[1]);
@@ -448,9 +452,13 @@ int main(int argc, char **argv)
     if (!cluster_possible()) {
         return SKIPPED;
     }
-    first = strtoull(argv[2], NULL, 10);
+    if (!test_seed_read(argv[2], &first)) {
+        (void)fprintf(stderr, "differential_real: FIRST_SEED is a number or `new`, not %s\n", argv[2]);
+        return 2;
+    }
     count = strtoull(argv[3], NULL, 10);
-    fake = start_fake(argv, &fake_pid);
+    (void)printf("seeds %" PRIu64 " to %" PRIu64 "\n", first, first + count - 1);
+    fake = start_fake(argv[1], first, argv[3], &fake_pid);
     cluster_start(&cluster, settings);
     if (migrate(cluster_dsn(&cluster), NULL, &err) != ERR_OK ||
         db_session_open(cluster_dsn(&cluster), "observer", &observer, &err) != ERR_OK) {

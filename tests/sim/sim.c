@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/test_seed.h"
 #include "tests/sim/campaign.h"
 #include "tests/sim/exhaustive.h"
 #include "tests/sim/memory.h"
@@ -21,7 +22,8 @@ static const char help[] =
     "are simulated, in virtual time. Everything that happens follows from one seed.\n"
     "\n"
     "usage: sim --seed S [--trace] [--until EVENT]     one seed; with --trace all that happens, line by line\n"
-    "       sim --from S --seeds N [--jobs J]          a campaign over the seeds S to S+N-1\n"
+    "       sim --from S --seeds N [--jobs J]          a campaign over the seeds S to S+N-1; S may be `new`: another one\n"
+    "                                                  each time, or made from SAGAD_TEST_SEED\n"
     "       sim --scenario FILE... [--trace]           scenarios from files, as a failure or --print writes them\n"
     "       sim --exhaustive singles|pairs --scenario FILE... [--jobs J]\n"
     "                                                  each commit of each scenario with each thing that can become of "
@@ -82,7 +84,7 @@ static bool read_value(struct arguments *a, const char *name, const char *value)
         return read_number(value, &a->seed);
     }
     if (strcmp(name, "--from") == 0) {
-        return read_number(value, &a->from);
+        return test_seed_read(value, &a->from);
     }
     if (strcmp(name, "--seeds") == 0) {
         return read_number(value, &a->seeds);
@@ -178,6 +180,7 @@ static void make_seed(const struct campaign *campaign, uint64_t i, struct scenar
 
 static bool run_seeds(struct arguments *a)
 {
+    printf("seeds %" PRIu64 " to %" PRIu64 "\n", a->from, a->from + a->seeds - 1);
     a->campaign.what = "seeds";
     a->campaign.count = a->seeds;
     a->campaign.make = make_seed;
