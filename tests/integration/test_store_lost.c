@@ -90,9 +90,9 @@ static void workers_stop_and_check(void)
 
 static int rounds(int quick, int full)
 {
-    const char *setting = getenv("SAGAD_TEST_QUICK");
+    const char *setting = getenv("SAGAD_TEST_LONG");
 
-    return setting && strcmp(setting, "1") == 0 ? quick : full;
+    return setting && strcmp(setting, "1") == 0 ? full : quick;
 }
 
 /* --- */

@@ -1,6 +1,12 @@
 // The options of the campaign.
 import { parseArgs } from 'node:util'
 
+// As long as the environment says; by hand four minutes.
+function defaultMinutes() {
+  const env = process.env
+  return Number(env.SAGAD_CAMPAIGN_MINUTES ?? (env.SAGAD_TEST_LONG === '1' ? env.SAGAD_CAMPAIGN_LONG : env.SAGAD_CAMPAIGN_SHORT) ?? 4)
+}
+
 export function parseOptions(args) {
   const { values } = parseArgs({
     args, options: {
@@ -20,7 +26,7 @@ export function parseOptions(args) {
     return [name, Number(count)]
   }))
   return {
-    faults: values.faults?.split(','), counts, minutes: number('minutes', counts ? undefined : Number(process.env.SAGAD_CAMPAIGN_MINUTES ?? process.env.SAGAD_CAMPAIGN_DEFAULT ?? 4)), sagas: number('sagas', 0),
+    faults: values.faults?.split(','), counts, minutes: number('minutes', counts ? undefined : defaultMinutes()), sagas: number('sagas', 0),
     seed: number('seed', Number(process.env.SAGAD_TEST_SEED ?? 1 + Date.now() % 1000000)), json: values.json, engines: number('engines', 3), rate: number('rate', 120),
     backlog: number('backlog', 500), roundSeconds: number('round', 120), keep: values.keep, list: values.list, goOn: values['go-on']
   }
