@@ -147,6 +147,39 @@ static bool has_lost_one(void *context)
     return ((struct engine *)context)->lost >= 1;
 }
 
+struct renewals { /* seen since the test began to look */
+    struct engine *engine;
+    int64_t renewed_ms, looked_ms;
+    int count;
+};
+
+static struct renewals renewals_of(struct engine *engine)
+{
+    return (struct renewals){.engine = engine, .renewed_ms = engine->leases->renewed_ms, .looked_ms = engine->leases->looked_ms};
+}
+
+static bool has_renewed_twice(void *context)
+{
+    struct renewals *renewals = context;
+
+    if (renewals->engine->leases->renewed_ms > renewals->renewed_ms) {
+        renewals->renewed_ms = renewals->engine->leases->renewed_ms;
+        renewals->count++;
+    }
+    return renewals->count >= 2;
+}
+
+/* Twice, and between them it did not look who else is there. */
+static bool has_renewed_without_a_look(void *context)
+{
+    struct renewals *renewals = context;
+
+    if (renewals->engine->leases->looked_ms != renewals->looked_ms) {
+        *renewals = renewals_of(renewals->engine);
+    }
+    return has_renewed_twice(renewals);
+}
+
 static void on_released(void *context)
 {
     ((struct engine *)context)->released = true;
@@ -355,7 +388,9 @@ static void a_lost_connection_costs_no_lease(void **state)
         host_sql(&host, "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%'");
         host_run_ms(&host, 700);
     }
-    host_run_ms(&host, 4000);
+    struct renewals renewals = renewals_of(&one);
+
+    host_run_until(&host, has_renewed_twice, &renewals);
     assert_true(lease_is_held(one.leases, 8, &after));
     assert_int_equal(epoch, after);
     host_run_until(&host, may_send, &one);
@@ -417,7 +452,9 @@ static void low_follows_the_oldest_unfinished_saga_once_the_shard_is_loaded(void
     engine_begin(&one, "one", 3000);
     one.oldest_ms = INT64_MAX; /* nothing unfinished */
     host_run_until(&host, is_owner, &one);
-    host_run_ms(&host, 2500); /* two renewals */
+    struct renewals renewals = renewals_of(&one);
+
+    host_run_until(&host, has_renewed_twice, &renewals);
     assert_int_equal(host_number(&host, "select count(*) from sagad.shard where low is not null"), 0);
     store_load_shard(one.store, &load);
     host_run_until(&host, is_loaded, NULL);
@@ -532,17 +569,14 @@ static void an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there(vo
 {
     struct engine engines[2];
     struct fleet fleet = {.engines = engines, .count = 1, .held = {SHARD_COUNT}};
-    int64_t began, looked_ms, renewed_ms, epoch = 0;
+    struct renewals renewals;
+    int64_t began, epoch = 0;
 
     (void)state;
-    engine_begin_as(&engines[0], "one", 12000, false);
+    engine_begin_as(&engines[0], "one", 3000, false);
     host_run_until(&host, is_shared, &fleet);
-    host_run_ms(&host, 5000); /* it has heard its own word, that it is there */
-    looked_ms = engines[0].leases->looked_ms;
-    renewed_ms = engines[0].leases->renewed_ms;
-    host_run_ms(&host, 9000); /* two renewals */
-    assert_true(engines[0].leases->renewed_ms > renewed_ms);
-    assert_int_equal(engines[0].leases->looked_ms, looked_ms);
+    renewals = renewals_of(&engines[0]); /* it looks once more when it hears its own word, that it is there */
+    host_run_until(&host, has_renewed_without_a_look, &renewals);
     assert_int_equal(held_count(&engines[0]), SHARD_COUNT);
     assert_true(lease_allows_send(engines[0].leases, 0));
     assert_int_equal(host_number(&host, "select count(*) from sagad.shard where expires_at > clock_timestamp()"), SHARD_COUNT);
@@ -554,7 +588,7 @@ static void an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there(vo
     assert_int_equal(host_number(&host, "select epoch from sagad.shard where shard = 7"), epoch + 2);
 
     began = boot_ms();
-    engine_begin_as(&engines[1], "two", 12000, false);
+    engine_begin_as(&engines[1], "two", 3000, false);
     fleet = (struct fleet){.engines = engines, .count = 2, .held = {32, 32}};
     host_run_until(&host, is_shared, &fleet);
     assert_true(boot_ms() - began < 15000); /* who comes tells */
@@ -623,7 +657,11 @@ static void what_expired_while_the_database_was_away_stays_with_its_owner(void *
         cluster_stop(&host.cluster);
         host_run_ms(&host, 2000);
         cluster_resume(&host.cluster);
-        host_run_ms(&host, 4000);
+        for (int k = 0; k < 2; k++) {
+            struct renewals renewals = renewals_of(&engines[k]);
+
+            host_run_until(&host, has_renewed_twice, &renewals);
+        }
         assert_true(is_shared(&fleet));
         assert_int_equal(engines[0].lost + engines[1].lost, 0);
         assert_int_equal(host_number(&host, "select sum(epoch) from sagad.shard"), epochs);
