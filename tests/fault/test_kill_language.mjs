@@ -4,6 +4,7 @@
 // them at once, with kills at random moments and a shop that misbehaves.
 import { Cutter } from '../lib/cutter.mjs'
 import { done, happened, languageTools, nothingStands, patient, replayAll, take, undone } from '../lib/language.mjs'
+import { chooseSeed, randomFrom } from '../lib/load.mjs'
 import { World, effectsByKey, expect, expectEqual, freePort, promise, quick, run, sleep } from '../lib/world.mjs'
 
 const commitsMax = 60 // of one saga; there are fewer
@@ -228,6 +229,7 @@ class Case {
 }
 
 await run(new World(), async (world) => {
+  const random = randomFrom(chooseSeed())
   await Promise.all([world.startPostgres(), world.startShop()])
   const shop = `http://127.0.0.1:${world.shopPort}`
   world.port = await freePort()
@@ -271,7 +273,7 @@ await run(new World(), async (world) => {
     }, 900)
   }
   await promise(`a crowd: ${crowd} of each at once, ${randomKills} kills at random moments, a shop that misbehaves`, async () => {
-    await world.shopSettings({ chaos: { percent: 5, seed: Math.floor(Math.random() * 1e6) } })
+    await world.shopSettings({ chaos: { percent: 5, seed: Math.floor(random() * 1e6) } })
     const cases = []
     const begin = async (round) => {
       for (const [name, construct] of Object.entries(constructs)) {
@@ -286,7 +288,7 @@ await run(new World(), async (world) => {
       for (let round = 1; round <= crowd; round++) await begin(round)
     })()
     for (let kill = 0; kill < randomKills; kill++) {
-      await sleep(50 + Math.random() * 400)
+      await sleep(50 + random() * 400)
       await world.kill9()
       world.launchSagad()
       await world.ready()

@@ -15,7 +15,7 @@ export function randomFrom(seed) {
 
 export function chooseSeed() {
   const seed = Number(process.env.SAGAD_TEST_SEED ?? Date.now() % 1000000)
-  console.log(`# seed ${seed}${quick ? ', short form' : ''}`)
+  console.log(`# seed ${seed}${quick ? '' : ', long form'}; SAGAD_TEST_SEED=${seed} makes the same choices`)
   return seed
 }
 

@@ -10,6 +10,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const quick = process.env.SAGAD_TEST_LONG !== '1' // the short form, of every day; SAGAD_TEST_LONG=1 is that of nights
+// Limits are written for a machine that has time. Tests run side by side, and a limit only says when it is certain that nothing comes any more.
+const patience = 4
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
@@ -23,7 +25,7 @@ export async function promise(name, keep, seconds = 120) {
   const begun = Date.now()
   const took = () => `(${((Date.now() - begun) / 1000).toFixed(1)} s)`
   let timer
-  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`not within ${seconds} s`)), seconds * 1000) })
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`not within ${seconds * patience} s`)), seconds * patience * 1000) })
   try {
     await Promise.race([Promise.resolve().then(keep), late])
     console.log(`ok - ${name} ${took()}`)
@@ -292,7 +294,7 @@ export class World {
     await this.ready()
   }
 
-  async ready(seconds = 60) {
+  async ready(seconds = 60 * patience) {
     const end = Date.now() + seconds * 1000
     while (Date.now() < end) {
       if (this.sagad.end) throw new Error(`sagad ended: ${JSON.stringify(this.sagad.end)}\n${readFileSync(this.log('sagad'), 'utf8').slice(-2000)}`)
@@ -328,7 +330,7 @@ export class World {
       '--log-format', 'text', ...this.engineArgs])
   }
 
-  async engineReady(engine, seconds = 60) {
+  async engineReady(engine, seconds = 60 * patience) {
     for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(20)) {
       if (engine.child.end) throw new Error(`${engine.name} ended: ${JSON.stringify(engine.child.end)}`)
       // One that owns no shard, because another one owns them all, is alive and not ready.
@@ -423,7 +425,7 @@ export class World {
   // --- the API ---
 
   // {status, headers, text, json}; throws when nobody answers.
-  async api(method, path, body, { headers = {}, raw, seconds = 30 } = {}) {
+  async api(method, path, body, { headers = {}, raw, seconds = 60 } = {}) {
     const text = raw ?? (body === undefined ? undefined : JSON.stringify(body))
     const answer = await fetch(`http://127.0.0.1:${this.port}${path}`, {
       method, body: text, headers: text === undefined ? headers : { 'content-type': 'application/json', ...headers },
@@ -438,7 +440,7 @@ export class World {
   }
 
   // The same again while the answer is a 503 that says `retryable`, as a client should: a machine that stalls makes an engine refuse for a moment.
-  async calm(ask, seconds = 30) {
+  async calm(ask, seconds = 30 * patience) {
     for (const end = Date.now() + seconds * 1000; ; await sleep(200)) {
       const answer = await ask()
       if (answer.status !== 503 || !answer.json?.retryable || Date.now() > end) return answer
@@ -475,7 +477,7 @@ export class World {
   // Waits until the saga has one of these states. A 503 that says `retryable` is asked again, as a client should: an engine
   // may still be finding out that the database was away.
   async until(id, states = ['completed', 'compensated', 'abandoned', 'escalated'], seconds = 60) {
-    const end = Date.now() + seconds * 1000
+    const end = Date.now() + seconds * patience * 1000
     let saga
     for (;;) {
       const answer = await this.api('GET', `/v1/sagas/${id}`)

@@ -1,9 +1,10 @@
 // The language against the real shop: conditions, failures that do not matter or are a person's to judge, branches, and undoing side by
 // side; in each of them SIGKILL at random moments. The shop's own ledger says what really happened.
+import { chooseSeed, randomFrom } from '../lib/load.mjs'
 import { World, effectsByKey, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
 
 const sagasUnderKills = quick ? 40 : 120
-const kills = quick ? 15 : 60
+const kills = quick ? 6 : 60
 
 function definitions(shop) {
   const charge = { id: 'charge', call: 'payments.charge', with: { amount: 5, customer: '${ .input.name }' } }
@@ -43,6 +44,7 @@ function definitions(shop) {
 }
 
 await run(new World(), async (world) => {
+  const random = randomFrom(chooseSeed())
   await Promise.all([world.startPostgres(), world.startShop()])
   await world.startSagad()
   await world.define(world.example('shop.json'))
@@ -159,7 +161,7 @@ await run(new World(), async (world) => {
     const starting = []
     for (let kill = 0, number = 0; kill < kills; kill++) {
       for (; number < sagasUnderKills * (kill + 1) / kills; number++) starting.push(begin(number))
-      await sleep(Math.random() * 150)
+      await sleep(random() * 150)
       await world.kill9()
       world.launchSagad()
       await world.ready()

@@ -1,8 +1,9 @@
 // Locks on business keys, and the sagas that follow: between sagas, over kills, by the shop's ledger and the log.
 import { finish, happened, languageTools, logOf, nothingStands, order, replayAll, signal, stepOf, take, waitsAt } from '../lib/language.mjs'
+import { chooseSeed, randomFrom } from '../lib/load.mjs'
 import { World, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
 
-const kills = quick ? 12 : 50
+const kills = quick ? 5 : 50
 const parents = quick ? 24 : 100
 
 class Locks extends World {
@@ -60,6 +61,7 @@ function definitions(shop) {
 }
 
 await run(new Locks(), async (world) => {
+  const random = randomFrom(chooseSeed())
   await Promise.all([world.startPostgres(), world.startShop()])
   await world.startSagad()
   const document = definitions(`http://127.0.0.1:${world.shopPort}`)
@@ -207,7 +209,7 @@ await run(new Locks(), async (world) => {
     const starting = []
     for (let kill = 0, number = 0; kill < kills; kill++) {
       for (; number < parents * (kill + 1) / kills; number++) starting.push(begin(number))
-      await sleep(Math.random() * 200)
+      await sleep(random() * 200)
       await world.restart()
     }
     await Promise.all(starting)

@@ -5,7 +5,7 @@ import { Agent, request } from 'node:http'
 import { World, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
 import { finish, languageTools, replayAll, signal, take } from '../lib/language.mjs'
 
-const count = Number(process.env.SAGAD_TEST_PARKED ?? (quick ? 3000 : 10000))
+const count = Number(process.env.SAGAD_TEST_PARKED ?? (quick ? 1000 : 10000))
 const idleSeconds = quick ? 5 : 8
 const parkAfterMs = 1000
 

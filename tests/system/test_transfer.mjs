@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { chooseSeed, randomFrom } from '../lib/load.mjs'
 import { World, expect, expectEqual, promise, quick, root, run, sleep } from '../lib/world.mjs'
 
-const kills = quick ? 8 : 60
+const kills = quick ? 5 : 60
 const accounts = 20
 const opening = 2000
 
