@@ -12,6 +12,7 @@
 #include "base/errors.h"
 #include "base/key_place.h"
 #include "base/outcome.h"
+#include "base/reading.h"
 
 struct loop;
 struct http_client;
@@ -70,6 +71,9 @@ struct call {
     struct slice undoes;        /* the key of the operation that it undoes, see shares_keys; else SLICE_NONE */
     enum key_place key_place;
     struct slice key_name;      /* header, JSON Pointer, query parameter or variable; SLICE_NONE with KEY_PLACE_DEFAULT */
+    enum reading reading;       /* of the tool: what is left out in its settings means */
+    bool question;              /* a probe or a precheck */
+    bool reads;                 /* a question, or a tool of class read: it is not to change anything */
     bool send_key;              /* false for reads and probes without a key of their own */
     bool harmless;              /* whatever became of it does no harm: a read, or idempotent */
     bool repeatable;            /* a second copy on the wire would be harmless (read, idempotent, keyed) */

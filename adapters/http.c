@@ -63,7 +63,7 @@ static void check_query(struct slice value, struct slice pointer, struct faults 
 
 static const struct setting settings_table[] = {
     {"method", BIT(JSON_STRING), false, check_method},
-    {"url", BIT(JSON_STRING), true, http_check_url},
+    {"url", BIT(JSON_STRING), true, http_check_url, http_check_url_template},
     {"headers", BIT(JSON_OBJECT), false, http_check_headers},
     {"query", BIT(JSON_OBJECT), false, check_query},
     {"body", 0, false, NULL},
@@ -246,12 +246,25 @@ static struct slice header_given(const struct http_call *h, const char *name)
     return SLICE_NONE;
 }
 
+/* What a tool without "body" sends. A question is asked about the arguments, and sends what it says itself. */
+static bool sends_arguments(const struct http_call *h)
+{
+    struct slice method = h->request.method;
+
+    return h->call.reading >= READING_SECOND && !h->call.question &&
+           (slice_is(method, "POST") || slice_is(method, "PUT") || slice_is(method, "PATCH"));
+}
+
 static const char *body_take(struct http_call *h)
 {
     struct call *call = &h->call;
     struct slice body = json_trim(json_member(call->settings, "body"));
+    bool is_given = body.ptr != NULL;
     struct slice type = header_given(h, "content-type");
 
+    if (!is_given && sends_arguments(h)) {
+        body = json_trim(call->args);
+    }
     if (json_type(body) == JSON_NULL) {
         body = SLICE_NONE;
     }
@@ -284,6 +297,9 @@ static const char *url_take(struct http_call *h)
     if (!slice_starts_with(url, "http://") && !slice_starts_with(url, "https://")) {
         return "The rendered URL does not begin with http:// or https://.";
     }
+    if (call->reading >= READING_SECOND && url_has_dot_segment(url)) {
+        return "A segment of the path of the rendered URL is \".\" or \"..\", which would lead to another place.";
+    }
     if (json_type(query) == JSON_OBJECT) {
         url = url_add_query(url, query, call->arena);
     } else if (query.ptr && json_type(query) != JSON_NULL) {
@@ -308,9 +324,11 @@ static const char *file_setting(const struct call *call, const char *name)
 
 static const char *method_take(struct http_call *h)
 {
-    struct slice method = json_member(h->call.settings, "method");
+    const struct call *call = &h->call;
+    struct slice method = json_member(call->settings, "method");
+    bool gets = call->reads && call->reading >= READING_SECOND;
 
-    h->request.method = method.ptr ? json_string(method, h->call.arena) : SLICE("POST");
+    h->request.method = method.ptr ? json_string(method, call->arena) : gets ? SLICE("GET") : SLICE("POST");
     return h->request.method.ptr ? NULL : "The rendered \"method\" is no text.";
 }
 

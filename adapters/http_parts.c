@@ -2,6 +2,7 @@
 #include "adapters/http_parts.h"
 
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "adapters/settings.h"
@@ -229,6 +230,85 @@ void http_check_url(struct slice value, struct slice pointer, struct faults *fau
     }
     if (!plain || url.len == strlen("http://") || slice_is(url, "https://")) {
         faults_add(faults, pointer, "The URL needs a host and may hold neither spaces nor control characters");
+    } else if (url_has_dot_segment(url)) {
+        faults_add(faults, pointer, "A segment of the path is \".\" or \"..\"; write the path that is meant");
+    }
+}
+
+bool url_has_dot_segment(struct slice url)
+{
+    const char *end = url.ptr + url.len, *at = memmem(url.ptr, url.len, "://", 3);
+
+    at = at ? at + 3 : url.ptr;
+    while (at < end && !strchr("/?#", *at)) {
+        at++; /* user, host and port */
+    }
+    while (at < end && *at == '/') {
+        const char *begin = ++at;
+        size_t dots = 0, others = 0;
+
+        while (at < end && !strchr("/?#", *at)) {
+            if (at + 2 < end && strncasecmp(at, "%2e", 3) == 0) {
+                dots++;
+                at += 3;
+                continue;
+            }
+            dots += *at == '.';
+            others += *at != '.';
+            at++;
+        }
+        if (at > begin && others == 0 && dots <= 2) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of "${ secret(\"name\") }" at the beginning: what follows it; SLICE_NONE when the text begins with anything else. */
+static struct slice behind_secret(struct slice text)
+{
+    static const char *const words[] = {"${", "secret", "(", "\"", NULL, "\"", ")", "}"}; /* NULL: the name */
+    const char *at = text.ptr, *end = text.ptr + text.len;
+
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        while (i > 0 && at < end && *at == ' ' && words[i] && i != 5) {
+            at++;
+        }
+        if (!words[i]) {
+            while (at < end && *at != '"' && *at != '\\') {
+                at++;
+            }
+            continue;
+        }
+        if ((size_t)(end - at) < strlen(words[i]) || memcmp(at, words[i], strlen(words[i])) != 0) {
+            return SLICE_NONE;
+        }
+        at += strlen(words[i]);
+    }
+    return (struct slice){at, (size_t)(end - at)};
+}
+
+/* Who could put a text in front of the first slash would choose who gets the request, and the secrets in it. */
+void http_check_url_template(struct slice value, struct slice pointer, struct faults *faults)
+{
+    struct slice url = json_string(value, faults->arena);
+    struct slice rest = slice_starts_with(url, "${") ? behind_secret(url) : SLICE_NONE;
+    const char *template = memmem(url.ptr, url.len, "${", 2);
+    size_t at = slice_starts_with(url, "http://") ? 7 : slice_starts_with(url, "https://") ? 8 : 0;
+
+    if (rest.ptr) {
+        if (rest.len > 0 && !strchr("/?", rest.ptr[0])) {
+            faults_add(faults, pointer, "Behind the secret that holds its host, the URL must go on with \"/\" or \"?\", or end");
+        }
+        return;
+    }
+    while (at > 0 && at < url.len && !strchr("/?#", url.ptr[at])) {
+        at++;
+    }
+    if (at == 0 || url.ptr + at > template) {
+        faults_add(faults, pointer,
+                   "Scheme, user, host and port of a URL may not come out of a template; write them, as in "
+                   "\"https://api.example/${ .args.id }\", or begin with one secret: \"${ secret(\\\"api\\\") }/${ .args.id }\"");
     }
 }
 

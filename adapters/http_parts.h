@@ -19,8 +19,12 @@ struct slice url_add_parameter(struct slice url, struct slice name, struct slice
  */
 struct slice body_set(struct slice body, struct slice pointer, struct slice value, struct arena *arena);
 
-/* At registration: of a "url" and of "headers". */
+/* Is a whole segment of its path "." or ".."? A receiver, or a proxy before it, would take another path for meant. */
+bool url_has_dot_segment(struct slice url);
+
+/* At registration: of a "url", which may be a template, and of "headers". */
 void http_check_url(struct slice value, struct slice pointer, struct faults *faults);
+void http_check_url_template(struct slice value, struct slice pointer, struct faults *faults);
 void http_check_headers(struct slice value, struct slice pointer, struct faults *faults);
 bool http_text_is_token(struct slice text); /* could be the name of a header */
 

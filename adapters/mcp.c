@@ -59,7 +59,7 @@ static void check_headers(struct slice value, struct slice pointer, struct fault
 }
 
 static const struct setting server_http[] = {
-    {"url", BIT(JSON_STRING), true, http_check_url},
+    {"url", BIT(JSON_STRING), true, http_check_url, http_check_url_template},
     {"headers", BIT(JSON_OBJECT), false, check_headers},
     {"bearer", BIT(JSON_STRING), false, NULL},
     {"ca_file", BIT(JSON_STRING), false, NULL},
@@ -67,7 +67,7 @@ static const struct setting server_http[] = {
 };
 
 static const struct setting server_stdio[] = {
-    {"argv", BIT(JSON_ARRAY), true, program_check_argv},
+    {"argv", BIT(JSON_ARRAY), true, program_check_argv, program_refuse_template},
     {"env", BIT(JSON_OBJECT), false, program_check_env},
     {"cwd", BIT(JSON_STRING), false, NULL},
 };
@@ -100,8 +100,14 @@ static void check_server(struct slice value, struct slice pointer, struct faults
     }
 }
 
+static void refuse_server_template(struct slice value, struct slice pointer, struct faults *faults)
+{
+    (void)value; /* whatever it is made of */
+    faults_add(faults, pointer, "Which server is called may not come out of a template; write the object with \"url\" or \"argv\"");
+}
+
 static const struct setting settings_table[] = {
-    {"server", BIT(JSON_OBJECT), true, check_server},
+    {"server", BIT(JSON_OBJECT), true, check_server, refuse_server_template},
     {"tool", BIT(JSON_STRING), true, check_tool},
     {"arguments", BIT(JSON_OBJECT), false, NULL},
 };

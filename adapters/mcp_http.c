@@ -513,6 +513,9 @@ const char *mcp_http_begin(struct mcp_call *m)
     if (!slice_starts_with(m->url, "http://") && !slice_starts_with(m->url, "https://")) {
         return "The rendered \"url\" of the server does not begin with http:// or https://.";
     }
+    if (m->call.reading >= READING_SECOND && url_has_dot_segment(m->url)) {
+        return "A segment of the path of the rendered \"url\" of the server is \".\" or \"..\".";
+    }
     m->ca_file = file_of(m, "ca_file");
     m->client_cert = file_of(m, "client_cert");
     m->session = session_of(m->state, &server);

@@ -45,8 +45,17 @@ void program_check_argv(struct slice value, struct slice pointer, struct faults 
             faults_add(faults, place, "Found %s; an argument is a string", json_type_name(json_type(element)));
         } else if (i == 0 && json_string_is(element, "")) {
             faults_add(faults, place, "The name of the program is empty");
+        } else if (i == 0 && setting_is_template(element)) {
+            faults_add(faults, place, "Which program runs may not come out of a template; write its name or path");
         }
     }
+}
+
+void program_refuse_template(struct slice value, struct slice pointer, struct faults *faults)
+{
+    (void)value; /* whatever it is made of */
+    faults_add(faults, pointer,
+               "Which program runs may not come out of a template; write the array, with a template for each argument that changes");
 }
 
 void program_check_env(struct slice value, struct slice pointer, struct faults *faults)

@@ -24,6 +24,9 @@ static void setting_check(const struct setting *setting, struct slice value, str
     enum json_type type = json_type(value);
 
     if (setting_is_template(value)) {
+        if (setting->check_template) {
+            setting->check_template(value, pointer, faults);
+        }
         return;
     }
     if (setting->types && !(setting->types & BIT(type))) {

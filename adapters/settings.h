@@ -15,6 +15,8 @@ struct setting {
     bool required;
     /* May be NULL. Judges a value of the right type that is no template. */
     void (*check)(struct slice value, struct slice pointer, struct faults *faults);
+    /* May be NULL. Judges a value that is a template; without it any may stand here. */
+    void (*check_template)(struct slice value, struct slice pointer, struct faults *faults);
 };
 
 bool setting_is_template(struct slice value); /* a string that holds ${ */

@@ -51,7 +51,7 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
 {
     struct definition *definition = arena_alloc(reader->arena, sizeof(*definition));
     struct saga_reader s = {.reader = reader, .finder = finder, .definition = definition, .graph_is_sound = true};
-    struct reading reading = {.around = reader->reading, .depth = reader->reading ? reader->reading->depth + 1 : 0};
+    struct nesting nesting = {.around = reader->nesting, .depth = reader->nesting ? reader->nesting->depth + 1 : 0};
     struct members m;
 
     definition->version = version;
@@ -69,8 +69,8 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
                    "\"%.*s\" cannot be the name of a saga: that is " NAME_RULE,
                    SLICE_ARG(value_excerpt(definition->name, reader->arena)));
     }
-    reading.name = definition->name;
-    reader->reading = &reading;
+    nesting.name = definition->name;
+    reader->nesting = &nesting;
     struct slice description = SLICE_NONE;
 
     (void)members_text(&m, "description", &description); /* for people; only that it is a string matters */
@@ -96,7 +96,7 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
         faults_add(reader->faults, pointer, "the saga has no `steps`; it needs an array of 1 to %d",
                    DEFINITION_STEPS_MAX);
     }
-    reader->reading = reading.around;
+    reader->nesting = nesting.around;
     if (definition->step_count == 0) {
         return definition;
     }

@@ -9,6 +9,7 @@
 
 #include "base/key_place.h"
 #include "base/digest.h"
+#include "base/reading.h"
 #include "base/role.h"
 #include "core/expression.h"
 #include "core/opkey.h"
@@ -86,6 +87,7 @@ struct compensator { /* the registered undo of a tool, or a step's own */
 struct tool {
     struct slice name, description;
     uint32_t version;            /* 0: inline, it lives and dies with its saga */
+    enum reading reading;        /* of the document it was registered with; an inline one has that of its saga */
     struct slice body;           /* the JSON it was registered with */
     struct slice adapter;        /* "http", "exec", "builtin" */
     struct template settings;
@@ -239,20 +241,29 @@ struct definition { /* a saga with the tools it was pinned to */
     uint32_t step_total;          /* steps as written, with those of its children */
 };
 
+enum definition_kind { DEFINITION_TOOL, DEFINITION_SAGA };
+
 /* Where tools that are not in the document come from. `version` 0 asks for the newest. False: there is none. */
 struct tool_source {
     bool (*find)(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found);
     void *context;
     /* the same for sagas, as children and followers; NULL: there are none */
     bool (*find_saga)(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found);
+    /* Under which reading a version was registered; NULL: all of them under the newest. */
+    enum reading (*reading)(void *context, enum definition_kind kind, struct slice name, uint32_t version);
 };
 
 /* Compile one tool. NULL when `faults` grew. The body passed json_check(), here and below. */
 struct tool *tool_compile(struct slice body, uint32_t version, struct slice pointer, struct arena *arena, struct faults *faults);
+/* The same of one that was registered, under the reading it was registered with. */
+struct tool *tool_compile_as(enum reading reading, struct slice body, uint32_t version, struct slice pointer, struct arena *arena,
+                             struct faults *faults);
 
 /* Compile a saga against the newest tools of `source`, or the versions that `source` answers with. NULL when `faults` grew. */
 struct definition *definition_compile(struct slice body, uint32_t version, const struct tool_source *source, struct slice pointer,
                                       struct arena *arena, struct faults *faults);
+struct definition *definition_compile_as(enum reading reading, struct slice body, uint32_t version, const struct tool_source *source,
+                                         struct slice pointer, struct arena *arena, struct faults *faults);
 
 /* What an open saga or a run begins with: no steps. Each call adds one (saga_apply). */
 struct definition *definition_open(enum saga_kind kind, const struct tool_shelf *shelf, struct arena *arena);
@@ -284,8 +295,6 @@ struct retry_policy retry_policy_of_step(const struct step_definition *step, enu
 struct retry_policy retry_policy_of_undo(const struct compensator *compensate, enum effect effect);
 
 /* A definition document: {"tools": [...], "sagas": [...]}. */
-enum definition_kind { DEFINITION_TOOL, DEFINITION_SAGA };
-
 struct document_item {
     enum definition_kind kind;
     struct slice name, body;

@@ -8,12 +8,12 @@
 #include "core/definition_parts.h"
 
 /* "a > b > c": the sagas that are being read, the outermost first, and the one named last. */
-static struct slice chain_text(const struct reading *reading, struct slice last, struct arena *arena)
+static struct slice chain_text(const struct nesting *nesting, struct slice last, struct arena *arena)
 {
     struct slice text = last;
 
-    for (; reading; reading = reading->around) {
-        text = arena_printf(arena, "%.*s > %.*s", SLICE_ARG(reading->name), SLICE_ARG(text));
+    for (; nesting; nesting = nesting->around) {
+        text = arena_printf(arena, "%.*s > %.*s", SLICE_ARG(nesting->name), SLICE_ARG(text));
     }
     return text;
 }
@@ -43,12 +43,12 @@ static void check_members(struct reader *reader, const struct definition *child,
 
 static bool is_in_circle(struct reader *reader, struct slice name, struct slice place)
 {
-    for (const struct reading *around = reader->reading; around; around = around->around) {
+    for (const struct nesting *around = reader->nesting; around; around = around->around) {
         if (slice_equal(around->name, name)) {
             faults_add(reader->faults, place,
                        "the saga `%.*s` would contain itself (%.*s); a saga that repeats itself is started anew by "
                        "`then`",
-                       SLICE_ARG(name), SLICE_ARG(chain_text(reader->reading, name, reader->arena)));
+                       SLICE_ARG(name), SLICE_ARG(chain_text(reader->nesting, name, reader->arena)));
             return true;
         }
     }
@@ -60,7 +60,7 @@ static void refuse_depth(struct reader *reader, struct slice name, uint32_t heig
     faults_add(reader->faults, place,
                "sagas lie in each other %u deep from here (%.*s); at most %d are allowed, so let one of them do the "
                "work of another",
-               (unsigned)height, SLICE_ARG(chain_text(reader->reading, name, reader->arena)), CHILD_DEPTH_MAX);
+               (unsigned)height, SLICE_ARG(chain_text(reader->nesting, name, reader->arena)), CHILD_DEPTH_MAX);
 }
 
 static bool has_terminal(const struct definition *child)
@@ -89,8 +89,8 @@ void child_read(struct saga_reader *s, struct step_definition *step, const struc
     if (is_in_circle(reader, name, place)) {
         return;
     }
-    if (reader->reading->depth >= CHILD_DEPTH_MAX) { /* before it is read: so deep and no deeper */
-        refuse_depth(reader, name, reader->reading->depth + 1, place);
+    if (reader->nesting->depth >= CHILD_DEPTH_MAX) { /* before it is read: so deep and no deeper */
+        refuse_depth(reader, name, reader->nesting->depth + 1, place);
         return;
     }
     switch (s->finder->find_saga(s->finder, name, &child, &why)) {

@@ -18,6 +18,11 @@ static void *grown(struct arena *arena, const void *items, size_t count, size_t 
     return more;
 }
 
+static enum reading reading_of(const struct source_finder *self, enum definition_kind kind, struct slice name, uint32_t version)
+{
+    return self->source->reading ? self->source->reading(self->source->context, kind, name, version) : READING_NEWEST;
+}
+
 static enum tool_lookup source_find(struct tool_finder *finder, struct slice name, struct slice pointer,
                                     const struct tool **out)
 {
@@ -36,11 +41,14 @@ static enum tool_lookup source_find(struct tool_finder *finder, struct slice nam
     }
     size_t before = reader_faults(self->reader);
     bool collects = self->reader->collects;
+    enum reading reading = self->reader->reading;
 
     self->reader->collects = false; /* its settings and programs were checked when it was registered */
+    self->reader->reading = reading_of(self, DEFINITION_TOOL, name, version);
     struct tool *tool = tool_read(self->reader, body, SLICE_NONE, version, pointer);
 
     self->reader->collects = collects;
+    self->reader->reading = reading;
     if (reader_faults(self->reader) != before) {
         return TOOL_BROKEN;
     }
@@ -63,14 +71,17 @@ static struct found_saga read_registered(struct source_finder *self, struct slic
     struct reader *reader = self->reader;
     struct faults unheard, *heard = reader->faults;
     bool collects = reader->collects;
+    enum reading reading = reader->reading;
     struct found_saga found = {.name = arena_slice(reader->arena, name)};
 
     faults_init(&unheard, reader->arena);
     reader->faults = &unheard;
     reader->collects = false;
+    reader->reading = reading_of(self, DEFINITION_SAGA, name, version);
     found.saga = saga_read(reader, body, version, self->outermost, SLICE(""));
     reader->faults = heard;
     reader->collects = collects;
+    reader->reading = reading;
     if (unheard.count > 0) {
         found.why =
             arena_printf(reader->arena, "its version %u does not compile here: at %.*s: %.*s", (unsigned)version,
@@ -130,7 +141,13 @@ void source_finder_init(struct source_finder *self, struct reader *reader, const
 struct definition *definition_compile(struct slice body, uint32_t version, const struct tool_source *source,
                                       struct slice pointer, struct arena *arena, struct faults *faults)
 {
-    struct reader reader = {.arena = arena, .faults = faults};
+    return definition_compile_as(READING_NEWEST, body, version, source, pointer, arena, faults);
+}
+
+struct definition *definition_compile_as(enum reading reading, struct slice body, uint32_t version, const struct tool_source *source,
+                                         struct slice pointer, struct arena *arena, struct faults *faults)
+{
+    struct reader reader = {.arena = arena, .faults = faults, .reading = reading};
     struct source_finder self;
     size_t before = reader_faults(&reader);
 

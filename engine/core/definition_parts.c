@@ -108,6 +108,10 @@ void reader_adapter(struct reader *reader, const struct members *members, const 
             continue;
         }
         template_compile(value, pointer, ROOTS_SETTINGS, reader->arena, reader->faults, settings);
+        if (reader->reading >= READING_SECOND && !reader->url_raw) {
+            template_encode_url(settings, place_join(reader->arena, pointer, SLICE("url")));
+            template_encode_url(settings, place_join(reader->arena, place_join(reader->arena, pointer, SLICE("server")), SLICE("url")));
+        }
         collect_programs(reader, settings);
         add_check(reader, (struct document_check){.pointer = pointer,
                                                   .adapter = slice_of(adapters[i]),

@@ -24,11 +24,13 @@ struct reader { /* one pass over a document, a tool or a saga */
     bool collects; /* checks for the layers above */
     struct document_check *checks;
     size_t check_count, check_capacity;
-    const struct reading *reading; /* the sagas that are being read, the innermost first */
+    enum reading reading;          /* of what is being read */
+    bool url_raw;                  /* the tool that is being read wants no encoding in its URLs */
+    const struct nesting *nesting; /* the sagas that are being read, the innermost first */
 };
 
-struct reading {
-    const struct reading *around; /* the saga that this one is a child of */
+struct nesting {
+    const struct nesting *around; /* the saga that this one is a child of */
     struct slice name;
     uint32_t depth; /* 0: nobody's child */
 };

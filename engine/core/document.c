@@ -74,15 +74,18 @@ static void read_saga(struct document_finder *self, struct saga_entry *entry)
     struct reader *reader = self->registered.reader;
     struct faults *around = reader->faults;
     bool collects = reader->collects;
+    enum reading reading = reader->reading;
 
     reader->faults = self->faults; /* also when a registered saga has led here */
     reader->collects = true;
+    reader->reading = READING_NEWEST;
     size_t before = reader_faults(reader);
 
     entry->saga = saga_read(reader, entry->body, 0, &self->finder, entry->pointer);
     entry->is_broken = reader_faults(reader) != before;
     reader->faults = around;
     reader->collects = collects;
+    reader->reading = reading;
 }
 
 static struct saga_entry *saga_entry_of(struct document_finder *self, struct slice name)
@@ -239,7 +242,7 @@ static void read_sagas(struct reader *reader, struct slice array, struct slice p
 void document_check(struct slice text, const struct tool_source *registered, struct arena *arena, struct faults *faults,
                     struct document *out)
 {
-    struct reader reader = {.arena = arena, .faults = faults, .collects = true};
+    struct reader reader = {.arena = arena, .faults = faults, .collects = true, .reading = READING_NEWEST};
     struct document_finder finder = {.finder = {find_tool, near_tool, is_of_document, find_saga, has_saga, near_saga}};
     struct slice document_text = arena_slice(arena, text), unread = SLICE_NONE;
     struct err err = {0};

@@ -504,6 +504,54 @@ void template_compile(struct slice json, struct slice pointer, unsigned roots, s
     out->spots = spots;
 }
 
+/* Does the program end in `| @uri`? Whatever stands before it, a pipe binds least of all. */
+static bool ends_encoded(struct slice source)
+{
+    static const char word[] = "@uri";
+    struct slice text = slice_trim(source);
+    size_t at = text.len >= strlen(word) ? text.len - strlen(word) : 0;
+
+    if (at == 0 || memcmp(text.ptr + at, word, strlen(word)) != 0 || memchr(text.ptr, '#', text.len)) {
+        return false; /* behind a `#` it may be a comment */
+    }
+    while (at > 0 && strchr(" \t\r\n", text.ptr[at - 1])) {
+        at--;
+    }
+    return at > 0 && text.ptr[at - 1] == '|';
+}
+
+void template_encode_url(const struct template *template, struct slice pointer)
+{
+    bool first = true;
+
+    for (size_t i = 0; template->spots && i < template->count; i++) {
+        const struct expression *e = &template->expressions[i];
+        struct template_spot *spot = &template->spots[i];
+
+        if (!slice_equal(e->pointer, pointer)) {
+            continue;
+        }
+        bool begins = first && spot->before.len > 0 && spot->before.ptr[spot->before.len - 1] == '"' &&
+                      (spot->before.len == 1 || spot->before.ptr[spot->before.len - 2] != '\\');
+
+        first = false;
+        spot->of_url = spot->inside && !(begins && e->kind == EXPRESSION_SECRET) &&
+                       !(e->kind == EXPRESSION_PROGRAM && ends_encoded(e->source));
+    }
+}
+
+bool template_encodes_url(const struct template *template)
+{
+    for (size_t i = 0; template->spots && i < template->count; i++) {
+        struct slice source = template->expressions[i].source;
+
+        if (template->spots[i].of_url && !slice_is(source, ".key") && !slice_is(source, ".attempt")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void expression_compile(struct slice json, struct slice pointer, unsigned roots, struct arena *arena,
                         struct faults *faults, struct template *out)
 {

@@ -36,7 +36,7 @@ struct template_spot; /* a ${ } within the text of the template */
 struct template {
     struct slice json;                 /* the template's own text; SLICE_NONE: there is none */
     struct expression *expressions;
-    const struct template_spot *spots; /* as many as expressions, in order of the text */
+    struct template_spot *spots;       /* as many as expressions, in order of the text */
     size_t count;
     size_t program_count;              /* how many are EXPRESSION_PROGRAM */
 };
@@ -66,6 +66,14 @@ struct expression_context {
 void template_compile(struct slice json, struct slice pointer, unsigned roots, struct arena *arena, struct faults *faults, struct template *out);
 /* The same for a place that is one expression or condition, written as "${ EXPR }"; anything else is a fault. */
 void expression_compile(struct slice json, struct slice pointer, unsigned roots, struct arena *arena, struct faults *faults, struct template *out);
+
+/*
+ * From now on the values that are put into the text at `pointer`, a URL, are percent-encoded: all but unreserved characters.
+ * Not so a secret() that the URL begins with, which may hold scheme and host, and what ends in `| @uri`, which has done it.
+ */
+void template_encode_url(const struct template *template, struct slice pointer);
+/* Does it put anything into a URL that encoding could change? A key and the number of an attempt it does not. */
+bool template_encodes_url(const struct template *template);
 
 bool template_is_set(const struct template *template);
 /* Does a plain path in it name this step's result or status? Calls back for each step named by `.steps.ID`, also inside programs (found by scanning). */

@@ -348,6 +348,26 @@ static struct slice inside_text(struct slice value, struct arena *arena)
     return piece_slice(&piece);
 }
 
+/* The same for a place in a URL: nothing in it may be read as a part of the URL itself. */
+static struct slice url_text(struct slice value, struct arena *arena)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    struct slice inside = inside_text(value, arena);
+    struct slice text = json_string(arena_printf(arena, "\"%.*s\"", SLICE_ARG(inside)), arena);
+    struct piece piece = piece_new(arena, 3 * text.len);
+
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c != 0 && strchr("-._~", c))) {
+            piece_put(&piece, (struct slice){text.ptr + i, 1});
+        } else {
+            piece_put(&piece, (struct slice){(char[]){'%', hex[c >> 4], hex[c & 15]}, 3});
+        }
+    }
+    return piece_slice(&piece);
+}
+
 /* A template and what is put into it may each be as deep as allowed: together they must still be read back. */
 static bool is_too_deep(struct slice json)
 {
@@ -398,7 +418,9 @@ enum err_code template_render(const struct template *template, const struct expr
             value = json_trim(values[i]);
             break;
         }
-        texts[i] = template->spots[i].inside ? inside_text(value, arena) : value;
+        texts[i] = template->spots[i].of_url   ? url_text(value, arena)
+                   : template->spots[i].inside ? inside_text(value, arena)
+                                               : value;
         bytes += template->spots[i].before.len + texts[i].len;
     }
     if (bytes > RENDERED_BYTES_MAX) {

@@ -9,6 +9,7 @@ struct template_spot {
     struct slice
         before;  /* literal text in front of the spot; one spot more than there are expressions holds the tail */
     bool inside; /* of a longer string: the value is put in as text */
+    bool of_url; /* inside a URL: the text is percent-encoded */
 };
 
 /* `*at` is behind an opening "${": moves it onto the "}" that closes it. False when nothing does. */

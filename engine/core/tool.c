@@ -10,7 +10,7 @@
 
 #define KNOWN                                                                                                          \
     "name description http exec sql mcp builtin input effect key outcome result error record_errors probe precheck compensate terminal retry "     \
-    "timeout on_duplicate material volatile ttl on_expired rate concurrency breaker cost"
+    "url_raw timeout on_duplicate material volatile ttl on_expired rate concurrency breaker cost"
 
 static void read_name(struct reader *reader, const struct members *m, struct tool *tool)
 {
@@ -233,6 +233,26 @@ static void check_key_place(struct reader *reader, const struct members *m, cons
     }
 }
 
+/* Before the adapters are read: it holds for the tool's own URL and for those of its probe and its precheck. */
+static void read_url_raw(struct reader *reader, const struct members *m)
+{
+    static const char *const callers[] = {"probe", "precheck"};
+    bool has_url = members_at(m, "http").ptr || members_at(m, "mcp").ptr;
+
+    reader->url_raw = false;
+    if (!members_bool(m, "url_raw", &reader->url_raw)) {
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(callers); i++) {
+        struct slice value = members_at(m, callers[i]);
+
+        has_url = has_url || (json_type(value) == JSON_OBJECT && (json_member(value, "http").ptr || json_member(value, "mcp").ptr));
+    }
+    if (!has_url) {
+        faults_add(reader->faults, members_pointer(m, "url_raw"), "`url_raw` is about the URL of `http` or `mcp`, and this tool has none");
+    }
+}
+
 /* --- outcome and probe --- */
 
 static void read_outcome(struct reader *reader, const struct members *tool_members, struct tool *tool)
@@ -386,10 +406,17 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     struct members m;
 
     tool->version = version;
+    tool->reading = reader->reading;
     tool->body = arena_slice(reader->arena, json_trim(body));
     tool->name = arena_slice(reader->arena, name);
     tool->timeout_ms = TIMEOUT_DEFAULT_MS;
     pointer = arena_slice(reader->arena, pointer);
+    if (reader->reading > READING_NEWEST) {
+        faults_add(reader->faults, pointer,
+                   "it was registered under reading %d by a later release, and this one knows %d; run it on engines of that release",
+                   (int)reader->reading, (int)READING_NEWEST);
+        return tool;
+    }
     if (!members_open(&m, tool->body, pointer, is_inline ? "an inline tool" : "a tool", KNOWN, "",
                       reader->arena, reader->faults)) {
         return tool;
@@ -405,6 +432,7 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
 
     (void)members_text(&m, "description", &tool->description); /* absent: none */
     read_key(reader, &m, tool);
+    read_url_raw(reader, &m);
     reader_adapter(reader, &m, "a tool", tool->key_place, &tool->adapter, &tool->settings);
     check_key_place(reader, &m, tool);
     if (members_at(&m, "input").ptr) {
@@ -439,7 +467,13 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
 struct tool *tool_compile(struct slice body, uint32_t version, struct slice pointer, struct arena *arena,
                           struct faults *faults)
 {
-    struct reader reader = {.arena = arena, .faults = faults};
+    return tool_compile_as(READING_NEWEST, body, version, pointer, arena, faults);
+}
+
+struct tool *tool_compile_as(enum reading reading, struct slice body, uint32_t version, struct slice pointer, struct arena *arena,
+                             struct faults *faults)
+{
+    struct reader reader = {.arena = arena, .faults = faults, .reading = reading};
     size_t before = reader_faults(&reader);
     struct tool *tool = tool_read(&reader, body, SLICE_NONE, version, pointer);
 

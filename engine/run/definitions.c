@@ -227,10 +227,17 @@ static bool source_find_saga(void *context, struct slice name, uint32_t version,
     return find_row(source, DEFINITION_SAGA, source->sagas, name, version, body, version_found);
 }
 
+static enum reading source_reading(void *context, enum definition_kind kind, struct slice name, uint32_t version)
+{
+    const struct definitions_source *source = context;
+
+    return definitions_row(source->definitions, kind, source->namespace, name, version)->reading; /* it was found a moment ago */
+}
+
 void definitions_source_init(struct definitions_source *source, struct definitions *definitions, struct slice namespace,
                              struct slice tools, struct slice sagas)
 {
-    source->source = (struct tool_source){.find = source_find, .context = source, .find_saga = source_find_saga};
+    source->source = (struct tool_source){.find = source_find, .context = source, .find_saga = source_find_saga, .reading = source_reading};
     source->definitions = definitions;
     source->namespace = namespace;
     source->tools = tools;
@@ -292,12 +299,12 @@ static const struct definition *compile(struct definitions *definitions, struct 
     definitions_source_init(&source, definitions, namespace, tools, sagas);
     faults_init(&faults, &trial);
     const struct definition *definition =
-        definition_compile(row->body, row->version, &source.source, SLICE(""), &trial, &faults);
+        definition_compile_as(row->reading, row->body, row->version, &source.source, SLICE(""), &trial, &faults);
 
     if (definition) {
         faults_init(&faults, &definitions->arena);
         definition =
-            definition_compile(row->body, row->version, &source.source, SLICE(""), &definitions->arena, &faults);
+            definition_compile_as(row->reading, row->body, row->version, &source.source, SLICE(""), &definitions->arena, &faults);
         for (uint32_t i = 0; definition && i < definition->tool_count; i++) {
             guard_tool(definitions, namespace, (struct tool *)definition->tools[i]); /* ours, made a moment ago */
         }
@@ -353,13 +360,13 @@ const struct tool *definitions_tool(struct definitions *definitions, struct slic
 
     arena_init(&trial, 16384);
     faults_init(&faults, &trial);
-    const struct tool *tool = tool_compile(row->body, row->version, SLICE(""), &trial, &faults);
+    const struct tool *tool = tool_compile_as(row->reading, row->body, row->version, SLICE(""), &trial, &faults);
 
     if (tool && faults.count == 0) {
         struct faults none;
 
         faults_init(&none, &definitions->arena);
-        struct tool *kept = tool_compile(row->body, row->version, SLICE(""), &definitions->arena, &none);
+        struct tool *kept = tool_compile_as(row->reading, row->body, row->version, SLICE(""), &definitions->arena, &none);
 
         guard_tool(definitions, namespace, kept);
         tool = kept;

@@ -482,6 +482,9 @@ static void on_settings(struct eval *eval)
     call->undoes = activity->act->undoes;
     call->key_place = is_question(activity) ? KEY_PLACE_DEFAULT : tool->key_place;
     call->key_name = is_question(activity) ? SLICE_NONE : tool->key_name;
+    call->reading = tool->reading;
+    call->question = is_question(activity);
+    call->reads = call->question || tool->effect == EFFECT_READ;
     call->send_key = !is_question(activity) && activity->effect != EFFECT_READ;
     call->harmless = is_question(activity) || activity->effect == EFFECT_READ || activity->effect == EFFECT_IDEMPOTENT;
     call->repeatable = is_question(activity) || effect_is_safe(activity->effect);

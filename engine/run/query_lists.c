@@ -234,6 +234,7 @@ static void begin_definition(struct json_writer *w, const struct definition_row 
     json_write_text(w, "kind", kind_name(row->kind));
     json_write_slice(w, "name", row->name);
     json_write_i64(w, "version", row->version);
+    json_write_i64(w, "reading", row->reading);
     json_write_text(w, "identity", identity);
     write_instant(w, "created_at", row->created_ms);
 }

@@ -30,6 +30,7 @@ static void on_definitions(struct db_query *query, const struct db_rows *rows)
         }
         row->body = arena_slice(job->arena, db_bytes(rows, i, 5));
         row->created_ms = db_timestamptz(rows, i, 6);
+        row->reading = (enum reading)db_int(rows, i, 7);
     }
 }
 
@@ -52,6 +53,7 @@ static void put_answered(struct job *job, const struct db_rows *rows, enum defin
     for (size_t i = 0; i < put->count; i++) {
         if (put->rows[i].kind == kind && answer < db_row_count(rows)) {
             put->rows[i].version = (uint32_t)db_int(rows, answer, 1);
+            put->rows[i].reading = (enum reading)db_int(rows, answer, 3);
             put->created[i] = put->created[i] || db_int(rows, answer, 2) != 0; /* or by the try whose answer was lost */
             answer++;
         }
@@ -94,6 +96,7 @@ static void add_rows(struct job *job, const struct put_definitions *put, enum de
         }
         db_array_end(args);
     }
+    db_arg_int4(args, READING_NEWEST);
 }
 
 void store_put_definitions(struct store *store, struct put_definitions *put)

@@ -702,15 +702,15 @@ const struct db_statement sql_definition_lock = {
 #define PUT(table)                                                                                                     \
     "with wanted as materialized (select * from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[])"              \
     " with ordinality as u (namespace, name, identity, body, i)),"                                                     \
-    " newest as materialized (select w.*, n.version as old_version, n.identity as old_identity from wanted w"          \
-    " left join lateral (select t.version, t.identity from sagad." table " t"                                          \
+    " newest as materialized (select w.*, n.version as old_version, n.reading as old_reading,"                         \
+    " n.identity is distinct from w.identity or n.reading < $5::int4 as is_new from wanted w"                          \
+    " left join lateral (select t.version, t.identity, t.reading from sagad." table " t"                               \
     " where t.namespace = w.namespace and t.name = w.name order by t.version desc limit 1) as n on true),"             \
-    " made as (insert into sagad." table " (namespace, name, version, identity, body)"                                 \
-    " select n.namespace, n.name, coalesce(n.old_version, 0) + 1, n.identity, n.body from newest n"                    \
-    " where n.old_identity is distinct from n.identity returning 1)"                                                   \
-    " select n.i::int4, case when n.old_identity is distinct from n.identity"                                          \
-    " then coalesce(n.old_version, 0) + 1 else n.old_version end,"                                                     \
-    " n.old_identity is distinct from n.identity from newest n order by n.i"
+    " made as (insert into sagad." table " (namespace, name, version, identity, body, reading)"                        \
+    " select n.namespace, n.name, coalesce(n.old_version, 0) + 1, n.identity, n.body, $5::int4 from newest n"          \
+    " where n.is_new returning 1)"                                                                                     \
+    " select n.i::int4, case when n.is_new then coalesce(n.old_version, 0) + 1 else n.old_version end, n.is_new,"      \
+    " case when n.is_new then $5::int4 else n.old_reading end from newest n order by n.i"
 
 const struct db_statement sql_definition_put = {"definition_put", PUT("definition")};
 const struct db_statement sql_tool_put = {"tool_put", PUT("tool")};
@@ -722,8 +722,8 @@ const struct db_statement sql_definition_notify = {
 
 const struct db_statement sql_definition_load = {
     "definition_load",
-    "select 0::int4, namespace, name, version, identity, body, created_at from sagad.tool"
-    " union all select 1::int4, namespace, name, version, identity, body, created_at from sagad.definition"
+    "select 0::int4, namespace, name, version, identity, body, created_at, reading from sagad.tool"
+    " union all select 1::int4, namespace, name, version, identity, body, created_at, reading from sagad.definition"
     " order by 1, 2, 3, 4",
 };
 

@@ -496,6 +496,7 @@ struct definition_row {
     enum definition_kind kind;
     struct slice name, body;
     uint32_t version;
+    enum reading reading; /* out; a version that is made gets the newest */
     struct digest identity;
     int64_t created_ms;
 };
@@ -506,7 +507,7 @@ struct load_definitions { /* all of them, or those of one name: the engine keeps
 };
 void store_load_definitions(struct store *store, struct load_definitions *load);
 
-struct put_definitions { /* all or nothing; a new version where the identity differs from the newest one's */
+struct put_definitions { /* all or nothing; a new version where the identity differs from the newest one's, or the reading is newer */
     struct store_read read;
     struct definition_row *rows;    /* in; out: version */
     bool *created;                  /* out: one a row */

@@ -369,6 +369,70 @@ static void http_writes_key_body_headers_and_query_as_told(void **state)
     stub_server_free(stub);
 }
 
+static void http_sends_what_its_reading_says_where_nothing_is_written(void **state)
+{
+    static const struct {
+        const char *members;
+        enum reading reading;
+        bool reads, question;
+        const char *line, *body;
+    } table[] = {
+        {"", READING_SECOND, true, true, "GET /x ", ""},
+        {"", READING_SECOND, true, false, "GET /x ", ""},
+        {"", READING_FIRST, true, true, "POST /x ", ""},
+        {"", READING_FIRST, true, false, "POST /x ", ""},
+        {",\"method\":\"POST\"", READING_SECOND, true, true, "POST /x ", ""},
+        {",\"method\":\"POST\"", READING_SECOND, true, false, "POST /x ", "{\"amount\":5}"},
+        {"", READING_SECOND, false, false, "POST /x ", "{\"amount\":5}"},
+        {"", READING_FIRST, false, false, "POST /x ", ""},
+        {",\"method\":\"PUT\"", READING_SECOND, false, false, "PUT /x ", "{\"amount\":5}"},
+        {",\"method\":\"PATCH\"", READING_SECOND, false, false, "PATCH /x ", "{\"amount\":5}"},
+        {",\"method\":\"DELETE\"", READING_SECOND, false, false, "DELETE /x ", ""},
+        {",\"method\":\"GET\"", READING_SECOND, false, false, "GET /x ", ""},
+        {",\"body\":null", READING_SECOND, false, false, "POST /x ", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct stub_act act = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE};
+        struct stub_server *stub = stub_server_new(&act, 1);
+        char request[4000];
+        struct trial t;
+
+        trial_init(&t);
+        trial_http(&t, stub, table[i].members);
+        t.call->reading = table[i].reading;
+        t.call->reads = table[i].reads;
+        t.call->question = table[i].question;
+        trial_run(&t, 0);
+        stub_server_last(stub, request, sizeof(request));
+        assert_ptr_equal(strstr(request, table[i].line), request);
+        assert_string_equal(strstr(request, "\r\n\r\n") + 4, table[i].body);
+        trial_fini(&t);
+        stub_server_free(stub);
+    }
+}
+
+static void a_url_that_leads_elsewhere_is_never_sent(void **state)
+{
+    static const char *const paths[] = {"/a/../b", "/..", "/a/.", "/%2e%2E/b", "/a/.%2e?x=1", "/./#f"};
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        trial_call(&t, "http", arena_printf(&t.arena, "{\"url\":\"http://127.0.0.1:%d%s\"}", stub_port_refused(), paths[i]).ptr)->reading = READING_SECOND;
+        trial_run(&t, 0);
+        expect(&t, paths[i], OUTCOME_FAILED, "bad-settings", NULL);
+        assert_true(t.call->outcome.unsent);
+        t.call->reading = READING_FIRST;
+    }
+    trial_call(&t, "http", arena_printf(&t.arena, "{\"url\":\"http://127.0.0.1:%d/a/../b\"}", stub_port_refused()).ptr)->reading = READING_FIRST;
+    trial_run(&t, 0);
+    expect(&t, "as it was registered", OUTCOME_RETRY, "refused", NULL);
+    trial_fini(&t);
+}
+
 static void http_honours_retry_after(void **state)
 {
     static const struct {
@@ -427,6 +491,8 @@ int main(void)
         cmocka_unit_test(http_hangs_and_is_cancelled_into_doubt),
         cmocka_unit_test(http_that_never_left_may_be_repeated),
         cmocka_unit_test(http_writes_key_body_headers_and_query_as_told),
+        cmocka_unit_test(http_sends_what_its_reading_says_where_nothing_is_written),
+        cmocka_unit_test(a_url_that_leads_elsewhere_is_never_sent),
         cmocka_unit_test(http_honours_retry_after),
         cmocka_unit_test(http_without_body_is_not_sent_twice_unless_that_is_harmless),
     };

@@ -753,6 +753,38 @@ static void definitions_get_versions_all_or_nothing(void **state)
     assert_true(slice_is(load.rows[3].name, "order") && load.rows[3].kind == DEFINITION_SAGA && load.rows[3].created_ms > 0);
 }
 
+static void the_same_text_under_a_newer_reading_is_a_next_version(void **state)
+{
+    struct definition_row rows[] = {
+        {.namespace = SLICE("read"), .kind = DEFINITION_TOOL, .name = SLICE("t"), .body = SLICE("{}"), .identity = digest_sha256(SLICE("t"))},
+    };
+    struct put_definitions put = {.rows = rows, .count = 1};
+    struct load_definitions load = {0};
+    size_t seen = 0;
+
+    (void)state;
+    /* As the release before wrote it, which knew no readings. */
+    host_sql(&host, "insert into sagad.tool (namespace, name, version, identity, body) select 'read', 't', 1, sha256('t'), '{}'");
+    assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
+    assert_true(put.created[0] && rows[0].version == 2 && rows[0].reading == READING_NEWEST);
+    assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
+    assert_true(!put.created[0] && rows[0].version == 2 && rows[0].reading == READING_NEWEST);
+    host_sql(&host, "insert into sagad.tool (namespace, name, version, identity, body, reading) select 'read', 't', 3, sha256('t'), '{}', 99");
+    assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
+    assert_true(!put.created[0] && rows[0].version == 3 && rows[0].reading == 99); /* of a later release: it is not taken back */
+    assert_int_equal(ASK(store_load_definitions, &load), ERR_OK);
+    for (size_t i = 0; i < load.count; i++) {
+        if (slice_is(load.rows[i].namespace, "read")) {
+            const int readings[] = {READING_FIRST, READING_NEWEST, 99};
+
+            assert_true(seen < COUNT_OF(readings));
+            assert_int_equal(load.rows[i].reading, readings[seen++]);
+        }
+    }
+    assert_int_equal(seen, 3);
+    host_sql(&host, "delete from sagad.tool where namespace = 'read'");
+}
+
 static void without_the_database_a_read_says_so(void **state)
 {
     struct read_saga read = {.id = ids[4], .namespace = SLICE("default")};
@@ -807,6 +839,7 @@ int main(void)
         cmocka_unit_test(inputs_of_a_shard_gained_within_a_look_are_seen_at_once),
         cmocka_unit_test(an_input_is_found_while_it_is_in_the_inbox),
         cmocka_unit_test(definitions_get_versions_all_or_nothing),
+        cmocka_unit_test(the_same_text_under_a_newer_reading_is_a_next_version),
         cmocka_unit_test(without_the_database_a_read_says_so),
     };
 

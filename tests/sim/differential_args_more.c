@@ -318,6 +318,7 @@ void draw_definitions(struct db_args *args, struct chance *chance)
     COLUMN(DB_TEXT, some, item_text(args, (const char *const[]){"a", "b", "c", "d"}[x]));
     COLUMN(DB_BYTEA, some, item_text(args, ONE_OF("one", "two")));
     add_bytes(args, chance, some.count, false);
+    db_arg_int4(args, 1 + (int)chance_below(chance, 2));
 }
 
 void draw_tool(struct db_args *args, struct chance *chance)

@@ -44,7 +44,7 @@ const struct db_statement old_key = {
 const struct kind dumps[] = {
     {&sql_lease_table, "iibbmtn"},
     {&sql_engine_table, "bbbbiiimniii"},
-    {&sql_definition_load, "ibbibbm"},
+    {&sql_definition_load, "ibbibbmi"},
     {&dump_saga, "iubbibbbbbbttt"},
     {&dump_log, "iuiitib"},
     {&dump_operation_key, "iuu"},

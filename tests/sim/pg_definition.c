@@ -33,7 +33,8 @@ static enum pg_progress put(struct pg_call *call, enum pg_table table)
         old[i] = newest(call, table, item_bytes(call, 0, i), item_bytes(call, 1, i));
     }
     for (size_t i = 0; i < count; i++) {
-        bool is_new = !old[i] || !slice_equal(old[i]->identity, item_bytes(call, 2, i));
+        int64_t reading = arg_int(call, 4);
+        bool is_new = !old[i] || !slice_equal(old[i]->identity, item_bytes(call, 2, i)) || old[i]->reading < reading;
         int64_t version = is_new ? (old[i] ? old[i]->version : 0) + 1 : old[i]->version;
 
         if (is_new) {
@@ -42,13 +43,15 @@ static enum pg_progress put(struct pg_call *call, enum pg_table table)
                                          .version = version,
                                          .identity = pg_keep(call, item_bytes(call, 2, i)),
                                          .body = pg_keep(call, item_bytes(call, 3, i)),
-                                         .created_ms = pg_clock_ms(call->pg)};
+                                         .created_ms = pg_clock_ms(call->pg),
+                                         .reading = reading};
 
             RETURN_UNLESS_DONE(pg_insert(call, table, &row, NULL));
         }
         put_int(call, (int64_t)i + 1);
         put_int(call, version);
         put_int(call, is_new);
+        put_int(call, is_new ? reading : old[i]->reading);
         put_row_end(call);
     }
     return PG_DONE;
@@ -89,6 +92,7 @@ static void put_all(struct pg_call *call, enum pg_table table, int kind)
             put_bytes(call, definition->identity);
             put_bytes(call, definition->body);
             put_time_ms(call, definition->created_ms);
+            put_int(call, definition->reading);
             put_row_end(call);
         }
     }

@@ -137,7 +137,7 @@ struct row_definition { /* PG_DEFINITION and PG_TOOL */
     struct slice namespace, name;
     int64_t version; /* key */
     struct slice identity, body;
-    int64_t created_ms;
+    int64_t created_ms, reading;
 };
 
 struct row_guard {

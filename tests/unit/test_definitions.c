@@ -9,6 +9,7 @@ static void add(struct definitions *definitions, enum definition_kind kind, cons
                                  .namespace = SLICE("default"),
                                  .name = slice_of(name),
                                  .version = version,
+                                 .reading = READING_NEWEST,
                                  .body = json_of(body, arena)};
 
     definitions_add(definitions, &row);
@@ -39,6 +40,47 @@ static struct slice children_text(const struct definition *definition, struct ar
 
     buffer_fini(&out);
     return text;
+}
+
+static void a_definition_is_read_as_it_was_registered_for_ever(void **state)
+{
+    static const char body[] = "{'name':'pay','http':{'url':'http://a/${ .args.id }'},'effect':'once','terminal':true}";
+    static const char saga[] = "{'name':'s','steps':[{'id':'a','call':{'http':{'url':'http://a/${ .args.id }'},'effect':'read'}},"
+                               "{'id':'b','call':'pay'}]}";
+    struct arena arena;
+    struct err err = {0};
+
+    (void)state;
+    arena_init(&arena, 1 << 14);
+    struct definitions *definitions = definitions_new();
+
+    for (uint32_t version = 1; version <= 3; version++) {
+        const enum definition_kind kinds[] = {DEFINITION_TOOL, DEFINITION_SAGA};
+
+        for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+            const struct definition_row row = {.kind = kinds[i], .namespace = SLICE("default"), .name = i ? SLICE("s") : SLICE("pay"),
+                                               .version = version, .reading = (enum reading)version, .body = json_of(i ? saga : body, &arena)};
+
+            definitions_add(definitions, &row);
+        }
+    }
+    const struct tool *first = definitions_tool(definitions, SLICE("default"), SLICE("pay"), 1, &err);
+    const struct tool *second = definitions_tool(definitions, SLICE("default"), SLICE("pay"), 2, &err);
+
+    assert_int_equal(first->reading, READING_FIRST);
+    assert_false(template_encodes_url(&first->settings));
+    assert_int_equal(second->reading, READING_SECOND);
+    assert_true(template_encodes_url(&second->settings));
+    assert_null(definitions_tool(definitions, SLICE("default"), SLICE("pay"), 3, &err)); /* of a later release */
+    assert_non_null(strstr(err.detail, "later release"));
+
+    const struct definition *mixed = definitions_pinned(definitions, SLICE("default"), SLICE("s"), 1, SLICE("{\"pay\":2}"), SLICE_NONE, &err);
+
+    assert_non_null(mixed);
+    assert_int_equal(mixed->steps[1].tool->reading, READING_SECOND);
+    assert_int_equal(mixed->steps[0].tool->reading, READING_FIRST); /* an inline tool has that of its saga */
+    definitions_free(definitions);
+    arena_fini(&arena);
 }
 
 static void a_new_version_of_a_child_makes_the_parent_anew_and_running_sagas_keep_theirs(void **state)
@@ -299,6 +341,7 @@ static void a_tool_with_a_budget_is_guarded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_definition_is_read_as_it_was_registered_for_ever),
         cmocka_unit_test(a_new_version_of_a_child_makes_the_parent_anew_and_running_sagas_keep_theirs),
         cmocka_unit_test(a_parent_that_its_childs_new_version_breaks_is_not_started_but_goes_on),
         cmocka_unit_test(a_saga_without_children_is_the_same_whether_none_are_pinned_or_nothing_is),

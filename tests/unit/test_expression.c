@@ -102,6 +102,47 @@ static const struct {
     {"\"tab\\t\\u0001\\\\ ${ .attempt }\"", "\"tab\\t\\u0001\\\\ 2\""},
 };
 
+static void what_is_put_into_a_url_is_no_part_of_it(void **state)
+{
+    static const struct {
+        const char *template, *rendered;
+    } urls[] = {
+        {"{\"url\":\"http://h/a/${ .input.path }?q=${ .input.o.a }#${ .args }\",\"b\":\"<${ .input.path }>\"}",
+         "{\"url\":\"http://h/a/..%2F..%2Fadmin%3Fx%3D1%26%40%23%25%C3%A4%20%0A?q=%7B%22x%20y%22%3A%5B1%5D%7D#%5B1%2C2%5D\","
+         "\"b\":\"<../../admin?x=1&@#%\\u00e4 \\n>\"}"},
+        {"{\"url\":\"http://h/${ .input.plain }/${ .input.n }\"}", "{\"url\":\"http://h/a-b_c.d~9/1.50\"}"},
+        {"{\"url\":\"${ secret(\\\"base\\\") }/${ .input.o }\"}", "{\"url\":\"https://x:1/y/%7B%22a%22%3A%7B%22x%20y%22%3A%5B1%5D%7D%7D\"}"},
+        {"{\"url\":\"http://h/${ secret(\\\"base\\\") }\"}", "{\"url\":\"http://h/https%3A%2F%2Fx%3A1%2Fy\"}"},
+        {"{\"url\":\"${ secret(\\\"base\\\") }\"}", "{\"url\":\"https://x:1/y\"}"},
+        {"{\"url\":\"http://h/${ .input.path | @uri }\"}", "{\"url\":\"http://h/https://x:1/y\"}"}, /* of the program: see below */
+        {"{\"url\":\"http://h/${ .input.path | @uri # | @uri\\n }\"}", "{\"url\":\"http://h/https%3A%2F%2Fx%3A1%2Fy\"}"},
+        {"{\"url\":\"http://h/${ (.input.path | @uri) + .args }\"}", "{\"url\":\"http://h/https%3A%2F%2Fx%3A1%2Fy\"}"},
+    };
+    const struct expression_context context = {
+        .input = SLICE("{\"path\":\"../../admin?x=1&@#%\\u00e4 \\n\",\"plain\":\"a-b_c.d~9\",\"n\":1.50,\"o\":{\"a\": {\"x y\": [1]}}}"),
+        .args = SLICE("[1, 2]")};
+    const struct slice values[] = {SLICE("\"https://x:1/y\""), SLICE("\"https://x:1/y\"")};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(urls); i++) {
+        struct arena arena;
+        struct faults faults;
+        struct slice out;
+        struct err err = {0};
+
+        arena_init(&arena, 4096);
+        struct template template = compile(urls[i].template, ROOTS_ALL | ROOT_SECRET, &arena, &faults);
+
+        assert_int_equal(faults.count, 0);
+        template_encode_url(&template, SLICE("/with/url"));
+        if (template_render(&template, &context, values, &arena, &out, &err) != ERR_OK) {
+            fail_msg("%s: %s", urls[i].template, err.message);
+        }
+        assert_string_equal(arena_text(&arena, out), urls[i].rendered);
+        arena_fini(&arena);
+    }
+}
+
 static void values_are_put_in_as_the_bytes_they_are(void **state)
 {
     struct expression_context context = context_of_test();
@@ -440,6 +481,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_put_in_as_the_bytes_they_are),
+        cmocka_unit_test(what_is_put_into_a_url_is_no_part_of_it),
         cmocka_unit_test(a_path_that_jq_could_not_follow_says_why_and_where),
         cmocka_unit_test(programs_and_secrets_get_their_values_from_outside),
         cmocka_unit_test(the_template_outlives_its_text),

@@ -10,23 +10,29 @@
 #include "tools/sagactl/output.h"
 
 const char help_check[] =
-    "sagactl check FILE...\n"
+    "sagactl check [--reading N] FILE...\n"
     "\n"
     "Checks definition documents offline: syntax, members, names, the terminal rule, settings of\n"
     "adapters, jq programs. Tools and sagas of one file may be used by sagas of another. Prints every\n"
-    "fault as FILE: POINTER: what is wrong. Exits 0 when all is well, 1 when there are faults. \"-\"\n"
-    "reads standard input.\n"
+    "fault as FILE: POINTER: what is wrong, and warnings of what is allowed and seldom meant. Exits 0\n"
+    "when all is well, 1 when there are faults. \"-\" reads standard input.\n"
+    "\n"
+    "--reading N lists what the document means otherwise now than a version that was registered under\n"
+    "reading N: `sagactl apply` makes a next version of such a one.\n"
     "\n"
     "  sagactl check order.json\n"
     "  sagactl check tools.json sagas/*.json\n"
-    "  sagactl check -o json order.json      {\"items\": [{\"file\", \"pointer\", \"detail\"}]}\n";
+    "  sagactl check --reading 1 tools.json\n"
+    "  sagactl check -o json order.json      {\"items\": [{\"file\", \"pointer\", \"detail\"}],\n"
+    "                                         \"warnings\": [the same]}\n";
 
 const char help_apply[] =
     "sagactl apply FILE...\n"
     "\n"
     "Checks definition documents as `sagactl check` does and registers them, each file all or\n"
     "nothing. A changed body under the same name makes the next version; the same body again changes\n"
-    "nothing. Running sagas keep the versions they started with.\n"
+    "nothing, unless this release reads it otherwise than the one that registered it (see `sagactl check\n"
+    "--help`, --reading). Running sagas keep the versions they started with.\n"
     "\n"
     "  sagactl apply order.json\n"
     "  sagactl apply tools.json sagas.json   in this order, so that sagas find their tools\n";
@@ -44,29 +50,83 @@ const char help_definitions[] =
 
 /* --- check --- */
 
-static void print_fault(struct json_writer *w, const char *path, const struct fault *fault, bool as_json)
+struct findings { /* of one file */
+    const char *path;
+    size_t item_count;
+    struct faults faults, warnings;
+};
+
+static void write_findings(struct json_writer *w, const char *path, const struct faults *faults)
 {
-    if (as_json) {
+    for (size_t i = 0; i < faults->count; i++) {
         json_object_begin(w, NULL);
         json_write_text(w, "file", path);
-        json_write_slice(w, "pointer", fault->pointer.ptr ? fault->pointer : SLICE(""));
-        json_write_slice(w, "detail", fault->detail);
+        json_write_slice(w, "pointer", faults->items[i].pointer.ptr ? faults->items[i].pointer : SLICE(""));
+        json_write_slice(w, "detail", faults->items[i].detail);
         json_object_end(w);
-        return;
     }
-    documents_print_fault(path, fault);
+}
+
+static void print_findings_json(const struct findings *findings, size_t count)
+{
+    struct buffer out;
+    struct json_writer w;
+
+    buffer_init(&out, 64 << 20);
+    json_writer_init(&w, &out);
+    json_object_begin(&w, NULL);
+    json_array_begin(&w, "items");
+    for (size_t i = 0; i < count; i++) {
+        write_findings(&w, findings[i].path, &findings[i].faults);
+    }
+    json_array_end(&w);
+    json_array_begin(&w, "warnings");
+    for (size_t i = 0; i < count; i++) {
+        write_findings(&w, findings[i].path, &findings[i].warnings);
+    }
+    json_array_end(&w);
+    json_object_end(&w);
+    print_json(buffer_slice(&out));
+    buffer_fini(&out);
+}
+
+static void print_findings(struct ctl *ctl, const struct findings *f)
+{
+    for (size_t i = 0; i < f->faults.count; i++) {
+        documents_print_fault(f->path, &f->faults.items[i]);
+    }
+    if (f->faults.dropped > 0) {
+        (void)fprintf(stderr, "%s: and %zu more\n", f->path, f->faults.dropped);
+    }
+    for (size_t i = 0; i < f->warnings.count; i++) {
+        struct fault warning = f->warnings.items[i];
+
+        warning.detail = arena_printf(&ctl->arena, "warning: %.*s", SLICE_ARG(warning.detail));
+        documents_print_fault(f->path, &warning);
+    }
+    if (f->faults.count == 0) {
+        (void)printf("%s: good, %zu definition%s", f->path, f->item_count, f->item_count == 1 ? "" : "s");
+        if (f->warnings.count > 0) {
+            (void)printf(", %zu warning%s", f->warnings.count, f->warnings.count == 1 ? "" : "s");
+        }
+        (void)printf("\n");
+    }
 }
 
 int cmd_check(struct ctl *ctl, int argc, char **argv)
 {
     struct arguments files;
-    struct buffer out;
-    struct json_writer w;
+    const char *reading_text = NULL;
+    const struct option options[] = {{"--reading", &reading_text, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     bool helped = false;
     size_t fault_count = 0;
+    int64_t reading = READING_NEWEST;
 
-    if (!options_read(ctl, argc, argv, NULL, &files, &helped) || helped) {
+    if (!options_read(ctl, argc, argv, options, &files, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (reading_text && (!slice_to_i64(slice_of(reading_text), &reading) || reading < READING_FIRST || reading > READING_NEWEST)) {
+        return usage_error(ctl, "--reading takes the number that `sagactl definitions NAME -o json` shows, from 1 on");
     }
     if (files.count == 0) {
         return usage_error(ctl, "which files?");
@@ -82,34 +142,29 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
         }
     }
     documents_know(ctl, texts, files.count, &known, &source);
-    buffer_init(&out, 64 << 20);
-    json_writer_init(&w, &out);
-    json_object_begin(&w, NULL);
-    json_array_begin(&w, "items");
-    for (size_t i = 0; i < files.count; i++) {
-        struct document document = {0};
-        struct faults faults;
+    struct findings *findings = arena_array(&ctl->arena, files.count, sizeof(*findings));
 
-        faults_init(&faults, &ctl->arena);
-        review_document(texts[i], &source, &ctl->arena, &faults, &document);
-        for (size_t k = 0; k < faults.count; k++) {
-            print_fault(&w, files.items[i], &faults.items[k], ctl->output == OUTPUT_JSON);
+    for (size_t i = 0; i < files.count; i++) {
+        struct findings *f = &findings[i];
+        struct document document = {0};
+
+        f->path = files.items[i];
+        faults_init(&f->faults, &ctl->arena);
+        faults_init(&f->warnings, &ctl->arena);
+        review_document(texts[i], &source, &ctl->arena, &f->faults, &document);
+        f->item_count = document.item_count;
+        if (f->faults.count == 0) {
+            advice_warn(&document, &f->warnings);
+            advice_differences(&document, (enum reading)reading, &f->warnings);
         }
-        if (faults.dropped > 0) {
-            (void)fprintf(stderr, "%s: and %zu more\n", files.items[i], faults.dropped);
-        }
-        fault_count += faults.count;
-        if (faults.count == 0 && ctl->output != OUTPUT_JSON) {
-            (void)printf("%s: good, %zu definition%s\n", files.items[i], document.item_count,
-                         document.item_count == 1 ? "" : "s");
+        fault_count += f->faults.count;
+        if (ctl->output != OUTPUT_JSON) {
+            print_findings(ctl, f);
         }
     }
-    json_array_end(&w);
-    json_object_end(&w);
     if (ctl->output == OUTPUT_JSON) {
-        print_json(buffer_slice(&out));
+        print_findings_json(findings, files.count);
     }
-    buffer_fini(&out);
     return fault_count ? EXIT_FAILED : EXIT_OK;
 }
 
