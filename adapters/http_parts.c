@@ -312,10 +312,25 @@ void http_check_url_template(struct slice value, struct slice pointer, struct fa
     }
 }
 
+static bool header_is(struct slice name, const char *wanted)
+{
+    return name.len == strlen(wanted) && strncasecmp(name.ptr, wanted, name.len) == 0;
+}
+
+/* What frames the message, and what is about the connection, is not a tool's to say: it is never sent, see http_transfer.c. */
 static void check_header_name(struct slice name, struct slice pointer, struct faults *faults)
 {
+    static const char *const ours[] = {"content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection",
+                                       "upgrade", "te", "trailer", "expect"};
+
     if (!http_text_is_token(name)) {
         faults_add(faults, pointer, "\"%.*s\" cannot be the name of a header", SLICE_ARG(name));
+    }
+    for (size_t i = 0; i < COUNT_OF(ours); i++) {
+        if (header_is(name, ours[i])) {
+            faults_add(faults, pointer, "sagad itself says how the message is framed and what becomes of the connection; leave the header \"%s\" out",
+                       ours[i]);
+        }
     }
 }
 
@@ -328,6 +343,9 @@ void http_check_headers(struct slice value, struct slice pointer, struct faults 
     while (json_next_member(&walk, &name, &header)) {
         struct slice text = setting_text(header, faults->arena);
 
+        if (header_is(name, "host") && setting_is_template(header)) {
+            faults_add(faults, json_pointer_join(faults->arena, pointer, name), "Which host is called may not come out of a template; write it");
+        }
         for (size_t i = 0; i < text.len; i++) {
             if (((unsigned char)text.ptr[i] < ' ' && text.ptr[i] != '\t') || text.ptr[i] == 0x7f) {
                 faults_add(faults, json_pointer_join(faults->arena, pointer, name), "The value of a header may hold no control characters");

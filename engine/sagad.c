@@ -12,6 +12,7 @@
 #include "api/server.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "io/egress.h"
 #include "io/http_server.h"
 #include "io/jq.h"
 #include "io/loop.h"
@@ -47,6 +48,8 @@ static const struct setting setting_table[] = {
     {"call-delay", SETTING_DURATION, NULL, "2s", 10, 86400000, "the same while calls wait longer for a place among --calls-max", false},
     {"payload-max", SETTING_NUMBER, "bytes", "262144", 1024, 16777216, "largest input, arguments or result", false},
     {"response-max", SETTING_NUMBER, "bytes", "1048576", 1024, 67108864, "largest answer taken from a tool", false},
+    {"egress-allow", SETTING_TEXT, NULL, NULL, 0, 0, "networks that tools may call although they are denied, such as 10.1.0.0/16,fd00::/8", false},
+    {"egress-deny", SETTING_TEXT, NULL, NULL, 0, 0, "networks that tools may not call over HTTP, and the words \"private\" and \"loopback\"; link-local and metadata addresses never", false},
     {"calls-max", SETTING_NUMBER, NULL, "256", 1, 10000, "calls under way at once; further ones queue", false},
     {"exec-max", SETTING_NUMBER, NULL, "16", 1, 1000, "child processes at once", false},
     {"connections-max", SETTING_NUMBER, NULL, "1024", 1, 65536, "client connections at once; an eighth more are told to come again", false},
@@ -341,9 +344,13 @@ static int serve(struct service *service)
                               .waiting_max = (uint32_t)settings_number(settings, "waiting-max"),
                               .body_bytes_max = (size_t)settings_number(settings, "body-max")};
 
-    if (bound_descriptors(&options, &api, &err) != ERR_OK) {
+    struct egress egress;
+
+    if (egress_read(&egress, settings_text(settings, "egress-allow"), settings_text(settings, "egress-deny"), &err) != ERR_OK ||
+        bound_descriptors(&options, &api, &err) != ERR_OK) {
         return fail(&err);
     }
+    options.egress = &egress;
     service->loop = loop_new();
     loop_on_signal(service->loop, SIGTERM, on_stop_signal, service);
     loop_on_signal(service->loop, SIGINT, on_stop_signal, service);

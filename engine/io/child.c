@@ -17,6 +17,8 @@
 #define TERM_GRACE_MS 2000
 #define PIPE_GRACE_MS 1000
 #define READ_BYTES ((size_t)64 * 1024)
+#define TURN_BYTES ((size_t)128 * 1024) /* of its output that are read in one turn of the loop */
+#define BREATH_MS 1
 #define JOB_MAGIC UINT32_C(0x4b696e64)
 
 enum { HANDLE_COUNT = 3 }; /* process, input, output */
@@ -30,6 +32,9 @@ struct child_job {
     uv_process_t process;
     uv_pipe_t input, output;
     struct timer timer;  /* runs while it is being ended */
+    struct timer breath; /* runs until its output is read again */
+    size_t turn_bytes;   /* read since then */
+    size_t idle_bytes;   /* written since child_heard() */
     struct deferred told; /* on_end is never called inside child_write() */
     struct buffer line;
     bool dropping;       /* the rest of a line that is too long */
@@ -58,6 +63,7 @@ static void on_closed(uv_handle_t *handle)
 
     if (--job->handles_open == 0) {
         timer_stop(job->loop, &job->timer);
+        timer_stop(job->loop, &job->breath);
         loop_defer_cancel(job->loop, &job->told);
         if (job->children) {
             list_remove(&job->children->jobs, &job->link);
@@ -179,6 +185,41 @@ static void line_end(struct child_job *job)
     buffer_reset(&job->line);
 }
 
+static void on_output(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buf);
+
+static void on_breath(struct timer *timer)
+{
+    struct child_job *job = container_of(timer, struct child_job, breath);
+
+    job->turn_bytes = 0;
+    if (!job->ended) {
+        (void)uv_read_start((uv_stream_t *)&job->output, on_alloc, on_output); /* it may be read already; closing it is not */
+    }
+}
+
+/* One that writes without an end may not keep the loop from everything else, nor go on for ever when nobody wants to know. */
+static void output_count(struct child_job *job, size_t bytes)
+{
+    if (job->turn_bytes == 0) {
+        timer_start(job->loop, &job->breath, BREATH_MS, on_breath);
+    }
+    job->turn_bytes += bytes;
+    job->idle_bytes += bytes;
+    if (job->turn_bytes >= TURN_BYTES) {
+        (void)uv_read_stop((uv_stream_t *)&job->output); /* never fails */
+    }
+    if (job->owner && job->owner->idle_bytes_max && job->idle_bytes > job->owner->idle_bytes_max) {
+        job_end(job);
+    }
+}
+
+void child_heard(struct child *child)
+{
+    if (child->internal) {
+        job_of(child->internal)->idle_bytes = 0;
+    }
+}
+
 static void on_output(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buf)
 {
     struct child_job *job = job_of(stream->data);
@@ -199,6 +240,9 @@ static void on_output(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buf)
         }
         rest.ptr += len;
         rest.len -= len;
+    }
+    if (!job->ended) {
+        output_count(job, (size_t)bytes);
     }
 }
 
@@ -334,6 +378,7 @@ void children_kill(struct children *children)
         job_end(job);
         group_kill(job, SIGKILL);
         timer_stop(job->loop, &job->timer);
+        timer_stop(job->loop, &job->breath);
         handle_close((uv_handle_t *)&job->process);
     }
 }

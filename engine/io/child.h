@@ -23,6 +23,7 @@ struct child {
     /* in; borrowed until ended or let go */
     size_t line_bytes_max;   /* of what it writes; a longer line is dropped whole, and on_long is told */
     size_t unread_bytes_max; /* of what it has not read yet */
+    size_t idle_bytes_max;   /* of what it writes between two calls of child_heard(); one that writes more is ended */
     void (*on_line)(struct child *child, struct slice line); /* without its end; borrowed until this returns */
     void (*on_long)(struct child *child);
     void (*on_end)(struct child *child); /* exactly once: it will say nothing more; not after child_stop() */
@@ -32,6 +33,8 @@ struct child {
 
 /* NULL, or a sentence on why nothing was started; then no callback follows. argv[0] is looked up in PATH. */
 const char *child_start(struct children *children, struct child *child, char *const *argv, char *const *env, const char *cwd);
+
+void child_heard(struct child *child); /* what it has written was good for something */
 
 /* Queue a line (its end is added). False: too much is unread or it is gone, and not a byte was taken. */
 bool child_write(struct child *child, struct slice line);

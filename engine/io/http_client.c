@@ -19,6 +19,9 @@
 
 #define EASY_FREE_MAX 256
 #define IDLE_BYTES_MAX (16u << 20) /* more than any socket holds */
+#define STREAM_TURN_BYTES ((size_t)32 * 1024)   /* of one stream in a turn of the loop, */
+#define STREAMS_TURN_BYTES ((size_t)128 * 1024) /* of all of them, */
+#define STREAM_PAUSE_MS 1                       /* until the next turn at the earliest */
 
 struct http_client {
     struct loop *loop;
@@ -31,6 +34,11 @@ struct http_client {
     struct http_urls urls;
     struct http_socket **kept; /* by descriptor: sockets of connections that no request uses */
     size_t kept_count;
+    struct egress egress;
+    struct timer resume;       /* runs while streams are paused */
+    struct list paused;        /* of http_job.paused: longest first */
+    uint64_t turn;             /* of streams: grows with each resume */
+    size_t turn_bytes;         /* of all streams in it */
 };
 
 /*
@@ -127,7 +135,7 @@ static void job_judge(struct http_job *job, CURLcode code)
     } else if (job_died(job, code)) {
         job_explain(job, "reset", "necessary data rewind wasn't possible"); /* libcurl's words for it */
     } else if (job->denied && !request->sent) {
-        job_explain(job, "refused", "The name resolves to a link-local address, where no tool may live.");
+        job_explain(job, "refused", "The host has an address that tools may not call.");
     } else if (code == CURLE_OK) {
         job_explain(job, "cut", "The connection was closed in the middle of the headers.");
     } else {
@@ -157,6 +165,9 @@ static void job_end(struct http_job *job)
         easy_put(client, job->easy);
     }
     loop_defer_cancel(client->loop, &job->finish);
+    if (list_linked(&job->paused)) {
+        list_remove(&client->paused, &job->paused);
+    }
     list_remove(&client->jobs, &job->link);
     http_url_release(job->url);
     curl_slist_free_all(job->headers);
@@ -322,13 +333,17 @@ int http_client_on_close_socket(void *context, curl_socket_t fd)
     return close(fd);
 }
 
-/* Of a connection that has brought an answer libcurl tells when it closes it; of one still being made it does not. */
+/*
+ * Of a connection that has brought an answer libcurl tells when it closes it; of one still being made it does not. That of a paused
+ * stream is none that idles: what it has to say is to be read.
+ */
 static bool socket_is_to_be_kept(CURL *easy, const struct http_socket *watched)
 {
     char *context = NULL;
 
     (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &context); /* NULL: a handle of libcurl's own */
-    return context && http_job_of(context)->headers_complete && watched->events == UV_READABLE;
+    return context && http_job_of(context)->headers_complete && !list_linked(&http_job_of(context)->paused) &&
+           watched->events == UV_READABLE;
 }
 
 static void socket_let_go(CURL *easy, struct http_socket *watched)
@@ -394,10 +409,55 @@ static int on_timeout_wish(CURLM *multi, long timeout_ms, void *context)
     return 0;
 }
 
+/* --- streams: so much a turn --------------------------------------------------------------------------------- */
+
+/* In the order in which they were paused. Each takes what it may, and is paused again behind the others. */
+static void on_resume(struct timer *timer)
+{
+    struct http_client *client = container_of(timer, struct http_client, resume);
+    size_t count = client->paused.count;
+
+    client->turn++;
+    client->turn_bytes = 0;
+    while (count-- > 0 && client->turn_bytes < STREAMS_TURN_BYTES) {
+        struct list_link *link = list_pop(&client->paused);
+
+        /* What it says of an error the job's own end says too: it was cancelled, or is too large. */
+        (void)curl_easy_pause(container_of(link, struct http_job, paused)->easy, CURLPAUSE_CONT);
+    }
+    if (!list_empty(&client->paused)) {
+        timer_start(client->loop, &client->resume, STREAM_PAUSE_MS, on_resume);
+    }
+}
+
+bool http_client_grants(struct http_job *job, size_t bytes)
+{
+    struct http_client *client = job->client;
+
+    if (job->turn != client->turn) {
+        job->turn = client->turn;
+        job->turn_bytes = 0;
+    }
+    if (job->turn_bytes >= STREAM_TURN_BYTES || client->turn_bytes >= STREAMS_TURN_BYTES) {
+        list_push(&client->paused, &job->paused);
+        if (!timer_running(&client->resume)) {
+            timer_start(client->loop, &client->resume, STREAM_PAUSE_MS, on_resume);
+        }
+        return false;
+    }
+    if (client->turn_bytes == 0 && !timer_running(&client->resume)) {
+        timer_start(client->loop, &client->resume, STREAM_PAUSE_MS, on_resume); /* a new turn begins then */
+    }
+    job->turn_bytes += bytes;
+    client->turn_bytes += bytes;
+    return true;
+}
+
 /* --- the client ---------------------------------------------------------------------------------------------- */
 
 static void curl_start(void)
 {
+    (void)unsetenv("SSLKEYLOGFILE"); /* libcurl would write the keys of all sessions there; cannot fail for a plain name */
     CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);
 }
 
@@ -411,6 +471,7 @@ struct http_client *http_client_new(struct loop *loop, uint32_t connections_max,
     client->multi = curl_multi_init();
     CHECK(client->multi);
     list_init(&client->jobs);
+    list_init(&client->paused);
     CHECK(curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket) == CURLM_OK);
     CHECK(curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client) == CURLM_OK);
     CHECK(curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timeout_wish) == CURLM_OK);
@@ -419,6 +480,16 @@ struct http_client *http_client_new(struct loop *loop, uint32_t connections_max,
     CHECK(curl_multi_setopt(client->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)connections_per_host_max) == CURLM_OK);
     CHECK(curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)(connections_max ? connections_max : 256)) == CURLM_OK);
     return client;
+}
+
+void http_client_set_egress(struct http_client *client, const struct egress *egress)
+{
+    client->egress = *egress;
+}
+
+const struct egress *http_client_egress(const struct http_client *client)
+{
+    return &client->egress;
 }
 
 void http_client_free(struct http_client *client)
@@ -432,6 +503,7 @@ void http_client_free(struct http_client *client)
     }
     CHECK(curl_multi_cleanup(client->multi) == CURLM_OK); /* closes kept connections, and tells of their sockets */
     timer_stop(client->loop, &client->timer);
+    timer_stop(client->loop, &client->resume);
     loop_defer_cancel(client->loop, &client->at_once);
     http_urls_fini(&client->urls);
     free(client->kept);

@@ -12,7 +12,12 @@
 
 struct http_client;
 
+struct egress;
+
+#define HTTP_STREAM_FACTOR 16 /* a stream has so many times the bytes of an answer at most */
+
 struct http_client *http_client_new(struct loop *loop, uint32_t connections_max, uint32_t connections_per_host_max);
+void http_client_set_egress(struct http_client *client, const struct egress *egress); /* before the first request; copied */
 void http_client_free(struct http_client *client); /* no request may be under way; accepts NULL */
 
 struct http_header {
@@ -29,7 +34,7 @@ struct http_request {
     const char *ca_file, *client_cert, *client_key; /* NULL: the system's, none, none */
     const char *unix_socket;              /* NULL, or the path of a socket to speak to */
     bool fresh_connection;                /* do not reuse: for requests without a body that must not be repeated */
-    bool streaming;                       /* body goes to on_data as it comes (SSE); not collected */
+    bool streaming;                       /* body goes to on_data as it comes (SSE), so much a turn of the loop; not collected */
     void (*on_data)(struct http_request *request, struct slice data);
     /* NULL: it may. Asked right before the first byte leaves: until then it may have waited long for a connection. */
     bool (*may_leave)(struct http_request *request);

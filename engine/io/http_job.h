@@ -4,6 +4,7 @@
 
 #include <curl/curl.h>
 
+#include "io/egress.h"
 #include "io/http_client.h"
 #include "io/http_url.h"
 
@@ -18,6 +19,10 @@ struct http_job {
     struct curl_slist *headers;
     struct http_url *url;
     struct deferred finish;     /* of what ends outside libcurl: refused or cancelled */
+    struct list_link paused;    /* among those that wait for the next turn */
+    uint64_t turn;              /* the last in which it got bytes of a stream, and how many */
+    size_t turn_bytes;
+    uint64_t stream_bytes;      /* in all */
     struct buffer body;
     size_t body_sent;
     size_t header_bytes, header_capacity;
@@ -29,6 +34,10 @@ struct http_job {
 };
 
 struct http_job *http_job_of(void *pointer); /* checks the magic word of what libcurl hands back */
+
+const struct egress *http_client_egress(const struct http_client *client);
+/* May it take so many bytes of its stream in this turn? False: it is paused, and goes on in the next one. */
+bool http_client_grants(struct http_job *job, size_t bytes);
 
 /* A sentence on why this request can never be sent, or NULL. */
 const char *http_request_fault(const struct http_request *request);

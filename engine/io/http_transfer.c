@@ -10,7 +10,6 @@
  * short one is given as a whole, so that it leaves with its head; and so that it does not leave again, each connection
  * and each sending is refused once it was let go.
  */
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -32,24 +31,6 @@ struct http_job *http_job_of(void *pointer)
 
 /* --- the callbacks that libcurl makes while a request is under way ------------------------------------------- */
 
-static bool address_is_link_local(const struct sockaddr *address)
-{
-    if (address->sa_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
-
-        return (ntohl(in->sin_addr.s_addr) >> 16) == 0xa9fe;
-    }
-    if (address->sa_family == AF_INET6) {
-        const struct in6_addr *in6 = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
-
-        if (IN6_IS_ADDR_V4MAPPED(in6) || IN6_IS_ADDR_V4COMPAT(in6)) {
-            return in6->s6_addr[12] == 169 && in6->s6_addr[13] == 254;
-        }
-        return IN6_IS_ADDR_LINKLOCAL(in6);
-    }
-    return false;
-}
-
 /* libcurl comes again with what has left: whatever became of that, it does not leave twice. */
 static bool job_leaves_again(struct http_job *job)
 {
@@ -59,8 +40,7 @@ static bool job_leaves_again(struct http_job *job)
 
 /*
  * Every new connection comes through here with its resolved address, so a name that changes its address is covered.
- * Reused connections have passed before and the rule never changes. Link-local addresses are where clouds keep the
- * credentials of the machine; no tool lives there.
+ * Reused connections have passed before and the rules never change.
  */
 static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
 {
@@ -70,7 +50,7 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
     if (job_leaves_again(job)) {
         return CURL_SOCKET_BAD;
     }
-    if (address_is_link_local(&address->addr)) {
+    if (egress_denies(http_client_egress(job->client), &address->addr)) {
         job->denied = true;
         return CURL_SOCKET_BAD;
     }
@@ -90,6 +70,27 @@ static size_t on_read(char *out, size_t size, size_t count, void *context)
     return bytes;
 }
 
+/*
+ * A stream may go on for as long as its request, as fast as its sender can. So it gets so many bytes a turn of the loop, all of them
+ * together as well, and so many in all; what it has beyond a turn waits in libcurl and in the socket.
+ */
+static size_t on_stream(struct http_job *job, struct slice bytes)
+{
+    if (!http_client_grants(job, bytes.len)) {
+        return CURL_WRITEFUNC_PAUSE; /* the same bytes come again */
+    }
+    job->stream_bytes += bytes.len;
+    if (job->stream_bytes / HTTP_STREAM_FACTOR > job->request->response_bytes_max) {
+        job->too_large = true;
+        http_cancel(job->request); /* libcurl forgets an error of what it had kept while it was paused */
+        return 0;
+    }
+    if (bytes.len) {
+        job->request->on_data(job->request, bytes);
+    }
+    return job->cancelled ? 0 : bytes.len;
+}
+
 static size_t on_body(char *bytes, size_t size, size_t count, void *context)
 {
     struct http_job *job = http_job_of(context);
@@ -99,10 +100,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *context)
         return 0;
     }
     if (job->request->streaming) {
-        if (len) {
-            job->request->on_data(job->request, (struct slice){bytes, len});
-        }
-        return job->cancelled ? 0 : len;
+        return on_stream(job, (struct slice){bytes, len});
     }
     buffer_put(&job->body, bytes, len);
     if (job->body.overflow) {
@@ -256,6 +254,23 @@ static void header_line_add(struct http_job *job, struct slice name, struct slic
     buffer_fini(&line);
 }
 
+/*
+ * What frames a message is libcurl's to say: a second length, or another coding, would make a second request of the rest of the
+ * body. And whoever is refused by 417 after an "Expect" would be sent the head again, by libcurl itself.
+ */
+static bool is_ours(struct slice name)
+{
+    static const char *const ours[] = {"content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection",
+                                       "upgrade", "te", "trailer", "expect"};
+
+    for (size_t i = 0; i < COUNT_OF(ours); i++) {
+        if (name.len == strlen(ours[i]) && strncasecmp(name.ptr, ours[i], name.len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void headers_build(struct http_job *job)
 {
     const struct http_request *request = job->request;
@@ -264,8 +279,8 @@ static void headers_build(struct http_job *job)
     for (size_t i = 0; i < request->header_count; i++) {
         struct slice name = request->headers[i].name;
 
-        if (name.len == 6 && strncasecmp(name.ptr, "expect", 6) == 0) {
-            continue; /* whoever is refused by 417 would be sent the head again, by libcurl itself */
+        if (is_ours(name)) {
+            continue;
         }
         has_type = has_type || (name.len == 12 && strncasecmp(name.ptr, "content-type", 12) == 0);
         header_line_add(job, name, request->headers[i].value);

@@ -281,6 +281,10 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     engine->definitions = definitions_new();
     definitions_set_guard(engine->definitions, budgets_apply, engine);
     engine->http = http_client_new(loop, options->calls_max, CONNECTIONS_PER_HOST);
+    if (options->egress) {
+        http_client_set_egress(engine->http, options->egress);
+        options->egress = NULL; /* the caller's */
+    }
     engine->databases = db_pool_new(loop, &(struct db_pool_options){.links_max = LINKS_PER_DATABASE,
                                                                     .idle_ms = LINK_IDLE_MS,
                                                                     .application_name = "sagad sql"});

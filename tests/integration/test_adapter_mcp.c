@@ -648,6 +648,44 @@ static void a_server_that_died_is_started_again_and_its_calls_are_unknown(void *
     assert_int_equal(rmdir(directory), 0);
 }
 
+struct watch {
+    struct trial *trial;
+    struct timer timer;
+    pid_t pid;
+    int looks;
+};
+
+static void on_watch(struct timer *timer)
+{
+    struct watch *watch = container_of(timer, struct watch, timer);
+
+    if (kill(watch->pid, 0) == 0 && ++watch->looks < 1000) {
+        timer_start(watch->trial->host.loop, timer, 10, on_watch);
+    } else {
+        loop_stop(watch->trial->host.loop);
+    }
+}
+
+static void a_server_that_writes_without_an_end_is_ended_while_nobody_calls_it(void **state)
+{
+    struct trial t;
+    struct call *call;
+    struct watch watch = {.trial = &t};
+    int64_t pid;
+
+    (void)state;
+    trial_init(&t);
+    call = trial_call(&t, script_settings(&t, HELLO "read line; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"structuredContent\":['$$']}}'; exec yes ''"));
+    trial_run(&t, 0);
+    expect(call, "before the flood", OUTCOME_COMPLETED, false, NULL, NULL);
+    assert_true(json_i64(json_element(call->outcome.result, 0), &pid) && pid > 1);
+    watch.pid = (pid_t)pid;
+    timer_start(t.host.loop, &watch.timer, 10, on_watch);
+    loop_run(t.host.loop);
+    assert_true(watch.looks < 1000);
+    trial_fini(&t);
+}
+
 static void no_process_outlives_the_engine(void **state)
 {
     struct trial t;
@@ -742,6 +780,7 @@ int main(void)
         cmocka_unit_test(a_call_that_may_not_leave_any_more_is_unsent),
         cmocka_unit_test(calls_share_one_process_and_are_told_apart_by_id),
         cmocka_unit_test(a_server_that_died_is_started_again_and_its_calls_are_unknown),
+        cmocka_unit_test(a_server_that_writes_without_an_end_is_ended_while_nobody_calls_it),
         cmocka_unit_test(no_process_outlives_the_engine),
         cmocka_unit_test_setup_teardown(an_event_is_the_same_however_the_stream_is_cut, arena_up, arena_down),
     };

@@ -136,6 +136,8 @@ static void what_never_left_is_told_as_unsent(void **state)
         {"http://169.254.169.254/latest/meta-data/", "refused"},
         {"http://[fe80::1]/", "refused"},
         {"http://[::ffff:169.254.169.254]/", "refused"},
+        {"http://[fd00:ec2::254]/", "refused"},
+        {"http://[64:ff9b::a9fe:a9fe]/", "refused"},
         {"file:///etc/passwd", "protocol"},
         {"ftp://127.0.0.1/", "protocol"},
         {"http://127.0.0.1:1/a b", "protocol"},
@@ -501,6 +503,49 @@ static void a_stream_is_given_as_it_comes_and_may_be_left(void **state)
     stub_server_free(stub);
 }
 
+struct flood {
+    struct exchange x;
+    struct loop_hook hook;
+    size_t turn_bytes, turn_bytes_most, bytes;
+};
+
+static void on_flood(struct http_request *request, struct slice data)
+{
+    struct flood *flood = container_of(container_of(request, struct exchange, request), struct flood, x);
+
+    flood->bytes += data.len;
+    flood->turn_bytes += data.len;
+    flood->turn_bytes_most = flood->turn_bytes > flood->turn_bytes_most ? flood->turn_bytes : flood->turn_bytes_most;
+}
+
+static void on_turn(struct loop_hook *hook)
+{
+    container_of(hook, struct flood, hook)->turn_bytes = 0;
+}
+
+static void a_stream_without_an_end_gets_so_much_a_turn_and_in_all(void **state)
+{
+    static const struct stub_act act = {"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", STUB_FLOOD};
+    struct stub_server *stub = stub_server_new(&act, 1);
+    struct flood flood = {0};
+
+    (void)state;
+    exchange_init(&flood.x);
+    loop_hook_add(flood.x.loop, &flood.hook, on_turn);
+    flood.x.request.streaming = true;
+    flood.x.request.on_data = on_flood;
+    flood.x.request.response_bytes_max = 16384;
+    flood.x.request.timeout_ms = 60000;
+    exchange_run(&flood.x, "GET", stub_url(&flood.x, stub), SLICE_NONE);
+    assert_non_null(flood.x.request.error);
+    assert_string_equal(flood.x.request.error, "too-large");
+    assert_in_range(flood.bytes, HTTP_STREAM_FACTOR * 16384 - 16384, HTTP_STREAM_FACTOR * 16384 + 16384);
+    assert_in_range(flood.turn_bytes_most, 1, 65536);
+    loop_hook_remove(flood.x.loop, &flood.hook);
+    exchange_fini(&flood.x);
+    stub_server_free(stub);
+}
+
 static void connections_are_used_again(void **state)
 {
     struct stub_act act = {OK_KEEP, STUB_KEEP};
@@ -607,6 +652,7 @@ int main(void)
         cmocka_unit_test(a_header_with_a_line_end_never_leaves),
         cmocka_unit_test(a_cancelled_request_ends_at_once_with_what_is_known),
         cmocka_unit_test(a_stream_is_given_as_it_comes_and_may_be_left),
+        cmocka_unit_test(a_stream_without_an_end_gets_so_much_a_turn_and_in_all),
         cmocka_unit_test(connections_are_used_again),
         cmocka_unit_test(a_kept_connection_that_closes_meanwhile_is_replaced),
         cmocka_unit_test(what_may_not_leave_any_more_when_its_turn_has_come_is_unsent),

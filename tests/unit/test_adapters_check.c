@@ -47,6 +47,10 @@ static const struct expectation table[] = {
     {"http", "{\"url\":\"http://a\",\"headers\":[1]}", KEY_PLACE_DEFAULT, "/t/headers "},
     {"http", "{\"url\":\"http://a\",\"headers\":{\"a b\":\"c\",\"d\":{},\"e\":\"f\\r\\ng\"}}", KEY_PLACE_DEFAULT,
      "/t/headers/a b /t/headers/d /t/headers/e "},
+    {"http", "{\"url\":\"http://a\",\"headers\":{\"Host\":\"b\",\"Content-Length\":3,\"transfer-encoding\":\"chunked\",\"TE\":\"x\",\"Upgrade\":\"x\","
+             "\"Trailer\":\"x\",\"Connection\":\"close\"}}", KEY_PLACE_DEFAULT,
+     "/t/headers/Content-Length /t/headers/transfer-encoding /t/headers/TE /t/headers/Upgrade /t/headers/Trailer /t/headers/Connection "},
+    {"http", "{\"url\":\"http://a\",\"headers\":{\"host\":\"${ .args.h }\"}}", KEY_PLACE_DEFAULT, "/t/headers/host "},
     {"http", "{\"url\":\"http://a\",\"query\":{\"a\":{},\"b\":[{}]}}", KEY_PLACE_DEFAULT, "/t/query/a /t/query/b "},
     {"http", "{\"url\":\"http://a\"}", KEY_PLACE_ENV, "/t "},
     {"http", "{\"url\":\"http://a\"}", KEY_PLACE_META, "/t "},

@@ -7,6 +7,12 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "io/egress.h"
 #include "io/http_guard.h"
 
 static const struct {
@@ -99,9 +105,100 @@ static void targets_are_paths_without_surprises(void **state)
     }
 }
 
+/* --- which addresses a tool may call --- */
+
+static bool denies(const struct egress *egress, const char *text)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+
+    if (inet_pton(AF_INET, text, &v4.sin_addr) == 1) {
+        return egress_denies(egress, (const struct sockaddr *)&v4);
+    }
+    assert_int_equal(inet_pton(AF_INET6, text, &v6.sin6_addr), 1);
+    return egress_denies(egress, (const struct sockaddr *)&v6);
+}
+
+static void addresses_of_metadata_are_denied_in_every_form(void **state)
+{
+    static const char *const denied[] = {
+        "169.254.169.254", "169.254.0.1", "100.100.100.200", "192.0.0.192", "168.63.129.16", "fe80::1", "febf::1", "fd00:ec2::254",
+        "fd20:ce::254", "::ffff:169.254.169.254", "::169.254.169.254", "64:ff9b::a9fe:a9fe", "64:ff9b:1:a9fe:a9:fe00::",
+        "2002:a9fe:a9fe::1", "2001:0:1234::5601:5601", "64:ff9b::6464:64c8"};
+    static const char *const open[] = {"8.8.8.8", "127.0.0.1", "::1", "10.0.0.1", "169.253.0.1", "100.100.100.201", "2001:db8::1",
+                                       "fd00::1", "64:ff9b::808:808", "2002:808:808::1", "fec0::1"};
+    const struct egress none = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++) {
+        if (!denies(&none, denied[i])) {
+            fail_msg("%s may be called", denied[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
+        if (denies(&none, open[i])) {
+            fail_msg("%s may not be called", open[i]);
+        }
+    }
+}
+
+static void settings_say_which_other_addresses_are_denied(void **state)
+{
+    static const struct {
+        const char *allow, *deny, *address;
+        bool denied;
+    } rules[] = {
+        {NULL, "private", "10.1.2.3", true},
+        {NULL, "private", "172.31.0.1", true},
+        {NULL, "private", "172.32.0.1", false},
+        {NULL, "private", "192.168.0.1", true},
+        {NULL, "private", "100.64.0.1", true},
+        {NULL, "private", "fc00::1", true},
+        {NULL, "private", "64:ff9b::a01:203", true},
+        {NULL, "private", "127.0.0.1", false},
+        {NULL, "loopback", "127.0.0.1", true},
+        {NULL, "loopback", "127.255.0.1", true},
+        {NULL, "loopback", "0.0.0.0", true},
+        {NULL, "loopback", "::1", true},
+        {NULL, "loopback", "::", true},
+        {NULL, "loopback", "::ffff:127.0.0.1", true},
+        {NULL, " private , loopback,203.0.113.0/24 ", "203.0.113.7", true},
+        {NULL, "203.0.113.0/24", "203.0.114.7", false},
+        {NULL, "2001:db8::/33", "2001:db8:7fff::1", true},
+        {NULL, "2001:db8::/33", "2001:db8:8000::1", false},
+        {"10.1.0.0/16", "private", "10.1.2.3", false},
+        {"10.1.0.0/16", "private", "10.2.2.3", true},
+        {"10.1.0.0/16", "private", "::ffff:10.1.2.3", false},
+        {"10.1.0.0/16", "private", "64:ff9b::a01:203", false},
+        {"169.254.169.254", NULL, "169.254.169.254", false},
+        {"0.0.0.0/0", "private", "10.1.2.3", false},
+    };
+    static const char *const wrong[] = {"privat", "10.0.0.0/33", "10.0.0/8", "fd00::/129", "10.0.0.0/-1", "10.0.0.0/", ",", "a,b"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        struct egress egress;
+        struct err err = {0};
+
+        assert_int_equal(egress_read(&egress, rules[i].allow, rules[i].deny, &err), ERR_OK);
+        if (denies(&egress, rules[i].address) != rules[i].denied) {
+            fail_msg("allow %s, deny %s: %s", rules[i].allow ? rules[i].allow : "", rules[i].deny ? rules[i].deny : "", rules[i].address);
+        }
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct egress egress;
+        struct err err = {0};
+
+        assert_int_equal(egress_read(&egress, NULL, wrong[i], &err), ERR_CONFIG);
+        assert_true(err.hint[0] != '\0');
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_of_metadata_are_denied_in_every_form),
+        cmocka_unit_test(settings_say_which_other_addresses_are_denied),
         cmocka_unit_test(ambiguous_heads_are_refused),
         cmocka_unit_test(the_length_is_given_back),
         cmocka_unit_test(targets_are_paths_without_surprises),
