@@ -466,7 +466,7 @@ static void check_step_record(struct judged_saga *saga, const struct line *line,
     case RECORD_STEP_LATE: /* it was undone although nobody knew that it was there: which came first, a person finds out */
         if (step->undo && step->undo->state == JUDGED_COMPLETED) {
             step->undo->state = JUDGED_UNKNOWN;
-        } else if (op && record->error.len) { /* a person had said that it happened */
+        } else if (op && member(line, "error").len > 0) { /* a person had said that it happened */
             op->state = JUDGED_UNKNOWN;
         }
         break;
