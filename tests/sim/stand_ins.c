@@ -284,6 +284,12 @@ void http_client_free(struct http_client *http)
     CHECK(!http);
 }
 
+void http_client_set_egress(struct http_client *http, const struct egress *egress)
+{
+    (void)http;
+    (void)egress;
+}
+
 struct db_pool *db_pool_new(struct loop *loop, const struct db_pool_options *options)
 {
     (void)loop;
