@@ -41,6 +41,7 @@
     X(METRIC_FORGOTTEN,        "sagad_sagas_forgotten_total",          "Ended sagas removed after their retention") \
     X(METRIC_INTAKE_FULL,      "sagad_refused_full_total",             "New work refused because a queue or memory was full") \
     X(METRIC_INTAKE_PACED,     "sagad_refused_slow_total",             "New work refused because what there is waits too long") \
+    X(METRIC_SAGAS_UNREADABLE, "sagad_sagas_unreadable_total",         "Times that the log of a saga made no sense")  \
     X(METRIC_HTTP_SURPLUS,     "sagad_http_surplus_total",             "Connections beyond --connections-max, told to come again")
 
 #define METRIC_GAUGE_MAP(X)                                                                                     \
@@ -53,6 +54,7 @@
     X(GAUGE_CALLS_WAITING,     "sagad_calls_waiting",                  "Calls that wait for a place among --calls-max") \
     X(GAUGE_INTAKE_PERCENT,    "sagad_intake_delay_percent",           "Worst wait of new work, in percent of its target") \
     X(GAUGE_INTAKE_SHUT,       "sagad_intake_shut",                    "1 while new work is refused, all or some of it") \
+    X(GAUGE_TOKENS_AGE,        "sagad_tokens_age_seconds",             "Since the tokens file was last found to be right") \
     X(GAUGE_RESIDENT,          "sagad_resident_bytes",                 "Memory of this process")
 
 #define METRIC_HISTOGRAM_MAP(X)                                                                                 \

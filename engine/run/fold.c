@@ -5,6 +5,7 @@
 #include "run/engine_state.h"
 
 #include "base/json.h"
+#include "base/metric.h"
 
 static enum err_code apply_turn(struct saga *saga, const struct stored_turn *turn, struct arena *arena, struct err *err)
 {
@@ -61,6 +62,7 @@ enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *
         code = apply_turn(saga, &turns[i], &scratch, err);
     }
     arena_fini(&scratch);
+    metric_add(METRIC_SAGAS_UNREADABLE, code != ERR_OK);
     return code;
 }
 

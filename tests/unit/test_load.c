@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/metric.h"
 #include "tests/lib/run_trial.h"
 
 static const char definitions[] =
@@ -246,6 +247,7 @@ static void a_log_that_cannot_be_read_is_told_apart_from_a_saga_that_is_not_ther
     assert_int_equal(err.code, ERR_CORRUPT);
     arena_fini(&arena);
     for (size_t i = 0; i < COUNT_OF(logs) + 4; i++) {
+        uint64_t unreadable = metric_value(METRIC_SAGAS_UNREADABLE);
         struct saga_id id = saga_id_new(1700000000000 + (int64_t)i, 5);
 
         if (i < COUNT_OF(logs)) {
@@ -269,6 +271,7 @@ static void a_log_that_cannot_be_read_is_told_apart_from_a_saga_that_is_not_ther
         if (asked.request.code != ERR_CORRUPT || sent.code != ERR_CORRUPT) {
             fail_msg("log %zu: %s, %s", i, err_name(asked.request.code), err_name(sent.code));
         }
+        assert_true(metric_value(METRIC_SAGAS_UNREADABLE) > unreadable);
         trial_request_fini(&asked);
     }
     trial_end();
