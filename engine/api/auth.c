@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/instant.h"
 #include "base/json.h"
@@ -145,6 +146,15 @@ enum err_code tokens_load(const char *path, struct tokens *out, struct err *err)
         err_detail(err, "%s", strerror(errno));
         return code;
     }
+    struct stat st;
+
+    if (fstat(fileno(file), &st) != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))) {
+        enum err_code code = err_set(err, ERR_CONFIG, "the tokens file %s may be written by others than its owner", path);
+
+        err_hint(err, "take that right away: chmod go-w %s", path);
+        (void)fclose(file); /* only read from */
+        return code;
+    }
     char *bytes = memory_alloc(TOKENS_FILE_BYTES_MAX + 1);
     size_t len = fread(bytes, 1, TOKENS_FILE_BYTES_MAX + 1, file);
     bool failed = ferror(file) != 0 || len > TOKENS_FILE_BYTES_MAX;
@@ -169,13 +179,12 @@ void tokens_fini(struct tokens *tokens)
     *tokens = (struct tokens){0};
 }
 
-const struct token *tokens_find(const struct tokens *tokens, struct slice text, int64_t now_ms)
+const struct token *tokens_find(const struct tokens *tokens, const struct digest *digest, int64_t now_ms)
 {
-    struct digest digest = digest_sha256(text);
     const struct token *found = NULL;
 
     for (size_t i = 0; i < tokens->count; i++) {
-        if (digest_equal(&tokens->items[i].digest, &digest)) {
+        if (digest_equal(&tokens->items[i].digest, digest)) {
             found = &tokens->items[i];
         }
     }

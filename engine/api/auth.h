@@ -27,9 +27,10 @@ struct tokens {
 /* `text` is the content of the file. ERR_CONFIG with every fault of it in the detail (as many as fit). Accepts a zeroed
  * `out`. */
 MUST_USE enum err_code tokens_parse(struct slice text, struct tokens *out, struct err *err);
+/* ERR_CONFIG also for a file that others than its owner may write: they could make themselves admins. */
 MUST_USE enum err_code tokens_load(const char *path, struct tokens *out, struct err *err);
 void tokens_fini(struct tokens *tokens);
 /* NULL when there is none, or it has expired. Looks at every token, whatever matches. */
-const struct token *tokens_find(const struct tokens *tokens, struct slice text, int64_t now_ms);
+const struct token *tokens_find(const struct tokens *tokens, const struct digest *digest, int64_t now_ms);
 
 #endif

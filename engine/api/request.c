@@ -59,8 +59,29 @@ static void request_end(struct api_request *request)
     }
 }
 
+static void answer_problem(struct api_request *request, const struct err *err, const struct problem_more *more);
+
+/* What the answer says is not for this client any more. Whether it was done is for another one to look up. */
+static bool answers_revoked(struct api_request *request)
+{
+    struct problem_more none = {0};
+    struct err err = {0};
+
+    if (request->batch || !request_is_revoked(request)) {
+        return false;
+    }
+    request->has_token = false; /* for this answer */
+    (void)err_set(&err, ERR_UNAUTHENTICATED, "this token was revoked, or has expired, while its request was under way");
+    err_hint(&err, "look with another token whether it was done, before you ask for it again");
+    answer_problem(request, &err, &none);
+    return true;
+}
+
 void request_answer_json(struct api_request *request, int status, struct slice json)
 {
+    if (answers_revoked(request)) {
+        return;
+    }
     request_end(request);
     if (request->batch) {
         start_batch_take(request, status, json, 0);
@@ -88,6 +109,9 @@ void request_answer_items(struct api_request *request, struct slice items, struc
 
 static void answer_problem(struct api_request *request, const struct err *err, const struct problem_more *more)
 {
+    if (answers_revoked(request)) {
+        return;
+    }
     request_end(request);
     if (request->batch) {
         start_batch_take(request, err_http_status(err->code), problem_text(err, more, request->arena),

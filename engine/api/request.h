@@ -4,11 +4,20 @@
 #ifndef SAGAD_API_REQUEST_H
 #define SAGAD_API_REQUEST_H
 
+#include <time.h>
+
+#include "api/auth.h"
 #include "api/problem.h"
 #include "api/routes.h"
 #include "base/json.h"
 #include "io/http_server.h"
 #include "run/engine.h"
+
+struct tokens_seen {
+    struct timespec changed, modified;
+    uint64_t device, inode;
+    int64_t bytes;
+};
 
 struct api {
     struct loop *loop;
@@ -18,7 +27,10 @@ struct api {
     struct tokens tokens; /* of the file */
     struct tokens dev;    /* of the option */
     bool has_tokens;
-    int64_t tokens_seen_ns, tokens_seen_bytes; /* of the file as last read, to see a change */
+    struct tokens_seen tokens_seen; /* of the file as last read, to see a change */
+    bool tokens_wrong;              /* the file was wrong when it was last read: what we have still holds */
+    bool tokens_gone;               /* the file was not there when it was last looked for */
+    int64_t tokens_good_ms;         /* when the tokens in memory were last those of the file */
     struct timer tokens_timer;
     int64_t heartbeat_ms;
     size_t batches;              /* under way */
@@ -36,6 +48,8 @@ struct api_request {
     const struct route *route;
     struct slice params[ROUTE_PARAMS_MAX];
     enum role role;
+    bool has_token;
+    struct digest token;          /* whose right this is; looked for again while it waits, and before its answer */
     struct slice body;            /* passed json_check(), trimmed; "{}" where none was sent */
     struct engine_request engine; /* namespace, actor and arena are set */
     bool engine_busy;             /* the engine owes us a `done` */
@@ -52,6 +66,8 @@ struct api_request {
     void *state;                  /* the handler's */
 };
 
+/* Was the token of this request taken away, or has it expired, since the request came? Its role and namespace count. */
+bool request_is_revoked(const struct api_request *request);
 /* Hand the engine request over; `done` as set by the caller, which gets the api_request back by request_of(). */
 void request_ask(struct api_request *request, void (*ask)(struct engine *, struct engine_request *),
                  void (*done)(struct engine_request *));

@@ -4,15 +4,18 @@
  */
 #include "api/server.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "api/local_guard.h"
 #include "api/request.h"
 #include "base/log.h"
+#include "base/metric.h"
 
 #define TOKENS_LOOK_MS 2000
 #define HEARTBEAT_MS 15000
@@ -21,19 +24,33 @@
 
 /* --- who asks --- */
 
+static const struct token *token_find(const struct api *api, const struct digest *digest)
+{
+    int64_t now_ms = loop_wall_ms(api->loop);
+    const struct token *of_file = tokens_find(&api->tokens, digest, now_ms),
+                       *of_dev = tokens_find(&api->dev, digest, now_ms);
+
+    return of_file ? of_file : of_dev;
+}
+
 static const struct token *token_of(const struct api *api, const struct http_exchange *exchange)
 {
     struct slice header = http_exchange_header(exchange, "authorization");
-    int64_t now_ms = loop_wall_ms(api->loop);
 
     if (header.len < 8 || strncasecmp(header.ptr, "Bearer ", 7) != 0) {
         return NULL;
     }
-    struct slice text = slice_trim((struct slice){header.ptr + 7, header.len - 7});
-    const struct token *of_file = tokens_find(&api->tokens, text, now_ms),
-                       *of_dev = tokens_find(&api->dev, text, now_ms);
+    struct digest digest = digest_sha256(slice_trim((struct slice){header.ptr + 7, header.len - 7}));
 
-    return of_file ? of_file : of_dev;
+    return token_find(api, &digest);
+}
+
+bool request_is_revoked(const struct api_request *request)
+{
+    const struct token *token = request->has_token ? token_find(request->api, &request->token) : NULL;
+
+    return request->has_token &&
+           !(token && token->role >= request->role && slice_equal(token->namespace, request->engine.namespace));
 }
 
 static bool authenticate(struct api_request *request)
@@ -49,6 +66,8 @@ static bool authenticate(struct api_request *request)
     }
     token = token_of(api, request->exchange);
     if (token) { /* copied: the file may be read again before the answer */
+        request->has_token = true;
+        request->token = token->digest;
         request->role = token->role;
         request->engine.namespace = arena_slice(request->arena, token->namespace);
         request->engine.actor = arena_slice(request->arena, token->name);
@@ -206,19 +225,43 @@ static void on_refused(struct http_exchange *exchange, enum err_code code, const
 
 /* --- tokens --- */
 
+static bool same_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* The time of change and the inode tell apart what cp -p or rsync -t leave with the same size and time. */
 static bool tokens_changed(struct api *api)
 {
+    const struct tokens_seen was = api->tokens_seen;
     struct stat st;
 
     if (stat(api->tokens_file, &st) != 0) {
-        return false; /* being replaced, or gone: what we have still holds */
+        return false;
     }
-    int64_t seen_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-    bool changed = seen_ns != api->tokens_seen_ns || (int64_t)st.st_size != api->tokens_seen_bytes;
+    api->tokens_seen = (struct tokens_seen){.changed = st.st_ctim,
+                                            .modified = st.st_mtim,
+                                            .device = (uint64_t)st.st_dev,
+                                            .inode = (uint64_t)st.st_ino,
+                                            .bytes = (int64_t)st.st_size};
+    return !same_time(was.changed, st.st_ctim) || !same_time(was.modified, st.st_mtim) ||
+           was.device != api->tokens_seen.device || was.inode != api->tokens_seen.inode ||
+           was.bytes != api->tokens_seen.bytes;
+}
 
-    api->tokens_seen_ns = seen_ns;
-    api->tokens_seen_bytes = (int64_t)st.st_size;
-    return changed;
+/* Answers that are held, and streams, end when the right to them has ended. */
+static void cut_revoked(struct api *api)
+{
+    struct list_link *link = list_first(&api->waiting);
+
+    while (link) {
+        struct api_request *request = container_of(link, struct api_request, link);
+
+        link = list_after(&api->waiting, link); /* an ending takes itself off the list */
+        if ((request->cancel || request->wait_ms > 0) && request_is_revoked(request)) {
+            request_cancel(request);
+        }
+    }
 }
 
 void api_reload(struct api *api)
@@ -229,20 +272,41 @@ void api_reload(struct api *api)
         return;
     }
     (void)tokens_changed(api); /* notes what is read now */
-    if (tokens_load(api->tokens_file, &api->tokens, &err) == ERR_OK) {
+    api->tokens_wrong = tokens_load(api->tokens_file, &api->tokens, &err) != ERR_OK;
+    if (!api->tokens_wrong) {
         log_info("tokens_read", LOG_I64("count", api->tokens.count));
+        cut_revoked(api);
     } else {
         log_error("tokens_not_read", LOG_TEXT("then", "the tokens as they were still hold"), LOG_ERR(&err));
     }
+}
+
+/* A file that is being replaced may be away for a moment. One that stays away revokes all of its tokens. */
+static void look_for_tokens(struct api *api)
+{
+    bool was_gone = api->tokens_gone;
+
+    api->tokens_gone = access(api->tokens_file, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
+    if (api->tokens_gone && was_gone && api->tokens.count > 0) {
+        log_error("tokens_gone", LOG_TEXT("file", api->tokens_file),
+                  LOG_TEXT("then", "its tokens are revoked until it is there again"));
+        tokens_fini(&api->tokens);
+        api->tokens_seen = (struct tokens_seen){0};
+    } else if (!api->tokens_gone && tokens_changed(api)) {
+        api_reload(api);
+    }
+    if (!api->tokens_wrong && !api->tokens_gone) {
+        api->tokens_good_ms = loop_boot_ms(api->loop);
+    }
+    gauge_set(GAUGE_TOKENS_AGE, (loop_boot_ms(api->loop) - api->tokens_good_ms) / 1000);
+    cut_revoked(api);
 }
 
 static void on_tokens_timer(struct timer *timer)
 {
     struct api *api = container_of(timer, struct api, tokens_timer);
 
-    if (tokens_changed(api)) {
-        api_reload(api);
-    }
+    look_for_tokens(api);
     timer_start(api->loop, timer, TOKENS_LOOK_MS, on_tokens_timer);
 }
 
@@ -254,6 +318,7 @@ static enum err_code tokens_begin(struct api *api, const struct api_options *opt
         if (tokens_load(options->tokens_file, &api->tokens, err) != ERR_OK) {
             return ERR_CONFIG;
         }
+        api->tokens_good_ms = loop_boot_ms(api->loop);
         timer_start(api->loop, &api->tokens_timer, TOKENS_LOOK_MS, on_tokens_timer);
     }
     if (options->dev_token) {

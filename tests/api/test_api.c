@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -510,6 +513,107 @@ static void a_changed_tokens_file_is_read_again(void **state)
     assert_int_equal(answer.status, 200);
 }
 
+static int connect_as(const char *token, const char *method, const char *target, const char *body)
+{
+    char request[400];
+    int fd = raw_connect(with_tokens.port);
+
+    (void)snprintf(request, sizeof(request),
+                   "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n%s", method,
+                   target, token, strlen(body), body);
+    raw_send(fd, request, strlen(request));
+    return fd;
+}
+
+static void a_revoked_token_ends_its_streams_and_its_waits(void **state)
+{
+    char id[37], target[80];
+    int stream, wait;
+
+    (void)state;
+    write_tokens(true);
+    for (int tries = 0; tries < 50 && answer.status != 201; tries++) {
+        ask_as("late", "POST", "/v1/sagas", "{\"saga\":\"slow\"}");
+        (void)usleep(100000);
+    }
+    assert_int_equal(answer.status, 201);
+    (void)snprintf(id, sizeof(id), "%.36s", strstr(answer.body, "\"id\":\"") + 6);
+    (void)snprintf(target, sizeof(target), "/v1/sagas/%s/log?follow=true", id);
+    stream = connect_as("late", "GET", target, "");
+    assert_true(comes(stream, "saga.started", 5000));
+    (void)snprintf(target, sizeof(target), "/v1/sagas/%s?wait=60s", id);
+    wait = connect_as("late", "GET", target, "");
+    write_tokens(false);
+    raw_read(wait, 20000, &answer);
+    assert_int_equal(answer.status, 401);
+    assert_null(strstr(answer.body, id));
+    assert_true(comes(stream, "\r\n0\r\n\r\n", 20000)); /* the last chunk */
+    (void)close(stream);
+    (void)close(wait);
+}
+
+static void until_reader_gets(int status)
+{
+    int tries = 0;
+
+    do {
+        (void)usleep(200000);
+        ask_as("a-reader", "GET", "/v1/stats", NULL);
+    } while (answer.status != status && ++tries < 60);
+    assert_int_equal(answer.status, status);
+}
+
+static void a_tokens_file_that_is_gone_has_no_tokens(void **state)
+{
+    (void)state;
+    until_reader_gets(200);
+    assert_int_equal(unlink(tokens_path), 0);
+    until_reader_gets(401);
+    write_tokens(false);
+    until_reader_gets(200);
+}
+
+static void a_file_with_the_same_size_and_time_is_another_file(void **state)
+{
+    static const struct test_token other = {"a-writer", "default", "reader", NULL};
+    static const struct test_token reader = {"a-reader", "default", "reader", NULL};
+    char path[sizeof(tokens_path) + 4];
+    struct stat st;
+
+    (void)state;
+    token_file_write(tokens_path, &reader, 1);
+    until_reader_gets(200);
+    ask_as("an-agent", "GET", "/v1/stats", NULL);
+    for (int tries = 0; tries < 50 && answer.status != 401; tries++) {
+        (void)usleep(100000);
+        ask_as("an-agent", "GET", "/v1/stats", NULL);
+    }
+    (void)snprintf(path, sizeof(path), "%s.new", tokens_path);
+    token_file_write(path, &other, 1);
+    assert_int_equal(stat(tokens_path, &st), 0);
+    assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){st.st_atim, st.st_mtim}, 0), 0);
+    assert_int_equal(rename(path, tokens_path), 0);
+    until_reader_gets(401);
+    write_tokens(false);
+    until_reader_gets(200);
+}
+
+static void a_tokens_file_that_others_may_write_is_not_read(void **state)
+{
+    static const struct test_token other = {"a-writer", "default", "reader", NULL};
+
+    (void)state;
+    token_file_write(tokens_path, &other, 1);
+    assert_int_equal(chmod(tokens_path, 0620), 0);
+    (void)usleep(4500000); /* longer than it takes to be looked at twice */
+    ask_as("a-reader", "GET", "/metrics", NULL);
+    assert_int_equal(answer.status, 200); /* the tokens as they were hold */
+    assert_true(body_has("sagad_tokens_age_seconds "));
+    assert_false(body_has("sagad_tokens_age_seconds 0\n"));
+    write_tokens(false);
+    until_reader_gets(200);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -535,6 +639,10 @@ int main(void)
         cmocka_unit_test(web_pages_of_other_origins_are_refused_without_tokens),
         cmocka_unit_test(without_a_good_token_it_is_401),
         cmocka_unit_test(a_changed_tokens_file_is_read_again),
+        cmocka_unit_test(a_revoked_token_ends_its_streams_and_its_waits),
+        cmocka_unit_test(a_tokens_file_that_is_gone_has_no_tokens),
+        cmocka_unit_test(a_file_with_the_same_size_and_time_is_another_file),
+        cmocka_unit_test(a_tokens_file_that_others_may_write_is_not_read),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

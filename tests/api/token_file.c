@@ -2,6 +2,7 @@
 #include "tests/api/token_file.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/digest.h"
 
@@ -10,6 +11,7 @@ void token_file_write(const char *path, const struct test_token *tokens, size_t 
     FILE *file = fopen(path, "we");
 
     CHECK(file);
+    CHECK(fchmod(fileno(file), 0600) == 0);
     CHECK(fputs("{\"tokens\":[", file) >= 0);
     for (size_t i = 0; i < count; i++) {
         struct digest digest = digest_sha256(slice_of(tokens[i].name));
