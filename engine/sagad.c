@@ -53,6 +53,7 @@ static const struct setting setting_table[] = {
     {"calls-max", SETTING_NUMBER, NULL, "256", 1, 10000, "calls under way at once; further ones queue", false},
     {"exec-max", SETTING_NUMBER, NULL, "16", 1, 1000, "child processes at once", false},
     {"connections-max", SETTING_NUMBER, NULL, "1024", 1, 65536, "client connections at once; an eighth more are told to come again", false},
+    {"connections-per-address", SETTING_NUMBER, NULL, "0", 0, 65536, "client connections of one address at once; 0: no bound of its own (all clients of a proxy have its address)", false},
     {"waiting-max", SETTING_NUMBER, NULL, "10000", 1, 65536, "callers whose answers are held because they asked to wait; at most 7/8 of --connections-max", false},
     {"body-max", SETTING_NUMBER, "bytes", "1048576", 1024, 67108864, "largest request body", false},
     {"log-level", SETTING_TEXT, NULL, "info", 0, 0, "debug, info, warn or error", false},
@@ -341,6 +342,7 @@ static int serve(struct service *service)
     struct api_options api = {.listen = settings_text(settings, "listen"), .tokens_file = settings_text(settings, "tokens"),
                               .dev_token = service->dev && !settings_text(settings, "tokens") ? service->dev_token : NULL,
                               .connections_max = (uint32_t)settings_number(settings, "connections-max"),
+                              .connections_per_ip_max = (uint32_t)settings_number(settings, "connections-per-address"),
                               .waiting_max = (uint32_t)settings_number(settings, "waiting-max"),
                               .body_bytes_max = (size_t)settings_number(settings, "body-max")};
 

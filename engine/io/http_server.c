@@ -10,6 +10,7 @@
 #include "io/http_server.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,8 @@
 #define SWEEP_MS 500
 #define SURPLUS_MS 2000 /* a connection too many has so long to say what it wants, and be refused */
 #define SURPLUS_MIN 16
+#define RESERVE_SHARE 16
+#define RESERVE_MAX 16
 #define SURPLUS_MAX 256
 #define WATCH_AFTER_MS 500 /* parked so long: watch whether the client leaves */
 #define STOP_GRACE_MS 2000
@@ -33,10 +36,11 @@
 static int64_t phase_patience_ms(const struct http_server *server, enum phase phase)
 {
     switch (phase) {
-    case PHASE_IDLE:
-        return server->options.idle_ms;
+    case PHASE_FIRST: /* whoever connects has something to say */
     case PHASE_HEADER:
         return server->options.header_ms;
+    case PHASE_IDLE:
+        return server->options.idle_ms;
     case PHASE_BODY:
         return server->options.body_ms;
     case PHASE_SURPLUS:
@@ -129,7 +133,7 @@ void http_connection_cut(struct http_server *server, struct connection *connecti
 
 bool http_connection_is_surplus(const struct http_server *server, struct connection *connection)
 {
-    connection->surplus = connection->surplus && server->connections > server->options.connections_max;
+    connection->surplus = connection->surplus && server->connections > connection->places;
     return connection->surplus;
 }
 
@@ -139,7 +143,7 @@ static void on_sweep(struct timer *timer)
     int64_t now_ms = loop_boot_ms(server->loop);
     struct list_link *link;
 
-    for (int phase = PHASE_IDLE; phase < PHASE_BUSY; phase++) {
+    for (int phase = PHASE_FIRST; phase < PHASE_BUSY; phase++) {
         while ((link = list_first(&server->phases[phase]))) {
             struct connection *connection = container_of(link, struct connection, link);
 
@@ -164,6 +168,39 @@ static void on_sweep(struct timer *timer)
     }
 }
 
+static bool is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        return (ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24) == 127;
+    }
+    return address->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+}
+
+/*
+ * Half of the places for those who are only told to come again are kept for this machine: its probes and its operator
+ * are heard when other machines hold all connections there may be.
+ */
+static enum MHD_Result on_accept(void *context, const struct sockaddr *address, socklen_t address_len)
+{
+    const struct http_server *server = context;
+    size_t surplus = http_server_surplus(server->options.connections_max);
+
+    (void)address_len;
+    return server->connections < server->options.connections_max + surplus / 2 || is_loopback(address) ? MHD_YES
+                                                                                                      : MHD_NO;
+}
+
+/* Some places are for this machine alone. */
+static size_t places_of(const struct http_server *server, struct MHD_Connection *mhd)
+{
+    const struct sockaddr *address = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    size_t max = server->options.connections_max;
+    size_t reserve = max / RESERVE_SHARE < RESERVE_MAX ? max / RESERVE_SHARE : RESERVE_MAX;
+
+    return is_loopback(address) ? max : max - reserve;
+}
+
 static void on_connection(void *context, struct MHD_Connection *mhd, void **socket_context,
                           enum MHD_ConnectionNotificationCode what)
 {
@@ -175,9 +212,10 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
         connection = memory_alloc(sizeof(*connection));
         connection->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
         connection->phase = PHASE_BUSY;
-        connection->surplus = ++server->connections > server->options.connections_max;
+        connection->places = places_of(server, mhd);
+        connection->surplus = ++server->connections > connection->places;
         metric_add(METRIC_HTTP_SURPLUS, connection->surplus);
-        http_connection_move(server, connection, PHASE_IDLE);
+        http_connection_move(server, connection, PHASE_FIRST);
         *socket_context = connection;
         gauge_set(GAUGE_HTTP_CONNECTIONS, (int64_t)server->connections);
         if (!timer_running(&server->sweep_timer)) {
@@ -228,7 +266,7 @@ static struct MHD_Daemon *daemon_start(struct http_server *server)
     unsigned idle_s = (unsigned)((server->options.idle_ms + 999) / 1000);
 
     return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+        MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, on_accept, server,
         http_exchange_on_access, server, MHD_OPTION_EXTERNAL_LOGGER, on_library_log, server, MHD_OPTION_LISTEN_SOCKET,
         server->listener.fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
         MHD_OPTION_CONNECTION_LIMIT,

@@ -18,14 +18,15 @@
 #define ANSWER_HEADERS_MAX 8
 #define STREAM_BYTES_MAX (16 * 1024 * 1024)
 
-enum phase { PHASE_IDLE, PHASE_HEADER, PHASE_BODY, PHASE_SURPLUS, PHASE_BUSY, PHASE_COUNT };
+enum phase { PHASE_FIRST, PHASE_IDLE, PHASE_HEADER, PHASE_BODY, PHASE_SURPLUS, PHASE_BUSY, PHASE_COUNT };
 
 struct connection {
     struct list_link link; /* in server->phases[phase], but for PHASE_BUSY */
     enum phase phase;
     int64_t since_ms;
     int fd;
-    bool surplus; /* beyond connections_max: it is only told so */
+    size_t places; /* how many connections there may be for one like it */
+    bool surplus;  /* beyond them: it is only told so */
     uint64_t pieces, pieces_seen; /* of bodies that the library has handed over; and when http_stall.c last looked */
     unsigned strikes;             /* looks in a row at which its body stood still with something to read */
 };

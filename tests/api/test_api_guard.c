@@ -344,6 +344,46 @@ static void a_connection_that_says_nothing_is_closed(void **state)
     (void)close(fd);
 }
 
+static void a_client_that_connects_and_says_nothing_has_the_time_of_a_head(void **state)
+{
+    struct api_host strict = api_host_start(&(struct api_options){.header_ms = 1000, .idle_ms = 60000});
+    static const char livez[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    static struct raw_answer answer;
+    int silent = raw_connect(strict.port), known = raw_connect(strict.port);
+
+    (void)state;
+    raw_send(known, livez, sizeof(livez) - 1);
+    raw_read(known, 5000, &answer);
+    assert_int_equal(answer.status, 200);
+    assert_true(closed_within(silent, "", 100, 100000));
+    raw_send(known, livez, sizeof(livez) - 1); /* between requests there is more time */
+    raw_read(known, 5000, &answer);
+    assert_int_equal(answer.status, 200);
+    (void)close(silent);
+    (void)close(known);
+    assert_int_equal(api_host_stop(&strict), 0);
+}
+
+static void one_address_has_as_many_connections_as_it_may(void **state)
+{
+    struct api_host few = api_host_start(&(struct api_options){.connections_per_ip_max = 3});
+    static const char livez[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    static struct raw_answer answer;
+    int fds[4];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        fds[i] = raw_connect(few.port);
+        raw_send(fds[i], livez, sizeof(livez) - 1);
+        raw_read(fds[i], 5000, &answer);
+        assert_int_equal(answer.status, i < 3 ? 200 : 0);
+    }
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        (void)close(fds[i]);
+    }
+    assert_int_equal(api_host_stop(&few), 0);
+}
+
 static void whoever_comes_beyond_the_limit_of_connections_is_told_to_come_again(void **state)
 {
     enum { CONNECTIONS = 4 };
@@ -403,6 +443,8 @@ int main(void)
         cmocka_unit_test(a_head_that_drips_is_cut_off),
         cmocka_unit_test(a_body_that_drips_is_cut_off),
         cmocka_unit_test(a_connection_that_says_nothing_is_closed),
+        cmocka_unit_test(a_client_that_connects_and_says_nothing_has_the_time_of_a_head),
+        cmocka_unit_test(one_address_has_as_many_connections_as_it_may),
         cmocka_unit_test(whoever_comes_beyond_the_limit_of_connections_is_told_to_come_again),
     };
 
