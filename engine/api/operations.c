@@ -16,7 +16,7 @@ void handle_list_operations(struct api_request *request)
     request_ask(request, engine_list_operations, request_on_items);
 }
 
-static bool read_key(struct api_request *request, struct op_key *out)
+bool request_read_key(struct api_request *request, struct op_key *out)
 {
     if (!uuid_parse(request->params[0], &out->uuid)) {
         request_problem(request, ERR_NOT_FOUND, "there is no operation with the key \"%.*s\"",
@@ -28,7 +28,7 @@ static bool read_key(struct api_request *request, struct op_key *out)
 
 void handle_get_operation(struct api_request *request)
 {
-    if (read_key(request, &request->engine.in.operation.key)) {
+    if (request_read_key(request, &request->engine.in.operation.key)) {
         request_ask(request, engine_get_operation, request_on_answer);
     }
 }
@@ -46,7 +46,7 @@ void handle_bypass(struct api_request *request)
     const struct member members[] = {{"reason", JSON_STRING, true, false, reason}};
 
     request->state = reason;
-    if (read_key(request, &request->engine.in.bypass.key) &&
+    if (request_read_key(request, &request->engine.in.bypass.key) &&
         request_read_body(request, members, COUNT_OF(members), check_bypass)) {
         request_ask(request, engine_bypass, request_on_answer);
     }

@@ -153,6 +153,8 @@ void handle_bypass(struct api_request *request);
 void handle_list_escalations(struct api_request *request);
 void handle_get_escalation(struct api_request *request);
 void handle_resolve(struct api_request *request);
+void handle_resolve_operation(struct api_request *request);
+bool request_read_key(struct api_request *request, struct op_key *out); /* the operation of the path; false: it has been answered */
 void handle_get_stats(struct api_request *request);
 void handle_get_engines(struct api_request *request);
 void handle_livez(struct api_request *request);

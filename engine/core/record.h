@@ -29,6 +29,7 @@
     X(RECORD_STEP_SKIPPED,            "step.skipped")             /* by an operator; or its `when` did not hold: reason "when" */   \
     X(RECORD_STEP_REOPENED,           "step.reopened")            /* by an operator: one more round of attempts */               \
     X(RECORD_STEP_WAIVED,             "step.waived")              /* by an operator: this effect is left standing, a debt */     \
+    X(RECORD_STEP_UNDONE,             "step.undone")              /* by an operator: somebody undid this effect by hand */          \
     X(RECORD_STEP_CALLED,             "step.called")              /* an agent's call was admitted: it makes the step; key and arguments durable, surely not sent */ \
     X(RECORD_STEP_REPEATED,           "step.repeated")            /* an agent's call again: a new attempt of what failed, or of a read */ \
     X(RECORD_STEP_OPENED,             "step.opened")              /* a group begins: with the elements of for_each, or the input of a child; its members are steps from here on */ \
@@ -93,7 +94,7 @@ struct record {
     struct slice scope;    /* text, beside args; SLICE_NONE is empty */
     struct digest fingerprint; /* beside args; of an approval: SHA-256 of the canonical form of what was shown */
 
-    int64_t due_ms;        /* retrying, accepted, unknown, probed: what comes next, when; 0: nothing by itself. started: the deadline, 0 for none */
+    int64_t due_ms;        /* retrying, accepted, unknown, probed: what comes next, when; 0: nothing by itself. reopened: not before; 0: at once. started: the deadline, 0 for none */
     bool unsent;           /* retrying, failed: not a byte of this attempt left */
     bool maybe;            /* retrying, compensation.failed: this attempt may have taken effect */
     bool accept_double;    /* reopened: a person takes it upon themselves that the next attempt may be a second effect */

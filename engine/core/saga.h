@@ -94,6 +94,7 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     bool expired;            /* answers no duplicates any more: result and arguments are gone */
     bool late;               /* evidence came that contradicts how it was settled: a person decides */
     bool denied;             /* with `late`: the evidence says that it did not happen */
+    uint32_t ruled_out;      /* attempts up to this one did not happen, by a person's word */
     uint32_t other_key_attempts; /* attempts made under keys of earlier generations: their answers say nothing about this key */
     uint32_t other_probes;   /* probes answered when it became unknown before */
     int64_t window_from_ms;  /* since when the receiver remembers the key; 0: it has not seen it */
@@ -163,6 +164,7 @@ struct step {
     uint32_t undo_count, undo_left, undo_waived; /* in an undo plan, ever; not over there; left standing */
     uint32_t undo_active;    /* 1: it is being undone; of a child: so many of its units are, see undo_unit() */
     uint64_t approval;       /* STEP_APPROVE: its number */
+    struct slice undone_by, undone_note; /* who undid its effect by hand */
     struct slice decided_by, decided_note; /* then, from approval.decided on */
 };
 
@@ -362,7 +364,10 @@ struct saga_input { /* borrowed during saga_decide() */
         struct {
             enum operator_action action;
             uint64_t escalation;
+            struct op_key key;      /* OPERATOR_RESOLVE of an operation, whether or not a person is asked about it; nil: of the escalation */
             bool happened;          /* OPERATOR_RESOLVE */
+            bool undone;            /* OPERATOR_RESOLVE: it happened, and somebody has undone it by hand */
+            bool again;             /* OPERATOR_RESOLVE as not happened: then one more round under the same key */
             bool accept_double;     /* OPERATOR_RETRY of a `once` whose outcome is unknown */
             struct slice result;    /* JSON, OPERATOR_RESOLVE as happened; SLICE_NONE is null */
             struct slice undo_args, undo_error; /* rendered outside from that result, where there is a compensator */

@@ -225,7 +225,8 @@ static void reopen(struct saga *saga, struct operation *op, const struct record 
         op->created_ms = op->created_ms ? op->created_ms : record->at_ms;
     }
     op->counted = op->unsent = 0;
-    op->round_ms = op->due_ms = record->at_ms;
+    op->round_ms = record->at_ms;
+    op->due_ms = record->due_ms ? record->due_ms : record->at_ms;
     op->ended_ms = 0;
     op->double_accepted = record->accept_double;
     if (op->took_effect == TOOK_EFFECT_NO || record->accept_double) {
@@ -259,6 +260,7 @@ static void fail(struct saga *saga, struct operation *op, const struct record *r
     }
     op->late = false;
     op->source = record->source;
+    op->ruled_out = record->source == SOURCE_OPERATOR ? op->attempts : op->ruled_out;
     op->ended_ms = record->at_ms;
     op->earlier_maybe = record->maybe;
     op->took_effect = record->maybe ? TOOK_EFFECT_MAYBE : TOOK_EFFECT_NO;
@@ -507,7 +509,7 @@ static void apply_opened(struct saga *saga, const struct record *record)
         .opened_ms = record->at_ms,
     };
     saga->escalation_count++;
-    if (record->step != STEP_NONE && slice_is(record->reason, "duplicate")) {
+    if (record->step != STEP_NONE && escalation_is_raised(&saga->escalation)) {
         saga->steps[record->step].forward.duplicate_asked = true;
     }
     if (slice_is(record->reason, "deadline")) { /* it was asked once; what follows is a person's to say */
@@ -576,6 +578,9 @@ static void apply_by_type(struct saga *saga, const struct record *record)
         return;
     case RECORD_STEP_WAIVED:
         apply_waived(saga, record);
+        return;
+    case RECORD_STEP_UNDONE:
+        apply_undone(saga, record);
         return;
     case RECORD_STEP_CALLED:
         apply_called(saga, record);

@@ -44,6 +44,7 @@ static const uint32_t phases[RECORD_TYPE_COUNT] = {
     [RECORD_STEP_SKIPPED] = FORWARD,
     [RECORD_STEP_REOPENED] = FORWARD,
     [RECORD_STEP_WAIVED] = FORWARD | FAILING | UNDO,
+    [RECORD_STEP_UNDONE] = FORWARD | FAILING | UNDO,
     [RECORD_STEP_CALLED] = FORWARD,
     [RECORD_STEP_REPEATED] = FORWARD,
     [RECORD_STEP_OPENED] = FORWARD,
@@ -130,6 +131,7 @@ enum op_state record_leads_to(const struct record *record)
         return OP_SKIPPED;
     case RECORD_SAGA_STARTED:
     case RECORD_STEP_WAIVED:
+    case RECORD_STEP_UNDONE:
     case RECORD_STEP_FAILING:
     case RECORD_SIGNAL_RECEIVED:
     case RECORD_APPROVAL_DECIDED:
@@ -448,6 +450,8 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
         return check_has_call(saga, record, err) && check_forward(saga, record, err);
     case RECORD_STEP_WAIVED:
         return check_waived(saga, record, err);
+    case RECORD_STEP_UNDONE:
+        return check_undone(saga, record, err);
     case RECORD_STEP_CALLED:
         return check_called(saga, record, err);
     case RECORD_STEP_REPEATED:
@@ -512,6 +516,7 @@ static bool is_of_a_whole(enum record_type type)
 {
     return type == RECORD_SAGA_FAILING || type == RECORD_COMPENSATION_PLANNED || type == RECORD_SAGA_COMPLETED ||
            type == RECORD_SAGA_COMPENSATED || type == RECORD_SAGA_ABANDONED || type == RECORD_STEP_WAIVED ||
+           type == RECORD_STEP_UNDONE ||
            type == RECORD_STEP_SKIPPED;
 }
 
@@ -584,7 +589,8 @@ static bool step_is_sound(const struct saga *saga, uint32_t i)
                                         step->forward.took_effect == TOOK_EFFECT_BEFORE)) {
         return false;
     }
-    if (step->forward.took_effect == TOOK_EFFECT_UNDONE && step_undo(step)->state != OP_COMPLETED) {
+    if (step->forward.took_effect == TOOK_EFFECT_UNDONE && step_undo(step)->state != OP_COMPLETED &&
+        !step->undone_by.ptr) {
         return false;
     }
     if (step->plan == PLAN_DONE && step->forward.took_effect != TOOK_EFFECT_UNDONE) {

@@ -127,7 +127,7 @@ static void decide_evaluated(struct machine *m)
             }
             return;
         }
-        if (saga_is_finished(saga) && finish_needs_evaluation(saga)) {
+        if (saga_is_finished(saga) && finish_needs_evaluation(saga) && !saga->escalation.number) {
             forward_finish(m, input->evaluated.value, input->evaluated.failed ? input->evaluated.error : SLICE_NONE);
         }
         return;

@@ -42,7 +42,7 @@ static bool question_stands(const struct saga *saga, uint32_t step, enum directi
 /* Not one that follows from the state of an operation. */
 bool escalation_is_raised(const struct escalation *open)
 {
-    return open->step == STEP_NONE || slice_is(open->reason, "duplicate");
+    return open->step == STEP_NONE || slice_is(open->reason, "duplicate") || slice_is(open->reason, "late-duplicate");
 }
 
 static struct slice late_reason(const struct operation *op)
@@ -331,7 +331,7 @@ static unsigned actions_on_undo(const struct saga *saga)
     if (op->state == OP_UNKNOWN && saga_tool(saga, saga->escalation.step, DIRECTION_UNDO)->has_probe) {
         actions |= BIT(OPERATOR_PROBE);
     }
-    if (op->state == OP_UNKNOWN || op->state == OP_PROBING) {
+    if (op->state == OP_UNKNOWN || op->state == OP_PROBING || op->state == OP_FAILED) { /* undone by hand, perhaps */
         actions |= BIT(OPERATOR_RESOLVE);
     }
     if (op->state == OP_UNKNOWN || op->state == OP_FAILED) {
@@ -376,7 +376,8 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
             return "you say whether it happened: if so it has completed with the result you give, if not it has failed";
         }
         if (undo) {
-            return "you say whether the compensation happened: if so the step is undone, if not it may be tried again";
+            return "you say whether the compensation happened, or whether somebody undid it by hand: if so the step is undone, "
+                   "if not it may be tried again";
         }
         if (forward && saga->definition->steps[saga->escalation.step].on_failure == ON_FAILURE_CONTINUE) {
             return "you say whether it happened: if so the saga goes on with the result you give, if not without one";

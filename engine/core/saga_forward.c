@@ -422,7 +422,7 @@ bool finish_advance(struct machine *m)
     struct slice value = SLICE_NONE, error = SLICE_NONE;
     struct err err = {0};
 
-    if (!saga_is_finished(m->saga) || finish_needs_evaluation(m->saga)) {
+    if (!saga_is_finished(m->saga) || finish_needs_evaluation(m->saga) || m->saga->escalation.number) {
         return false;
     }
     if (template_is_set(output)) {

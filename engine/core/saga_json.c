@@ -149,7 +149,12 @@ static void write_compensation(struct json_writer *w, const struct saga *saga, u
         return;
     }
     json_object_begin(w, "compensation");
-    json_write_text(w, "status", step_status_name(operation_status(step_undo(step))));
+    json_write_text(w, "status", step->undone_by.ptr ? step_status_name(STEP_COMPLETED)
+                                                     : step_status_name(operation_status(step_undo(step))));
+    if (step->undone_by.ptr) {
+        json_write_slice(w, "undone_by", step->undone_by);
+        json_write_slice(w, "undone_note", step->undone_note);
+    }
     write_uuid(w, "key", &step_undo(step)->key.uuid);
     json_write_i64(w, "attempts", step_undo(step)->attempts);
     json_write_raw(w, "result", step_undo(step)->result);

@@ -159,6 +159,8 @@ struct machine {
     struct records *out;
     struct err *err;
     bool opened; /* the escalation number is used up */
+    uint32_t about; /* SAGA_INPUT_OPERATOR: the operation in question, or STEP_NONE */
+    enum direction direction; /* of it */
     uint64_t approvals; /* numbers used up */
     size_t bytes; /* of payloads recorded so far */
     jmp_buf misfit; /* where machine_emit() goes with a record that does not fit the state */
@@ -279,5 +281,15 @@ bool escalation_advance(struct machine *m);
 
 /* saga_operator.c */
 enum err_code operator_decide(struct machine *m);
+struct record operator_record(const struct machine *m, enum record_type type); /* about m->about, signed */
+void operator_resolved(struct machine *m); /* closes the escalation about it, if there is one */
+enum err_code operator_happened(struct machine *m);
+enum err_code operator_did_not_happen(struct machine *m);
+
+/* saga_verdict.c: what a person says of an operation, asked or not */
+enum err_code verdict_find(struct machine *m); /* m->about, and whether a verdict may be given on it now */
+enum err_code verdict_decide(struct machine *m);
+bool check_undone(const struct saga *saga, const struct record *record, struct err *err);
+void apply_undone(struct saga *saga, const struct record *record);
 
 #endif

@@ -206,7 +206,8 @@ bool undone_around(const struct saga *saga, uint32_t step)
     uint32_t alone = step_undone_alone(saga, step);
 
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (step_undo(&saga->steps[i])->attempts > 0 && step_undone_alone(saga, i) == alone) {
+        if ((step_undo(&saga->steps[i])->attempts > 0 || saga->steps[i].undone_by.ptr) &&
+            step_undone_alone(saga, i) == alone) {
             return true;
         }
     }

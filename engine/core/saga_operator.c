@@ -7,32 +7,48 @@
 
 #define OPERATOR (m->input->operator)
 
-static struct record person_record(const struct machine *m, enum record_type type)
+struct record operator_record(const struct machine *m, enum record_type type)
 {
-    struct record record = machine_record(m, type, m->saga->escalation.step, m->saga->escalation.direction);
+    struct record record = machine_record(m, type, m->about, m->direction);
 
     record.actor = OPERATOR.actor;
     record.note = OPERATOR.note;
     return record;
 }
 
-/* What follows it is made before, since it names what the escalation is about. */
-static void resolved(struct machine *m)
+/*
+ * What follows it is made before, since it names what the escalation is about. A verdict on an operation answers the
+ * question about it, too.
+ */
+void operator_resolved(struct machine *m)
 {
-    struct record record = person_record(m, RECORD_ESCALATION_RESOLVED);
+    const struct escalation *open = &m->saga->escalation;
+    struct record record = {.type = RECORD_ESCALATION_RESOLVED,
+                            .step = open->step,
+                            .direction = open->direction,
+                            .actor = OPERATOR.actor,
+                            .note = OPERATOR.note,
+                            .escalation = open->number};
+    bool by_key = !uuid_is_nil(&OPERATOR.key.uuid);
 
-    record.attempt = 0;
-    record.escalation = m->saga->escalation.number;
+    if (by_key && (open->number == 0 || open->step != m->about || escalation_is_raised(open))) {
+        return;
+    }
+    if (open->step != STEP_NONE) {
+        record.key = operation_of(m->saga, open->step, open->direction)->key;
+    }
     record.action = slice_of(operator_action_name(OPERATOR.action));
     if (OPERATOR.action == OPERATOR_RESOLVE) {
-        record.verdict = OPERATOR.happened ? SLICE("happened") : SLICE("not_happened");
+        record.verdict = OPERATOR.undone     ? SLICE("undone")
+                         : OPERATOR.happened ? SLICE("happened")
+                                             : SLICE("not_happened");
     }
     machine_emit(m, record);
 }
 
 static void resolved_and(struct machine *m, struct record record)
 {
-    resolved(m);
+    operator_resolved(m);
     machine_emit(m, record);
 }
 
@@ -149,14 +165,14 @@ static enum err_code resolve_raised(struct machine *m)
         err_hint(m->err, "Resolve it as it was settled. One more execution is signed off with a bypass.");
         return ERR_CONFLICT;
     }
-    resolved(m);
+    operator_resolved(m);
     return ERR_OK;
 }
 
-static enum err_code resolve_happened(struct machine *m)
+enum err_code operator_happened(struct machine *m)
 {
-    bool undo = m->saga->escalation.direction == DIRECTION_UNDO;
-    struct record record = person_record(m, undo ? RECORD_COMPENSATION_COMPLETED : RECORD_STEP_COMPLETED);
+    bool undo = m->direction == DIRECTION_UNDO;
+    struct record record = operator_record(m, undo ? RECORD_COMPENSATION_COMPLETED : RECORD_STEP_COMPLETED);
     struct slice needs = undo || OPERATOR.result.ptr ? SLICE_NONE : who_needs_result(m->saga, record.step);
 
     if (!undo && step_phase(m->saga, record.step) == PHASE_UNDO && m->saga->definition->steps[record.step].terminal &&
@@ -182,10 +198,10 @@ static enum err_code resolve_happened(struct machine *m)
     return ERR_OK;
 }
 
-static enum err_code resolve_not_happened(struct machine *m)
+enum err_code operator_did_not_happen(struct machine *m)
 {
-    bool undo = m->saga->escalation.direction == DIRECTION_UNDO;
-    struct record record = person_record(m, undo ? RECORD_COMPENSATION_FAILED : RECORD_STEP_FAILED);
+    bool undo = m->direction == DIRECTION_UNDO;
+    struct record record = operator_record(m, undo ? RECORD_COMPENSATION_FAILED : RECORD_STEP_FAILED);
 
     record.source = SOURCE_OPERATOR;
     record.error = SLICE("not-happened");
@@ -270,13 +286,13 @@ static void change_arguments(const struct machine *m, const struct operation *op
 static enum err_code retry(struct machine *m)
 {
     const struct saga *saga = m->saga;
-    uint32_t step = saga->escalation.step;
-    enum direction direction = saga->escalation.direction;
+    uint32_t step = m->about;
+    enum direction direction = m->direction;
     const struct operation *op = operation_of(saga, step, direction);
     const struct tool *tool = saga_tool(saga, step, direction);
     struct terms terms = operation_terms(saga, step, direction);
     struct record record =
-        person_record(m, direction == DIRECTION_UNDO ? RECORD_COMPENSATION_REOPENED : RECORD_STEP_REOPENED);
+        operator_record(m, direction == DIRECTION_UNDO ? RECORD_COMPENSATION_REOPENED : RECORD_STEP_REOPENED);
     enum err_code code = check_retry(m, op, &terms);
 
     if (code == ERR_OK && OPERATOR.args.ptr) {
@@ -296,8 +312,8 @@ static enum err_code retry(struct machine *m)
 
 static enum err_code probe(struct machine *m)
 {
-    bool undo = m->saga->escalation.direction == DIRECTION_UNDO;
-    struct record record = person_record(m, undo ? RECORD_COMPENSATION_UNKNOWN : RECORD_STEP_UNKNOWN);
+    bool undo = m->direction == DIRECTION_UNDO;
+    struct record record = operator_record(m, undo ? RECORD_COMPENSATION_UNKNOWN : RECORD_STEP_UNKNOWN);
     const struct operation *op = operation_of(m->saga, record.step, record.direction);
 
     record.due_ms = m->input->now_ms;
@@ -309,7 +325,7 @@ static enum err_code probe(struct machine *m)
 
 static enum err_code waive(struct machine *m)
 {
-    struct record record = person_record(m, RECORD_STEP_WAIVED);
+    struct record record = operator_record(m, RECORD_STEP_WAIVED);
 
     record.attempt = 0;
     resolved_and(m, record);
@@ -321,7 +337,7 @@ static enum err_code waive(struct machine *m)
 
 static enum err_code skip(struct machine *m)
 {
-    struct record record = person_record(m, RECORD_STEP_SKIPPED);
+    struct record record = operator_record(m, RECORD_STEP_SKIPPED);
 
     record.attempt = 0;
     resolved_and(m, record);
@@ -330,7 +346,7 @@ static enum err_code skip(struct machine *m)
 
 static enum err_code compensate(struct machine *m)
 {
-    resolved(m);
+    operator_resolved(m);
     stop_forward(m, "a person had the saga undone");
     return ERR_OK;
 }
@@ -366,21 +382,6 @@ static bool is_verdict(enum operator_action action)
     UNREACHABLE();
 }
 
-static enum err_code check_nothing_is_out(struct machine *m, const struct operation *op)
-{
-    if (op->state == OP_IN_FLIGHT) {
-        (void)err_set(m->err, ERR_CALL_OUT, "a call of this operation is under way");
-        err_hint(m->err, "Decide again when it has ended: its answer may say what happened.");
-        return ERR_CALL_OUT;
-    }
-    if (operation_is_asked_now(m->saga, op, m->input->now_ms)) {
-        (void)err_set(m->err, ERR_PROBE_OUT, "a probe of this operation is under way");
-        err_hint(m->err, "Decide again when it has answered: it may say what happened.");
-        return ERR_PROBE_OUT;
-    }
-    return ERR_OK;
-}
-
 static enum err_code refuse_verb(struct machine *m, unsigned allowed)
 {
     struct slice names = SLICE("");
@@ -396,7 +397,7 @@ static enum err_code refuse_verb(struct machine *m, unsigned allowed)
     return ERR_CONFLICT;
 }
 
-static enum err_code check_request(struct machine *m)
+static enum err_code check_escalation(struct machine *m)
 {
     if (m->saga->escalation.number == 0 || m->saga->escalation.number != OPERATOR.escalation) {
         return err_set(m->err, ERR_DECIDED, "escalation %llu is not open any more",
@@ -407,6 +408,16 @@ static enum err_code check_request(struct machine *m)
                       (unsigned long long)OPERATOR.escalation);
         err_hint(m->err, "Resume the saga: it is closed then.");
         return ERR_DECIDED;
+    }
+    return ERR_OK;
+}
+
+static enum err_code check_request(struct machine *m)
+{
+    enum err_code code = uuid_is_nil(&OPERATOR.key.uuid) ? check_escalation(m) : ERR_OK;
+
+    if (code != ERR_OK) {
+        return code;
     }
     if (!OPERATOR.actor.len || !OPERATOR.note.len) {
         (void)err_set(m->err, ERR_INVALID, "a decision needs an actor and a note");
@@ -419,21 +430,26 @@ static enum err_code check_request(struct machine *m)
     if (OPERATOR.result.ptr && !(OPERATOR.action == OPERATOR_RESOLVE && OPERATOR.happened)) {
         return err_set(m->err, ERR_INVALID, "\"result\" goes with resolve as happened only");
     }
+    if (OPERATOR.again && (OPERATOR.action != OPERATOR_RESOLVE || OPERATOR.happened || OPERATOR.undone)) {
+        return err_set(m->err, ERR_INVALID, "\"then\": \"retry\" goes with resolve as not_happened only");
+    }
     return ERR_OK;
 }
 
 enum err_code operator_decide(struct machine *m)
 {
-    unsigned allowed = saga_escalation_actions(m->saga);
+    bool by_key = !uuid_is_nil(&OPERATOR.key.uuid);
+    unsigned allowed = by_key ? BIT(OPERATOR_RESOLVE) : saga_escalation_actions(m->saga);
     enum err_code code = check_request(m);
 
+    m->about = m->saga->escalation.step;
+    m->direction = m->saga->escalation.direction;
     if (code != ERR_OK) {
         return code;
     }
     CHECK((unsigned)OPERATOR.action < OPERATOR_ACTION_COUNT);
-    if (is_verdict(OPERATOR.action) && !escalation_is_raised(&m->saga->escalation)) {
-        code = check_nothing_is_out(
-            m, operation_of(m->saga, m->saga->escalation.step, m->saga->escalation.direction));
+    if (by_key || (is_verdict(OPERATOR.action) && !escalation_is_raised(&m->saga->escalation))) {
+        code = verdict_find(m);
         if (code != ERR_OK) {
             return code;
         }
@@ -447,10 +463,10 @@ enum err_code operator_decide(struct machine *m)
     case OPERATOR_PROBE:
         return probe(m);
     case OPERATOR_RESOLVE:
-        if (escalation_is_raised(&m->saga->escalation)) {
+        if (!by_key && escalation_is_raised(&m->saga->escalation)) {
             return resolve_raised(m);
         }
-        return OPERATOR.happened ? resolve_happened(m) : resolve_not_happened(m);
+        return verdict_decide(m);
     case OPERATOR_WAIVE:
         return waive(m);
     case OPERATOR_SKIP:

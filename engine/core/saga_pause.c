@@ -137,6 +137,7 @@ bool pause_forbids(const struct record *record)
     case RECORD_STEP_SKIPPED:
     case RECORD_STEP_REOPENED:
     case RECORD_STEP_WAIVED:
+    case RECORD_STEP_UNDONE:
     case RECORD_SIGNAL_RECEIVED:
     case RECORD_APPROVAL_DECIDED:
     case RECORD_LOCK_TAKEN:

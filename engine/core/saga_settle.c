@@ -388,6 +388,15 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
     }
 }
 
+/* A person had ruled it out and had it called again: now there may be two effects, which only a person can sort out. */
+static bool is_doubled(const struct machine *m, const struct operation *op)
+{
+    return m->input->settled.outcome.kind == OUTCOME_COMPLETED && m->input->settled.direction == DIRECTION_DO &&
+           m->input->settled.attempt <= op->ruled_out && op->attempts > op->ruled_out &&
+           (op->effect == EFFECT_ONCE || op->effect == EFFECT_CHECKED) &&
+           !op->duplicate_asked && m->saga->phase == PHASE_FORWARD && m->saga->escalation.number == 0 && !m->opened;
+}
+
 void operation_settled(struct machine *m)
 {
     uint32_t step = m->input->settled.step, attempt = m->input->settled.attempt;
@@ -409,7 +418,12 @@ void operation_settled(struct machine *m)
         return; /* of another key, or of no attempt at all */
     }
     if (op->state != OP_IN_FLIGHT || attempt != op->attempts) {
+        bool doubled = is_doubled(m, op);
+
         settled_late(m, step, direction);
+        if (doubled) {
+            escalation_raise(m, step, direction, SLICE("late-duplicate"));
+        }
         return;
     }
     terms = operation_terms(m->saga, step, direction);

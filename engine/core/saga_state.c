@@ -412,7 +412,8 @@ bool saga_is_finished(const struct saga *saga)
 bool saga_has_undone(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (step_undo(&saga->steps[i])->attempts > 0 && step_undone_alone(saga, i) == STEP_NONE) {
+        if ((step_undo(&saga->steps[i])->attempts > 0 || saga->steps[i].undone_by.ptr) &&
+            step_undone_alone(saga, i) == STEP_NONE) {
             return true;
         }
     }

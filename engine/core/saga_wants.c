@@ -169,12 +169,14 @@ void saga_wants(const struct saga *saga, struct arena *turn, struct wants *out)
             if (undo_needs_evaluation(saga, i)) {
                 want_add(out, WANT_EVALUATE, i, DIRECTION_UNDO, EVALUATE_UNDO, 0);
             } else {
-                want_turn(i, DIRECTION_UNDO, out);
+                const struct operation *undo = step_undo(&saga->steps[i]);
+
+                want_add(out, WANT_TIMER, i, DIRECTION_UNDO, 0, undo->state == OP_RETRYING ? undo->due_ms : 0);
             }
         }
     }
     want_locks(saga, out);
-    if (saga_is_finished(saga) && finish_needs_evaluation(saga)) {
+    if (saga_is_finished(saga) && finish_needs_evaluation(saga) && !saga->escalation.number) {
         want_add(out, WANT_EVALUATE, STEP_NONE, DIRECTION_DO, EVALUATE_OUTPUT, 0);
     }
     if (deadline_runs(saga)) {

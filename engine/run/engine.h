@@ -164,8 +164,9 @@ struct engine_request {
         } abort;
         struct {
             uint64_t number;
+            struct op_key key;       /* of the operation, whether or not a person is asked about it; nil: `number` says which */
             enum operator_action action;
-            bool happened, accept_double;
+            bool happened, undone, again, accept_double;
             struct slice result, args, note; /* JSON, JSON, text; SLICE_NONE: not given */
         } resolve;
         struct {
@@ -215,7 +216,7 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request);
 void engine_list_operations(struct engine *engine, struct engine_request *request);
 void engine_get_operation(struct engine *engine, struct engine_request *request);
 void engine_get_escalations(struct engine *engine, struct engine_request *request);
-void engine_resolve(struct engine *engine, struct engine_request *request);    /* answer: the escalation */
+void engine_resolve(struct engine *engine, struct engine_request *request);    /* answer: the escalation; with a key the operation */
 void engine_get_stats(struct engine *engine, struct engine_request *request);
 void engine_get_engines(struct engine *engine, struct engine_request *request);
 /* Prometheus text, labelled by namespace and tool */

@@ -113,6 +113,7 @@ static void count_record(struct live *live, const struct record *record)
     case RECORD_STEP_SKIPPED:
     case RECORD_STEP_REOPENED:
     case RECORD_STEP_WAIVED:
+    case RECORD_STEP_UNDONE:
     case RECORD_STEP_OPENED:
     case RECORD_STEP_FAILING:
     case RECORD_STEP_WAITING:

@@ -366,6 +366,9 @@ static void deliver_resolve(struct delivery *delivery, const struct inbox_row *r
     (void)json_i64(json_member(payload, "escalation"), &number);
     (void)json_bool(json_member(payload, "happened"), &request->in.resolve.happened);
     (void)json_bool(json_member(payload, "accept_double"), &request->in.resolve.accept_double);
+    (void)json_bool(json_member(payload, "undone"), &request->in.resolve.undone);
+    (void)json_bool(json_member(payload, "again"), &request->in.resolve.again);
+    (void)uuid_parse(inbox_text(payload, "key", &delivery->arena), &request->in.resolve.key.uuid);
     request->in.resolve.number = (uint64_t)number;
     request->in.resolve.result = inbox_raw(payload, "result");
     request->in.resolve.args = inbox_raw(payload, "args");

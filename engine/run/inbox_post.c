@@ -468,6 +468,16 @@ void inbox_resolve(struct work *work, uint32_t shard)
     json_write_i64(w, "escalation", (int64_t)input->operator.escalation);
     json_write_text(w, "action", operator_action_name(input->operator.action));
     json_write_bool(w, "happened", input->operator.happened);
+    if (!uuid_is_nil(&input->operator.key.uuid)) {
+        char key[UUID_TEXT_BYTES];
+
+        uuid_text(&input->operator.key.uuid, key);
+        json_write_text(w, "key", key);
+    }
+    if (input->operator.undone || input->operator.again) {
+        json_write_bool(w, "undone", input->operator.undone);
+        json_write_bool(w, "again", input->operator.again);
+    }
     json_write_bool(w, "accept_double", input->operator.accept_double);
     json_write_raw(w, "result", input->operator.result);
     json_write_raw(w, "args", input->operator.args);

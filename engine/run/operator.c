@@ -120,10 +120,14 @@ static void on_resolved(struct mail *mail, enum err_code code, const struct err 
 {
     struct work *work = container_of(mail, struct work, mail);
 
-    if (code == ERR_OK) {
+    bool by_key = !uuid_is_nil(&mail->input.operator.key.uuid);
+
+    if (code == ERR_OK && by_key) {
+        query_operation(work, &mail->input.operator.key);
+    } else if (code == ERR_OK) {
         read_escalation(work, mail->input.operator.escalation, on_escalation_again);
     } else if (!route_again(work, code, inbox_resolve)) {
-        work_done(work, code == ERR_ENDED ? ERR_DECIDED : code, err);
+        work_done(work, code == ERR_ENDED && !by_key ? ERR_DECIDED : code, err);
     }
 }
 
@@ -175,12 +179,19 @@ static bool render_undo_args(struct work *work, const struct saga *saga)
 {
     struct saga_input *input = &work->mail.input;
 
-    if (saga->escalation.number != input->operator.escalation || saga->escalation.step == STEP_NONE ||
-        saga->escalation.direction != DIRECTION_DO) {
+    uint32_t step = saga->escalation.step;
+    enum direction direction = saga->escalation.direction;
+
+    if (!uuid_is_nil(&input->operator.key.uuid)) {
+        step = saga_find_key(saga, &input->operator.key, &direction);
+    } else if (saga->escalation.number != input->operator.escalation) {
         return true;
     }
-    const struct compensator *compensator = &saga->definition->steps[saga->escalation.step].compensate;
-    const struct operation *forward = &saga->steps[saga->escalation.step].forward;
+    if (step == STEP_NONE || direction != DIRECTION_DO) {
+        return true;
+    }
+    const struct compensator *compensator = &saga->definition->steps[step].compensate;
+    const struct operation *forward = &saga->steps[step].forward;
 
     if (!compensator->is_set) {
         return true;
@@ -196,7 +207,7 @@ static bool render_undo_args(struct work *work, const struct saga *saga)
     eval->count = 1;
     eval->items[0].template = arena_dup(&work->arena, &compensator->with, sizeof(compensator->with));
     eval->arena = &work->arena;
-    eval->context = saga_expression_context(saga, saga->escalation.step, &work->arena);
+    eval->context = saga_expression_context(saga, step, &work->arena);
     keep_context(&eval->context, &work->arena);
     eval->context.args = arena_slice(&work->arena, forward->args);
     eval->context.key = arena_slice(&work->arena, slice_of(key));
@@ -240,6 +251,23 @@ static bool needs_undo_args(const struct work *work)
            work->engine->shards[shard].state == SHARD_OWNED;
 }
 
+/* The saga is known: what its undo may need is made first. */
+static void resolve_in_saga(struct work *work)
+{
+    const struct live *live = live_find(work->engine, work->saga);
+
+    if (!needs_undo_args(work)) {
+        send_resolution(work);
+    } else if (!live) {
+        work->read = (struct read_saga){.read = {.arena = &work->reading, .done = on_resting_read, .context = work},
+                                        .id = work->saga,
+                                        .namespace = work->namespace};
+        store_read_saga(work->engine->store, &work->read);
+    } else if (render_undo_args(work, &live->saga)) {
+        send_resolution(work);
+    }
+}
+
 static void on_escalation_found(struct store_read *read)
 {
     struct work *work = read->context;
@@ -255,17 +283,20 @@ static void on_escalation_found(struct store_read *read)
         return;
     }
     work->saga = row->saga;
-    const struct live *live = live_find(work->engine, work->saga);
+    resolve_in_saga(work);
+}
 
-    if (!needs_undo_args(work)) {
-        send_resolution(work);
-    } else if (!live) {
-        work->read = (struct read_saga){.read = {.arena = &work->reading, .done = on_resting_read, .context = work},
-                                        .id = work->saga,
-                                        .namespace = work->namespace};
-        store_read_saga(work->engine->store, &work->read);
-    } else if (render_undo_args(work, &live->saga)) {
-        send_resolution(work);
+static void on_operation_found(struct store_read *read)
+{
+    struct work *work = read->context;
+
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, "there is no operation with this key", "`sagactl operations` lists them");
+    } else if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+    } else {
+        work->saga = work->store.operation.id;
+        resolve_in_saga(work);
     }
 }
 
@@ -279,13 +310,18 @@ static void resolve_begin(struct work *work)
         work_fail(work, ERR_TOO_LARGE, "the result or the arguments are larger than allowed", NULL);
         return;
     }
-    if (request->in.resolve.number == 0) { /* that would ask for all of them */
+    bool by_key = !uuid_is_nil(&request->in.resolve.key.uuid);
+
+    if (request->in.resolve.number == 0 && !by_key) { /* that would ask for all of them */
         work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number", NULL);
         return;
     }
     route_prepare(work, (struct saga_id){0}, 0);
     work->mail.input = (struct saga_input){.type = SAGA_INPUT_OPERATOR,
                                            .operator= {.action = request->in.resolve.action,
+                                                       .key = request->in.resolve.key,
+                                                       .undone = request->in.resolve.undone,
+                                                       .again = request->in.resolve.again,
                                                        .escalation = request->in.resolve.number,
                                                        .happened = request->in.resolve.happened,
                                                        .accept_double = request->in.resolve.accept_double,
@@ -293,7 +329,15 @@ static void resolve_begin(struct work *work)
                                                        .args = arena_slice(&work->arena, request->in.resolve.args),
                                                        .actor = work->actor,
                                                        .note = arena_slice(&work->arena, request->in.resolve.note)} };
-    read_escalation(work, request->in.resolve.number, on_escalation_found);
+    if (!by_key) {
+        read_escalation(work, request->in.resolve.number, on_escalation_found);
+        return;
+    }
+    work->store.operation =
+        (struct find_operation){.read = {.arena = &work->arena, .done = on_operation_found, .context = work},
+                                .key = request->in.resolve.key,
+                                .namespace = work->namespace};
+    store_find_operation(engine->store, &work->store.operation);
 }
 
 void engine_resolve(struct engine *engine, struct engine_request *request)

@@ -307,16 +307,20 @@ static void on_operation_found(struct store_read *read)
     walk_one(walk, work->store.operation.id);
 }
 
+void query_operation(struct work *work, const struct op_key *key)
+{
+    work->store.operation =
+        (struct find_operation){.read = {.arena = &work->arena, .done = on_operation_found, .context = work},
+                                .key = *key,
+                                .namespace = work->namespace};
+    store_find_operation(work->engine->store, &work->store.operation);
+}
+
 void engine_get_operation(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
 
-    if (work_refused(work)) {
-        return;
+    if (!work_refused(work)) {
+        query_operation(work, &request->in.operation.key);
     }
-    work->store.operation =
-        (struct find_operation){.read = {.arena = &work->arena, .done = on_operation_found, .context = work},
-                                .key = request->in.operation.key,
-                                .namespace = work->namespace};
-    store_find_operation(engine->store, &work->store.operation);
 }

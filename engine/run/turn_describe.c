@@ -28,6 +28,7 @@ static bool makes_key_known(const struct record *record)
     case RECORD_STEP_FAILED:
     case RECORD_STEP_SKIPPED:
     case RECORD_STEP_WAIVED:
+    case RECORD_STEP_UNDONE:
     case RECORD_STEP_REPEATED:
     case RECORD_STEP_OPENED:
     case RECORD_STEP_FAILING:

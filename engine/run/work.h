@@ -59,6 +59,9 @@ bool work_is_not_taken_in(struct work *work);
 /* The same for new work whose shard is another engine's. */
 bool work_is_not_sent_on(struct work *work, uint32_t shard);
 
+/* query_operations.c: answers with the operation of this key, as it is by now. */
+void query_operation(struct work *work, const struct op_key *key);
+
 /* query_saga.c: answers with the saga work->saga as its log has it. */
 void query_saga_from_store(struct work *work);
 

@@ -244,6 +244,7 @@ void judge_record(struct run *run, const struct record *record)
             node->undo = judge->is_planned ? UNDO_PLANNED : node->undo;
         }
         return;
+    case RECORD_STEP_UNDONE: /* by nobody here */
     case RECORD_COMPENSATION_LATE:
         on_undo(run, record, UNDO_FAILED);
         return;

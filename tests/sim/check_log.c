@@ -571,6 +571,7 @@ void check_record(struct judged_saga *saga, const struct committed_turn *turn, u
     case RECORD_COMPENSATION_COMPLETED:
     case RECORD_COMPENSATION_FAILED:
     case RECORD_COMPENSATION_REOPENED:
+    case RECORD_COMPENSATION_LATE:
         check_step_record(saga, &line, true);
         return;
     case RECORD_STEP_WAIVED: {

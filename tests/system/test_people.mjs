@@ -138,6 +138,73 @@ await run(new World(), async (world) => {
     await world.until(id)
   })
 
+  const keyOf = (saga, id) => stepOf(saga, id).key
+  const verdict = (key, body) => world.api('POST', `/v1/operations/${key}/resolve`, { note: 'as the test wants it', ...body })
+  // A step in doubt that is probed in vain; the next probe is a while off.
+  const inDoubt = async () => {
+    receiver.says('room', { drop: true })
+    receiver.says('asked', { status: 500, body: '' })
+    const before = receiver.count('asked')
+    const id = await reached(await started('with_room'), 'asked', before + 2)
+    await sleep(200)
+    return world.saga(id)
+  }
+
+  await promise('a verdict waits for the probe that is out, and its answer counts', async () => {
+    receiver.says('room', { drop: true })
+    receiver.says('asked', { status: 200, body: { id: 'room' }, ms: 1500 })
+    const before = receiver.count('asked')
+    const id = await reached(await started('with_room'), 'asked', before + 1)
+    const refused = await verdict(keyOf(await world.saga(id), 'act'), { as: 'not_happened' })
+    expectEqual([refused.status, refused.json.type, refused.json.retryable], [409, 'urn:sagad:problem:probe-under-way', true], 'refused')
+    expect(Number(refused.headers.get('retry-after')) > 0, 'Retry-After', [...refused.headers])
+    expectEqual((await world.until(id)).status, 'completed', 'what the probe said')
+  })
+
+  await promise('happened, before anybody is asked: the saga goes on', async () => {
+    const saga = await inDoubt()
+    const said = await verdict(keyOf(saga, 'act'), { as: 'happened', result: { id: 'seen' } })
+    expectEqual([said.status, said.json.state, said.json.result], [200, 'completed', { id: 'seen' }], 'the operation')
+    const after = await world.until(saga.id)
+    expectEqual([after.status, stepOf(after, 'act').result], ['completed', { id: 'seen' }], 'the saga')
+    const again = await verdict(keyOf(saga, 'act'), { as: 'not_happened' })
+    expectEqual([again.status, again.json.type], [409, 'urn:sagad:problem:ended'], 'too late')
+  })
+
+  await promise('undone by hand: the saga ends compensated, with the name of the person', async () => {
+    const saga = await inDoubt()
+    const undos = receiver.count('undo')
+    expectEqual((await verdict(keyOf(saga, 'act'), { as: 'undone', note: 'cancelled by phone' })).status, 200, 'taken')
+    const after = await world.until(saga.id)
+    const act = stepOf(after, 'act')
+    expectEqual([after.status, act.status, act.took_effect], ['compensated', 'compensated', 'undone'], 'the saga')
+    expectEqual([act.compensation.undone_note, receiver.count('undo') - undos], ['cancelled by phone', 1], 'only the step before is undone by its tool')
+  })
+
+  await promise('a compensator that was refused, undone by hand', async () => {
+    receiver.says('pay', refusal)
+    receiver.says('undo', { status: 422, body: { message: 'too late' } })
+    const saga = await world.until(await started('with_pay'))
+    expectEqual(saga.status, 'escalated', 'a person is asked')
+    expectEqual((await world.resolve(saga.id, { action: 'resolve', as: 'undone', note: 'refunded by hand' })).status, 200, 'taken')
+    const after = await world.until(saga.id)
+    expectEqual([after.status, stepOf(after, 'first').took_effect], ['compensated', 'undone'], 'the saga')
+    receiver.says('undo', { status: 200, body: {} })
+  })
+
+  await promise('not happened, then retry: once more under the same key, when the time of the first call is over', async () => {
+    const saga = await inDoubt()
+    const key = keyOf(saga, 'act')
+    receiver.says('room', { status: 200, body: { id: 'second' } })
+    const told = world.sagactl(['resolve', '--operation', key, '--as', 'not_happened', '--then', 'retry', '--note', 'not in their list'])
+    expectEqual(told.status, 0, `sagactl: ${told.stderr}`)
+    const after = await world.until(saga.id)
+    expectEqual([after.status, stepOf(after, 'act').result], ['completed', { id: 'second' }], 'the saga')
+    expectEqual([stepOf(after, 'act').attempts, keyOf(after, 'act')], [2, key], 'one more call under the same key')
+    const wrong = await verdict(key, { as: 'happened', then: 'retry' })
+    expectEqual(wrong.status, 422, 'only what did not happen is called again')
+  })
+
   receiver.server.closeAllConnections()
   receiver.server.close()
 })

@@ -320,6 +320,170 @@ static void a_verdict_waits_for_the_probe_that_is_out(void **state)
     close_sound(&trial);
 }
 
+/* Of `act`, whether or not a person is asked about it. */
+static struct saga_input verdict(const struct trial *trial, uint32_t step, enum direction direction)
+{
+    struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
+
+    input.operator.action = OPERATOR_RESOLVE;
+    input.operator.key = direction == DIRECTION_UNDO ? step_undo(&trial->saga.steps[step])->key
+                                                     : trial->saga.steps[step].forward.key;
+    input.operator.actor = SLICE("ann");
+    input.operator.note = SLICE("because");
+    return input;
+}
+
+/* `act` is probed in vain: nobody is asked yet. */
+static void open_probing(struct trial *trial, const char *tool, const char *rest)
+{
+    char document[8192];
+
+    (void)snprintf(document, sizeof(document),
+                   TRIAL_SAGA("{'id':'before','call':'idempotent'},{'id':'act','call':'%s'}%s"), tool, rest);
+    trial_open(trial, document);
+    trial_start(trial, "{}");
+    trial_settle(trial, "before", OUTCOME_COMPLETED);
+    trial_timer(trial, "act");
+    trial_settle(trial, "act", OUTCOME_UNKNOWN);
+    trial_probe(trial, "act", OUTCOME_UNKNOWN);
+    assert_int_equal(trial->saga.steps[1].forward.state, OP_PROBING);
+    assert_int_equal(trial->saga.escalation.number, 0);
+}
+
+static void a_verdict_need_not_wait_until_a_person_is_asked(void **state)
+{
+    struct trial trial;
+    struct saga_input input;
+
+    (void)state;
+    open_probing(&trial, "once_probed", ",{'id':'next','call':'keyed'}");
+    input = verdict(&trial, 1, DIRECTION_DO);
+    input.operator.happened = true;
+    input.operator.result = SLICE("{\"id\":\"seen\"}");
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.completed act, step.intent next");
+    assert_true(slice_is(trial.records.items[0].actor, "ann"));
+    assert_int_equal(trial_input(&trial, input), ERR_DECIDED); /* it is settled */
+    assert_int_equal(trial_input(&trial, verdict(&trial, 2, DIRECTION_DO)), ERR_CALL_OUT);
+    close_sound(&trial);
+
+    open_probing(&trial, "once_probed", "");
+    trial.now_ms = trial.saga.steps[1].forward.due_ms;
+    assert_int_equal(trial_input(&trial, verdict(&trial, 1, DIRECTION_DO)), ERR_PROBE_OUT);
+    close_sound(&trial);
+}
+
+static void not_happened_then_retry_calls_once_more_when_the_first_call_is_over(void **state)
+{
+    struct trial trial;
+    struct saga_input input;
+    int64_t sent_ms, due_ms;
+
+    (void)state;
+    open_probing(&trial, "once_probed", "");
+    sent_ms = trial.saga.steps[1].forward.last_sent_ms;
+    input = verdict(&trial, 1, DIRECTION_DO);
+    input.operator.again = true;
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.failed act, step.reopened act");
+    due_ms = trial.saga.steps[1].forward.due_ms;
+    assert_true(due_ms >= sent_ms + 30000 + 5000); /* its timeout and its visibility */
+    assert_int_equal(trial.saga.steps[1].forward.state, OP_RETRYING);
+    trial_timer(&trial, "act");
+    assert_string_equal(trial_records(&trial), "step.intent act");
+    assert_true(trial.now_ms >= due_ms);
+    assert_int_equal(trial.records.items[0].attempt, 2);
+    trial_settle(&trial, "act", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPLETED);
+    close_sound(&trial);
+
+    /* What the first call says after all before the second leaves: there is no second. */
+    open_probing(&trial, "once_probed", "");
+    input = verdict(&trial, 1, DIRECTION_DO);
+    input.operator.again = true;
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1,
+                                                       (struct outcome){.kind = OUTCOME_COMPLETED})),
+                     ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.completed act, saga.completed");
+    close_sound(&trial);
+
+    /* And when that is out: there may be two effects, which a person has to know. */
+    open_probing(&trial, "once_probed", "");
+    input = verdict(&trial, 1, DIRECTION_DO);
+    input.operator.again = true;
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    trial_timer(&trial, "act");
+    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1,
+                                                       (struct outcome){.kind = OUTCOME_COMPLETED})),
+                     ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.completed act, escalation.opened act");
+    assert_true(slice_is(trial.saga.escalation.reason, "late-duplicate"));
+    assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
+    assert_int_equal(trial.saga.end, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+static void what_is_being_undone_is_not_called_again(void **state)
+{
+    struct trial trial;
+    struct saga_input input;
+
+    (void)state;
+    open_probing(&trial, "once_probed", "");
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    input = verdict(&trial, 1, DIRECTION_DO);
+    input.operator.again = true;
+    assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
+    input.operator.again = false;
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void what_somebody_undid_by_hand_counts_as_undone(void **state)
+{
+    struct trial trial;
+    struct saga_input input;
+
+    (void)state;
+    /* A forward step of which nobody knows: the saga cannot go on without it. */
+    open_probing(&trial, "once_probed", "");
+    input = verdict(&trial, 1, DIRECTION_DO);
+    input.operator.undone = true;
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "step.undone act, saga.failing, compensation.planned, compensation.intent before");
+    trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
+    assert_int_equal(trial.saga.steps[1].forward.took_effect, TOOK_EFFECT_UNDONE);
+    assert_true(slice_is(trial.saga.steps[1].undone_by, "ann"));
+    close_sound(&trial);
+
+    /* A compensator that was refused: said of the undo operation, and of the step. */
+    for (int of_undo = 0; of_undo <= 1; of_undo++) {
+        open_undo_failed(&trial);
+        input = verdict(&trial, 1, of_undo ? DIRECTION_UNDO : DIRECTION_DO);
+        input.operator.undone = !of_undo;
+        input.operator.happened = of_undo;
+        assert_int_equal(trial_input(&trial, input), ERR_OK);
+        assert_string_equal(trial_records(&trial),
+                            "escalation.resolved act, step.undone act, compensation.intent before");
+        trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+        assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
+        close_sound(&trial);
+    }
+
+    /* What was not called, and what left nothing, cannot have been undone. */
+    open_probing(&trial, "once_probed", ",{'id':'next','call':'once'}");
+    input = verdict(&trial, 1, DIRECTION_DO);
+    assert_int_equal(trial_input(&trial, input), ERR_OK); /* it did not happen */
+    input.operator.undone = true;
+    assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
+    close_sound(&trial);
+}
+
 static void waived_effects_are_debts(void **state)
 {
     struct trial trial;
@@ -387,8 +551,7 @@ static void a_failed_compensation_may_be_retried_with_other_arguments(void **sta
     (void)state;
     open_undo_failed(&trial);
     key = step_undo(&trial.saga.steps[1])->key;
-    assert_int_equal(trial_resolve(&trial, true, NULL),
-                     ERR_CONFLICT); /* it surely did not happen: nothing to resolve */
+    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_DECIDED); /* that it did not happen is known */
     input = decision(&trial, OPERATOR_RETRY);
     input.operator.args = SLICE("{\"id\":\"other\"}");
     assert_int_equal(trial_input(&trial, input), ERR_OK);
@@ -427,7 +590,7 @@ static void a_compensation_that_nobody_knows_about_can_be_resolved(void **state)
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK); /* then it is a failed one, and a new question */
     assert_string_equal(trial_records(&trial),
                         "escalation.resolved act, compensation.failed act, escalation.opened act");
-    assert_false(saga_escalation_actions(&trial.saga) & V);
+    assert_true(saga_escalation_actions(&trial.saga) & V); /* somebody may undo it by hand */
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
@@ -490,6 +653,10 @@ int main(void)
         cmocka_unit_test(a_retry_of_checked_asks_first),
         cmocka_unit_test(a_probe_settles_it_or_leaves_it_with_the_person),
         cmocka_unit_test(a_verdict_waits_for_the_probe_that_is_out),
+        cmocka_unit_test(a_verdict_need_not_wait_until_a_person_is_asked),
+        cmocka_unit_test(not_happened_then_retry_calls_once_more_when_the_first_call_is_over),
+        cmocka_unit_test(what_is_being_undone_is_not_called_again),
+        cmocka_unit_test(what_somebody_undid_by_hand_counts_as_undone),
         cmocka_unit_test(waived_effects_are_debts),
         cmocka_unit_test(compensate_undoes_what_is_certain_and_asks_again),
         cmocka_unit_test(abandon_ends_at_once_and_lists_everything),

@@ -19,8 +19,15 @@ const char help_escalations[] =
     "  sagactl escalations 7\n";
 
 const char help_resolve[] =
-    "sagactl resolve N ACTION --note TEXT [--as happened|not_happened] [--result JSON] [--args JSON] "
-    "[--accept-double]\n"
+    "sagactl resolve N ACTION --note TEXT [--as happened|not_happened|undone]\n"
+    "                [--then retry] [--result JSON] [--args JSON] [--accept-double]\n"
+    "sagactl resolve --operation KEY --as happened|not_happened|undone --note TEXT\n"
+    "                [--then retry] [--result JSON]\n"
+    "\n"
+    "With --operation it is about any operation of which nobody knows, or that is\n"
+    "tried again, whether or not a person is asked about it. --as undone: it happened,\n"
+    "and somebody undid it by hand. --then retry: it did not happen, and is called once\n"
+    "more under the same key.\n"
     "\n"
     "Answers escalation N. You say what happened to one effect; the engine decides what follows for\n"
     "the saga. The first answer holds.\n"
@@ -140,7 +147,7 @@ int cmd_escalations(struct ctl *ctl, int argc, char **argv)
 }
 
 struct resolve_options {
-    const char *as, *result, *args, *note;
+    const char *as, *result, *args, *note, *then, *operation;
     bool accept_double;
     struct slice result_json, args_json;
 };
@@ -154,8 +161,13 @@ static int resolve(struct ctl *ctl, const struct arguments *names, const struct 
     buffer_init(&body, 4 << 20);
     json_writer_init(&w, &body);
     json_object_begin(&w, NULL);
-    json_write_text(&w, "action", names->items[1]);
+    if (!o->operation) {
+        json_write_text(&w, "action", names->items[1]);
+    }
     json_write_text(&w, "note", o->note);
+    if (o->then) {
+        json_write_text(&w, "then", o->then);
+    }
     if (o->as) {
         json_write_text(&w, "as", o->as);
     }
@@ -169,17 +181,22 @@ static int resolve(struct ctl *ctl, const struct arguments *names, const struct 
         json_write_bool(&w, "accept_double", true);
     }
     json_object_end(&w);
+    const char *of = o->operation ? o->operation : names->items[0];
     int code = client_call(ctl, "POST",
-                           arena_printf(&ctl->arena, "/v1/escalations/%.*s/resolve",
-                                        SLICE_ARG(url_escape(slice_of(names->items[0]), &ctl->arena))),
+                           arena_printf(&ctl->arena, "/v1/%s/%.*s/resolve", o->operation ? "operations" : "escalations",
+                                        SLICE_ARG(url_escape(slice_of(of), &ctl->arena))),
                            buffer_slice(&body), 30000, &ctl->arena, &answer);
 
     buffer_fini(&body);
     if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
         print_json(answer.body);
+    } else if (code == EXIT_OK && o->operation) {
+        (void)printf("operation %s %.*s\n", of, SLICE_ARG(show_member(ctl, answer.body, "state")));
     } else if (code == EXIT_OK) {
         (void)printf("escalation %s %.*s by %s\n", names->items[0], SLICE_ARG(show_member(ctl, answer.body, "status")),
                      names->items[1]);
+    }
+    if (code == EXIT_OK && ctl->output != OUTPUT_JSON) {
         (void)fprintf(stderr, "What became of the saga: sagactl show %.*s\n",
                       SLICE_ARG(show_member(ctl, answer.body, "saga")));
     }
@@ -193,19 +210,25 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
                                      {"--result", &o.result, NULL, NULL},
                                      {"--args", &o.args, NULL, NULL},
                                      {"--note", &o.note, NULL, NULL},
+                                     {"--then", &o.then, NULL, NULL},
+                                     {"--operation", &o.operation, NULL, NULL},
                                      {"--accept-double", NULL, NULL, &o.accept_double},
                                      {NULL, NULL, NULL, NULL}};
     struct arguments names;
-    enum operator_action action;
+    enum operator_action action = OPERATOR_RESOLVE;
     bool helped = false;
 
     if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }
-    if (names.count != 2) {
-        return usage_error(ctl, "which escalation, and which action?");
+    if (o.operation ? names.count != 0 : names.count != 2) {
+        return usage_error(ctl, o.operation ? "--operation says which; leave number and action out"
+                                            : "which escalation, and which action?");
     }
-    if (!operator_action_parse(slice_of(names.items[1]), &action)) {
+    if (o.operation && (o.args || o.accept_double)) {
+        return usage_error(ctl, "--args and --accept-double go with an escalation only");
+    }
+    if (!o.operation && !operator_action_parse(slice_of(names.items[1]), &action)) {
         return usage_error(ctl, "\"%s\" is no action: retry, probe, resolve, waive, skip, compensate, abandon",
                            names.items[1]);
     }
@@ -213,7 +236,7 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
         return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
     }
     if (action == OPERATOR_RESOLVE && !o.as) {
-        return usage_error(ctl, "resolve says what happened: --as happened or --as not_happened");
+        return usage_error(ctl, "resolve says what happened: --as happened, --as not_happened or --as undone");
     }
     if ((o.result && !read_json_argument(ctl, "--result", o.result, &o.result_json)) ||
         (o.args && !read_json_argument(ctl, "--args", o.args, &o.args_json))) {
