@@ -67,8 +67,8 @@ static bool evidence_of(const struct machine *m, struct evidence *out)
     if (input->type == SAGA_INPUT_PROBED) { /* a probe asks about the key, and so about every attempt */
         out->attempt = op->attempts;
         out->happened = input->settled.outcome.kind == OUTCOME_COMPLETED;
-        return (out->happened || input->settled.outcome.kind == OUTCOME_ABSENT) &&
-               out->attempt > op->other_key_attempts;
+        return (out->happened || input->settled.outcome.kind == OUTCOME_ABSENT) && input->settled.attempt > 0 &&
+               input->settled.attempt <= op->probes && out->attempt > op->other_key_attempts;
     }
     switch (input->settled.outcome.kind) {
     case OUTCOME_COMPLETED:
