@@ -7,6 +7,7 @@
 #include "api/request.h"
 
 #define LIST "limit cursor"
+#define BY_BUSINESS_ID "/v1/sagas/by-business-id/{name}/{business_id}"
 
 const struct route routes[] = {
     {"POST", "/v1/operations", ROLE_AGENT, "wait", handle_call}, /* first: the hot ones */
@@ -14,13 +15,21 @@ const struct route routes[] = {
     {"POST", "/v1/sagas", ROLE_AGENT, "wait", handle_start_saga},
     {"POST", "/v1/sagas/batch", ROLE_AGENT, "", handle_start_batch},
     {"GET", "/v1/sagas/{id}", ROLE_READER, "wait", handle_get_saga},
-    {"GET", "/v1/sagas", ROLE_READER, LIST " status saga tag.* business_id since until step error", handle_list_sagas},
+    {"GET", "/v1/sagas", ROLE_READER, LIST " status id saga tag.* business_id since until step error", handle_list_sagas},
     {"GET", "/v1/sagas/{id}/log", ROLE_READER, LIST " follow", handle_get_log},
     {"POST", "/v1/sagas/{id}/complete", ROLE_AGENT, "wait", handle_complete_saga},
     {"POST", "/v1/sagas/{id}/abort", ROLE_AGENT, "", handle_abort_saga},
     {"POST", "/v1/sagas/{id}/signals/{name}", ROLE_AGENT, "", handle_signal_saga},
     {"POST", "/v1/sagas/{id}/pause", ROLE_OPERATOR, "", handle_pause_saga},
     {"POST", "/v1/sagas/{id}/resume", ROLE_OPERATOR, "", handle_resume_saga},
+    {"GET", BY_BUSINESS_ID "", ROLE_READER, "wait", handle_get_saga},
+    {"GET", BY_BUSINESS_ID "/log", ROLE_READER, LIST " follow", handle_get_log},
+    {"POST", BY_BUSINESS_ID "/calls", ROLE_AGENT, "wait", handle_call_in_saga},
+    {"POST", BY_BUSINESS_ID "/complete", ROLE_AGENT, "wait", handle_complete_saga},
+    {"POST", BY_BUSINESS_ID "/abort", ROLE_AGENT, "", handle_abort_saga},
+    {"POST", BY_BUSINESS_ID "/signals/{signal}", ROLE_AGENT, "", handle_signal_saga},
+    {"POST", BY_BUSINESS_ID "/pause", ROLE_OPERATOR, "", handle_pause_saga},
+    {"POST", BY_BUSINESS_ID "/resume", ROLE_OPERATOR, "", handle_resume_saga},
     {"POST", "/v1/definitions", ROLE_ADMIN, "", handle_define},
     {"GET", "/v1/definitions", ROLE_READER, LIST, handle_get_definitions},
     {"GET", "/v1/definitions/{name}", ROLE_READER, "version", handle_get_definitions},
@@ -115,6 +124,11 @@ void route_find(struct slice method, struct slice path, struct route_match *out)
         out->path_known = true;
         allow(out, routes[i].method);
     }
+}
+
+bool route_is_by_business_id(const struct route *route)
+{
+    return strncmp(route->pattern, BY_BUSINESS_ID, sizeof(BY_BUSINESS_ID) - 1) == 0;
 }
 
 bool route_allows_query(const struct route *route, struct slice name)

@@ -6,7 +6,7 @@
 
 struct api_request;
 
-#define ROUTE_PARAMS_MAX 2
+#define ROUTE_PARAMS_MAX 3
 
 struct route {
     const char *method;
@@ -28,6 +28,8 @@ struct route_match {
 
 /* HEAD is answered wherever GET is. */
 void route_find(struct slice method, struct slice path, struct route_match *out);
+/* The first two parts name a saga by its business id; the handler gets its id as the first part instead. */
+bool route_is_by_business_id(const struct route *route);
 bool route_allows_query(const struct route *route, struct slice name);
 
 #endif

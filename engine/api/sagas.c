@@ -266,6 +266,7 @@ void handle_list_sagas(struct api_request *request)
         !request_read_instant(request, "until", &engine->in.sagas.until_ms)) {
         return;
     }
+    engine->in.sagas.id = request_query(request, "id");
     engine->in.sagas.saga = request_query(request, "saga");
     engine->in.sagas.business_id = request_query(request, "business_id");
     engine->in.sagas.step = request_query(request, "step");

@@ -187,6 +187,48 @@ static void on_headers(struct http_exchange *exchange, void *context)
     }
 }
 
+/* In a part of a path "%2F" is a slash and "%25" a percent sign: the path itself was decoded before it was taken apart. */
+static struct slice name_part(struct slice part, struct arena *arena)
+{
+    char *text = arena_text(arena, part);
+    size_t len = 0;
+
+    for (size_t i = 0; i < part.len; i++) {
+        bool is_code = part.len - i >= 3 && part.ptr[i] == '%' && part.ptr[i + 1] == '2';
+        char last = is_code ? part.ptr[i + 2] : '\0';
+        char code = last == 'F' || last == 'f' ? '/' : last == '5' ? '%' : '\0';
+
+        text[len++] = code ? code : part.ptr[i];
+        i += code ? 2 : 0;
+    }
+    return (struct slice){text, len};
+}
+
+static void on_saga_named(struct engine_request *engine)
+{
+    struct api_request *request = container_of(engine, struct api_request, engine);
+    char *id;
+
+    if (engine->code != ERR_OK) {
+        request_on_answer(engine);
+        return;
+    }
+    (void)request_of(engine);
+    id = arena_alloc(request->arena, UUID_TEXT_BYTES);
+    uuid_text(&engine->saga.uuid, id);
+    request->params[0] = slice_of(id);
+    memmove(&request->params[1], &request->params[2], (ROUTE_PARAMS_MAX - 2) * sizeof(request->params[0]));
+    request->route->handle(request);
+}
+
+/* The handlers know sagas by their ids only. */
+static void find_saga(struct api_request *request)
+{
+    request->engine.in.find.name = request->params[0];
+    request->engine.in.find.business_id = name_part(request->params[1], request->arena);
+    request_ask(request, engine_find_saga, on_saga_named);
+}
+
 static void on_gone(struct http_exchange *exchange)
 {
     request_cancel(exchange->context);
@@ -211,7 +253,11 @@ static void on_request(struct http_exchange *exchange, void *context)
         }
     }
     list_push(&api->waiting, &request->link);
-    request->route->handle(request);
+    if (route_is_by_business_id(request->route)) {
+        find_saga(request);
+    } else {
+        request->route->handle(request);
+    }
 }
 
 static void on_refused(struct http_exchange *exchange, enum err_code code, const char *detail, void *context)

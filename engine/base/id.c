@@ -57,6 +57,18 @@ bool uuid_parse(struct slice text, struct uuid *out)
     return true;
 }
 
+bool uuid_range_parse(struct slice prefix, struct uuid *first, struct uuid *last)
+{
+    char low[] = "00000000-0000-0000-0000-000000000000", high[] = "ffffffff-ffff-ffff-ffff-ffffffffffff";
+
+    if (prefix.len < UUID_PREFIX_MIN || prefix.len > UUID_TEXT_BYTES - 1) {
+        return false;
+    }
+    memcpy(low, prefix.ptr, prefix.len);
+    memcpy(high, prefix.ptr, prefix.len);
+    return uuid_parse(slice_of(low), first) && uuid_parse(slice_of(high), last);
+}
+
 bool uuid_equal(const struct uuid *a, const struct uuid *b)
 {
     return memcmp(a->bytes, b->bytes, 16) == 0;

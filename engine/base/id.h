@@ -29,6 +29,9 @@ struct op_key { /* the idempotency key of an operation: a UUIDv8 */
 
 void uuid_text(const struct uuid *uuid, char out[UUID_TEXT_BYTES]);
 bool uuid_parse(struct slice text, struct uuid *out);
+/* The ids that begin with these characters, at least UUID_PREFIX_MIN; both ends belong to the range. */
+#define UUID_PREFIX_MIN 8
+bool uuid_range_parse(struct slice prefix, struct uuid *first, struct uuid *last);
 bool uuid_equal(const struct uuid *a, const struct uuid *b);
 int uuid_compare(const struct uuid *a, const struct uuid *b);
 bool uuid_is_nil(const struct uuid *uuid);

@@ -96,7 +96,7 @@ struct engine_request {
     struct faults faults;            /* out, with ERR_INVALID: may hold places */
     struct slice answer;             /* out, with ERR_OK: JSON; for lists the array of items */
     struct slice next_cursor;        /* out: lists; SLICE_NONE: no more */
-    struct saga_id saga;             /* out: start */
+    struct saga_id saga;             /* out: start, find */
     bool created;                    /* out: start, false when the saga was there already */
     struct call_result call;         /* out: call */
 
@@ -170,6 +170,10 @@ struct engine_request {
             struct slice result, args, note; /* JSON, JSON, text; SLICE_NONE: not given */
         } resolve;
         struct {
+            struct slice name, business_id;
+        } find;
+        struct {
+            struct slice id;         /* the first characters of it, as uuid_range_parse() takes them; SLICE_NONE: any */
             struct slice status, saga, business_id, tag_name, tag_value, step, error;
             int64_t since_ms, until_ms;
             size_t limit;
@@ -208,6 +212,8 @@ void engine_pause_saga(struct engine *engine, struct engine_request *request); /
 void engine_signal_saga(struct engine *engine, struct engine_request *request); /* answer: {saga, name, taken, created}; `created`: false for a repeat */
 void engine_decide(struct engine *engine, struct engine_request *request);      /* answer: the approval */
 void engine_get_approvals(struct engine *engine, struct engine_request *request);
+/* out: `saga`, by its business id; ERR_NOT_FOUND: the namespace has none. A run is found under its name and "~run". */
+void engine_find_saga(struct engine *engine, struct engine_request *request);
 void engine_get_saga(struct engine *engine, struct engine_request *request);
 /* entries {seq, at, type, ...}; next_cursor is not used */
 void engine_get_log(struct engine *engine, struct engine_request *request);

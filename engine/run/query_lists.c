@@ -152,7 +152,7 @@ static struct list_sagas table_filter(struct work *work)
         .saga_name = arena_slice(arena, request->in.sagas.saga),
         /* Calls outside any saga: shown to who asks for them by their name, and where a person has to do something
            about one. */
-        .without_runs = request->in.sagas.saga.len == 0 && !slice_is(request->in.sagas.status, "paused") &&
+        .without_runs = request->in.sagas.saga.len == 0 && request->in.sagas.id.len == 0 && !slice_is(request->in.sagas.status, "paused") &&
                         !slice_is(request->in.sagas.status, "escalated"),
         .business_id = arena_slice(arena, request->in.sagas.business_id),
         .tag_name = arena_slice(arena, request->in.sagas.tag_name),
@@ -193,6 +193,14 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
         if (!saga_status_parse(request->in.sagas.status, &list.status)) {
             work_fail(work, ERR_MALFORMED, "this is not a status of sagas",
                       "they are running, waiting, paused, compensating, escalated, completed, compensated, abandoned");
+            return;
+        }
+    }
+    if (request->in.sagas.id.len) {
+        list.has_ids = true;
+        if (!uuid_range_parse(request->in.sagas.id, &list.first_id, &list.last_id)) {
+            work_fail(work, ERR_MALFORMED, "this is not the beginning of an id",
+                      "give at least 8 characters of the id, as it is shown");
             return;
         }
     }

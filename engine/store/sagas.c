@@ -148,6 +148,19 @@ static struct uuid id_floor(int64_t ms)
     return id;
 }
 
+/* The next id; of the largest one itself, which no saga has. */
+static struct uuid id_after(struct uuid id)
+{
+    struct uuid next = id;
+
+    for (size_t i = sizeof(next.bytes); i > 0; i--) {
+        if (++next.bytes[i - 1] != 0) {
+            return next;
+        }
+    }
+    return id;
+}
+
 static bool is_set(struct slice text)
 {
     return text.ptr && text.len > 0;
@@ -171,6 +184,12 @@ void store_list_sagas(struct store *store, struct list_sagas *list)
     }
     if (!uuid_is_nil(&list->before) && uuid_compare(&list->before, &before) < 0) {
         before = list->before;
+    }
+    if (list->has_ids) {
+        struct uuid behind = id_after(list->last_id);
+
+        from = uuid_compare(&list->first_id, &from) > 0 ? list->first_id : from;
+        before = uuid_compare(&behind, &before) < 0 ? behind : before;
     }
     db_arg_uuid(args, &before);
     db_arg_uuid(args, &from);

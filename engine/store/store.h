@@ -370,6 +370,8 @@ struct list_sagas { /* newest first */
     int64_t since_ms, until_ms;                         /* in; 0: any */
     bool without_runs;                                  /* in: leave "~run" out */
     struct uuid before;                                 /* in; nil: from the newest */
+    bool has_ids;                                       /* in: only ids from first_id to last_id */
+    struct uuid first_id, last_id;                      /* in */
     size_t limit;                                       /* in */
     struct saga_row *rows;                              /* out */
     size_t count;                                       /* out */

@@ -174,6 +174,7 @@ async function walk() {
 
   await walkWaits()
   await walkCalls()
+  await walkNames()
 
   const operations = await ask('GET', '/v1/operations', { status: 200 })
   await ask('GET', '/v1/operations?limit=1&tool=t.one', { status: 200 })
@@ -321,6 +322,27 @@ async function walkCalls() {
   await paused(`/v1/sagas/${looping.json?.id}`)
   const left = await ask('POST', '/v1/sagas', { body: { open: true }, status: 201 })
   await ask('POST', `/v1/sagas/${left.json?.id}/abort`, { body: { note: 'walk' }, status: 200 })
+}
+
+// The same verbs, the saga named by its business id.
+async function walkNames() {
+  const id = 'named/' + Date.now()
+  const part = encodeURIComponent(id.replace('/', '%2F'))
+  const waiting = `/v1/sagas/by-business-id/tree/${part}`
+  const begun = await ask('POST', '/v1/sagas', { body: { saga: 'tree', id, input: { lock: id } }, status: 201 })
+  const found = await ask('GET', waiting, { status: 200 })
+  if (found.json?.id !== begun.json?.id) faults.push(`another saga is found by its business id: ${found.text}`)
+  await ask('GET', `${waiting}/log`, { status: 200 })
+  await ask('POST', `${waiting}/pause`, { body: { note: 'walk' }, status: 200 })
+  await ask('POST', `${waiting}/resume`, { body: { note: 'walk' }, status: 200 })
+  await ask('POST', `${waiting}/signals/paid`, { body: 250, status: 201 })
+  await ask('POST', `${waiting}/abort`, { body: { note: 'walk' }, status: 200 })
+  await ask('GET', '/v1/sagas/by-business-id/tree/none', { status: 404 })
+  await ask('POST', '/v1/sagas/by-business-id/none/none/abort', { body: {}, status: 404 })
+  const open = `/v1/sagas/by-business-id/~open/${part}`
+  await ask('POST', '/v1/sagas', { body: { open: true, id }, status: 201 })
+  await ask('POST', `${open}/calls`, { body: { tool: 't.one', args: { n: 1 } }, status: 200 })
+  await ask('POST', `${open}/complete`, { body: {}, status: 200 })
 }
 
 // The second trip of a loop pauses the saga; the fake engine has a tool for that.

@@ -174,6 +174,10 @@ static const struct {
     {"top", 2, "not supported yet"},
     {"list --server http://127.0.0.1:1", 6, "cannot be reached"},
     {"show 019b3c52-0000-7000-8000-00000000ffff", 3, "no such thing"},
+    {"show o-1", 3, "NAME/BUSINESS_ID"},
+    {"show quick/none", 3, "no such thing"},
+    {"show 00000000", 3, "there is no saga with the id"},
+    {"show 0000000", 3, "names no saga"},
     {"start nothing", 3, "no such thing"},
     {"start quick --input {\"a\":1}", 0, "  "},
     {"start quick --wait 5s", 0, "completed"},
@@ -182,6 +186,16 @@ static const struct {
     {"start quick --id same-1 --input {\"a\":1}", 0, "  "},
     {"start quick --id same-1 --input {\"a\":1}", 0, "started before"},
     {"start quick --id same-1 --input {\"a\":2}", 4, "other input"},
+    {"show quick/same-1 -o json", 0, "\"business_id\":\"same-1\""},
+    {"start slow --id a/b%2F", 0, "  "},
+    {"show slow/a%2Fb%252F -o json", 0, "\"business_id\":\"a/b%2F\""},
+    {"show slow/a/b%252F -o json", 0, "\"business_id\":\"a/b%2F\""},
+    {"show slow/a%2Fb%2F", 3, "no such thing"},
+    {"log slow/a/b%252F", 0, ""},
+    {"signal slow/a/b%252F paid", 0, "paid"},
+    {"pause slow/a/b%252F --note x", 0, "  "},
+    {"resume slow/a/b%252F --note x", 0, "  "},
+    {"abort slow/a/b%252F", 0, "  compensating\n"},
     {"list", 0, "BUSINESS ID"},
     {"list --status nonsense", 1, "is not a status"},
     {"list --since 1h --tag 'a=b c'", 0, "ID"},
@@ -311,6 +325,22 @@ static void tables_fit_a_terminal_of_80_columns(void **state)
     for (size_t i = 0; i < COUNT_OF(commands); i++) {
         fits(commands[i], 80);
     }
+}
+
+static void a_saga_is_named_by_the_beginning_of_its_id(void **state)
+{
+    char id[64], arguments[128];
+
+    (void)state;
+    assert_int_equal(run("start quick -o name"), 0);
+    (void)snprintf(id, sizeof(id), "%.36s", out);
+    (void)snprintf(arguments, sizeof(arguments), "show %.30s -o name", id);
+    assert_int_equal(run(arguments), 0);
+    assert_memory_equal(out, id, 36);
+    assert_int_equal(run("start quick -o name"), 0);
+    (void)snprintf(arguments, sizeof(arguments), "abort %.8s", id);
+    assert_int_equal(run(arguments), 4);
+    assert_non_null(strstr(talk, "ambiguous"));
 }
 
 static void names_are_for_pipes(void **state)
@@ -682,6 +712,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_command_has_its_exit_code),
         cmocka_unit_test(tables_fit_a_terminal_of_80_columns),
+        cmocka_unit_test(a_saga_is_named_by_the_beginning_of_its_id),
         cmocka_unit_test(names_are_for_pipes),
         cmocka_unit_test(an_agents_calls_go_through_pipes),
         cmocka_unit_test(a_saga_is_signalled_paused_and_resumed),

@@ -305,6 +305,23 @@ void engine_get_saga(struct engine *engine, struct engine_request *request)
     }
 }
 
+void engine_find_saga(struct engine *engine, struct engine_request *request)
+{
+    struct list_link *link = list_first(&engine->sagas);
+
+    for (; link; link = list_after(&engine->sagas, link)) {
+        struct fake_saga *saga = container_of(link, struct fake_saga, link);
+
+        if (slice_equal(saga->namespace, request->namespace) && slice_equal(saga->name, request->in.find.name) &&
+            saga->business_id.ptr && slice_equal(saga->business_id, request->in.find.business_id)) {
+            request->saga = saga->id;
+            fake_finish(engine, request, ERR_OK);
+            return;
+        }
+    }
+    fake_finish(engine, request, fake_not_found(request));
+}
+
 void engine_cancel(struct engine *engine, struct engine_request *request)
 {
     engine->cancelled++;
@@ -424,6 +441,14 @@ void engine_get_log(struct engine *engine, struct engine_request *request)
     fake_finish(engine, request, ERR_OK);
 }
 
+static bool has_prefix(const struct fake_saga *saga, struct slice prefix)
+{
+    char id[UUID_TEXT_BYTES];
+
+    uuid_text(&saga->id.uuid, id);
+    return memcmp(id, prefix.ptr, prefix.len < sizeof(id) ? prefix.len : sizeof(id)) == 0;
+}
+
 void engine_list_sagas(struct engine *engine, struct engine_request *request)
 {
     struct list_link *link = list_first(&engine->sagas);
@@ -436,6 +461,7 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
         struct fake_saga *saga = container_of(link, struct fake_saga, link);
 
         if (slice_equal(saga->namespace, request->namespace) &&
+            (!request->in.sagas.id.ptr || has_prefix(saga, request->in.sagas.id)) &&
             (!request->in.sagas.business_id.ptr || slice_equal(saga->business_id, request->in.sagas.business_id))) {
             buffer_put_text(&out, count++ ? "," : "");
             buffer_put_slice(&out, fake_saga_json(saga, request->arena));

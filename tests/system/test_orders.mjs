@@ -390,6 +390,19 @@ await run(new World(), async (world) => {
 
   // --- one business id, many clients ---
 
+  await promise('a saga is found by the name and its business id, in every route, also with a slash in it', async () => {
+    const id = await world.start('order', { order_id: 'named', sku: 'named', amount: 7, email: 'named@x.example' }, { id: 'a/b%2F' })
+    const path = '/v1/sagas/by-business-id/order/' + encodeURIComponent('a%2Fb%252F')
+    await world.until(id)
+    expectEqual((await world.api('GET', `${path}?wait=1s`)).json.id, id, 'the saga')
+    expectEqual((await world.api('GET', `${path}/log`)).json.items[0].type, 'saga.started', 'its log')
+    expectEqual((await world.api('POST', `${path}/pause`, { note: 'x' })).status, 409, 'a pause of a saga that has ended')
+    expectEqual((await world.api('GET', '/v1/sagas/by-business-id/order/none')).status, 404, 'one that is not there')
+    expectEqual((await world.api('GET', `/v1/sagas?id=${id.slice(0, 34)}`)).json.items.map((item) => item.id), [id], 'by the beginning of its id')
+    expectEqual((await world.api('GET', '/v1/sagas?id=0123456')).status, 400, 'too few characters')
+    for (const name of [id, id.slice(0, 34), 'order/a/b%252F', 'order/a%2Fb%252F']) expectEqual(world.sagactl(['show', name, '-o', 'name']).stdout.trim(), id, name)
+    expectEqual(world.sagactl(['replay', 'order/a%2Fb%252F']).status, 0, 'replay')
+  })
   await promise('the same business id at once from 32 clients is one saga', async () => {
     const body = { saga: 'mailed', id: 'one-of-32', input: { name: 'crowd' } }
     const answers = await Promise.all(Array.from({ length: 32 }, () => world.api('POST', '/v1/sagas', body)))

@@ -107,11 +107,31 @@ static void a_saga_id_carries_its_shard_and_stays_a_v7(void **state)
     }
 }
 
+static void the_beginning_of_an_id_is_a_range(void **state)
+{
+    struct uuid first, last;
+    char text[UUID_TEXT_BYTES];
+
+    (void)state;
+    assert_true(uuid_range_parse(SLICE("019b3c52"), &first, &last));
+    uuid_text(&first, text);
+    assert_string_equal(text, "019b3c52-0000-0000-0000-000000000000");
+    uuid_text(&last, text);
+    assert_string_equal(text, "019b3c52-ffff-ffff-ffff-ffffffffffff");
+    assert_true(uuid_range_parse(SLICE("019b3c52-0000-7000-8000-000000000001"), &first, &last));
+    assert_true(uuid_equal(&first, &last));
+    assert_false(uuid_range_parse(SLICE("019b3c5"), &first, &last));
+    assert_false(uuid_range_parse(SLICE("019b3c520000"), &first, &last)); /* the hyphens belong to it */
+    assert_false(uuid_range_parse(SLICE("019b3c5x"), &first, &last));
+    assert_false(uuid_range_parse(SLICE("019b3c52-0000-7000-8000-0000000000010"), &first, &last));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_and_back_is_the_same_id),
         cmocka_unit_test(anything_else_is_no_id),
+        cmocka_unit_test(the_beginning_of_an_id_is_a_range),
         cmocka_unit_test(a_v8_is_the_first_128_bits_with_version_and_variant),
         cmocka_unit_test(v7_rise_within_a_millisecond_and_when_the_clock_goes_back),
         cmocka_unit_test(a_saga_id_carries_its_shard_and_stays_a_v7),

@@ -41,6 +41,8 @@ static const struct {
     {"GET", "v1/sagas", NULL, NULL, ""},
     {"GET", "//", NULL, NULL, ""},
     {"GET", "/V1/sagas", NULL, NULL, ""},
+    {"POST", "/v1/sagas/by-business-id/order/o-1/signals/paid", "/v1/sagas/by-business-id/{name}/{business_id}/signals/{signal}", "order", NULL},
+    {"GET", "/v1/sagas/by-business-id/signals/o-1", "/v1/sagas/by-business-id/{name}/{business_id}", "signals", NULL},
     {"DELETE", "/v1/sagas", NULL, NULL, "POST, GET, HEAD"},
     {"GET", "/v1/sagas/x/abort", NULL, NULL, "POST"},
     {"GET", "/v1/sagas/x/calls", NULL, NULL, "POST"},

@@ -1,7 +1,9 @@
 /* approvals, approve. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/id.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
@@ -9,7 +11,7 @@
 #define SHOWN_WIDTH 40
 
 const char help_approvals[] =
-    "sagactl approvals [N] [--open|--all] [--saga SAGA_ID] [--limit N] [--cursor C]\n"
+    "sagactl approvals [N] [--open|--all] [--saga SAGA] [--limit N] [--cursor C]\n"
     "\n"
     "Lists what waits for a yes or no, newest first (--all: also what was decided, or\n"
     "ran out of time), or shows one with everything that is to be approved. --saga\n"
@@ -64,7 +66,13 @@ static void print_one(struct ctl *ctl, FILE *to, struct slice approval)
 
 static bool is_of(struct ctl *ctl, struct slice item, const char *saga)
 {
-    return !saga || slice_is(show_member(ctl, item, "saga"), saga);
+    struct slice id = show_member(ctl, item, "saga"), business_id = show_member(ctl, item, "business_id");
+    size_t len = saga ? strlen(saga) : 0;
+
+    return !saga || (len >= UUID_PREFIX_MIN && len <= id.len && memcmp(id.ptr, saga, len) == 0) ||
+           (business_id.len > 0 && slice_is(arena_printf(&ctl->arena, "%.*s/%.*s", SLICE_ARG(show_member(ctl, item, "saga_name")),
+                                                         SLICE_ARG(business_id)),
+                                            saga));
 }
 
 static void put_row(struct ctl *ctl, struct table *table, struct slice item)

@@ -6,6 +6,7 @@
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/saga_name.h"
 
 #define WAIT_DEFAULT_MS 30000
 #define ANSWER_MS 30000 /* on top of the wait */
@@ -13,7 +14,7 @@
 const char help_call[] =
     "sagactl call TOOL --run RUN [--step NAME] [--scope TEXT] [--args JSON|@FILE|-] [--id EMISSION]\n"
     "             [--turn TEXT] [--wait 30s]\n"
-    "sagactl call TOOL --saga SAGA_ID ...\n"
+    "sagactl call TOOL --saga SAGA ...\n"
     "\n"
     "Calls a tool through the registry: once for a run, step, tool and scope, however often it is asked\n"
     "for and by whom. A repeat gets what the first call got; the arguments are not part of what makes\n"
@@ -104,8 +105,12 @@ static int call(struct ctl *ctl, const char *tool, const struct call_options *o)
     struct slice path;
 
     if (o->saga) {
-        path = arena_printf(&ctl->arena, "/v1/sagas/%.*s/calls?wait=%lldms",
-                            SLICE_ARG(url_escape(slice_of(o->saga), &ctl->arena)), (long long)o->wait_ms);
+        int named = saga_path(ctl, o->saga, &path);
+
+        if (named != EXIT_OK) {
+            return named;
+        }
+        path = arena_printf(&ctl->arena, "%.*s/calls?wait=%lldms", SLICE_ARG(path), (long long)o->wait_ms);
     } else {
         path = arena_printf(&ctl->arena, "/v1/operations?wait=%lldms", (long long)o->wait_ms);
     }

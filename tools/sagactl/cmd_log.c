@@ -5,11 +5,12 @@
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/saga_name.h"
 
 #define FOLLOW_TRIES_MAX 60
 
 const char help_log[] =
-    "sagactl log SAGA_ID [--follow]\n"
+    "sagactl log SAGA [--follow]\n"
     "\n"
     "Prints the durable log of a saga, in order. With --follow it goes on as entries come, over lost\n"
     "connections too, until the saga has ended. -o json prints one entry a line.\n"
@@ -93,11 +94,11 @@ static bool on_event(struct client_stream *stream, struct slice entry)
     return !print->ended;
 }
 
-static int follow(struct ctl *ctl, struct slice id)
+static int follow(struct ctl *ctl, struct slice saga)
 {
     struct log_print print = {.ctl = ctl};
     struct client_stream stream = {.ctl = ctl,
-                                   .path = arena_printf(&ctl->arena, "/v1/sagas/%.*s/log?follow=true", SLICE_ARG(id)),
+                                   .path = arena_printf(&ctl->arena, "%.*s/log?follow=true", SLICE_ARG(saga)),
                                    .on_event = on_event,
                                    .context = &print};
     int code = EXIT_OK;
@@ -119,7 +120,7 @@ static int follow(struct ctl *ctl, struct slice id)
     return stream.finished ? EXIT_OK : code;
 }
 
-static int print_all(struct ctl *ctl, struct slice id)
+static int print_all(struct ctl *ctl, struct slice saga)
 {
     struct log_print print = {.ctl = ctl};
     struct slice cursor = SLICE("0");
@@ -131,7 +132,7 @@ static int print_all(struct ctl *ctl, struct slice id)
 
         arena_init(&arena, 65536);
         int code = client_get(
-            ctl, arena_printf(&arena, "/v1/sagas/%.*s/log?limit=500&cursor=%.*s", SLICE_ARG(id), SLICE_ARG(cursor)),
+            ctl, arena_printf(&arena, "%.*s/log?limit=500&cursor=%.*s", SLICE_ARG(saga), SLICE_ARG(cursor)),
             &arena, &answer);
 
         if (code != EXIT_OK) {
@@ -160,9 +161,10 @@ int cmd_log(struct ctl *ctl, int argc, char **argv)
         return helped ? EXIT_OK : EXIT_USAGE;
     }
     if (ids.count != 1) {
-        return usage_error(ctl, "which saga? one id");
+        return usage_error(ctl, "which saga? its id, or NAME/BUSINESS_ID");
     }
-    struct slice id = url_escape(slice_of(ids.items[0]), &ctl->arena);
+    struct slice saga;
+    int code = saga_path(ctl, ids.items[0], &saga);
 
-    return follows ? follow(ctl, id) : print_all(ctl, id);
+    return code != EXIT_OK ? code : follows ? follow(ctl, saga) : print_all(ctl, saga);
 }

@@ -6,6 +6,7 @@
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/saga_name.h"
 
 #define ANSWER_MS 30000
 
@@ -23,7 +24,7 @@ const char help_open[] =
     "  sagactl complete $id\n";
 
 const char help_complete[] =
-    "sagactl complete SAGA_ID [--output-json JSON|@FILE|-] [--wait 30s]\n"
+    "sagactl complete SAGA [--output-json JSON|@FILE|-] [--wait 30s]\n"
     "\n"
     "Ends an open saga well: what was done stays done. It waits for what is not settled yet.\n"
     "\n"
@@ -141,7 +142,7 @@ int cmd_complete(struct ctl *ctl, int argc, char **argv)
         return helped ? EXIT_OK : EXIT_USAGE;
     }
     if (ids.count != 1) {
-        return usage_error(ctl, "which saga? one id");
+        return usage_error(ctl, "which saga? its id, or NAME/BUSINESS_ID");
     }
     if (wait && !duration_parse(slice_of(wait), &wait_ms)) {
         return usage_error(ctl, "--wait is a duration such as 30s, not \"%s\"", wait);
@@ -156,10 +157,15 @@ int cmd_complete(struct ctl *ctl, int argc, char **argv)
         json_write_raw(&w, "output", output_json);
     }
     json_object_end(&w);
-    int code = post(ctl,
-                    arena_printf(&ctl->arena, "/v1/sagas/%.*s/complete?wait=%lldms",
-                                 SLICE_ARG(url_escape(slice_of(ids.items[0]), &ctl->arena)), (long long)wait_ms),
-                    &body, wait_ms + ANSWER_MS, &answer);
+    struct slice path;
+    int code = saga_path(ctl, ids.items[0], &path);
+
+    if (code != EXIT_OK) {
+        buffer_fini(&body);
+        return code;
+    }
+    code = post(ctl, arena_printf(&ctl->arena, "%.*s/complete?wait=%lldms", SLICE_ARG(path), (long long)wait_ms), &body,
+                wait_ms + ANSWER_MS, &answer);
 
     if (code == EXIT_OK) {
         print_saga_line(ctl, answer.body);

@@ -13,11 +13,12 @@
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/saga_name.h"
 
 #define TRIES_MAX 10
 
 const char help_replay[] =
-    "sagactl replay SAGA_ID | --all [--since T]\n"
+    "sagactl replay SAGA | --all [--since T]\n"
     "\n"
     "Fetches the durable log of a saga, folds it through the engine's own state machine and compares\n"
     "the state with the one the service shows, member by member. --all does so for every saga. Exits\n"
@@ -404,7 +405,7 @@ int cmd_replay(struct ctl *ctl, int argc, char **argv)
         return helped ? EXIT_OK : EXIT_USAGE;
     }
     if (all ? ids.count != 0 : ids.count != 1) {
-        return usage_error(ctl, "which saga? one id, or --all");
+        return usage_error(ctl, "which saga? one, or --all");
     }
     map_init(&replay.definitions);
     map_init(&replay.bodies);
@@ -415,7 +416,10 @@ int cmd_replay(struct ctl *ctl, int argc, char **argv)
     if (all) {
         code = replay_all(&replay, since);
     } else {
-        code = replay_one(&replay, slice_of(ids.items[0]));
+        struct slice id;
+
+        code = saga_id_of(ctl, ids.items[0], &id);
+        code = code == EXIT_OK ? replay_one(&replay, id) : code;
         if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
             (void)printf("{\"checked\":1,\"differing\":0}\n");
         } else if (code == EXIT_OK) {

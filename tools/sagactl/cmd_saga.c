@@ -8,6 +8,7 @@
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/saga_end.h"
+#include "tools/sagactl/saga_name.h"
 
 #define REQUEST_MS 60000
 #define TURN_MS 2000 /* of one request that waits; longer waits are several */
@@ -51,7 +52,7 @@ const char help_list[] =
     "  sagactl list --status running -o name | xargs -n 1 sagactl show\n";
 
 const char help_abort[] =
-    "sagactl abort SAGA_ID [--note TEXT]\n"
+    "sagactl abort SAGA [--note TEXT]\n"
     "\n"
     "Cancels a saga: no further step starts, what is under way is settled, what took effect is undone\n"
     "in reverse. A saga whose terminal step has completed cannot be aborted any more (exit 4).\n"
@@ -395,7 +396,7 @@ int cmd_abort(struct ctl *ctl, int argc, char **argv)
         return helped ? EXIT_OK : EXIT_USAGE;
     }
     if (ids.count != 1) {
-        return usage_error(ctl, "which saga? one id");
+        return usage_error(ctl, "which saga? its id, or NAME/BUSINESS_ID");
     }
     buffer_init(&body, 65536);
     json_writer_init(&w, &body);
@@ -404,16 +405,19 @@ int cmd_abort(struct ctl *ctl, int argc, char **argv)
         json_write_text(&w, "note", note);
     }
     json_object_end(&w);
-    int code = client_call(
-        ctl, "POST",
-        arena_printf(&ctl->arena, "/v1/sagas/%.*s/abort", SLICE_ARG(url_escape(slice_of(ids.items[0]), &ctl->arena))),
-        buffer_slice(&body), 30000, &ctl->arena, &answer);
+    struct slice path;
+    int code = saga_path(ctl, ids.items[0], &path);
+
+    if (code == EXIT_OK) {
+        code = client_call(ctl, "POST", arena_printf(&ctl->arena, "%.*s/abort", SLICE_ARG(path)), buffer_slice(&body),
+                           30000, &ctl->arena, &answer);
+    }
 
     buffer_fini(&body);
     if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
         print_json(answer.body);
     } else if (code == EXIT_OK) {
-        (void)printf("%s  %.*s\n", ids.items[0], SLICE_ARG(show_member(ctl, answer.body, "status")));
+        print_saga_line(ctl, answer.body);
     }
     return code;
 }

@@ -5,10 +5,11 @@
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/saga_end.h"
+#include "tools/sagactl/saga_name.h"
 #include "tools/sagactl/show_steps.h"
 
 const char help_show[] =
-    "sagactl show SAGA_ID [--all]\n"
+    "sagactl show SAGA [--all]\n"
     "\n"
     "Shows a saga as a timeline: its steps as a tree (elements of for_each and the steps of child sagas\n"
     "below their step), each with status, attempts and a bar on the common time axis; beside it what\n"
@@ -271,12 +272,12 @@ int cmd_show(struct ctl *ctl, int argc, char **argv)
         return helped ? EXIT_OK : EXIT_USAGE;
     }
     if (ids.count != 1) {
-        return usage_error(ctl, "which saga? one id");
+        return usage_error(ctl, "which saga? its id, or NAME/BUSINESS_ID");
     }
-    int code = client_get(
-        ctl, arena_printf(&ctl->arena, "/v1/sagas/%.*s", SLICE_ARG(url_escape(slice_of(ids.items[0]), &ctl->arena))),
-        &ctl->arena, &answer);
+    struct slice path;
+    int code = saga_path(ctl, ids.items[0], &path);
 
+    code = code == EXIT_OK ? client_get(ctl, path, &ctl->arena, &answer) : code;
     if (code != EXIT_OK) {
         return code;
     }

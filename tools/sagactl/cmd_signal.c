@@ -4,11 +4,12 @@
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/saga_name.h"
 
 #define ANSWER_MS 30000
 
 const char help_signal[] =
-    "sagactl signal SAGA_ID NAME [--payload JSON|@FILE|-] [--payload-file FILE] [--key K]\n"
+    "sagactl signal SAGA NAME [--payload JSON|@FILE|-] [--payload-file FILE] [--key K]\n"
     "\n"
     "Gives a saga the signal that a step of it waits for, or will wait for: it is kept until then, and\n"
     "signals of one name are taken in the order in which they came. The payload (null without one) is\n"
@@ -21,7 +22,7 @@ const char help_signal[] =
     "  sagactl signal 019b3c52-... delivered --payload-file slip.json\n";
 
 const char help_pause[] =
-    "sagactl pause SAGA_ID --note TEXT\n"
+    "sagactl pause SAGA --note TEXT\n"
     "\n"
     "Lets a saga begin nothing more, neither steps nor undo, and stops its clocks: deadline, timeouts,\n"
     "retries (role operator). Calls under way settle; signals are kept, and approvals may be decided.\n"
@@ -30,19 +31,23 @@ const char help_pause[] =
     "  sagactl pause 019b3c52-... --note \"the bank asked us to wait\"\n";
 
 const char help_resume[] =
-    "sagactl resume SAGA_ID --note TEXT\n"
+    "sagactl resume SAGA --note TEXT\n"
     "\n"
     "Lets a saga go on that was paused, by an operator or by a loop, or opens what a loop has closed\n"
     "(role operator). Its deadline and timeouts move by the time that it stood still.\n"
     "\n"
     "  sagactl resume 019b3c52-... --note \"told the agent to stop polling\"\n";
 
-static int post(struct ctl *ctl, const char *id, const char *what, struct slice body, struct answer *answer)
+static int post(struct ctl *ctl, const char *saga, const char *what, struct slice body, struct answer *answer)
 {
-    return client_call(ctl, "POST",
-                       arena_printf(&ctl->arena, "/v1/sagas/%.*s/%s", SLICE_ARG(url_escape(slice_of(id), &ctl->arena)),
-                                    what),
-                       body, ANSWER_MS, &ctl->arena, answer);
+    struct slice path;
+    int code = saga_path(ctl, saga, &path);
+
+    if (code != EXIT_OK) {
+        return code;
+    }
+    return client_call(ctl, "POST", arena_printf(&ctl->arena, "%.*s/%s", SLICE_ARG(path), what), body, ANSWER_MS,
+                       &ctl->arena, answer);
 }
 
 /* --- signal --- */
@@ -121,7 +126,7 @@ static int with_note(struct ctl *ctl, int argc, char **argv, const char *what)
         return helped ? EXIT_OK : EXIT_USAGE;
     }
     if (ids.count != 1) {
-        return usage_error(ctl, "which saga? one id");
+        return usage_error(ctl, "which saga? its id, or NAME/BUSINESS_ID");
     }
     if (!note || slice_trim(slice_of(note)).len == 0) {
         return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");

@@ -61,6 +61,9 @@ static void print_help(void)
                 "  -o table|json|name  how to print; data goes to stdout, talk to stderr\n"
                 "  --no-color          no colours, also by NO_COLOR\n"
                 "  --help, --version\n"
+                "\nSAGA is the id of a saga, 8 or more characters at the beginning of the id, or\n"
+                "NAME/BUSINESS_ID: order/o-1. In a business id %2F is a slash and %25 a percent\n"
+                "sign; an open saga has the name ~open, a run ~run.\n"
                 "\nExit codes\n"
                 "  0 ok   1 failed   2 usage   3 not found   4 conflict   5 not permitted   6 server unreachable\n"
                 "  7 the wait is over   8 the saga ended compensated   9 the saga needs a person\n"
@@ -68,7 +71,7 @@ static void print_help(void)
                 "  sagactl check order.json\n"
                 "  sagactl apply order.json\n"
                 "  sagactl start order --input '{\"order_id\": \"o-1\"}' --wait 30s\n"
-                "  sagactl show SAGA_ID\n"
+                "  sagactl show SAGA\n"
                 "\n`sagactl COMMAND --help` tells more about each.\n",
                 stdout);
 }
