@@ -1,8 +1,11 @@
-/* What servers say in Retry-After, and what is made of it. */
+/* What servers say in Retry-After, and what is made of it; and what the page about tools says of each status. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -45,10 +48,75 @@ static void retry_after_is_honoured_within_bounds(void **state)
     arena_fini(&arena);
 }
 
+/* --- schema/tools.md --- */
+
+static const char *page_read(void)
+{
+    static char text[64 << 10];
+    char path[512];
+    const char *folder = getenv("SCHEMA_DIR");
+
+    (void)snprintf(path, sizeof(path), "%s/tools.md", folder ? folder : "schema");
+    FILE *file = fopen(path, "re");
+
+    assert_non_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    assert_int_equal(fclose(file), 0);
+    return text;
+}
+
+/* A row is "| 200–201, 425 | outcome |": gives the outcome of `status` in the row that has it, and how many rows have it. */
+static size_t page_rows(const char *rows, int status, char outcome[32])
+{
+    size_t count = 0;
+
+    for (const char *line = rows; strncmp(line, "| ", 2) == 0; line = strchr(line, '\n') + 1) {
+        const char *at = line + 2;
+        bool has = false;
+
+        while (*at != '|') {
+            char *end;
+            long from = strtol(at, &end, 10), to = from;
+
+            assert_ptr_not_equal(end, at);
+            if (strncmp(end, "–", strlen("–")) == 0) {
+                to = strtol(end + strlen("–"), &end, 10);
+            }
+            has |= status >= from && status <= to;
+            at = end + strspn(end, ", ");
+        }
+        if (has) {
+            count++;
+            assert_int_equal(sscanf(at, "| %31[a-z_] |", outcome), 1);
+        }
+    }
+    return count;
+}
+
+static void the_page_about_tools_has_the_outcome_of_each_status(void **state)
+{
+    static const char *const names[OUTCOME_KIND_COUNT] = {[OUTCOME_COMPLETED] = "completed", [OUTCOME_RUNNING] = "running",
+                                                          [OUTCOME_RETRY] = "retry", [OUTCOME_FAILED] = "no_effect",
+                                                          [OUTCOME_UNKNOWN] = "unknown"};
+    const char *rows = strstr(page_read(), "| HTTP status | outcome |\n| --- | --- |\n");
+
+    (void)state;
+    assert_non_null(rows);
+    rows = strchr(strchr(rows, '\n') + 1, '\n') + 1;
+    for (int status = 100; status < 600; status++) {
+        char outcome[32] = "";
+
+        if (page_rows(rows, status, outcome) != 1 || strcmp(outcome, names[http_status_outcome(status)]) != 0) {
+            fail_msg("%d is %s, and in the page %s", status, names[http_status_outcome(status)], outcome);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(retry_after_is_honoured_within_bounds),
+        cmocka_unit_test(the_page_about_tools_has_the_outcome_of_each_status),
     };
 
     return cmocka_run_group_tests_name("http_parts", tests, NULL, NULL);

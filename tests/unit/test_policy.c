@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -152,10 +154,35 @@ static void the_stricter_of_two_classes_allows_less(void **state)
     }
 }
 
+static void the_page_about_tools_has_the_attempts_of_each_class(void **state)
+{
+    static char text[64 << 10];
+    char path[512], row[64];
+    const char *folder = getenv("SCHEMA_DIR");
+
+    (void)state;
+    (void)snprintf(path, sizeof(path), "%s/tools.md", folder ? folder : "schema");
+    FILE *file = fopen(path, "re");
+
+    assert_non_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    assert_int_equal(fclose(file), 0);
+    for (enum effect effect = 0; effect < EFFECT_COUNT; effect++) {
+        struct retry_policy policy = retry_policy_default(effect);
+
+        (void)snprintf(row, sizeof(row), "\n| `%s` | %u | %llds | ", effect_name(effect), policy.max_attempts,
+                       (long long)policy.initial_ms / 1000);
+        if (!strstr(text, row)) {
+            fail_msg("schema/tools.md has no row %s", row + 1);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_class_has_the_attempts_of_the_contract),
+        cmocka_unit_test(the_page_about_tools_has_the_attempts_of_each_class),
         cmocka_unit_test(an_unknown_class_is_no_class),
         cmocka_unit_test(a_delay_lies_above_zero_and_within_the_backoff),
         cmocka_unit_test(jitter_is_the_same_in_a_replay_and_differs_between_keys_and_attempts),
