@@ -150,6 +150,22 @@ static enum err_code read_settings(struct settings *settings, int argc, char **a
     return code == ERR_OK ? set_up_log(settings, err) : code;
 }
 
+/* A connection string may hold a password, and everybody can read the arguments of a process. The settings have a copy. */
+static void hide_database(int argc, char **argv)
+{
+    static const char flag[] = "--database";
+    size_t len = sizeof(flag) - 1;
+
+    for (int i = 1; i < argc; i++) {
+        bool is_flag = strncmp(argv[i], flag, len) == 0;
+        char *value = !is_flag ? NULL : argv[i][len] == '=' ? argv[i] + len + 1 : argv[i][len] == '\0' ? argv[i + 1] : NULL;
+
+        if (value) {
+            memset(value, '*', strlen(value));
+        }
+    }
+}
+
 /* --- the end --- */
 
 static void on_drained(void *context)
@@ -217,8 +233,18 @@ static void on_ready(struct engine *engine, void *context)
     (void)engine;
     if (service->dev && service->api) {
         (void)fprintf(stderr, "sagad: ready at http://%s\n", api_address(service->api));
-        (void)fprintf(stderr, "sagad: token %s (also in %s)\n", service->dev_token, service->token_path);
+        if (isatty(STDERR_FILENO)) {
+            (void)fprintf(stderr, "sagad: token %s (also in %s)\n", service->dev_token, service->token_path);
+        } else { /* a file or a journal may be read by others */
+            (void)fprintf(stderr, "sagad: token in %s\n", service->token_path);
+        }
     }
+}
+
+/* Is it what we have written there? */
+static bool is_dev_token(const char *text, ssize_t len)
+{
+    return len == 64 && strspn(text, "0123456789abcdef") == 64;
 }
 
 static enum err_code make_dev_token(struct service *service, struct err *err)
@@ -229,17 +255,15 @@ static enum err_code make_dev_token(struct service *service, struct err *err)
         return err_set(err, ERR_IO, "the kernel gave no random bytes for a token");
     }
     (void)snprintf(service->token_path, sizeof(service->token_path), "%s/token", service->cluster.directory);
-    int fd = open(service->token_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = dev_file_open(service->token_path, 0600, err);
 
     if (fd < 0) {
-        (void)err_set(err, ERR_IO, "the token file %s cannot be written", service->token_path);
-        err_detail(err, "%s", strerror(errno));
-        return ERR_IO;
+        return err->code;
     }
     /* The token of an earlier run stays good: whoever works with this folder need not log in again. */
-    ssize_t got = read(fd, service->dev_token, 64);
+    ssize_t got = read(fd, service->dev_token, sizeof(service->dev_token));
 
-    if (got != 64) {
+    if (!is_dev_token(service->dev_token, got)) {
         digest_hex(&random, service->dev_token);
         if (ftruncate(fd, 0) != 0 || pwrite(fd, service->dev_token, 64, 0) != 64) {
             (void)err_set(err, ERR_IO, "the token file %s cannot be written", service->token_path);
@@ -258,6 +282,7 @@ static enum err_code start_dev(struct service *service, struct err *err)
     char directory[DEV_PATH_BYTES];
     const char *chosen = settings_text(&service->settings, "dir");
 
+    (void)umask(077); /* what lies in the folder is nobody else's */
     if (!chosen) {
         if (!dev_cluster_default_directory(directory, sizeof(directory))) {
             return err_set(err, ERR_CONFIG, "`sagad dev` needs a folder: give --dir");
@@ -391,8 +416,10 @@ int main(int argc, char **argv)
         return mcp_tools(argc - 1, argv + 1); /* no service: options of its own */
     }
     settings_init(&service.settings, setting_table, COUNT_OF(setting_table));
-    if (read_settings(&service.settings, argc, argv, &command, &err) != ERR_OK) {
-        exit_code = fail(&err);
+    exit_code = read_settings(&service.settings, argc, argv, &command, &err) == ERR_OK ? 0 : fail(&err);
+    hide_database(argc, argv);
+    if (exit_code != 0) {
+        /* said already */
     } else if (settings_switch(&service.settings, "help") || (command && strcmp(command, "help") == 0)) {
         help(&service.settings);
     } else if (settings_switch(&service.settings, "version")) {

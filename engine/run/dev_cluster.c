@@ -74,9 +74,51 @@ static enum err_code directory_problem(const char *path, int why, struct err *er
     return ERR_IO;
 }
 
-/* mkdir -p, then an absolute path without links. */
-static enum err_code directory_make(const char *path, char out[DEV_PATH_BYTES], struct err *err)
+/* A folder that somebody else can write to could hold links and files of theirs in place of ours. */
+static enum err_code directory_check(const char *path, struct err *err)
 {
+    struct stat st;
+
+    if (stat(path, &st) != 0) {
+        return directory_problem(path, errno, err);
+    }
+    if (st.st_uid != geteuid() || (st.st_mode & S_IWOTH) != 0) {
+        err_set(err, ERR_CONFIG, "the folder %s %s", path,
+                st.st_uid != geteuid() ? "belongs to another user" : "can be written to by everybody");
+        err_hint(err, "give `sagad dev` a folder of your own: --dir DIR");
+        return ERR_CONFIG;
+    }
+    return ERR_OK;
+}
+
+int dev_file_open(const char *path, mode_t mode, struct err *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
+
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        (void)err_set(err, ERR_IO, "the file %s cannot be opened", path);
+        err_detail(err, "%s", errno == ELOOP ? "it is a link" : strerror(errno));
+    } else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1 || (st.st_mode & 077 & ~mode) != 0) {
+        (void)err_set(err, ERR_CONFIG, "the file %s is not one that `sagad dev` has made", path);
+        err_detail(err, "its owner, its mode or its links are others");
+    } else {
+        return fd;
+    }
+    err_hint(err, "look at what it is; remove it, or give `sagad dev` another --dir");
+    if (fd >= 0) {
+        close(fd);
+    }
+    return -1;
+}
+
+/*
+ * mkdir -p, then an absolute path without links. What is made is private; where PostgreSQL runs as another user, that one
+ * can pass through it.
+ */
+static enum err_code directory_make(const char *path, const struct dev_user *user, char out[DEV_PATH_BYTES], struct err *err)
+{
+    mode_t mode = user->changes ? 0711 : 0700;
     char part[DEV_PATH_BYTES], real[PATH_MAX], inside[PATH_MAX + 2];
 
     if (!text_fits(part, sizeof(part), path, "")) {
@@ -86,7 +128,7 @@ static enum err_code directory_make(const char *path, char out[DEV_PATH_BYTES], 
         if (slash) {
             *slash = '\0';
         }
-        if (mkdir(part, 0755) != 0 && errno != EEXIST) {
+        if (mkdir(part, mode) == 0 ? chmod(part, mode) != 0 : errno != EEXIST) {
             return directory_problem(part, errno, err);
         }
         if (!slash) {
@@ -103,7 +145,7 @@ static enum err_code directory_make(const char *path, char out[DEV_PATH_BYTES], 
         return err_set(err, ERR_CONFIG, "--dir is longer than %d bytes", DEV_PATH_BYTES - 32);
     }
     (void)text_fits(out, DEV_PATH_BYTES, real, ""); /* its length was just looked at */
-    return ERR_OK;
+    return directory_check(real, err);
 }
 
 /* A folder that only the server's user can enter, made or found. Somebody else's under that name is refused: /tmp is
@@ -208,9 +250,9 @@ static enum err_code lock_take(struct dev_cluster *cluster, struct err *err)
     char path[DEV_PATH_BYTES + 16];
 
     CHECK(text_fits(path, sizeof(path), cluster->directory, "/lock"));
-    cluster->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    cluster->lock_fd = dev_file_open(path, 0644, err);
     if (cluster->lock_fd < 0) {
-        return directory_problem(cluster->directory, errno, err);
+        return err->code;
     }
     if (flock(cluster->lock_fd, LOCK_EX | LOCK_NB) != 0) {
         err_set(err, ERR_CONFIG, "another `sagad dev` is running in %s", cluster->directory);
@@ -397,9 +439,9 @@ static enum err_code cluster_open(struct dev_cluster *cluster, const char *direc
                                   struct err *err)
 {
     int major;
-    enum err_code code = directory_make(directory, cluster->directory, err);
+    enum err_code code = dev_user_find(&cluster->user, err);
 
-    if (code != ERR_OK || (code = dev_user_find(&cluster->user, err)) != ERR_OK ||
+    if (code != ERR_OK || (code = directory_make(directory, &cluster->user, cluster->directory, err)) != ERR_OK ||
         (code = lock_take(cluster, err)) != ERR_OK || (code = data_place(cluster, say, err)) != ERR_OK ||
         (code = socket_place(cluster, err)) != ERR_OK) {
         return code;

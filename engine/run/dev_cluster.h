@@ -37,6 +37,12 @@ bool dev_cluster_default_directory(char *out, size_t out_bytes);
 MUST_USE enum err_code dev_cluster_start(struct dev_cluster *cluster, const char *directory,
                                          void (*say)(const char *line), struct err *err);
 
+/*
+ * A file of ours in that folder, opened for reading and writing, made with `mode` where it is missing. A link, a file of
+ * somebody else, with another name beside this one, or with more rights than `mode` is refused: -1, with the sentence.
+ */
+MUST_USE int dev_file_open(const char *path, mode_t mode, struct err *err);
+
 /* Stop the server, whoever started it, and let the folder go. The data stays. */
 void dev_cluster_stop(struct dev_cluster *cluster);
 

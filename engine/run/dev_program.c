@@ -163,7 +163,7 @@ pid_t dev_program_start(const struct dev_postgres *postgres, const char *program
     CHECK(snprintf(path, sizeof(path), "%s/%s", postgres->bin, program) < (int)sizeof(path));
     pid = fork();
     if (pid == 0) {
-        int in = open("/dev/null", O_RDONLY), log = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0644);
+        int in = open("/dev/null", O_RDONLY), log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
         sigset_t none;
 
         sigemptyset(&none);
@@ -206,7 +206,7 @@ enum err_code dev_program_run(const struct dev_postgres *postgres, const char *p
 void dev_log_last_line(const char *log_path, char *out, size_t out_bytes)
 {
     char text[2048];
-    int fd = open(log_path, O_RDONLY | O_CLOEXEC);
+    int fd = open(log_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
     ssize_t len = 0;
     size_t end, start;

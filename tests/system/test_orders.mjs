@@ -1,5 +1,6 @@
 // Orders against the real shop: what each class of effect does after each kind of answer, what compensation does when the compensator
 // fails, and what each verb of a person leads to. After every case the shop's own ledger says what really happened.
+import { readFileSync } from 'node:fs'
 import { World, effectsByKey, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
 const retry = { max_attempts: 3, initial: '50ms', factor: 2, max: '200ms' }
@@ -390,6 +391,10 @@ await run(new World(), async (world) => {
 
   // --- one business id, many clients ---
 
+  await promise('the connection string is not among the arguments that everybody can read', () => {
+    const words = readFileSync(`/proc/${world.sagad.pid}/cmdline`, 'utf8').split('\0')
+    expect(words.includes('--database') && !words.includes(world.dsn), 'the arguments of sagad', words)
+  })
   await promise('a saga is found by the name and its business id, in every route, also with a slash in it', async () => {
     const id = await world.start('order', { order_id: 'named', sku: 'named', amount: 7, email: 'named@x.example' }, { id: 'a/b%2F' })
     const path = '/v1/sagas/by-business-id/order/' + encodeURIComponent('a%2Fb%252F')

@@ -308,11 +308,64 @@ static void data_of_another_user_are_left_alone(void **state)
     assert_non_null(strstr(err.message, "belong to another user"));
 }
 
+/* In a folder that somebody else can write to, a link of theirs would have us write into a file of ours elsewhere. */
+static void a_file_of_somebody_else_is_not_taken(void **state)
+{
+    char path[256], other[256];
+    struct err err = {0};
+    int fd;
+
+    (void)state;
+    path_in(path, "token");
+    path_in(other, "other");
+    file_write(other, "keep this");
+    assert_int_equal(symlink(other, path), 0);
+    assert_int_equal(dev_file_open(path, 0600, &err), -1);
+    assert_non_null(strstr(err.detail, "a link"));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(link(other, path), 0);
+    assert_int_equal(chmod(other, 0600), 0);
+    assert_int_equal(dev_file_open(path, 0600, &err), -1);
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_int_equal(dev_file_open(path, 0600, &err), -1); /* others have read it */
+    fd = dev_file_open(path, 0644, &err);
+    assert_true(fd >= 0);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(dev_file_open(path, 0600, &err), -1);
+    assert_int_equal(rmdir(path), 0);
+}
+
+static void a_folder_that_others_write_to_is_refused(void **state)
+{
+    struct dev_cluster cluster;
+    char path[256];
+    struct err err = {0};
+
+    (void)state;
+    path_in(path, "open-to-all");
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(chmod(path, 0777), 0);
+    assert_int_equal(dev_cluster_start(&cluster, path, NULL, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "by everybody"));
+    assert_int_equal(chmod(path, 0700), 0);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(path, 12345, 12345), 0);
+        assert_int_equal(dev_cluster_start(&cluster, path, NULL, &err), ERR_CONFIG);
+        assert_non_null(strstr(err.message, "another user"));
+    }
+    assert_int_equal(rmdir(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_survived_is_used_again),
         cmocka_unit_test(two_sagads_do_not_share_a_folder),
+        cmocka_unit_test(a_file_of_somebody_else_is_not_taken),
+        cmocka_unit_test(a_folder_that_others_write_to_is_refused),
         cmocka_unit_test(a_killed_server_is_started_again_over_its_stale_pid_file),
         cmocka_unit_test(a_pid_file_that_names_a_stranger_is_stale),
         cmocka_unit_test(an_interrupted_initdb_is_done_over),
