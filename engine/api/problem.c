@@ -53,7 +53,8 @@ struct slice problem_text(const struct err *err, const struct problem_more *more
     json_write_text(&w, "title", err_title(err->code));
     json_write_i64(&w, "status", err_http_status(err->code));
     json_write_slice(&w, "detail", sentence(err, arena));
-    json_write_bool(&w, "retryable", err_retryable(err->code));
+    /* Of a failed call it depends on the attempts that are left: who knows has said when. */
+    json_write_bool(&w, "retryable", err_retryable(err->code) || (err->code == ERR_TOOL_FAILED && more->retry_after_ms > 0));
     if (more->faults && more->faults->count > 0) {
         write_faults(&w, more->faults);
     }

@@ -78,6 +78,7 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     struct op_key key;
     uint32_t generation;
     uint32_t attempts;       /* intents in all; the number of the current or last attempt */
+    uint32_t never_left;     /* of the attempts, those of which not one byte left: operation_calls() leaves them out */
     uint32_t counted;        /* attempts of this round of which a byte may have left */
     uint32_t unsent;         /* tries of this round, in a row, that never left */
     uint32_t probes;         /* probes answered in all; the next one is number probes + 1 */
@@ -112,6 +113,12 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     struct room room;        /* of the result of a read that agents call again and again */
     struct room answer_room;
 };
+
+/* Calls of which a byte may have left: what people and clients are shown as `attempts`. */
+static inline uint32_t operation_calls(const struct operation *operation)
+{
+    return operation->attempts - operation->never_left;
+}
 
 struct kept_signal { /* arrived before a step waited for it, or was taken by one */
     struct slice name, payload, id /* SLICE_NONE: its sender gave none */;
@@ -246,6 +253,9 @@ uint32_t saga_next_generation(const struct saga *saga, struct slice step, struct
 uint32_t saga_find_key(const struct saga *saga, const struct op_key *key, enum direction *direction); /* STEP_NONE: none */
 /* Does the record of this call answer no repeats any more, by the `ttl` of its tool? Its arguments and result are then not shown either. */
 bool operation_has_expired(const struct saga *saga, uint32_t step, int64_t now_ms);
+
+/* When the same call again is worth a new attempt, after it has failed: an instant. 0: its failure is final, and a repeat gets that. */
+int64_t saga_call_again_ms(const struct saga *saga, uint32_t step);
 
 #define BUSINESS_ID_BYTES_MAX 256 /* of the id that whoever starts a saga gives it; one at least */
 #define CALL_STEP_BYTES_MAX 128

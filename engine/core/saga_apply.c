@@ -158,6 +158,7 @@ static void take_back_attempt(struct operation *op)
 {
     op->counted -= op->counted > 0;
     op->unsent++;
+    op->never_left++;
     op->last_sent_ms = op->prior_sent_ms;
     op->window_from_ms = op->prior_window_ms;
     if (op->last_sent_ms == 0) {

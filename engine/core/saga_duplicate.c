@@ -278,14 +278,19 @@ static void decide_by_policy(struct call *call, const struct drift *drift)
     UNREACHABLE();
 }
 
-static bool has_attempts_left(const struct call *call)
+int64_t saga_call_again_ms(const struct saga *saga, uint32_t step)
 {
-    const struct operation *op = operation_found(call);
+    const struct operation *op = &saga->steps[step].forward;
+    struct terms terms;
 
-    if (op->state != OP_FAILED) {
-        return false; /* skipped by a person */
+    if (op->state != OP_FAILED || saga->phase != PHASE_FORWARD) { /* not where a person has skipped it */
+        return 0;
     }
-    return op->counted < operation_terms(call->m->saga, call->found, DIRECTION_DO).max_attempts;
+    terms = operation_terms(saga, step, DIRECTION_DO);
+    if (op->counted >= terms.max_attempts) {
+        return 0;
+    }
+    return retry_due_ms(&terms.retry, op->counted ? op->counted : 1, op->ended_ms, 0, &op->key);
 }
 
 static void decide_failed(struct call *call, const struct drift *drift)
@@ -294,7 +299,7 @@ static void decide_failed(struct call *call, const struct drift *drift)
 
     if (policy == DUPLICATE_ALLOW) {
         call_begin(call, "allow");
-    } else if (has_attempts_left(call) && call->m->saga->phase == PHASE_FORWARD) {
+    } else if (saga_call_again_ms(call->m->saga, call->found) != 0) {
         call_repeat(call);
     } else if (policy == DUPLICATE_ESCALATE) {
         escalate_duplicate(call, drift);

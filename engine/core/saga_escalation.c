@@ -165,7 +165,10 @@ static void write_operation(struct json_writer *w, const struct saga *saga, cons
                                     ? saga_tool(saga, question->step, question->direction)->name
                                     : SLICE_NONE);
     json_write_text(w, "direction", direction_name(question->direction));
-    json_write_i64(w, "attempts", op->attempts);
+    json_write_i64(w, "attempts", operation_calls(op));
+    if (op->never_left > 0) {
+        json_write_i64(w, "unsent", op->never_left);
+    }
     write_instant(w, "first_sent_at", op->first_sent_ms);
     write_instant(w, "last_sent_at", op->last_sent_ms);
     json_write_slice(w, "last_error", op->error.len ? beginning_of(op->error) : SLICE_NONE);

@@ -112,6 +112,12 @@ static void write_why(struct json_writer *w, const struct saga *saga)
     json_object_end(w);
 }
 
+static void write_attempts(struct json_writer *w, const struct operation *op)
+{
+    json_write_i64(w, "attempts", operation_calls(op));
+    json_write_i64(w, "unsent", op->never_left);
+}
+
 /*
  * What is going on while it is asked or tried again: how often since when, what came last, what comes next, and when that is given up, which is
  * when a person is asked. Not there where nothing of that kind is going on.
@@ -156,7 +162,7 @@ static void write_compensation(struct json_writer *w, const struct saga *saga, u
         json_write_slice(w, "undone_note", step->undone_note);
     }
     write_uuid(w, "key", &step_undo(step)->key.uuid);
-    json_write_i64(w, "attempts", step_undo(step)->attempts);
+    write_attempts(w, step_undo(step));
     json_write_raw(w, "result", step_undo(step)->result);
     write_error(w, step_undo(step));
     write_trying(w, saga, i, DIRECTION_UNDO);
@@ -239,7 +245,7 @@ static void write_step(struct json_writer *w, const struct saga *saga, uint32_t 
     json_write_text(w, "status", step_status_name(saga_step_status(saga, i)));
     json_write_text(w, "took_effect", took_effect_name(saga_took_effect(saga, i)));
     write_uuid(w, "key", &step->forward.key.uuid);
-    json_write_i64(w, "attempts", step->forward.attempts);
+    write_attempts(w, &step->forward);
     json_write_raw(w, "result", step->forward.result);
     write_error(w, &step->forward);
     write_wait(w, saga, i);
@@ -422,7 +428,7 @@ static void write_whole(const struct saga *saga, uint32_t step, enum direction d
     json_write_slice(&w, "scope", op->scope.ptr ? op->scope : SLICE(""));
     json_write_i64(&w, "generation", op->generation);
     json_write_text(&w, "class", effect_name(operation_effect(saga, step, direction)));
-    json_write_i64(&w, "attempts", op->attempts);
+    write_attempts(&w, op);
     json_write_raw(&w, "args", expired ? SLICE_NONE : op->args); /* null when it has expired, and so is the result */
     json_write_raw(&w, "result", expired ? SLICE_NONE : op->result);
     write_error(&w, op);

@@ -126,9 +126,21 @@ static int64_t until_due(const struct work *work, const struct operation *op, in
     return left > 0 ? left : otherwise_ms;
 }
 
-static void answer_failed(struct work *work, const struct operation *op)
+/* How long until the same call is worth a new attempt; 0: the failure is stored, and every repeat gets it. */
+static int64_t until_again(const struct work *work, const struct saga *saga, uint32_t step)
+{
+    int64_t again_ms = saga_call_again_ms(saga, step), left = again_ms - loop_wall_ms(work->engine->loop);
+
+    if (again_ms == 0 || work->mail.input.call.emission.ptr) { /* one request has one answer, however often it is sent */
+        return 0;
+    }
+    return left > 1 ? left : 1;
+}
+
+static void answer_failed(struct work *work, const struct saga *saga, const struct operation *op)
 {
     enum err_code code = code_of_failure(op->error);
+    int64_t again_ms = code == ERR_TOOL_FAILED ? until_again(work, saga, work->calling->step) : 0;
     struct err err = {0};
 
     (void)err_set(&err, code,
@@ -139,7 +151,10 @@ static void answer_failed(struct work *work, const struct operation *op)
         err_hint(&err, "repeat the same call after the time in Retry-After");
         caller_refuse(work, &err, until_due(work, op, RETRY_AFTER_MS));
     } else {
-        caller_refuse(work, &err, 0);
+        if (again_ms > 0) {
+            err_hint(&err, "mend the cause and repeat the same call after the time in Retry-After: attempts are left");
+        }
+        caller_refuse(work, &err, again_ms);
     }
 }
 
@@ -198,7 +213,7 @@ bool caller_answer(struct work *work, const struct saga *saga, bool last)
                     "a person has to say what happened");
         return true;
     case STANDS_FAILED:
-        answer_failed(work, op);
+        answer_failed(work, saga, op);
         return true;
     case STANDS_COMPLETED:
         answer_completed(work, op);

@@ -502,6 +502,7 @@ static void same_operation(const struct operation *a, const struct operation *b)
 {
     struct operation x = *a, y = *b;
 
+    assert_int_equal(a->never_left, b->never_left);
     same_slice("args", a->args, b->args);
     same_slice("scope", a->scope, b->scope);
     same_slice("result", a->result, b->result);

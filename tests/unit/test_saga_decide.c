@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/json.h"
 #include "tests/lib/saga_trial.h"
 
 /* --- what one outcome of the first attempt leads to --- */
@@ -307,6 +308,10 @@ static void tries_that_never_left_are_bounded_and_not_attempts(void **state)
     unsent(&trial, "act");
     assert_string_equal(trial_records(&trial),
                         "step.failed act, saga.failing act, compensation.planned, saga.compensated");
+    struct slice act = json_element(json_member(trial_view(&trial, &trial.arena), "steps"), 0);
+
+    assert_true(slice_is(json_member(act, "attempts"), "0")); /* nobody reads ten calls of a once */
+    assert_true(slice_is(json_member(act, "unsent"), "10"));
     trial_check_replay(&trial);
     trial_close(&trial);
 }

@@ -41,9 +41,9 @@ static void has_members(struct slice object, const char *names)
 #define SAGA_MEMBERS                                                                                                   \
     "id saga version business_id status error paused deadline input output steps escalation cost tags created_at updated_at ended_at"
 #define STEP_MEMBERS                                                                                                   \
-    "id kind tool group status took_effect key attempts result error waits_for due_at started_at ended_at compensation"
+    "id kind tool group status took_effect key attempts unsent result error waits_for due_at started_at ended_at compensation"
 #define OPERATION_MEMBERS                                                                                              \
-    "key state took_effect run saga step tool tool_version scope generation class attempts args result error cost "    \
+    "key state took_effect run saga step tool tool_version scope generation class attempts unsent args result error cost "    \
     "duplicate "                                                                                                       \
     "duplicates_seen first_sent_at last_sent_at created_at ended_at"
 #define ESCALATION_MEMBERS                                                                                             \
@@ -78,7 +78,7 @@ static void a_saga_has_the_shape_of_the_contract(void **state)
     step = json_element(steps, 0);
     has_members(saga, SAGA_MEMBERS);
     has_members(step, STEP_MEMBERS);
-    has_members(json_member(step, "compensation"), "status key attempts result error order started_at ended_at");
+    has_members(json_member(step, "compensation"), "status key attempts unsent result error order started_at ended_at");
     has_members(json_member(json_member(step, "compensation"), "error"), "code detail");
     assert_true(slice_is(json_member(saga, "input"), "{ \"n\" : 1.00000000000000000000001 }"));
     assert_true(json_string_is(json_member(saga, "status"), "escalated"));

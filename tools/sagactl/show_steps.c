@@ -73,10 +73,14 @@ static struct slice work_of(const struct view *view, const struct row *row)
 
 static struct slice tries_of(const struct view *view, struct slice object)
 {
-    int64_t attempts = 0;
+    int64_t attempts = 0, unsent = 0;
 
-    if (!json_i64(json_member(object, "attempts"), &attempts) || attempts < 1) {
+    (void)json_i64(json_member(object, "unsent"), &unsent); /* absent: an older engine, which counts them as attempts */
+    if (!json_i64(json_member(object, "attempts"), &attempts) || attempts + unsent < 1) {
         return SLICE("");
+    }
+    if (unsent > 0) {
+        return arena_printf(&view->ctl->arena, "%lld (%lld unsent)", (long long)attempts, (long long)unsent);
     }
     return arena_printf(&view->ctl->arena, "%lld", (long long)attempts);
 }
