@@ -77,6 +77,14 @@ static bool refuse_too_many(struct machine *m, uint32_t step, size_t count)
     return true;
 }
 
+/* What each element brings: itself, and where it is a child the steps that are written in that. */
+static size_t steps_of_element(const struct saga *saga, uint32_t step)
+{
+    const struct definition *child = definition_of(saga, step)->child;
+
+    return 1 + (definition_of(saga, step)->kind == STEP_SAGA && child ? child->written_count : 0);
+}
+
 static void begin_elements(struct machine *m, uint32_t step, struct slice items)
 {
     size_t count;
@@ -91,7 +99,8 @@ static void begin_elements(struct machine *m, uint32_t step, struct slice items)
             m, step, arena_printf(m->turn, "`for_each` gave %zu elements; %u are allowed", count, FOR_EACH_MAX));
         return;
     }
-    if (!refuse_too_many(m, step, count)) {
+    /* Before the first element begins: found out in the middle it would leave effects to undo. */
+    if (!refuse_too_many(m, step, count * steps_of_element(m->saga, step))) {
         emit_opened(m, step, items, 0);
     }
 }

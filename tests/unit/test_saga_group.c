@@ -353,6 +353,32 @@ static void an_input_that_a_child_does_not_take_fails_its_step(void **state)
     close_sound(&trial);
 }
 
+#define TEN                                                                                                            \
+    "{'name':'ten','steps':[{'id':'a','call':'keyed'},{'id':'b','call':'keyed'},{'id':'c','call':'keyed'},"            \
+    "{'id':'d','call':'keyed'},{'id':'e','call':'keyed'},{'id':'f','call':'keyed'},{'id':'g','call':'keyed'},"         \
+    "{'id':'h','call':'keyed'},{'id':'i','call':'keyed'},{'id':'j','call':'keyed'}]}"
+
+/* A thousand elements are allowed, their ten thousand steps beside them are not. Found out later, effects would have to be undone. */
+static void elements_whose_steps_are_too_many_fail_before_the_first_begins(void **state)
+{
+    struct trial trial;
+    struct buffer input;
+
+    (void)state;
+    buffer_init(&input, 65536);
+    buffer_printf(&input, "{'all':[0");
+    for (unsigned i = 1; i < FOR_EACH_MAX; i++) {
+        buffer_printf(&input, ",%u", i);
+    }
+    buffer_printf(&input, "]}%c", 0);
+    open_with(&trial, SAGAS("{'id':'each','for_each':'${ .input.all }','saga':'ten'}", TEN), input.ptr);
+    assert_string_equal(trial_records(&trial), "saga.started, step.failed each, saga.failing each, compensation.planned, "
+                                               "saga.compensated");
+    same(trial.saga.steps[0].forward.detail, "the saga has 1 steps by now and would have 11000 more; 10000 are allowed");
+    close_sound(&trial);
+    buffer_fini(&input);
+}
+
 #define DUE "{'name':'due','deadline':'1m','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'keyed'}]}"
 
 static void the_deadline_of_a_child_counts_from_its_opening(void **state)
@@ -630,6 +656,7 @@ int main(void)
         cmocka_unit_test(a_failure_after_a_child_undoes_it_with_the_saga),
         cmocka_unit_test(a_failure_in_a_child_undoes_the_saga),
         cmocka_unit_test(an_input_that_a_child_does_not_take_fails_its_step),
+        cmocka_unit_test(elements_whose_steps_are_too_many_fail_before_the_first_begins),
         cmocka_unit_test(the_deadline_of_a_child_counts_from_its_opening),
         cmocka_unit_test(a_child_without_a_deadline_has_no_timer_when_its_work_is_done),
         cmocka_unit_test(a_child_whose_output_cannot_be_made_has_failed),
