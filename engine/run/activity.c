@@ -290,6 +290,9 @@ static void on_due(struct timer *timer)
 /* A call whose intent is durable, made by an engine that is gone: nobody knows what came of it. */
 static void report_interrupted(struct activity *activity)
 {
+    if (activity->live->maker_died) {
+        limiter_interrupted(activity);
+    }
     activity_act(activity);
     activity->act->mail.input = (struct saga_input){
         .type = SAGA_INPUT_SETTLED,
@@ -476,6 +479,7 @@ void activities_reconcile(struct live *live)
         }
     }
     arena_fini(&arena);
+    live->maker_died = false;
     live->busy = busy;
 }
 

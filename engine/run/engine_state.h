@@ -120,6 +120,7 @@ struct live { /* a saga in memory; lies in its arena */
     bool begun;            /* something of it has settled; read back from its log it counts so too */
     bool taken_in;         /* here, as something new, and in memory since then */
     bool interrupted;      /* just loaded: calls that are wanted were made by an engine that is gone */
+    bool maker_died;       /* and that is certain: none of them is under way from a living one */
     bool busy;             /* inside live_advance() */
     uint8_t refusals;      /* turns in a row, asked for by its own activities, that the database refused as data */
 };

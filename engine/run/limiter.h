@@ -32,6 +32,8 @@ bool limiter_holds_undo(const struct activity *activity); /* this WANT_CALL has 
 void limiter_let_through(struct activity *activity);
 /* It will not be called after all, or this attempt was never sent: what the guards granted is given back. */
 void limiter_forgo(struct activity *activity);
+/* A call of an engine that has certainly died: its place is free. */
+void limiter_interrupted(struct activity *activity);
 /* It waited so long for a place among the calls that it must ask again. */
 bool limiter_is_stale(const struct activity *activity);
 int64_t limiter_paused_ms(const struct activity *activity); /* its tool asked to be left alone for so long yet */

@@ -193,6 +193,25 @@ void limiter_tell_unused(struct activity *activity)
     tell_now(telling);
 }
 
+/*
+ * The place of a call whose engine has died is free. What it reserved stands, since nobody knows what came of it. A program
+ * may have outlived the engine that ran it: its place is left to its time.
+ */
+void limiter_interrupted(struct activity *activity)
+{
+    const struct tool *tool = tool_asked(activity);
+    struct telling *telling;
+
+    if (slice_is(tool->adapter, "exec") || slice_is(tool->adapter, "mcp") ||
+        !limiter_asks(activity->engine->limiter, activity->namespace, tool, activity->want.direction)) {
+        return;
+    }
+    telling = telling_new(activity, tool);
+    telling->tell.no_verdict = true;
+    telling->tell.charge = CHARGE_KEEP;
+    tell_now(telling);
+}
+
 void limiter_tell_status(struct activity *activity, bool well)
 {
     struct telling *telling = telling_new(activity, tool_asked(activity));

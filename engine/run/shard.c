@@ -34,6 +34,7 @@ static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct sl
     }
     live_enter(live);
     live->interrupted = true;
+    live->maker_died = lease_owner_died(engine->leases, shard->number);
     live->awake = load->is_awake;
     if (live->saga.escalation.number / SHARD_COUNT > shard->escalation_counter) {
         shard->escalation_counter = live->saga.escalation.number / SHARD_COUNT;

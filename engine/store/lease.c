@@ -69,6 +69,12 @@ int64_t lease_doubt_ms(const struct leases *leases, uint32_t shard)
     return leases->shards[shard].expired ? leases->options.ttl_ms : 0;
 }
 
+bool lease_owner_died(const struct leases *leases, uint32_t shard)
+{
+    CHECK(shard < SHARD_COUNT);
+    return leases->shards[shard].owner_died;
+}
+
 static void write_group(const struct leases *leases, struct json_writer *w, const char *identity)
 {
     int64_t epoch_min = INT64_MAX, epoch_max = 0, expires_ms = INT64_MAX;

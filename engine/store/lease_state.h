@@ -28,6 +28,7 @@ struct lease {
     int64_t answered_low_ms;
     int lock_tries;
     bool expired;             /* nobody gave it to us: it was over by the database's clock, when it was taken */
+    bool owner_died;          /* it was taken from a process that is certainly gone */
     bool giving;              /* given away, and its row still says that it is ours */
     bool given;               /* that is being changed */
 };

@@ -32,6 +32,7 @@ size_t leases_choose(struct leases *leases)
         }
         lease->wanted = !row->has_owner || !row->has_expiry || (row->left_ms < 0 && !patient) || own || last_dead;
         lease->expired = own ? lease->expired : row->has_owner && !last_dead;
+        lease->owner_died = own ? lease->owner_died : row->has_owner && last_dead;
         chosen += lease->wanted;
     }
     return chosen;

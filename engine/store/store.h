@@ -198,6 +198,8 @@ bool lease_allows_send(const struct leases *leases, uint32_t shard);
  * clock, and that clock may have stepped. 0: it gave the shard away, or is known to have ended.
  */
 int64_t lease_doubt_ms(const struct leases *leases, uint32_t shard);
+/* Was it taken from a process that certainly has ended? An owner whose lease is over may only stand still. */
+bool lease_owner_died(const struct leases *leases, uint32_t shard);
 /* an append was refused: on_lost follows */
 void leases_report_fenced(struct leases *leases, uint32_t shard, int64_t epoch);
 /* array of {engine, shards, epoch range, expires_at} from the table as last read */

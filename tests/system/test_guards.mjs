@@ -46,6 +46,7 @@ function definitions(base) {
       }
     }),
     tool('sulky', { concurrency: 50 }),
+    tool('alone', { concurrency: 1, timeout: '5m' }),
     tool('plain'),
     tool('booked', { terminal: undefined, compensate: { tool: 'unbooked', with: {} } }),
     tool('unbooked', { terminal: undefined, rate: { limit: 2, per: '1s' }, breaker: { failures: 2, window: '60s', cooldown: '500ms' } }),
@@ -60,7 +61,7 @@ function definitions(base) {
       }
     })
   ].map((one) => JSON.parse(JSON.stringify(one)))
-  const sagas = ['rated', 'narrow', 'broken', 'asked', 'sulky', 'plain', 'looked', 'limited', 'costly', 'slow'].map(one)
+  const sagas = ['rated', 'narrow', 'broken', 'asked', 'sulky', 'plain', 'looked', 'limited', 'costly', 'slow', 'alone'].map(one)
   sagas.push({ name: 'run_undone', steps: [{ id: 'book', call: 'booked' }, { id: 'refuse', call: 'refused' }] })
   return { tools, sagas }
 }
@@ -261,6 +262,26 @@ await run(new World(), async (world) => {
       first.child.kill('SIGCONT')
       world.port = world.engines[0].port
     }
+  })
+
+  await promise('the place of a call whose engine was killed is free at once, not after the time of the call', async () => {
+    let hold = true
+    server.behave.alone = async () => { while (hold) await sleep(50); return { status: 200, body: {} } }
+    const killed = world.engines[0], other = world.engines[1]
+    const made = await at(0, 'POST', '/v1/sagas', { saga: 'run_alone', input: { n: ++count } })
+    expectEqual(made.status, 201, `the start: ${made.text}`)
+    while (server.of('alone').length === 0) await sleep(10)
+    await world.killEngine(killed)
+    hold = false
+    world.port = other.port
+    const begun = Date.now()
+    while (!(await world.asks(other, '/readyz'))) await sleep(50)
+    expectEqual((await world.until(made.json.id, undefined, 60)).status, 'completed', 'the interrupted one, under its key')
+    expect(Date.now() - begun < 60000, 'the place was taken until the time of the call was over', `${Date.now() - begun} ms`)
+    expectEqual(new Set(server.of('alone').map((one) => one.key)).size, 1, 'keys')
+    world.launchEngine(killed)
+    await world.engineReady(killed)
+    world.port = world.engines[0].port
   })
 
   await sleep(3000) // the frozen one knows that it owns nothing any more
