@@ -495,6 +495,8 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
 void saga_write_json(const struct saga *saga, struct buffer *out);
 /* An operation as `/v1/operations` answers it. */
 void saga_write_operation(const struct saga *saga, uint32_t step, enum direction direction, struct buffer *out);
+/* The same without its arguments and its result: both are null. */
+void saga_write_operation_bare(const struct saga *saga, uint32_t step, struct buffer *out);
 /* The same as of `now_ms`: what has expired until then has lost its arguments and result, whether or not a record says so. */
 void saga_write_operation_at(const struct saga *saga, uint32_t step, enum direction direction, int64_t now_ms, struct buffer *out);
 /* An approval as `/v1/approvals` answers it. */

@@ -450,6 +450,11 @@ void saga_write_operation(const struct saga *saga, uint32_t step, enum direction
     write_whole(saga, step, direction, false, out);
 }
 
+void saga_write_operation_bare(const struct saga *saga, uint32_t step, struct buffer *out)
+{
+    write_whole(saga, step, DIRECTION_DO, true, out);
+}
+
 /* What undoes answers no repeats, but tells of the same: its arguments come from the result. */
 void saga_write_operation_at(const struct saga *saga, uint32_t step, enum direction direction, int64_t now_ms,
                              struct buffer *out)

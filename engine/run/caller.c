@@ -74,6 +74,12 @@ static void mark_duplicate(struct buffer *out)
     out->len--;
 }
 
+/* Who asks with other arguments learns where they differ, and not what somebody else has said. */
+static bool may_see_values(const struct work *work)
+{
+    return work->mail.answer.code != ERR_DRIFT;
+}
+
 /* Into what the caller gets; `step` is STEP_NONE where there is no operation. */
 void caller_give_operation(struct work *work, const struct saga *saga, uint32_t step)
 {
@@ -83,7 +89,11 @@ void caller_give_operation(struct work *work, const struct saga *saga, uint32_t 
     if (!saga || step == STEP_NONE) {
         return;
     }
-    saga_write_operation(saga, step, DIRECTION_DO, &work->out);
+    if (may_see_values(work)) {
+        saga_write_operation(saga, step, DIRECTION_DO, &work->out);
+    } else {
+        saga_write_operation_bare(saga, step, &work->out);
+    }
     if (work->calling->duplicate && !work->out.overflow) {
         mark_duplicate(&work->out);
     }
