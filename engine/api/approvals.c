@@ -39,8 +39,7 @@ static void check_decision(struct api_request *request, struct faults *faults)
     if (state->decision.ptr && !engine->in.decision.approve && !json_string_is(state->decision, "refuse")) {
         faults_add(faults, SLICE("/decision"), "a decision is \"approve\" or \"refuse\"");
     }
-    engine->in.decision.note =
-        state->note.ptr ? read_note(state->note, SLICE("/note"), request->arena, faults) : SLICE_NONE;
+    engine->in.decision.note = read_note(state->note, SLICE("/note"), request->arena, faults);
     engine->in.decision.hash = json_string(state->hash, request->arena);
     if (engine->in.decision.hash.ptr && !is_hash(engine->in.decision.hash)) {
         faults_add(faults, SLICE("/hash"), "the `hash` of an approval is 64 hexadecimal digits, as the approval shows it");
@@ -51,7 +50,7 @@ void handle_decide(struct api_request *request)
 {
     struct decide_state *state = arena_alloc(request->arena, sizeof(*state));
     const struct member members[] = {{"decision", JSON_STRING, true, false, &state->decision},
-                                     {"note", JSON_STRING, false, false, &state->note},
+                                     {"note", JSON_STRING, true, false, &state->note},
                                      {"hash", JSON_STRING, false, false, &state->hash}};
     uint64_t number;
 

@@ -5,14 +5,13 @@ static void check_pause(struct api_request *request, struct faults *faults)
 {
     struct slice *note = request->state;
 
-    request->engine.in.pause.note =
-        note->ptr ? read_note(*note, SLICE("/note"), request->arena, faults) : SLICE_NONE;
+    request->engine.in.pause.note = read_note(*note, SLICE("/note"), request->arena, faults);
 }
 
 void handle_pause_saga(struct api_request *request)
 {
     struct slice *note = arena_alloc(request->arena, sizeof(*note));
-    const struct member members[] = {{"note", JSON_STRING, false, false, note}};
+    const struct member members[] = {{"note", JSON_STRING, true, false, note}};
     struct saga_id id;
 
     request->state = note;

@@ -68,6 +68,9 @@ struct api_request {
 
 /* Was the token of this request taken away, or has it expired, since the request came? Its role and namespace count. */
 bool request_is_revoked(const struct api_request *request);
+/* Is it for what belongs to no namespace, or to all: the process, the engines? An admin of the namespace "*", and
+ * everybody where no tokens file tells namespaces apart. */
+bool request_sees_all(const struct api_request *request);
 /* Hand the engine request over; `done` as set by the caller, which gets the api_request back by request_of(). */
 void request_ask(struct api_request *request, void (*ask)(struct engine *, struct engine_request *),
                  void (*done)(struct engine_request *));

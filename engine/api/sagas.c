@@ -198,12 +198,17 @@ void handle_start_saga(struct api_request *request)
 
 /* --- abort --- */
 
+/* An agent aborts what it has begun itself. Where a person does, others want to know why; without tokens nobody is told
+ * apart. */
 static void check_note(struct api_request *request, struct faults *faults)
 {
     struct slice *note = request->state;
 
-    (void)faults;
-    request->engine.in.abort.note = note->ptr ? json_string(*note, request->arena) : SLICE("");
+    if (!note->ptr && request->has_token && request->role >= ROLE_OPERATOR) {
+        faults_add(faults, SLICE(""), "the member \"note\" is missing: an abort by an operator or admin says why");
+    }
+    request->engine.in.abort.note =
+        note->ptr ? read_note(*note, SLICE("/note"), request->arena, faults) : SLICE("");
 }
 
 void handle_abort_saga(struct api_request *request)

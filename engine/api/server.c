@@ -53,6 +53,12 @@ bool request_is_revoked(const struct api_request *request)
            !(token && token->role >= request->role && slice_equal(token->namespace, request->engine.namespace));
 }
 
+bool request_sees_all(const struct api_request *request)
+{
+    return !request->api->tokens_file ||
+           (request->role == ROLE_ADMIN && slice_is(request->engine.namespace, "*"));
+}
+
 static bool authenticate(struct api_request *request)
 {
     struct api *api = request->api;

@@ -102,6 +102,9 @@ struct engine_request {
 
     union {                          /* in */
         struct {
+            bool engines;            /* and the engines, which belong to no namespace */
+        } stats;
+        struct {
             struct slice document;
         } define;
         struct {
@@ -226,7 +229,8 @@ void engine_resolve(struct engine *engine, struct engine_request *request);    /
 void engine_get_stats(struct engine *engine, struct engine_request *request);
 void engine_get_engines(struct engine *engine, struct engine_request *request);
 /* Prometheus text, labelled by namespace and tool */
-void engine_write_tool_metrics(const struct engine *engine, struct buffer *out);
+/* Of the tools of one namespace; SLICE_NONE: of all. */
+void engine_write_tool_metrics(const struct engine *engine, struct slice namespace, struct buffer *out);
 
 /*
  * Would a start be refused now, because there is too much work? Then ERR_BUSY, with a sentence and after how long to come

@@ -572,7 +572,7 @@ static void put_duplicates(const struct tool_health *const *tools, size_t count,
     }
 }
 
-void engine_write_tool_metrics(const struct engine *engine, struct buffer *out)
+void engine_write_tool_metrics(const struct engine *engine, struct slice namespace, struct buffer *out)
 {
     struct arena arena;
     size_t count = 0;
@@ -580,7 +580,7 @@ void engine_write_tool_metrics(const struct engine *engine, struct buffer *out)
     look_at_all((struct engine *)engine); /* writes scratch of the figures only */
     intake_show((struct engine *)engine);
     arena_init(&arena, 4096);
-    const struct tool_health **tools = health_list(engine, SLICE_NONE, &arena, &count);
+    const struct tool_health **tools = health_list(engine, namespace, &arena, &count);
 
     for (size_t i = 0; i < COUNT_OF(all_series); i++) {
         put_series(engine, &all_series[i], (const struct tool_health *const *)tools, count, out);

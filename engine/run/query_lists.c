@@ -399,6 +399,7 @@ static void write_guards(struct json_writer *w, const struct guard_list *list)
 enum { STATS_NEWEST = (1 << 18) / SHARD_COUNT, STATS_DAY_MS = 24 * 3600 * 1000 };
 
 struct stats {
+    bool engines;
     struct count_sagas sagas;
     struct guard_list guards;
 };
@@ -423,7 +424,9 @@ static void on_guards(struct store_read *read)
     write_instant(&w, "ended_since", stats->sagas.since_ms);
     health_write_json(work->engine, work->namespace, &w);
     write_guards(&w, &stats->guards);
-    write_engines(&w, work->engine);
+    if (stats->engines) {
+        write_engines(&w, work->engine);
+    }
     json_object_end(&w);
     work_done(work, ERR_OK, NULL);
 }
@@ -451,6 +454,7 @@ void engine_get_stats(struct engine *engine, struct engine_request *request)
     }
     struct stats *stats = arena_alloc(&work->arena, sizeof(*stats));
 
+    stats->engines = request->in.stats.engines;
     stats->sagas = (struct count_sagas){.read = {.arena = &work->arena, .done = on_counted, .context = work},
                                         .namespace = work->namespace,
                                         .newest = STATS_NEWEST,

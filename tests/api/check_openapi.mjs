@@ -152,7 +152,7 @@ async function walk() {
   await ask('GET', `/v1/sagas/${id}/log?follow=true`, { status: 200 })
   await ask('GET', `/v1/sagas/${id}/log`, { headers: { accept: 'text/event-stream', 'last-event-id': '1000' }, status: 204 })
   await ask('POST', `/v1/sagas/${id}/abort`, { body: { note: 'too late' }, status: 409 })
-  await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/abort', { body: {}, status: 404 })
+  await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/abort', { body: { note: 'walk' }, status: 404 })
 
   const stuck = await ask('POST', '/v1/sagas?wait=1s', { body: { saga: 'stuck' }, status: 201 })
   let open
@@ -226,10 +226,11 @@ async function walkWaits() {
   const path = `/v1/sagas/${id}`
   await ask('POST', `${path}/pause`, { body: { note: 'walk' }, status: 200 })
   await ask('GET', '/v1/sagas?status=paused', { status: 200 })
-  await ask('POST', `${path}/pause`, { body: {}, status: 200 })
+  await ask('POST', `${path}/pause`, { body: { note: 'again' }, status: 200 })
+  await ask('POST', `${path}/pause`, { body: {}, status: 422 })
   await ask('POST', `${path}/pause`, { body: { note: ' ' }, status: 422 })
   await ask('POST', `${path}/resume`, { body: { note: 'walk' }, status: 200 })
-  await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/pause', { body: {}, status: 404 })
+  await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/pause', { body: { note: 'walk' }, status: 404 })
   const key = { 'idempotency-key': `walk-${id}` }
   const first = await ask('POST', `${path}/signals/paid`, { body: 250, headers: { ...key }, status: 201 })
   if (first.json?.created !== true) faults.push(`a new signal is not created: ${first.text}`)
@@ -252,11 +253,11 @@ async function walkWaits() {
   await ask('GET', path, { status: 200 })
   await ask('GET', '/v1/sagas?status=waiting', { status: 200 })
   await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'maybe' }, status: 422 })
-  await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'approve', hash: '0'.repeat(64) }, status: 409 })
+  await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'approve', note: 'walk', hash: '0'.repeat(64) }, status: 409 })
   const decided = await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'approve', note: 'walk', hash: one.json?.hash }, status: 200 })
   if (decided.json?.status !== 'approved') faults.push(`an approval is not approved: ${decided.text}`)
-  await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'refuse' }, status: 409 })
-  await ask('POST', '/v1/approvals/999999999', { body: { decision: 'refuse' }, status: 404 })
+  await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'refuse', note: 'walk' }, status: 409 })
+  await ask('POST', '/v1/approvals/999999999', { body: { decision: 'refuse', note: 'walk' }, status: 404 })
   await ask('GET', `${path}?wait=2s`, { status: 200 })
   await ask('GET', `${path}/log`, { status: 200 })
 }

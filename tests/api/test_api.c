@@ -29,6 +29,7 @@ static void write_tokens(bool with_late)
         {"a-reader", "default", "reader", NULL},      {"an-agent", "default", "agent", NULL},
         {"an-operator", "default", "operator", NULL}, {"an-admin", "default", "admin", NULL},
         {"other-admin", "other", "admin", NULL},      {"expired", "default", "admin", "2020-01-01T00:00:00Z"},
+        {"above-all", "*", "admin", NULL},            {"all-reader", "*", "reader", NULL},
         {"late", "default", "admin", NULL},
     };
 
@@ -552,6 +553,27 @@ static void a_revoked_token_ends_its_streams_and_its_waits(void **state)
     (void)close(wait);
 }
 
+static void what_belongs_to_all_namespaces_is_for_the_admin_above_them(void **state)
+{
+    static const char *const others[] = {"a-reader", "an-admin", "other-admin", "all-reader"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        ask_as(others[i], "GET", "/metrics", NULL);
+        assert_int_equal(answer.status, 200);
+        assert_true(body_has("sagad_metrics_partial 1\n"));
+        assert_false(body_has("sagad_escalations_open") || body_has("sagad_info"));
+        ask_as(others[i], "GET", "/v1/engines", NULL);
+        assert_int_equal(answer.status, 403);
+    }
+    ask_as("above-all", "GET", "/metrics", NULL);
+    assert_true(body_has("sagad_escalations_open") && !body_has("sagad_metrics_partial"));
+    ask_as("above-all", "GET", "/v1/engines", NULL);
+    assert_int_equal(answer.status, 200);
+    ask("GET", "/metrics", NULL); /* without tokens nobody is told apart */
+    assert_true(body_has("sagad_escalations_open"));
+}
+
 static void until_reader_gets(int status)
 {
     int tries = 0;
@@ -606,7 +628,7 @@ static void a_tokens_file_that_others_may_write_is_not_read(void **state)
     token_file_write(tokens_path, &other, 1);
     assert_int_equal(chmod(tokens_path, 0620), 0);
     (void)usleep(4500000); /* longer than it takes to be looked at twice */
-    ask_as("a-reader", "GET", "/metrics", NULL);
+    ask_as("above-all", "GET", "/metrics", NULL);
     assert_int_equal(answer.status, 200); /* the tokens as they were hold */
     assert_true(body_has("sagad_tokens_age_seconds "));
     assert_false(body_has("sagad_tokens_age_seconds 0\n"));
@@ -639,6 +661,7 @@ int main(void)
         cmocka_unit_test(web_pages_of_other_origins_are_refused_without_tokens),
         cmocka_unit_test(without_a_good_token_it_is_401),
         cmocka_unit_test(a_changed_tokens_file_is_read_again),
+        cmocka_unit_test(what_belongs_to_all_namespaces_is_for_the_admin_above_them),
         cmocka_unit_test(a_revoked_token_ends_its_streams_and_its_waits),
         cmocka_unit_test(a_tokens_file_that_is_gone_has_no_tokens),
         cmocka_unit_test(a_file_with_the_same_size_and_time_is_another_file),

@@ -50,13 +50,13 @@ static const struct {
     {"POST", "/v1/sagas/batch", ROLE_AGENT, "[{\"open\":true}]", false},
     {"POST", "/v1/sagas/{id}/calls", ROLE_AGENT, "{\"tool\":\"t.one\"}", true},
     {"POST", "/v1/sagas/{id}/complete", ROLE_AGENT, "{}", true},
-    {"POST", "/v1/sagas/{id}/abort", ROLE_AGENT, "{}", true},
+    {"POST", "/v1/sagas/{id}/abort", ROLE_AGENT, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/signals/{name}", ROLE_AGENT, "{}", true},
     {"POST", "/mcp", ROLE_AGENT, "{}", false},
     /* ... approves only where the approval itself says that an agent may, which the engine looks after ... */
-    {"POST", "/v1/approvals/{n}", ROLE_AGENT, "{\"decision\":\"approve\"}", true},
+    {"POST", "/v1/approvals/{n}", ROLE_AGENT, "{\"decision\":\"approve\",\"note\":\"x\"}", true},
     /* ... and never resolves, bypasses, resumes, pauses ... */
-    {"POST", "/v1/sagas/{id}/pause", ROLE_OPERATOR, "{}", true},
+    {"POST", "/v1/sagas/{id}/pause", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/resume", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/operations/{key}/bypass", ROLE_OPERATOR, "{\"reason\":\"x\"}", true},
     {"POST", "/v1/escalations/{n}/resolve", ROLE_OPERATOR, "{\"action\":\"probe\",\"note\":\"x\"}", true},
@@ -175,7 +175,9 @@ static void each_role_may_what_the_table_says_and_no_more(void **state)
             ask_as(tokens[k].name, routes[i].method, path, rights[right].body);
             bool refused = answer.status == 403 && strstr(answer.body, "urn:sagad:problem:forbidden");
 
-            if (refused != (role < rights[right].least) || answer.status == 401 || answer.status == 422) {
+            bool above = strcmp(routes[i].pattern, "/v1/engines") == 0; /* an admin of one namespace is not enough */
+
+            if (refused != (above || role < rights[right].least) || answer.status == 401 || answer.status == 422) {
                 fail_msg("%s %s as %s: got %d %s", routes[i].method, path, tokens[k].name, answer.status, answer.body);
             }
         }

@@ -139,7 +139,7 @@ static void a_signal_that_cannot_be_says_why(void **state)
     assert_int_equal(answer.status, 400);
 }
 
-static void a_pause_needs_no_note_and_a_resumption_does(void **state)
+static void a_pause_and_a_resumption_need_a_note(void **state)
 {
     char pause[160], resume[160];
 
@@ -149,6 +149,8 @@ static void a_pause_needs_no_note_and_a_resumption_does(void **state)
     ask("POST", resume, "", "{\"note\":\"x\"}");
     assert_int_equal(answer.status, 409);
     ask("POST", pause, "", "");
+    assert_int_equal(answer.status, 422);
+    ask("POST", pause, "", "{\"note\":\"the bank asked\"}");
     assert_int_equal(answer.status, 200);
     assert_true(body_has("\"status\":\"paused\""));
     ask("POST", pause, "", "{\"note\":\"again\"}");
@@ -193,7 +195,10 @@ static void a_decision_that_is_wrong_names_every_place(void **state)
     ask("POST", "/v1/approvals/1", "", "");
     assert_int_equal(answer.status, 422);
     assert_true(body_has("\\\"decision\\\" is missing"));
-    ask("POST", "/v1/approvals/99", "", "{\"decision\":\"approve\"}");
+    ask("POST", "/v1/approvals/1", "", "{\"decision\":\"approve\"}");
+    assert_int_equal(answer.status, 422);
+    assert_true(body_has("\\\"note\\\" is missing"));
+    ask("POST", "/v1/approvals/99", "", "{\"decision\":\"approve\",\"note\":\"seen\"}");
     assert_int_equal(answer.status, 404);
 }
 
@@ -201,13 +206,13 @@ static void an_answer_counts_for_what_was_seen_and_the_first_one_holds(void **st
 {
     (void)state;
     ask("POST", "/v1/approvals/1", "",
-        "{\"decision\":\"approve\",\"hash\":\"0000000000000000000000000000000000000000000000000000000000000000\"}");
+        "{\"decision\":\"approve\",\"note\":\"seen\",\"hash\":\"0000000000000000000000000000000000000000000000000000000000000000\"}");
     assert_int_equal(answer.status, 409);
     assert_true(body_has("urn:sagad:problem:conflict"));
     ask("POST", "/v1/approvals/1", "", "{\"decision\":\"refuse\",\"hash\":\"" HASH "\",\"note\":\"too much\"}");
     assert_int_equal(answer.status, 200);
     assert_true(body_has("\"status\":\"refused\""));
-    ask("POST", "/v1/approvals/1", "", "{\"decision\":\"approve\"}");
+    ask("POST", "/v1/approvals/1", "", "{\"decision\":\"approve\",\"note\":\"seen\"}");
     assert_int_equal(answer.status, 409);
     assert_true(body_has("urn:sagad:problem:already-decided"));
 }
@@ -215,7 +220,7 @@ static void an_answer_counts_for_what_was_seen_and_the_first_one_holds(void **st
 /* The engine gets the role of the token: the approval says which may decide. */
 static void who_may_decide_stands_in_the_approval(void **state)
 {
-    static const char body[] = "{\"decision\":\"approve\"}";
+    static const char body[] = "{\"decision\":\"approve\",\"note\":\"seen\"}";
 
     (void)state;
     raw_ask(guarded.port, "POST", "/v1/approvals/3", "Authorization: Bearer an-agent\r\n", body, &answer);
@@ -234,7 +239,7 @@ int main(void)
         cmocka_unit_test(each_signal_without_a_key_is_one_more),
         cmocka_unit_test(no_body_is_the_payload_null_and_any_json_will_do),
         cmocka_unit_test(a_signal_that_cannot_be_says_why),
-        cmocka_unit_test(a_pause_needs_no_note_and_a_resumption_does),
+        cmocka_unit_test(a_pause_and_a_resumption_need_a_note),
         cmocka_unit_test(approvals_are_listed_and_shown),
         cmocka_unit_test(a_decision_that_is_wrong_names_every_place),
         cmocka_unit_test(an_answer_counts_for_what_was_seen_and_the_first_one_holds),

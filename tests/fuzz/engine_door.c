@@ -230,8 +230,9 @@ void engine_cancel(struct engine *engine, struct engine_request *request)
     engine_door.waiting[0].cancelled = true;
 }
 
-void engine_write_tool_metrics(const struct engine *engine, struct buffer *out)
+void engine_write_tool_metrics(const struct engine *engine, struct slice namespace, struct buffer *out)
 {
+    (void)namespace;
     (void)engine;
     (void)out;
 }

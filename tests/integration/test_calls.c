@@ -371,7 +371,7 @@ static void figures_of_tools_say_what_was_new_and_what_was_not(void **state)
 
     (void)state;
     buffer_init(&text, 1 << 20);
-    engine_write_tool_metrics(engine, &text);
+    engine_write_tool_metrics(engine, SLICE_NONE, &text);
     assert_non_null(strstr(buffer_c(&text), "sagad_tool_operations_total{namespace=\"default\",tool=\"greet\"} "));
     assert_non_null(strstr(buffer_c(&text), "sagad_tool_duplicates_total{namespace=\"default\",tool=\"greet\",decision=\"replayed\"} "));
     assert_non_null(strstr(buffer_c(&text), "# TYPE sagad_tool_unknown_open gauge"));

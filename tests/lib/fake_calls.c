@@ -403,8 +403,9 @@ void engine_get_operation(struct engine *engine, struct engine_request *request)
     }
 }
 
-void engine_write_tool_metrics(const struct engine *engine, struct buffer *out)
+void engine_write_tool_metrics(const struct engine *engine, struct slice namespace, struct buffer *out)
 {
+    (void)namespace;
     buffer_printf(out,
                   "# HELP sagad_tool_operations_total Operations that calls began\n"
                   "# TYPE sagad_tool_operations_total counter\n"

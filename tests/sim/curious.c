@@ -388,7 +388,7 @@ static void look_at_health(struct engine *engine)
 
     engine_health(engine, &health);
     buffer_init(&out, 1 << 20);
-    engine_write_tool_metrics(engine, &out);
+    engine_write_tool_metrics(engine, SLICE_NONE, &out);
     CHECK(!out.overflow);
     buffer_fini(&out);
     (void)engine_refuses_new(engine, &err, &retry_after_ms);

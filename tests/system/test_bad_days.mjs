@@ -163,7 +163,7 @@ await run(new World(), async (world) => {
     ['PATCH', '/v1/definitions', 405], ['GET', '/v1/escalations/99999999', 404], ['GET', '/v1/escalations/-1', 404], ['GET', '/v1/tools/nobody', 404],
     ['GET', '/v1/definitions/nobody', 404], ['GET', '/v1/operations/nonsense', 404], ['GET', '/v1/sagas?limit=0', 400], ['GET', '/v1/sagas?limit=501', 400],
     ['GET', '/v1/sagas?cursor=nonsense', 400], ['GET', '/v1/sagas?colour=red', 400], ['GET', '/v1/sagas?status=happy', 400], ['GET', '/../../etc/passwd', 404],
-    ['POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/abort', 404, {}], ['POST', '/v1/sagas', 404, { saga: 'nobody' }], ['POST', '/v1/sagas', 422, { saga: 'quick', colour: 1 }],
+    ['POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/abort', 404, { note: 'x' }], ['POST', '/v1/sagas', 404, { saga: 'nobody' }], ['POST', '/v1/sagas', 422, { saga: 'quick', colour: 1 }],
     ['POST', '/v1/sagas', 422, { saga: 7 }], ['POST', '/v1/sagas', 422, {}], ['POST', '/v1/sagas', 422], ['POST', '/v1/sagas', 404, { saga: 'quick', version: 99 }], ['POST', '/v1/sagas', 422, []],
     ['POST', '/v1/escalations/99999999/resolve', 404, { action: 'retry', note: 'x' }]
   ]

@@ -224,7 +224,7 @@ await run(new World(), async (world) => {
       status(await callIn(engine, id, 'keyed', { step: 'more' }), 409, 'saga-sealed')
       status(await callIn(engine, id, 'price', { args: { sku: 'tea' } }), 200)
       status(await callIn(engine, id, 'keyed', { step: 's0' }), 200)
-      status(await api(engine, 'POST', `/v1/sagas/${id}/abort`, {}), 409, 'past-point-of-no-return')
+      status(await api(engine, 'POST', `/v1/sagas/${id}/abort`, { note: 'as the test wants it' }), 409, 'past-point-of-no-return')
     }
     status(await api(taker, 'POST', `/v1/sagas/${id}/complete?wait=5s`, { output: { fine: true } }), 200)
     for (const engine of [owner, taker]) {

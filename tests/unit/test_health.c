@@ -19,7 +19,7 @@ static struct buffer out;
 static const char *metrics(void)
 {
     buffer_reset(&out);
-    engine_write_tool_metrics(trial.engine, &out);
+    engine_write_tool_metrics(trial.engine, SLICE_NONE, &out);
     buffer_put_char(&out, '\0');
     return out.ptr;
 }

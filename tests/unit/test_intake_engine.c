@@ -54,7 +54,7 @@ static int64_t shown_shut(void)
     struct buffer out;
 
     buffer_init(&out, 1 << 20);
-    engine_write_tool_metrics(trial.engine, &out);
+    engine_write_tool_metrics(trial.engine, SLICE_NONE, &out);
     buffer_fini(&out);
     return gauge_value(GAUGE_INTAKE_SHUT);
 }
