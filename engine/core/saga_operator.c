@@ -159,6 +159,12 @@ static enum err_code resolve_raised(struct machine *m)
     uint32_t step = m->saga->escalation.step;
     const struct operation *op = step == STEP_NONE ? NULL : &m->saga->steps[step].forward;
 
+    if (OPERATOR.again || OPERATOR.undone) {
+        (void)err_set(m->err, ERR_CONFLICT, "this question is about what was settled: nothing follows from its answer");
+        err_hint(m->err, "Resolve the operation itself, by its key.");
+        return ERR_CONFLICT;
+    }
+
     if (op && (OPERATOR.happened ? op->state == OP_FAILED : op->state == OP_COMPLETED)) {
         (void)err_set(m->err, ERR_CONFLICT, "it is settled already: it %s",
                       op->state == OP_COMPLETED ? "has happened" : "has not happened");

@@ -20,6 +20,7 @@ struct question { /* an open escalation as a person knows it */
     int64_t first_seen_us;
     uint32_t tries;
     bool retries; /* rather than look what happened */
+    bool plainly; /* it cannot be called again */
 };
 
 struct person {
@@ -34,6 +35,7 @@ struct person {
     uint64_t number;
     enum operator_action action;
     bool happened, has_result, approves;
+    bool again; /* it did not happen, and is to be called once more */
     char key[UUID_TEXT_BYTES], hash[65];
 };
 
@@ -72,6 +74,7 @@ static void person_send(struct errand *errand, struct engine *engine, struct eng
         request->in.resolve.number = person->number;
         request->in.resolve.action = person->action;
         request->in.resolve.happened = person->happened;
+        request->in.resolve.again = person->again;
         request->in.resolve.result =
             person->has_result && person->happened ? arena_printf(arena, "{\"id\":\"%s\"}", person->key) : SLICE_NONE;
         request->in.resolve.note = SLICE("looked it up");
@@ -154,6 +157,7 @@ static bool rather(struct person *person, unsigned actions, enum operator_action
 static bool says(struct person *person, unsigned actions, bool happened, bool is_old)
 {
     person->happened = happened;
+    person->again = !happened && !person->question->plainly && world_percent(STREAM_PERSON, 30);
     return (happened || is_old) && takes(person, actions, OPERATOR_RESOLVE);
 }
 
@@ -170,6 +174,7 @@ static bool decide(struct person *person, struct slice escalation)
 
     person->happened = false;
     person->has_result = false;
+    person->again = false;
     if (json_type(operation) == JSON_STRING && operation.len == UUID_TEXT_BYTES + 1) {
         has_key =
             uuid_parse((struct slice){operation.ptr + 1, operation.len - 2}, &key.uuid) && !uuid_is_nil(&key.uuid);
@@ -239,6 +244,8 @@ static void on_resolved(struct person *person, const struct engine_request *requ
         outcome_so_far->escalations++;
     } else if (code == ERR_DECIDED) {
         see(SEEN_RESOLVED_LATE);
+    } else if (code == ERR_CONFLICT && person->action == OPERATOR_RESOLVE) {
+        person->question->plainly = true;
     } else if (code == ERR_CONFLICT && person->action == OPERATOR_RETRY) {
         person->question->retries = false;
     } else if (person->question->tries < 100 && err_may_pass(code)) { /* the same again, as people do */
