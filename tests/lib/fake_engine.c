@@ -557,7 +557,12 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
 
 void engine_resolve(struct engine *engine, struct engine_request *request)
 {
-    if (request->in.resolve.number != 1 || !is_default(request)) {
+    struct op_key key = request->in.resolve.key;
+
+    if (!uuid_is_nil(&key.uuid)) {
+        request->in.operation.key = key;
+        engine_get_operation(engine, request);
+    } else if (request->in.resolve.number != 1 || !is_default(request)) {
         fake_finish(engine, request, fake_not_found(request));
     } else if (engine->resolved) {
         fake_finish(engine, request, err_set(&request->err, ERR_DECIDED, "escalation 1 was resolved before"));
