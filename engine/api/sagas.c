@@ -3,6 +3,7 @@
 #include "api/sagas.h"
 
 #include "api/start_batch.h"
+#include "base/utf8.h"
 
 #define TAGS_MAX 32
 
@@ -119,10 +120,14 @@ struct slice saga_read_id(struct api_request *request, struct slice id, struct s
         *key = start_batch_key(request, *key, faults);
     }
     if (!id.ptr) {
+        if (!text_is_shown(*key)) { /* it is the business id */
+            faults_add(faults, SLICE(""), "the header Idempotency-Key holds a control character, or one that turns the direction of text");
+        }
         return *key;
     }
-    if (text.ptr && !text_is_plain(text, BUSINESS_ID_BYTES_MAX)) {
-        faults_add(faults, SLICE("/id"), "a business id has 1 to %d bytes and no control characters",
+    if (text.ptr && (!text_is_plain(text, BUSINESS_ID_BYTES_MAX) || !text_is_shown(text))) {
+        faults_add(faults, SLICE("/id"),
+                   "a business id has 1 to %d bytes, no control characters and none that turn the direction of text",
                    BUSINESS_ID_BYTES_MAX);
     }
     return text;

@@ -84,6 +84,29 @@ bool text_is_utf8(struct slice text)
     return true;
 }
 
+size_t utf8_obeyed(const char *at, size_t len)
+{
+    const unsigned char *c = (const unsigned char *)at;
+
+    if (len >= 2 && ((c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f) || (c[0] == 0xd8 && c[1] == 0x9c))) {
+        return 2; /* U+0080 to U+009F; U+061C */
+    }
+    if (len >= 3 && c[0] == 0xe2 && c[1] == 0x80) {
+        return c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae) ? 3 : 0; /* U+200E, U+200F, U+2028 to U+202E */
+    }
+    return len >= 3 && c[0] == 0xe2 && c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9 ? 3 : 0; /* U+2066 to U+2069 */
+}
+
+bool text_is_shown(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (utf8_obeyed(text.ptr + i, text.len - i) > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 struct slice text_as_utf8(struct slice text, struct arena *arena)
 {
     static const char replacement[] = "\xef\xbf\xbd";

@@ -233,9 +233,27 @@ static void what_is_not_utf8_is_found_and_replaced(void **state)
     arena_fini(&arena);
 }
 
+static void what_a_terminal_obeys_is_known(void **state)
+{
+    static const char *const obeyed[] = {"\xc2\x80", "\xc2\x9b", "\xc2\x9f", "\xd8\x9c", "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xa8",
+                                         "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9"},
+                      *const shown[] = {"", "a", "\xc2\xa0", "\xd8\x9b", "\xe2\x80\x8d", "\xe2\x80\x90", "\xe2\x80\xaf", "\xe2\x81\xa5",
+                                        "\xe2\x81\xaa", "\xe4\xb8\xad", "\xe2\x80", "\xc2"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(obeyed); i++) {
+        assert_int_equal(utf8_obeyed(obeyed[i], strlen(obeyed[i])), strlen(obeyed[i]));
+        assert_false(text_is_shown(slice_of(obeyed[i])));
+    }
+    for (size_t i = 0; i < COUNT_OF(shown); i++) {
+        assert_true(text_is_shown(slice_of(shown[i])));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_terminal_obeys_is_known),
         cmocka_unit_test(a_slice_is_compared_byte_for_byte),
         cmocka_unit_test(a_shorter_slice_sorts_before_its_continuation),
         cmocka_unit_test(a_prefix_may_be_empty_or_the_whole),

@@ -1,6 +1,8 @@
 /* HTTP by the same client that the engine's http adapter uses: no proxies of the environment, no redirects. */
 #include "tools/sagactl/client.h"
 
+#include "tools/sagactl/output.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -130,12 +132,12 @@ int print_problem(const struct ctl *ctl, int status, struct slice body)
     } else {
         struct json_walk walk = json_walk(json_member(body, "errors"));
 
-        (void)fprintf(stderr, "sagactl: %.*s\n", SLICE_ARG(detail));
+        (void)fprintf(stderr, "sagactl: %.*s\n", SLICE_ARG(text_clean(detail, &arena)));
         while (json_type(json_member(body, "errors")) == JSON_ARRAY && json_next_element(&walk, &error)) {
             pointer = json_string(json_member(error, "pointer"), &arena);
             detail = json_string(json_member(error, "detail"), &arena);
             (void)fprintf(stderr, "  %.*s: %.*s\n", pointer.len ? (int)pointer.len : 10,
-                          pointer.len ? pointer.ptr : "(document)", SLICE_ARG(detail));
+                          pointer.len ? pointer.ptr : "(document)", SLICE_ARG(text_clean(detail, &arena)));
         }
         print_operation(body, &arena);
         print_way_out(body, type.ptr ? type : SLICE(""), &arena);

@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include "base/instant.h"
+#include "base/utf8.h"
 #include "tools/sagactl/saga_end.h"
 
 #define SAID_BYTES_MAX 240 /* of what the receiver said, beside the sentence */
+#define ESCAPED_BYTES 6 /* "\\u202e" */
 #define COLUMN_LEAST 6 /* characters of a column that is cut */
 
 const char *colour_on(const struct ctl *ctl, enum colour colour)
@@ -222,21 +224,44 @@ void table_print(const struct table *table, int indent)
 
 /* --- values --- */
 
+/* U+202E as "\\u202e": of two or three bytes in UTF-8, those that utf8_obeyed() knows. */
+static size_t put_escaped(char *out, const char *at, size_t len)
+{
+    const unsigned char *c = (const unsigned char *)at;
+    unsigned code = len == 2 ? (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu)
+                             : (c[0] & 0x0fu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
+
+    return (size_t)snprintf(out, ESCAPED_BYTES + 1, "\\u%04x", code);
+}
+
+struct slice text_clean(struct slice text, struct arena *arena)
+{
+    char *clean = arena_alloc(arena, text.len * ESCAPED_BYTES / 2 + ESCAPED_BYTES + 1);
+    size_t len = 0;
+
+    for (size_t i = 0; i < text.len;) {
+        size_t obeyed = utf8_obeyed(text.ptr + i, text.len - i);
+        unsigned char c = (unsigned char)text.ptr[i];
+
+        if (obeyed > 0) {
+            len += put_escaped(clean + len, text.ptr + i, obeyed);
+            i += obeyed;
+        } else {
+            clean[len++] = c < 0x20 || c == 0x7f ? ' ' : (char)c;
+            i++;
+        }
+    }
+    return (struct slice){clean, len};
+}
+
 struct slice show_value(struct ctl *ctl, struct slice value)
 {
     struct slice text = json_type(value) == JSON_STRING ? json_string(value, &ctl->arena) : value;
-    char *clean;
 
     if (json_type(value) == JSON_NULL || json_type(value) == JSON_NONE) {
         return SLICE("");
     }
-    clean = arena_text(&ctl->arena, text);
-    for (size_t i = 0; i < text.len; i++) {
-        if ((unsigned char)clean[i] < 0x20 || clean[i] == 0x7f) {
-            clean[i] = ' ';
-        }
-    }
-    return (struct slice){clean, text.len};
+    return text_clean(text, &ctl->arena);
 }
 
 struct slice show_member(struct ctl *ctl, struct slice object, const char *name)

@@ -41,9 +41,11 @@ struct slice business_name(struct ctl *ctl, struct slice question); /* of its sa
 struct slice trying_of(struct ctl *ctl, struct slice object); /* its member "trying" as a sentence; "" without */
 struct slice error_of(struct ctl *ctl, struct slice object); /* its member "error", a text or {code, detail}, as one sentence; "" without */
 
-/* A member as text for people: strings bare, null as "", everything else as JSON. Control characters are replaced. */
+/* A member as text for people: strings bare, null as "", everything else as JSON. Control characters are replaced, see text_clean(). */
 struct slice show_member(struct ctl *ctl, struct slice object, const char *name);
 struct slice show_value(struct ctl *ctl, struct slice value);
+/* For a terminal: control characters are blanks, and what it would obey is spelled out, such as \u202e. */
+struct slice text_clean(struct slice text, struct arena *arena);
 struct slice show_duration(struct ctl *ctl, int64_t ms); /* "12 ms", "1.4 s", "3m 20s" */
 bool member_instant(struct slice object, const char *name, int64_t *ms);
 struct slice show_age(struct ctl *ctl, struct slice object, const char *name); /* since when, for tables */
