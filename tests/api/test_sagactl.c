@@ -91,11 +91,12 @@ static const struct {
     int code;
     const char *says; /* on either stream */
 } cases[] = {
-    {"", 2, "which command"},
+    {"", 2, "Exit codes"},
     {"--help", 0, "Exit codes"},
     {"help", 0, "Exit codes"},
     {"--version", 0, "sagactl "},
     {"frobnicate", 2, "no command \"frobnicate\""},
+    {"lits", 2, "did you mean list?"},
     {"--frob list", 2, "unknown option --frob"},
     {"list --frob", 2, "unknown option --frob"},
     {"list --limit", 2, "needs a value"},
@@ -127,6 +128,7 @@ static const struct {
     {"resolve 1 forget --note x", 2, "no action"},
     {"resolve 1 retry", 2, "--note"},
     {"resolve 1 resolve --note x", 2, "--as happened"},
+    {"resolve 1 --note x", 2, "which action"},
     {"replay", 2, "--all"},
     {"token", 2, "token new"},
     {"token new --name a --role king", 2, "reader, agent, operator or admin"},
@@ -271,6 +273,7 @@ static const struct {
     {"escalations 1", 0, "tries again"},
     {"resolve 1 retry --note back", 0, "resolved"},
     {"resolve 1 retry --note back", 4, "resolved before"},
+    {"resolve 1 --as happened --note back", 4, "resolved before"},
     {"stats", 0, "running"},
     {"stats -o json", 0, "{\"sagas\""},
     {"engines", 0, "0-2 5 7-8"},

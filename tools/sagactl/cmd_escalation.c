@@ -19,32 +19,35 @@ const char help_escalations[] =
     "  sagactl escalations 7\n";
 
 const char help_resolve[] =
-    "sagactl resolve N ACTION --note TEXT [--as happened|not_happened|undone]\n"
-    "                [--then retry] [--result JSON] [--args JSON] [--accept-double]\n"
+    "sagactl resolve N --as happened|not_happened|undone --note TEXT\n"
+    "                [--then retry] [--result JSON]\n"
     "sagactl resolve --operation KEY --as happened|not_happened|undone --note TEXT\n"
     "                [--then retry] [--result JSON]\n"
+    "sagactl resolve N ACTION --note TEXT [--args JSON] [--accept-double]\n"
     "\n"
     "With --operation it is about any operation of which nobody knows, or that is\n"
     "tried again, whether or not a person is asked about it. --as undone: it happened,\n"
     "and somebody undid it by hand. --then retry: it did not happen, and is called once\n"
     "more under the same key.\n"
     "\n"
-    "Answers escalation N. You say what happened to one effect; the engine decides what follows for\n"
-    "the saga. The first answer holds.\n"
+    "Answers escalation N. You say what happened to one effect; the engine decides\n"
+    "what follows for the saga. The first answer holds.\n"
     "\n"
-    "  retry        one more round of attempts under the same key; --args changes the arguments where it certainly had "
-    "no effect;\n"
-    "               a tool of class once with an unknown outcome also needs --accept-double\n"
+    "  --as happened       it took effect; with --result, where it is needed later\n"
+    "  --as not_happened   it certainly did not\n"
+    "  retry        one more round of attempts under the same key; --args changes\n"
+    "               the arguments where it certainly had no effect; a tool of class\n"
+    "               once with an unknown outcome also needs --accept-double\n"
     "  probe        ask the receiver again now\n"
-    "  resolve      --as happened (with its --result) or --as not_happened\n"
     "  waive        leave this effect standing, as a debt; the rest is undone\n"
     "  skip         a step without effect counts as skipped; the saga goes on\n"
     "  compensate   undo now\n"
     "  abandon      end at once; every standing effect is listed as a debt\n"
     "\n"
-    "`sagactl escalations N` says which of them are allowed and what each would do.\n"
+    "`sagactl escalations N` says which are allowed and what each would do. The older\n"
+    "form, resolve N resolve --as ..., does the same.\n"
     "\n"
-    "  sagactl resolve 7 resolve --as happened --result '{\"charge_id\": \"ch_1\"}' --note \"seen in the bank's log\"\n"
+    "  sagactl resolve 7 --as happened --note \"seen in the bank's log\"\n"
     "  sagactl resolve 7 retry --note \"the mail server is back\"\n";
 
 static void print_one(struct ctl *ctl, struct slice e)
@@ -147,7 +150,7 @@ int cmd_escalations(struct ctl *ctl, int argc, char **argv)
 }
 
 struct resolve_options {
-    const char *as, *result, *args, *note, *then, *operation;
+    const char *action, *as, *result, *args, *note, *then, *operation;
     bool accept_double;
     struct slice result_json, args_json;
 };
@@ -162,7 +165,7 @@ static int resolve(struct ctl *ctl, const struct arguments *names, const struct 
     json_writer_init(&w, &body);
     json_object_begin(&w, NULL);
     if (!o->operation) {
-        json_write_text(&w, "action", names->items[1]);
+        json_write_text(&w, "action", o->action);
     }
     json_write_text(&w, "note", o->note);
     if (o->then) {
@@ -194,7 +197,7 @@ static int resolve(struct ctl *ctl, const struct arguments *names, const struct 
         (void)printf("operation %s %.*s\n", of, SLICE_ARG(show_member(ctl, answer.body, "state")));
     } else if (code == EXIT_OK) {
         (void)printf("escalation %s %.*s by %s\n", names->items[0], SLICE_ARG(show_member(ctl, answer.body, "status")),
-                     names->items[1]);
+                     o->action);
     }
     if (code == EXIT_OK && ctl->output != OUTPUT_JSON) {
         (void)fprintf(stderr, "What became of the saga: sagactl show %.*s\n",
@@ -221,16 +224,19 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
     if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }
-    if (o.operation ? names.count != 0 : names.count != 2) {
-        return usage_error(ctl, o.operation ? "--operation says which; leave number and action out"
-                                            : "which escalation, and which action?");
+    if (o.operation && names.count != 0) {
+        return usage_error(ctl, "--operation says which; leave number and action out");
+    }
+    if (!o.operation && (names.count < 1 || names.count > 2 || (names.count == 1 && !o.as))) {
+        return usage_error(ctl, "which escalation, and which action? or --as happened, not_happened, undone");
     }
     if (o.operation && (o.args || o.accept_double)) {
         return usage_error(ctl, "--args and --accept-double go with an escalation only");
     }
-    if (!o.operation && !operator_action_parse(slice_of(names.items[1]), &action)) {
-        return usage_error(ctl, "\"%s\" is no action: retry, probe, resolve, waive, skip, compensate, abandon",
-                           names.items[1]);
+    o.action = names.count == 2 ? names.items[1] : "resolve"; /* --as says it */
+    if (!operator_action_parse(slice_of(o.action), &action)) {
+        return usage_error(ctl, "\"%s\" is no action: retry, probe, waive, skip, compensate, abandon; or --as",
+                           o.action);
     }
     if (!o.note || slice_trim(slice_of(o.note)).len == 0) {
         return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");

@@ -212,9 +212,10 @@ static void print_escalation(struct ctl *ctl, struct slice escalation)
     (void)putchar('\n');
     while (json_type(json_member(escalation, "actions")) == JSON_ARRAY && json_next_element(&walk, &action)) {
         struct slice verb = show_member(ctl, action, "action");
-        const char *more = slice_is(verb, "resolve") ? " --as happened|not_happened|undone" : "";
-
-        (void)printf("  sagactl resolve %.*s %.*s%s --note \"...\"\n      ", SLICE_ARG(n), SLICE_ARG(verb), more);
+        if (slice_is(verb, "resolve")) {
+            verb = SLICE("--as happened|not_happened|undone");
+        }
+        (void)printf("  sagactl resolve %.*s %.*s --note \"...\"\n      ", SLICE_ARG(n), SLICE_ARG(verb));
         print_wrapped(show_member(ctl, action, "does"), 6, terminal_width());
     }
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/members.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 
@@ -76,6 +77,23 @@ static void print_help(void)
                 stdout);
 }
 
+static int no_command(const struct ctl *ctl, const char *name)
+{
+    const char *nearest = NULL;
+    unsigned least = 3; /* edits: more is another word */
+
+    for (const struct command *c = commands; c->name; c++) {
+        unsigned distance = c->summary ? word_distance(slice_of(name), slice_of(c->name)) : least;
+
+        if (distance < least && distance < strlen(c->name)) {
+            least = distance;
+            nearest = c->name;
+        }
+    }
+    return usage_error(ctl, "there is no command \"%s\"%s%s%s", name, nearest ? " (did you mean " : "",
+                       nearest ? nearest : "", nearest ? "?)" : "");
+}
+
 static int run(struct ctl *ctl, int argc, char **argv)
 {
     bool help = false, version = false;
@@ -97,7 +115,8 @@ static int run(struct ctl *ctl, int argc, char **argv)
             print_help();
             return EXIT_OK;
         }
-        return usage_error(ctl, "which command?");
+        print_help();
+        return EXIT_USAGE;
     }
     for (const struct command *c = commands; c->name; c++) {
         if (strcmp(argv[at], c->name) != 0) {
@@ -114,7 +133,7 @@ static int run(struct ctl *ctl, int argc, char **argv)
         ctl->command = c;
         return c->run(ctl, argc - at - 1, argv + at + 1);
     }
-    return usage_error(ctl, "there is no command \"%s\"", argv[at]);
+    return no_command(ctl, argv[at]);
 }
 
 int main(int argc, char **argv)
