@@ -275,6 +275,7 @@ static const struct {
     {"resolve 1 retry --note back", 4, "resolved before"},
     {"resolve 1 --as happened --note back", 4, "resolved before"},
     {"stats", 0, "running"},
+    {"stats", 0, "  TOOL   UNKNOWN NOW  UNKNOWN  FAILED  COMPLETED  RETRIES  CALLS  BREAKER\n  t.one  2            3        1       6          3        10     open\n"},
     {"stats -o json", 0, "{\"sagas\""},
     {"engines", 0, "0-2 5 7-8"},
     {"engines", 0, "nobody holds the shards 63"},
@@ -326,7 +327,7 @@ static void fits(const char *arguments, size_t columns)
 
 static void tables_fit_a_terminal_of_80_columns(void **state)
 {
-    static const char *const commands[] = {"escalations", "escalations --all", "approvals --all"};
+    static const char *const commands[] = {"escalations", "escalations --all", "approvals --all", "stats"};
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(commands); i++) {
