@@ -18,6 +18,7 @@ struct loop;
 struct http_client;
 struct db_pool;
 struct mcp_state;
+struct programs;
 struct adapter_host;
 struct call;
 
@@ -54,6 +55,7 @@ struct adapter_host {
     struct http_client *http;
     struct db_pool *databases;
     size_t response_bytes_max; /* default 1 MiB */
+    const struct programs *programs; /* which may run, and as whom; NULL: any, as ourselves */
     struct mcp_state *mcp;     /* the adapter's own, NULL before its first call */
 };
 

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "io/process.h"
+#include "io/programs.h"
 
 struct exec_call {
     struct call call;
@@ -124,7 +125,7 @@ static void exec_begin(struct call *call)
     char **argv = NULL, **env = NULL;
     const char *fault = program_argv(json_member(call->settings, "argv"), call->arena, &argv);
 
-    fault = fault ? fault : program_env(json_member(call->settings, "env"), key_name, call->send_key ? call->key : SLICE_NONE, call->arena, &env);
+    fault = fault ? fault : program_env(json_member(call->settings, "env"), key_name, call->send_key ? call->key : SLICE_NONE, call->host->programs, call->arena, &env);
     fault = fault ? fault : program_cwd(json_member(call->settings, "cwd"), call->arena, &e->run.cwd);
     e->run.argv = argv;
     e->run.env = env;
@@ -133,6 +134,13 @@ static void exec_begin(struct call *call)
         loop_defer(call->host->loop, &e->refuse, on_refuse);
         return;
     }
+    fault = programs_refusal(call->host->programs, argv[0], program_search(env));
+    if (fault) {
+        answer_unsent(call, true, "not-allowed", fault);
+        loop_defer(call->host->loop, &e->refuse, on_refuse);
+        return;
+    }
+    e->run.programs = call->host->programs;
     e->run.input = call->args;
     e->run.timeout_ms = call->timeout_ms;
     e->run.output_bytes_max = call->host->response_bytes_max;

@@ -257,6 +257,7 @@ struct mcp_state *mcp_state_of(struct adapter_host *host)
         list_init(&state->sessions);
         list_init(&state->servers);
         children_init(&state->children, host->loop);
+        state->children.programs = host->programs;
         host->mcp = state;
     }
     return state;

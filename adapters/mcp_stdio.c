@@ -11,6 +11,7 @@
 #include "adapters/mcp.h"
 #include "adapters/program.h"
 #include "base/json.h"
+#include "io/programs.h"
 
 #define UNREAD_BYTES_MAX ((size_t)8 * 1024 * 1024)
 #define LINE_BYTES_EXTRA ((size_t)64 * 1024) /* of a message around the answer */
@@ -267,10 +268,16 @@ const char *mcp_stdio_begin(struct mcp_call *m)
     const char *fault = program_argv(json_member(m->server, "argv"), arena, &argv);
     struct mcp_server *idle;
 
-    fault = fault ? fault : program_env(json_member(m->server, "env"), SLICE_NONE, SLICE_NONE, arena, &env);
+    fault = fault ? fault : program_env(json_member(m->server, "env"), SLICE_NONE, SLICE_NONE, m->call.host->programs, arena, &env);
     fault = fault ? fault : program_cwd(json_member(m->server, "cwd"), arena, &cwd);
     if (fault) {
         return fault;
+    }
+    why = programs_refusal(m->call.host->programs, argv[0], program_search(env));
+    if (why) {
+        answer_unsent(&m->call, true, "not-allowed", why);
+        mcp_end(m);
+        return NULL;
     }
     m->process = server_find(m->state, &settings, &idle);
     if (!m->process && m->state->servers.count >= MCP_SERVERS_MAX) {

@@ -6,6 +6,7 @@
 
 #include "adapters/settings.h"
 #include "base/json.h"
+#include "io/programs.h"
 
 /* What a program gets of our own environment: enough to run, none of our secrets. */
 static const char *const inherited[] = {"PATH", "HOME", "LANG"};
@@ -100,7 +101,17 @@ static void env_put(char **env, size_t *count, struct slice name, struct slice v
     env[(*count)++] = entry;
 }
 
-const char *program_env(struct slice given, struct slice key_name, struct slice key, struct arena *arena, char ***out)
+const char *program_search(char *const *env)
+{
+    for (size_t i = 0; env[i]; i++) {
+        if (strncmp(env[i], "PATH=", 5) == 0) {
+            return env[i] + 5;
+        }
+    }
+    return NULL;
+}
+
+const char *program_env(struct slice given, struct slice key_name, struct slice key, const struct programs *programs, struct arena *arena, char ***out)
 {
     struct json_walk walk = json_walk(given);
     struct slice name, value;
@@ -112,7 +123,8 @@ const char *program_env(struct slice given, struct slice key_name, struct slice 
     }
     env = arena_array(arena, COUNT_OF(inherited) + json_count(given) + 2, sizeof(*env));
     for (size_t i = 0; i < COUNT_OF(inherited); i++) {
-        const char *ours = getenv(inherited[i]);
+        bool of_user = programs && programs->as_user && strcmp(inherited[i], "HOME") == 0;
+        const char *ours = of_user ? programs->home : getenv(inherited[i]);
 
         if (ours) {
             env_put(env, &count, slice_of(inherited[i]), slice_of(ours), arena);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "io/http_server.h"
 #include "io/jq.h"
 #include "io/loop.h"
+#include "io/programs.h"
 #include "mcp_tools.h"
 #include "run/budgets.h"
 #include "run/dev_cluster.h"
@@ -51,6 +53,10 @@ static const struct setting setting_table[] = {
     {"egress-allow", SETTING_TEXT, NULL, NULL, 0, 0, "networks that tools may call although they are denied, such as 10.1.0.0/16,fd00::/8", false},
     {"egress-deny", SETTING_TEXT, NULL, NULL, 0, 0, "networks that tools may not call over HTTP, and the words \"private\" and \"loopback\"; link-local and metadata addresses never", false},
     {"calls-max", SETTING_NUMBER, NULL, "256", 1, 10000, "calls under way at once; further ones queue", false},
+    {"exec-user", SETTING_TEXT, NULL, NULL, 0, 0, "run the programs of tools as this user; needs root. Without it and --exec-as-me none runs", false},
+    {"exec-as-me", SETTING_SWITCH, NULL, NULL, 0, 0, "run the programs of tools as the user of sagad: they can then do all that it can, and read its secrets", false},
+    {"exec-path", SETTING_TEXT, NULL, NULL, 0, 0, "programs that tools may run: absolute paths of files and folders, with colons between them (default: any)", false},
+    {"dumpable", SETTING_SWITCH, NULL, NULL, 0, 0, "let debuggers attach and cores be dumped, for this user's other processes too: both show secrets", false},
     {"exec-max", SETTING_NUMBER, NULL, "16", 1, 1000, "child processes at once", false},
     {"connections-max", SETTING_NUMBER, NULL, "1024", 1, 65536, "client connections at once; an eighth more are told to come again", false},
     {"connections-per-address", SETTING_NUMBER, NULL, "0", 0, 65536, "client connections of one address at once; 0: no bound of its own (all clients of a proxy have its address)", false},
@@ -372,7 +378,18 @@ static int serve(struct service *service)
                               .body_bytes_max = (size_t)settings_number(settings, "body-max")};
 
     struct egress egress;
+    struct programs programs;
+    bool as_me = settings_switch(settings, "exec-as-me");
 
+    /* `sagad dev` is its developer's own, and so are the programs. */
+    if (programs_read(&programs, settings_text(settings, "exec-user"), as_me || (service->dev && !settings_text(settings, "exec-user")),
+                      settings_text(settings, "exec-path"), &err) != ERR_OK) {
+        return fail(&err);
+    }
+    if (as_me && geteuid() == 0) {
+        log_warn("exec_as_root", LOG_TEXT("note", "programs of tools run as root; name a user of their own with --exec-user"));
+    }
+    options.programs = &programs;
     if (egress_read(&egress, settings_text(settings, "egress-allow"), settings_text(settings, "egress-deny"), &err) != ERR_OK ||
         bound_descriptors(&options, &api, &err) != ERR_OK) {
         return fail(&err);
@@ -400,6 +417,7 @@ static int serve(struct service *service)
         engine_free(service->engine);
     }
     loop_free(service->loop);
+    programs_fini(&programs);
     return service->exit_code;
 }
 
@@ -410,6 +428,8 @@ int main(int argc, char **argv)
     const char *command = NULL;
     int exit_code = 0;
 
+    /* Before anything is read: no other process of this user may look into this one, nor into its helpers. */
+    (void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail */
     jq_prepare();
     (void)signal(SIGPIPE, SIG_IGN); /* a peer that left is an error of its write */
     if (argc > 1 && strcmp(argv[1], "mcp-tools") == 0) {
@@ -420,6 +440,8 @@ int main(int argc, char **argv)
     hide_database(argc, argv);
     if (exit_code != 0) {
         /* said already */
+    } else if (settings_switch(&service.settings, "dumpable") && prctl(PR_SET_DUMPABLE, 1) != 0) {
+        exit_code = 1; /* it cannot fail */
     } else if (settings_switch(&service.settings, "help") || (command && strcmp(command, "help") == 0)) {
         help(&service.settings);
     } else if (settings_switch(&service.settings, "version")) {

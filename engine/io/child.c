@@ -10,9 +10,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uv.h>
 
 #include "base/arena.h"
+#include "io/spawn.h"
 
 #define TERM_GRACE_MS 2000
 #define PIPE_GRACE_MS 1000
@@ -29,7 +29,7 @@ struct child_job {
     struct children *children; /* NULL: they are gone */
     struct loop *loop;
     struct child *owner; /* NULL: let go */
-    uv_process_t process;
+    struct spawned process;
     uv_pipe_t input, output;
     struct timer timer;  /* runs while it is being ended */
     struct timer breath; /* runs until its output is read again */
@@ -133,16 +133,16 @@ static void on_pipe_grace_over(struct timer *timer)
     job_end(container_of(timer, struct child_job, timer));
 }
 
-static void on_exit_status(uv_process_t *process, int64_t exit_status, int term_signal)
+static void on_exit_status(struct spawned *process, int exit_code, int signal_number)
 {
-    struct child_job *job = job_of(process->data);
+    struct child_job *job = job_of(process->signal.data);
 
-    (void)exit_status; /* it should not have ended at all */
-    (void)term_signal;
+    (void)exit_code; /* it should not have ended at all */
+    (void)signal_number;
     job->exited = true;
     group_kill(job, SIGKILL); /* what is left of the group */
     job->process.pid = 0;
-    handle_close((uv_handle_t *)&job->process);
+    handle_close((uv_handle_t *)&job->process.signal);
     if (job->ended) {
         timer_stop(job->loop, &job->timer);
     } else {
@@ -298,21 +298,7 @@ const char *child_start(struct children *children, struct child *child, char *co
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct loop *loop = children->loop;
     struct child_job *job = memory_alloc(sizeof(*job));
-    uv_stdio_container_t stdio[] = {
-        {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&job->input},
-        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&job->output},
-        {.flags = UV_IGNORE},
-    };
-    uv_process_options_t options = {
-        .exit_cb = on_exit_status,
-        .file = argv[0],
-        .args = (char **)argv,
-        .env = (char **)env,
-        .cwd = cwd,
-        .flags = UV_PROCESS_DETACHED, /* setsid(): the group we end is its own */
-        .stdio_count = 3,
-        .stdio = stdio,
-    };
+    const struct spawn how = {.argv = argv, .env = env, .cwd = cwd, .pipes = {&job->input, &job->output, NULL}, .programs = children->programs};
     int code;
 
     CHECK(child->on_line && child->on_long && child->on_end && child->line_bytes_max && child->unread_bytes_max);
@@ -321,17 +307,17 @@ const char *child_start(struct children *children, struct child *child, char *co
     job->loop = loop;
     job->children = children;
     list_push(&children->jobs, &job->link);
-    job->process.data = job;
+    job->process.exited = on_exit_status;
+    job->process.signal.data = job;
     CHECK(uv_pipe_init(loop_uv(loop), &job->input, 0) == 0);
     CHECK(uv_pipe_init(loop_uv(loop), &job->output, 0) == 0);
     job->input.data = job->output.data = job;
     job->handles_open = HANDLE_COUNT;
     buffer_init(&job->line, child->line_bytes_max);
-    code = uv_spawn(loop_uv(loop), &job->process, &options);
+    code = spawn(loop, &job->process, &how);
     if (code != 0) {
-        job->process.pid = 0;
         job->exited = true;
-        handle_close((uv_handle_t *)&job->process);
+        handle_close((uv_handle_t *)&job->process.signal);
         job_end(job);
         child->internal = NULL;
         return uv_strerror(code);
@@ -359,6 +345,7 @@ void child_stop(struct child *child)
 void children_init(struct children *children, struct loop *loop)
 {
     children->loop = loop;
+    children->programs = NULL;
     list_init(&children->jobs);
 }
 
@@ -379,6 +366,6 @@ void children_kill(struct children *children)
         group_kill(job, SIGKILL);
         timer_stop(job->loop, &job->timer);
         timer_stop(job->loop, &job->breath);
-        handle_close((uv_handle_t *)&job->process);
+        handle_close((uv_handle_t *)&job->process.signal);
     }
 }

@@ -10,9 +10,12 @@
 #include "base/text.h"
 #include "io/loop.h"
 
+struct programs;
+
 /* All of one owner, so that none outlives it. */
 struct children {
     struct loop *loop;
+    const struct programs *programs; /* NULL: any program, as ourselves; may be set after children_init() */
     struct list jobs; /* also those that were let go and have not ended yet */
 };
 

@@ -11,7 +11,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uv.h>
+
+#include "io/spawn.h"
 
 #define TERM_GRACE_MS 2000
 #define PIPE_GRACE_MS 1000
@@ -26,7 +27,7 @@ struct process_job {
     enum process_phase phase;
     struct loop *loop;
     struct process_run *run;
-    uv_process_t process;
+    struct spawned process;
     uv_pipe_t pipe[PIPE_COUNT];
     uv_write_t write;
     struct timer timer;
@@ -111,12 +112,12 @@ static void job_advance(struct process_job *job, enum process_phase to)
     case PROCESS_EXITED:
         group_kill(job, SIGKILL);
         timer_start(job->loop, &job->timer, PIPE_GRACE_MS, on_timer);
-        handle_close((uv_handle_t *)&job->process);
+        handle_close((uv_handle_t *)&job->process.signal);
         handle_close((uv_handle_t *)&job->pipe[PIPE_IN]); /* nobody reads it any more */
         return;
     case PROCESS_ENDING:
         timer_stop(job->loop, &job->timer);
-        handle_close((uv_handle_t *)&job->process);
+        handle_close((uv_handle_t *)&job->process.signal);
         pipes_close(job);
         return;
     }
@@ -143,12 +144,12 @@ static void on_timer(struct timer *timer)
     }
 }
 
-static void on_exit_status(uv_process_t *process, int64_t exit_status, int term_signal)
+static void on_exit_status(struct spawned *process, int exit_code, int signal_number)
 {
-    struct process_job *job = job_of(process->data);
+    struct process_job *job = job_of(process->signal.data);
 
-    job->run->signal_number = term_signal;
-    job->run->exit_code = term_signal ? -1 : (int)exit_status;
+    job->run->signal_number = signal_number;
+    job->run->exit_code = exit_code;
     job_advance(job, PROCESS_EXITED);
 }
 
@@ -205,23 +206,15 @@ static void run_reset(struct process_run *run)
 static int job_spawn(struct process_job *job)
 {
     struct process_run *run = job->run;
-    uv_stdio_container_t stdio[PIPE_COUNT] = {
-        [PIPE_IN] = {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&job->pipe[PIPE_IN]},
-        [PIPE_OUT] = {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&job->pipe[PIPE_OUT]},
-        [PIPE_ERR] = {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&job->pipe[PIPE_ERR]},
-    };
-    uv_process_options_t options = {
-        .exit_cb = on_exit_status,
-        .file = run->argv[0],
-        .args = (char **)run->argv,
-        .env = (char **)run->env,
-        .cwd = run->cwd,
-        .flags = UV_PROCESS_DETACHED, /* setsid(): the group we end is its own */
-        .stdio_count = PIPE_COUNT,
-        .stdio = stdio,
-    };
+    const struct spawn how = {.argv = run->argv,
+                              .env = run->env,
+                              .cwd = run->cwd,
+                              .pipes = {&job->pipe[PIPE_IN], &job->pipe[PIPE_OUT], &job->pipe[PIPE_ERR]},
+                              .programs = run->programs};
 
-    return uv_spawn(loop_uv(job->loop), &job->process, &options);
+    job->process.exited = on_exit_status;
+    job->process.signal.data = job;
+    return spawn(job->loop, &job->process, &how);
 }
 
 void process_start(struct loop *loop, struct process_run *run)
@@ -238,7 +231,6 @@ void process_start(struct loop *loop, struct process_run *run)
     job->magic = JOB_MAGIC;
     job->loop = loop;
     job->run = run;
-    job->process.data = job;
     for (int i = 0; i < PIPE_COUNT; i++) {
         CHECK(uv_pipe_init(loop_uv(loop), &job->pipe[i], 0) == 0);
         job->pipe[i].data = job;
@@ -247,7 +239,6 @@ void process_start(struct loop *loop, struct process_run *run)
     code = job_spawn(job);
     job->handles_open = PIPE_COUNT + 1;
     if (code != 0) {
-        job->process.pid = 0;
         run->error = uv_strerror(code);
         job_advance(job, PROCESS_ENDING);
         return;

@@ -5,11 +5,14 @@
 #include "base/arena.h"
 #include "io/loop.h"
 
+struct programs;
+
 struct process_run {
     /* in; borrowed until done */
     char *const *argv;           /* NULL-terminated; argv[0] is looked up in PATH */
     char *const *env;            /* NULL-terminated NAME=VALUE; the whole environment of the child */
     const char *cwd;             /* NULL: ours */
+    const struct programs *programs; /* NULL: any program, as ourselves */
     struct slice input;          /* standard input; closed behind it */
     int64_t timeout_ms;          /* then SIGTERM to the group, SIGKILL 2 s later */
     size_t output_bytes_max;     /* of each of stdout and stderr; more ends the process group */

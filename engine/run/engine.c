@@ -291,6 +291,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     engine->host = (struct adapter_host){.loop = loop,
                                          .http = engine->http,
                                          .databases = engine->databases,
+                                         .programs = options->programs,
                                          .response_bytes_max = options->response_bytes_max};
     struct store_options store_options = {.dsn = options->dsn,
                                           .writers = options->writers,

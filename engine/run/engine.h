@@ -37,6 +37,7 @@ struct engine_options {
     int64_t forget_share;            /* percent of the time for removing ended sagas while turns wait, 1 to 100; default 10; see retention.c */
     const char *budgets_file;        /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const struct egress *egress;     /* which addresses tools may call; copied. NULL: only what is denied always is denied */
+    const struct programs *programs; /* which tools may run, and as whom; as long as the engine. NULL: any, as ourselves */
     const char *secrets_file;        /* JSON object of names and texts; NULL: only SAGAD_SECRET_NAME variables */
     bool risk_losing_acknowledged_work;
     /* owns shards and has loaded them; first time only */

@@ -46,7 +46,7 @@ export class Rig extends World {
   }
 
   launchSagadAt(port, args = []) {
-    return this.launch('sagad', this.sagadPath, ['--database', this.dsn, '--listen', `127.0.0.1:${port}`, '--log-format', 'text', '--log-level', 'warn',
+    return this.launch('sagad', this.sagadPath, ['--database', this.dsn, '--listen', `127.0.0.1:${port}`, '--exec-as-me', '--log-format', 'text', '--log-level', 'warn',
       '--commit-delay', '60s', '--sagas-max', '300000', ...this.extraArgs, ...args])
   }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -16,6 +17,7 @@
 #include "base/json.h"
 #include "io/http_client.h"
 #include "io/loop.h"
+#include "io/programs.h"
 #include "tests/lib/stub_server.h"
 
 #define KEY "0190f5e4-7f2c-8a51-9b7d-3f1c2a4b5d6e"
@@ -209,6 +211,58 @@ static void exec_tells_what_was_not_started_apart(void **state)
     expect(&t, "no program", OUTCOME_FAILED, "bad-settings", NULL);
     assert_true(t.call->outcome.unsent);
     trial_fini(&t);
+}
+
+static void exec_runs_only_what_the_settings_allow(void **state)
+{
+    static const struct {
+        const char *user, *paths, *settings, *error;
+        bool as_me;
+    } table[] = {
+        {NULL, NULL, "{\"argv\":[\"true\"]}", "not-allowed", false},
+        {NULL, NULL, "{\"argv\":[\"true\"]}", NULL, true},
+        {NULL, "/usr/bin:/opt", "{\"argv\":[\"true\"]}", NULL, true},
+        {NULL, "/opt", "{\"argv\":[\"true\"]}", "not-allowed", true},
+        {NULL, "", "{\"argv\":[\"true\"]}", "not-allowed", true},
+        {NULL, "/usr/bin/true", "{\"argv\":[\"/usr/bin/../bin/true\"]}", NULL, true},
+        {NULL, "/usr/bin/true", "{\"argv\":[\"/usr/bin/id\"]}", "not-allowed", true},
+        {NULL, "/usr/bin/tru", "{\"argv\":[\"true\"]}", NULL, true}, /* no such file: see below */
+        {NULL, "/usr", "{\"argv\":[\"./true\"],\"cwd\":\"/usr/bin\"}", "not-allowed", true},
+        {NULL, "/usr", "{\"argv\":[\"true\"],\"env\":{\"PATH\":\"/nowhere\"}}", "not-allowed", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct programs programs;
+        struct err err = {0};
+        struct trial t;
+
+        if (programs_read(&programs, table[i].user, table[i].as_me, table[i].paths, &err) != ERR_OK) {
+            assert_string_equal(table[i].paths, "/usr/bin/tru");
+            continue;
+        }
+        trial_init(&t);
+        t.host.programs = &programs;
+        trial_call(&t, "exec", table[i].settings);
+        trial_run(&t, 0);
+        expect(&t, table[i].settings, table[i].error ? OUTCOME_RETRY : OUTCOME_COMPLETED, table[i].error, NULL);
+        assert_int_equal(t.call->outcome.unsent, table[i].error != NULL);
+        programs_fini(&programs);
+        trial_fini(&t);
+    }
+}
+
+static void who_programs_run_as_is_somebody_else(void **state)
+{
+    struct programs programs;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(programs_read(&programs, "no-such-user", false, NULL, &err), ERR_CONFIG);
+    assert_int_equal(programs_read(&programs, "root", false, NULL, &err), ERR_CONFIG);
+    assert_int_equal(programs_read(&programs, "nobody", true, NULL, &err), ERR_CONFIG);
+    assert_int_equal(programs_read(&programs, NULL, true, "bin", &err), ERR_CONFIG);
+    assert_int_equal(programs_read(&programs, "nobody", false, NULL, &err), geteuid() == 0 ? ERR_OK : ERR_CONFIG);
 }
 
 static void exec_gives_the_program_its_environment_and_no_other(void **state)
@@ -483,6 +537,8 @@ static void http_without_body_is_not_sent_twice_unless_that_is_harmless(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exec_runs_only_what_the_settings_allow),
+        cmocka_unit_test(who_programs_run_as_is_somebody_else),
         cmocka_unit_test(builtin_keeps_its_promises),
         cmocka_unit_test(exec_keeps_its_promises),
         cmocka_unit_test(exec_tells_what_was_not_started_apart),

@@ -8,10 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
 #include "io/process.h"
+#include "io/programs.h"
 
 struct trial {
     struct loop *loop;
@@ -67,6 +70,96 @@ static void trial_shell(struct trial *t, const char *script)
     const char *const argv[] = {"sh", "-c", script, NULL};
 
     trial_run(t, argv);
+}
+
+/* One that nobody has reaped yet has ended all the same. */
+static bool is_alive(pid_t pid)
+{
+    char path[64], word[64] = "Z";
+    FILE *stat;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    stat = fopen(path, "r");
+    if (stat) {
+        if (fscanf(stat, "%*d %*s %63s", word) != 1) {
+            word[0] = 'Z';
+        }
+        (void)fclose(stat);
+    }
+    return word[0] != 'Z';
+}
+
+static void a_program_inherits_as_little_of_us_as_can_be(void **state)
+{
+    struct trial t;
+    int leaked[2];
+
+    (void)state;
+    assert_int_equal(pipe(leaked), 0); /* without O_CLOEXEC, as a library may have opened it */
+    trial_init(&t);
+    trial_shell(&t, "ls /proc/self/fd | wc -l; grep NoNewPrivs /proc/self/status; ulimit -c; ulimit -n; trap | wc -l");
+    assert_true(t.run.started);
+    assert_int_equal(t.run.exit_code, 0);
+    /* 0, 1, 2 and the folder that ls reads */
+    assert_string_equal(arena_text(&t.arena, t.run.stdout_text), "4\nNoNewPrivs:\t1\n0\n1024\n0\n");
+    (void)close(leaked[0]);
+    (void)close(leaked[1]);
+    trial_fini(&t);
+}
+
+static void a_program_runs_as_the_user_that_is_set(void **state)
+{
+    struct programs programs = {.allowed = true, .as_user = true, .uid = 65534, .gid = 65534};
+    struct trial t;
+
+    (void)state;
+    if (geteuid() != 0) {
+        skip();
+    }
+    trial_init(&t);
+    t.run.programs = &programs;
+    t.run.cwd = "/";
+    trial_shell(&t, "id -u; id -g; id -G");
+    assert_string_equal(arena_text(&t.arena, t.run.stdout_text), "65534\n65534\n65534\n");
+    trial_fini(&t);
+}
+
+/* The shell is killed with its parent: what it would have written after a while never comes. */
+static void a_program_ends_with_us(void **state)
+{
+    char path[] = "/tmp/sagad-process-XXXXXX", script[160];
+    int fd = mkstemp(path), tries = 0;
+    pid_t pid, shell = 0;
+
+    (void)state;
+    assert_true(fd >= 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) { /* in sagad's place: it starts a program and is killed */
+        const char *const argv[] = {"sh", "-c", script, NULL};
+        static const char *const env[] = {"PATH=/usr/bin:/bin", NULL};
+        struct trial t;
+
+        trial_init(&t);
+        (void)snprintf(script, sizeof(script), "echo $$ > %s; kill -9 %d; read never", path, (int)getpid());
+        t.run.argv = (char *const *)argv;
+        t.run.env = (char *const *)env;
+        t.run.arena = &t.arena;
+        t.run.done = on_done;
+        process_start(t.loop, &t.run);
+        loop_run(t.loop);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(read(fd, script, sizeof(script) - 1) > 0);
+    shell = (pid_t)strtol(script, NULL, 10);
+    assert_true(shell > 1);
+    while (is_alive(shell) && tries++ < 500) {
+        usleep(10000);
+    }
+    assert_true(tries < 500);
+    (void)close(fd);
+    assert_int_equal(unlink(path), 0);
 }
 
 static void input_output_and_exit_code_come_through(void **state)
@@ -237,6 +330,9 @@ static void a_cancelled_program_ends_soon(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_program_inherits_as_little_of_us_as_can_be),
+        cmocka_unit_test(a_program_runs_as_the_user_that_is_set),
+        cmocka_unit_test(a_program_ends_with_us),
         cmocka_unit_test(input_output_and_exit_code_come_through),
         cmocka_unit_test(a_program_that_is_not_there_was_not_started),
         cmocka_unit_test(a_directory_that_is_not_there_means_not_started),

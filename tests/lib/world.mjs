@@ -281,7 +281,7 @@ export class World {
   launchSagad(args = []) {
     this.sagadArgs = args
     this.sagad = this.launch('sagad', this.sagadPath, ['--database', this.dsn, '--listen', `127.0.0.1:${this.port}`, '--lease', '2s',
-      '--log-format', 'text', ...args])
+      '--exec-as-me', '--log-format', 'text', ...args])
     return this.sagad
   }
 
@@ -327,7 +327,7 @@ export class World {
 
   launchEngine(engine) {
     engine.child = this.launch(engine.name, this.sagadPath, ['--database', this.dsn, '--listen', `127.0.0.1:${engine.port}`, '--lease', '2s',
-      '--log-format', 'text', ...this.engineArgs])
+      '--exec-as-me', '--log-format', 'text', ...this.engineArgs])
   }
 
   async engineReady(engine, seconds = 60 * patience) {

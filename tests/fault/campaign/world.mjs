@@ -82,7 +82,7 @@ export class CampaignWorld extends World {
     engine.expected = false
     const [program, before] = this.program(engine)
     engine.child = this.launch(engine.name, program, [...before, '--database', engine.dsn, '--listen', `${engine.host}:${engine.port}`, ...this.leaseArgs,
-      '--log-format', 'text', '--park-after', '500ms', ...(engine.args ?? [])], { env: { ...process.env, ...engine.env } })
+      '--exec-as-me', '--log-format', 'text', '--park-after', '500ms', ...(engine.args ?? [])], { env: { ...process.env, ...engine.env } })
     const child = engine.child
     child.ended.then((end) => {
       if (child.expected || this.over) return
