@@ -27,6 +27,7 @@ enum outcome_kind { OUTCOME_MAP(X) OUTCOME_KIND_COUNT };
 struct outcome {
     enum outcome_kind kind;
     bool unsent;            /* not one byte left: with OUTCOME_RETRY or OUTCOME_FAILED only */
+    bool settles;           /* with OUTCOME_FAILED: the receiver keeps keys, so no earlier attempt under this key took effect either */
     int64_t retry_after_ms; /* the receiver's wish, 0 when it had none */
     struct slice result;    /* JSON, with OUTCOME_COMPLETED; SLICE_NONE is null */
     struct slice error;     /* short code: "http-503", "timeout", "refused", ...; for all but completed */

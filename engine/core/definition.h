@@ -23,6 +23,7 @@
 #define BREAKER_FAILURES_DEFAULT 5
 #define BREAKER_WINDOW_DEFAULT_MS (INT64_C(60) * 1000)
 #define BREAKER_COOLDOWN_DEFAULT_MS (INT64_C(30) * 1000)
+#define KEY_SETTLES_MAX 16
 #define COST_MICROS_MAX INT64_C(1000000000000000) /* of one call: so that thousands of them can be added up */
 #define BUDGET_MAX INT64_C(1000000000000000000)
 #define TTL_DEFAULT_MS (INT64_C(24) * 3600 * 1000)
@@ -98,6 +99,8 @@ struct tool {
     enum key_place key_place;
     struct slice key_name;
     int64_t key_window_ms;       /* 0: not given */
+    int settles[KEY_SETTLES_MAX]; /* HTTP statuses of refusals that prove that no attempt under the key took effect */
+    size_t settles_count;
     struct outcome_rules outcome;
     struct template result;
     struct template error;       /* the sentence for people of what is no success, over .response; unset: the adapter's */

@@ -119,6 +119,15 @@ static struct next after_nothing(const struct terms *terms, const struct operati
     return try_again(&without, &op->key, sent, unsent, op->earlier_maybe, outcome->retry_after_ms, now_ms);
 }
 
+/*
+ * A receiver that remembers the key gives a repeat the answer of the first: where it refuses, no attempt took effect. Its tool says
+ * for which answers that holds; and it holds for as long as the key is remembered.
+ */
+static bool settles_all(const struct terms *terms, const struct outcome *outcome, int64_t now_ms)
+{
+    return outcome->settles && terms->effect == EFFECT_KEYED && key_is_remembered(terms, now_ms);
+}
+
 static struct next after_call(const struct terms *terms, const struct operation *op, const struct outcome *outcome,
                               int64_t now_ms)
 {
@@ -133,7 +142,7 @@ static struct next after_call(const struct terms *terms, const struct operation 
     case OUTCOME_RETRY:
         return after_nothing(terms, op, outcome, now_ms);
     case OUTCOME_FAILED:
-        return give_up(terms, op->earlier_maybe, now_ms);
+        return give_up(terms, op->earlier_maybe && !settles_all(terms, outcome, now_ms), now_ms);
     case OUTCOME_ABSENT: /* only a probe can say so */
     case OUTCOME_UNKNOWN:
         return after_unknown(terms, op, outcome, now_ms);

@@ -89,6 +89,11 @@ static bool read_effect(struct reader *reader, const struct members *m, struct t
                                            : read_class(reader, value, place, "effect", &tool->effect);
 }
 
+static bool may_be(const struct tool *tool, enum effect effect)
+{
+    return tool->effect == effect || tool_effect_mildest(tool) == effect;
+}
+
 /* --- key --- */
 
 static const struct {
@@ -185,6 +190,48 @@ static const char *key_name_wanted(enum key_place place, struct slice name) /* N
     return NULL;
 }
 
+static void read_settles(struct reader *reader, const struct members *m, struct tool *tool)
+{
+    struct slice value = members_at(m, "settles"), item;
+    struct json_walk walk = json_walk(value);
+
+    if (!value.ptr) {
+        return;
+    }
+    if (json_type(value) != JSON_ARRAY || json_count(value) == 0 || json_count(value) > KEY_SETTLES_MAX) {
+        faults_add(reader->faults, members_pointer(m, "settles"), "`settles` is %.*s; it must be an array of 1 to %d statuses, such as [402, 422]",
+                   SLICE_ARG(value_excerpt(value, reader->arena)), KEY_SETTLES_MAX);
+        return;
+    }
+    for (size_t i = 0; json_next_element(&walk, &item); i++) {
+        int64_t status = 0;
+
+        if (json_type(item) != JSON_NUMBER || !json_i64(item, &status) || status < 400 || status > 499 || status == 408 || status == 425 ||
+            status == 429) {
+            faults_add(reader->faults, reader_element_pointer(reader, members_pointer(m, "settles"), i),
+                       "%.*s is not the status of a refusal: one from 400 to 499, without 408, 425 and 429, which do not refuse for good",
+                       SLICE_ARG(value_excerpt(item, reader->arena)));
+        } else {
+            tool->settles[tool->settles_count++] = (int)status;
+        }
+    }
+}
+
+static void check_settles(struct reader *reader, const struct members *m, const struct tool *tool)
+{
+    struct slice place = place_join(reader->arena, members_pointer(m, "key"), SLICE("settles"));
+
+    if (tool->settles_count == 0) {
+        return;
+    }
+    if (!may_be(tool, EFFECT_KEYED)) {
+        faults_add(reader->faults, place, "`settles` is about a receiver that remembers keys: the effect must be `keyed`");
+    }
+    if (tool->adapter.ptr && !slice_is(tool->adapter, "http")) {
+        faults_add(reader->faults, place, "`settles` names statuses of HTTP, and this tool uses `%.*s`", SLICE_ARG(tool->adapter));
+    }
+}
+
 /* Before the adapter is read, because the adapter wants to know the place. */
 static void read_key(struct reader *reader, const struct members *tool_members, struct tool *tool)
 {
@@ -192,10 +239,11 @@ static void read_key(struct reader *reader, const struct members *tool_members, 
     struct members m;
 
     if (!value.ptr || !members_open(&m, value, members_pointer(tool_members, "key"), "`key`",
-                                    "header body query env meta window", "", reader->arena, reader->faults)) {
+                                    "header body query env meta window settles", "", reader->arena, reader->faults)) {
         return;
     }
     (void)members_duration(&m, "window", 1, DURATION_MS_MAX, &tool->key_window_ms); /* required of keyed tools below */
+    read_settles(reader, &m, tool);
     for (size_t i = 0; i < COUNT_OF(places); i++) {
         struct slice name, place = members_pointer(&m, places[i].member);
 
@@ -325,11 +373,6 @@ static void read_probe(struct reader *reader, const struct members *tool_members
 
 /* --- rules over several members --- */
 
-static bool may_be(const struct tool *tool, enum effect effect)
-{
-    return tool->effect == effect || tool_effect_mildest(tool) == effect;
-}
-
 /* What makes no sense beside an effect that never is another than `read`. */
 static void check_read(struct reader *reader, const struct members *m, const struct tool *tool)
 {
@@ -389,6 +432,7 @@ static void check_rules(struct reader *reader, const struct members *m, const st
                    "a breaker is closed again by a call that may be repeated, and a `once` has none; add a `probe`, "
                    "or leave `breaker` out");
     }
+    check_settles(reader, m, tool);
     if (tool->effect == EFFECT_READ) {
         check_read(reader, m, tool);
     } else if (tool->terminal && tool->compensate.is_set) {
