@@ -125,10 +125,18 @@ static bool state_passes(const char *state)
     return false;
 }
 
-/* Of a value that was refused (class 22) the server's words quote the value, and it may be a secret. */
-static const char *words_of(const struct db_ask *ask)
+/* Of a value that was refused (class 22) the server's words quote the value, and other words may quote a parameter: it may be a secret. */
+static const char *words_of(const struct sql_call *s)
 {
-    return strncmp(ask->sqlstate, "22", 2) == 0 ? "The database refused a value." : ask->message;
+    if (strncmp(s->ask.sqlstate, "22", 2) == 0) {
+        return "The database refused a value.";
+    }
+    for (int i = 0; i < s->param_count; i++) {
+        if (s->params[i] && strlen(s->params[i]) > 2 && strstr(s->ask.message, s->params[i])) {
+            return "The database refused the statement; its words quote a parameter, and are left out.";
+        }
+    }
+    return s->ask.message;
 }
 
 static void settle_refused(struct sql_call *s)
@@ -148,7 +156,7 @@ static void settle_refused(struct sql_call *s)
         return;
     }
     (void)snprintf(error, sizeof(error), "sql-%s", ask->sqlstate);
-    settle_without_effect(s, retry || standby, error, words_of(ask));
+    settle_without_effect(s, retry || standby, error, words_of(s));
 }
 
 static void stage_next(struct sql_call *s, enum sql_stage stage);

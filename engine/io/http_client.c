@@ -140,7 +140,7 @@ static void job_judge(struct http_job *job, CURLcode code)
         job_explain(job, "cut", "The connection was closed in the middle of the headers.");
     } else {
         job_explain(job, error_name(code, request->sent, job->headers_complete),
-                    job->error[0] ? job->error : curl_easy_strerror(code));
+                    curl_easy_strerror(code)); /* not job->error: it quotes hosts and files, and these may be secrets */
     }
 }
 

@@ -34,9 +34,21 @@ static void promise_given_back(struct activity *activity)
     }
     engine->calls_promised--;
     engine->execs_promised -= activity->promised_exec;
+    activity_exec_take(activity, NULL);
     activity->promised = false;
     if (!engine->draining && calls_wait(engine) && !timer_running(&engine->call_timer)) {
         timer_start(engine->loop, &engine->call_timer, 0, on_call_timer);
+    }
+}
+
+void activity_exec_take(struct activity *activity, struct tool_health *of)
+{
+    if (activity->exec_of) {
+        activity->exec_of->exec_places--;
+    }
+    activity->exec_of = of;
+    if (of) {
+        of->exec_places++;
     }
 }
 
@@ -517,6 +529,11 @@ static void on_call_timer(struct timer *timer)
     call_queue_run(container_of(timer, struct engine, call_timer));
 }
 
+static struct tool_health *exec_tool(const struct activity *activity)
+{
+    return tool_health_of(activity->engine, activity->namespace, saga_tool(&activity->live->saga, activity->want.step, activity->want.direction)->name);
+}
+
 /* The call may leave: now its intent is made durable, and the place is kept for it until then. */
 static void release_intent(struct activity *activity, bool exec)
 {
@@ -524,6 +541,7 @@ static void release_intent(struct activity *activity, bool exec)
 
     activity->promised = true;
     activity->promised_exec = exec;
+    activity_exec_take(activity, exec ? exec_tool(activity) : NULL);
     engine->calls_promised++;
     engine->execs_promised += exec;
     if (activity->want.type == WANT_ADMIT) {
@@ -536,6 +554,15 @@ static void release_intent(struct activity *activity, bool exec)
 static bool is_exec(const struct activity *activity)
 {
     return slice_is(saga_tool(&activity->live->saga, activity->want.step, activity->want.direction)->adapter, "exec");
+}
+
+/* So that the slow programs of one tool do not hold up all others: the last quarter of the places is for those. What undoes, and what
+ * was promised a place, goes on. */
+static bool has_its_share(const struct activity *activity)
+{
+    uint32_t places = activity->engine->options.exec_max;
+
+    return activity->want.direction == DIRECTION_DO && !goes_first(activity) && exec_tool(activity)->exec_places >= places - places / 4;
 }
 
 /* What a call in the queue waits for beside a place among the calls. */
@@ -555,7 +582,7 @@ static enum hold hold_of(const struct activity *activity)
     if (shard->state == SHARD_GIVING) {
         return HOLD_SHARD;
     }
-    if (is_exec(activity) && engine->execs_under_way + engine->execs_promised >= engine->options.exec_max) {
+    if (is_exec(activity) && (engine->execs_under_way + engine->execs_promised >= engine->options.exec_max || has_its_share(activity))) {
         return HOLD_EXEC;
     }
     if (limiter_paused_ms(activity) > 0) {

@@ -106,6 +106,24 @@ static void count_outcome(struct activity *activity)
     }
 }
 
+/* Does its tool say that such a refusal holds for every attempt under the key? */
+static bool answer_settles(const struct activity *activity)
+{
+    const struct act *act = activity->act;
+    int64_t status;
+
+    if (is_question(activity) || act->outcome.kind != OUTCOME_FAILED || act->outcome.unsent || activity->effect != EFFECT_KEYED ||
+        !act->response.ptr || !json_i64(json_member(act->response, "status"), &status)) {
+        return false;
+    }
+    for (size_t i = 0; i < act->tool->settles_count; i++) {
+        if (act->tool->settles[i] == status) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void report(struct activity *activity, struct slice undo_args, struct slice undo_error)
 {
     struct engine *engine = activity->engine;
@@ -116,6 +134,7 @@ static void report(struct activity *activity, struct slice undo_args, struct sli
         count_outcome(activity);
     }
     limiter_settled(activity);
+    activity->act->outcome.settles = answer_settles(activity);
     refusal_keep(activity, settings_of(activity));
     activity->act->mail.input = (struct saga_input){.type = is_probe(activity) ? SAGA_INPUT_PROBED : SAGA_INPUT_SETTLED,
                                                .settled = {.step = activity->want.step,
@@ -402,6 +421,7 @@ static void place_given_back(struct activity *activity)
 
     engine->calls_under_way--;
     engine->execs_under_way -= slice_is(adapter_of(activity), "exec");
+    activity_exec_take(activity, NULL);
     gauge_set(GAUGE_CALLS_IN_FLIGHT, engine->calls_under_way);
 }
 
@@ -413,6 +433,7 @@ static void on_settled(struct call *call)
     histogram_observe_us(HISTOGRAM_CALL, loop_boot_us(engine->loop) - activity->act->started_us);
     activity->act->outcome = call->outcome;
     activity->act->response = call->response;
+    refusal_hide(activity, settings_of(activity)); /* before anything is judged by it, kept of it or shown */
     activity->act->binary = call->binary;
     place_given_back(activity);
     if (activity->inquiry != INQUIRY_NONE) {
@@ -593,6 +614,7 @@ void dispatch_begin(struct activity *activity)
     activity->act->context.attempt = is_probe(activity) ? (int)operation->attempts : (int)activity->want.number;
     engine->calls_under_way++;
     engine->execs_under_way += slice_is(adapter_of(activity), "exec");
+    activity_exec_take(activity, slice_is(adapter_of(activity), "exec") ? tool_health_of(engine, activity->namespace, activity->act->tool->name) : NULL);
     gauge_set(GAUGE_CALLS_IN_FLIGHT, engine->calls_under_way);
     if (is_question(activity)) {
         metric_add(METRIC_PROBES, 1);
@@ -609,6 +631,7 @@ void dispatch_begin(struct activity *activity)
                           .context = activity->act->context,
                           .arena = arena,
                           .secrets = &engine->secrets,
+                          .namespace = activity->namespace,
                           .done = on_settings};
     eval->items[0].template = settings_of(activity);
     if (eval_start(engine->loop, eval)) {

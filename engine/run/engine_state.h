@@ -88,6 +88,7 @@ struct activity { /* one want being carried out; lies in its arena */
     struct locking *locking;     /* lock.c; NULL: it asks for no lock */
     /* a place among the calls is kept until its mail is done: the intent is being made durable */
     bool promised, promised_exec;
+    struct tool_health *exec_of; /* whose place among the child processes it has, or was promised; NULL: none */
     bool held;                   /* it came when nothing may begin: activities_resume(), or the next owner */
     enum inquiry inquiry;
     int64_t queued_boot_ms;
@@ -155,6 +156,7 @@ struct shard {
 struct tool_health {
     struct slice namespace, name;
     uint64_t calls, retries, unknown, failed, completed;
+    uint32_t exec_places;        /* places among the child processes that its calls have, or were promised */
     uint64_t operations;         /* keys that were new */
     uint64_t duplicates[DUPLICATE_DECISIONS];
     uint64_t drift, loop_trips, budget_refusals;
@@ -316,6 +318,7 @@ int64_t call_queue_waited_ms(const struct engine *engine, const struct list *que
  * in the place of the call.
  */
 bool call_queue_holds_intent(const struct activity *activity);
+void activity_exec_take(struct activity *activity, struct tool_health *of); /* a place among the child processes; NULL: gives it back */
 void activity_act(struct activity *activity);          /* from here on it has its `act` */
 static inline struct activity *activity_of(struct eval *eval)
 {

@@ -21,9 +21,10 @@ static enum err_code eval_values(struct eval *eval, const struct template *templ
             break;
         case EXPRESSION_SECRET:
             CHECK(eval->secrets); /* it compiles in the settings of an adapter only */
-            (*values)[i] = secrets_json(eval->secrets, expression->secret, eval->arena);
+            (*values)[i] = secrets_json(eval->secrets, eval->namespace, expression->secret, eval->arena);
             if (!(*values)[i].ptr) {
                 (void)err_set(err, ERR_INVALID, "there is no secret named \"%.*s\"", SLICE_ARG(expression->secret));
+                err_detail(err, "in the namespace \"%.*s\"", SLICE_ARG(eval->namespace));
                 err_hint(err, "put it into the file named by --secrets, or into the environment as SAGAD_SECRET_NAME");
                 return ERR_INVALID;
             }

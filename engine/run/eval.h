@@ -26,6 +26,7 @@ struct eval {
     size_t count;
     struct expression_context context;
     struct arena *arena;
+    struct slice namespace;          /* whose secrets */
     const struct secrets *secrets;   /* NULL: secret() is an error here */
     void (*done)(struct eval *eval); /* only when eval_start() returned false; exactly once, on the loop */
     void *context_of_owner;

@@ -24,7 +24,7 @@ static void find_secrets(const struct activity *activity, const struct template 
     for (size_t i = 0; i < settings->count && out->count < SECRETS_MAX; i++) {
         if (settings->expressions[i].kind == EXPRESSION_SECRET) {
             struct slice value =
-                json_string(secrets_json(&activity->engine->secrets, settings->expressions[i].secret, arena), arena);
+                json_string(secrets_json(&activity->engine->secrets, activity->namespace, settings->expressions[i].secret, arena), arena);
 
             if (value.len >= SECRET_BYTES_MIN) {
                 out->items[out->count++] = value;
@@ -122,6 +122,35 @@ static void put_clean(struct buffer *out, const struct secret_values *secrets, s
         return;
     }
     UNREACHABLE();
+}
+
+/* The bytes that came, where there is no secret in them. */
+static struct slice hide_in_json(const struct secret_values *secrets, struct slice value, struct arena *arena)
+{
+    struct buffer out;
+    struct slice clean;
+
+    if (!value.ptr) {
+        return value;
+    }
+    buffer_init(&out, SIZE_MAX / 2); /* at most twice what came in */
+    put_clean(&out, secrets, value, arena);
+    clean = memmem(buffer_c(&out), out.len, hidden, strlen(hidden)) ? arena_slice(arena, buffer_slice(&out)) : value;
+    buffer_fini(&out);
+    return clean;
+}
+
+void refusal_hide(struct activity *activity, const struct template *settings)
+{
+    struct act *act = activity->act;
+    struct secret_values secrets;
+
+    find_secrets(activity, settings, &secrets);
+    if (secrets.count > 0) {
+        act->outcome.detail = without_secrets(&secrets, act->outcome.detail, act->arena);
+        act->outcome.result = hide_in_json(&secrets, act->outcome.result, act->arena);
+        act->response = hide_in_json(&secrets, act->response, act->arena);
+    }
 }
 
 static struct slice clean_json(const struct secret_values *secrets, struct slice value, struct arena *arena)

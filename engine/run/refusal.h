@@ -16,5 +16,7 @@
  * `settings`: what the request was made from.
  */
 void refusal_keep(struct activity *activity, const struct template *settings);
+/* Takes them out of all that has come: its sentence, its result and the response. */
+void refusal_hide(struct activity *activity, const struct template *settings);
 
 #endif

@@ -6,10 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 
 #define SECRETS_FILE_BYTES_MAX (1 << 20)
+#define NAME_BYTES_MAX 144 /* of a secret in the environment */
+#define SECRET_BYTES_MAX 65536
+#define NAMESPACE_DEFAULT "default"
 
 static enum err_code secrets_read(const char *path, struct arena *arena, struct slice *text, struct err *err)
 {
@@ -33,11 +37,43 @@ static enum err_code secrets_read(const char *path, struct arena *arena, struct 
     return ERR_OK;
 }
 
+#define PREFIX "SAGAD_SECRET_"
+
+/* What was read is in our arena; where it stood, on the stack of this process, /proc shows it to every process of this user. */
+static void environment_take(struct secrets *secrets)
+{
+    size_t count = 0;
+
+    for (char **at = environ; at && *at; at++) {
+        count += strncmp(*at, PREFIX, strlen(PREFIX)) == 0;
+    }
+    secrets->variables = arena_array(&secrets->arena, count + 1, sizeof(*secrets->variables));
+    for (size_t i = 0; environ && environ[i];) {
+        char *equals = strncmp(environ[i], PREFIX, strlen(PREFIX)) == 0 ? strchr(environ[i], '=') : NULL;
+
+        if (!equals || secrets->variable_count == count) {
+            i++;
+            continue;
+        }
+        struct secret_variable *variable = &secrets->variables[secrets->variable_count++];
+        const char *name = environ[i] + strlen(PREFIX);
+        char *whole = arena_text(&secrets->arena, (struct slice){environ[i], (size_t)(equals - environ[i])});
+
+        variable->name = arena_slice(&secrets->arena, (struct slice){name, (size_t)(equals - name)});
+        variable->text = arena_slice(&secrets->arena, slice_of(equals + 1));
+        explicit_bzero(equals + 1, variable->text.len);
+        (void)unsetenv(whole); /* cannot fail: it is there; the next one moves to this place */
+    }
+}
+
 enum err_code secrets_load(struct secrets *secrets, const char *path, struct err *err)
 {
     arena_init(&secrets->arena, 4096);
     secrets->file = SLICE_NONE;
+    secrets->variables = NULL;
+    secrets->variable_count = 0;
     if (!path || !*path) {
+        environment_take(secrets);
         return ERR_OK;
     }
     struct slice text;
@@ -62,6 +98,7 @@ enum err_code secrets_load(struct secrets *secrets, const char *path, struct err
         }
     }
     secrets->file = text;
+    environment_take(secrets);
     return ERR_OK;
 }
 
@@ -70,36 +107,52 @@ void secrets_fini(struct secrets *secrets)
     if (secrets->file.ptr) {
         explicit_bzero((char *)secrets->file.ptr, secrets->file.len);
     }
+    for (size_t i = 0; i < secrets->variable_count; i++) {
+        explicit_bzero((char *)secrets->variables[i].text.ptr, secrets->variables[i].text.len);
+    }
     arena_fini(&secrets->arena);
 }
 
-struct slice secrets_json(const struct secrets *secrets, struct slice name, struct arena *arena)
+static struct slice variable_json(const struct secrets *secrets, struct slice name, struct arena *arena)
 {
-    if (secrets->file.ptr) {
-        struct slice value = json_member(secrets->file, arena_text(arena, name));
+    struct slice json = SLICE_NONE;
 
-        if (value.ptr) {
-            return value;
+    for (size_t i = 0; name.len <= NAME_BYTES_MAX && i < secrets->variable_count; i++) {
+        const struct secret_variable *variable = &secrets->variables[i];
+        bool same = variable->name.len == name.len;
+
+        for (size_t k = 0; same && k < name.len; k++) {
+            unsigned char c = (unsigned char)name.ptr[k];
+
+            same = variable->name.ptr[k] == (isalnum(c) ? (char)toupper(c) : '_');
+        }
+        if (same) {
+            struct buffer out;
+
+            buffer_init(&out, SECRET_BYTES_MAX);
+            json_put_string(&out, variable->text);
+            json = out.overflow ? SLICE_NONE : arena_slice(arena, buffer_slice(&out));
+            buffer_fini(&out);
         }
     }
-    char variable[160] = "SAGAD_SECRET_";
-    size_t at = strlen(variable);
-
-    for (size_t i = 0; i < name.len && at + 1 < sizeof(variable); i++, at++) {
-        variable[at] = isalnum((unsigned char)name.ptr[i]) ? (char)toupper((unsigned char)name.ptr[i]) : '_';
-    }
-    variable[at] = '\0';
-    const char *text = getenv(variable);
-
-    if (!text || at - strlen("SAGAD_SECRET_") < name.len) {
-        return SLICE_NONE;
-    }
-    struct buffer out;
-
-    buffer_init(&out, 65536);
-    json_put_string(&out, slice_of(text));
-    struct slice json = out.overflow ? SLICE_NONE : arena_slice(arena, buffer_slice(&out));
-
-    buffer_fini(&out);
     return json;
+}
+
+struct slice secrets_json(const struct secrets *secrets, struct slice namespace, struct slice name, struct arena *arena)
+{
+    bool is_default = namespace.len == 0 || slice_is(namespace, NAMESPACE_DEFAULT);
+    struct slice value = SLICE_NONE;
+
+    if (name.len == 0 || memchr(name.ptr, '/', name.len)) {
+        return SLICE_NONE; /* another namespace's */
+    }
+    if (secrets->file.ptr) {
+        value = is_default ? json_member(secrets->file, arena_text(arena, name)) : SLICE_NONE;
+        if (!value.ptr) {
+            struct slice own = is_default ? SLICE(NAMESPACE_DEFAULT) : namespace;
+
+            value = json_member(secrets->file, arena_text(arena, arena_printf(arena, "%.*s/%.*s", SLICE_ARG(own), SLICE_ARG(name))));
+        }
+    }
+    return value.ptr || !is_default ? value : variable_json(secrets, name, arena);
 }

@@ -49,7 +49,7 @@ static void assert_secret(const struct secrets *secrets, const char *name, const
     struct arena arena;
 
     arena_init(&arena, 1024);
-    struct slice found = secrets_json(secrets, slice_of(name), &arena);
+    struct slice found = secrets_json(secrets, SLICE("default"), slice_of(name), &arena);
 
     if (json ? !slice_is(found, json) : found.ptr != NULL) {
         fail_msg("%s is %.*s", name, SLICE_ARG(found));
@@ -73,6 +73,36 @@ static void the_file_goes_before_the_environment(void **state)
     secrets_fini(&secrets);
 }
 
+static struct slice secret_of(const struct secrets *secrets, const char *namespace, const char *name, struct arena *arena)
+{
+    return secrets_json(secrets, slice_of(namespace), slice_of(name), arena);
+}
+
+static void a_secret_belongs_to_one_namespace(void **state)
+{
+    struct secrets secrets;
+    struct err err = {0};
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 1024);
+    scratch_write("{\"bank\": \"of default\", \"b/bank\": \"of b\", \"default/mail\": \"of default too\", \"c/own\": \"of c\"}", 1);
+    assert_int_equal(setenv("SAGAD_SECRET_TOKEN", "of the environment", 1), 0);
+    assert_int_equal(setenv("SAGAD_SECRET_B_TOKEN", "no secret of b", 1), 0);
+    assert_int_equal(secrets_load(&secrets, scratch_file, &err), ERR_OK);
+    assert_true(slice_is(secret_of(&secrets, "default", "bank", &arena), "\"of default\""));
+    assert_true(slice_is(secret_of(&secrets, "default", "mail", &arena), "\"of default too\""));
+    assert_true(slice_is(secret_of(&secrets, "b", "bank", &arena), "\"of b\""));
+    assert_true(slice_is(secret_of(&secrets, "default", "token", &arena), "\"of the environment\""));
+    assert_null(secret_of(&secrets, "c", "bank", &arena).ptr);
+    assert_null(secret_of(&secrets, "b", "token", &arena).ptr);
+    assert_null(secret_of(&secrets, "default", "b/bank", &arena).ptr);
+    assert_null(secret_of(&secrets, "c", "b/bank", &arena).ptr);
+    assert_null(secret_of(&secrets, "default", "own", &arena).ptr);
+    secrets_fini(&secrets);
+    arena_fini(&arena);
+}
+
 static void without_a_file_there_is_the_environment(void **state)
 {
     struct secrets secrets;
@@ -83,6 +113,8 @@ static void without_a_file_there_is_the_environment(void **state)
     assert_int_equal(secrets_load(&secrets, NULL, &err), ERR_OK);
     assert_secret(&secrets, "mail", "\"of the environment\"");
     secrets_fini(&secrets);
+    assert_null(getenv("SAGAD_SECRET_MAIL")); /* read once, and wiped */
+    assert_int_equal(setenv("SAGAD_SECRET_MAIL", "of the environment", 1), 0);
     assert_int_equal(secrets_load(&secrets, "", &err), ERR_OK);
     assert_secret(&secrets, "mail", "\"of the environment\"");
     secrets_fini(&secrets);
@@ -129,6 +161,7 @@ static void a_name_that_is_too_long_for_a_variable_is_not_that_of_a_shorter_one(
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_secret_belongs_to_one_namespace),
         cmocka_unit_test(a_name_that_is_too_long_for_a_variable_is_not_that_of_a_shorter_one),
         cmocka_unit_test(a_wrong_file_is_refused_and_nothing_of_it_is_shown),
         cmocka_unit_test(the_file_goes_before_the_environment),
