@@ -605,12 +605,14 @@ static bool step_is_sound(const struct saga *saga, uint32_t i)
     return step->forward.attempts == 0 || step->start_order != 0;
 }
 
-/* What it counts of its members, and that elements began in order and not too many at once. */
+/* What it counts of its members, and that elements began in order and not too many at once: those apart that were over, and are in doubt
+ * again because of late evidence. */
 static bool group_is_sound(const struct saga *saga, uint32_t group)
 {
     const struct step *step = &saga->steps[group];
     const struct step_definition *definition = &saga->definition->steps[group];
     uint32_t begun = 0, over = 0, left = 0, room = definition->concurrency ? definition->concurrency : 1;
+    uint32_t doubted = 0;
 
     for (uint32_t i = 0; i < step->count; i++) {
         bool is_begun = saga->steps[step->first + i].forward.state != OP_NONE;
@@ -620,6 +622,7 @@ static bool group_is_sound(const struct saga *saga, uint32_t group)
         }
         begun += is_begun;
         over += step_is_over(saga, step->first + i);
+        doubted += saga->steps[step->first + i].forward.late;
         left += saga->steps[step->first + i].undo_left;
     }
     if (step->begun != begun || step->over != over || step->undo_left != left) {
@@ -629,7 +632,7 @@ static bool group_is_sound(const struct saga *saga, uint32_t group)
         return false;
     }
     return template_is_set(&definition->for_each)
-               ? group_may_end(saga, group) || step->forward.state != OP_OPEN || begun - over <= room || !group_is_open(saga, group)
+               ? group_may_end(saga, group) || step->forward.state != OP_OPEN || begun - over <= room + doubted || !group_is_open(saga, group)
                : step->undo_active <= undo_concurrency(saga, group);
 }
 

@@ -422,7 +422,14 @@ bool saga_has_undone(const struct saga *saga)
 
 bool step_may_leave(const struct saga *saga, uint32_t step)
 {
-    return !saga->escalation.number || (saga_is_open(saga) && !saga->definition->steps[step].terminal);
+    const struct step_definition *definition = &saga->definition->steps[step];
+
+    for (uint32_t i = 0; i < definition->after_count; i++) {
+        if (!step_is_over(saga, definition->after[i])) { /* it was, and then late evidence came */
+            return false;
+        }
+    }
+    return !saga->escalation.number || (saga_is_open(saga) && !definition->terminal);
 }
 
 /* --- open sagas and runs --- */

@@ -315,6 +315,69 @@ static void what_a_person_vouched_for_and_did_not_happen_is_asked_about(void **s
     trial_close(&trial);
 }
 
+/* `next` is pending: it was not sent, and what it builds on is not there for certain any more. */
+static void what_comes_after_it_waits_until_it_is_over_again(void **state)
+{
+    struct saga_input again = {.type = SAGA_INPUT_OPERATOR, .operator = {.action = OPERATOR_RETRY, .accept_double = true}};
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'once_probed'},{'id':'next','call':'once'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "before", OUTCOME_COMPLETED);
+    trial_timer(&trial, "act");
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    while (trial.saga.steps[1].forward.state == OP_PROBING) {
+        trial_probe(&trial, "act", OUTCOME_UNKNOWN);
+    }
+    assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.pending next");
+    hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_DO, OUTCOME_FAILED);
+    again.operator.escalation = trial.saga.escalation.number;
+    again.operator.actor = SLICE("ann");
+    again.operator.note = SLICE("once more");
+    assert_int_equal(trial_input(&trial, again), ERR_OK);
+    assert_int_equal(trial.saga.escalation.number, 0);
+    assert_null(strstr(trial_wants(&trial), "next"));
+    trial_timer(&trial, "next");
+    assert_int_equal(trial.records.count, 0);
+    trial_timer(&trial, "act");
+    trial_settle(&trial, "act", OUTCOME_COMPLETED);
+    trial_timer(&trial, "next");
+    assert_string_equal(trial_records(&trial), "step.intent next");
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+/* One at a time; the second has begun, and the first is in doubt again. */
+static void an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group(void **state)
+{
+    struct trial trial;
+    uint32_t first;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'each','call':'once_probed','for_each':'${ .input.list }'}"));
+    trial_start(&trial, "{'list':[1,2]}");
+    first = trial.saga.steps[0].first;
+    trial_timer(&trial, "each#0");
+    trial_settle(&trial, "each#0", OUTCOME_UNKNOWN);
+    while (trial.saga.steps[first].forward.state == OP_PROBING) {
+        trial_probe(&trial, "each#0", OUTCOME_UNKNOWN);
+    }
+    assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
+    trial_timer(&trial, "each#1");
+    assert_string_equal(trial_records(&trial), "step.intent each#1");
+    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, first, DIRECTION_DO, 1,
+                                                       (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("http-404")})), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.late each#0, escalation.opened each#0");
+    assert_true(saga_is_sound(&trial.saga));
+    trial_settle(&trial, "each#1", OUTCOME_COMPLETED);
+    assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
+    assert_int_equal(trial.saga.end, SAGA_COMPLETED);
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +391,8 @@ int main(void)
         cmocka_unit_test(an_undo_that_a_person_vouched_for_and_that_failed_is_asked_about),
         cmocka_unit_test(a_probe_that_contradicts_a_person_is_asked_about),
         cmocka_unit_test(what_a_person_vouched_for_and_did_not_happen_is_asked_about),
+        cmocka_unit_test(what_comes_after_it_waits_until_it_is_over_again),
+        cmocka_unit_test(an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group),
         cmocka_unit_test(what_has_completed_is_never_overturned),
     };
 
