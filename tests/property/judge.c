@@ -237,6 +237,7 @@ void judge_record(struct run *run, const struct record *record)
         judge->lock_taken++;
         return;
     case RECORD_STEP_LATE:
+        node->is_doubted = record->error.len > 0;
         if (node->undo == UNDO_DONE) {
             node->undo = UNDO_FAILED;
         } else {

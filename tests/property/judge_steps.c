@@ -324,6 +324,7 @@ void judge_completed(struct run *run, const struct record *record)
         run_violate(run, "%s counts as done, and did not happen", node->id);
     }
     node->state = node_is_call(node) && record->source == SOURCE_PRECHECK ? IS_BEFORE : IS_DONE;
+    node->is_doubted = false;
     node->flies[DIRECTION_DO] = false;
     node->result = arena_slice(&run->kept, record->result);
 }
@@ -370,6 +371,7 @@ void judge_failed(struct run *run, const struct record *record)
         }
     }
     node->state = IS_FAILED;
+    node->is_doubted = false;
     node->flies[DIRECTION_DO] = false;
 }
 

@@ -82,6 +82,7 @@ struct node {
     struct slice result;
     bool is_failing; /* a child that is undone on its own */
     bool is_planned;
+    bool is_doubted; /* evidence came against what a person had said: who undoes it waits for a person */
     enum node_undo undo;
     bool undo_begun, is_waived;
     uint32_t intents[DIRECTION_COUNT]; /* the number of the last one */
@@ -126,6 +127,7 @@ enum event_kind {
     EVENT_DECISION,
     EVENT_NONSENSE,
     EVENT_STALE,
+    EVENT_CONTRADICTION,
     EVENT_KIND_COUNT
 };
 
@@ -208,6 +210,8 @@ bool world_stands(const struct run *run, uint32_t node);
 bool world_is_on_the_wire(const struct run *run, uint32_t node);
 struct outcome world_answer_probe(struct run *run, uint32_t node, enum direction direction, struct chance *chance);
 struct outcome world_completed(struct run *run);
+/* What counts as failed has taken effect after all, and the receiver says so now. */
+struct outcome world_completed_late(struct run *run, uint32_t node, enum direction direction);
 struct outcome world_trouble(enum outcome_kind kind, bool unsent, const char *error);
 struct saga_input world_outcome(struct run *run, enum saga_input_type type, uint32_t node, enum direction direction,
                                 uint32_t attempt, struct outcome outcome);

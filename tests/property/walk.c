@@ -360,12 +360,21 @@ static void decide_approval(struct run *run, uint32_t at, struct chance *chance)
     }
 }
 
+/* A person has said that it happened, and nobody else: a receiver that knows nothing of it contradicts, and the person is asked anew. */
+static bool is_vouched_for(const struct run *run, uint32_t step, enum direction direction)
+{
+    const struct operation *op = direction == DIRECTION_UNDO ? step_undo(&run->live.steps[step]) : &run->live.steps[step].forward;
+
+    return op->state == OP_COMPLETED && op->source == SOURCE_OPERATOR;
+}
+
 /* Inputs that come too late or make no sense: nothing that should not be may follow from them. */
 static void nonsense(struct run *run, uint32_t step, struct chance *chance)
 {
     struct saga_input input = {.type = SAGA_INPUT_TIMER};
     enum direction direction = (enum direction)chance_below(chance, DIRECTION_COUNT);
     uint64_t seq = run->judge.seq;
+    bool vouched_for = is_vouched_for(run, step, direction);
 
     switch (chance_below(chance, 4)) {
     case 0:
@@ -381,6 +390,9 @@ static void nonsense(struct run *run, uint32_t step, struct chance *chance)
     case 2:
         (void)run_feed(run, world_outcome(run, SAGA_INPUT_PROBED, step, direction, 900,
                                           world_trouble(OUTCOME_ABSENT, false, "absent")));
+        if (vouched_for) {
+            return;
+        }
         break;
     default:
         input.type = SAGA_INPUT_SETTLED;
@@ -393,6 +405,46 @@ static void nonsense(struct run *run, uint32_t step, struct chance *chance)
     }
     if (seq != run->judge.seq) {
         run_violate(run, "nonsense was taken for something");
+    }
+}
+
+/* An undo that was given up has happened, or the receiver knows nothing of what a person has vouched for: it stands in the log, and a
+ * person is asked. */
+static bool is_contradictable(const struct run *run, uint32_t step, enum direction direction)
+{
+    const struct step *s = &run->live.steps[step];
+    bool given_up = direction == DIRECTION_UNDO && s->plan == PLAN_FAILED && step_undo(s)->state == OP_FAILED &&
+                    step_undo(s)->attempts > step_undo(s)->other_key_attempts;
+
+    return node_is_call(&run->judge.nodes[step]) && (given_up || is_vouched_for(run, step, direction));
+}
+
+/* From a place drawn by chance, so that not always the first one is taken; NODE_NONE: there is none. */
+static uint32_t find_contradictable(const struct run *run, uint32_t from)
+{
+    for (uint32_t i = 0; i < run->judge.count; i++) {
+        uint32_t at = (from + i) % run->judge.count;
+
+        if (is_contradictable(run, at, DIRECTION_DO) || is_contradictable(run, at, DIRECTION_UNDO)) {
+            return at;
+        }
+    }
+    return NODE_NONE;
+}
+
+static void contradict(struct run *run, uint32_t step)
+{
+    enum direction direction = is_contradictable(run, step, DIRECTION_UNDO) ? DIRECTION_UNDO : DIRECTION_DO;
+
+    if (!is_contradictable(run, step, direction)) {
+        return; /* of a script that was made shorter */
+    }
+    if (is_vouched_for(run, step, direction)) {
+        (void)run_feed(run, world_outcome(run, SAGA_INPUT_PROBED, step, direction, 1,
+                                          world_trouble(OUTCOME_ABSENT, false, "absent")));
+    } else {
+        (void)run_feed(run, world_outcome(run, SAGA_INPUT_SETTLED, step, direction, step_undo(&run->live.steps[step])->attempts,
+                                          world_completed_late(run, step, direction)));
     }
 }
 
@@ -427,7 +479,8 @@ void event_tell(const struct run *run, const struct event *event)
                                                         "signal",
                                                         "decision",
                                                         "nonsense",
-                                                        "an answer that was asked for before"};
+                                                        "an answer that was asked for before",
+                                                        "an answer that contradicts"};
     static const char *const wants[] = {"admit", "call answered", "probe", "timer", "evaluate", "lock"};
     uint32_t node = event->name ? find_node(run, event->name) : NODE_NONE;
 
@@ -487,6 +540,11 @@ static void perform(struct run *run, const struct event *event)
     case EVENT_STALE: /* it took its time, and much has happened meanwhile */
         if (run->has_stale) {
             do_want(run, &run->stale, &chance);
+        }
+        return;
+    case EVENT_CONTRADICTION:
+        if (node != NODE_NONE) {
+            contradict(run, node);
         }
         return;
     case EVENT_KIND_COUNT:
@@ -584,7 +642,7 @@ static bool waits_for_signals(const struct run *run)
 static bool has_late_answers(const struct run *run)
 {
     for (uint32_t i = 0; i < run->judge.count; i++) {
-        if (run->judge.nodes[i].things[DIRECTION_DO].has_late) {
+        if (run->judge.nodes[i].things[DIRECTION_DO].has_late || run->judge.nodes[i].things[DIRECTION_UNDO].has_late) {
             return true;
         }
     }
@@ -595,7 +653,7 @@ static struct event draw_event(struct run *run, struct chance *chance)
 {
     struct event event = {.luck = chance_next(chance)};
     uint32_t luck = chance_below(chance, 1000), from = chance_below(chance, 1000),
-             waiting = find_waiting(run, STEP_APPROVE, from);
+             waiting = find_waiting(run, STEP_APPROVE, from), contradictable = find_contradictable(run, from);
 
     if (luck < 35) {
         event.kind = EVENT_CRASH;
@@ -614,6 +672,9 @@ static struct event draw_event(struct run *run, struct chance *chance)
         event.kind = EVENT_STALE;
     } else if (luck < 300 && run->judge.is_planned && has_late_answers(run)) {
         event.kind = EVENT_LATE;
+    } else if (luck < 180 && contradictable != NODE_NONE) {
+        event.kind = EVENT_CONTRADICTION;
+        event.name = run->judge.nodes[contradictable].name;
     } else if (luck < 220 && waits_for_signals(run)) {
         event.kind = EVENT_SIGNAL;
         event.number = from % 2;

@@ -87,6 +87,12 @@ struct outcome world_completed(struct run *run)
                             .result = arena_printf(&run->kept, "{\"id\":\"r-%u\"}", (unsigned)++run->results)};
 }
 
+struct outcome world_completed_late(struct run *run, uint32_t node, enum direction direction)
+{
+    take_effect(run, &run->judge.nodes[node], direction);
+    return world_completed(run);
+}
+
 struct outcome world_trouble(enum outcome_kind kind, bool unsent, const char *error)
 {
     return (struct outcome){.kind = kind, .unsent = unsent, .error = slice_of(error)};
