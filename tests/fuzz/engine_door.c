@@ -159,6 +159,13 @@ void engine_get_approvals(struct engine *engine, struct engine_request *request)
     take(request, request->in.approvals.number ? DOOR_THING : DOOR_LIST);
 }
 
+void engine_find_saga(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(request->in.find.name.len > 0 && request->in.find.business_id.len > 0);
+    take(request, DOOR_FIND);
+}
+
 void engine_get_saga(struct engine *engine, struct engine_request *request)
 {
     (void)engine;
@@ -205,7 +212,8 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
 void engine_resolve(struct engine *engine, struct engine_request *request)
 {
     (void)engine;
-    MUST(request->in.resolve.number > 0 && request->in.resolve.action < OPERATOR_ACTION_COUNT);
+    MUST((request->in.resolve.number > 0) == uuid_is_nil(&request->in.resolve.key.uuid));
+    MUST(request->in.resolve.action < OPERATOR_ACTION_COUNT);
     must_be_json_or_none(request->in.resolve.result);
     must_be_json_or_none(request->in.resolve.args);
     take(request, DOOR_THING);

@@ -4,7 +4,7 @@
 
 #include "run/engine.h"
 
-enum door { DOOR_THING, DOOR_LIST, DOOR_LOG, DOOR_START, DOOR_CALL }; /* what its answer looks like */
+enum door { DOOR_THING, DOOR_LIST, DOOR_LOG, DOOR_START, DOOR_FIND, DOOR_CALL }; /* what its answer looks like */
 
 #define DOOR_MAX 1000 /* a batch of starts has so many */
 

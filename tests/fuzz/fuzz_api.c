@@ -169,6 +169,9 @@ static void answer_well(struct engine_request *request, enum door door, char how
         request->saga.uuid.bytes[0] = 1;
         request->created = how == '1';
         break;
+    case DOOR_FIND:
+        request->saga.uuid.bytes[0] = 2;
+        break;
     case DOOR_CALL:
         request->answer = SLICE("{\"key\":1}");
         request->call = (struct call_result){.going_on = how == '1', .replayed = how == '2', .first_ms = how == '2', .key = SLICE("key")};
