@@ -19,6 +19,7 @@
 #include "base/map.h"
 #include "io/jq_guard.h"
 #include "io/jq_helper.h"
+#include "io/jq_value.h"
 
 #define PROGRAMS_MAX 512
 #define PROGRAM_BYTES_MAX ((size_t)64 * 1024)
@@ -41,7 +42,10 @@ static struct {
     struct list programs;
     struct map by_text;
     size_t base_bytes;
+    bool ends;       /* libjq asserts when a program that has not come to its end is started anew: this helper takes no other */
     char words[400]; /* the first error of libjq */
+    struct jq_marks *marks; /* of the evaluation that is on */
+    jv asked;               /* what our `fromjson` or `tonumber` wants, between `debug` and `input` */
 
     /* of the phase that is on, for the handler */
     jq_state *volatile running; /* NULL while compiling or parsing */
@@ -159,17 +163,49 @@ static void on_jq_message(void *context, jv message)
     jv_free(message);
 }
 
+/* --- fromjson and tonumber (io/jq_guard.c): `debug` brings what is asked, `input` takes the answer --------------- */
+
 static void on_jq_debug(void *context, jv message)
 {
     (void)context;
-    jv_free(message);
+    jv_free(child.asked);
+    child.asked = message;
+}
+
+static jv asked_answer(jv asked, const char *name, jv (*read)(struct slice text, struct jq_marks *marks), const char *words)
+{
+    jv text = jv_object_get(asked, jv_string(name)), value;
+
+    if (jv_get_kind(text) != JV_KIND_STRING) {
+        jv_free(text);
+        return jv_invalid();
+    }
+    /* What is marked stays borrowed until the evaluation is over. */
+    value = read(arena_slice(&child.marks->arena, (struct slice){jv_string_value(text), (size_t)jv_string_length_bytes(jv_copy(text))}),
+                 child.marks);
+    if (!jv_is_valid(value)) {
+        jv_free(value);
+        value = jv_invalid_with_msg(jv_string_fmt(words, jv_string_value(text)));
+    }
+    jv_free(text);
+    return value;
 }
 
 static jv on_jq_input(jq_state *jq, void *context)
 {
+    jv asked = child.asked;
+
     (void)jq;
     (void)context;
-    return jv_invalid();
+    child.asked = jv_null();
+    if (jv_get_kind(asked) != JV_KIND_OBJECT || !child.marks) {
+        jv_free(asked);
+        return jv_invalid();
+    }
+    if (jv_object_has(jv_copy(asked), jv_string("tonumber"))) {
+        return asked_answer(asked, "tonumber", jq_value_number, "string (\"%.40s\") cannot be parsed as a number");
+    }
+    return asked_answer(asked, "fromjson", jq_value_read, "string (\"%.40s\") is no JSON");
 }
 
 static jq_state *program_compile(const char *text)
@@ -268,9 +304,23 @@ static struct program *program_get(struct slice text, struct err *err)
     return program;
 }
 
+/* The sentence about a name that is refused, where jq's words are about one. */
+static bool refused_name(struct err *err)
+{
+    const char *name = strncmp(child.words, JQ_GUARD_UNKNOWN, strlen(JQ_GUARD_UNKNOWN)) == 0 ? child.words + strlen(JQ_GUARD_UNKNOWN) : NULL;
+    size_t len = name ? strcspn(name, "/") : 0;
+
+    if (len == 0) {
+        return false;
+    }
+    (void)err_set(err, ERR_INVALID, "`%.*s` is not available in expressions", (int)len, name);
+    err_detail(err, "%s", jq_guard_reason(name, len));
+    return true;
+}
+
 /*
- * Registration compiles a program twice: alone, and behind the guard, because text like "1) + (2" is an expression
- * only between our parentheses.
+ * Registration compiles a program twice: by itself, because text like "1) + (2" is an expression only between our
+ * parentheses, with what is refused unknown; and as it is evaluated.
  */
 static enum err_code program_check(struct slice text, struct err *err)
 {
@@ -280,12 +330,19 @@ static enum err_code program_check(struct slice text, struct err *err)
     if (!program_is_text(text, err)) {
         return err->code;
     }
-    alone = program_text("", text, "");
+    if (jq_guard_names_env(text.ptr, text.len)) {
+        (void)err_set(err, ERR_INVALID, "`$ENV` is not available in expressions");
+        err_detail(err, "%s", jq_guard_reason("env", 3));
+        return err->code;
+    }
+    alone = program_text(jq_guard_check_prefix, text, "");
     jq = program_compile(alone);
     free(alone);
-    if (!jq) {
+    if (!jq && !refused_name(err)) {
         (void)err_set(err, ERR_INVALID, "The expression does not compile");
         err_detail(err, "%s", child.words);
+    }
+    if (!jq) {
         return err->code;
     }
     jq_teardown(&jq);
@@ -295,78 +352,159 @@ static enum err_code program_check(struct slice text, struct err *err)
 
 /* --- running ------------------------------------------------------------------------------------------------- */
 
-/* The JSON of the one value, or an invalid value; then `values` and child.words say why. */
-static jv program_run(jq_state *jq, jv input, int *values)
+enum run_end { RUN_GOOD, RUN_NONE, RUN_MORE, RUN_FAILED, RUN_TOUCHED, RUN_NOT_WRITTEN };
+
+/* Runs a program over an input, which is consumed, and appends the JSON of its one value. RUN_FAILED: child.words say why. */
+static enum run_end program_run(jq_state *jq, jv input, const struct jq_wire_request *r, struct buffer *output, enum jq_written *written)
 {
     jv result = jv_invalid(), next = jv_invalid();
+    enum run_end end;
+    int values = 0;
 
-    *values = 0;
+    child.words[0] = '\0';
     jq_start(jq, input, 0);
     child.running = jq;
-    while (*values < 2 && (jv_free(next), next = jq_next(jq), jv_is_valid(next))) {
+    jq_marks_watch();
+    while (values < 2 && (jv_free(next), next = jq_next(jq), jv_is_valid(next))) {
         jv_free(result);
         result = jv_copy(next);
-        ++*values;
+        values++;
     }
-    if (*values < 2 && jv_invalid_has_msg(jv_copy(next))) {
-        jv message = jv_invalid_get_msg(next);
+    end = values == 0 ? RUN_NONE : values == 1 ? RUN_GOOD : RUN_MORE;
+    if (jq_marks_touched(child.marks)) {
+        end = RUN_TOUCHED;
+    } else if (values < 2 && jv_invalid_has_msg(jv_copy(next))) {
+        jv message = jv_invalid_get_msg(jv_copy(next));
 
         message = jv_get_kind(message) == JV_KIND_STRING ? message : jv_dump_string(message, 0);
         words_put(jv_string_value(message));
         jv_free(message);
-        jv_free(result);
-        return jv_invalid();
+        end = RUN_FAILED;
     }
     jv_free(next);
     child.running = NULL; /* halting is of no use any more: nothing of what follows looks at it */
-    return *values == 1 ? jv_dump_string(result, 0) : result;
+    child.ends = values == 2 || child.halted;
+    if (end != RUN_GOOD || child.halted) {
+        jv_free(result);
+        return end;
+    }
+    *written = jq_value_write(result, child.marks, r->output_bytes_max, output);
+    return *written == JQ_WRITTEN ? RUN_GOOD : RUN_NOT_WRITTEN;
 }
 
-static enum err_code program_evaluate(struct slice program_text_in, const struct jq_wire_request *r, jv input, struct buffer *output,
+static enum err_code not_written(enum jq_written written, const struct jq_wire_request *r, struct err *err)
+{
+    switch (written) {
+    case JQ_WRITTEN_TOO_LARGE:
+        return err_set(err, ERR_TOO_LARGE, "The value of the expression is larger than %llu bytes", (unsigned long long)r->output_bytes_max);
+    case JQ_WRITTEN_TOO_DEEP:
+        (void)err_set(err, ERR_INVALID, "The value of the expression cannot be kept");
+        err_detail(err, "it has too many arrays and objects in each other");
+        return ERR_INVALID;
+    case JQ_WRITTEN_NO_NUMBER:
+        (void)err_set(err, ERR_INVALID, "The value of the expression cannot be kept");
+        err_detail(err, "it holds a number that is infinite, or too large for jq");
+        return ERR_INVALID;
+    case JQ_WRITTEN:
+        break;
+    }
+    return ERR_OK;
+}
+
+static enum err_code run_error(enum run_end end, enum jq_written written, const struct jq_wire_request *r, struct err *err)
+{
+    struct slice sample = child.marks->sample;
+
+    if (child.halted && (end != RUN_TOUCHED || !sample.ptr)) { /* a loop over such a number may have no end */
+        return err_set(err, ERR_TIMEOUT, "The expression ran longer than %lld ms", (long long)r->time_ms);
+    }
+    switch (end) {
+    case RUN_GOOD:
+        return ERR_OK;
+    case RUN_NONE:
+        (void)err_set(err, ERR_INVALID, "The expression gives no value");
+        err_hint(err, "Write \"// null\" behind it for null");
+        return ERR_INVALID;
+    case RUN_MORE:
+        (void)err_set(err, ERR_INVALID, "The expression gives more than one value");
+        err_hint(err, "Put it in brackets for an array of them");
+        return ERR_INVALID;
+    case RUN_FAILED:
+        (void)err_set(err, ERR_INVALID, "The expression failed");
+        err_detail(err, "%s", child.words[0] ? child.words : "error");
+        return ERR_INVALID;
+    case RUN_TOUCHED:
+        (void)err_set(err, ERR_INVALID, "The expression uses a number that jq would round");
+        err_detail(err, "%.*s%s has more digits than jq calculates with: it can be copied, and not be used otherwise",
+                   (int)(sample.len < 40 ? sample.len : 40), sample.ptr ? sample.ptr : "", sample.len > 40 ? "..." : "");
+        err_hint(err, "Hand it over as text, or copy it as it is");
+        return ERR_INVALID;
+    case RUN_NOT_WRITTEN:
+        return not_written(written, r, err);
+    }
+    return ERR_OK;
+}
+
+/* One run with one kind of marks. RUN_TOUCHED with JQ_MARK_SPELLING says nothing yet about the program. */
+static enum run_end program_try(struct program *program, struct slice input_json, enum jq_marking marking, const struct jq_wire_request *r,
+                                struct buffer *output, struct err *err)
+{
+    struct jq_marks marks;
+    size_t before = output->len;
+    enum jq_written written = JQ_WRITTEN;
+    enum run_end end = RUN_FAILED;
+    jv input;
+
+    jq_marks_init(&marks, marking);
+    child.marks = &marks;
+    phase_begin(COMPILE_MS);
+    input = jq_value_read(input_json, &marks);
+    phase_end();
+    if (!jv_is_valid(input)) {
+        jv_free(input);
+        (void)err_set(err, ERR_INVALID, "The input of the expression is no JSON that jq can read");
+    } else {
+        phase_begin(r->time_ms);
+        end = program_run(program->jq, input, r, output, &written);
+        phase_end();
+        bool says_nothing = end == RUN_TOUCHED && marks.spelling_count > 0;
+
+        if (says_nothing && child.ends) { /* the next helper is careful from the beginning */
+            (void)err_set(err, ERR_TIMEOUT, "The expression has not come to its end");
+        }
+        if (!says_nothing) {
+            (void)run_error(end, written, r, err); /* also in err */
+        }
+        end = says_nothing && !child.ends ? RUN_TOUCHED : RUN_GOOD; /* judged */
+    }
+    if (err->code != ERR_OK || end == RUN_TOUCHED) {
+        output->len = before;
+    }
+    if (!child.ends) {
+        jq_start(program->jq, jv_null(), 0); /* lets go of what the program still holds */
+    }
+    child.marks = NULL;
+    jq_marks_fini(&marks);
+    return end;
+}
+
+static enum err_code program_evaluate(struct slice text, const struct jq_wire_request *r, struct slice input_json, struct buffer *output,
                                       struct err *err)
 {
-    struct program *program = program_get(program_text_in, err);
-    int values;
-    jv text;
+    struct program *program = program_get(text, err);
+    size_t begin = output->len;
+    uint32_t len = 0;
 
     if (!program) {
         return err->code;
     }
-    child.words[0] = '\0';
-    phase_begin(r->time_ms);
-    text = program_run(program->jq, jv_copy(input), &values);
-    phase_end();
-    if (child.halted) {
-        (void)err_set(err, ERR_TIMEOUT, "The expression ran longer than %lld ms", (long long)r->time_ms);
-    } else if (child.words[0]) {
-        (void)err_set(err, ERR_INVALID, "The expression failed");
-        err_detail(err, "%s", child.words);
-    } else if (values != 1) {
-        (void)err_set(err, ERR_INVALID, values ? "The expression gives more than one value" : "The expression gives no value");
-        err_hint(err, values ? "Put it in brackets for an array of them" : "Write \"// null\" behind it for null");
-    } else if ((size_t)jv_string_length_bytes(jv_copy(text)) > r->output_bytes_max) {
-        (void)err_set(err, ERR_TOO_LARGE, "The value of the expression is larger than %llu bytes", (unsigned long long)r->output_bytes_max);
-    } else {
-        uint32_t len = (uint32_t)jv_string_length_bytes(jv_copy(text));
-
-        buffer_put(output, &len, sizeof(len));
-        buffer_put(output, jv_string_value(text), len);
+    buffer_put(output, &len, sizeof(len));
+    if (r->careful || program_try(program, input_json, JQ_MARK_SPELLING, r, output, err) == RUN_TOUCHED) {
+        (void)program_try(program, input_json, JQ_MARK_VALUE, r, output, err); /* also in err */
     }
-    jv_free(text);
-    if (err->code != ERR_OK) {
-        jq_start(program->jq, jv_null(), 0); /* lets go of what the program still holds */
-    }
+    len = (uint32_t)(output->len - begin - sizeof(len));
+    memcpy(output->ptr + begin, &len, sizeof(len));
     return err->code;
-}
-
-static jv input_parse(const char *bytes, uint32_t len)
-{
-    jv input;
-
-    phase_begin(COMPILE_MS);
-    input = jv_parse_sized(bytes, (int)len);
-    phase_end();
-    return input;
 }
 
 /* --- serving ------------------------------------------------------------------------------------------------- */
@@ -374,21 +512,16 @@ static jv input_parse(const char *bytes, uint32_t len)
 static enum err_code request_perform(const struct jq_wire_request *r, const uint32_t *lengths, const char *bytes, struct buffer *output,
                                      struct err *err)
 {
-    jv input = r->check_only ? jv_null() : input_parse(bytes, r->input_bytes);
+    struct slice input_json = {bytes, r->input_bytes};
 
-    if (!jv_is_valid(input)) {
-        jv_free(input);
-        return err_set(err, ERR_INVALID, "The input of the expression is no JSON that jq can read");
-    }
     bytes += r->input_bytes;
     for (uint32_t i = 0; i < r->count && err->code == ERR_OK; i++) {
         struct slice program = {bytes, lengths[i]};
 
         child.index = i;
-        (void)(r->check_only ? program_check(program, err) : program_evaluate(program, r, input, output, err)); /* also in err */
+        (void)(r->check_only ? program_check(program, err) : program_evaluate(program, r, input_json, output, err)); /* also in err */
         bytes += lengths[i];
     }
-    jv_free(input);
     return err->code;
 }
 
@@ -429,7 +562,7 @@ static bool request_serve(void) /* false: nobody is there any more, or this help
     if (ok) {
         answer.end = request_perform(&r, lengths, bytes, &output, &err) == ERR_OK ? JQ_WIRE_GOOD : JQ_WIRE_ERROR;
         answer.index = child.index;
-        answer.last = is_worn_out();
+        answer.last = child.ends || is_worn_out();
         ok = jq_wire_write(child.fd, &answer, sizeof(answer)) &&
              (answer.end == JQ_WIRE_GOOD ? jq_wire_write(child.fd, output.ptr, output.len) : jq_wire_write(child.fd, &err, sizeof(err)));
     }
@@ -474,6 +607,8 @@ _Noreturn void jq_child_serve(int fd)
 {
     child.fd = fd;
     child.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* without /proc no memory is seen: then RLIMIT_AS is all */
+    CHECK(jq_marks_work());
+    child.asked = jv_null();
     limits_set();
     child.base_bytes = resident_bytes();
     list_init(&child.programs);

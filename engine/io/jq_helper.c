@@ -17,6 +17,8 @@
 #include "base/json.h"
 
 #define HELPERS_MAX 4
+#define NEW_ONES_MAX 2 /* beyond those: for what is checked, and for what is tried again */
+#define AGAIN_FACTOR 4 /* the measure of a second try: nobody's work is undone because a helper was slow once */
 #define WALL_FACTOR 20   /* a busy machine gives a helper little of its time */
 #define WALL_MS_MORE 10000
 #define CHILD_FD 3
@@ -143,8 +145,12 @@ static void nursery_settle_in(int fd)
         CHECK(dup2(fd, CHILD_FD) == CHILD_FD);
     }
     (void)close_range(CHILD_FD + 1, ~0U, 0); /* what stays open would be known to nobody in there */
+    for (char **variable = environ; variable && *variable; variable++) {
+        explicit_bzero(*variable, strlen(*variable)); /* secrets among them; the copy is the child's own */
+    }
     (void)clearenv();
-    (void)prctl(PR_SET_DUMPABLE, 0); /* a defence in depth */
+    (void)prctl(PR_SET_DUMPABLE, 0); /* defences in depth, this and the next */
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     (void)prctl(PR_SET_NAME, "sagad-jq");
 }
 
@@ -233,15 +239,20 @@ void jq_helper_prepare(void)
     CHECK(pthread_mutex_unlock(&pool.mutex) == 0);
 }
 
-static bool pool_take(struct helper *helper)
+static bool pool_has(bool brand_new)
+{
+    return brand_new ? pool.count < HELPERS_MAX + NEW_ONES_MAX : pool.idle_count > 0 || pool.count < HELPERS_MAX;
+}
+
+static bool pool_take(struct helper *helper, bool brand_new)
 {
     bool ok = true;
 
     CHECK(pthread_mutex_lock(&pool.mutex) == 0);
-    while (pool.idle_count == 0 && pool.count == HELPERS_MAX) {
+    while (!pool_has(brand_new)) {
         CHECK(pthread_cond_wait(&pool.freed, &pool.mutex) == 0);
     }
-    if (pool.idle_count > 0) {
+    if (!brand_new && pool.idle_count > 0) {
         *helper = pool.idle[--pool.idle_count];
     } else {
         ok = helper_start(helper) || helper_start(helper);
@@ -251,24 +262,22 @@ static bool pool_take(struct helper *helper)
     return ok;
 }
 
-static void pool_give(struct helper helper, bool alive)
+static void pool_give(struct helper helper, bool keep)
 {
-    if (!alive) {
-        (void)close(helper.fd);
-    }
     CHECK(pthread_mutex_lock(&pool.mutex) == 0);
-    if (alive) {
+    if (keep && pool.count <= HELPERS_MAX) {
         pool.idle[pool.idle_count++] = helper;
     } else {
+        (void)close(helper.fd); /* one that still lives ends now */
         pool.count--;
     }
-    CHECK(pthread_cond_signal(&pool.freed) == 0);
+    CHECK(pthread_cond_broadcast(&pool.freed) == 0); /* they wait for different things */
     CHECK(pthread_mutex_unlock(&pool.mutex) == 0);
 }
 
 /* --- one request --------------------------------------------------------------------------------------------- */
 
-static bool request_send(const struct jq_request *request, int fd)
+static bool request_send(const struct jq_request *request, int fd, bool again)
 {
     struct jq_wire_request wire;
     struct buffer message;
@@ -277,9 +286,10 @@ static bool request_send(const struct jq_request *request, int fd)
     memset(&wire, 0, sizeof(wire));
     wire.count = (uint32_t)request->count;
     wire.input_bytes = (uint32_t)request->input_json.len;
-    wire.time_ms = request->limits->time_ms;
+    wire.time_ms = request->limits->time_ms * (again ? AGAIN_FACTOR : 1);
     wire.output_bytes_max = request->limits->output_bytes_max;
     wire.check_only = request->check_only;
+    wire.careful = again;
     buffer_init(&message, SIZE_MAX / 2); /* its parts are bounded already */
     buffer_put(&message, &wire, sizeof(wire));
     for (size_t i = 0; i < request->count; i++) {
@@ -348,23 +358,27 @@ static enum err_code outputs_read(struct jq_request *request, int fd, bool *aliv
     return first;
 }
 
-static enum err_code answer_read(struct jq_request *request, int fd, bool *alive)
+/* `again`: it was the helper's end, or its time, that made the error. */
+static enum err_code answer_read(struct jq_request *request, int fd, bool *alive, bool *again)
 {
     struct jq_wire_answer answer;
 
     *alive = false;
+    *again = true;
     if (!jq_wire_read(fd, &answer, sizeof(answer))) {
         (void)err_set(&request->err, ERR_INVALID, "The expression does something that jq cannot do");
-        err_detail(&request->err, "The helper process that evaluated it has crashed.");
+        err_detail(&request->err, "two helper processes that evaluated it have crashed");
         return ERR_INVALID;
     }
     request->index = answer.index < request->count ? answer.index : 0;
     switch ((enum jq_wire_end)answer.end) {
     case JQ_WIRE_GOOD:
         *alive = !answer.last;
+        *again = false;
         return outputs_read(request, fd, alive);
     case JQ_WIRE_ERROR:
-        *alive = jq_wire_read(fd, &request->err, sizeof(request->err)) && !answer.last;
+        *again = !jq_wire_read(fd, &request->err, sizeof(request->err)) || request->err.code == ERR_TIMEOUT;
+        *alive = !*again && !answer.last;
         return request->err.code;
     case JQ_WIRE_TIME:
         return err_set(&request->err, ERR_TIMEOUT, "The expression ran longer than %lld ms", (long long)request->limits->time_ms);
@@ -375,9 +389,10 @@ static enum err_code answer_read(struct jq_request *request, int fd, bool *alive
 }
 
 /* The helper bounds its own processor time. This bound is for one that gets none, and for one that was stopped. */
-static bool answer_await(const struct jq_request *request, int fd)
+static bool answer_await(const struct jq_request *request, int fd, bool again)
 {
-    int64_t ms = (int64_t)request->count * (WALL_FACTOR * request->limits->time_ms + 1000) + WALL_MS_MORE;
+    int64_t each_ms = WALL_FACTOR * request->limits->time_ms * (again ? AGAIN_FACTOR : 1) + 1000;
+    int64_t ms = (int64_t)request->count * each_ms + WALL_MS_MORE;
     struct pollfd waiting = {.fd = fd, .events = POLLIN};
     int got;
 
@@ -387,31 +402,40 @@ static bool answer_await(const struct jq_request *request, int fd)
     return got > 0;
 }
 
-void jq_request_run(struct jq_request *request)
+/* True: the error is the helper's, maybe, and not the expression's. */
+static bool request_try(struct jq_request *request, bool brand_new, bool again)
 {
     struct helper helper;
-    bool alive = false;
+    bool alive = false, once_more = false;
 
     memset(&request->err, 0, sizeof(request->err));
     request->index = 0;
     /* A helper that was idle may be gone by now, ended by somebody: nothing was evaluated, another one does it. */
     for (int tries = 0;; tries++) {
-        if (!pool_take(&helper)) {
+        if (!pool_take(&helper, brand_new)) {
             request->code = err_set(&request->err, ERR_IO, "No helper process for expressions can be started");
-            return;
+            return false;
         }
-        if (request_send(request, helper.fd) || tries == HELPERS_MAX) {
+        if (request_send(request, helper.fd, again) || tries == HELPERS_MAX) {
             break;
         }
         pool_give(helper, false);
     }
-    if (answer_await(request, helper.fd)) {
-        request->code = answer_read(request, helper.fd, &alive);
+    if (answer_await(request, helper.fd, again)) {
+        request->code = answer_read(request, helper.fd, &alive, &once_more);
     } else {
         request->code = err_set(&request->err, ERR_TIMEOUT, "The helper process for expressions does not answer");
     }
     if (!alive) {
         (void)kill(helper.pid, SIGKILL); /* most have ended already; then nothing happens */
     }
-    pool_give(helper, alive);
+    pool_give(helper, alive && !request->check_only);
+    return once_more;
+}
+
+void jq_request_run(struct jq_request *request)
+{
+    if (request_try(request, request->check_only, false)) {
+        (void)request_try(request, true, true); /* what it ends with now, it ends with */
+    }
 }

@@ -6,7 +6,10 @@
  * environment, no files, and limits on processor time and memory; what happens to one is an error of the expression.
  *
  * The process forks once, early, a nursery that stays small and has one thread; the nursery forks the helpers.
- * Requests are pure, so a helper that ended costs its compiled programs and nothing else.
+ * Requests are pure, so a helper that ended costs its compiled programs and nothing else. One that libjq has broken may
+ * end with the next request, which is not to blame: so a request whose helper ended is tried once more in a new one, with
+ * four times the processor time. What ends a new helper, too, is an error of the expression. What is only compiled,
+ * because somebody wants to register it, gets a helper of its own, which evaluates nothing afterwards.
  */
 #ifndef SAGAD_IO_JQ_HELPER_H
 #define SAGAD_IO_JQ_HELPER_H
@@ -41,6 +44,7 @@ struct jq_wire_request { /* then lengths of the programs, the input, the program
     int64_t time_ms;
     uint64_t output_bytes_max;
     bool check_only;
+    bool careful; /* do not try what may be tried again otherwise (io/jq_value.h): it has ended a helper, perhaps */
 };
 
 enum jq_wire_end { JQ_WIRE_GOOD, JQ_WIRE_ERROR, JQ_WIRE_TIME, JQ_WIRE_MEMORY };

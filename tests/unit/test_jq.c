@@ -60,7 +60,7 @@ static void honest_programs_give_what_jq_gives(void **state)
         {"[.input.name] | @sh", "\"'Ann'\""},
         {"1700000000 | todate", "\"2023-11-14T22:13:20Z\""},
         {".input | tojson | fromjson | .amount", "5"},
-        {"$ENV", "{}"},
+        {"$ENV", "{}"}, /* of a definition that was registered before it was refused */
         {"$__prog_args", "{}"},
         {"reduce .input.items[] as $i (0; . + $i)", "6"},
         {"def f(x): x * 2; f(.input.amount)", "10"},
@@ -68,7 +68,6 @@ static void honest_programs_give_what_jq_gives(void **state)
         {"[paths] | length", "11"},
         {"[.[]?] | length", "2"},
         {".input.items[1:] | first", "1"},
-        {"1e1000", "1.7976931348623157e+308"},
         {"nan", "null"},
         {"\"\\u20ac\"", "\"\xe2\x82\xac\""},
     };
@@ -120,7 +119,7 @@ static void hostile_programs_are_refused_or_halted_in_time(void **state)
         "reduce range(300000) as $i (0; [.]) | . as $a | (reduce range(300000) as $i (0; [.])) == $a | [., error]",
         /* not one value */
         "empty", "1, 2", "1, repeat(1)", ".input.items[]", "error", "error(\"x\")", "error(null)", "{} | error", ".a.b.c[0].d | keys", "1 + {}",
-        ".input.name.x", "\"\\u0000\"", "[0] | implode",
+        ".input.name.x", "\"\\u0000\"", "[0] | implode", "1e1000", "infinite", "-infinite", "path(..)",
         /* not a program */
         "", "   ", "# nothing", "(", ")", ".)", "(.", ".) | env | (.", "1) + (2", ". | env | (", "\"", "\"\\(\"", "[", "}", "break $x", "$undefined",
         "nosuch", ".a |", "if . then", "def f: 1;", "@nosuch \"\\(.)\"", "reduce", "\xff\xfe(", ". # )\n(",
@@ -176,6 +175,175 @@ static void what_does_not_compile_is_said_in_the_words_of_jq(void **state)
     assert_non_null(strstr(err.detail, "syntax error"));
 }
 
+static void a_name_that_can_never_work_is_refused_at_registration_and_only_where_it_is_that_name(void **state)
+{
+    static const struct {
+        const char *program, *says; /* NULL: it is registered */
+    } table[] = {
+        {"$ENV.HOME", "`$ENV`"},
+        {"$ ENV", "`$ENV`"},
+        {"{$ENV}", "`$ENV`"},
+        {"\"\\($ENV | tojson)\"", "`$ENV`"},
+        {"\"costs $ENV\" # $ENV", NULL},
+        {"1 as $ENVY | $ENVY", NULL},
+        {"now", "`now`"},
+        {"env", "`env`"},
+        {"input", "`input`"},
+        {".input", NULL},
+        {"halt", "`halt`"},
+        {"\"x\" | halt_error(1)", "`halt_error`"},
+        {"0 | localtime", "`localtime`"},
+        {".input.name | test(\"A\")", "`test`"},
+        {"[match(\"a\"; \"g\")]", "`match`"},
+        {"capture(\"a\")", "`capture`"},
+        {"[scan(\"a\")]", "`scan`"},
+        {"split(\"a\"; null)", "`split`"},
+        {"split(\"a\")", NULL},
+        {"[splits(\"a\")]", "`splits`"},
+        {"sub(\"a\"; \"b\")", "`sub`"},
+        {"gsub(\"a\"; \"b\"; \"g\")", "`gsub`"},
+        {"if . then 1 else (2 | debug) end", "`debug`"},
+        {"\"at \\(now)\"", "`now`"},
+        {"def f: now; 1", NULL}, /* nobody calls it */
+        {"def sub(f): f; sub(1)", NULL},
+        {"{now: 1, test: .now, \"gsub\": .test.gsub}", NULL},
+        {"_exact", "`_exact`"},
+        {"_implode", "`_implode`"},
+        {"\"5\" | tonumber, fromjson | tojson", NULL},
+    };
+    struct err err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        enum err_code code = jq_check(slice_of(table[i].program), &err);
+
+        if ((code == ERR_OK) != !table[i].says || (table[i].says && (!strstr(err.message, table[i].says) || !err.detail[0]))) {
+            fail_msg("%s: %s: %s", table[i].program, err.message, err.detail);
+        }
+    }
+}
+
+static void what_breaks_the_process_that_checks_it_harms_nobody_else(void **state)
+{
+    struct arena arena;
+    struct slice output;
+    struct err err;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    for (int i = 0; i < 40; i++) {
+        char program[64];
+
+        assert_int_equal(jq_check(SLICE("$ENV.HOME"), &err), ERR_INVALID);
+        (void)snprintf(program, sizeof(program), "{k%d: .input.amount}", i);
+        assert_int_equal(evaluate(program, INPUT, &arena, &output, &err), ERR_OK);
+    }
+    arena_fini(&arena);
+}
+
+#define NUMBERS "{\"big\":9007199254740993,\"neg\":-123456789012345678901234567890,\"far\":1e-400,\"money\":12.50,\"one\":1.0,\"n\":3," \
+                "\"list\":[9007199254740993,2],\"text\":\"{\\\"id\\\":9007199254740993}\",\"digits\":\"9007199254740993\"}"
+
+static void a_number_that_is_only_copied_keeps_its_bytes(void **state)
+{
+    static const char *const table[][2] = {
+        {"{id: .big}", "{\"id\":9007199254740993}"},
+        {"[.big, .neg, .far, .money, .one, .n]", "[9007199254740993,-123456789012345678901234567890,1e-400,12.50,1.0,3]"},
+        {".list | map({v: .})", "[{\"v\":9007199254740993},{\"v\":2}]"},
+        {"{a: .big} * {b: {c: .neg}}", "{\"a\":9007199254740993,\"b\":{\"c\":-123456789012345678901234567890}}"},
+        {".nothing // .big", "9007199254740993"},
+        {"if .big then .big else 0 end", "9007199254740993"},
+        {".big as $b | [$b, $b] | first", "9007199254740993"},
+        {"-.big", "-9007199254740993"}, /* another sign is exact as well */
+        {"-.neg", "123456789012345678901234567890"},
+        {".neg | length", "123456789012345678901234567890"},
+        {"[.neg, -.big] | map(fabs)", "[123456789012345678901234567890,9007199254740993]"},
+        {"-(.big | fabs)", "-9007199254740993"},
+        {"copysign(.big; .neg)", "-9007199254740993"},
+        {".big | type", "\"number\""},
+        {".n + 1", "4"}, /* what it does not touch does not make it fail */
+        {"[.list[] | select(. != null)] | length", "2"},
+        {".money * 2", "25"}, /* a double holds it: it can be calculated with */
+        {"[.one, .money] | add", "13.5"},
+        {"[.money, .n] | sort", "[3,12.5]"},
+        {"\"\\(.money)\"", "\"12.5\""},
+        {".one as $i | [5, 6, 7] | [.[$i], .[$i:]]", "[6,[6,7]]"},
+        {".one as $i | [5, 6, 7] | del(.[$i])", "[5,7]"},
+        {".text | fromjson", "{\"id\":9007199254740993}"},
+        {".digits | tonumber", "9007199254740993"},
+        {"[\"007\", \" 5 \", \".5\", \"1e3\"] | map(tonumber)", "[7,5,0.5,1e3]"},
+        {"[\"x\", \"\", \"nan\", \"0000000000009007199254740993\"] | map(try tonumber catch \"no\")", "[\"no\",\"no\",\"no\",\"no\"]"},
+        {".money | tonumber", "12.50"},
+        {".list | to_entries | map(.value)", "[9007199254740993,2]"},
+        {"nan", "null"},
+    };
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct slice output = SLICE_NONE;
+        struct err err;
+        enum err_code code = evaluate(table[i][0], NUMBERS, &arena, &output, &err);
+
+        if (code != ERR_OK || !slice_is(output, table[i][1])) {
+            fail_msg("%s gave %.*s (%s: %s), not %s", table[i][0], SLICE_ARG(output), err.message, err.detail, table[i][1]);
+        }
+    }
+    arena_fini(&arena);
+}
+
+/* Whatever a builtin function of jq does with a number that it would round: it fails, or it gives the number itself. */
+static void a_number_that_would_be_rounded_is_used_by_no_function_of_jq(void **state)
+{
+    static const char *const uses[] = {
+        ".x + 1", "1 + .x", ".x - 1", ".x * 1", ".x / 1", ".x % 2", "5 % .x", ".x == 9007199254740993", ".x == .x", ".x != .x", ".x < 1", ".x > 1",
+        ".x <= .x", "[.x, 1] | sort", "[.x, 1] | unique", "[.x, .x] | group_by(.)", "[.x, 1] | max", "[.x, 1] | min", "[.x, 1] | add",
+        "[{k: .x}, {k: 1}] | sort_by(.k)", ".x | tostring", ".x | tojson", "\"\\(.x)\"", ".x | @text", "@json \"a\\(.x)\"", "[.x] | @csv",
+        "[.x] | @tsv", ".x | @html", ".x | @uri", ".x | @sh", ".x | @base64", "{(.x | tostring): 1}", "{(.x): 1}", "[.x] | join(\",\")", ". | tojson",
+        "[1, 2] | .[9007199254740993]?, error", ".x as $i | [1, 2] | .[$i]", ".x as $i | [1, 2] | .[$i:]", ".x as $i | \"abc\" | .[:$i]",
+        ".x as $i | [1, 2] | has($i)", ".x as $i | [1, 2] | getpath([$i])", ".x as $i | [1, 2] | setpath([$i]; 3)", ".x as $i | [1, 2] | del(.[$i])",
+        ".x as $i | [1, 2] | .[$i] = 5", ".x as $i | [1, 2] | nth($i)", ".x as $i | [limit($i; 1, 2)]", ".x as $i | [range($i)]",
+        ".x as $i | [range(0; 10; $i)]", ".x as $i | [[1]] | flatten($i)", ".x as $i | [5] | index($i)", ".x as $i | [5] | contains([$i])",
+        "[.x] | inside([1])", "[.x] - [1]", "[[.x]] - [[.x]]", ".x as $i | [5] | bsearch($i)", ".x as $i | [1] | combinations($i)", "[.x] | implode",
+        ".x | todate", ".x | gmtime", "[.x, 1, 1, 1, 1, 1, 1] | mktime", ".x | strftime(\"%Y\")", ".x | isnan", ".x | isnormal", ".x | isinfinite",
+        "try (.x + 1) catch 5", "(.x + 1)? // 5", ".x as $i | [3] | any(. == $i)", ".x as $i | \"a\" * $i", "[.x] == [.x]", "{a: .x} == {a: 1}",
+        "[.. | numbers | select(. > 3)]", ".x | floor", ".x | ceil", ".x | round", ".x | sqrt", ".x | trunc", ".x | rint", ".x | nearbyint",
+        ".x | frexp", ".x | modf", ".x | logb", ".x | significand", ".x | gamma", ".x | lgamma", ".x | tgamma", ".x | lgamma_r", ".x | exp10",
+        ".x | exp", ".x | exp2", ".x | expm1", ".x | log", ".x | log2", ".x | log10", ".x | log1p", ".x | cbrt", ".x | sin", ".x | cos", ".x | tan",
+        ".x | asin", ".x | acos", ".x | atan", ".x | sinh", ".x | cosh", ".x | tanh", ".x | asinh", ".x | acosh", ".x | atanh", ".x | j0", ".x | j1",
+        ".x | y0", ".x | y1", "pow(.x; 0)", "pow(1; .x)", "atan2(.x; 1)", "fmin(.x; 1)", "fmax(1; .x)", "fma(.x; 1; 0)", "fma(1; 1; .x)",
+        "fmod(.x; 2)", "fdim(.x; 1)", "hypot(infinite; .x)", "ldexp(.x; 1)", "ldexp(1; .x)", "scalb(.x; 1)", "scalbln(1; .x)", "nextafter(1; .x)",
+        "nexttoward(.x; .x)", "drem(1; .x)", "[.x] | tostream | tojson", ".text | fromjson | .x + 1", ".digits | tonumber + 1",
+        ".x | ascii_downcase", ".x | splits(\"a\")", ".x | fromjson", ".x | ascii", ".x | utf8bytelength", ".x | implode", ".x | keys", ".x | has(0)",
+    };
+    static const char *const inputs[] = {
+        "{\"x\":9007199254740993,\"text\":\"{\\\"x\\\":9007199254740993}\",\"digits\":\"9007199254740993\"}",
+        "{\"x\":-0.12345678901234567890,\"text\":\"{\\\"x\\\":-1e999}\",\"digits\":\"1e400\"}",
+    };
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    for (size_t i = 0; i < COUNT_OF(uses); i++) {
+        for (size_t k = 0; k < COUNT_OF(inputs); k++) {
+            struct slice output = SLICE_NONE;
+            struct err err;
+
+            if (evaluate(uses[i], inputs[k], &arena, &output, &err) == ERR_OK) {
+                fail_msg("%s of %s gave %.*s", uses[i], inputs[k], SLICE_ARG(output));
+            }
+        }
+    }
+    struct slice output;
+    struct err err;
+
+    assert_int_equal(evaluate(".x + 1", inputs[0], &arena, &output, &err), ERR_INVALID);
+    assert_string_equal(err.message, "The expression uses a number that jq would round");
+    assert_non_null(strstr(err.detail, "9007199254740993 has more digits"));
+    arena_fini(&arena);
+}
+
 static void a_halted_program_can_run_again(void **state)
 {
     static const char program[] = "if . then repeat(.) else 7 end";
@@ -190,6 +358,20 @@ static void a_halted_program_can_run_again(void **state)
     assert_int_equal(evaluate("last(if . then repeat(1) else 7 end)", "true", &arena, &output, &err), ERR_TIMEOUT);
     assert_int_equal(evaluate("last(if . then repeat(1) else 7 end)", "false", &arena, &output, &err), ERR_OK);
     assert_true(slice_is(output, "7"));
+    arena_fini(&arena);
+}
+
+static void a_program_that_stops_within_a_path_is_told_as_it_is(void **state)
+{
+    struct arena arena;
+    struct slice output;
+    struct err err;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    assert_int_equal(evaluate("path(..)", INPUT, &arena, &output, &err), ERR_INVALID);
+    assert_string_equal(err.message, "The expression gives more than one value");
+    assert_int_equal(evaluate("path(repeat(.) | select(false))", INPUT, &arena, &output, &err), ERR_TIMEOUT);
     arena_fini(&arena);
 }
 
@@ -349,7 +531,12 @@ int main(void)
         cmocka_unit_test(hostile_programs_are_refused_or_halted_in_time),
         cmocka_unit_test(text_that_closes_our_parenthesis_is_refused_at_registration),
         cmocka_unit_test(what_does_not_compile_is_said_in_the_words_of_jq),
+        cmocka_unit_test(a_name_that_can_never_work_is_refused_at_registration_and_only_where_it_is_that_name),
+        cmocka_unit_test(what_breaks_the_process_that_checks_it_harms_nobody_else),
+        cmocka_unit_test(a_number_that_is_only_copied_keeps_its_bytes),
+        cmocka_unit_test(a_number_that_would_be_rounded_is_used_by_no_function_of_jq),
         cmocka_unit_test(a_halted_program_can_run_again),
+        cmocka_unit_test(a_program_that_stops_within_a_path_is_told_as_it_is),
         cmocka_unit_test(the_program_that_failed_is_named),
         cmocka_unit_test(a_value_over_the_limit_is_refused),
         cmocka_unit_test(a_compiled_program_is_not_compiled_again),
