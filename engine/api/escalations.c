@@ -33,8 +33,8 @@ static void check_verdict(struct api_request *request, struct faults *faults)
     if (state->then.ptr && (!engine->in.resolve.again || !json_string_is(state->as, "not_happened"))) {
         faults_add(faults, SLICE("/then"), "\"then\" is \"retry\", and goes with \"as\": \"not_happened\" only");
     }
-    if (state->result.ptr && !engine->in.resolve.happened) {
-        faults_add(faults, SLICE("/result"), "only resolve as happened takes \"result\"");
+    if (state->result.ptr && !engine->in.resolve.happened && !json_string_is(state->action, "skip")) {
+        faults_add(faults, SLICE("/result"), "only resolve as happened, and skip, take \"result\"");
     }
     engine->in.resolve.result = state->result;
     engine->in.resolve.note = state->note.ptr ? json_string(state->note, request->arena) : SLICE_NONE;

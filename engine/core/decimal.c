@@ -41,6 +41,24 @@ bool decimal_is_integer(const struct decimal *d)
     return d->digits.len == 0 || (d->exponent >= 0 && (uint64_t)d->exponent >= d->digits.len);
 }
 
+bool decimal_round_up(const struct decimal *d, int64_t max, int64_t *out)
+{
+    int64_t whole = 0;
+
+    if (d->digits.len > 0 && (d->negative || d->exponent > DIVISOR_DIGITS)) {
+        return false;
+    }
+    for (int64_t i = 0; d->digits.len > 0 && i < d->exponent; i++) {
+        whole = whole * 10 + ((size_t)i < d->digits.len ? d->digits.ptr[i] - '0' : 0);
+    }
+    whole += !decimal_is_integer(d);
+    if (whole > max) {
+        return false;
+    }
+    *out = whole;
+    return true;
+}
+
 int decimal_compare(const struct decimal *a, const struct decimal *b)
 {
     int sign_a = a->digits.len == 0 ? 0 : a->negative ? -1 : 1;

@@ -17,6 +17,8 @@ struct decimal {
 
 struct decimal decimal_of(struct slice number, struct arena *scratch); /* of JSON that json_check() accepted */
 bool decimal_is_integer(const struct decimal *d);
+/* The least integer that is not below it, where that lies from 0 to `max`; false where it does not. */
+bool decimal_round_up(const struct decimal *d, int64_t max, int64_t *out);
 int decimal_compare(const struct decimal *a, const struct decimal *b); /* -1, 0, 1 */
 bool decimal_is_multiple(const struct decimal *value, const struct decimal *divisor); /* which is not 0 and has DIVISOR_DIGITS at most */
 

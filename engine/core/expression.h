@@ -49,6 +49,7 @@ enum expression_root {
 
 struct expression_step {
     struct slice id, result /* JSON */, status /* bare text */, error /* JSON object; SLICE_NONE: nothing has failed */;
+    struct slice lost; /* why its result could not be made: an expression that uses it fails. SLICE_NONE: it is as it is */
 };
 
 struct expression_context {
@@ -81,10 +82,14 @@ void template_each_step(const struct template *template, void (*found)(void *con
 
 struct step_use { /* of a step, by an expression */
     struct slice step_id, pointer;
+    bool other_only; /* its result is not looked at, but its status or error */
     bool takes_null; /* a result that is null does no harm there: its status or error is asked for, or jq's `//`, a comparison or a condition follows */
 };
 /* The same with what becomes of the step's result, as far as the text of the expression shows it. */
 void template_each_use(const struct template *template, void (*found)(void *context, const struct step_use *use), void *context);
+
+/* Does an expression in it name `.result` itself, as a compensator's arguments do? */
+bool template_uses_result(const struct template *template);
 
 /* Follow a plain path. SLICE "null" where jq gives null; false with a sentence where jq gives an error. */
 bool expression_follow(const struct expression *expression, const struct expression_context *context, struct arena *arena,

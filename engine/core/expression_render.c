@@ -389,6 +389,40 @@ static bool is_too_deep(struct slice json)
     return false;
 }
 
+struct loss {
+    const struct expression_context *context;
+    const struct expression_step *step; /* the first one found */
+};
+
+static void on_loss(void *user, const struct step_use *use)
+{
+    struct loss *loss = user;
+
+    for (size_t i = 0; i < loss->context->step_count && !loss->step && !use->other_only; i++) {
+        const struct expression_step *step = &loss->context->steps[i];
+
+        loss->step = step->lost.ptr && slice_equal(step->id, use->step_id) ? step : NULL;
+    }
+}
+
+/* Null would stand for a result that there was: whoever uses it would work with what is not true. */
+static enum err_code check_losses(const struct template *template, const struct expression_context *context, struct err *err)
+{
+    struct loss loss = {.context = context};
+    bool any = false;
+
+    for (size_t i = 0; i < context->step_count; i++) {
+        any |= context->steps[i].lost.ptr != NULL;
+    }
+    if (any) {
+        template_each_use(template, on_loss, &loss);
+    }
+    if (!loss.step) {
+        return ERR_OK;
+    }
+    return err_set(err, ERR_INVALID, "the result of step %.*s could not be made: %.*s", SLICE_ARG(loss.step->id), SLICE_ARG(loss.step->lost));
+}
+
 enum err_code template_render(const struct template *template, const struct expression_context *context,
                               const struct slice *values, struct arena *arena, struct slice *out, struct err *err)
 {
@@ -396,6 +430,9 @@ enum err_code template_render(const struct template *template, const struct expr
     if (!template->spots) {
         *out = arena_slice(arena, template->json);
         return ERR_OK;
+    }
+    if (check_losses(template, context, err) != ERR_OK) {
+        return ERR_INVALID;
     }
     struct slice few[ON_STACK_MAX];
     struct slice *texts = template->count <= ON_STACK_MAX ? few : arena_array(arena, template->count, sizeof(*texts));

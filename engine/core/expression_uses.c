@@ -77,14 +77,21 @@ static bool takes_null(struct slice mask, size_t at)
            word_at(mask, at, "then") || word_at(mask, at, "and") || word_at(mask, at, "or");
 }
 
+/* `at` is behind ".steps.ID". */
+static bool asks_other_in(struct slice mask, size_t at)
+{
+    at = scan_space(mask, at);
+    return at < mask.len && mask.ptr[at] == '.' && (word_at(mask, at + 1, "status") || word_at(mask, at + 1, "error"));
+}
+
 struct finder {
     void (*found)(void *context, const struct step_use *use);
     void *context;
 };
 
-static void tell(const struct finder *finder, struct slice id, struct slice pointer, bool bears_null)
+static void tell(const struct finder *finder, struct slice id, struct slice pointer, bool bears_null, bool other_only)
 {
-    const struct step_use use = {id, pointer, bears_null};
+    const struct step_use use = {.step_id = id, .pointer = pointer, .takes_null = bears_null, .other_only = other_only};
 
     finder->found(finder->context, &use);
 }
@@ -107,7 +114,7 @@ static void each_in_program(struct slice source, struct slice pointer, const str
         bool in_bracket = false;
 
         if (mask.ptr[i] == '.' && (end = scan_name(mask, i + 1)) > i + 1) {
-            tell(finder, (struct slice){source.ptr + i + 1, end - i - 1}, pointer, takes_null(mask, end));
+            tell(finder, (struct slice){source.ptr + i + 1, end - i - 1}, pointer, takes_null(mask, end), asks_other_in(mask, end));
             continue;
         }
         if (mask.ptr[i] == '.') { /* ."id" */
@@ -127,11 +134,16 @@ static void each_in_program(struct slice source, struct slice pointer, const str
                 end += end < mask.len && mask.ptr[end] == ']';
             }
             if (!memchr(id.ptr, '\\', id.len)) {
-                tell(finder, id, pointer, takes_null(mask, end));
+                tell(finder, id, pointer, takes_null(mask, end), asks_other_in(mask, end));
             }
         }
     }
     arena_fini(&arena);
+}
+
+static bool asks_other(const struct expression *e)
+{
+    return e->parts[2].member.ptr && (slice_is(e->parts[2].member, "status") || slice_is(e->parts[2].member, "error"));
 }
 
 void template_each_use(const struct template *template, void (*found)(void *context, const struct step_use *use),
@@ -147,8 +159,7 @@ void template_each_use(const struct template *template, void (*found)(void *cont
             if (e->part_count >= 2 && e->parts[0].member.ptr && slice_is(e->parts[0].member, "steps") &&
                 e->parts[1].member.ptr) {
                 tell(&finder, e->parts[1].member, e->pointer,
-                     e->part_count == 2 || (e->parts[2].member.ptr && (slice_is(e->parts[2].member, "status") ||
-                                                                       slice_is(e->parts[2].member, "error"))));
+                     e->part_count == 2 || asks_other(e), e->part_count > 2 && asks_other(e));
             }
             break;
         case EXPRESSION_PROGRAM:
@@ -158,6 +169,36 @@ void template_each_use(const struct template *template, void (*found)(void *cont
             break;
         }
     }
+}
+
+static bool program_uses_result(struct slice source)
+{
+    struct arena arena;
+    bool found = false;
+
+    arena_init(&arena, 4096);
+    struct slice mask = scan_mask(source, &arena);
+
+    for (size_t at = 0; at < mask.len && !found; at++) {
+        found = mask.ptr[at] == '.' && word_at(mask, at + 1, "result") &&
+                (at == 0 || (!scan_is_name(mask.ptr[at - 1]) && !strchr(".])\"?}", mask.ptr[at - 1])));
+    }
+    arena_fini(&arena);
+    return found;
+}
+
+bool template_uses_result(const struct template *template)
+{
+    for (size_t i = 0; i < template->count; i++) {
+        const struct expression *e = &template->expressions[i];
+
+        if (e->kind == EXPRESSION_PROGRAM ? program_uses_result(e->source)
+                                          : e->kind == EXPRESSION_PLAIN && (e->part_count == 0 || (e->parts[0].member.ptr &&
+                                                slice_is(e->parts[0].member, "result")))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 struct step_finder {

@@ -48,9 +48,9 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
     [RECORD_STEP_RUNNING] = {OPERATION | F(DUE), OPERATION | F(DUE)},
     [RECORD_STEP_UNKNOWN] = {OPERATION | F(DUE) | REFUSAL | PERSON, OPERATION},
     [RECORD_STEP_PROBED] = {OPERATION | F(DUE) | REFUSAL, OPERATION | F(DUE)},
-    [RECORD_STEP_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | F(UNDO) | F(COST) | PERSON, F(STEP)}, /* a key, but for groups and waits: record_check() */
+    [RECORD_STEP_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | F(UNDO) | F(COST) | F(LOST) | PERSON, F(STEP)}, /* a key, but for groups and waits: record_check() */
     [RECORD_STEP_FAILED] = {OPERATION | F(DUE) | F(UNSENT) | F(SOURCE) | REFUSAL | PERSON, F(STEP) | F(ERROR)},
-    [RECORD_STEP_SKIPPED] = {F(STEP) | F(KEY) | F(REASON) | PERSON, F(STEP)}, /* by a person, or for a reason */
+    [RECORD_STEP_SKIPPED] = {F(STEP) | F(KEY) | F(REASON) | F(RESULT) | PERSON, F(STEP)}, /* by a person, or for a reason */
     [RECORD_STEP_REOPENED] = {F(STEP) | F(KEY) | F(DUE) | ARGUMENTS | F(CLASS) | F(DOUBLE) | PERSON, F(STEP) | F(KEY) | PERSON},
     [RECORD_STEP_WAIVED] = {F(STEP) | F(KEY) | PERSON, F(STEP) | PERSON},
     [RECORD_STEP_UNDONE] = {F(STEP) | F(KEY) | PERSON, F(STEP) | F(KEY) | PERSON},
@@ -174,6 +174,7 @@ static bool has_field(const struct record *record, enum record_field field)
     case FIELD_POINTERS:
     case FIELD_FOLLOWERS:
     case FIELD_ANSWER:
+    case FIELD_LOST:
         return true; /* nothing is what it says when it is empty */
     }
     UNREACHABLE();

@@ -109,6 +109,8 @@ struct record {
     struct slice result;   /* JSON: completed; saga.completed: the output; escalation.opened: the evidence */
     struct slice undo_args; /* JSON: step.completed of a step with a compensator */
     struct slice undo_error; /* step.completed: the compensator's arguments could not be rendered */
+    struct slice result_error; /* step.completed: why its result could not be made; null stands for it, and nothing may use that */
+    struct slice cost_unknown; /* completed: why nobody knows what it cost */
 
     /* saga.started */
     struct slice saga_name, namespace, business_id, tags /* JSON or none */, input /* JSON */, tools /* JSON: {name: version} */,

@@ -48,7 +48,8 @@ enum record_field {
     FIELD_LOCK,
     FIELD_FOLLOWERS,
     FIELD_ANSWER,
-    FIELD_VERDICT /* without an action */
+    FIELD_VERDICT, /* without an action */
+    FIELD_LOST     /* what an expression over the result should have given */
 };
 
 #define FIELD_BIT(field) (UINT64_C(1) << (field))

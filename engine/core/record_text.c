@@ -87,6 +87,8 @@ static const struct member members[] = {
     M("cost_micros", COST, I64, cost_micros),
     M("undo_args", UNDO, JSON, undo_args),
     M("undo_error", UNDO, TEXT, undo_error),
+    M("result_error", LOST, TEXT, result_error),
+    M("cost_unknown", LOST, TEXT, cost_unknown),
     M("plan", PLAN, STEPS, plan),
     M("escalation", ESCALATION, U64, escalation),
     M("direction", ESCALATION, DIRECTION, direction),

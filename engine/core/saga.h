@@ -108,6 +108,8 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     enum effect effect;      /* the class it is under, frozen when it began */
     uint32_t duplicates;     /* emissions that began nothing, in all */
     int64_t cost_micros;     /* booked; reserved while it is open */
+    struct slice result_error; /* completed, and its result could not be made: what uses it fails */
+    struct slice cost_unknown; /* completed, and nobody knows what it cost: the budget takes no call that costs */
     struct slice answer;     /* JSON: what the receiver said last that was no success; SLICE_NONE: nothing that is kept */
     uint32_t answer_attempt; /* the attempt that got it, or that was asked about */
     struct room room;        /* of the result of a read that agents call again and again */
@@ -343,6 +345,8 @@ struct saga_input { /* borrowed during saga_decide() */
             struct outcome outcome; /* never OUTCOME_ABSENT for SETTLED */
             struct slice undo_args, undo_error; /* with a completed forward operation that has a compensator: rendered outside */
             int64_t cost_micros;    /* with a completed one whose tool has `cost` */
+            struct slice cost_unknown; /* instead: why it is not known */
+            struct slice result_error; /* with a completed one: why its result could not be made */
         } settled;
         struct {
             uint32_t step;

@@ -273,6 +273,8 @@ static void complete(struct saga *saga, struct operation *op, const struct recor
     end_attempt(saga, op, record);
     op->answer = SLICE_NONE;
     book(saga, op, record->cost_micros);
+    op->cost_unknown = keep(saga, record->cost_unknown);
+    op->result_error = keep(saga, record->result_error);
     op->late = false;
     op->before = record->source == SOURCE_PRECHECK;
     op->result = saga_is_open(saga) && is_read(saga, record, direction) ? apply_keep_in_room(saga, &op->room, record->result)
@@ -294,7 +296,7 @@ static void repeat(struct saga *saga, struct operation *op, const struct record 
     }
     op->unsent = 0;
     op->due_ms = op->ended_ms = 0;
-    op->result = op->error = op->detail = SLICE_NONE;
+    op->result = op->result_error = op->error = op->detail = SLICE_NONE;
     op->answer = SLICE_NONE;
     op->window_from_ms = 0; /* nothing was done under this key, or nothing that counts */
     saga->used.calls++;
@@ -345,6 +347,7 @@ static void apply_operation(struct saga *saga, struct operation *op, const struc
         fail(saga, op, record, direction);
         break;
     case OP_SKIPPED:
+        op->result = keep(saga, record->result); /* what a person says that later steps are to work with */
         op->ended_ms = record->at_ms;
         break;
     case OP_NONE:

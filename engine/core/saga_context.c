@@ -4,7 +4,19 @@
 
 static struct slice result_of(const struct operation *forward)
 {
-    return forward->state == OP_COMPLETED && forward->result.ptr ? forward->result : SLICE("null");
+    return (forward->state == OP_COMPLETED || forward->state == OP_SKIPPED) && forward->result.ptr ? forward->result : SLICE("null");
+}
+
+/* Why its result, or that of one of its elements or steps, could not be made. */
+static struct slice lost_of(const struct saga *saga, uint32_t i)
+{
+    const struct step *step = &saga->steps[i];
+    struct slice lost = step->forward.result_error;
+
+    for (uint32_t k = 0; !lost.ptr && step_is_group(&saga->definition->steps[i]) && k < step->count; k++) {
+        lost = lost_of(saga, step->first + k);
+    }
+    return lost;
 }
 
 /* Where the steps of the saga lie whose group is `scope`. */
@@ -31,6 +43,7 @@ struct expression_context saga_inner_context(const struct saga *saga, uint32_t s
         steps[i].id = definition->written_in ? definition->written_in->steps[definition->member].id : definition->id;
         steps[i].result = result_of(&saga->steps[first + i].forward);
         steps[i].error = operation_error(&saga->steps[first + i].forward, arena);
+        steps[i].lost = lost_of(saga, first + i);
         steps[i].status = slice_of(step_status_name(saga_step_status(saga, first + i)));
     }
     return (struct expression_context){

@@ -394,7 +394,7 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
                        "and ends abandoned"
                      : "leaves this effect standing and lists it as a debt; the rest is undone and the saga ends abandoned";
     case OPERATOR_SKIP:
-        return "counts the step as skipped; the saga goes on without it";
+        return "counts the step as skipped; the saga goes on without it, with the result you give where a later step needs one";
     case OPERATOR_COMPENSATE:
         return "undoes what is certain now, as far as the order allows; the verdict on the rest is asked for again";
     case OPERATOR_ABANDON:

@@ -173,7 +173,7 @@ static void end_elements(struct machine *m, uint32_t step)
     buffer_put_char(&out, '[');
     for (uint32_t i = 0; i < s->count; i++) {
         const struct operation *op = &m->saga->steps[s->first + i].forward;
-        struct slice result = op->state == OP_COMPLETED && op->result.ptr ? op->result : SLICE("null");
+        struct slice result = (op->state == OP_COMPLETED || op->state == OP_SKIPPED) && op->result.ptr ? op->result : SLICE("null");
 
         if (i > 0) {
             buffer_put_char(&out, ',');

@@ -231,6 +231,17 @@ static void write_due(struct json_writer *w, const struct saga *saga, uint32_t i
     write_instant(w, "due_at", comes && saga->phase != PHASE_ENDED ? op->due_ms : 0);
 }
 
+/* Only where something is lost: in all other views these two members would say nothing. */
+static void write_lost(struct json_writer *w, const struct operation *op)
+{
+    if (op->result_error.ptr) {
+        json_write_slice(w, "result_error", op->result_error);
+    }
+    if (op->cost_unknown.ptr) {
+        json_write_slice(w, "cost_unknown", op->cost_unknown);
+    }
+}
+
 static void write_step(struct json_writer *w, const struct saga *saga, uint32_t i, uint32_t order)
 {
     const struct step *step = &saga->steps[i];
@@ -247,6 +258,7 @@ static void write_step(struct json_writer *w, const struct saga *saga, uint32_t 
     write_uuid(w, "key", &step->forward.key.uuid);
     write_attempts(w, &step->forward);
     json_write_raw(w, "result", step->forward.result);
+    write_lost(w, &step->forward);
     write_error(w, &step->forward);
     write_wait(w, saga, i);
     write_due(w, saga, i);
@@ -431,6 +443,7 @@ static void write_whole(const struct saga *saga, uint32_t step, enum direction d
     write_attempts(&w, op);
     json_write_raw(&w, "args", expired ? SLICE_NONE : op->args); /* null when it has expired, and so is the result */
     json_write_raw(&w, "result", expired ? SLICE_NONE : op->result);
+    write_lost(&w, op);
     write_error(&w, op);
     json_write_i64(&w, "cost", op->cost_micros);
     json_write_bool(&w, "duplicate", false);

@@ -59,60 +59,29 @@ static void stop_forward(struct machine *m, const char *detail)
 
 /* --- is the result of a step needed later? --- */
 
-static bool path_is(const struct expression *expression, const char *first, struct slice second, const char *third)
-{
-    const struct expression_part *parts = expression->parts;
-
-    return expression->part_count >= 3 && slice_is(parts[0].member, first) && slice_equal(parts[1].member, second) &&
-           slice_is(parts[2].member, third);
-}
-
 struct mention {
     struct slice step;
-    bool found;
+    bool needed;
 };
 
-static void on_mention(void *context, struct slice step_id, struct slice pointer)
+static void on_use(void *context, const struct step_use *use)
 {
     struct mention *mention = context;
 
-    (void)pointer;
-    mention->found = mention->found || slice_equal(step_id, mention->step);
+    mention->needed = mention->needed || (!use->takes_null && slice_equal(use->step_id, mention->step));
 }
 
 static bool template_needs_result(const struct template *template, struct slice step_id)
 {
     struct mention mention = {.step = step_id};
 
-    for (size_t i = 0; i < template->count; i++) {
-        if (template->expressions[i].kind == EXPRESSION_PLAIN &&
-            path_is(&template->expressions[i], "steps", step_id, "result")) {
-            return true;
-        }
-    }
-    if (template->program_count >
-        0) { /* what a program does with a step cannot be seen from here: that it names it has to do */
-        template_each_step(template, on_mention, &mention);
-    }
-    return mention.found;
-}
-
-static bool template_needs_own_result(const struct template *template)
-{
-    for (size_t i = 0; i < template->count; i++) {
-        const struct expression *expression = &template->expressions[i];
-
-        if (expression->kind == EXPRESSION_PLAIN && expression->part_count > 0 &&
-            slice_is(expression->parts[0].member, "result")) {
-            return true;
-        }
-    }
-    return false;
+    template_each_use(template, on_use, &mention);
+    return mention.needed;
 }
 
 static bool step_needs_result(const struct step_definition *step, struct slice id)
 {
-    const struct template *templates[] = {&step->with,  &step->scope, &step->compensate.with, &step->for_each,
+    const struct template *templates[] = {&step->when, &step->with,  &step->scope, &step->compensate.with, &step->for_each,
                                           &step->sleep, &step->show};
 
     for (size_t i = 0; i < COUNT_OF(templates); i++) {
@@ -123,8 +92,18 @@ static bool step_needs_result(const struct step_definition *step, struct slice i
     return false;
 }
 
+static bool followers_need_result(const struct definition *definition, struct slice id)
+{
+    for (uint32_t i = 0; i < definition->follower_count; i++) {
+        if (template_needs_result(&definition->followers[i].input, id) || template_needs_result(&definition->followers[i].id, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The step, or the member of the saga, that would miss the result; SLICE_NONE: none. */
-static struct slice who_needs_result(const struct saga *saga, uint32_t step)
+static struct slice who_needs_result(const struct saga *saga, uint32_t step, bool happened)
 {
     const struct definition *definition = saga->definition;
     const struct step_definition *self = &definition->steps[step];
@@ -133,8 +112,7 @@ static struct slice who_needs_result(const struct saga *saga, uint32_t step)
     struct slice id = saga_is_open(saga) ? self->id : self->written_in ? self->written_in->steps[self->member].id
                                                                        : definition->steps[self->member].id;
 
-    if (definition->steps[step].compensate.is_set &&
-        template_needs_own_result(&definition->steps[step].compensate.with)) {
+    if (happened && definition->steps[step].compensate.is_set && template_uses_result(&definition->steps[step].compensate.with)) {
         return SLICE("its own compensator");
     }
     if (step_phase(saga, step) != PHASE_FORWARD && !definition->steps[step].terminal) {
@@ -148,7 +126,24 @@ static struct slice who_needs_result(const struct saga *saga, uint32_t step)
             return other->id;
         }
     }
+    if (scope == STEP_NONE && followers_need_result(definition, id)) {
+        return SLICE("then");
+    }
     return template_needs_result(saga_output_template(saga, scope), id) ? SLICE("output") : SLICE_NONE;
+}
+
+/* ERR_INVALID: a later expression would get null where it needs what the person did not give. */
+static enum err_code check_result_given(const struct machine *m, uint32_t step, bool happened)
+{
+    struct slice needs = OPERATOR.result.ptr ? SLICE_NONE : who_needs_result(m->saga, step, happened);
+
+    if (!needs.ptr) {
+        return ERR_OK;
+    }
+    (void)err_set(m->err, ERR_INVALID, "the result of step %.*s is needed later, by %.*s",
+                  SLICE_ARG(m->saga->definition->steps[step].id), SLICE_ARG(needs));
+    err_hint(m->err, "Give \"result\" as the tool would have answered it; null if there is none.");
+    return ERR_INVALID;
 }
 
 /* --- the verbs --- */
@@ -179,7 +174,6 @@ enum err_code operator_happened(struct machine *m)
 {
     bool undo = m->direction == DIRECTION_UNDO;
     struct record record = operator_record(m, undo ? RECORD_COMPENSATION_COMPLETED : RECORD_STEP_COMPLETED);
-    struct slice needs = undo || OPERATOR.result.ptr ? SLICE_NONE : who_needs_result(m->saga, record.step);
 
     if (!undo && step_phase(m->saga, record.step) == PHASE_UNDO && m->saga->definition->steps[record.step].terminal &&
         undone_around(m->saga, record.step)) {
@@ -187,15 +181,15 @@ enum err_code operator_happened(struct machine *m)
         err_hint(m->err, "Waive it: it is then listed as a debt.");
         return ERR_CONFLICT;
     }
-    if (needs.ptr) {
-        (void)err_set(m->err, ERR_INVALID, "the result of step %.*s is needed later, by %.*s",
-                      SLICE_ARG(m->saga->definition->steps[record.step].id), SLICE_ARG(needs));
-        err_hint(m->err, "Give \"result\" as the tool would have answered it; null if there is none.");
+    if (!undo && check_result_given(m, record.step, true) != ERR_OK) {
         return ERR_INVALID;
     }
     record.source = SOURCE_OPERATOR;
     record.result = OPERATOR.result.ptr ? OPERATOR.result : SLICE("null");
     record.cost_micros = saga_tool(m->saga, record.step, record.direction)->cost_fixed_micros;
+    if (saga_tool(m->saga, record.step, record.direction)->cost.count > 0) {
+        record.cost_unknown = SLICE("a person said that it happened, and nobody evaluated its cost");
+    }
     if (!undo) {
         record.undo_args = OPERATOR.undo_args;
         record.undo_error = OPERATOR.undo_error;
@@ -345,7 +339,11 @@ static enum err_code skip(struct machine *m)
 {
     struct record record = operator_record(m, RECORD_STEP_SKIPPED);
 
+    if (check_result_given(m, record.step, false) != ERR_OK) {
+        return ERR_INVALID;
+    }
     record.attempt = 0;
+    record.result = OPERATOR.result;
     resolved_and(m, record);
     return ERR_OK;
 }
@@ -433,8 +431,8 @@ static enum err_code check_request(struct machine *m)
     if (OPERATOR.args.ptr && OPERATOR.action != OPERATOR_RETRY) {
         return err_set(m->err, ERR_INVALID, "\"args\" goes with retry only");
     }
-    if (OPERATOR.result.ptr && !(OPERATOR.action == OPERATOR_RESOLVE && OPERATOR.happened)) {
-        return err_set(m->err, ERR_INVALID, "\"result\" goes with resolve as happened only");
+    if (OPERATOR.result.ptr && !(OPERATOR.action == OPERATOR_RESOLVE && OPERATOR.happened) && OPERATOR.action != OPERATOR_SKIP) {
+        return err_set(m->err, ERR_INVALID, "\"result\" goes with resolve as happened, and with skip, only");
     }
     if (OPERATOR.again && (OPERATOR.action != OPERATOR_RESOLVE || OPERATOR.happened || OPERATOR.undone)) {
         return err_set(m->err, ERR_INVALID, "\"then\": \"retry\" goes with resolve as not_happened only");

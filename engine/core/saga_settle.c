@@ -257,6 +257,8 @@ static void emit_next(struct machine *m, uint32_t step, enum direction direction
         record.result = outcome->result.ptr ? outcome->result : SLICE("null");
         record.cost_micros = saga_tool(m->saga, step, direction)->cost_fixed_micros;
         record.cost_micros = record.cost_micros ? record.cost_micros : m->input->settled.cost_micros;
+        record.cost_unknown = m->input->settled.cost_unknown;
+        record.result_error = m->input->settled.result_error;
         if (direction == DIRECTION_DO) {
             record.undo_args = m->input->settled.undo_args;
             record.undo_error = m->input->settled.undo_error;

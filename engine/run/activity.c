@@ -95,7 +95,9 @@ static void hand_over(struct activity *activity)
                                 .outcome = input->settled.outcome,
                                 .undo_args = input->settled.undo_args,
                                 .undo_error = input->settled.undo_error,
-                                .cost_micros = input->settled.cost_micros};
+                                .cost_micros = input->settled.cost_micros,
+                                .cost_unknown = input->settled.cost_unknown,
+                                .result_error = input->settled.result_error};
 
     inbox_settled(activity->engine, &late);
 }

@@ -11,11 +11,10 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "core/decimal.h"
 
 #define HEALTH_NAME_BYTES 128 /* no namespace and no tool has a longer name */
 #define INQUIRY_BLOCK_BYTES 2048
-
-#define COST_MICROS_MAX INT64_C(1000000000000000) /* a sum of many stays a number */
 
 static bool is_probe(const struct activity *activity)
 {
@@ -143,7 +142,9 @@ static void report(struct activity *activity, struct slice undo_args, struct sli
                                                            .outcome = activity->act->outcome,
                                                            .undo_args = undo_args,
                                                            .undo_error = undo_error,
-                                                           .cost_micros = activity->act->cost_micros}};
+                                                           .cost_micros = activity->act->cost_micros,
+                                                           .cost_unknown = activity->act->cost_unknown,
+                                                           .result_error = activity->act->result_error}};
     activity_report(activity);
     if (judged) {
         engine_check_drained(engine);
@@ -194,17 +195,33 @@ static void render_undo_args(struct activity *activity)
 
 /* --- what it cost --- */
 
+/* What is booked is never less than what it was: a part of a micro-unit counts as one. */
+static bool cost_of(struct slice value, struct arena *arena, int64_t *micros)
+{
+    if (json_type(value) != JSON_NUMBER) {
+        return false;
+    }
+    struct decimal number = decimal_of(json_trim(value), arena);
+
+    return decimal_round_up(&number, COST_MICROS_MAX, micros);
+}
+
+static void cost_lost(struct activity *activity, struct slice why)
+{
+    activity->act->cost_unknown = arena_slice(activity->act->arena, why);
+    log_warn("cost_unknown", LOG_UUID("saga", &activity->saga.uuid), LOG_SLICE("tool", activity->act->tool->name), LOG_SLICE("why", why));
+}
+
 static void on_cost(struct eval *eval)
 {
     struct activity *activity = activity_of(eval);
     struct eval_item *item = &eval->items[0];
 
-    if (item->code != ERR_OK || !json_i64(item->value, &activity->act->cost_micros) || activity->act->cost_micros < 0 ||
-        activity->act->cost_micros > COST_MICROS_MAX) {
-        activity->act->cost_micros = 0;
-        log_warn("cost_unknown", LOG_UUID("saga", &activity->saga.uuid), LOG_SLICE("tool", activity->act->tool->name),
-                 LOG_SLICE("why", item->code != ERR_OK ? item->error
-                                                       : SLICE("it is no whole number of micro-units from 0 on")));
+    activity->act->cost_micros = 0;
+    if (item->code != ERR_OK) {
+        cost_lost(activity, item->error);
+    } else if (!cost_of(item->value, activity->act->arena, &activity->act->cost_micros)) {
+        cost_lost(activity, SLICE("it is no number of micro-units from 0 to 1000000000000000"));
     }
     render_undo_args(activity);
 }
@@ -231,6 +248,27 @@ static void render_cost(struct activity *activity)
 
 /* --- the result --- */
 
+/* It happened, and what is to be kept of it cannot be had: neither an undo that needs the result nor a later step may run on a
+ * guess. */
+static void result_lost(struct activity *activity, struct slice why)
+{
+    activity->act->outcome.result = SLICE_NONE;
+    activity->act->outcome.detail = activity->act->result_error = arena_slice(activity->act->arena, why);
+    activity->act->cost_micros = activity->act->tool->cost_fixed_micros;
+    if (activity->act->tool->cost.count > 0) {
+        cost_lost(activity, why);
+    }
+    metric_add(METRIC_RESULTS_LOST, 1);
+    log_warn("result_lost", LOG_UUID("saga", &activity->saga.uuid), LOG_I64("step", activity->want.step),
+             LOG_SLICE("tool", activity->act->tool->name), LOG_SLICE("why", activity->act->outcome.detail));
+    if (activity->want.direction == DIRECTION_DO && activity->act->compensator->is_set &&
+        template_uses_result(&activity->act->compensator->with)) {
+        report(activity, SLICE_NONE, activity->act->outcome.detail);
+    } else {
+        render_undo_args(activity);
+    }
+}
+
 static void on_result(struct eval *eval)
 {
     struct activity *activity = activity_of(eval);
@@ -241,19 +279,8 @@ static void on_result(struct eval *eval)
         render_cost(activity);
         return;
     }
-    /* It happened, and what is to be kept of it cannot be had: an undo that needs the result must not run
-     * on a guess. */
-    activity->act->outcome.result = SLICE_NONE;
-    activity->act->outcome.detail = item->code == ERR_OK ? SLICE("the result is larger than allowed")
-                                                    : sentence(activity->act->arena, "the result", item->error);
-    activity->act->cost_micros = activity->act->tool->cost_fixed_micros;
-    metric_add(METRIC_RESULTS_LOST, 1);
-    log_warn("result_lost", LOG_UUID("saga", &activity->saga.uuid), LOG_I64("step", activity->want.step),
-             LOG_SLICE("tool", activity->act->tool->name), LOG_SLICE("why", activity->act->outcome.detail));
-    report(activity, SLICE_NONE,
-           activity->want.direction == DIRECTION_DO && activity->act->compensator->is_set
-               ? activity->act->outcome.detail
-               : SLICE_NONE);
+    result_lost(activity, item->code == ERR_OK ? SLICE("the result is larger than allowed")
+                                               : sentence(activity->act->arena, "the result", item->error));
 }
 
 /* The tool's own words for people. That they cannot be made takes nothing from what is known. */
@@ -301,8 +328,8 @@ static void render_result(struct activity *activity)
     }
     if (!template_is_set(template)) {
         if (activity->act->outcome.result.len > activity->engine->options.payload_bytes_max) {
-            activity->act->outcome.result = SLICE_NONE;
-            activity->act->outcome.detail = SLICE("the result is larger than allowed");
+            result_lost(activity, SLICE("the result is larger than allowed"));
+            return;
         }
         render_cost(activity);
         return;

@@ -62,6 +62,7 @@ struct act { /* what only an activity has whose time has come: timers that are f
     struct slice undoes;         /* key of the forward operation, where the compensator's adapter looks for it; else SLICE_NONE */
     struct expression_context context; /* as it was when the call was made */
     int64_t cost_micros;
+    struct slice cost_unknown, result_error; /* why the one is not known, why the other could not be made */
     struct mail mail;
 };
 

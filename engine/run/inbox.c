@@ -454,6 +454,8 @@ static void deliver_settled(struct delivery *delivery, const struct inbox_row *r
     (void)json_i64(json_member(payload, "step"), &step);
     (void)json_i64(json_member(payload, "attempt"), &attempt);
     (void)json_i64(json_member(payload, "cost_micros"), &input->settled.cost_micros);
+    input->settled.cost_unknown = inbox_text(payload, "cost_unknown", arena);
+    input->settled.result_error = inbox_text(payload, "result_error", arena);
     (void)json_bool(json_member(payload, "unsent"), &outcome->unsent);
     (void)json_i64(json_member(payload, "retry_after_ms"), &outcome->retry_after_ms);
     outcome->result = inbox_raw(payload, "result");

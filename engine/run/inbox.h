@@ -29,7 +29,7 @@ struct late_outcome {
     uint32_t step, attempt;
     enum direction direction;
     struct outcome outcome;
-    struct slice undo_args, undo_error;
+    struct slice undo_args, undo_error, result_error, cost_unknown;
     int64_t cost_micros;
 };
 

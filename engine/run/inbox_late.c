@@ -81,6 +81,8 @@ static void write_late(const struct late_outcome *evidence, struct buffer *out)
     json_write_raw(&w, "undo_args", evidence->undo_args);
     json_write_slice(&w, "undo_error", evidence->undo_error);
     json_write_i64(&w, "cost_micros", evidence->cost_micros);
+    json_write_slice(&w, "cost_unknown", evidence->cost_unknown);
+    json_write_slice(&w, "result_error", evidence->result_error);
     json_object_end(&w);
 }
 

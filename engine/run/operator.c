@@ -163,6 +163,7 @@ static void keep_context(struct expression_context *context, struct arena *arena
 
     for (size_t i = 0; i < context->step_count; i++) {
         steps[i] = (struct expression_step){.id = arena_slice(arena, context->steps[i].id),
+                                            .lost = arena_slice(arena, context->steps[i].lost),
                                             .result = arena_slice(arena, context->steps[i].result),
                                             .error = arena_slice(arena, context->steps[i].error),
                                             .status = arena_slice(arena, context->steps[i].status)};

@@ -508,8 +508,10 @@ static void same_operation(const struct operation *a, const struct operation *b)
     same_slice("result", a->result, b->result);
     same_slice("error", a->error, b->error);
     same_slice("detail", a->detail, b->detail);
-    x.args = x.scope = x.result = x.error = x.detail = SLICE_NONE;
-    y.args = y.scope = y.result = y.error = y.detail = SLICE_NONE;
+    same_slice("result_error", a->result_error, b->result_error);
+    same_slice("cost_unknown", a->cost_unknown, b->cost_unknown);
+    x.args = x.scope = x.result = x.error = x.detail = x.result_error = x.cost_unknown = SLICE_NONE;
+    y.args = y.scope = y.result = y.error = y.detail = y.result_error = y.cost_unknown = SLICE_NONE;
     /* Field by field would forget the next one; both structs were copied from zeroed memory, so that padding is the
      * same. */
     assert_memory_equal(&x, &y, sizeof(x));

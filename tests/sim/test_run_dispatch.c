@@ -169,6 +169,7 @@ static void what_is_kept_is_what_the_tool_says_unless_that_is_too_large(void **s
                                           "6789012345678901234567890123456789'}");
     stage_until_saga(0, saga, "completed");
     assert_false(json_type(of_step(saga, "result")) == JSON_OBJECT);
+    assert_true(json_string_is(of_step(saga, "result_error"), "the result is larger than allowed"));
     stage_end();
 }
 
@@ -247,10 +248,15 @@ static void the_arguments_of_an_undo_that_cannot_be_had_are_a_persons(void **sta
 
 /* --- what it cost --- */
 
-static void a_cost_that_is_no_number_counts_as_nothing(void **state)
+static void a_cost_is_rounded_up_and_one_that_is_none_is_told_as_unknown(void **state)
 {
-    static const char *const answers[] = {"{'fee':12}", "{'fee':-1}", "{'fee':2000000000000000}", "{'fee':'x'}",
-                                          "{'fee':1.5}"};
+    static const struct {
+        const char *answer;
+        int64_t micros; /* -1: unknown */
+    } answers[] = {{"{'fee':12}", 12},  {"{'fee':2009999.9999999998}", 2010000}, {"{'fee':1.5}", 2},   {"{'fee':1e-9}", 1},
+                   {"{'fee':0.0}", 0},  {"{'fee':1000000000000000}", 1000000000000000}, {"{'fee':-1}", -1}, {"{'fee':-0.1}", -1},
+                   {"{'fee':2000000000000000}", -1}, {"{'fee':1000000000000000.5}", -1}, {"{'fee':1e300}", -1}, {"{'fee':'x'}", -1},
+                   {"{'fee':null}", -1}};
 
     (void)state;
     begin(ONE("'effect':'read','cost':'${ .result.fee }'"));
@@ -258,14 +264,29 @@ static void a_cost_that_is_no_number_counts_as_nothing(void **state)
         struct saga_id saga = start();
         int64_t micros = -1;
 
-        stage_complete(stage_until_call("t"), answers[i]);
+        stage_complete(stage_until_call("t"), answers[i].answer);
         stage_until_saga(0, saga, "completed");
         assert_true(json_i64(json_member(stage_saga(0, saga), "cost"), &micros));
-        assert_int_equal(micros, i == 0 ? 12 : 0);
+        assert_int_equal(micros, answers[i].micros < 0 ? 0 : answers[i].micros);
+        assert_int_equal(json_type(of_step(saga, "cost_unknown")), answers[i].micros < 0 ? JSON_STRING : JSON_NONE);
     }
     stage_end();
     begin(ONE("'effect':'read','cost':'${ .result.fee | error }'"));
     stage_until_saga(0, (stage_is_automatic = true, start()), "completed");
+    stage_end();
+}
+
+static void while_a_cost_is_unknown_the_budget_takes_no_call_that_costs(void **state)
+{
+    struct saga_id saga;
+
+    (void)state;
+    begin("{'tools':[{'name':'t','builtin':{'tool':'t'},'effect':'read','cost':'${ .result.fee }'}],"
+          "'sagas':[{'name':'s','budget':{'micros':100},'steps':[{'id':'a','call':'t'},{'id':'b','call':'t'}]}]}");
+    saga = start();
+    stage_complete(stage_until_call("t"), "{'fee':'x'}");
+    stage_until_saga(0, saga, "compensated");
+    assert_int_equal(stage_calls("t"), 1);
     stage_end();
 }
 
@@ -490,7 +511,8 @@ int main(void)
         cmocka_unit_test(a_result_that_cannot_be_rendered_is_lost_and_its_undo_is_a_persons),
         cmocka_unit_test(a_lost_result_of_a_read_or_an_undo_stops_nothing),
         cmocka_unit_test(the_arguments_of_an_undo_that_cannot_be_had_are_a_persons),
-        cmocka_unit_test(a_cost_that_is_no_number_counts_as_nothing),
+        cmocka_unit_test(a_cost_is_rounded_up_and_one_that_is_none_is_told_as_unknown),
+        cmocka_unit_test(while_a_cost_is_unknown_the_budget_takes_no_call_that_costs),
         cmocka_unit_test(a_call_without_its_secret_is_not_sent_and_fails),
         cmocka_unit_test(a_secret_is_rendered_into_what_is_sent),
         cmocka_unit_test(a_call_whose_lease_ends_while_it_is_rendered_does_not_leave),

@@ -346,6 +346,7 @@ await run(new World(), async (world) => {
       http: { method: 'POST', url: `http://127.0.0.1:${world.shopPort}/charges`, body: '${ .args }' } }], sagas: [] })
     const first = status(await call(name, 'charge_unread'), 200)
     expectEqual([first.json.state, first.json.result], ['completed', null], 'the record')
+    expect(/^the result: /.test(first.json.result_error), 'the record says why', first.text)
     status(await call(name, 'charge_unread'), 200)
     expectEqual(await lost() - before, 1, 'results lost')
     expectEqual(books(name).charges, 1, 'charges')

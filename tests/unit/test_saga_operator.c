@@ -155,6 +155,9 @@ static void a_result_that_is_needed_later_must_be_given(void **state)
         ",{'id':'next','call':'keyed','with':{'from':'${ .steps.act.result.id }'}}",
         ",{'id':'next','call':'keyed','scope':'${ .steps.act.result.id }'}",
         ",{'id':'next','call':'keyed','with':{'from':'${ .steps.act | length }'}}",
+        ",{'id':'next','call':'keyed','with':{'from':'${ {id: .steps.act.result.id} }'}}",
+        ",{'id':'next','call':'keyed','when':'${ .steps.act.result.paid }'}",
+        ",{'id':'next','call':'keyed','when':'${ .steps.act.result.paid > 3 }'}",
         "", /* its own compensator wants .result.id */
     };
     struct trial trial;
@@ -170,6 +173,108 @@ static void a_result_that_is_needed_later_must_be_given(void **state)
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, saga.completed");
     close_sound(&trial);
+}
+
+static void what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_result_too(void **state)
+{
+    static const char *const documents[] = {
+        TRIAL_SAGA_WITH("'then':[{'saga':'trial','input':{'id':'${ .steps.act.result.id }'}}]", "{'id':'act','call':'mail'}"),
+        TRIAL_SAGA_WITH("'then':[{'saga':'trial','id':'x-${ .steps.act.result.id }'}]", "{'id':'act','call':'mail'}"),
+        TRIAL_SAGA_WITH("'output':'${ {id: .steps.act.result.id} }'", "{'id':'act','call':'mail'}"),
+        TRIAL_SAGA("{'id':'act','call':'once','compensate':{'tool':'undo','with':'${ {id: .result.id} }'}}"),
+    };
+    struct trial trial;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(documents); i++) {
+        trial_open(&trial, documents[i]);
+        trial_start(&trial, "{}");
+        trial_timer(&trial, "act"); /* a tool of class once has its intent in a turn of its own */
+        trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+        if (trial_resolve(&trial, true, NULL) != ERR_INVALID) {
+            fail_msg("%zu: %s %s", i, trial.err.message, trial_wants(&trial));
+        }
+        assert_non_null(strstr(trial.err.hint, "\"result\""));
+        trial_close(&trial);
+    }
+}
+
+/* `act` failed for certain, and a person is asked; `next` is called with `from`. */
+static void open_failed(struct trial *trial, const char *from)
+{
+    char document[8192];
+
+    (void)snprintf(document, sizeof(document),
+                   TRIAL_SAGA("{'id':'act','call':'keyed','on_failure':'escalate'},{'id':'next','call':'keyed','with':{'from':'%s'}}"), from);
+    trial_open(trial, document);
+    trial_start(trial, "{}");
+    trial_settle(trial, "act", OUTCOME_FAILED);
+}
+
+static void a_step_that_is_skipped_has_the_result_that_a_later_step_needs(void **state)
+{
+    static const char *const ways[] = {"${ .steps.act.result.id }", "${ [.steps.act.result.id] }"};
+    struct trial trial;
+    struct saga_input input;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        open_failed(&trial, ways[i]);
+        assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_INVALID);
+        assert_non_null(strstr(trial.err.message, "needed later, by next"));
+        input = decision(&trial, OPERATOR_SKIP);
+        input.operator.result = SLICE("{\"id\":9007199254740993}");
+        assert_int_equal(trial_input(&trial, input), ERR_OK);
+        assert_true(slice_is(trial.saga.steps[0].forward.result, "{\"id\":9007199254740993}"));
+        assert_true(i > 0 || slice_is(trial.saga.steps[1].forward.args, "{\"from\":9007199254740993}"));
+        close_sound(&trial);
+    }
+    open_failed(&trial, "${ .steps.act.result.id // null }"); /* it says itself what holds then */
+    assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
+    close_sound(&trial);
+}
+
+/* It took effect, and what it answered could not be kept: null would be a guess. */
+static void a_later_step_that_uses_a_result_that_was_lost_fails_for_certain(void **state)
+{
+    static const struct {
+        const char *with;
+        bool fails;
+    } uses[] = {
+        {"${ .steps.act.result.id }", true},  {"${ .steps.act.result.id // 5 }", true}, {"at ${ .steps.act.result }", true},
+        {"${ .steps.act.status }", false},    {"${ .input.n }", false},
+    };
+    char document[8192];
+    struct trial trial;
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 4096);
+    for (size_t i = 0; i < COUNT_OF(uses); i++) {
+        (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'act','call':'keyed'},{'id':'next','call':'keyed','with':{'from':'%s'}}"),
+                       uses[i].with);
+        trial_open(&trial, document);
+        trial_start(&trial, "{}");
+        struct saga_input input = trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, (struct outcome){.kind = OUTCOME_COMPLETED});
+
+        input.settled.undo_args = SLICE("{}");
+        input.settled.undo_error = SLICE_NONE;
+        input.settled.result_error = SLICE("it was too large");
+        assert_int_equal(trial_input(&trial, input), ERR_OK);
+        assert_non_null(memmem(trial_view(&trial, &arena).ptr, trial_view(&trial, &arena).len, "\"result_error\":\"it was too large\"", 33));
+        if (i == 1) { /* a program, which the engine evaluates and renders */
+            struct expression_context context = saga_expression_context(&trial.saga, 1, &arena);
+            struct slice value = SLICE("5"), out;
+            struct err err;
+
+            assert_int_equal(template_render(&trial.saga.definition->steps[1].with, &context, &value, &arena, &out, &err), ERR_INVALID);
+            assert_non_null(strstr(err.message, "the result of step act could not be made: it was too large"));
+        } else {
+            assert_int_equal(trial.saga.steps[1].forward.state == OP_FAILED, uses[i].fails);
+        }
+        close_sound(&trial);
+    }
+    arena_fini(&arena);
 }
 
 static void resolved_as_not_happened_the_step_has_failed(void **state)
@@ -646,6 +751,9 @@ int main(void)
         cmocka_unit_test(a_decision_needs_a_number_an_actor_and_a_note),
         cmocka_unit_test(resolved_as_happened_the_saga_goes_on),
         cmocka_unit_test(a_result_that_is_needed_later_must_be_given),
+        cmocka_unit_test(what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_result_too),
+        cmocka_unit_test(a_later_step_that_uses_a_result_that_was_lost_fails_for_certain),
+        cmocka_unit_test(a_step_that_is_skipped_has_the_result_that_a_later_step_needs),
         cmocka_unit_test(resolved_as_not_happened_the_step_has_failed),
         cmocka_unit_test(while_undoing_the_verdict_decides_about_the_undo),
         cmocka_unit_test(a_retry_of_once_needs_a_second_effect_to_be_accepted),

@@ -41,6 +41,7 @@ const char help_resolve[] =
     "  probe        ask the receiver again now\n"
     "  waive        leave this effect standing, as a debt; the rest is undone\n"
     "  skip         a step without effect counts as skipped; the saga goes on\n"
+    "               (with --result where a later step needs one)\n"
     "  compensate   undo now\n"
     "  abandon      end at once; every standing effect is listed as a debt\n"
     "\n"
