@@ -371,7 +371,9 @@ static void a_program_that_stops_within_a_path_is_told_as_it_is(void **state)
     arena_init(&arena, 4096);
     assert_int_equal(evaluate("path(..)", INPUT, &arena, &output, &err), ERR_INVALID);
     assert_string_equal(err.message, "The expression gives more than one value");
-    assert_int_equal(evaluate("path(repeat(.) | select(false))", INPUT, &arena, &output, &err), ERR_TIMEOUT);
+    enum err_code code = evaluate("path(repeat(.) | select(false))", INPUT, &arena, &output, &err);
+
+    assert_true(code == ERR_TIMEOUT || code == ERR_TOO_LARGE); /* whichever measure is full first */
     arena_fini(&arena);
 }
 
