@@ -225,8 +225,9 @@ static void an_idempotency_key_stands_for_each_place_of_the_batch(void **state)
     raw_ask(host.port, "POST", BATCH, head, body, &answer);
     struct slice items = results(3);
 
-    assert_int_equal(number(json_element(items, 0), "status"), 422);
-    assert_int_equal(number(json_element(items, 1), "status"), 200);
+    for (size_t i = 0; i < 3; i++) { /* with its place the key is too long, for the saga that has an id of its own, too */
+        assert_int_equal(number(json_element(items, i), "status"), 422);
+    }
 }
 
 /* --- the request as a whole --- */

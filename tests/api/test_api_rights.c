@@ -17,6 +17,8 @@
 #include "tests/api/raw_client.h"
 #include "tests/api/token_file.h"
 
+#define NAMED "/v1/sagas/by-business-id/{name}/{business_id}"
+
 static const struct {
     const char *method, *pattern;
     enum role least;
@@ -53,6 +55,15 @@ static const struct {
     {"POST", "/v1/sagas/{id}/abort", ROLE_AGENT, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/signals/{name}", ROLE_AGENT, "{}", true},
     {"POST", "/mcp", ROLE_AGENT, "{}", false},
+    /* The same for a saga that is named by its business id. */
+    {"GET", NAMED, ROLE_READER, NULL, true},
+    {"GET", NAMED "/log", ROLE_READER, NULL, true},
+    {"POST", NAMED "/calls", ROLE_AGENT, "{\"tool\":\"t.one\"}", true},
+    {"POST", NAMED "/complete", ROLE_AGENT, "{}", true},
+    {"POST", NAMED "/abort", ROLE_AGENT, "{\"note\":\"x\"}", true},
+    {"POST", NAMED "/signals/{signal}", ROLE_AGENT, "{}", true},
+    {"POST", NAMED "/pause", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
+    {"POST", NAMED "/resume", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     /* ... approves only where the approval itself says that an agent may, which the engine looks after ... */
     {"POST", "/v1/approvals/{n}", ROLE_AGENT, "{\"decision\":\"approve\",\"note\":\"x\"}", true},
     /* ... and never resolves, bypasses, resumes, pauses ... */
@@ -129,10 +140,12 @@ static void take_uuid(const char *member, char out[37])
 /* Something of each kind in the namespace "default", which the path then names. */
 static void fill(const char *pattern, char *out, size_t size)
 {
-    char id[37], key[37];
+    static unsigned opened;
+    char id[37], key[37], body[64];
     const char *brace = strchr(pattern, '{');
 
-    ask_as("an-agent", "POST", "/v1/sagas", "{\"open\":true}");
+    (void)snprintf(body, sizeof(body), "{\"open\":true,\"id\":\"b-%u\"}", ++opened);
+    ask_as("an-agent", "POST", "/v1/sagas", body);
     assert_int_equal(answer.status, 201);
     take_uuid("{\"id\":\"", id);
     ask_as("an-agent", "POST", "/v1/operations", "{\"run\":\"fill\",\"tool\":\"t.one\"}");
@@ -140,6 +153,12 @@ static void fill(const char *pattern, char *out, size_t size)
     take_uuid("{\"key\":\"", key);
     if (!brace) {
         (void)snprintf(out, size, "%s", pattern);
+        return;
+    }
+    if (strncmp(pattern, NAMED, sizeof(NAMED) - 1) == 0) {
+        const char *end = pattern + sizeof(NAMED) - 1;
+
+        (void)snprintf(out, size, "/v1/sagas/by-business-id/~open/b-%u%s", opened, strncmp(end, "/signals", 8) == 0 ? "/signals/paid" : end);
         return;
     }
     const char *thing = strncmp(brace, "{id}", 4) == 0    ? id

@@ -514,7 +514,7 @@ static void without_a_user_for_it_nothing_is_begun(void **state)
     begin();
     sys.euid = getuid() + 4711; /* whose files these would be */
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
-    assert_non_null(strstr(err.message, "is not a private folder"));
+    assert_non_null(strstr(err.message, "belongs to another user"));
 }
 
 static void a_server_that_ends_while_it_is_waited_for_is_told(void **state)
