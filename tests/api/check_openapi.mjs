@@ -174,6 +174,7 @@ async function walk() {
 
   await walkWaits()
   await walkCalls()
+  await walkVerdict()
   await walkNames()
 
   const operations = await ask('GET', '/v1/operations', { status: 200 })
@@ -186,6 +187,23 @@ async function walk() {
   await ask('DELETE', '/v1/sagas', { status: 405 })
   await ask('GET', '/nothing', { status: 404 })
   if (token) await ask('GET', '/v1/stats', { headers: { authorization: 'Bearer nobody' }, status: 401 })
+}
+
+// A verdict about an operation, without the number of an escalation.
+async function walkVerdict() {
+  await ask('POST', '/v1/sagas', { body: { saga: 'stuck' }, status: 201 })
+  let key
+  for (let i = 0; i < 50 && !key; i++) {
+    const open = await ask('GET', '/v1/escalations?status=open', { status: 200 })
+    key = open.json?.items?.find((item) => item.operation)?.operation
+    if (!key) await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  key ??= (await ask('GET', '/v1/operations', { status: 200 })).json?.items?.[0]?.key // the fake engine's questions are about none
+  const path = `/v1/operations/${key}/resolve`
+  await ask('POST', path, { body: { as: 'perhaps', note: 'walk' }, status: 422 })
+  await ask('POST', path, { body: { as: 'happened' }, status: 422 })
+  await ask('POST', path, { body: { as: 'happened', note: 'walk' }, status: 200 })
+  await ask('POST', '/v1/operations/00000000-0000-8000-8000-000000000000/resolve', { body: { as: 'happened', note: 'walk' }, status: 404 })
 }
 
 // Many starts as one request; each is answered as it is alone.
