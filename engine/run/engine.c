@@ -119,13 +119,18 @@ static void on_store_away(struct store *store, const struct err *err, void *cont
 {
     struct engine *engine = context;
 
-    (void)store;
     if (engine->database_ready || engine->reason.code == ERR_OK) {
         log_warn("database_away", LOG_ERR(err));
     }
     if (engine->database_ready) {
-        /* One that was lost may be back in a moment; where it just did not answer, a lease has passed already. */
-        timer_start(engine->loop, &engine->away_timer, engine_is_current(engine) ? engine->options.lease_ms : 0, on_away_for_long);
+        /*
+         * One that was lost may be back in a moment, also where this process slept and the next owner of its shards has ended its
+         * connections; where it just did not answer, a lease has passed already.
+         */
+        loop_clock_update(engine->loop); /* it may show a time before the sleep */
+        bool hangs = store_has_hung(store) && !engine_is_current(engine);
+
+        timer_start(engine->loop, &engine->away_timer, hangs ? 0 : engine->options.lease_ms, on_away_for_long);
     }
     engine->database_ready = false;
     engine->reason = *err;

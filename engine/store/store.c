@@ -97,6 +97,11 @@ bool store_is_ready(const struct store *store)
     return store->ready;
 }
 
+bool store_has_hung(const struct store *store)
+{
+    return store->hung;
+}
+
 static void store_refuse(struct store *store, const struct err *err)
 {
     if (store->refused || store->closing) {
@@ -330,6 +335,7 @@ static void on_schema_checked(struct db_transaction *transaction)
     conn->backend_pid = conn->facts.backend_pid;
     conn->backend_started_us = conn->facts.backend_started_us;
     conn->up = true;
+    store->hung = false;
     store_tell(store);
     if (conn->writer) {
         appends_conn_up(conn);
@@ -410,7 +416,6 @@ static void on_state(struct db *db, enum db_state state, const struct err *err, 
     struct conn *conn = context;
     struct store *store = conn->store;
 
-    (void)db;
     switch (state) {
     case DB_READY:
         metric_add(METRIC_DB_CONNECTS, 1);
@@ -420,6 +425,7 @@ static void on_state(struct db *db, enum db_state state, const struct err *err, 
         conn->up = false;
         conn->checking = false;
         timer_stop(store->loop, &conn->recheck);
+        store->hung |= db_was_unanswered(db);
         if (err &&
             err->code == ERR_CONFIG) { /* a connection string that cannot be read does not get better with time */
             store_refuse(store, err);
@@ -492,6 +498,7 @@ static void conn_open(struct store *store, size_t i)
 void store_unanswered(struct store *store, const struct err *err)
 {
     metric_add(METRIC_DB_UNANSWERED, 1);
+    store->hung = true;
     for (size_t i = 0; i < store->conn_count; i++) {
         db_give_up(store->conns[i].db, err);
     }

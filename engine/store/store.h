@@ -44,6 +44,8 @@ struct store_options {
 struct store *store_open(struct loop *loop, const struct store_options *options);
 void store_close(struct store *store, void (*on_closed)(void *context), void *context);
 bool store_is_ready(const struct store *store);
+/* It is away because it hung: connections waited for an answer and were given up, and none has come up since. */
+bool store_has_hung(const struct store *store);
 /* What is not refused, and yet may lose acknowledged work one day; NULL: nothing is known. */
 const char *store_warning(const struct store *store);
 size_t store_appends_waiting(const struct store *store); /* and under way */

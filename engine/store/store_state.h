@@ -209,6 +209,7 @@ struct store {
 
     bool ready, was_ready, refused, closing;
     bool away_told;
+    bool hung;                          /* a connection got no answer and was given up; none has come up since */
     struct err away_err;
 
     struct list waiting;                /* appends */

@@ -540,9 +540,9 @@ void stage_commit(uint32_t n, enum commit_fate fate, void (*then)(void))
     stage.at_commit = then;
 }
 
-void stage_cut_first(void)
+void stage_freeze_first(void)
 {
-    nodes[0].cut = true;
+    node_freeze_now(&nodes[0], 8000000);
 }
 
 int __wrap_db_server_version(const struct db *db)

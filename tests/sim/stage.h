@@ -116,6 +116,6 @@ extern bool stage_logs_are_corrupt; /* what is read back makes no sense */
 /* Of the commits that write from now on the n-th, from 1, ends like that. */
 void stage_commit(uint32_t n, enum commit_fate fate,
                   void (*then)(void)); /* `then` right at that moment; NULL: nothing */
-void stage_cut_first(void);            /* such a `then`: the first node is cut off from the database */
+void stage_freeze_first(void);         /* such a `then`: the process of the first node stands still for eight seconds */
 
 #endif

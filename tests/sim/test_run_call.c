@@ -210,8 +210,8 @@ static void a_call_whose_owner_was_superseded_is_asked_of_the_next_owner(void **
     stage_end();
 }
 
-/* It is durable, and the owner was cut off before it heard so: when it does, the shard is another's, and the log has
- * the answer. */
+/* It is durable, and the owner slept before it heard so: when it does, the shard is another's, and the log has the
+ * answer. */
 static void a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log(void **state)
 {
     struct stage_plan plan = two();
@@ -223,10 +223,8 @@ static void a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_
     stage_is_automatic = true;
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
-    stage_commit(1, COMMIT_LOST_AFTER, stage_cut_first);
+    stage_commit(1, COMMIT_LOST_AFTER, stage_freeze_first);
     stage_until_has(1, run);
-    stage_run(1000);
-    nodes[0].cut = false;
     stage_wait(reply);
     assert_int_equal(reply->code, ERR_OK);
     assert_int_equal(stage_calls("pay"), 1);
@@ -245,12 +243,13 @@ static void who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log(void **
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
     (void)stage_until_call("pay");
-    nodes[0].cut = true; /* it loses the shard, and the call goes on */
+    node_freeze_now(&nodes[0], 6000000); /* it loses the shard, and the call goes on */
     stage_until_has(1, run);
     stage_run(3000);
-    assert_false(reply->done);
-    nodes[0].cut = false;
+    assert_true(nodes[0].frozen);
+    stage_until_lost(0, run);
     stage_run(3000);
+    assert_false(reply->done);
     known = stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
     stage_is_automatic = true;
     while (stage_call("pay")) {
@@ -273,13 +272,38 @@ static void a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on(vo
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 12000));
     (void)stage_until_call("pay");
-    nodes[0].cut = true;
+    node_freeze_now(&nodes[0], 4000000);
     stage_until_has(1, run);
-    stage_run(1000);
-    nodes[0].cut = false;
     stage_wait(reply);
     assert_int_equal(reply->code, ERR_OK);
     assert_true(reply->call.going_on);
+    stage_end();
+}
+
+/* The owner hears nothing of the database for a lease, and others go on without it: who waits is told that by then, and
+ * a repeat gets the answer that it has meanwhile. */
+static void who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases(void **state)
+{
+    struct stage_plan plan = two();
+    struct reply *reply;
+    const char *run;
+
+    (void)state;
+    stage_begin(&plan);
+    run = stage_run_at(0);
+    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
+    (void)stage_until_call("pay");
+    stage_is_automatic = true; /* what the next owner calls */
+    nodes[0].cut = true;
+    stage_run(4000);
+    assert_true(reply->done);
+    assert_int_equal(reply->code, ERR_STORE);
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)))->code, ERR_STORE);
+    nodes[0].cut = false;
+    stage_run(4000);
+    reply = stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)));
+    assert_int_equal(reply->code, ERR_OK);
+    assert_true(reply->call.replayed);
     stage_end();
 }
 
@@ -530,6 +554,7 @@ int main(void)
         cmocka_unit_test(a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log),
         cmocka_unit_test(who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log),
         cmocka_unit_test(a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on),
+        cmocka_unit_test(who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases),
         cmocka_unit_test(a_wait_whose_log_cannot_be_read_ends_with_that),
         cmocka_unit_test(a_call_that_nobody_waits_for_any_more_is_not_sent_to_another_engine),
         cmocka_unit_test(while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read),
