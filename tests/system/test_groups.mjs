@@ -118,7 +118,8 @@ await run(new Groups(), async (world) => {
     const id = await start('each_asks', 'e9', { items: ['a', 'none', 'c'] })
     await finish(world, id, 'escalated')
     expectEqual((await world.escalationOf(id)).step, 'each#1', 'what is asked about')
-    expectEqual((await world.resolve(id, { action: 'skip' })).status, 200, 'the answer to skip')
+    expectEqual((await world.resolve(id, { action: 'skip' })).status, 422, 'the answer to skip, when the output needs the result')
+    expectEqual((await world.resolve(id, { action: 'skip', result: null })).status, 200, 'the answer to skip, when a person says that there is none')
     const skipped = await finish(world, id, 'completed')
     expectEqual(skipped.output.map((one) => one === null), [false, true, false], 'the results')
     const again = await start('each_asks', 'e10', { items: ['none', 'c'] })
@@ -185,7 +186,7 @@ await run(new Groups(), async (world) => {
       const asked = await world.escalationOf(id)
       expectEqual([asked.step, asked.actions.map((one) => one.action).sort()], ['pair', ['abandon', 'compensate', 'skip']], 'what is asked')
       await world.restart()
-      expectEqual((await world.resolve(id, { action })).status, 200, 'the answer to the verb')
+      expectEqual((await world.resolve(id, action === 'skip' ? { action, result: null } : { action })).status, 200, 'the answer to the verb')
       expectEqual(happened(world, await finish(world, id, status)), ['do first', 'do pair/one', 'undo pair/one', ...what], 'what happened')
     }
   })
