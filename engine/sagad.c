@@ -22,6 +22,7 @@
 #include "run/budgets.h"
 #include "run/dev_cluster.h"
 #include "run/engine.h"
+#include "store/accept_history.h"
 #include "store/store.h"
 
 #define MS_DAY (INT64_C(24) * 3600 * 1000)
@@ -67,6 +68,7 @@ static const struct setting setting_table[] = {
     {"risk-losing-acknowledged-work", SETTING_SWITCH, NULL, NULL, 0, 0, "run although PostgreSQL may forget what it committed (fsync, full_page_writes or synchronous_commit off)", false},
     {"check-config", SETTING_SWITCH, NULL, NULL, 0, 0, "say whether the settings are good, and exit", false},
     {"print-config", SETTING_SWITCH, NULL, NULL, 0, 0, "print each setting and where it came from, and exit", false},
+    {"note", SETTING_TEXT, NULL, NULL, 0, 0, "`sagad accept-history`: why the database may go on without what is missing", false},
     {"help", SETTING_SWITCH, NULL, NULL, 0, 0, "this text", false},
     {"version", SETTING_SWITCH, NULL, NULL, 0, 0, "the version", false},
 };
@@ -95,6 +97,8 @@ static void help(const struct settings *settings)
                  "  sagad [SETTINGS]           run the service\n"
                  "  sagad dev [SETTINGS]       run it on a private PostgreSQL cluster in a folder of its own\n"
                  "  sagad migrate [SETTINGS]   bring the schema of the database up to date\n"
+                 "  sagad accept-history       let engines go on in a database that has lost work;\n"
+                 "                             needs --note\n"
                  "  sagad mcp-tools ...        draft definitions of the tools of an MCP server; see `sagad mcp-tools --help`\n\n"
                  "Settings: flag, then SAGAD_NAME in the environment, then the file of --config, then the default.\n\n%s\n"
                  "Try it:  sagad dev            then, elsewhere:  sagactl --help\n"
@@ -464,6 +468,13 @@ int main(int argc, char **argv)
         }
     } else if (command && strcmp(command, "migrate") == 0) {
         if (migrate(settings_text(&service.settings, "database"), say, &err) != ERR_OK) {
+            exit_code = fail(&err);
+        }
+    } else if (command && strcmp(command, "accept-history") == 0) {
+        const char *who = getenv("SUDO_USER") ? getenv("SUDO_USER") : getenv("USER");
+
+        if (accept_history(settings_text(&service.settings, "database"), who ? who : "somebody", settings_text(&service.settings, "note"),
+                           say, &err) != ERR_OK) {
             exit_code = fail(&err);
         }
     } else if (command && strcmp(command, "dev") != 0) {

@@ -29,6 +29,7 @@
     X(METRIC_ESCALATIONS,      "sagad_escalations_opened_total",       "Escalations opened")                     \
     X(METRIC_LEASES_LOST,      "sagad_leases_lost_total",              "Shards lost to another engine or to time") \
     X(METRIC_SHARDS_GIVEN,     "sagad_shards_given_total",             "Shards given to other engines") \
+    X(METRIC_HISTORY_LOST,     "sagad_history_lost_total",             "Times that work was missing in the database which had been acknowledged") \
     X(METRIC_DB_UNANSWERED,    "sagad_database_unanswered_total",      "Times that PostgreSQL gave no answer within a lease, and all connections were given up") \
     X(METRIC_DB_CONNECTS,      "sagad_database_connects_total",        "Connections opened to PostgreSQL")       \
     X(METRIC_DB_ERRORS,        "sagad_database_errors_total",          "Statements or connections that failed")  \

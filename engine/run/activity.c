@@ -301,8 +301,8 @@ static void on_due(struct timer *timer)
     }
 }
 
-/* A call whose intent is durable, made by an engine that is gone: nobody knows what came of it. */
-static void report_interrupted(struct activity *activity)
+/* A call whose intent is durable, made by an engine that is gone, or under a history that is gone: nobody knows what came of it. */
+static void report_interrupted(struct activity *activity, bool forgotten)
 {
     if (activity->live->maker_died) {
         limiter_interrupted(activity);
@@ -315,7 +315,8 @@ static void report_interrupted(struct activity *activity)
                     .attempt = activity->want.number,
                     .outcome = {.kind = OUTCOME_UNKNOWN,
                                 .error = SLICE("interrupted"),
-                                .detail = SLICE("the engine that made this call ended before the answer was logged")}}};
+                                .detail = forgotten ? SLICE("this call was made, and the log lost what came of it with a part of its history")
+                                                    : SLICE("the engine that made this call ended before the answer was logged")}}};
     activity_report(activity);
 }
 
@@ -405,8 +406,10 @@ static void activity_start(struct activity *activity, bool interrupted)
         break;
     case WANT_CALL:
         identify(activity);
-        if (interrupted) {
-            report_interrupted(activity);
+        bool forgotten = forgotten_call(live->engine, &activity->operation_key, want->number);
+
+        if (interrupted || forgotten) {
+            report_interrupted(activity, forgotten);
         } else if (!live->engine->draining && limiter_holds_undo(activity)) {
             limiter_enter(activity);
         } else {

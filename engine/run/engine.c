@@ -161,6 +161,12 @@ void engine_reason(const struct engine *engine, struct err *err)
     }
 }
 
+static void on_history(struct store *store, void *context)
+{
+    (void)store;
+    forgotten_remember(context);
+}
+
 static void on_store_refused(struct store *store, const struct err *err, void *context)
 {
     struct engine *engine = context;
@@ -266,6 +272,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     list_init(&engine->doubtful);
     map_init(&engine->resting_unknown);
     map_init(&engine->deliveries);
+    forgotten_init(engine);
     list_init(&engine->watches);
     list_init(&engine->resting);
     list_init(&engine->late_outcomes);
@@ -308,6 +315,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
                                           .risk_losing_acknowledged_work = options->risk_losing_acknowledged_work,
                                           .on_ready = on_store_ready,
                                           .on_away = on_store_away,
+                                          .on_history = on_history,
                                           .on_refused = on_store_refused,
                                           .context = engine};
 
@@ -432,6 +440,7 @@ void engine_free(struct engine *engine)
     health_leaves(engine, SHARD_COUNT);
     map_fini(&engine->resting_unknown);
     map_fini(&engine->deliveries);
+    forgotten_fini(engine);
     arena_fini(&engine->load_arena);
     arena_fini(&engine->arena);
     free(engine);

@@ -231,6 +231,10 @@ struct engine {
     bool ready_told, database_ready, definitions_loaded, draining, refused;
     struct err reason;          /* for not being ready */
     struct timer drain_timer;
+    struct {
+        struct map operations, sagas;
+        struct arena arena;
+    } forgotten;                /* forgotten.c */
     struct timer away_timer;    /* the database is away: when it runs out, who waits is told */
     struct load_definitions load_definitions;
     struct arena load_arena;
@@ -398,6 +402,15 @@ static inline bool live_stops(const struct live *live)
 /* so many shards are beyond our share (lease_options) */
 void handover_surplus(size_t count, void *engine);
 void handover_all(struct engine *engine);              /* draining: each as soon as it is quiet */
+
+/* forgotten.c: another history was accepted */
+void forgotten_init(struct engine *engine);
+void forgotten_fini(struct engine *engine);
+void forgotten_remember(struct engine *engine);        /* before its sagas leave memory */
+void forgotten_compare(struct live *live);             /* it was read back */
+void forgotten_tell(struct engine *engine, uint32_t shard); /* the shard is loaded: which of its sagas were not read back? */
+/* This attempt was made, and the log may not know it. */
+bool forgotten_call(struct engine *engine, const struct op_key *key, uint32_t attempt);
 
 /* shard.c */
 void shard_leave(struct shard *shard);                 /* its sagas leave memory; it is ours no more */

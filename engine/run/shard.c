@@ -32,6 +32,7 @@ static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct sl
         live_discard(live);
         return;
     }
+    forgotten_compare(live);
     live_enter(live);
     live->interrupted = true;
     live->maker_died = lease_owner_died(engine->leases, shard->number);
@@ -84,6 +85,7 @@ static void on_loaded(struct shard_load *load)
     }
     shard->escalations_open = load->escalations_open;
     gauge_add(GAUGE_ESCALATIONS_OPEN, shard->escalations_open);
+    forgotten_tell(engine, shard->number);
     shard->state = SHARD_OWNED;
     parker_look(engine->parker);
     retention_look(engine->retention);

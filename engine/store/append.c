@@ -60,6 +60,11 @@ void append_complete(struct store *store, struct append *append, enum err_code c
 void append_again(struct store *store, struct append *append)
 {
     append->tries = 0;
+    if (append->history != store->history.number) {
+        err_set(&append->err, ERR_FENCED, "this was decided by a history that is gone");
+        append_complete(store, append, ERR_FENCED);
+        return;
+    }
     /* What another engine or a turn before asked for was accepted then. */
     list_push(append->start && !append->from_inbox ? &store->newcomers : &store->waiting, &append->link);
 }
@@ -90,6 +95,7 @@ void store_append(struct store *store, struct append *append)
     append->code = ERR_OK;
     append->link = (struct list_link){NULL, NULL};
     append->since_boot_ms = loop_boot_ms(store->loop);
+    append->history = store->history.number;
     store->append_count++;
     append_again(store, append);
     if (waiting_count(store) == half_of_crowd(store)) {
@@ -256,6 +262,7 @@ static void batch_committed(struct batch *batch)
         if (batch->refused[i]) {
             batch->items[refused_count++] = append;
         } else {
+            history_note(store, batch->conn, append);
             append_complete(store, append, ERR_OK);
         }
     }
@@ -335,7 +342,7 @@ static void batch_refused_as_data(struct batch *batch)
     batch_finish(batch);
 }
 
-enum refusal { REFUSED_UNSENT, REFUSED_FENCED, REFUSED_DATA, REFUSED_FOR_NOW, REFUSED_TROUBLE };
+enum refusal { REFUSED_UNSENT, REFUSED_FENCED, REFUSED_TORN, REFUSED_DATA, REFUSED_FOR_NOW, REFUSED_TROUBLE };
 
 /* By the class of the SQLSTATE. */
 static enum refusal refusal_of(const struct db_transaction *transaction)
@@ -347,6 +354,9 @@ static enum refusal refusal_of(const struct db_transaction *transaction)
     }
     if (strcmp(state, "SG001") == 0) {
         return REFUSED_FENCED;
+    }
+    if (strcmp(state, "SG003") == 0) {
+        return REFUSED_TORN;
     }
     if (strcmp(state, "SG002") == 0 || strncmp(state, "21", 2) == 0 || strncmp(state, "22", 2) == 0 ||
         strncmp(state, "23", 2) == 0 || strncmp(state, "54", 2) == 0) {
@@ -366,6 +376,10 @@ static void batch_refused(struct batch *batch)
         break;
     case REFUSED_FENCED:
         batch_ask_epochs(batch);
+        break;
+    case REFUSED_TORN:
+        history_torn(batch->store, &batch->transaction);
+        batch_repeat(batch); /* it waits for a person with the others */
         break;
     case REFUSED_DATA:
         batch_refused_as_data(batch);
@@ -530,7 +544,7 @@ static struct batch *batch_due(const struct store *store)
 {
     size_t waiting = waiting_count(store) + store->suspects.count;
 
-    if (waiting == 0 || store->refused || store->closing || timer_running(&store->pause)) {
+    if (waiting == 0 || store->refused || store->history.is_other || store->closing || timer_running(&store->pause)) {
         return NULL;
     }
     if (store->batches_sent > 0 && (store->trouble || waiting < second_batch_min(store))) {
@@ -598,6 +612,22 @@ void appends_init(struct store *store)
         store->conns[i].batch = batch;
     }
     loop_hook_add(store->loop, &store->hook, on_hook);
+}
+
+void appends_drop_rewound(struct store *store)
+{
+    struct list *lists[] = {&store->suspects, &store->waiting, &store->newcomers}, rewound;
+    struct append *append;
+
+    list_init(&rewound);
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        while ((append = append_of(list_pop(lists[i]))) != NULL) {
+            list_push(&rewound, &append->link);
+        }
+    }
+    while ((append = append_of(list_pop(&rewound))) != NULL) { /* whoever is told may append again */
+        append_again(store, append);
+    }
 }
 
 void appends_stop(struct store *store)

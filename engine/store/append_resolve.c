@@ -290,6 +290,7 @@ void batch_looking_done(struct batch *batch)
             append_complete(store, append, ERR_FENCED);
         } else {
             found++;
+            history_note(store, batch->conn, append);
             append_complete(store, append, ERR_OK);
         }
     }

@@ -81,6 +81,7 @@ void store_park(struct store *store, struct park *park)
 void store_forget(struct store *store, struct forget *forget)
 {
     CHECK(forget->shard < SHARD_COUNT && forget->done);
+    history_forget(store, forget->shard, forget->saga);
     forget->link = (struct list_link){NULL, NULL};
     due_queue_add(&store->forgets, &forget->link);
 }

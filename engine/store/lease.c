@@ -141,6 +141,15 @@ void leases_lose(struct leases *leases, uint32_t shard)
     leases->options.on_lost(shard, lease->epoch, leases->options.context);
 }
 
+void leases_lose_all(struct leases *leases)
+{
+    log_warn("leases_lost", LOG_I64("shards", SHARD_COUNT), LOG_TEXT("why", "another history was accepted"));
+    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+        leases_lose(leases, shard);
+    }
+    leases_tick(leases);
+}
+
 static void on_report(struct deferred *deferred)
 {
     struct leases *leases = container_of(deferred, struct leases, report);
@@ -308,6 +317,14 @@ static void on_notify(struct db *db, struct slice channel, struct slice payload,
 void leases_store_ready(struct leases *leases)
 {
     leases_tick(leases);
+}
+
+/* On a new connection nothing is said before another one has found the history that we know. */
+void leases_store_checked(struct leases *leases)
+{
+    if (leases->relock) {
+        leases_tick(leases);
+    }
 }
 
 struct leases *leases_start(struct store *store, const struct lease_options *options)

@@ -135,7 +135,9 @@ void lease_on_table(struct db_query *query, const struct db_rows *rows)
 static bool can_talk(const struct leases *leases)
 {
     return leases->talk == TALK_IDLE && !leases->releasing && !leases->closing && leases->db &&
-           db_state(leases->db) == DB_READY && !leases->store->refused;
+           db_state(leases->db) == DB_READY && !leases->store->refused &&
+           !leases->store->history.is_other && !leases->store->history.is_doubted &&
+           (!leases->relock || store_is_checked(leases->store));
 }
 
 static void tick(struct leases *leases);

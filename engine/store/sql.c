@@ -65,7 +65,10 @@ const struct db_statement sql_log = {
     "log",
     "insert into sagad.log (" LOG_COLUMNS ")"
     " select u.shard, u.saga, u.seq, u.records, u.at, u.epoch, u.payload"
-    " from unnest(" LOG_ARRAYS ") as u (" LOG_COLUMNS ")",
+    " from unnest(" LOG_ARRAYS ") as u (" LOG_COLUMNS ")"
+    " where case when u.seq = 1 then true"
+    " when (select p.seq + p.records from sagad.log p where p.shard = u.shard and p.saga = u.saga and p.seq < u.seq"
+    " order by p.seq desc limit 1) = u.seq then true else sagad.torn(u.saga, u.seq) end",
 };
 
 const struct db_statement sql_log_unique = {
@@ -304,7 +307,7 @@ const struct db_statement sql_check_server = {
     "                 ('inbox', 'insert'), ('inbox', 'delete'), ('awake', 'select'), ('awake', 'insert'), ('awake', 'delete'),"
     "                 ('answer', 'select'), ('answer', 'insert'), ('answer', 'delete'), ('escalation', 'select'), ('escalation', 'insert'),"
     "                 ('escalation', 'update'), ('escalation', 'delete'), ('lock', 'select'), ('lock', 'insert'), ('lock', 'delete'),"
-    "                 ('number_gone', 'select'), ('number_gone', 'insert'), ('number_gone', 'update'), ('tool', 'select'), ('tool', 'insert'), ('definition', 'select'),"
+    "                 ('number_gone', 'select'), ('number_gone', 'insert'), ('number_gone', 'update'), ('history_loss', 'select'), ('history_loss', 'insert'), ('tool', 'select'), ('tool', 'insert'), ('definition', 'select'),"
     "                 ('definition', 'insert')"
     "          union all select t, p from unnest(array['due', 'engine', 'approval', 'guard', 'guard_place', 'guard_breaker', 'guard_budget', 'guard_reservation']) as t"
     "          cross join unnest(array['select', 'insert', 'update', 'delete']) as p) as r (name, privilege)"
@@ -318,6 +321,30 @@ const struct db_statement sql_check_server = {
 const struct db_statement sql_check_schema = {
     "check_schema",
     "select max(v.version), pg_backend_pid() from sagad.schema_version v",
+};
+
+/* --- history: see history.c --- */
+
+/* Of turns that were confirmed to us, those that are not there. */
+const struct db_statement sql_history_missing = {
+    "history_missing",
+    "select u.saga, u.seq, u.at from unnest($1::int2[], $2::uuid[], $3::int4[], $4::int8[], $5::timestamptz[]) as u (shard, saga, seq, epoch, at)"
+    " where (select true from sagad.log l where l.shard = u.shard and l.saga = u.saga and l.seq = u.seq and l.epoch = u.epoch and l.at = u.at) is null",
+};
+
+const struct db_statement sql_history_open = {
+    "history_open",
+    "select count(*) from sagad.history_loss h where h.accepted_at is null",
+};
+
+const struct db_statement sql_history_found = {
+    "history_found",
+    "insert into sagad.history_loss (id, engine, missing) values ($1::uuid, $2::text, $3::text) on conflict (id) do nothing",
+};
+
+const struct db_statement sql_history_accepted = {
+    "history_accepted",
+    "select h.accepted_at is not null from sagad.history_loss h where h.id = $1::uuid",
 };
 
 /* --- leases --- */

@@ -64,9 +64,14 @@ static size_t conns_up(const struct store *store, bool writer)
     return count;
 }
 
+bool store_is_checked(const struct store *store)
+{
+    return !store->history.is_doubted && !store->history.is_other && conns_up(store, true) + conns_up(store, false) > 0;
+}
+
 void store_tell(struct store *store)
 {
-    bool ready = !store->refused && !store->closing && !store->trouble && conns_up(store, true) > 0 &&
+    bool ready = !store->refused && !store->closing && !store->trouble && !store->history.is_other && conns_up(store, true) > 0 &&
                  conns_up(store, false) > 0;
 
     if (store->closing || store->refused) {
@@ -295,7 +300,7 @@ static void check_schema_and_commit(struct conn *conn)
     db_item_int(args, (int64_t)(conn - conn->store->conns));
     db_array_end(args);
     conn->check_queries[1] = (struct db_query){.statement = &sql_hold_shards, .args = args, .context = conn};
-    conn_submit(conn, 2, false, on_schema_checked);
+    conn_submit(conn, history_put_checks(conn, 2), false, on_schema_checked);
 }
 
 /* The check itself was refused. */
@@ -311,6 +316,10 @@ static void conn_check_failed(struct conn *conn)
         err_set(&err, ERR_CONFIG, "a pooler stands between sagad and PostgreSQL and breaks sessions");
         err_hint(&err, "connect to PostgreSQL directly, or set the pooler to pool_mode = session");
         store_refuse(conn->store, &err);
+        return;
+    }
+    if (strcmp(conn->check.sqlstate, "42P01") == 0 && conn->facts.schema_version > 0 && !check_version(&conn->facts, &err)) {
+        store_refuse(conn->store, &err); /* what we ask by has no table there */
         return;
     }
     (void)err_context(&err, "checking the database");
@@ -332,11 +341,18 @@ static void on_schema_checked(struct db_transaction *transaction)
         store_refuse(store, &err);
         return;
     }
+    if (!history_is_good(conn, &err)) {
+        conn_later(conn, &err);
+        return;
+    }
     conn->backend_pid = conn->facts.backend_pid;
     conn->backend_started_us = conn->facts.backend_started_us;
     conn->up = true;
     store->hung = false;
     store_tell(store);
+    if (store->leases) {
+        leases_store_checked(store->leases);
+    }
     if (conn->writer) {
         appends_conn_up(conn);
         return;
@@ -508,7 +524,7 @@ struct conn *store_reader(struct store *store)
 {
     struct conn *best = NULL;
 
-    if (store->refused || store->closing) {
+    if (store->refused || store->closing || store->history.is_other) {
         return NULL; /* the connections end one after another */
     }
     for (size_t i = store->writer_count; i < store->conn_count; i++) {
@@ -562,6 +578,7 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
     answers_init(store);
     dues_init(store);
     keys_init(store);
+    history_init(store);
     for (size_t i = 0; i < store->conn_count; i++) {
         conn_open(store, i);
     }
@@ -581,6 +598,7 @@ static void on_all_closed(struct deferred *deferred)
     answers_fini(store);
     dues_fini(store);
     keys_fini(store);
+    history_fini(store);
     for (size_t i = 0; i < store->conn_count; i++) {
         arena_fini(&store->conns[i].arena);
     }
@@ -616,6 +634,7 @@ void store_close(struct store *store, void (*on_closed)(void *context), void *co
     inbox_stop(store);
     answers_stop(store);
     keys_stop(store);
+    history_stop(store);
     definitions_stop(store);
     if (store->leases) {
         leases_close(store->leases);

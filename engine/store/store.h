@@ -36,6 +36,8 @@ struct store_options {
     void (*on_ready)(struct store *store, void *context);
     /* the database does not answer; it is tried again */
     void (*on_away)(struct store *store, const struct err *err, void *context);
+    /* what we knew was lost, and a person has accepted that: every shard is lost next, and taken anew. May be NULL */
+    void (*on_history)(struct store *store, void *context);
     /* it answers, and sagad must not run on it: too old, not durable, other schema */
     void (*on_refused)(struct store *store, const struct err *err, void *context);
     void *context;
@@ -128,6 +130,7 @@ struct append {
 
     struct list_link link;          /* the store's */
     int tries;                      /* the store's: size of the group that is tried apart */
+    uint32_t history;               /* the store's: by which history it was decided */
     int64_t since_boot_ms;          /* the store's: when it came */
 };
 

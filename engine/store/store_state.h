@@ -34,7 +34,12 @@ struct conn_facts { /* what a connection's checks found */
     bool names_standbys;      /* synchronous_standby_names is set */
     int64_t streams;          /* standbys that stream from it, as far as we may see */
     int schema_version, second_pid;
+    int64_t missing_turns, shards_back, losses_open; /* history.c */
+    struct saga_id missing_saga;
+    int64_t missing_seq, missing_at_ms;
 };
+
+#define CONN_QUERIES_MAX 5
 
 struct conn {
     struct store *store;
@@ -47,7 +52,8 @@ struct conn {
     char name[64];
     struct arena arena;       /* of the check */
     struct db_transaction check;
-    struct db_query check_queries[2];
+    struct db_query check_queries[CONN_QUERIES_MAX];
+    int doubts;               /* checks in a row that missed something */
     struct conn_facts facts;
     struct timer recheck;
     struct batch *batch;      /* of a writer */
@@ -87,6 +93,29 @@ struct batch { /* a writer has one, again and again */
     struct timer again;
     unsigned char *found;     /* answers of sql_taken (by what it was found), sql_look and sql_epochs, one an item */
     int64_t epochs[SHARD_COUNT];
+};
+
+/* --- the history that we know (history.c) --- */
+
+struct evidence { /* a turn that was confirmed */
+    bool is_there;
+    struct saga_id saga;
+    uint64_t seq;
+    int64_t epoch, at_ms;
+};
+
+struct history {
+    struct evidence last[STORE_WRITERS_MAX][SHARD_COUNT];
+    bool is_other;            /* something is missing, and nobody has accepted that */
+    bool is_doubted;          /* the last check missed something, or found a loss that is not accepted */
+    bool is_written, is_asking, is_accepted;
+    uint32_t number;          /* of histories that were accepted: an append of an earlier one is not made any more */
+    struct uuid loss;         /* its row in history_loss */
+    struct err err;
+    struct timer poll;
+    struct arena arena;
+    struct db_query query;
+    struct db_transaction transaction;
 };
 
 /* --- the inbox (inbox.c) --- */
@@ -240,6 +269,7 @@ struct store {
     struct answers answers;
     struct due_queue parks, forgets;
     struct key_sweep key_sweep;
+    struct history history;
     struct definition_watch definitions;
     struct leases *leases;
 
@@ -255,6 +285,7 @@ void store_name_connection(const struct store *store, const char *what, char out
 void store_db_closed(struct store *store);
 /* It took longer than a lease: every connection is made anew, perhaps to another server. */
 void store_unanswered(struct store *store, const struct err *err);
+bool store_is_checked(const struct store *store); /* a connection is up that has passed all checks, and none doubts the history */
 void store_tell(struct store *store);         /* readiness may have changed: tell the owner */
 struct conn *store_reader(struct store *store); /* the least busy one that is up, or NULL */
 
@@ -274,6 +305,19 @@ void batch_finish(struct batch *batch);       /* it holds no append any more */
 void batch_submit(struct batch *batch, enum batch_phase phase, bool read_only);
 void store_pause(struct store *store, int64_t ms);
 void store_trouble(struct store *store, const struct err *err); /* the database refuses appends */
+
+void appends_drop_rewound(struct store *store); /* another history was accepted: what waits was decided by what is gone */
+
+/* history.c */
+void history_init(struct store *store);
+void history_stop(struct store *store);
+void history_fini(struct store *store);
+void history_note(struct store *store, const struct conn *writer, const struct append *append); /* it was confirmed */
+void history_forget(struct store *store, uint32_t shard, struct saga_id saga); /* it is about to be removed */
+size_t history_put_checks(struct conn *conn, size_t at); /* adds to the check_queries; how many there are then */
+bool history_is_good(struct conn *conn, struct err *err); /* by what they answered */
+void history_found(struct store *store, const struct err *err); /* it is another one */
+void history_torn(struct store *store, const struct db_transaction *transaction); /* the same, by an append behind a hole */
 
 /* append_batch.c */
 #define BUSINESS_DIGEST_BYTES 16
@@ -298,6 +342,8 @@ void batch_looking_done(struct batch *batch);
 
 /* lease.c */
 void leases_store_ready(struct leases *leases);
+void leases_store_checked(struct leases *leases); /* a connection has passed its checks */
+void leases_lose_all(struct leases *leases);  /* another history was accepted: all is taken anew */
 void leases_close(struct leases *leases);     /* store_close() */
 void leases_free(struct leases *leases);      /* accepts NULL */
 

@@ -15,7 +15,7 @@ const { setup, statements } = JSON.parse(execFileSync(process.env.SAGAD_STATEMEN
 const sagas = 100000
 
 // A few rows each, however long the service runs: reading all of them is as good as an index.
-const small = new Set(['shard', 'engine', 'schema_version', 'tool', 'definition'])
+const small = new Set(['shard', 'engine', 'schema_version', 'tool', 'definition', 'history_loss'])
 
 // What may read a whole table all the same, and why.
 const exceptions = {
@@ -101,7 +101,7 @@ function plansInside(name) {
 }
 
 // Its plan says nothing, since the work is done inside a function of the schema. Those named here read no table, or are called only to complain.
-const needsCall = ({ sql }) => [...sql.matchAll(/sagad\.(\w+)\(/g)].some(([, name]) => !['expect', 'fence', 'id_floor', 'new_id', 'shard_of'].includes(name))
+const needsCall = ({ sql }) => [...sql.matchAll(/sagad\.(\w+)\(/g)].some(([, name]) => !['expect', 'fence', 'id_floor', 'new_id', 'shard_of', 'torn'].includes(name))
 
 function* nodes(plan) {
   yield plan

@@ -212,11 +212,31 @@ enum pg_progress pg_statement_status(struct pg_call *call)
 
 /* --- the log, and the keys of operations --- */
 
+/* The turn before is there. */
+static bool follows(struct pg_call *call, size_t i)
+{
+    struct row_log key = {.shard = item_int(call, 0, i), .saga = item_uuid(call, 1, i), .seq = INT32_MIN};
+    int64_t seq = item_int(call, 2, i), next = INT64_MIN; /* there is none */
+
+    for (struct pg_row *at = pg_first(call, PG_LOG, &key); at; at = pg_next(call, PG_LOG, at)) {
+        const struct row_log *turn = pg_see(call, at);
+
+        if (turn && (turn->shard != key.shard || !uuid_equal(&turn->saga, &key.saga) || turn->seq >= seq)) {
+            break;
+        }
+        next = turn ? turn->seq + turn->records : next;
+    }
+    return seq == 1 || next == seq;
+}
+
 static enum pg_progress put_log(struct pg_call *call, bool joined)
 {
     int64_t affected = 0;
 
     for (size_t i = 0; i < arg_count(call, 0); i++) {
+        if (!joined && !follows(call, i)) {
+            return pg_fail(call, ERROR_TORN);
+        }
         struct row_log row = {.shard = item_int(call, 0, i),
                               .saga = item_uuid(call, 1, i),
                               .seq = item_int(call, 2, i),
@@ -346,6 +366,43 @@ enum pg_progress pg_statement_hold_shards(struct pg_call *call)
             put_row_end(call);
         }
     }
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_history_missing(struct pg_call *call)
+{
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        struct row_log key = {.shard = item_int(call, 0, i), .saga = item_uuid(call, 1, i), .seq = item_int(call, 2, i)};
+        const struct row_log *row = pg_see(call, pg_find(call, PG_LOG, &key));
+
+        if (!row || row->epoch != item_int(call, 3, i) || row->at_ms != item_time_ms(call, 4, i)) {
+            put_uuid(call, &key.saga);
+            put_int(call, key.seq);
+            put_time_ms(call, item_time_ms(call, 4, i));
+            put_row_end(call);
+        }
+    }
+    return PG_DONE;
+}
+
+/* No history is rewound here: what was confirmed stays, and nobody has to accept anything. */
+enum pg_progress pg_statement_history_open(struct pg_call *call)
+{
+    put_int(call, 0);
+    put_row_end(call);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_history_found(struct pg_call *call)
+{
+    put_affected(call, 1);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_history_accepted(struct pg_call *call)
+{
+    put_int(call, true);
+    put_row_end(call);
     return PG_DONE;
 }
 

@@ -11,7 +11,8 @@
 #define PG_STATEMENTS(X)                                                                                               \
     /* pg_append.c */                                                                                                  \
     X(fence) X(start) X(start_unique) X(lower_low) X(log) X(log_unique) X(status)                                        \
-    X(awake_add) X(awake_remove) X(taken) X(epochs) X(hold_shards) X(look)                                              \
+    X(awake_add) X(awake_remove) X(taken) X(epochs) X(hold_shards) X(look)  \
+    X(history_missing) X(history_open) X(history_found) X(history_accepted)                                              \
     /* pg_bundle.c */                                                                                                  \
     X(key_bundle) X(key_for_older) X(key_sweep) X(saga_by_key)                                                          \
     /* pg_people.c */                                                                                                  \
@@ -52,6 +53,7 @@ void pg_statement_add(const struct db_statement *statement, pg_statement *functi
 
 #define ERROR_UNIQUE "23505"
 #define ERROR_CHECK "23514"
+#define ERROR_TORN "SG003"
 #define ERROR_TWICE "21000" /* ON CONFLICT DO UPDATE may not touch a row a second time */
 #define ERROR_EXPECT "SG002"
 #define ERROR_FENCE "SG001"
