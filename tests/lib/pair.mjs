@@ -14,6 +14,13 @@ export class Pair extends World {
       if (this.user.uid !== undefined) chownSync(directory, this.user.uid, this.user.gid)
     }
     this.dsn = `host=${this.servers.map((server) => server.directory).join(',')} port=5432 user=postgres dbname=postgres target_session_attrs=read-write`
+    // A backend that is stopped does not notice that its postmaster is gone, and would stay for ever: they go on before all are killed.
+    process.prependListener('exit', () => this.servers.forEach((server) => this.goOn(server)))
+  }
+
+  async stop() {
+    for (const server of this.servers) this.goOn(server)
+    await super.stop()
   }
 
   tool(name, args) {
@@ -96,11 +103,20 @@ export class Pair extends World {
   // As a server looks whose disk does not answer: the kernel takes what comes, and nothing comes back. The postmaster first, so that no child is missed.
   hang(server) {
     process.kill(server.child.pid, 'SIGSTOP')
-    for (const pid of this.processes(server)) process.kill(pid, 'SIGSTOP')
+    server.hung = this.processes(server)
+    for (const pid of server.hung) process.kill(pid, 'SIGSTOP')
   }
 
+  // Nothing, where it does not hang.
   goOn(server) {
-    for (const pid of this.processes(server).reverse()) process.kill(pid, 'SIGCONT')
+    for (const pid of (server.hung ?? []).reverse()) {
+      try {
+        process.kill(pid, 'SIGCONT')
+      } catch (error) {
+        if (error.code !== 'ESRCH') throw error // it was killed meanwhile
+      }
+    }
+    server.hung = undefined
   }
 
   async kill(server, signal = 'SIGQUIT') {
