@@ -119,7 +119,7 @@ export async function logOf(world, id) {
 }
 
 export async function replayAll(world) {
-  const replayed = world.sagactl(['replay', '--all'])
+  const replayed = world.replayAll()
   expect(replayed.status === 0, 'sagactl replay --all', replayed.stdout.slice(-1500) + replayed.stderr.slice(-500))
 }
 

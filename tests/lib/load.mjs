@@ -170,7 +170,7 @@ export async function judge(world, load) {
     }
   })
   await promise('every saga folds from its log to the state that the service shows', () => {
-    const replay = world.sagactl(['replay', '--all'])
+    const replay = world.replayAll()
     expect(replay.status === 0, 'sagactl replay --all', `${replay.status} ${replay.stdout.slice(-1500)} ${replay.stderr.slice(-500)}`)
   }, 600)
 }

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+export const mayAskAgain = 6 // how sagactl ends when the engine is not ready, or too busy
 export const quick = process.env.SAGAD_TEST_LONG !== '1' // the short form, of every day; SAGAD_TEST_LONG=1 is that of nights
 // Limits are written for a machine that has time. Tests run side by side, and a limit only says when it is certain that nothing comes any more.
 const patience = 4
@@ -507,6 +508,14 @@ export class World {
 
   sagactl(args, { seconds = 600 } = {}) {
     return spawnSync(this.sagactlPath, ['--server', `http://127.0.0.1:${this.port}`, ...args], { encoding: 'utf8', timeout: seconds * 1000, maxBuffer: 1 << 26 })
+  }
+
+  // Every saga folded from its log. On a machine so busy that a statement has no answer within a lease, the engine says that one may ask again.
+  replayAll() {
+    for (const end = Date.now() + 60000; ;) {
+      const replay = this.sagactl(['replay', '--all'])
+      if (replay.status !== mayAskAgain || Date.now() > end) return replay
+    }
   }
 
   // --- the end ---
