@@ -170,7 +170,7 @@ static void who_left_while_the_log_is_read_is_not_missed(void **state)
         assert_int_equal(stage_wait(stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)))->code, ERR_OK);
         stage_end();
     }
-    assert_true(is_late && left >= 20); /* so that every moment before that was tried */
+    assert_true(is_late && left >= 10); /* every moment of the reading, which takes some 300 ms, was tried */
 }
 
 /* It was settled by the other engine, and its saga completed: who waited at the first one hears so, and who left is not
