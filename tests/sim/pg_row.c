@@ -262,13 +262,13 @@ uint64_t row_last_commit(const struct pg_row *row)
 
 /* --- insert, update, delete --- */
 
-static bool has_same_second_key(enum pg_table table, const void *left, const void *right)
+static bool has_same_second_key(enum pg_table table, const void *left, const void *right, bool by_key)
 {
     if (table == PG_SAGA) {
         const struct row_saga *a = left, *b = right;
 
-        return (a->shard == b->shard && a->business_digest.ptr && slice_equal(a->business_digest, b->business_digest)) ||
-               (a->key_digest.ptr && slice_equal(a->key_digest, b->key_digest));
+        return by_key ? a->key_digest.ptr && slice_equal(a->key_digest, b->key_digest)
+                      : a->shard == b->shard && a->business_digest.ptr && slice_equal(a->business_digest, b->business_digest);
     }
     const struct row_lock *a = left, *b = right;
 
@@ -298,28 +298,40 @@ static enum pg_progress look_at_rival(struct pg_call *call, struct pg_row *row, 
     return PG_DONE;
 }
 
-static enum pg_progress look_at_second_key(struct pg_call *call, enum pg_table table, const void *data,
+/* Rows of the index on the key of the lock, on the business id of the saga, or, `by_key`, on the key that it was started with. */
+static enum pg_progress look_at_second_key(struct pg_call *call, enum pg_table table, const void *data, bool by_key,
                                            struct pg_row **in_the_way)
 {
     const struct row_saga *saga = data;
     const struct pg_rows *rows = &call->pg->tables[table];
-    size_t i = 0;
+    bool is_of_shard = table == PG_SAGA && !by_key;
+    size_t i = is_of_shard ? place_of(rows, table, &(struct row_saga){.shard = saga->shard}) : 0;
 
-    if (table == PG_SAGA) {
-        if (!saga->business_digest.ptr) {
-            return PG_DONE;
-        }
-        i = saga->key_digest.ptr ? 0 : place_of(rows, table, &(struct row_saga){.shard = saga->shard});
-    }
     for (; i < rows->count && !*in_the_way; i++) {
         struct pg_row *row = rows->sorted[i];
 
-        if (table == PG_SAGA && !saga->key_digest.ptr && ((const struct row_saga *)row->key)->shard != saga->shard) {
+        if (is_of_shard && ((const struct row_saga *)row->key)->shard != saga->shard) {
             break;
         }
-        if (has_same_second_key(table, row->key, data)) {
+        if (has_same_second_key(table, row->key, data, by_key)) {
             RETURN_UNLESS_DONE(look_at_rival(call, row, in_the_way));
         }
+    }
+    return PG_DONE;
+}
+
+/* The indexes of a saga are looked at in the order in which they were made, each only where those before it had nothing. */
+static enum pg_progress look_at_saga(struct pg_call *call, const struct row_saga *saga, struct pg_row *row,
+                                     struct pg_row **in_the_way)
+{
+    if (row) {
+        RETURN_UNLESS_DONE(look_at_rival(call, row, in_the_way));
+    }
+    if (!*in_the_way && saga->business_digest.ptr) {
+        RETURN_UNLESS_DONE(look_at_second_key(call, PG_SAGA, saga, false, in_the_way));
+    }
+    if (!*in_the_way && saga->key_digest.ptr) {
+        RETURN_UNLESS_DONE(look_at_second_key(call, PG_SAGA, saga, true, in_the_way));
     }
     return PG_DONE;
 }
@@ -347,9 +359,13 @@ static struct pg_row **met_next(struct pg_session *session)
 static enum pg_progress look_for_conflict(struct pg_call *call, enum pg_table table, const void *data,
                                           struct pg_row *row, bool has_arbiter, struct pg_row **in_the_way)
 {
-    if (table == PG_SAGA || table == PG_LOCK) {
-        RETURN_UNLESS_DONE(look_at_second_key(call, table, data, in_the_way));
-        has_arbiter = has_arbiter && (*in_the_way || table == PG_SAGA); /* of a saga each key is one */
+    if (table == PG_SAGA) { /* each of its keys is an arbiter */
+        RETURN_UNLESS_DONE(look_at_saga(call, data, row, in_the_way));
+        return *in_the_way && !has_arbiter ? pg_fail(call, "23505") : PG_DONE;
+    }
+    if (table == PG_LOCK) {
+        RETURN_UNLESS_DONE(look_at_second_key(call, table, data, false, in_the_way));
+        has_arbiter = has_arbiter && *in_the_way;
     }
     if (!*in_the_way && row) {
         RETURN_UNLESS_DONE(look_at_rival(call, row, in_the_way));
