@@ -73,7 +73,7 @@ struct call {
     struct slice undoes;        /* the key of the operation that it undoes, see shares_keys; else SLICE_NONE */
     enum key_place key_place;
     struct slice key_name;      /* header, JSON Pointer, query parameter or variable; SLICE_NONE with KEY_PLACE_DEFAULT */
-    enum reading reading;       /* of the tool: what is left out in its settings means */
+    enum reading reading;       /* the tool was registered under it: it says what a setting that is left out means */
     bool question;              /* a probe or a precheck */
     bool reads;                 /* a question, or a tool of class read: it is not to change anything */
     bool send_key;              /* false for reads and probes without a key of their own */

@@ -239,7 +239,7 @@ static struct mcp_server *server_start(struct mcp_call *m, const struct digest *
     server->child = (struct child){
         .line_bytes_max = state->host->response_bytes_max + LINE_BYTES_EXTRA,
         .unread_bytes_max = UNREAD_BYTES_MAX,
-        .idle_bytes_max = HTTP_STREAM_FACTOR * state->host->response_bytes_max, /* as much as over HTTP */
+        .idle_bytes_max = HTTP_STREAM_FACTOR * state->host->response_bytes_max, /* the same bound as for a stream over HTTP */
         .on_line = on_line,
         .on_long = on_long,
         .on_end = on_end,

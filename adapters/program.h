@@ -9,7 +9,7 @@ struct programs;
 
 /* At registration: of "argv" and "env". */
 void program_check_argv(struct slice value, struct slice pointer, struct faults *faults);
-void program_refuse_template(struct slice value, struct slice pointer, struct faults *faults); /* of the whole "argv" */
+void program_refuse_template(struct slice value, struct slice pointer, struct faults *faults); /* adds a fault: the whole of "argv" is a template */
 void program_check_env(struct slice value, struct slice pointer, struct faults *faults);
 
 /* Of rendered settings. Each gives NULL, or a sentence on what they lack. `given` may be SLICE_NONE where it may be left out. */
