@@ -153,6 +153,7 @@ void handle_get_operation(struct api_request *request);
 void handle_call(struct api_request *request); /* outside any saga */
 void handle_call_in_saga(struct api_request *request);
 void handle_bypass(struct api_request *request);
+void handle_say_cost(struct api_request *request);
 void handle_list_escalations(struct api_request *request);
 void handle_get_escalation(struct api_request *request);
 void handle_resolve(struct api_request *request);

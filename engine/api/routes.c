@@ -38,6 +38,7 @@ const struct route routes[] = {
     {"GET", "/v1/operations", ROLE_READER, LIST " tool state run", handle_list_operations},
     {"GET", "/v1/operations/{key}", ROLE_READER, "", handle_get_operation},
     {"POST", "/v1/operations/{key}/bypass", ROLE_OPERATOR, "", handle_bypass},
+    {"POST", "/v1/operations/{key}/cost", ROLE_OPERATOR, "", handle_say_cost},
     {"POST", "/v1/operations/{key}/resolve", ROLE_OPERATOR, "", handle_resolve_operation},
     {"GET", "/v1/escalations", ROLE_READER, LIST " status", handle_list_escalations},
     {"GET", "/v1/escalations/{n}", ROLE_READER, "", handle_get_escalation},

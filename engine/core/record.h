@@ -41,6 +41,7 @@
     X(RECORD_LOCK_TAKEN,              "lock.taken")                                                                              \
     X(RECORD_STEP_LATE,               "step.late")                /* evidence that contradicts what was settled: kept, and handed to a person */ \
     X(RECORD_OPERATION_DUPLICATE,     "operation.duplicate")      /* a call that began nothing: what it was a duplicate of, and what it got */ \
+    X(RECORD_OPERATION_PRICED,        "operation.priced")         /* by an operator: what an operation cost, where that could not be computed */ \
     X(RECORD_OPERATION_EXPIRED,       "operation.expired")        /* its record answers no more duplicates: a tombstone is left */ \
     X(RECORD_BYPASS_SIGNED,           "bypass.signed")            /* an operator signs one more execution off */                  \
     X(RECORD_LOOP_TRIPPED,            "loop.tripped")             /* the same calls went round: which, how often */               \
@@ -103,7 +104,7 @@ struct record {
     struct slice answer;   /* JSON {status, body, ...}: retrying, unknown, probed, failed: what the receiver said; SLICE_NONE: nothing new */
     enum source source;    /* completed, failed; retrying, when a probe said that nothing happened. completed by SOURCE_PRECHECK took effect before;
                               failed by SOURCE_GUARD was refused by a guard, and nothing was sent */
-    int64_t cost_micros;   /* step.completed, step.called (reserved) */
+    int64_t cost_micros;   /* step.completed, step.called (reserved), operation.priced */
     bool conditional;      /* effect below was decided from the arguments: pending, intent, called */
     enum effect effect;    /* class of the operation, frozen: with conditional, and always in step.called */
     struct slice result;   /* JSON: completed; saga.completed: the output; escalation.opened: the evidence */

@@ -294,6 +294,7 @@ enum saga_input_type {
     SAGA_INPUT_CALL,      /* an agent calls a tool, in an open saga or a run */
     SAGA_INPUT_COMPLETE,  /* an open saga ends well */
     SAGA_INPUT_BYPASS,
+    SAGA_INPUT_COST,      /* a person says what an operation cost */
     SAGA_INPUT_RESUME,
     SAGA_INPUT_PAUSE,
     SAGA_INPUT_SIGNAL,
@@ -408,6 +409,11 @@ struct saga_input { /* borrowed during saga_decide() */
             struct op_key key;
             struct slice actor, note;
         } bypass;
+        struct {
+            struct op_key key;
+            int64_t micros;              /* 0 to COST_MICROS_MAX */
+            struct slice actor, note;
+        } cost;
         struct {
             struct slice actor, note;
         } resume;

@@ -97,7 +97,7 @@ static enum effect effect_of(const struct saga *saga, const struct record *recor
 
 /* --- the budget: reserved when an operation begins, corrected when it is over --- */
 
-static void book(struct saga *saga, struct operation *op, int64_t micros)
+void apply_book(struct saga *saga, struct operation *op, int64_t micros)
 {
     saga->used.micros += micros - op->cost_micros;
     op->cost_micros = micros;
@@ -106,7 +106,7 @@ static void book(struct saga *saga, struct operation *op, int64_t micros)
 static void reserve(struct saga *saga, struct operation *op, int64_t micros)
 {
     op->cost_micros = 0; /* what an earlier round has cost stays spent */
-    book(saga, op, micros);
+    apply_book(saga, op, micros);
 }
 
 static void reserve_defined(struct saga *saga, struct operation *op, uint32_t step)
@@ -256,7 +256,7 @@ static void fail(struct saga *saga, struct operation *op, const struct record *r
     if (direction == DIRECTION_DO && op->created_ms) {
         bool begun = record->source != SOURCE_GUARD && record->source != SOURCE_PRECHECK;
 
-        book(saga, op, 0);
+        apply_book(saga, op, 0);
         saga->used.calls -= !begun && saga->used.calls > 0;
     }
     op->late = false;
@@ -272,7 +272,7 @@ static void complete(struct saga *saga, struct operation *op, const struct recor
 {
     end_attempt(saga, op, record);
     op->answer = SLICE_NONE;
-    book(saga, op, record->cost_micros);
+    apply_book(saga, op, record->cost_micros);
     op->cost_unknown = keep(saga, record->cost_unknown);
     op->result_error = keep(saga, record->result_error);
     op->late = false;
@@ -621,6 +621,9 @@ static void apply_by_type(struct saga *saga, const struct record *record)
         return;
     case RECORD_OPERATION_DUPLICATE:
         apply_duplicate(saga, record);
+        return;
+    case RECORD_OPERATION_PRICED:
+        apply_priced(saga, record);
         return;
     case RECORD_OPERATION_EXPIRED:
         apply_expired(saga, record);

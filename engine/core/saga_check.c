@@ -56,6 +56,7 @@ static const uint32_t phases[RECORD_TYPE_COUNT] = {
     [RECORD_LOCK_TAKEN] = FORWARD,
     [RECORD_STEP_LATE] = FORWARD | FAILING | UNDO,
     [RECORD_OPERATION_DUPLICATE] = FORWARD | FAILING | UNDO | ENDED,
+    [RECORD_OPERATION_PRICED] = FORWARD | FAILING | UNDO,
     [RECORD_OPERATION_EXPIRED] = FORWARD | FAILING | UNDO | ENDED,
     [RECORD_BYPASS_SIGNED] = FORWARD,
     [RECORD_LOOP_TRIPPED] = FORWARD,
@@ -140,6 +141,7 @@ enum op_state record_leads_to(const struct record *record)
     case RECORD_STEP_LATE: /* a move that nothing but evidence makes */
     case RECORD_COMPENSATION_LATE:
     case RECORD_OPERATION_DUPLICATE:
+    case RECORD_OPERATION_PRICED:
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:
     case RECORD_LOOP_TRIPPED:
@@ -469,6 +471,8 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
     case RECORD_STEP_LATE:
     case RECORD_COMPENSATION_LATE:
         return check_late(saga, record, err);
+    case RECORD_OPERATION_PRICED:
+        return check_priced(saga, record, err);
     case RECORD_OPERATION_DUPLICATE:
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:

@@ -141,6 +141,7 @@ void apply_called(struct saga *saga, const struct record *record);
 void apply_reserved(struct saga *saga, const struct record *record);
 void apply_emission(struct saga *saga, const struct record *record);
 void apply_answered(struct saga *saga, uint32_t step);
+void apply_book(struct saga *saga, struct operation *op, int64_t micros); /* instead of what was booked for it */
 void apply_duplicate(struct saga *saga, const struct record *record);
 void apply_expired(struct saga *saga, const struct record *record);
 void apply_bypass(struct saga *saga, const struct record *record);
@@ -291,5 +292,11 @@ enum err_code verdict_find(struct machine *m); /* m->about, and whether a verdic
 enum err_code verdict_decide(struct machine *m);
 bool check_undone(const struct saga *saga, const struct record *record, struct err *err);
 void apply_undone(struct saga *saga, const struct record *record);
+
+/* saga_cost.c: a person says what an operation cost */
+bool saga_has_unknown_cost(const struct saga *saga);
+enum err_code cost_decide(struct machine *m);
+bool check_priced(const struct saga *saga, const struct record *record, struct err *err);
+void apply_priced(struct saga *saga, const struct record *record);
 
 #endif

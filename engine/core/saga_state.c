@@ -546,19 +546,6 @@ uint32_t saga_find_key(const struct saga *saga, const struct op_key *key, enum d
     return STEP_NONE;
 }
 
-/* What was spent is more than what is booked, by an amount that nobody knows: nothing can be said to be left. */
-static bool has_unknown_cost(const struct saga *saga)
-{
-    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        const struct step *step = &saga->steps[i];
-
-        if (step->forward.cost_unknown.ptr || (step_undo(step)->cost_unknown.ptr)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 const char *saga_over_budget(const struct saga *saga, const struct tool *tool, bool is_emission, bool begins)
 {
     const struct budget *limit = &saga->budget, *used = &saga->used;
@@ -572,7 +559,7 @@ const char *saga_over_budget(const struct saga *saga, const struct tool *tool, b
     }
     /* What it will cost may be known only afterwards: such a call is let through while anything is left. */
     if (begins && costs && limit->micros >= 0 &&
-        (has_unknown_cost(saga) || used->micros >= limit->micros || tool->cost_fixed_micros > limit->micros - used->micros)) {
+        (saga_has_unknown_cost(saga) || used->micros >= limit->micros || tool->cost_fixed_micros > limit->micros - used->micros)) {
         return "micros";
     }
     return NULL;

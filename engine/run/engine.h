@@ -135,6 +135,11 @@ struct engine_request {
             struct slice reason;
         } bypass;
         struct {
+            struct op_key key;
+            int64_t micros;          /* 0 to COST_MICROS_MAX */
+            struct slice note;
+        } cost;
+        struct {
             struct saga_id id;
             struct slice note;
         } resume;
@@ -211,6 +216,7 @@ void engine_call(struct engine *engine, struct engine_request *request);
 void engine_complete_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
 /* answer: {key, fingerprint, reason, actor, expires_at} */
 void engine_bypass(struct engine *engine, struct engine_request *request);
+void engine_say_cost(struct engine *engine, struct engine_request *request); /* answer: the operation */
 void engine_resume_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
 void engine_pause_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
 void engine_signal_saga(struct engine *engine, struct engine_request *request); /* answer: {saga, name, taken, created}; `created`: false for a repeat */

@@ -342,6 +342,20 @@ static void deliver_bypass(struct delivery *delivery, const struct inbox_row *ro
     bypass_deliver(delivery->engine, &delivery->request, &delivery->id);
 }
 
+static void deliver_cost(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    (void)row; /* found by the key */
+    delivery->may_be_decided = true;
+    (void)uuid_parse(inbox_text(payload, "key", &delivery->arena), &delivery->request.in.cost.key.uuid);
+    if (!json_i64(json_member(payload, "micros"), &delivery->request.in.cost.micros) || delivery->request.in.cost.micros < 0) {
+        log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));
+        delivery_drop(delivery);
+        return;
+    }
+    delivery->request.in.cost.note = inbox_text(payload, "note", &delivery->arena);
+    cost_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
 static void deliver_resume(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
 {
     delivery->request.in.resume.id = row->saga;
@@ -508,6 +522,7 @@ static const struct {
 } kinds[] = {
     {"call", deliver_call},       {"start", deliver_start},       {"abort", deliver_abort},
     {"resolve", deliver_resolve}, {"complete", deliver_complete}, {"bypass", deliver_bypass},
+    {"cost", deliver_cost},
     {"resume", deliver_resume},   {"settled", deliver_settled},   {"pause", deliver_pause},
     {"signal", deliver_signal},   {"decide", deliver_decision},   {"locked", deliver_locked},
 };

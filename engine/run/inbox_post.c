@@ -321,6 +321,7 @@ static void put_again(struct errand *errand)
     case SAGA_INPUT_CALL:
     case SAGA_INPUT_OPERATOR:
     case SAGA_INPUT_BYPASS:
+    case SAGA_INPUT_COST:
     case SAGA_INPUT_SIGNAL:
     case SAGA_INPUT_DECISION:
         errand_put(errand);
@@ -537,6 +538,19 @@ void inbox_bypass(struct work *work, uint32_t shard)
     uuid_text(&work->mail.input.bypass.key.uuid, key);
     json_write_text(w, "key", key);
     json_write_slice(w, "reason", work->mail.input.bypass.note);
+    errand_send(errand, false);
+}
+
+void inbox_cost(struct work *work, uint32_t shard)
+{
+    struct errand *errand = errand_new(work, "cost", shard);
+    struct json_writer *w = &errand->w;
+    char key[UUID_TEXT_BYTES];
+
+    uuid_text(&work->mail.input.cost.key.uuid, key);
+    json_write_text(w, "key", key);
+    json_write_i64(w, "micros", work->mail.input.cost.micros);
+    json_write_slice(w, "note", work->mail.input.cost.note);
     errand_send(errand, false);
 }
 

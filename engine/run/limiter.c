@@ -182,6 +182,8 @@ static void refuse(struct activity *activity, enum pace_why why, int64_t retry_a
                           SLICE("calls of this tool kept failing: it rests before it is tried again")},
         [PACE_PAUSED] = {SLICE("rate-limited"), SLICE("the tool itself asked to be left alone for a while")},
         [PACE_AWAY] = {SLICE("breaker-open"), SLICE("the bounds of this tool cannot be asked for")},
+        [PACE_UNPRICED] = {SLICE("budget-exhausted"),
+                           SLICE("nobody knows what an earlier call of the same budget cost: an operator has to say it")},
         [PACE_OPEN] = {SLICE("budget-exhausted"), SLICE("a budget that this call counts against is used up")},
     };
 
@@ -267,6 +269,8 @@ static enum pace_why why_of(enum guard_verdict verdict)
         return PACE_BREAKER;
     case GUARD_PAUSED:
         return PACE_PAUSED;
+    case GUARD_UNPRICED:
+        return PACE_UNPRICED;
     case GUARD_GRANTED:
     case GUARD_BUDGET:
         return PACE_OPEN;

@@ -239,7 +239,7 @@ static enum guard_charge charge_of(const struct activity *activity)
 {
     switch (activity->act->outcome.kind) {
     case OUTCOME_COMPLETED:
-        return CHARGE_SETTLE;
+        return activity->act->cost_unknown.ptr ? CHARGE_UNPRICED : CHARGE_SETTLE;
     case OUTCOME_RETRY:
     case OUTCOME_FAILED:
         return activity->maybe_before ? CHARGE_KEEP : CHARGE_GIVE_BACK;

@@ -73,6 +73,7 @@ void query_saga_from_store(struct work *work);
  */
 void call_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
 void complete_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void cost_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id); /* cost.c */
 void bypass_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
 /* pause.c, signal.c, approval.c: the same */
 void resume_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
@@ -95,6 +96,7 @@ void inbox_start(struct work *work, uint32_t shard);
 void inbox_call(struct work *work, uint32_t shard);
 void inbox_complete(struct work *work, uint32_t shard);
 void inbox_bypass(struct work *work, uint32_t shard);
+void inbox_cost(struct work *work, uint32_t shard);
 void inbox_resume(struct work *work, uint32_t shard);
 void inbox_pause(struct work *work, uint32_t shard);
 void inbox_signal(struct work *work, uint32_t shard);

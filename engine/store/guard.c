@@ -63,7 +63,8 @@ static enum guard_verdict verdict_parse(struct slice text)
         const char *name;
         enum guard_verdict verdict;
     } names[] = {{"granted", GUARD_GRANTED}, {"rate", GUARD_RATE},     {"concurrency", GUARD_CONCURRENCY},
-                 {"breaker", GUARD_BREAKER}, {"paused", GUARD_PAUSED}, {"budget", GUARD_BUDGET}};
+                 {"breaker", GUARD_BREAKER}, {"paused", GUARD_PAUSED}, {"budget", GUARD_BUDGET},
+                 {"unpriced", GUARD_UNPRICED}};
 
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         if (slice_is(text, names[i].name)) {
@@ -139,6 +140,8 @@ static const char *charge_name(enum guard_charge charge)
         return "give_back";
     case CHARGE_SETTLE:
         return "settle";
+    case CHARGE_UNPRICED:
+        return "unpriced";
     }
     return "keep";
 }
@@ -163,6 +166,22 @@ void store_guard_tell(struct store *store, struct guard_tell *tell)
     db_arg_int8(args, tell->pause_ms);
     db_arg_text(args, slice_of(charge_name(tell->charge)));
     db_arg_int8(args, tell->cost_micros);
+    job_submit(job);
+}
+
+/* --- price --- */
+
+void store_guard_price(struct store *store, struct guard_price *price)
+{
+    struct job *job = read_job(store, &price->read, price);
+    struct db_args *args = job_query(job, &sql_guard_price, NULL);
+
+    job->writes = true;
+    db_arg_int2(args, shard_of(price->namespace, price->tool));
+    db_arg_text(args, price->namespace);
+    db_arg_text(args, price->tool);
+    arg_uuid(args, &price->operation);
+    db_arg_int8(args, price->cost_micros);
     job_submit(job);
 }
 

@@ -8,7 +8,8 @@
 
 #include "store/store.h"
 
-enum guard_verdict { GUARD_GRANTED, GUARD_RATE, GUARD_CONCURRENCY, GUARD_BREAKER, GUARD_PAUSED, GUARD_BUDGET };
+enum guard_verdict { GUARD_GRANTED, GUARD_RATE, GUARD_CONCURRENCY, GUARD_BREAKER, GUARD_PAUSED, GUARD_BUDGET,
+                     GUARD_UNPRICED /* nobody knows what an earlier call of a budget cost: nothing can be said to be left */ };
 
 #define GUARD_BUDGETS_MAX 12 /* with and without namespace and tool, each by day, by month and for ever */
 
@@ -37,7 +38,8 @@ struct guard_ask {
 };
 void store_guard_ask(struct store *store, struct guard_ask *ask);
 
-enum guard_charge { CHARGE_KEEP, /* nobody knows yet */ CHARGE_GIVE_BACK, CHARGE_SETTLE };
+enum guard_charge { CHARGE_KEEP, /* nobody knows yet */ CHARGE_GIVE_BACK, CHARGE_SETTLE,
+                    CHARGE_UNPRICED /* it happened, and nobody knows what it cost: until store_guard_price() */ };
 enum breaker_state { BREAKER_CLOSED, BREAKER_OPEN, BREAKER_HALF_OPEN };
 
 struct guard_tell {
@@ -56,6 +58,14 @@ struct guard_tell {
     bool breaker_changed;             /* out */
 };
 void store_guard_tell(struct store *store, struct guard_tell *tell);
+
+struct guard_price { /* a person says what an operation cost; nothing happens where it reserved nothing, or is settled */
+    struct store_read read;
+    struct slice namespace, tool;
+    struct uuid operation;
+    int64_t cost_micros;
+};
+void store_guard_price(struct store *store, struct guard_price *price);
 
 struct guard_count { /* adds to budgets what nobody was asked for: emissions of duplicates, undo calls */
     struct store_read read;

@@ -774,6 +774,11 @@ const struct db_statement sql_guard_tell = {
     " $7::int8, $8::uuid, $9::uuid, $10::text, $11::bool, $12::int8, $13::int8, $14::text, $15::int8)",
 };
 
+const struct db_statement sql_guard_price = {
+    "guard_price",
+    "select sagad.guard_price($1::int2, $2::text, $3::text, $4::uuid, $5::int8)",
+};
+
 /* In the order given, which is that of the names, as everywhere: so that two that touch the same budgets cannot wait for each other. */
 const struct db_statement sql_guard_count = {
     "guard_count",

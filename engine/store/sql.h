@@ -112,6 +112,7 @@ extern const struct db_statement sql_definition_state;  /* changes whenever some
 /* guards */
 extern const struct db_statement sql_guard_ask;
 extern const struct db_statement sql_guard_tell;
+extern const struct db_statement sql_guard_price;
 extern const struct db_statement sql_guard_count;
 extern const struct db_statement sql_guard_list;
 

@@ -311,6 +311,12 @@ async function walkCalls() {
   await ask('POST', `/v1/operations/${first.json?.key}/bypass`, { body: {}, status: 422 })
   await ask('POST', '/v1/operations/00000000-0000-8000-8000-000000000000/bypass', { body: { reason: 'walk' }, status: 404 })
 
+  await ask('POST', `/v1/operations/${first.json?.key}/cost`, { body: { micros: 0, note: 'walk' }, status: 200 })
+  await ask('POST', `/v1/operations/${first.json?.key}/cost`, { body: { micros: 2.5, note: 'walk' }, status: 422 })
+  await ask('POST', `/v1/operations/${first.json?.key}/cost`, { body: { micros: -1, note: 'walk' }, status: 422 })
+  await ask('POST', `/v1/operations/${first.json?.key}/cost`, { body: { micros: 1 }, status: 422 })
+  await ask('POST', '/v1/operations/00000000-0000-8000-8000-000000000000/cost', { body: { micros: 1, note: 'walk' }, status: 404 })
+
   const opening = { open: true, id: run, tags: { walk: 'open' }, deadline: '15m', on_timeout: 'abort', budget: { calls: 10 }, loop: { repeats: 5 } }
   const opened = await ask('POST', '/v1/sagas', { body: opening, status: 201 })
   const path = `/v1/sagas/${opened.json?.id}`

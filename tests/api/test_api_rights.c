@@ -70,6 +70,7 @@ static const struct {
     {"POST", "/v1/sagas/{id}/pause", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/resume", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/operations/{key}/bypass", ROLE_OPERATOR, "{\"reason\":\"x\"}", true},
+    {"POST", "/v1/operations/{key}/cost", ROLE_OPERATOR, "{\"micros\":1,\"note\":\"x\"}", true},
     {"POST", "/v1/operations/{key}/resolve", ROLE_OPERATOR, "{\"as\":\"happened\",\"note\":\"x\"}", true},
     {"POST", "/v1/escalations/{n}/resolve", ROLE_OPERATOR, "{\"action\":\"probe\",\"note\":\"x\"}", true},
     {"POST", "/v1/bulk", ROLE_OPERATOR, "{}", false},

@@ -420,6 +420,57 @@ static void what_it_cost_is_booked_once_and_a_certain_failure_gives_it_back(void
     assert_int_equal(used("settle", "micros"), 175);
 }
 
+static void a_cost_that_nobody_knows_is_not_counted_as_nothing(void **state)
+{
+    struct guard_budget one[] = {budget("unpriced", 10, 1000, 1)};
+    struct guard_ask asks[3];
+    struct guard_tell tell;
+    struct guard_price price = {.read = {.arena = &arena, .done = on_done}, .namespace = SLICE("default"), .cost_micros = 300};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        asks[i] = asking("unpriced", (uint8_t)(i + 1));
+        asks[i].budgets = one;
+        asks[i].budget_count = 1;
+    }
+    assert_int_equal(ask_one(&asks[0], 0), GUARD_GRANTED);
+    tell = telling(&asks[0]);
+    tell.charge = CHARGE_UNPRICED;
+    tell_one(&tell, 0);
+    tell_one(&tell, 1); /* told twice */
+    assert_int_equal(ask_one(&asks[1], 1), GUARD_UNPRICED);
+    assert_true(asks[1].retry_after_ms > 0);
+    assert_int_equal(ask_one(&asks[0], 1), GUARD_UNPRICED); /* nor the same again */
+    one[0].micros = 0;
+    assert_int_equal(ask_one(&asks[2], 1), GUARD_GRANTED); /* what costs nothing */
+    one[0].micros = 1;
+    price.tool = asks[0].tool;
+    price.operation = asks[0].operation;
+    for (int i = 0; i < 2; i++) { /* said twice */
+        store_guard_price(engines[i], &price);
+        wait_for(1);
+        assert_int_equal(price.read.code, ERR_OK);
+        assert_int_equal(used("unpriced", "micros"), 300);
+    }
+    assert_int_equal(used("unpriced", "calls"), 2);
+    assert_int_equal(ask_one(&asks[1], 1), GUARD_GRANTED);
+    tell = telling(&asks[1]); /* it certainly did not happen; then late evidence says that it did */
+    tell.charge = CHARGE_GIVE_BACK;
+    tell_one(&tell, 0);
+    assert_int_equal(used("unpriced", "micros"), 300);
+    tell.charge = CHARGE_UNPRICED;
+    tell_one(&tell, 1);
+    assert_int_equal(used("unpriced", "micros"), 301);
+    assert_int_equal(used("unpriced", "calls"), 3);
+    assert_int_equal(used("unpriced", "unpriced"), 1);
+    price.operation = asks[1].operation;
+    price.cost_micros = 0;
+    store_guard_price(engines[0], &price);
+    wait_for(1);
+    assert_int_equal(used("unpriced", "micros"), 300);
+    assert_int_equal(used("unpriced", "unpriced"), 0);
+}
+
 static void another_period_begins_anew(void **state)
 {
     struct guard_budget one[] = {budget("days", 1, -1, 0)};
@@ -527,6 +578,7 @@ int main(void)
         cmocka_unit_test(another_endpoint_has_a_breaker_of_its_own),
         cmocka_unit_test(a_budget_is_never_passed_however_many_race),
         cmocka_unit_test(what_it_cost_is_booked_once_and_a_certain_failure_gives_it_back),
+        cmocka_unit_test(a_cost_that_nobody_knows_is_not_counted_as_nothing),
         cmocka_unit_test(another_period_begins_anew),
         cmocka_unit_test(duplicates_are_counted_without_being_asked),
         cmocka_unit_test(a_refusal_takes_nothing),

@@ -151,6 +151,63 @@ static void the_budget_of_an_open_saga_is_never_passed(void **state)
     ask_end(&two);
 }
 
+static void say_cost(struct engine *at, struct op_key key, int64_t micros, enum err_code code)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.cost.key = key;
+    ask.request.in.cost.micros = micros;
+    ask.request.in.cost.note = SLICE("invoice 4711");
+    engine_say_cost(at, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, code);
+    if (code == ERR_OK) {
+        assert_member(ask.request.answer, "cost", "120");
+        assert_int_equal(json_type(json_member(ask.request.answer, "cost_unknown")), JSON_NONE);
+    }
+    ask_end(&ask);
+}
+
+static void a_budget_waits_for_a_cost_that_nobody_could_compute(void **state)
+{
+    struct saga_id id;
+    struct op_key key;
+    struct ask ask;
+
+    (void)state;
+    ask_begin(&ask);
+    ask.request.in.define.document = SLICE("{\"tools\":[{\"name\":\"priced\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},"
+                                           "\"compensate\":{\"tool\":\"forget\"},\"cost\":\"${ .result.fee }\"},"
+                                           "{\"name\":\"forget\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"}}]}");
+    engine_define(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    id = open_with_budget("{\"micros\":200}");
+    call_in(&ask, id, "one", "priced", "{\"fee\":\"dear\"}", 20000);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_int_equal(json_type(json_member(ask.request.answer, "cost_unknown")), JSON_STRING);
+    assert_true(uuid_parse(ask.request.call.key, &key.uuid));
+    ask_end(&ask);
+    call_in(&ask, id, "two", "priced", "{\"fee\":10}", 20000);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_BUDGET);
+    ask_end(&ask);
+    engine_rig_begin_other();
+    say_cost(other, key, 120, ERR_OK); /* by way of the owner */
+    say_cost(engine, key, 120, ERR_OK); /* said again */
+    say_cost(engine, key, 121, ERR_DECIDED);
+    engine_rig_end_other();
+    call_in(&ask, id, "two", "priced", "{\"fee\":10}", 20000);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s' and convert_from(payload, 'UTF8') like"
+                                        " '%%operation.priced%%invoice 4711%%'", id_text(id)), 1);
+}
+
 static void callers_at_two_engines_share_one_call(void **state)
 {
     enum { CALLERS = 32 };
@@ -265,6 +322,7 @@ int main(void)
         cmocka_unit_test(an_open_saga_takes_calls_until_it_is_complete_and_answers_repeats_after),
         cmocka_unit_test(another_namespace_sees_nothing),
         cmocka_unit_test(completion_waits_for_what_is_not_settled),
+        cmocka_unit_test(a_budget_waits_for_a_cost_that_nobody_could_compute),
         cmocka_unit_test(an_aborted_open_saga_is_undone),
         cmocka_unit_test(an_agent_that_vanished_is_undone_at_the_deadline),
         cmocka_unit_test(the_budget_of_an_open_saga_is_never_passed),

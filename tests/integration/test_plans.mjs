@@ -66,7 +66,8 @@ const calls = {
   lock_take: { of: 'select id from sagad.saga where shard = 10 and ended_at is null limit 1', args: "9, sha256('k'), 'default', 'k', 10, '?', false" },
   lock_release: { of: 'select saga from sagad.lock where saga_shard = 10 and ticket = 1 limit 1', args: "'{10}', '{?}'" },
   guard_ask: { args: `7, 'default', 'tool7', 'one', 100, 1000, 10, 5, 60000, '${'0'.repeat(31)}1', true, '${'0'.repeat(31)}2', '{8}', '{budget8}', array[now()], '{9}', '{-1}', '{-1}', '{1}', '{1}', '{1}'` },
-  guard_tell: { args: `7, 'default', 'tool7', 'one', 5, 60000, 1000, '${'0'.repeat(31)}1', '${'0'.repeat(31)}2', 'failed', true, 10, 10, 'settle', 5` }
+  guard_tell: { args: `7, 'default', 'tool7', 'one', 5, 60000, 1000, '${'0'.repeat(31)}1', '${'0'.repeat(31)}2', 'failed', true, 10, 10, 'settle', 5` },
+  guard_price: { args: `7, 'default', 'tool7', '${'0'.repeat(31)}3', 5` }
 }
 
 const world = new World()

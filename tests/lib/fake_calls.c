@@ -356,6 +356,23 @@ void engine_bypass(struct engine *engine, struct engine_request *request)
                      SLICE_ARG(fake_instant(request->arena, now_ms + BYPASS_MS))));
 }
 
+void engine_say_cost(struct engine *engine, struct engine_request *request)
+{
+    const struct fake_operation *operation = operation_find(engine, request->namespace, request->in.cost.key);
+    char key[UUID_TEXT_BYTES];
+
+    if (!operation) {
+        fake_finish(engine, request, fake_not_found(request));
+        return;
+    }
+    uuid_text(&operation->key.uuid, key);
+    fake_finish_text(engine, request,
+                     arena_printf(request->arena,
+                                  "{\"key\":\"%s\",\"state\":\"completed\",\"took_effect\":\"yes\",\"run\":\"r\",\"step\":\"one\","
+                                  "\"tool\":\"t.one\",\"attempts\":1,\"cost\":%lld}",
+                                  key, (long long)request->in.cost.micros));
+}
+
 /* --- reading --- */
 
 #define OPERATION                                                                                                      \

@@ -24,6 +24,7 @@ enum asked { /* of the store; ASKED_CALL: of a tool */
              ASKED_FIND_INPUT,
              ASKED_GUARD_ASK,
              ASKED_GUARD_TELL,
+             ASKED_GUARD_PRICE,
              ASKED_GUARD_COUNT,
              ASKED_GUARD_LIST,
              ASKED_PARK,

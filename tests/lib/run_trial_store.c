@@ -358,6 +358,7 @@ void trial_store_answer(enum asked kind, void *request, enum err_code code)
         break;
     case ASKED_GUARD_ASK:
     case ASKED_GUARD_TELL:
+    case ASKED_GUARD_PRICE:
     case ASKED_GUARD_COUNT:
     case ASKED_GUARD_LIST:
     case ASKED_LIST: /* granted, closed, none: as zeroed */
@@ -452,6 +453,7 @@ ASK(store_find_operation, find_operation, ASKED_FIND_OPERATION)
 ASK(store_find_input, find_input, ASKED_FIND_INPUT)
 ASK(store_guard_ask, guard_ask, ASKED_GUARD_ASK)
 ASK(store_guard_tell, guard_tell, ASKED_GUARD_TELL)
+ASK(store_guard_price, guard_price, ASKED_GUARD_PRICE)
 ASK(store_guard_count, guard_count, ASKED_GUARD_COUNT)
 ASK(store_guard_list, guard_list, ASKED_GUARD_LIST)
 ASK(store_park, park, ASKED_PARK)

@@ -303,6 +303,7 @@ void judge_record(struct run *run, const struct record *record)
     case RECORD_STEP_CALLED: /* of agents' calls */
     case RECORD_STEP_REPEATED:
     case RECORD_OPERATION_DUPLICATE:
+    case RECORD_OPERATION_PRICED:
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:
     case RECORD_LOOP_TRIPPED:

@@ -14,7 +14,7 @@
 
 enum question {
     ASKS_SAGAS, ASKS_SAGAS_BY_STEP, ASKS_OPERATIONS, ASKS_OPERATIONS_OF, ASKS_OPERATION, ASKS_ESCALATIONS, ASKS_ESCALATION, ASKS_APPROVALS,
-    ASKS_APPROVAL, ASKS_LOG, ASKS_STATS, ASKS_ENGINES, ASKS_DEFINITIONS, ASKS_HEALTH, ASKS_TO_DEFINE, ASKS_TO_DEFINE_WRONGLY, ASKS_TO_SIGN,
+    ASKS_APPROVAL, ASKS_LOG, ASKS_STATS, ASKS_ENGINES, ASKS_DEFINITIONS, ASKS_HEALTH, ASKS_TO_DEFINE, ASKS_TO_DEFINE_WRONGLY, ASKS_TO_SIGN, ASKS_TO_SAY_COST,
     ASKS_TO_START_WRONGLY, ASKS_TO_OPEN, ASKS_TO_OPEN_WRONGLY, ASKS_TO_CALL_WRONGLY, ASKS_TO_SIGNAL_WRONGLY, ASKS_TO_DECIDE_WRONGLY,
     ASKS_TO_END_WRONGLY, ASKS_IN_PASSING, QUESTION_COUNT
 };
@@ -459,6 +459,12 @@ void curious_send(const struct act *act, struct saga_id known, struct engine *en
         request->in.bypass.key = some_key(manner);
         request->in.bypass.reason = SLICE("it has to be done twice");
         engine_bypass(engine, request);
+        return;
+    case ASKS_TO_SAY_COST:
+        request->in.cost.key = some_key(manner);
+        request->in.cost.micros = (int64_t)(manner % 1000);
+        request->in.cost.note = SLICE("it stands on the invoice");
+        engine_say_cost(engine, request);
         return;
     case ASKS_TO_START_WRONGLY:
         ask_to_start_wrongly(engine, request, manner);

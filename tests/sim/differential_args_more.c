@@ -370,7 +370,16 @@ void draw_guard_tell(struct db_args *args, struct chance *chance)
     db_arg_bool(args, chance_percent(chance, 30));
     db_arg_int8(args, chance_percent(chance, 50) ? 0 : LONG_MS * 1000);
     db_arg_int8(args, chance_percent(chance, 90) ? 0 : LONG_MS);
-    arg_text(args, ONE_OF("keep", "give_back", "settle", "settle"));
+    arg_text(args, ONE_OF("keep", "give_back", "settle", "settle", "unpriced"));
+    db_arg_int8(args, chance_below(chance, 5));
+}
+
+void draw_guard_price(struct db_args *args, struct chance *chance)
+{
+    db_arg_int2(args, 20);
+    arg_text(args, "n");
+    arg_text(args, ONE_OF("x", "x", "y"));
+    arg_id(args, holder_id(10 + chance_below(chance, 4)));
     db_arg_int8(args, chance_below(chance, 5));
 }
 

@@ -93,6 +93,7 @@ const struct kind kinds[] = {
     {&sql_definition_state, "i", .themes = "e", .weight = 1},
     {&sql_guard_ask, "bni", draw_guard_ask, .themes = "g", .weight = 14},
     {&sql_guard_tell, "bi", draw_guard_tell, .themes = "g", .weight = 12},
+    {&sql_guard_price, "i", draw_guard_price, .themes = "g", .weight = 4},
     {&sql_guard_count, "", draw_guard_count, .affects = true, .themes = "g", .weight = 3},
     {&sql_guard_list, "bbbbmmii", draw_namespace_or_null, .themes = "g", .weight = 2},
 };

@@ -28,7 +28,7 @@ DUMP(guard_place, "select p.shard, p.namespace, p.tool, p.holder from sagad.guar
 DUMP(guard_breaker, "select b.shard, b.namespace, b.tool, b.endpoint, b.state, cardinality(b.failures), b.open_until, b.cooldown_ms,"
                     " b.opened, b.probe, b.probe_until from sagad.guard_breaker b"
                     " order by b.shard, b.namespace, b.tool, b.endpoint")
-DUMP(guard_budget, "select b.shard, b.name, b.period, b.calls, b.emissions, b.micros from sagad.guard_budget b"
+DUMP(guard_budget, "select b.shard, b.name, b.period, b.calls, b.emissions, b.micros, b.unpriced from sagad.guard_budget b"
                    " order by b.shard, b.name, b.period")
 DUMP(guard_reservation, "select r.shard, r.namespace, r.tool, r.operation, r.state, cardinality(r.budgets),"
                         " (select sum(m)::int8 from unnest(r.micros) as m) from sagad.guard_reservation r"
@@ -60,7 +60,7 @@ const struct kind dumps[] = {
     {&dump_guard, "ibbmm"},
     {&dump_guard_place, "ibbu"},
     {&dump_guard_breaker, "ibbbbimiium"},
-    {&dump_guard_budget, "ibtiii"},
+    {&dump_guard_budget, "ibtiiii"},
     {&dump_guard_reservation, "ibbubii"},
 };
 const size_t dump_count = sizeof(dumps) / sizeof(dumps[0]);

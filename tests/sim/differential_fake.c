@@ -418,6 +418,7 @@ static enum pg_progress dump_guard_budget_rows(struct pg_call *call)
         put_int(call, row->calls);
         put_int(call, row->emissions);
         put_int(call, row->micros);
+        put_int(call, row->unpriced);
         put_row_end(call);
     }
     return PG_DONE;

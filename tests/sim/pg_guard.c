@@ -71,6 +71,14 @@ static bool is_reserved(struct pg_call *call)
     return row && slice_is(row->state, "reserved");
 }
 
+static bool is_unpriced(struct pg_call *call)
+{
+    struct row_guard_reservation key = guard_reservation_key(call, 11);
+    const struct row_guard_reservation *row = pg_see(call, pg_find(call, PG_GUARD_RESERVATION, &key));
+
+    return row && slice_is(row->state, "unpriced");
+}
+
 /* --- budgets --- */
 
 static bool is_over(struct pg_call *call, int max_arg, int wanted_arg, size_t i, int64_t used)
@@ -102,10 +110,10 @@ static enum pg_progress drop_old_budgets(struct pg_call *call, const struct row_
     return PG_DONE;
 }
 
-/* Locks them in order and looks whether there is room. */
-static enum pg_progress look_at_budgets(struct pg_call *call, bool *room)
+/* Locks them in order and looks whether there is room: else the verdict. */
+static enum pg_progress look_at_budgets(struct pg_call *call, const char **verdict)
 {
-    *room = true;
+    *verdict = NULL;
     for (size_t i = 0; i < arg_count(call, 13); i++) {
         struct row_guard_budget key = {item_int(call, 12, i), pg_keep(call, item_bytes(call, 13, i)), item_time_ms(call, 14, i), 0, 0, 0};
         const struct row_guard_budget *budget;
@@ -130,7 +138,11 @@ static enum pg_progress look_at_budgets(struct pg_call *call, bool *room)
         budget = current;
         if (is_over(call, 15, 18, i, budget->calls) || is_over(call, 16, 19, i, budget->emissions) ||
             is_over(call, 17, 20, i, budget->micros)) {
-            *room = false;
+            *verdict = "budget";
+            return PG_DONE;
+        }
+        if (item_int(call, 17, i) >= 0 && item_int(call, 20, i) > 0 && budget->unpriced > 0) {
+            *verdict = "unpriced";
             return PG_DONE;
         }
     }
@@ -156,7 +168,7 @@ static enum pg_progress reserve(struct pg_call *call)
 
         pg_next_statement(call);
         found = pg_find(call, PG_GUARD_BUDGET, &key);
-        RETURN_UNLESS_DONE(guard_add_to_budget(call, found, item_int(call, 18, i), item_int(call, 19, i), item_int(call, 20, i)));
+        RETURN_UNLESS_DONE(guard_add_to_budget(call, found, item_int(call, 18, i), item_int(call, 19, i), item_int(call, 20, i), 0));
         row.budget_shards[i] = key.shard;
         row.budgets[i] = key.name;
         row.periods_ms[i] = key.period_ms;
@@ -170,7 +182,8 @@ static enum pg_progress reserve(struct pg_call *call)
     return PG_DONE;
 }
 
-enum pg_progress guard_add_to_budget(struct pg_call *call, struct pg_row *row, int64_t calls, int64_t emissions, int64_t micros)
+enum pg_progress guard_add_to_budget(struct pg_call *call, struct pg_row *row, int64_t calls, int64_t emissions, int64_t micros,
+                                     int64_t unpriced)
 {
     const void *current = NULL;
 
@@ -183,6 +196,7 @@ enum pg_progress guard_add_to_budget(struct pg_call *call, struct pg_row *row, i
         budget.calls += calls;
         budget.emissions += emissions;
         budget.micros += micros;
+        budget.unpriced += unpriced;
         pg_update(call, row, &budget);
     }
     return PG_DONE;
@@ -325,7 +339,7 @@ static bool is_too_soon(const struct row_guard *tool, int64_t moment_us, int64_t
 enum pg_progress pg_statement_guard_ask(struct pg_call *call)
 {
     int64_t rate_limit = arg_int(call, 4), places_max = arg_int(call, 6), moment_us, spacing_us = 0, retry_after_ms = 0;
-    bool was_reserved = true, is_probe = false, room = true;
+    bool was_reserved = true, is_probe = false;
     struct uuid holder = arg_uuid(call, 9);
     const char *verdict = NULL;
     struct row_guard tool;
@@ -342,10 +356,15 @@ enum pg_progress pg_statement_guard_ask(struct pg_call *call)
         pg_next_statement(call);
         was_reserved = is_reserved(call);
         if (!was_reserved) {
-            RETURN_UNLESS_DONE(look_at_budgets(call, &room));
+            pg_next_statement(call);
+            if (is_unpriced(call)) {
+                answer(call, "unpriced", 5000, false);
+                return PG_DONE;
+            }
+            RETURN_UNLESS_DONE(look_at_budgets(call, &verdict));
         }
-        if (!room) {
-            answer(call, "budget", 0, false);
+        if (verdict) {
+            answer(call, verdict, slice_is(slice_of(verdict), "unpriced") ? 5000 : 0, false);
             return PG_DONE;
         }
     }

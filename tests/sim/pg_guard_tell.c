@@ -171,6 +171,7 @@ static enum pg_progress book(struct pg_call *call)
 {
     struct row_guard_reservation key = guard_reservation_key(call, 8), reservation;
     bool settles = slice_is(arg_bytes(call, 13), "settle"), gives_back = slice_is(arg_bytes(call, 13), "give_back"), was_back;
+    bool unpriced = slice_is(arg_bytes(call, 13), "unpriced");
     const struct row_guard_reservation *seen;
     struct pg_row *row;
     const void *current = NULL;
@@ -179,7 +180,7 @@ static enum pg_progress book(struct pg_call *call)
     row = pg_find(call, PG_GUARD_RESERVATION, &key);
     seen = pg_see(call, row);
     was_back = seen && slice_is(seen->state, "given_back");
-    if (!seen || !(slice_is(seen->state, "reserved") || (was_back && settles))) {
+    if (!seen || !(slice_is(seen->state, "reserved") || (was_back && (settles || unpriced)))) {
         return PG_DONE;
     }
     reservation = *seen;
@@ -189,7 +190,9 @@ static enum pg_progress book(struct pg_call *call)
         pg_next_statement(call);
         RETURN_UNLESS_DONE(guard_add_to_budget(
             call, pg_find(call, PG_GUARD_BUDGET, &budget), was_back ? 1 : gives_back ? -1 : 0, 0,
-            (settles ? arg_int(call, 14) : 0) - (was_back ? 0 : reservation.micros[i])));
+            (settles ? arg_int(call, 14) : unpriced && was_back ? reservation.micros[i] : 0) -
+                (was_back || unpriced ? 0 : reservation.micros[i]),
+            unpriced));
     }
     pg_next_statement(call);
     if (pg_see(call, row)) {
@@ -197,10 +200,56 @@ static enum pg_progress book(struct pg_call *call)
     }
     if (current) {
         reservation = *(const struct row_guard_reservation *)current;
-        reservation.state = settles ? SLICE("settled") : SLICE("given_back");
+        reservation.state = settles ? SLICE("settled") : unpriced ? SLICE("unpriced") : SLICE("given_back");
         reservation.at_ms = pg_clock_ms(call->pg);
         pg_update(call, row, &reservation);
     }
+    return PG_DONE;
+}
+
+/* --- guard_price() of migration 0015 --- */
+
+enum pg_progress pg_statement_guard_price(struct pg_call *call)
+{
+    struct pg_row *row = pg_find(call, PG_GUARD, &(struct row_guard){arg_int(call, 0), arg_bytes(call, 1), arg_bytes(call, 2), 0, 0});
+    struct row_guard_reservation key = guard_reservation_key(call, 3), reservation;
+    const struct row_guard_reservation *seen;
+    bool was_unpriced;
+    const void *current = NULL;
+
+    if (pg_see(call, row)) {
+        RETURN_UNLESS_DONE(pg_lock(call, row, PG_UPDATE, &current));
+    }
+    pg_next_statement(call);
+    row = pg_find(call, PG_GUARD_RESERVATION, &key);
+    seen = pg_see(call, row);
+    was_unpriced = seen && slice_is(seen->state, "unpriced");
+    if (!was_unpriced && !(seen && slice_is(seen->state, "reserved"))) {
+        put_int(call, false);
+        put_row_end(call);
+        return PG_DONE;
+    }
+    reservation = *seen;
+    for (size_t i = 0; i < reservation.budget_count; i++) {
+        struct row_guard_budget budget = {reservation.budget_shards[i], reservation.budgets[i], reservation.periods_ms[i], 0, 0, 0};
+
+        pg_next_statement(call);
+        RETURN_UNLESS_DONE(guard_add_to_budget(call, pg_find(call, PG_GUARD_BUDGET, &budget), 0, 0,
+                                               arg_int(call, 4) - reservation.micros[i], was_unpriced ? -1 : 0));
+    }
+    pg_next_statement(call);
+    current = NULL;
+    if (pg_see(call, row)) {
+        RETURN_UNLESS_DONE(pg_lock(call, row, PG_NO_KEY_UPDATE, &current));
+    }
+    if (current) {
+        reservation = *(const struct row_guard_reservation *)current;
+        reservation.state = SLICE("settled");
+        reservation.at_ms = pg_clock_ms(call->pg);
+        pg_update(call, row, &reservation);
+    }
+    put_int(call, true);
+    put_row_end(call);
     return PG_DONE;
 }
 

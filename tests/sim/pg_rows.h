@@ -170,7 +170,7 @@ struct row_guard_budget {
     int64_t shard;
     struct slice name;
     int64_t period_ms; /* key */
-    int64_t calls, emissions, micros;
+    int64_t calls, emissions, micros, unpriced;
 };
 
 #define ROW_BUDGETS_MAX 16

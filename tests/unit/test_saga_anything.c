@@ -372,6 +372,7 @@ static void settle(struct saga_input *input, const struct saga *saga, uint32_t s
         }
     }
     input->settled.cost_micros = often(20) ? 50 : 0;
+    input->settled.cost_unknown = often(5) ? SLICE("nobody could compute it") : SLICE_NONE;
 }
 
 static struct slice value_for(const struct saga *saga, uint32_t step, enum evaluation what)
@@ -523,7 +524,7 @@ static void say(struct saga_input *input, const struct saga *saga, const struct 
     static const enum saga_input_type types[] = {
         SAGA_INPUT_ABORT,  SAGA_INPUT_OPERATOR, SAGA_INPUT_OPERATOR, SAGA_INPUT_OPERATOR, SAGA_INPUT_COMPLETE,
         SAGA_INPUT_BYPASS, SAGA_INPUT_RESUME,   SAGA_INPUT_RESUME,   SAGA_INPUT_PAUSE,    SAGA_INPUT_SIGNAL,
-        SAGA_INPUT_SIGNAL, SAGA_INPUT_DECISION, SAGA_INPUT_DECISION, SAGA_INPUT_CALL};
+        SAGA_INPUT_SIGNAL, SAGA_INPUT_DECISION, SAGA_INPUT_DECISION, SAGA_INPUT_COST, SAGA_INPUT_CALL};
     struct slice actor = often(95) ? SLICE("ann") : SLICE_NONE, note = often(95) ? SLICE("because") : SLICE_NONE;
     uint32_t step = some_step(saga);
 
@@ -543,6 +544,12 @@ static void say(struct saga_input *input, const struct saga *saga, const struct 
                                               : operation(saga, step, often(90) ? DIRECTION_DO : DIRECTION_UNDO)->key;
         input->bypass.actor = actor;
         input->bypass.note = note;
+    } else if (input->type == SAGA_INPUT_COST) {
+        input->cost.key = step == STEP_NONE ? (struct op_key){0}
+                                            : operation(saga, step, often(80) ? DIRECTION_DO : DIRECTION_UNDO)->key;
+        input->cost.micros = often(90) ? 70 : 0;
+        input->cost.actor = actor;
+        input->cost.note = note;
     } else if (input->type == SAGA_INPUT_COMPLETE) {
         input->complete.actor = actor;
         input->complete.output = often(50) ? SLICE_NONE : SLICE("{\"a\":1}");

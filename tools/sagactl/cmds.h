@@ -17,6 +17,7 @@
     X(open)                                                                                                            \
     X(complete)                                                                                                        \
     X(bypass)                                                                                                          \
+    X(cost)                                                                                                            \
     X(signal)                                                                                                          \
     X(pause)                                                                                                           \
     X(resume)                                                                                                          \

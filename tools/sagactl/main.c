@@ -34,6 +34,7 @@ const struct command commands[] = {
     {"resolve", "answer an escalation", help_resolve, cmd_resolve},
     {"operations", "list operations, or show one by its key", help_operations, cmd_operations},
     {"bypass", "sign one more execution of an operation off", help_bypass, cmd_bypass},
+    {"cost", "say what an operation cost that shows cost_unknown", help_cost, cmd_cost},
     {"tools", "tools and their health at a glance, or show one", help_tools, cmd_tools},
     {"definitions", "list registered sagas, or show one", help_definitions, cmd_definitions},
     {"stats", "counts by status, engines and their shards", help_stats, cmd_stats},

@@ -1,0 +1,99 @@
+/*
+ * A person says what an operation cost, where that could not be computed. The log has it first; then the budgets of the settings
+ * are told, which know nothing of logs. Both take a repeat for what it is: who got no answer says it again.
+ */
+#include "run/calling.h"
+#include "store/guard.h"
+
+static void on_priced(struct store_read *read)
+{
+    struct work *work = read->context;
+
+    if (read->code != ERR_OK) {
+        work_fail(work, read->code, "the cost is in the log, but the budgets of the settings have not heard of it", "say it again");
+    } else {
+        query_operation(work, &work->mail.input.cost.key);
+    }
+}
+
+static void tell_budgets(struct work *work, struct slice tool)
+{
+    struct guard_price *price = arena_alloc(&work->arena, sizeof(*price));
+
+    *price = (struct guard_price){.read = {.arena = &work->arena, .done = on_priced, .context = work},
+                                  .namespace = work->namespace,
+                                  .tool = arena_slice(&work->arena, tool),
+                                  .operation = work->mail.input.cost.key.uuid,
+                                  .cost_micros = work->mail.input.cost.micros};
+    store_guard_price(work->engine->store, price);
+}
+
+static void on_said(struct mail *mail, enum err_code code, const struct err *err)
+{
+    struct work *work = container_of(mail, struct work, mail);
+    const struct live *live = mail->live;
+    enum direction direction = DIRECTION_DO;
+
+    if (code != ERR_OK) {
+        if (!route_again(work, code, inbox_cost)) {
+            work_done(work, code, err);
+        }
+    } else if (live->dropped) { /* it has not been applied here */
+        work_fail(work, ERR_FENCED, "it is in the log, but another engine took the saga over in this moment", "say it again");
+    } else {
+        uint32_t step = saga_find_key(&live->saga, &mail->input.cost.key, &direction);
+
+        CHECK(step != STEP_NONE); /* else it would not have been taken */
+        tell_budgets(work, saga_tool(&live->saga, step, direction)->name);
+    }
+}
+
+static void on_operation(struct store_read *read)
+{
+    struct work *work = read->context;
+
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, "there is no operation with this key", "`sagactl operations` lists them");
+    } else if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+    } else {
+        work->saga = work->store.operation.id;
+        route_send(work, inbox_cost);
+    }
+}
+
+static void cost_begin(struct work *work)
+{
+    const struct engine_request *request = work->request;
+
+    route_prepare(work, (struct saga_id){0}, 0);
+    work->mail.input = (struct saga_input){.type = SAGA_INPUT_COST,
+                                           .cost = {.key = request->in.cost.key,
+                                                    .micros = request->in.cost.micros,
+                                                    .actor = work->actor,
+                                                    .note = arena_slice(&work->arena, request->in.cost.note)}};
+    work->mail.done = on_said;
+    work->store.operation =
+        (struct find_operation){.read = {.arena = &work->arena, .done = on_operation, .context = work},
+                                .key = request->in.cost.key,
+                                .namespace = work->namespace};
+    store_find_operation(work->engine->store, &work->store.operation);
+}
+
+void engine_say_cost(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+
+    if (!work_refused(work)) {
+        cost_begin(work);
+    }
+}
+
+void cost_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id)
+{
+    struct work *work = work_of_delivery(engine, request, inbox_id);
+
+    if (work) {
+        cost_begin(work);
+    }
+}

@@ -1,0 +1,97 @@
+/* A cost that nobody could compute: the budget takes nothing more that costs, until a person has said the amount. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/call_trial.h"
+
+#define HOUR_MS INT64_C(3600000)
+
+/* A completed call of which nobody could compute what it cost. */
+static void settle_unpriced(struct call_trial *t, uint32_t step)
+{
+    struct saga_input input = {.type = SAGA_INPUT_SETTLED};
+
+    input.settled.step = step;
+    input.settled.attempt = t->saga.steps[step].forward.attempts;
+    input.settled.outcome = (struct outcome){.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":1}")};
+    input.settled.cost_unknown = SLICE("the fee is a text");
+    input.settled.undo_args = SLICE("{\"id\":1}");
+    assert_int_equal(call_trial_input(t, input), ERR_OK);
+}
+
+static enum err_code say_cost(struct call_trial *t, const struct operation *op, int64_t micros)
+{
+    struct saga_input input = {.type = SAGA_INPUT_COST};
+
+    input.cost.key = op->key;
+    input.cost.micros = micros;
+    input.cost.actor = SLICE("ann");
+    input.cost.note = SLICE("it stands on the invoice");
+    return call_trial_input(t, input);
+}
+
+static void a_person_says_what_it_cost_and_the_budget_goes_on_with_that(void **state)
+{
+    struct call_trial t;
+    const struct operation *a;
+
+    (void)state;
+    call_trial_open(&t, "{'micros':250}", NULL, NULL);
+    assert_int_equal(CALL(&t, "paid", "a", "{'n':1}"), ERR_OK);
+    a = &call_trial_step(&t, "a")->forward;
+    assert_int_equal(say_cost(&t, a, 30), ERR_CONFLICT); /* it is not settled */
+    settle_unpriced(&t, 0);
+    a = &call_trial_step(&t, "a")->forward;
+    assert_non_null(a->cost_unknown.ptr);
+    assert_int_equal(CALL(&t, "paid", "b", "{'n':2}"), ERR_BUDGET);
+    assert_int_equal(say_cost(&t, a, 120), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "operation.priced a");
+    assert_true(slice_is(t.records.items[0].actor, "ann"));
+    assert_true(slice_is(t.records.items[0].note, "it stands on the invoice"));
+    a = &call_trial_step(&t, "a")->forward;
+    assert_null(a->cost_unknown.ptr);
+    assert_int_equal(a->cost_micros, 120);
+    assert_int_equal(t.saga.used.micros, 120);
+    assert_int_equal(say_cost(&t, a, 120), ERR_OK); /* heard before */
+    assert_int_equal(t.records.count, 0);
+    assert_int_equal(say_cost(&t, a, 121), ERR_DECIDED);
+    assert_int_equal(CALL(&t, "paid", "b", "{'n':2}"), ERR_OK);
+    assert_int_equal(CALL(&t, "paid", "c", "{'n':3}"), ERR_BUDGET);
+    call_trial_close(&t);
+}
+
+static void what_a_call_of_a_run_that_rests_cost_is_said_too_and_nothing_after_the_end_of_a_saga(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    assert_int_equal(CALL(&t, "paid", "a"), ERR_OK);
+    settle_unpriced(&t, 0);
+    t.now_ms += HOUR_MS;
+    call_trial_due(&t, SAGA_TIMER_REST);
+    assert_int_equal(say_cost(&t, &call_trial_step(&t, "a")->forward, 7), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "run.woken, operation.priced a");
+    assert_int_equal(t.saga.used.micros, 7);
+    call_trial_close(&t);
+    call_trial_open(&t, NULL, NULL, NULL);
+    assert_int_equal(CALL(&t, "paid", "a"), ERR_OK);
+    settle_unpriced(&t, 0);
+    assert_int_equal(call_trial_complete(&t), ERR_OK);
+    assert_int_equal(say_cost(&t, &call_trial_step(&t, "a")->forward, 7), ERR_ENDED);
+    call_trial_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_person_says_what_it_cost_and_the_budget_goes_on_with_that),
+        cmocka_unit_test(what_a_call_of_a_run_that_rests_cost_is_said_too_and_nothing_after_the_end_of_a_saga),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
