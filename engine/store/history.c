@@ -147,9 +147,14 @@ bool history_is_good(struct conn *conn, struct err *err)
     char saga[UUID_TEXT_BYTES], at[INSTANT_TEXT_BYTES];
 
     if (!store->history.is_other && facts->missing_turns == 0 && facts->shards_back == 0) {
+        bool was_doubted = store->history.is_doubted;
+
         conn->doubts = 0;
         store->history.is_doubted = facts->losses_open > 0;
         if (facts->losses_open == 0) {
+            if (was_doubted && store->leases) {
+                leases_tick(store->leases); /* they said nothing while it was doubted, and nobody else wakes them */
+            }
             return true;
         }
         store->away_told = false; /* another reason than before */
