@@ -23,7 +23,7 @@ function options() {
   try {
     const { values } = parseArgs({
       options: {
-        shop: { type: 'string', default: 'all' }, runs: { type: 'string', default: quick ? '200' : '800' }, seed: { type: 'string' },
+        shop: { type: 'string', default: 'all' }, runs: { type: 'string', default: quick ? '100' : '800' }, seed: { type: 'string' },
         agents: { type: 'string', default: '64' }, engines: { type: 'string', default: '2' }, chaos: { type: 'string', default: '10' },
         'no-kills': { type: 'boolean', default: false }, first: { type: 'string', default: '0' }, patience: { type: 'string', default: '240' }, json: { type: 'string' }, help: { type: 'boolean', short: 'h' }
       }
@@ -164,7 +164,7 @@ async function evaluate(shop, wanted) {
 // Each saga folds from its log to the state that the service shows.
 async function foldsAgain(world) {
   for (const engine of world.engines) await world.engineReady(engine)
-  const replay = world.sagactl(['--token', tokens.admin, 'replay', '--all'])
+  const replay = world.replayAll(['--token', tokens.admin])
   return replay.status === 0 ? [] : [`sagactl replay --all ended with ${replay.status}: ${replay.stdout.slice(-800)} ${replay.stderr.slice(-400)}`]
 }
 

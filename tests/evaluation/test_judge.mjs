@@ -9,6 +9,7 @@ import { Trial } from './trial.mjs'
 import { shops } from './wish.mjs'
 
 const chaos = { percent: 12, ms: 250, modes: { 'reset-after-effect': 3, 'reset-before-effect': 2, '500-before': 2, '500-after': 2, garbage: 1, truncated: 2, slow: 2, late: 2, redelivered: 2 } }
+const tries = quick ? [40, 150, 400] : [150, 400] // wishes: a bug strikes some of them, and one that strikes few needs more
 const seed = Number(process.env.SAGAD_TEST_SEED ?? 7)
 
 await run(new World(), async (world) => {
@@ -56,8 +57,12 @@ await run(new World(), async (world) => {
   const where = { 'blind-retry': 'blind', 'lost-answer-is-failure': 'ignores-keys', 'racers-all-call': 'ignores-keys' }
   for (const [bug, [says, found]] of Object.entries(bugs)) {
     await promise(`found: ${says} (${bug})`, async () => {
-      const { verdicts } = await trial(where[bug] ?? 'keys', { bug, share: bug === 'undo-of-what-was-before' ? 1 : 0.3, patience: bug === 'never-ends' ? 9000 : 60000 })
-      const sentences = verdicts.flatMap((verdict) => verdict.what).filter((what) => found.test(what))
+      let verdicts, sentences
+      for (const runs of tries) {
+        ({ verdicts } = await trial(where[bug] ?? 'keys', { runs, bug, share: bug === 'undo-of-what-was-before' ? 1 : 0.3, patience: bug === 'never-ends' ? 9000 : 60000 }))
+        sentences = verdicts.flatMap((verdict) => verdict.what).filter((what) => found.test(what))
+        if (sentences.length > 0) break
+      }
       expect(sentences.length > 0, 'the judge did not see it', shown(verdicts))
       console.log(`#   ${verdicts.length} wishes: ${sentences[0].slice(0, 160)}`)
     })

@@ -4,7 +4,7 @@
 // `expects(input)` names the steps whose effects stand when a saga of this shape has completed.
 const patient = { initial: '50ms', factor: 2, max: '500ms', max_attempts: 200, max_unsent: 200 }
 const keyed = { effect: 'keyed', key: { window: '1h' }, timeout: '5s', retry: patient }
-const named = '${ .input.name + "'
+const named = '${ .input.name }'
 
 export function tools(shop) {
   const reservations = { method: 'POST', url: `${shop}/reservations`, body: '${ .args }' }
@@ -28,10 +28,10 @@ export function tools(shop) {
   ]
 }
 
-const step = (id, call, args, more) => ({ id, call, with: { ...args, request: `${named}:${id}" }` }, ...more })
+const step = (id, call, args, more) => ({ id, call, with: { ...args, request: `${named}:${id}` }, ...more })
 const take = (id, more) => step(id, 'take', { sku: 'x', qty: 1 }, more)
 const bill = (id, more) => step(id, 'bill', { amount: 7, customer: 'ada' }, more)
-const mail = (id, call, more) => step(id, call, { to: 'ada', subject: `${named}" }` }, more)
+const mail = (id, call, more) => step(id, call, { to: 'ada', subject: named }, more)
 // Fails for certain where the fate of the saga is a bad one.
 const last = (id, more) => step(id, 'take', { sku: '${ if .input.bad then "none" else "x" end }', qty: 1 }, more)
 
@@ -54,11 +54,11 @@ export const shapes = {
     expects: (input) => [...input.items.map((item) => item.slice(input.name.length + 1)), 'z']
   },
   nest: {
-    weight: 2, steps: [take('a'), { id: 'pair', saga: 'pair', with: { name: `${named}:pair" }`, bad: '${ .input.bad }' } }, bill('b')],
+    weight: 2, steps: [take('a'), { id: 'pair', saga: 'pair', with: { name: `${named}:pair`, bad: '${ .input.bad }' } }, bill('b')],
     expects: always('a', 'pair:one', 'pair:two', 'b')
   },
   spare: { // a child that fails is undone alone, and the saga goes on
-    weight: 1, steps: [take('a'), { id: 'pair', saga: 'pair', with: { name: `${named}:pair" }`, bad: '${ .input.bad }' }, on_failure: 'continue' }, take('b')],
+    weight: 1, steps: [take('a'), { id: 'pair', saga: 'pair', with: { name: `${named}:pair`, bad: '${ .input.bad }' }, on_failure: 'continue' }, take('b')],
     expects: (input) => (input.bad ? ['a', 'b'] : ['a', 'pair:one', 'pair:two', 'b']), completesBad: true
   },
   nap: { weight: 2, steps: [take('a'), { id: 'wait', sleep: '150ms' }, last('b')], expects: always('a', 'b') },
@@ -66,8 +66,8 @@ export const shapes = {
   ask: { weight: 2, steps: [take('a'), { id: 'ask', approve: { show: '${ .input }' } }, bill('b')], expects: always('a', 'b'), completesBad: true },
   locked: { weight: 2, locks: ['thing:${ .input.thing }'], steps: [take('a'), last('b')], expects: always('a', 'b') },
   unsure: { weight: 1, steps: [step('a', 'grab', { sku: 'x', qty: 1 }), last('b')], expects: always('a', 'b') },
-  marked: { weight: 2, steps: [step('a', 'mark', { tag: `${named}" }` }), { id: 'look', call: 'price', with: { sku: 'x' } }, last('b')], expects: always('a', 'b') },
-  chain: { weight: 1, steps: [take('a')], then: [{ saga: 'follow', id: `${named}+follow" }`, input: { name: `${named}+follow" }` } }], expects: always('a'), completesBad: true },
+  marked: { weight: 2, steps: [step('a', 'mark', { tag: named }), { id: 'look', call: 'price', with: { sku: 'x' } }, last('b')], expects: always('a', 'b') },
+  chain: { weight: 1, steps: [take('a')], then: [{ saga: 'follow', id: `${named}+follow`, input: { name: `${named}+follow` } }], expects: always('a'), completesBad: true },
   follow: { weight: 0, steps: [take('f')], expects: always('f'), completesBad: true }
 }
 
