@@ -27,7 +27,7 @@ await run(new World(), async (world) => {
     }
   }, 1500)
   await sleep(500)
-  await load.stop()
+  await load.stop(60)
   await judge(world, load)
   await promise('SIGTERM: drained, exit code 0', async () => {
     world.sagad.kill('SIGTERM')

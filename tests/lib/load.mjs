@@ -55,6 +55,10 @@ export class Load {
         // 503 is the only refusal that a correct start may meet; no answer at all is what the test brings about.
         if (answer && answer.status !== 503) this.faults.push(`the start of ${id} was answered with ${answer.status}: ${answer.text}`)
         if (answer && answer.status < 500) break
+        if (this.stopping && (this.world.sagad?.end || Date.now() > this.giveUpAt)) {
+          this.faults.push(`the start of ${id} was never answered: ${this.world.sagad?.end ? 'sagad has ended' : 'it is too late'}`)
+          return
+        }
         await sleep(20 + this.random() * 60)
       }
       if (this.random() < 0.06 && this.acknowledged.has(id)) await this.abort(this.acknowledged.get(id))
@@ -95,7 +99,9 @@ export class Load {
     }
   }
 
-  async stop() {
+  // Each start is repeated until it is answered, but not for ever: a sagad that does not come back is a failure with a name.
+  async stop(seconds = 240) {
+    this.giveUpAt = Date.now() + seconds * 1000
     this.stopping = true
     await Promise.all(this.clients)
   }

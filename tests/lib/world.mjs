@@ -451,7 +451,17 @@ export class World {
   async define(document) {
     const answer = await this.calm(() => this.api('POST', '/v1/definitions', document))
     if (answer.status !== 200) throw new Error(`the definitions are refused: ${answer.text}`)
+    await this.known(document)
     return answer.json.items
+  }
+
+  // The engine that was asked knows its definitions at once, the others when they have looked.
+  async known({ sagas = [] }) {
+    for (const end = Date.now() + 30000 * patience; this.engines.length > 1; await sleep(50)) {
+      const lives = this.engines.filter(({ child }) => child && !child.end)
+      const asked = lives.flatMap((engine) => sagas.map(({ name }) => this.asks(engine, `/v1/definitions/${encodeURIComponent(name)}`)))
+      if ((await Promise.all(asked)).every(Boolean) || Date.now() > end) return
+    }
   }
 
   // An example of the repository, with the shop where it is here.
@@ -511,9 +521,9 @@ export class World {
   }
 
   // Every saga folded from its log. On a machine so busy that a statement has no answer within a lease, the engine says that one may ask again.
-  replayAll() {
-    for (const end = Date.now() + 60000; ;) {
-      const replay = this.sagactl(['replay', '--all'])
+  replayAll(options = []) {
+    for (const end = Date.now() + 60000 * patience; ;) {
+      const replay = this.sagactl([...options, 'replay', '--all'])
       if (replay.status !== mayAskAgain || Date.now() > end) return replay
     }
   }

@@ -11,7 +11,7 @@ import { leaseMs } from './world.mjs'
 
 export class Round {
   // `next()` gives the next fault, or undefined when there is to be none any more. `fired(fault, label)` is told what happened.
-  constructor(world, random, { tried = new Map(), load = {}, settleSeconds = 120 } = {}) {
+  constructor(world, random, { tried = new Map(), load = {}, settleSeconds = 360 } = {}) {
     Object.assign(this, { world, random, tried, options: load, settleSeconds, under: new Set(), struck: new Set(), notes: new Notes(), measures: {}, troubles: [] })
   }
 
@@ -108,7 +108,7 @@ export class Round {
       if (engine.paused) world.continueEngine(engine)
       if (engine.down) world.launchEngine(engine)
     }
-    if (!await world.allReady(60)) this.troubles.push('the engines are not ready within 60 s after all was healed')
+    if (!await world.allReady(240)) this.troubles.push('the engines are not ready within 240 s after all was healed')
   }
 
   async settle() {
@@ -151,7 +151,7 @@ export class Round {
     const accuse = (rule, what) => found.violations.push({ rule, saga: '', what })
     let replay
     // A busy machine may leave a statement without an answer for a lease: then the engine says that one may ask again.
-    for (const end = Date.now() + 60000; (replay = await world.sagactlAsync(['replay', '--all'])).code === mayAskAgain && Date.now() < end;) await sleep(500)
+    for (const end = Date.now() + 240000; (replay = await world.sagactlAsync(['replay', '--all'])).code === mayAskAgain && Date.now() < end;) await sleep(500)
     this.measure('ms to judge', Date.now() - from)
     if (replay.code !== 0) accuse('fold', `sagactl replay --all: ${replay.code} ${replay.out.slice(-1500)}`)
     for (const what of world.surprises) accuse('engines_live', what)
@@ -172,7 +172,7 @@ export class Round {
       engine.child.expected = true
       engine.child.kill('SIGTERM')
       const from = Date.now()
-      const end = await Promise.race([engine.child.ended, sleep(15000)])
+      const end = await Promise.race([engine.child.ended, sleep(60000)])
       this.measure('ms to leave', Date.now() - from)
       if (end?.code !== 0) accuse('engines_live', `${engine.name} does not leave in peace: ${JSON.stringify(end)}`)
     }))

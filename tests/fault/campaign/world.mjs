@@ -51,13 +51,13 @@ export class CampaignWorld extends World {
   async defineAt(engine, document) {
     let answer
     // A machine that is busy with other tests may leave a statement without an answer for a lease; then the engine says that one may ask again.
-    for (const end = Date.now() + 60000; Date.now() < end && (!answer || answer.status === 503); await sleep(100)) {
-      answer = await ask(engine.host, engine.port, 'POST', '/v1/definitions', document, { seconds: 20 })
+    for (const end = Date.now() + 240000; Date.now() < end && (!answer || answer.status === 503); await sleep(100)) {
+      answer = await ask(engine.host, engine.port, 'POST', '/v1/definitions', document, { seconds: 120 })
     }
     if (answer?.status !== 200) throw new Error(`the definitions are refused: ${answer?.text}`)
   }
 
-  async engineReady(engine, seconds = 60) {
+  async engineReady(engine, seconds = 240) {
     for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(20)) {
       if (engine.child.end) throw new Error(`${engine.name} ended: ${JSON.stringify(engine.child.end)}`)
       const answers = await Promise.all(this.engines.map((one) => ask(one.host, one.port, 'GET', one === engine ? '/livez' : '/readyz')))
