@@ -4,7 +4,7 @@
 
 void handle_list_approvals(struct api_request *request)
 {
-    request_list_questions(request, &request->engine.in.approvals, engine_get_approvals);
+    request_list_questions(request, &request->engine.in.approvals, "open approved refused expired cancelled", engine_get_approvals);
 }
 
 void handle_get_approval(struct api_request *request)

@@ -3,7 +3,7 @@
 
 void handle_list_escalations(struct api_request *request)
 {
-    request_list_questions(request, &request->engine.in.escalations, engine_get_escalations);
+    request_list_questions(request, &request->engine.in.escalations, "open resolved", engine_get_escalations);
 }
 
 void handle_get_escalation(struct api_request *request)

@@ -113,7 +113,8 @@ bool request_read_saga_id(struct api_request *request,
 struct slice request_query(const struct api_request *request, const char *name);
 
 /* questions.c: ?status=open, ?limit= and ?cursor= into `in`, one of request->engine.in; and asks */
-void request_list_questions(struct api_request *request, struct engine_questions *in,
+/* `known` has the statuses that may be asked for, with blanks between. */
+void request_list_questions(struct api_request *request, struct engine_questions *in, const char *known,
                             void (*ask)(struct engine *, struct engine_request *));
 /* The first part in braces; where it is no number there is no such `what`: 404. */
 bool request_read_number(struct api_request *request, const char *what, uint64_t *out);

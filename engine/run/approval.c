@@ -82,6 +82,7 @@ void engine_get_approvals(struct engine *engine, struct engine_request *request)
         read_one(work, request->in.approvals.number, on_approval);
         return;
     }
+    page.status = arena_slice(&work->arena, request->in.approvals.status);
     if (work_read_question_cursor(work, request->in.approvals.cursor, &page)) {
         read_approvals(work, &page, on_approvals);
     }

@@ -1,4 +1,5 @@
 /* The engine as a whole: start, being ready, drain, end. */
+#include "run/cases.h"
 #include "run/inbox.h"
 #include "run/limiter.h"
 #include "run/work.h"
@@ -267,6 +268,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     }
     map_init(&engine->sagas);
     map_init(&engine->runs);
+    map_init(&engine->cases);
     map_init(&engine->loadings);
     map_init(&engine->tool_health);
     list_init(&engine->doubtful);
@@ -435,6 +437,8 @@ void engine_free(struct engine *engine)
     secrets_fini(&engine->secrets);
     map_fini(&engine->sagas);
     map_fini(&engine->runs);
+    cases_free(engine);
+    map_fini(&engine->cases);
     map_fini(&engine->loadings);
     map_fini(&engine->tool_health);
     health_leaves(engine, SHARD_COUNT);

@@ -81,6 +81,7 @@ struct call_result {
 struct engine_questions { /* which of those that a person is asked */
     uint64_t number; /* 0: list */
     bool open_only;
+    struct slice status; /* without open_only: one of these, with commas between; SLICE_NONE: any */
     size_t limit;
     struct slice cursor;
 };

@@ -189,6 +189,7 @@ struct engine {
     uint32_t next_shard;        /* round robin for sagas without a business id */
     struct map sagas;           /* saga id -> struct live */
     struct map runs;            /* digest of (namespace, "~run", run) -> struct live, of the runs in memory */
+    struct map cases;           /* saga id -> struct late_case: whose logs cannot be read (cases.c) */
     struct map loadings;        /* saga id, or that digest -> struct loading (load.c) */
     struct list watches;
     struct list resting;        /* sagas that may leave memory when they have been quiet for long enough, the longest first */

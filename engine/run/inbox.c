@@ -4,6 +4,7 @@
  * is consumed once; what led to no turn (refused, or it meant nothing) is removed together with its answer. A row that
  * cannot be taken now stays, for us or the next owner.
  */
+#include "run/cases.h"
 #include "run/inbox.h"
 
 #include <stdlib.h>
@@ -139,12 +140,47 @@ static void on_request_done(struct engine_request *request)
 
 /* --- start --- */
 
-/* A follower that can never be started: its saga has completed and says what it asked for; nothing else is lost. */
+/* Without ERR_OK the row is still there, and comes again. */
+static void on_case_opened(void *context, enum err_code code)
+{
+    (void)code;
+    delivery_end(context);
+}
+
+/* Its saga has completed and stays so: what was to follow it is a case, and a person's to settle. */
 static void follower_refuse(struct delivery *delivery, const struct err *err)
 {
+    struct refused_follower refused = {.namespace = delivery->request.namespace,
+                                       .name = delivery->name,
+                                       .business_id = delivery->mail.input.start.business_id,
+                                       .input = delivery->mail.input.start.input,
+                                       .input_id = delivery->id,
+                                       .err = err};
+
     metric_add(METRIC_FOLLOWERS_REFUSED, 1);
     log_error("follower_refused", LOG_SLICE("saga", delivery->follows), LOG_SLICE("follower", delivery->name),
               LOG_SLICE("business_id", delivery->mail.input.start.business_id), LOG_ERR(err));
+    if (uuid_parse(delivery->follows, &refused.parent.uuid)) {
+        case_follower(&delivery->engine->shards[delivery->shard], &refused, on_case_opened, delivery);
+    } else {
+        delivery_drop(delivery);
+    }
+}
+
+/* Begun before, by this saga or by hand, with the same input: that is no refusal. */
+static void follower_exists(struct delivery *delivery)
+{
+    const struct append *append = delivery->mail.live ? turn_append(delivery->mail.live) : NULL;
+    struct saga_id existing;
+    struct err err = {0};
+
+    CHECK(append); /* only the database knows who else has this id */
+    if (start_repeated(&delivery->mail, append, &delivery->arena, &existing, &err) != ERR_OK) {
+        follower_refuse(delivery, &err);
+        return;
+    }
+    log_info("follower_exists", LOG_SLICE("saga", delivery->follows), LOG_SLICE("follower", delivery->name),
+             LOG_SLICE("business_id", delivery->mail.input.start.business_id));
     delivery_drop(delivery);
 }
 
@@ -153,10 +189,7 @@ static void follower_started(struct delivery *delivery, enum err_code code, cons
     if (code == ERR_OK || code == ERR_DECIDED || is_for_later(code)) {
         delivery_end(delivery); /* its append has removed the row, or it comes again */
     } else if (code == ERR_CONFLICT) {
-        metric_add(METRIC_DUPLICATE_STARTS, 1);
-        log_info("follower_exists", LOG_SLICE("saga", delivery->follows), LOG_SLICE("follower", delivery->name),
-                 LOG_SLICE("business_id", delivery->mail.input.start.business_id));
-        delivery_drop(delivery);
+        follower_exists(delivery);
     } else {
         follower_refuse(delivery, err);
     }

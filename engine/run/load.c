@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "run/engine_state.h"
+#include "run/cases.h"
 
 struct loading {
     struct engine *engine;
@@ -186,9 +186,13 @@ static void on_read(struct store_read *read)
         live = live_from_log(engine, loading->shard, loading->id, loading->namespace, loading->read.turns,
                              loading->read.turn_count, &err);
         if (!live) {
+            if (!saga_status_is_final(loading->read.row.status)) {
+                case_unreadable(loading->shard, loading->id, loading->namespace, loading->read.turns, loading->read.turn_count);
+            }
             loading_refuse(loading, ERR_CORRUPT, &err);
             return;
         }
+        case_readable(engine, loading->id);
         live->interrupted = live->saga.phase != PHASE_ENDED;
         live_enter(live);
         /* All others that have not ended are in memory since the shard was gained. */

@@ -1,6 +1,6 @@
 /* What people do to a saga: abort it, resolve its escalation. Durable before it is acknowledged, first one wins. */
 #include "run/calling.h"
-#include "run/query_walk.h"
+#include "run/cases.h"
 
 #include <stdio.h>
 
@@ -269,6 +269,20 @@ static void resolve_in_saga(struct work *work)
     }
 }
 
+/* The owner of the shard of its number has it, wherever its saga lies. */
+static void resolve_case(struct work *work, const struct question_row *row)
+{
+    uint32_t shard = (uint32_t)(row->number % SHARD_COUNT);
+
+    if (work->engine->shards[shard].state == SHARD_OWNED || work->mail.from_inbox) {
+        case_resolve(work, row);
+    } else if (work->engine->draining || !work->request) {
+        work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
+    } else {
+        inbox_resolve(work, shard);
+    }
+}
+
 static void on_escalation_found(struct store_read *read)
 {
     struct work *work = read->context;
@@ -284,7 +298,11 @@ static void on_escalation_found(struct store_read *read)
         return;
     }
     work->saga = row->saga;
-    resolve_in_saga(work);
+    if (question_is_case(row)) {
+        resolve_case(work, row);
+    } else {
+        resolve_in_saga(work);
+    }
 }
 
 static void on_operation_found(struct store_read *read)

@@ -122,6 +122,7 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
         .kind = QUESTION_ESCALATION,
         .namespace = work->namespace,
         .open_only = wanted->open_only,
+        .status = arena_slice(&work->arena, wanted->status),
         .number = wanted->number,
         .limit = (wanted->limit ? wanted->limit : LIMIT_DEFAULT) + 1,
     };

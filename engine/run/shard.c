@@ -1,7 +1,7 @@
 /* The shards this engine owns: load their unfinished sagas when they are gained, drop them when they are lost. */
 #include <stdlib.h>
 
-#include "run/engine_state.h"
+#include "run/cases.h"
 
 #include "base/log.h"
 #include "base/metric.h"
@@ -26,8 +26,10 @@ static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct sl
         /* It stays among the unfinished, so that a program which can read it finds it. */
         shard->oldest_unreadable_ms =
             shard->oldest_unreadable_ms == 0 || made < shard->oldest_unreadable_ms ? made : shard->oldest_unreadable_ms;
+        case_unreadable(shard, id, namespace, turns, count);
         return;
     }
+    case_readable(engine, id);
     if (live->saga.phase == PHASE_ENDED) {
         live_discard(live);
         return;
@@ -87,6 +89,7 @@ static void on_loaded(struct shard_load *load)
     gauge_add(GAUGE_ESCALATIONS_OPEN, shard->escalations_open);
     forgotten_tell(engine, shard->number);
     shard->state = SHARD_OWNED;
+    cases_go_on(shard);
     parker_look(engine->parker);
     retention_look(engine->retention);
     shard_watch(engine);
@@ -156,6 +159,7 @@ void shard_leave(struct shard *shard)
     shard->state = SHARD_NONE;
     gauge_add(GAUGE_ESCALATIONS_OPEN, -shard->escalations_open);
     shard->escalations_open = 0;
+    cases_leave(shard);
     shard_watch(engine);
     shard->load_stale = shard->load_running;
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));

@@ -1,4 +1,6 @@
 /* Escalations and approvals as appends left them (append_batch.c writes them): one by number, or a page of them, newest first. */
+#include <string.h>
+
 #include "store/store_state.h"
 
 static const struct statements {
@@ -28,6 +30,34 @@ static void on_questions(struct db_query *query, const struct db_rows *rows)
     job->found = list->count > 0;
 }
 
+enum { STATUSES_MAX = 8 };
+
+static size_t statuses_of(struct slice list, struct slice out[STATUSES_MAX])
+{
+    size_t count = 0;
+
+    while (list.len > 0 && count < STATUSES_MAX) {
+        const char *comma = memchr(list.ptr, ',', list.len);
+        size_t len = comma ? (size_t)(comma - list.ptr) : list.len;
+
+        out[count++] = (struct slice){list.ptr, len};
+        list = (struct slice){list.ptr + len + (comma != NULL), list.len - len - (comma != NULL)};
+    }
+    return count;
+}
+
+static void arg_statuses(struct db_args *args, struct slice list)
+{
+    struct slice statuses[STATUSES_MAX];
+    size_t count = statuses_of(list, statuses);
+
+    db_array_begin(args, DB_TEXT, count);
+    for (size_t i = 0; i < count; i++) {
+        db_item_bytes(args, statuses[i]);
+    }
+    db_array_end(args);
+}
+
 void store_list_questions(struct store *store, struct list_questions *list)
 {
     const struct statements *of = &statements[list->kind];
@@ -51,6 +81,9 @@ void store_list_questions(struct store *store, struct list_questions *list)
         }
         db_arg_text(args, list->namespace);
         db_arg_int8(args, (int64_t)list->limit);
+        if (!list->open_only) {
+            arg_statuses(args, list->status);
+        }
     }
     job_submit(job);
 }

@@ -124,7 +124,7 @@ void jobs_stop(struct store *store)
 
 /* --- struct store_read --- */
 
-static void on_read_finished(struct job *job)
+void read_finished(struct job *job)
 {
     struct store_read *read = job->request;
 
@@ -136,7 +136,7 @@ static void on_read_finished(struct job *job)
 
 struct job *read_job(struct store *store, struct store_read *read, void *request)
 {
-    struct job *job = job_new(store, read->arena, read, on_read_finished);
+    struct job *job = job_new(store, read->arena, read, read_finished);
 
     CHECK(request == (void *)read && read->done); /* struct store_read is the first member of each request */
     read->internal = job;

@@ -582,7 +582,8 @@ const struct db_statement sql_version_count = {
  */
 #define QUESTION_COLUMNS(ended_at) "q.number, q.saga, q.body, q." ended_at " is null, q.opened_at, s.name, s.business_id, s.tags::text"
 
-#define SAGA_OF_QUESTION " left join sagad.saga s on s.shard = q.shard and s.id = q.saga"
+/* The saga that a refused follower was to follow may lie in another shard than the question. */
+#define SAGA_OF_QUESTION " left join sagad.saga s on s.shard = get_byte(uuid_send(q.saga), 15)::int2 and s.id = q.saga"
 
 #define QUESTION_LIST(table, ended_at, condition)                                                                      \
     "select " QUESTION_COLUMNS(ended_at) " from (select p.* from sagad.shard h cross join lateral"                     \
@@ -597,12 +598,20 @@ const struct db_statement sql_version_count = {
     "select " QUESTION_COLUMNS(ended_at) " from sagad." table " q" SAGA_OF_QUESTION                                    \
     " where q.shard = $1::int2 and q.number = $2::int8 and q.namespace is not distinct from $3::text"
 
-const struct db_statement sql_escalation_list = {"escalation_list", QUESTION_LIST("escalation", "resolved_at", "")};
+const struct db_statement sql_escalation_list = {"escalation_list", QUESTION_LIST("escalation", "resolved_at",
+    " and (cardinality($5::text[]) = 0 or (case when g.resolved_at is null then 'open' else 'resolved' end) = any($5::text[]))")};
 const struct db_statement sql_escalation_list_open = {
     "escalation_list_open", QUESTION_LIST("escalation", "resolved_at", " and g.resolved_at is null")};
 const struct db_statement sql_escalation_one = {"escalation_one", QUESTION_ONE("escalation", "resolved_at")};
 
-const struct db_statement sql_approval_list = {"approval_list", QUESTION_LIST("approval", "ended_at", "")};
+const struct db_statement sql_case_put = {
+    "case_put",
+    "select sagad.case_put($1::int2, $2::int8, $3::int8, $4::uuid, $5::text, $6::timestamptz, $7::timestamptz, $8::text,"
+    " $9::bytea, $10::uuid, $11::bool)",
+};
+
+const struct db_statement sql_approval_list = {"approval_list", QUESTION_LIST("approval", "ended_at",
+    " and (cardinality($5::text[]) = 0 or g.status = any($5::text[]))")};
 const struct db_statement sql_approval_list_open = {
     "approval_list_open", QUESTION_LIST("approval", "ended_at", " and g.ended_at is null")};
 const struct db_statement sql_approval_one = {"approval_one", QUESTION_ONE("approval", "ended_at")};

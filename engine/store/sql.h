@@ -72,6 +72,7 @@ extern const struct db_statement sql_saga_by_business_id;
 extern const struct db_statement sql_saga_by_key;
 extern const struct db_statement sql_saga_list;
 extern const struct db_statement sql_saga_count;
+extern const struct db_statement sql_case_put;
 extern const struct db_statement sql_escalation_list;
 extern const struct db_statement sql_escalation_list_open;
 extern const struct db_statement sql_escalation_one;

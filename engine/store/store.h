@@ -401,6 +401,7 @@ struct list_questions { /* newest first; or one by number */
     enum question_kind kind;        /* in */
     struct slice namespace;         /* in */
     bool open_only;                 /* in */
+    struct slice status;            /* in, without open_only: one of these, with commas between; SLICE_NONE: any */
     uint64_t number;                /* in; 0: many */
     int64_t before_ms;              /* in; instant and number of the last row of the page before */
     uint64_t before;                /* in; 0: from the newest */
@@ -409,6 +410,25 @@ struct list_questions { /* newest first; or one by number */
     size_t count;                   /* out */
 };
 void store_list_questions(struct store *store, struct list_questions *list);
+
+/*
+ * An escalation of which no log tells, opened (resolved_ms is 0) or resolved, where the shard is at its epoch. A saga has one open
+ * case "unreadable" at most: `stands_as` is then the number of the one that is there. A repeat changes nothing.
+ */
+struct case_put {
+    struct store_read read;
+    uint32_t shard;                 /* in; the number's: number modulo SHARD_COUNT */
+    int64_t epoch;                  /* in */
+    uint64_t number;                /* in */
+    struct saga_id saga;            /* in; may lie in another shard */
+    struct slice namespace, reason, body; /* in */
+    int64_t opened_ms, resolved_ms; /* in */
+    struct uuid input;              /* in: this row of the inbox is removed in the same transaction; nil: none */
+    bool ends_saga;                 /* in: the saga, of this shard, is abandoned; its locks are given on */
+    uint64_t stands_as;             /* out; 0: nothing was written, because ... */
+    bool fenced, decided;           /* out: ... another engine has the shard; it was resolved before */
+};
+void store_case_put(struct store *store, struct case_put *put);
 
 struct version_row {
     struct slice name;

@@ -424,6 +424,7 @@ void jobs_stop(struct store *store);
 
 /* The common end of requests that are a struct store_read. */
 struct job *read_job(struct store *store, struct store_read *read, void *request);
+void read_finished(struct job *job); /* tells the owner of the request; the job is gone with that */
 /* columns of sql_saga_row */
 void read_row(const struct db_rows *rows, size_t row, struct arena *arena, struct saga_row *out);
 

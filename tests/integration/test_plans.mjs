@@ -61,12 +61,14 @@ analyze;
 
 // Arguments for statements that only call a function: {?} is the saga that `of` finds.
 const ofQuestion = "select e.saga from sagad.escalation e where e.shard = 15 and e.resolved_at is not null limit 1"
+const ofCase = 'select id from sagad.saga where shard = 16 and ended_at is null limit 1'
 const calls = {
   forget: { of: "select s.id from sagad.saga s join sagad.escalation e on e.saga = s.id where s.shard = 5 and s.ended_at is not null limit 1", args: "'{5}', '{0}', '{?}'" },
   lock_take: { of: 'select id from sagad.saga where shard = 10 and ended_at is null limit 1', args: "9, sha256('k'), 'default', 'k', 10, '?', false" },
   lock_release: { of: 'select saga from sagad.lock where saga_shard = 10 and ticket = 1 limit 1', args: "'{10}', '{?}'" },
   guard_ask: { args: `7, 'default', 'tool7', 'one', 100, 1000, 10, 5, 60000, '${'0'.repeat(31)}1', true, '${'0'.repeat(31)}2', '{8}', '{budget8}', array[now()], '{9}', '{-1}', '{-1}', '{1}', '{1}', '{1}'` },
   guard_tell: { args: `7, 'default', 'tool7', 'one', 5, 60000, 1000, '${'0'.repeat(31)}1', '${'0'.repeat(31)}2', 'failed', true, 10, 10, 'settle', 5` },
+  case_put: { of: ofCase, args: `16, 0, 1168, '?', 'default', now(), now(), 'unreadable', '', '${'0'.repeat(31)}3', true` },
   guard_price: { args: `7, 'default', 'tool7', '${'0'.repeat(31)}3', 5` }
 }
 

@@ -464,6 +464,13 @@ static void escalations_are_listed_newest_first_and_read_by_number(void **state)
     list = (struct list_questions){.namespace = SLICE("default"), .limit = 50};
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 9);
+    list = (struct list_questions){.namespace = SLICE("default"), .limit = 50, .status = SLICE("resolved")};
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+    assert_int_equal(list.count, 6);
+    assert_false(list.rows[0].open || list.rows[5].open);
+    list = (struct list_questions){.namespace = SLICE("default"), .limit = 50, .status = SLICE("resolved,open")};
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+    assert_int_equal(list.count, 9);
     assert_int_equal(ASK(store_list_questions, &one), ERR_OK);
     assert_int_equal(one.count, 1);
     assert_int_equal(ASK(store_list_questions, &foreign), ERR_NOT_FOUND);

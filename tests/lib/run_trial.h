@@ -25,6 +25,7 @@ enum asked { /* of the store; ASKED_CALL: of a tool */
              ASKED_GUARD_ASK,
              ASKED_GUARD_TELL,
              ASKED_GUARD_PRICE,
+             ASKED_CASE_PUT,
              ASKED_GUARD_COUNT,
              ASKED_GUARD_LIST,
              ASKED_PARK,

@@ -358,6 +358,10 @@ void trial_store_answer(enum asked kind, void *request, enum err_code code)
         break;
     case ASKED_GUARD_ASK:
     case ASKED_GUARD_TELL:
+    case ASKED_CASE_PUT:
+        ((struct case_put *)request)->stands_as = code == ERR_OK ? ((struct case_put *)request)->number : 0;
+        read_over(request, code);
+        break;
     case ASKED_GUARD_PRICE:
     case ASKED_GUARD_COUNT:
     case ASKED_GUARD_LIST:
@@ -454,6 +458,7 @@ ASK(store_find_input, find_input, ASKED_FIND_INPUT)
 ASK(store_guard_ask, guard_ask, ASKED_GUARD_ASK)
 ASK(store_guard_tell, guard_tell, ASKED_GUARD_TELL)
 ASK(store_guard_price, guard_price, ASKED_GUARD_PRICE)
+ASK(store_case_put, case_put, ASKED_CASE_PUT)
 ASK(store_guard_count, guard_count, ASKED_GUARD_COUNT)
 ASK(store_guard_list, guard_list, ASKED_GUARD_LIST)
 ASK(store_park, park, ASKED_PARK)

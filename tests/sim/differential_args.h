@@ -92,6 +92,8 @@ void draw_by_key(struct db_args *args, struct chance *chance);
 void draw_list(struct db_args *args, struct chance *chance);
 void draw_namespace(struct db_args *args, struct chance *chance);
 void draw_count(struct db_args *args, struct chance *chance);
+void draw_case(struct db_args *args, struct chance *chance);
+void draw_questions_by_status(struct db_args *args, struct chance *chance);
 void draw_questions(struct db_args *args, struct chance *chance);
 void draw_question(struct db_args *args, struct chance *chance);
 void draw_park(struct db_args *args, struct chance *chance);

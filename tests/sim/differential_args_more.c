@@ -212,6 +212,35 @@ void draw_questions(struct db_args *args, struct chance *chance)
     db_arg_int8(args, 1 + chance_below(chance, 5));
 }
 
+void draw_questions_by_status(struct db_args *args, struct chance *chance)
+{
+    struct some statuses = {{0, 1}, chance_below(chance, 3)};
+
+    draw_questions(args, chance);
+    COLUMN(DB_TEXT, statuses, item_text(args, x ? "open" : ONE_OF("resolved", "approved")));
+}
+
+void draw_case(struct db_args *args, struct chance *chance)
+{
+    uint32_t saga = a_saga(chance);
+
+    db_arg_int2(args, saga_shard(saga));
+    db_arg_int8(args, chance_below(chance, 3));
+    db_arg_int8(args, saga_shard(saga) + 64 * (1 + chance_below(chance, 6)));
+    arg_id(args, saga_id(saga));
+    arg_text(args, "n");
+    db_arg_timestamptz(args, T0_MS + chance_below(chance, 100));
+    if (chance_percent(chance, 50)) {
+        db_arg_null(args, DB_TIMESTAMPTZ);
+    } else {
+        db_arg_timestamptz(args, T0_MS + 100 + chance_below(chance, 100));
+    }
+    arg_text(args, ONE_OF("unreadable", "follower"));
+    db_arg_bytea(args, slice_of(ONE_OF("{}", "[]")));
+    arg_id(args, saga_id(a_saga(chance)));
+    db_arg_bool(args, false);
+}
+
 void draw_question(struct db_args *args, struct chance *chance)
 {
     uint32_t saga = a_saga(chance);

@@ -126,6 +126,106 @@ enum pg_progress pg_statement_approval_end(struct pg_call *call)
     return pg_expect(call, changed, due);
 }
 
+/* --- case_put() of migration 0016 --- */
+
+static const struct row_escalation *open_unreadable(struct pg_call *call)
+{
+    const struct row_escalation *found = NULL;
+    struct uuid saga = arg_uuid(call, 3);
+
+    for (struct pg_row *row = pg_first(call, PG_ESCALATION, &(struct row_escalation){.shard = arg_int(call, 0), .number = INT64_MIN}); row;
+         row = pg_next(call, PG_ESCALATION, row)) {
+        const struct row_escalation *e = pg_see(call, row);
+
+        if (e && e->shard != arg_int(call, 0)) {
+            break;
+        }
+        if (e && !found && !e->is_resolved && slice_is(e->reason, "unreadable") && uuid_equal(&e->saga, &saga) &&
+            slice_equal(e->namespace, arg_bytes(call, 4))) {
+            found = e;
+        }
+    }
+    return found;
+}
+
+static enum pg_progress resolve_case(struct pg_call *call, struct pg_row *row, const struct row_escalation *wanted, bool *done)
+{
+    const struct row_escalation *seen;
+    const void *current = NULL;
+
+    *done = false;
+    pg_next_statement(call);
+    seen = pg_see(call, row);
+    if (!seen || (seen->is_resolved && !slice_equal(seen->body, wanted->body))) {
+        return PG_DONE;
+    }
+    RETURN_UNLESS_DONE(pg_lock(call, row, PG_NO_KEY_UPDATE, &current));
+    seen = current;
+    if (seen && (!seen->is_resolved || slice_equal(seen->body, wanted->body))) {
+        struct row_escalation changed = *seen;
+
+        changed.is_resolved = *done = true;
+        changed.resolved_ms = wanted->resolved_ms;
+        changed.body = wanted->body;
+        pg_update(call, row, &changed);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress put_case(struct pg_call *call, int64_t *answer, bool *written)
+{
+    struct row_escalation row = {.shard = arg_int(call, 0), .number = arg_int(call, 2), .saga = arg_uuid(call, 3), .opened_ms = arg_time_ms(call, 5)};
+    const struct row_escalation *known = NULL;
+    struct pg_row *existing = NULL;
+    bool done = true;
+
+    row.is_resolved = !arg_is_null(call, 6);
+    row.resolved_ms = row.is_resolved ? arg_time_ms(call, 6) : 0;
+    row.namespace = pg_keep(call, arg_bytes(call, 4));
+    row.step = SLICE_NONE;
+    row.reason = pg_keep(call, arg_bytes(call, 7));
+    row.body = pg_keep(call, arg_bytes(call, 8));
+    pg_next_statement(call);
+    known = row.is_resolved || !slice_is(row.reason, "unreadable") ? NULL : open_unreadable(call);
+    if (known) {
+        *answer = known->number;
+        return PG_DONE;
+    }
+    pg_next_statement(call);
+    RETURN_UNLESS_DONE(pg_insert(call, PG_ESCALATION, &row, &existing));
+    if (existing && row.is_resolved) {
+        RETURN_UNLESS_DONE(resolve_case(call, existing, &row, &done));
+    }
+    *answer = done ? row.number : -1;
+    *written = done;
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_case_put(struct pg_call *call)
+{
+    struct pg_row *shard = pg_find(call, PG_SHARD, &(struct row_shard){.shard = arg_int(call, 0)});
+    struct row_inbox input = {.shard = arg_int(call, 0), .id = arg_uuid(call, 9)};
+    struct pg_touched touched = {0};
+    int64_t answer = 0;
+    const void *current = NULL;
+    bool written = false, deleted;
+
+    CHECK(!arg_int(call, 10)); /* no log becomes unreadable here */
+    if (pg_see(call, shard)) {
+        RETURN_UNLESS_DONE(pg_lock(call, shard, PG_KEY_SHARE, &current));
+    }
+    if (current && ((const struct row_shard *)current)->epoch == arg_int(call, 1)) {
+        RETURN_UNLESS_DONE(put_case(call, &answer, &written));
+    }
+    if (written) {
+        pg_next_statement(call);
+        RETURN_UNLESS_DONE(pg_delete_key(call, PG_INBOX, &input, &touched, &deleted));
+    }
+    put_int(call, answer);
+    put_row_end(call);
+    return PG_DONE;
+}
+
 /* --- lists: the newest of a namespace, over all shards --- */
 
 struct question { /* of either kind */
@@ -134,11 +234,12 @@ struct question { /* of either kind */
     struct slice body;
     bool is_open;
     int64_t opened_ms;
+    struct slice status;
 };
 
 static void put_question(struct pg_call *call, const struct question *question)
 {
-    const struct row_saga *saga = pg_saga(call, question->shard, question->saga);
+    const struct row_saga *saga = pg_saga(call, saga_id_shard((struct saga_id){question->saga}), question->saga);
 
     put_int(call, question->number);
     put_uuid(call, &question->saga);
@@ -169,16 +270,28 @@ static const struct question *question_of(struct pg_call *call, enum pg_table ta
     if (seen && table == PG_ESCALATION) {
         const struct row_escalation *e = seen;
 
-        *out = (struct question){e->shard, e->number, e->saga, e->body, !e->is_resolved, e->opened_ms};
+        *out = (struct question){e->shard, e->number, e->saga, e->body, !e->is_resolved, e->opened_ms, e->is_resolved ? SLICE("resolved") : SLICE("open")};
         return slice_equal(e->namespace, namespace) ? out : NULL;
     }
     if (seen) {
         const struct row_approval *a = seen;
 
-        *out = (struct question){a->shard, a->number, a->saga, a->body, !a->has_ended, a->opened_ms};
+        *out = (struct question){a->shard, a->number, a->saga, a->body, !a->has_ended, a->opened_ms, a->status};
         return slice_equal(a->namespace, namespace) ? out : NULL;
     }
     return NULL;
+}
+
+static bool has_status(struct pg_call *call, struct slice status)
+{
+    size_t count = arg_count(call, 4);
+
+    for (size_t i = 0; i < count; i++) {
+        if (slice_equal(item_bytes(call, 4, i), status)) {
+            return true;
+        }
+    }
+    return count == 0;
 }
 
 static enum pg_progress list_questions(struct pg_call *call, enum pg_table table, bool open_only)
@@ -198,7 +311,7 @@ static enum pg_progress list_questions(struct pg_call *call, enum pg_table table
     found = arena_array(call->arena, count + 1, sizeof(*found));
     for (struct pg_row *row = pg_first(call, table, from); row; row = pg_next(call, table, row)) {
         if (question_of(call, table, row, namespace, &question) && by_time_down(&question, &before) > 0 &&
-            (!open_only || question.is_open)) {
+            (open_only ? question.is_open : has_status(call, question.status))) {
             found[n++] = question;
         }
     }

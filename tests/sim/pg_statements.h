@@ -40,7 +40,7 @@
     /* pg_definition.c */                                                                                              \
     X(definition_lock) X(definition_put) X(tool_put) X(definition_notify) X(definition_load) X(definition_state)        \
     /* pg_guard.c, pg_guard_tell.c */                                                                                  \
-    X(guard_ask) X(guard_tell) X(guard_price) X(guard_count) X(guard_list)
+    X(guard_ask) X(case_put) X(guard_tell) X(guard_price) X(guard_count) X(guard_list)
 
 #define DECLARE_STATEMENT(name) enum pg_progress pg_statement_##name(struct pg_call *call);
 PG_STATEMENTS(DECLARE_STATEMENT)

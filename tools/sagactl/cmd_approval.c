@@ -11,14 +11,15 @@
 #define SHOWN_WIDTH 40
 
 const char help_approvals[] =
-    "sagactl approvals [N] [--open|--all] [--saga SAGA] [--limit N] [--cursor C]\n"
+    "sagactl approvals [N] [--status STATUS] [--saga SAGA] [--limit N] [--cursor C]\n"
     "\n"
-    "Lists what waits for a yes or no, newest first (--all: also what was decided, or\n"
-    "ran out of time), or shows one with everything that is to be approved. --saga\n"
+    "Lists what waits for a yes or no, newest first, or shows one with everything that is to be approved. --saga\n"
     "leaves out those of other sagas (of the page that was read; not with -o json);\n"
-    "-o name prints the numbers.\n"
+    "-o name prints the numbers. --status is one or more of open, approved, refused,\n"
+    "expired and cancelled, with commas between, or all; --all is --status all.\n"
     "\n"
     "  sagactl approvals\n"
+    "  sagactl approvals --status approved,refused\n"
     "  sagactl approvals 7\n";
 
 const char help_approve[] =
@@ -124,9 +125,10 @@ static int get_one(struct ctl *ctl, const char *number, struct answer *answer)
 
 int cmd_approvals(struct ctl *ctl, int argc, char **argv)
 {
-    const char *limit = NULL, *cursor = NULL, *saga = NULL;
+    const char *limit = NULL, *cursor = NULL, *saga = NULL, *status = "open";
     bool all = false, open = false, helped = false;
     const struct option options[] = {{"--all", NULL, NULL, &all},
+                                     {"--status", &status, NULL, NULL},
                                      {"--open", NULL, NULL, &open}, /* the default, for those who like to say it */
                                      {"--saga", &saga, NULL, NULL},
                                      {"--limit", &limit, NULL, NULL},
@@ -156,8 +158,8 @@ int cmd_approvals(struct ctl *ctl, int argc, char **argv)
     }
     limit = limit ? limit : saga ? "500" : "50"; /* those of one saga may be far behind */
     code = client_get(ctl,
-                      arena_printf(&ctl->arena, "/v1/approvals?limit=%s%s%s%s", limit, all ? "" : "&status=open",
-                                   cursor ? "&cursor=" : "", cursor ? cursor : ""),
+                      arena_printf(&ctl->arena, "/v1/approvals?limit=%s&status=%.*s%s%s", limit,
+                                   SLICE_ARG(url_escape(slice_of(all ? "all" : status), &ctl->arena)), cursor ? "&cursor=" : "", cursor ? cursor : ""),
                       &ctl->arena, &answer);
     if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
         print_json(answer.body);

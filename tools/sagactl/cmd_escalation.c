@@ -1,5 +1,6 @@
 /* escalations, resolve. */
 #include <stdio.h>
+#include <string.h>
 
 #include "core/saga.h"
 #include "tools/sagactl/client.h"
@@ -7,15 +8,16 @@
 #include "tools/sagactl/output.h"
 
 const char help_escalations[] =
-    "sagactl escalations [N] [--all] [--limit N] [--cursor C]\n"
+    "sagactl escalations [N] [--status open|resolved|all] [--limit N] [--cursor C]\n"
     "\n"
-    "Lists what waits for a person, newest first (--all: also what was resolved), or\n"
-    "shows one with its evidence and what each verb would do. BUSINESS ID is the id of\n"
+    "Lists what waits for a person, newest first (--status: what was resolved, or\n"
+    "both; --all is --status all), or shows one with its evidence and what each verb would do. BUSINESS ID is the id of\n"
     "the saga where it has no business id; COST is what the operation has cost, in\n"
     "micros. On a narrow terminal (or with COLUMNS) long texts are cut; -o json has\n"
     "all of them.\n"
     "\n"
     "  sagactl escalations\n"
+    "  sagactl escalations --status resolved\n"
     "  sagactl escalations 7\n";
 
 const char help_resolve[] =
@@ -44,6 +46,10 @@ const char help_resolve[] =
     "               (with --result where a later step needs one)\n"
     "  compensate   undo now\n"
     "  abandon      end at once; every standing effect is listed as a debt\n"
+    "\n"
+    "A case with the reason unreadable (the log of its saga cannot be read) takes\n"
+    "abandon. One with the reason follower (what was to follow its saga was refused)\n"
+    "takes retry, which starts it once more, and abandon.\n"
     "\n"
     "`sagactl escalations N` says which are allowed and what each would do. The older\n"
     "form, resolve N resolve --as ..., does the same.\n"
@@ -111,9 +117,10 @@ static void print_many(struct ctl *ctl, struct slice answer, bool all)
 
 int cmd_escalations(struct ctl *ctl, int argc, char **argv)
 {
-    const char *limit = "50", *cursor = NULL;
+    const char *limit = "50", *cursor = NULL, *status = "open";
     bool all = false, helped = false;
     const struct option options[] = {{"--all", NULL, NULL, &all},
+                                     {"--status", &status, NULL, NULL},
                                      {"--limit", &limit, NULL, NULL},
                                      {"--cursor", &cursor, NULL, NULL},
                                      {NULL, NULL, NULL, NULL}};
@@ -140,11 +147,11 @@ int cmd_escalations(struct ctl *ctl, int argc, char **argv)
         return code;
     }
     code = client_get(ctl,
-                      arena_printf(&ctl->arena, "/v1/escalations?limit=%s%s%s%s", limit, all ? "" : "&status=open",
-                                   cursor ? "&cursor=" : "", cursor ? cursor : ""),
+                      arena_printf(&ctl->arena, "/v1/escalations?limit=%s&status=%.*s%s%s", limit,
+                                   SLICE_ARG(url_escape(slice_of(all ? "all" : status), &ctl->arena)), cursor ? "&cursor=" : "", cursor ? cursor : ""),
                       &ctl->arena, &answer);
     if (code == EXIT_OK && !print_items(ctl, answer.body, "n")) {
-        print_many(ctl, answer.body, all);
+        print_many(ctl, answer.body, all || strcmp(status, "open") != 0);
         print_more(ctl, answer.body);
     }
     return code;

@@ -261,6 +261,26 @@ static void print_saga(struct ctl *ctl, struct slice saga, struct slice operatio
     }
 }
 
+/* What was to follow it and was refused: the saga itself has completed, and says nothing of that. */
+static int show_refused_followers(struct ctl *ctl, struct slice saga)
+{
+    struct slice id = show_member(ctl, saga, "id"), item;
+    struct answer answer;
+
+    if (json_type(json_member(saga, "followers")) != JSON_ARRAY) {
+        return EXIT_OK;
+    }
+    int code = client_get(ctl, SLICE("/v1/escalations?status=open&limit=500"), &ctl->arena, &answer);
+    struct json_walk walk = json_walk(code == EXIT_OK ? json_member(answer.body, "items") : SLICE("[]"));
+
+    while (json_next_element(&walk, &item)) {
+        if (json_string_is(json_member(item, "reason"), "follower") && slice_equal(show_member(ctl, item, "saga"), id)) {
+            print_escalation(ctl, item);
+        }
+    }
+    return code;
+}
+
 int cmd_show(struct ctl *ctl, int argc, char **argv)
 {
     bool all = false, helped = false;
@@ -295,5 +315,6 @@ int cmd_show(struct ctl *ctl, int argc, char **argv)
         return code;
     }
     print_saga(ctl, answer.body, operations, all);
-    return show_escalation(ctl, answer.body);
+    code = show_escalation(ctl, answer.body);
+    return code == EXIT_OK ? show_refused_followers(ctl, answer.body) : code;
 }

@@ -1,0 +1,50 @@
+/* Cases of which no log tells: written beside the log, by the owner of the shard alone. See schema/migrations/0016_case.sql. */
+#include "store/store_state.h"
+
+static void on_put(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct case_put *put = job->request;
+    int64_t number = db_row_count(rows) == 1 ? db_int(rows, 0, 0) : 0;
+
+    put->fenced = number == 0;
+    put->decided = number < 0;
+    put->stands_as = number > 0 ? (uint64_t)number : 0;
+}
+
+/* The end of every read, but for an input that is consumed with it. */
+static void on_finished(struct job *job)
+{
+    const struct case_put *put = job->request;
+
+    if (job->code == ERR_OK && put->stands_as > 0 && !uuid_is_nil(&put->input)) {
+        inbox_consumed(job->store, &put->input); /* a poll that began meanwhile may have seen it still */
+    }
+    read_finished(job);
+}
+
+void store_case_put(struct store *store, struct case_put *put)
+{
+    struct job *job = read_job(store, &put->read, put);
+    struct db_args *args = job_query(job, &sql_case_put, on_put);
+
+    CHECK(put->shard < SHARD_COUNT && put->number % SHARD_COUNT == put->shard && put->number > 0);
+    job->writes = true;
+    job->finish = on_finished;
+    db_arg_int2(args, (int)put->shard);
+    db_arg_int8(args, put->epoch);
+    db_arg_int8(args, (int64_t)put->number);
+    db_arg_uuid(args, &put->saga.uuid);
+    db_arg_text(args, put->namespace);
+    db_arg_timestamptz(args, put->opened_ms);
+    if (put->resolved_ms > 0) {
+        db_arg_timestamptz(args, put->resolved_ms);
+    } else {
+        db_arg_null(args, DB_TIMESTAMPTZ);
+    }
+    db_arg_text(args, put->reason);
+    db_arg_bytea(args, put->body);
+    db_arg_uuid(args, &put->input);
+    db_arg_bool(args, put->ends_saga);
+    job_submit(job);
+}

@@ -1,0 +1,303 @@
+/*
+ * Cases of which no log tells: a saga whose log cannot be read, and a follower that is refused after the end of its saga. A person
+ * hears of them, and can end them.
+ */
+#include "tests/integration/engine_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/metric.h"
+#include "io/jq.h"
+
+#define STRICT(required) "{\"name\":\"strict\",\"input\":{\"type\":\"object\",\"required\":[" required "]},\"steps\":[{\"id\":\"b\",\"call\":\"greet\",\"with\":{}}]}"
+
+static const char document[] =
+    "{\"sagas\":["
+    "{\"name\":\"acts\",\"steps\":[{\"id\":\"a\",\"call\":\"greet\",\"with\":{}},{\"id\":\"paid\",\"signal\":{\"name\":\"paid\"}}]},"
+    STRICT("\"n\"") ","
+    "{\"name\":\"leads\",\"steps\":[{\"id\":\"a\",\"call\":\"greet\",\"with\":{}}],"
+    "\"then\":[{\"saga\":\"strict\",\"id\":\"f-${ .input.of }\",\"input\":{\"m\":1}}]}"
+    "]}";
+
+static void define(const char *text)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.define.document = slice_of(text);
+    engine_define(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+}
+
+static struct saga_id start(const char *saga, const char *id, const char *input)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.start.saga = slice_of(saga);
+    ask.request.in.start.business_id = id ? slice_of(id) : SLICE_NONE;
+    ask.request.in.start.input = slice_of(input);
+    engine_start_saga(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    return ask.request.saga;
+}
+
+/* --- waiting for what the database says, which is asked some times a second --- */
+
+struct wanted {
+    const char *sql;
+    long number;
+    int64_t looked_ms;
+    bool so; /* it is asked more than once in a turn of the loop */
+};
+
+static bool is_there(void *context)
+{
+    struct wanted *wanted = context;
+
+    if (!wanted->so && loop_boot_ms(host.loop) - wanted->looked_ms >= 50) {
+        wanted->looked_ms = loop_boot_ms(host.loop);
+        wanted->so = host_number(&host, "%s", wanted->sql) == wanted->number;
+    }
+    return wanted->so;
+}
+
+static void wait_for(long number, const char *sql)
+{
+    struct wanted wanted = {.sql = sql, .number = number};
+
+    host_run_until(&host, is_there, &wanted);
+}
+
+static const char *about(const char *sql, struct saga_id id)
+{
+    static char text[512];
+
+    (void)snprintf(text, sizeof(text), sql, id_text(id));
+    return text;
+}
+
+#define OPEN_CASES "select count(*) from sagad.escalation where saga = '%s' and resolved_at is null"
+
+/* --- what a person says --- */
+
+static void resolve(struct engine *at, long number, enum operator_action action, enum err_code code, struct ask *ask)
+{
+    ask_begin(ask);
+    ask->request.in.resolve.number = (uint64_t)number;
+    ask->request.in.resolve.action = action;
+    ask->request.in.resolve.note = SLICE("seen by ann");
+    engine_resolve(at, &ask->request);
+    ask_wait(ask);
+    assert_code(ask, code);
+}
+
+static void resolved(struct engine *at, long number, enum operator_action action, enum err_code code)
+{
+    struct ask ask;
+
+    resolve(at, number, action, code, &ask);
+    ask_end(&ask);
+}
+
+static long number_of(struct saga_id id)
+{
+    return host_number(&host, "select max(number) from sagad.escalation where saga = '%s' and resolved_at is null", id_text(id));
+}
+
+static struct slice shown(long number, struct ask *ask)
+{
+    ask_begin(ask);
+    ask->request.in.escalations.number = (uint64_t)number;
+    engine_get_escalations(engine, &ask->request);
+    ask_wait(ask);
+    assert_code(ask, ERR_OK);
+    return ask->request.answer;
+}
+
+static bool memory_is_empty(void *context)
+{
+    (void)context;
+    return gauge_value(GAUGE_SAGAS_LOADED) == 0;
+}
+
+static enum err_code signal_it(struct saga_id id)
+{
+    struct ask ask;
+
+    ask_begin(&ask);
+    ask.request.in.signal.id = id;
+    ask.request.in.signal.name = SLICE("paid");
+    engine_signal_saga(engine, &ask.request);
+    ask_wait(&ask);
+    ask_end(&ask);
+    return ask.request.code;
+}
+
+/* A saga that waits, with an effect that stands, and a last record of a kind that is not known here. */
+static struct saga_id spoilt(void)
+{
+    struct saga_id id = start("acts", NULL, "{}");
+
+    host_run_until(&host, memory_is_empty, NULL);
+    host_sql(&host, "drop table if exists kept; create table kept as select * from sagad.log where saga = '%s'", id_text(id));
+    host_sql(&host, "insert into sagad.log select shard, saga, (select max(seq + records) from sagad.log where saga = '%s'), 1, at, epoch,"
+                    " '[{\"type\":\"saga.sung\",\"data\":{}}]' from sagad.log where saga = '%s' and seq = 1", id_text(id), id_text(id));
+    assert_int_equal(signal_it(id), ERR_CORRUPT);
+    return id;
+}
+
+static void a_saga_that_cannot_be_read_is_a_case_and_ends_by_it(void **state)
+{
+    struct saga_id id = spoilt();
+    long number;
+    int64_t gauge;
+    struct ask ask;
+    struct slice evidence;
+
+    (void)state;
+    wait_for(1, about(OPEN_CASES, id));
+    assert_int_equal(signal_it(id), ERR_CORRUPT); /* looked at again: the same case */
+    number = number_of(id);
+    gauge = gauge_value(GAUGE_ESCALATIONS_OPEN);
+    assert_member(shown(number, &ask), "reason", "\"unreadable\"");
+    assert_member(ask.request.answer, "saga_name", "\"acts\"");
+    evidence = json_member(ask.request.answer, "evidence");
+    assert_non_null(strstr(arena_text(&ask.arena, json_member(evidence, "detail")), "saga.sung"));
+    assert_member(json_at(evidence, SLICE("/open/0")), "step", "\"a\"");
+    assert_member(json_at(evidence, SLICE("/open/0")), "took_effect", "\"yes\"");
+    assert_member(json_at(ask.request.answer, SLICE("/actions/0")), "action", "\"abandon\"");
+    ask_end(&ask);
+    engine_rig_end();
+    engine_rig_begin(); /* an owner that has never seen it */
+    assert_int_equal(signal_it(id), ERR_CORRUPT);
+    host_run_ms(&host, 300);
+    assert_int_equal(host_number(&host, about(OPEN_CASES, id)), 1);
+    resolved(engine, number, OPERATOR_RETRY, ERR_CONFLICT);
+    engine_rig_begin_other();
+    resolve(other, number, OPERATOR_ABANDON, ERR_OK, &ask); /* by way of the owner */
+    assert_member(ask.request.answer, "status", "\"resolved\"");
+    assert_member(ask.request.answer, "action", "\"abandon\"");
+    assert_member(ask.request.answer, "note", "\"seen by ann\"");
+    ask_end(&ask);
+    engine_rig_end_other();
+    resolved(engine, number, OPERATOR_ABANDON, ERR_DECIDED);
+    assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), gauge - 1);
+    assert_int_equal(host_number(&host, about("select count(*) from sagad.saga where id = '%s' and status = 'abandoned' and ended_at is not null", id)), 1);
+    assert_int_equal(host_number(&host, about("select count(*) from sagad.due where saga = '%s'", id)), 0);
+    assert_int_equal(host_number(&host, about("select count(*) from sagad.log where saga = '%s'", id)),
+                     host_number(&host, about("select count(*) + 1 from kept where saga = '%s'", id))); /* nothing was appended */
+    uint64_t unreadable = metric_value(METRIC_SAGAS_UNREADABLE);
+
+    engine_rig_end();
+    engine_rig_begin(); /* not loaded again */
+    host_run_ms(&host, 300);
+    assert_int_equal(metric_value(METRIC_SAGAS_UNREADABLE), unreadable);
+    assert_int_equal(signal_it(id), ERR_CORRUPT);
+    host_run_ms(&host, 300);
+    assert_int_equal(host_number(&host, about(OPEN_CASES, id)), 0);
+}
+
+static void one_that_can_be_read_again_closes_its_case(void **state)
+{
+    struct saga_id id = spoilt();
+    struct ask ask;
+    long number;
+
+    (void)state;
+    wait_for(1, about(OPEN_CASES, id));
+    number = number_of(id);
+    host_sql(&host, "delete from sagad.log l using kept k where l.saga = k.saga; insert into sagad.log select * from kept");
+    assert_int_equal(signal_it(id), ERR_OK);
+    wait_for(0, about(OPEN_CASES, id));
+    assert_member(shown(number, &ask), "action", "\"evidence\"");
+    ask_end(&ask);
+    /* And where nobody has looked yet, a person's word ends nothing. */
+    id = spoilt();
+    wait_for(1, about(OPEN_CASES, id));
+    number = number_of(id);
+    host_sql(&host, "delete from sagad.log l using kept k where l.saga = k.saga; insert into sagad.log select * from kept");
+    resolve(engine, number, OPERATOR_ABANDON, ERR_OK, &ask);
+    assert_member(ask.request.answer, "action", "\"evidence\"");
+    ask_end(&ask);
+    assert_int_equal(signal_it(id), ERR_OK);
+}
+
+/* --- followers --- */
+
+static void a_follower_that_is_refused_is_a_case_on_the_saga_that_has_completed(void **state)
+{
+    struct saga_id id = start("leads", NULL, "{\"of\":\"one\"}");
+    struct ask ask;
+    long number;
+
+    (void)state;
+    wait_for(1, about(OPEN_CASES, id));
+    number = number_of(id);
+    assert_member(shown(number, &ask), "reason", "\"follower\"");
+    assert_member(ask.request.answer, "saga_name", "\"leads\"");
+    assert_member(json_at(ask.request.answer, SLICE("/evidence/follower")), "business_id", "\"f-one\"");
+    assert_member(json_at(ask.request.answer, SLICE("/evidence/follower")), "input", "{\"m\":1}");
+    ask_end(&ask);
+    resolved(engine, number, OPERATOR_PROBE, ERR_CONFLICT);
+    resolved(engine, number, OPERATOR_RETRY, ERR_OK); /* nothing has changed: it is refused again */
+    wait_for(1, about(OPEN_CASES, id));
+    assert_true(number_of(id) > number);
+    number = number_of(id);
+    define("{\"sagas\":[" STRICT("\"m\"") "]}");
+    resolved(engine, number, OPERATOR_RETRY, ERR_OK);
+    wait_for(1, "select count(*) from sagad.saga where business_id = 'f-one' and status = 'completed'");
+    assert_int_equal(host_number(&host, about(OPEN_CASES, id)), 0);
+    resolved(engine, number, OPERATOR_RETRY, ERR_DECIDED);
+    assert_int_equal(host_number(&host, about("select count(*) from sagad.saga where id = '%s' and status = 'completed'", id)), 1);
+}
+
+static void so_is_one_that_another_saga_with_other_input_stands_for(void **state)
+{
+    struct saga_id id;
+
+    (void)state;
+    define("{\"sagas\":[" STRICT("\"m\"") "]}");
+    (void)start("strict", "f-two", "{\"m\":1}"); /* by hand, the same: that is no refusal */
+    (void)start("strict", "f-three", "{\"m\":2}");
+    (void)start("leads", NULL, "{\"of\":\"two\"}");
+    id = start("leads", NULL, "{\"of\":\"three\"}");
+    wait_for(1, about(OPEN_CASES, id));
+    wait_for(0, "select count(*) from sagad.inbox");
+    assert_int_equal(host_number(&host, "select count(*) from sagad.escalation where resolved_at is null"), 1);
+    resolved(engine, number_of(id), OPERATOR_ABANDON, ERR_OK);
+    assert_int_equal(host_number(&host, about(OPEN_CASES, id)), 0);
+}
+
+static int set_up(void **state)
+{
+    int result;
+
+    park_after_ms = 200;
+    result = engine_rig_setup(state);
+    define(document);
+    return result;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_saga_that_cannot_be_read_is_a_case_and_ends_by_it),
+        cmocka_unit_test(one_that_can_be_read_again_closes_its_case),
+        cmocka_unit_test(a_follower_that_is_refused_is_a_case_on_the_saga_that_has_completed),
+        cmocka_unit_test(so_is_one_that_another_saga_with_other_input_stands_for),
+    };
+
+    jq_prepare(); /* while this process is small */
+    return cmocka_run_group_tests(tests, set_up, engine_rig_teardown);
+}
