@@ -463,7 +463,6 @@ static void trip(struct call *call, uint32_t length)
                             .scope = m->input->call.scope,
                             .fingerprint = call->fingerprint,
                             .tool_name = call->tool->name,
-                            .tool_version = call->tool->version,
                             .pattern = pattern_json(call, length),
                             .repeats = saga->loop->repeats,
                             .emission = m->input->call.emission,
