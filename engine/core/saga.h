@@ -331,6 +331,7 @@ struct saga_input { /* borrowed during saga_decide() */
     int64_t now_ms;             /* wall clock of this engine, UTC; the core never asks for it */
     uint64_t escalation_number; /* to be used if this decision opens an escalation */
     uint64_t approval_number, number_stride; /* of approvals it opens: the first, and how far it is to the next */
+    size_t payload_bytes_max;   /* of the arguments that a call is begun with, and of the input of a child or follower; 0: unbounded */
     union {
         struct {
             struct slice namespace, business_id, tags, input;

@@ -35,8 +35,13 @@ void undo_begin(struct machine *m, uint32_t step, struct slice args)
     const struct tool *tool = saga_tool(m->saga, step, DIRECTION_UNDO);
     struct record record = {
         .type = RECORD_COMPENSATION_INTENT, .step = step, .direction = DIRECTION_UNDO, .attempt = 1, .args = args};
+    struct slice oversize = machine_oversize(m, "the arguments have", args);
     struct faults faults;
 
+    if (oversize.ptr) { /* it is not sent, and a person is asked: what it would undo stands */
+        undo_refuse_arguments(m, step, oversize);
+        return;
+    }
     faults_init(&faults, m->turn);
     schema_check(tool->input, args, SLICE(""), m->turn, &faults);
     if (faults.count > 0) {

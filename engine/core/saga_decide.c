@@ -68,6 +68,17 @@ struct slice machine_faults(struct machine *m, const struct faults *faults)
     return arena_printf(m->turn, "at \"%.*s\": %.*s", SLICE_ARG(first->pointer), SLICE_ARG(first->detail));
 }
 
+struct slice machine_oversize(struct machine *m, const char *what, struct slice value)
+{
+    size_t most = m->input->payload_bytes_max;
+
+    if (most == 0 || value.len <= most) {
+        return SLICE_NONE;
+    }
+    return arena_printf(m->turn, "%s %zu bytes, and at most %zu are allowed: pass references instead of large values", what,
+                        value.len, most);
+}
+
 static void machine_advance(struct machine *m)
 {
     bool more = true;

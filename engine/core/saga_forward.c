@@ -169,6 +169,7 @@ void forward_begin(struct machine *m, uint32_t step, struct slice args, struct s
 {
     const struct tool *tool = m->saga->definition->steps[step].tool;
     struct record record = {.step = step, .direction = DIRECTION_DO, .args = args, .scope = scope};
+    struct slice oversize;
     struct faults faults;
 
     if (step_is_group(&m->saga->definition->steps[step])) {
@@ -177,6 +178,11 @@ void forward_begin(struct machine *m, uint32_t step, struct slice args, struct s
     }
     if (step_is_wait(m->saga, step)) {
         wait_begin(m, step, args);
+        return;
+    }
+    oversize = machine_oversize(m, "the arguments have", args);
+    if (oversize.ptr) {
+        forward_refuse_arguments(m, step, oversize);
         return;
     }
     faults_init(&faults, m->turn);

@@ -108,8 +108,13 @@ static void begin_elements(struct machine *m, uint32_t step, struct slice items)
 static void begin_child(struct machine *m, uint32_t step, struct slice input)
 {
     const struct definition *child = definition_of(m->saga, step)->child;
+    struct slice oversize = machine_oversize(m, "the input of the child has", input);
     struct faults faults;
 
+    if (oversize.ptr) {
+        forward_refuse_arguments(m, step, oversize);
+        return;
+    }
     if (child->input) {
         faults_init(&faults, m->turn);
         schema_check(child->input, input, SLICE(""), m->turn, &faults);

@@ -177,6 +177,8 @@ void machine_emit(struct machine *m, struct record record);
 /* So much was recorded already that what may begin or end now waits for the next turn, which a timer brings. */
 bool machine_is_full(const struct machine *m);
 struct slice machine_faults(struct machine *m, const struct faults *faults); /* the first of them as a sentence */
+/* SLICE_NONE, or a sentence that begins with `what` ("the arguments have"): the value is longer than the input's payload_bytes_max. */
+struct slice machine_oversize(struct machine *m, const char *what, struct slice value);
 
 /* saga_forward.c */
 enum err_code forward_start(struct machine *m);

@@ -70,6 +70,12 @@ static void refuse_follower(struct machine *m, struct followers *out, uint32_t i
 
 static void put_follower(struct machine *m, struct followers *out, uint32_t index, struct slice input, struct slice id)
 {
+    struct slice oversize = machine_oversize(m, "its input has", input);
+
+    if (oversize.ptr) {
+        refuse_follower(m, out, index, oversize);
+        return;
+    }
     id = business_id(m, index, id);
     if (!id.ptr) {
         refuse_follower(m, out, index, SLICE("its id is no text of 1 to 256 bytes"));

@@ -243,6 +243,7 @@ void turn_begin(struct live *live, struct mail *mail)
     mail->input.escalation_number = (live->shard->escalation_counter + 1) * SHARD_COUNT + live->shard->number;
     mail->input.approval_number = (live->shard->approval_counter + 1) * SHARD_COUNT + live->shard->number;
     mail->input.number_stride = SHARD_COUNT;
+    mail->input.payload_bytes_max = engine->options.payload_bytes_max;
     enum err_code code = saga_decide(&live->saga, &mail->input, &turn->arena, &turn->records, &err);
 
     if (code != ERR_OK || turn->records.count == 0) {

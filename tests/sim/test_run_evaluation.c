@@ -183,6 +183,30 @@ static void keys_of_locks_that_cannot_be_had_stop_the_saga(void **state)
     stage_end();
 }
 
+static void arguments_larger_than_allowed_are_not_sent(void **state)
+{
+    static const char *const sagas[] = {
+        SAGA("'steps':[{'id':'a','call':'look','with':['${ .input.n }','${ .input.n }']}]"),
+        SAGA("'steps':[{'id':'a','call':'look','with':['${ .input.n | . }','${ .input.n | . }']}]")};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(sagas); i++) {
+        struct saga_id saga;
+        struct slice error;
+
+        begin(sagas[i]);
+        nodes[0].engine->options.payload_bytes_max = 60;
+        saga = start("{'n':'0123456789012345678901234567890123456789'}");
+        stage_until_saga(0, saga, "compensated");
+        assert_int_equal(stage_calls("look"), 0);
+        error = step_member(saga, 0, "error");
+        assert_true(json_string_is(json_member(error, "code"), "arguments"));
+        assert_true(json_string_is(json_member(error, "detail"), "the arguments have 87 bytes, and at most 60 are allowed: pass "
+                                                                 "references instead of large values"));
+        stage_end();
+    }
+}
+
 /* --- the end --- */
 
 #define FOLLOWED                                                                                                       \
@@ -347,6 +371,7 @@ int main(void)
         cmocka_unit_test(a_class_that_cannot_be_told_is_the_stricter_one),
         cmocka_unit_test(the_keys_of_locks_may_be_numbers_and_texts),
         cmocka_unit_test(keys_of_locks_that_cannot_be_had_stop_the_saga),
+        cmocka_unit_test(arguments_larger_than_allowed_are_not_sent),
         cmocka_unit_test(an_output_that_cannot_be_had_does_not_undo_what_is_done),
         cmocka_unit_test(a_saga_that_follows_is_begun_unless_its_input_or_id_cannot_be_had),
         cmocka_unit_test(followers_whose_inputs_are_too_large_are_not_begun),

@@ -158,6 +158,119 @@ static void what_is_put_together_is_not_deeper_than_what_can_be_read_back(void *
     }
 }
 
+/* --- what is sent --- */
+
+#define LONG_VALUE "0123456789012345678901234567890123456789"
+#define LONG_INPUT "{'text':'" LONG_VALUE "'}" /* with the member of `with` around it: more than 60 bytes */
+#define TWICE "{'one':'${ .input.text }','two':'${ .input.text }'}"
+
+static void open_bounded(struct trial *trial, const char *document)
+{
+    trial_open(trial, document);
+    trial->payload_bytes_max = 60;
+    trial_start(trial, LONG_INPUT);
+}
+
+static void arguments_beyond_the_bound_are_not_sent(void **state)
+{
+    struct saga_input evaluated = {.type = SAGA_INPUT_EVALUATED};
+    struct trial trial;
+
+    (void)state;
+    open_bounded(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':" TWICE "}"));
+    assert_string_equal(trial_records(&trial), "saga.started, step.failed a, saga.failing a, compensation.planned, "
+                                               "saga.compensated");
+    same(trial.saga.steps[0].forward.error, "arguments");
+    same(trial.saga.steps[0].forward.detail,
+         "the arguments have 99 bytes, and at most 60 are allowed: pass references instead of large values");
+    close_sound(&trial);
+
+    open_bounded(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ 1 + 1 }'}}"));
+    evaluated.evaluated.what = EVALUATE_ARGS;
+    evaluated.evaluated.value = SLICE("{\"n\":\"" LONG_VALUE LONG_VALUE "\"}");
+    assert_int_equal(trial_input(&trial, evaluated), ERR_OK);
+    same(trial.saga.steps[0].forward.error, "arguments");
+    is(&trial, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+static void arguments_of_just_the_bound_are_sent(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':" TWICE "}"));
+    trial.payload_bytes_max = 99;
+    trial_start(&trial, LONG_INPUT);
+    assert_string_equal(trial_records(&trial), "saga.started, step.intent a");
+    close_sound(&trial);
+}
+
+static void an_undo_with_arguments_beyond_the_bound_is_asked_about(void **state)
+{
+    const char *frozen = TRIAL_SAGA("{'id':'a','call':'keyed','compensate':{'tool':'undo','with':" TWICE
+                                    "}},{'id':'z','call':'keyed'}"),
+               *evaluated = TRIAL_SAGA("{'id':'a','call':'keyed','compensate':{'tool':'undo','tolerates_absent':true,"
+                                       "'voids_key':true,'with':{'n':'${ 1 + 1 }'}}}");
+    struct saga_input answer = {.type = SAGA_INPUT_EVALUATED};
+    struct trial trial;
+
+    (void)state;
+    open_bounded(&trial, frozen);
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "z", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial),
+                        "step.failed z, saga.failing z, compensation.planned, compensation.failed a, escalation.opened a");
+    is(&trial, SAGA_ESCALATED);
+    same(step_undo(&trial.saga.steps[0])->detail,
+         "the arguments have 99 bytes, and at most 60 are allowed: pass references instead of large values");
+    assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
+    is(&trial, SAGA_ABANDONED);
+    close_sound(&trial);
+
+    open_bounded(&trial, evaluated);
+    for (int i = 0; i < 3; i++) {
+        trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+        if (i < 2) {
+            trial_timer(&trial, "a");
+        }
+    }
+    answer.evaluated.what = EVALUATE_UNDO;
+    answer.evaluated.value = SLICE("{\"n\":\"" LONG_VALUE LONG_VALUE "\"}");
+    assert_int_equal(trial_input(&trial, answer), ERR_OK);
+    assert_string_equal(trial_records(&trial), "compensation.failed a, escalation.opened a");
+    close_sound(&trial);
+}
+
+static void a_child_with_an_input_beyond_the_bound_does_not_begin(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_bounded(&trial, SAGAS("{'id':'c','saga':'c','with':" TWICE "}", "{'name':'c','steps':[{'id':'b','call':'keyed'}]}"));
+    assert_string_equal(trial_records(&trial), "saga.started, step.failed c, saga.failing c, compensation.planned, "
+                                               "saga.compensated");
+    same(trial.saga.steps[0].forward.detail,
+         "the input of the child has 99 bytes, and at most 60 are allowed: pass references instead of large values");
+    close_sound(&trial);
+}
+
+static void a_follower_with_an_input_beyond_the_bound_is_told_of(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_bounded(&trial, ROOT("'then':[{'saga':'f','input':" TWICE "},{'saga':'f','input':{}}]", "{'id':'a','call':'keyed'}",
+                              "{'name':'f','steps':[{'id':'b','call':'keyed'}]}"));
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    is(&trial, SAGA_COMPLETED);
+    same(trial.saga.failing_reason, "then");
+    same(trial.saga.failing_detail, "f does not follow: its input has 99 bytes, and at most 60 are allowed: pass "
+                                  "references instead of large values");
+    assert_int_equal(json_count(trial.saga.followers), 1);
+    close_sound(&trial);
+}
+
 /* --- turns --- */
 
 static struct saga_input timer_of(struct trial *trial)
@@ -323,6 +436,11 @@ int main(void)
         cmocka_unit_test(a_saga_with_long_tags_starts),
         cmocka_unit_test(of_a_very_long_reason_a_person_is_shown_the_beginning),
         cmocka_unit_test(what_is_put_together_is_not_deeper_than_what_can_be_read_back),
+        cmocka_unit_test(arguments_beyond_the_bound_are_not_sent),
+        cmocka_unit_test(arguments_of_just_the_bound_are_sent),
+        cmocka_unit_test(an_undo_with_arguments_beyond_the_bound_is_asked_about),
+        cmocka_unit_test(a_child_with_an_input_beyond_the_bound_does_not_begin),
+        cmocka_unit_test(a_follower_with_an_input_beyond_the_bound_is_told_of),
         cmocka_unit_test(elements_that_wait_begin_in_as_many_turns_as_they_need),
         cmocka_unit_test(what_is_undone_begins_in_as_many_turns_as_it_needs),
         cmocka_unit_test(a_condition_is_asked_of_what_a_full_turn_left_over),
