@@ -104,6 +104,7 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
         check_terminal(reader, definition, s.steps_pointer);
     }
     check_references(reader, definition, s.steps_pointer);
+    check_saga_paths(reader, definition, s.steps_pointer);
     children_collect(&s);
     return definition;
 }

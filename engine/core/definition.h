@@ -254,6 +254,9 @@ struct tool_source {
     bool (*find_saga)(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found);
     /* Under which reading a version was registered; NULL: all of them under the newest. */
     enum reading (*reading)(void *context, enum definition_kind kind, struct slice name, uint32_t version);
+    /* Is this body the newest version under its name already? What was good enough to be registered stays so. NULL: nothing is. */
+    bool (*has_body)(void *context, enum definition_kind kind, struct slice name, const struct digest *identity);
+    bool is_offline; /* it knows files only: nobody looked at what is registered, and faults say so */
 };
 
 /* Compile one tool. NULL when `faults` grew. The body passed json_check(), here and below. */
@@ -319,6 +322,7 @@ struct document {
     size_t item_count;
     struct document_check *checks;
     size_t check_count;
+    struct faults *warnings;          /* of what is allowed and seldom meant, as far as the core sees it */
 };
 
 /*

@@ -95,6 +95,7 @@ void child_read(struct saga_reader *s, struct step_definition *step, const struc
     }
     switch (s->finder->find_saga(s->finder, name, &child, &why)) {
     case TOOL_FOUND:
+    case TOOL_FLAWED: /* said of tools alone */
         break;
     case TOOL_BROKEN:
         if (why.ptr) {
@@ -105,8 +106,8 @@ void child_read(struct saga_reader *s, struct step_definition *step, const struc
     case TOOL_MISSING:
         near = s->finder->near_saga ? s->finder->near_saga(s->finder, name) : SLICE_NONE;
         faults_add(reader->faults, place,
-                   "there is no saga `%.*s` in this document and none is registered under this name%.*s",
-                   SLICE_ARG(name), SLICE_ARG(did_you_mean(near, reader->arena)));
+                   "there is no saga `%.*s` in this document%s%.*s",
+                   SLICE_ARG(name), reader_not_registered(reader), SLICE_ARG(did_you_mean(near, reader->arena)));
         return;
     }
     step->child = child;

@@ -40,14 +40,16 @@ static enum tool_lookup source_find(struct tool_finder *finder, struct slice nam
         return TOOL_MISSING;
     }
     size_t before = reader_faults(self->reader);
-    bool collects = self->reader->collects;
+    bool collects = self->reader->collects, holds = self->reader->holds;
     enum reading reading = self->reader->reading;
 
+    self->reader->holds = false;
     self->reader->collects = false; /* its settings and programs were checked when it was registered */
     self->reader->reading = reading_of(self, DEFINITION_TOOL, name, version);
     struct tool *tool = tool_read(self->reader, body, SLICE_NONE, version, pointer);
 
     self->reader->collects = collects;
+    self->reader->holds = holds;
     self->reader->reading = reading;
     if (reader_faults(self->reader) != before) {
         return TOOL_BROKEN;
@@ -70,17 +72,18 @@ static struct found_saga read_registered(struct source_finder *self, struct slic
 {
     struct reader *reader = self->reader;
     struct faults unheard, *heard = reader->faults;
-    bool collects = reader->collects;
+    bool collects = reader->collects, holds = reader->holds;
     enum reading reading = reader->reading;
     struct found_saga found = {.name = arena_slice(reader->arena, name)};
 
     faults_init(&unheard, reader->arena);
     reader->faults = &unheard;
-    reader->collects = false;
+    reader->collects = reader->holds = false;
     reader->reading = reading_of(self, DEFINITION_SAGA, name, version);
     found.saga = saga_read(reader, body, version, self->outermost, SLICE(""));
     reader->faults = heard;
     reader->collects = collects;
+    reader->holds = holds;
     reader->reading = reading;
     if (unheard.count > 0) {
         found.why =

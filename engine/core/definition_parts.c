@@ -15,6 +15,12 @@ size_t reader_faults(const struct reader *reader)
     return reader->faults->count + reader->faults->dropped;
 }
 
+const char *reader_not_registered(const struct reader *reader)
+{
+    return reader->offline ? ", and what is registered was not looked at: add --server"
+                           : " and none is registered under this name";
+}
+
 bool reader_has_time(const struct reader *reader)
 {
     return reader_faults(reader) < reader->faults->count_max;
@@ -113,7 +119,7 @@ void reader_adapter(struct reader *reader, const struct members *members, const 
             template_encode_url(settings, place_join(reader->arena, place_join(reader->arena, pointer, SLICE("server")), SLICE("url")));
         }
         collect_programs(reader, settings);
-        add_check(reader, (struct document_check){.pointer = pointer,
+            add_check(reader, (struct document_check){.pointer = pointer,
                                                   .adapter = slice_of(adapters[i]),
                                                   .settings = settings->json,
                                                   .key_place = place});
@@ -237,6 +243,7 @@ const struct tool *compensator_find(struct reader *reader, const struct compensa
     }
     switch (finder->find(finder, compensator->tool_name, pointer, &tool)) {
     case TOOL_FOUND:
+    case TOOL_FLAWED:
         break;
     case TOOL_BROKEN:
         return NULL;
@@ -244,9 +251,8 @@ const struct tool *compensator_find(struct reader *reader, const struct compensa
         struct slice near = finder->near ? finder->near(finder, compensator->tool_name) : SLICE_NONE;
 
         faults_add(reader->faults, pointer,
-                   "the compensator `%.*s` is no tool of this document and none is registered under "
-                   "this name%.*s",
-                   SLICE_ARG(compensator->tool_name), SLICE_ARG(did_you_mean(near, reader->arena)));
+                   "the compensator `%.*s` is no tool of this document%s%.*s",
+                   SLICE_ARG(compensator->tool_name), reader_not_registered(reader), SLICE_ARG(did_you_mean(near, reader->arena)));
         return NULL;
     }
     }

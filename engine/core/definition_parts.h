@@ -22,6 +22,10 @@ struct reader { /* one pass over a document, a tool or a saga */
     struct arena *arena;
     struct faults *faults;
     bool collects; /* checks for the layers above */
+    bool holds;    /* paths against what is known of their values: of what is registered now, not of what was before */
+    bool offline;  /* what is registered was not looked at */
+    bool tool_is_graded; /* of the tool read last: its effect, `compensate` and `terminal` have no fault */
+    struct faults *warnings; /* NULL: nobody wants them */
     struct document_check *checks;
     size_t check_count, check_capacity;
     enum reading reading;          /* of what is being read */
@@ -78,6 +82,7 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
 
 enum tool_lookup {
     TOOL_FOUND,
+    TOOL_FLAWED, /* the same, but what it does to a saga is known: its effect, `compensate` and `terminal` are right */
     TOOL_BROKEN, /* it exists, and its own faults were reported elsewhere */
     TOOL_MISSING
 };
@@ -153,6 +158,16 @@ void compensator_resolve(struct compensator *compensator, const struct tool *too
 /* Faults unless there is a tool `compensator` names and its class may undo. Gives the tool, or NULL. */
 const struct tool *compensator_find(struct reader *reader, const struct compensator *compensator,
                                     struct tool_finder *finder, struct slice pointer);
+
+/* " and none is registered under this name", or that nobody looked. */
+const char *reader_not_registered(const struct reader *reader);
+
+/* --- definition_paths.c: paths held against what is known of the values they lead into --- */
+
+void check_tool_paths(struct reader *reader, const struct tool *tool);
+void check_saga_paths(struct reader *reader, const struct definition *definition, struct slice steps_pointer);
+/* A text that is the same for all sagas is not rendered: a template in it is refused; `instead` says what to do. */
+void check_is_no_template(struct reader *reader, struct slice value, struct slice pointer, const char *instead);
 
 /* --- definition_check.c --- */
 

@@ -40,6 +40,7 @@ static void find_call(struct saga_reader *s, struct step_definition *step, const
     }
     switch (s->finder->find(s->finder, name, place, &tool)) {
     case TOOL_FOUND:
+    case TOOL_FLAWED:
         step->tool = tool;
         break;
     case TOOL_BROKEN:
@@ -47,8 +48,8 @@ static void find_call(struct saga_reader *s, struct step_definition *step, const
     case TOOL_MISSING:
         near = s->finder->near ? s->finder->near(s->finder, name) : SLICE_NONE;
         faults_add(reader->faults, place,
-                   "there is no tool `%.*s` in this document and none is registered under this name%.*s",
-                   SLICE_ARG(name), SLICE_ARG(did_you_mean(near, reader->arena)));
+                   "there is no tool `%.*s` in this document%s%.*s",
+                   SLICE_ARG(name), reader_not_registered(reader), SLICE_ARG(did_you_mean(near, reader->arena)));
         break;
     }
 }

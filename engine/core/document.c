@@ -7,11 +7,12 @@
 
 struct entry { /* a tool of this document */
     const struct tool *tool;
-    bool is_broken;
+    bool is_broken, is_graded; /* graded: see reader.tool_is_graded */
 };
 
 struct saga_entry { /* a saga of this document: read when its turn comes, or before as another's child */
     struct slice name, body, pointer;
+    struct digest identity;
     const struct definition *saga; /* NULL: not read yet */
     bool is_broken;
 };
@@ -34,7 +35,7 @@ static enum tool_lookup find_tool(struct tool_finder *finder, struct slice name,
     for (size_t i = 0; i < self->entry_count; i++) {
         if (slice_equal(self->entries[i].tool->name, name)) {
             *out = self->entries[i].tool;
-            return self->entries[i].is_broken ? TOOL_BROKEN : TOOL_FOUND;
+            return !self->entries[i].is_broken ? TOOL_FOUND : self->entries[i].is_graded ? TOOL_FLAWED : TOOL_BROKEN;
         }
     }
     return self->registered.finder.find(&self->registered.finder, name, pointer, out);
@@ -69,22 +70,33 @@ static bool is_of_document(struct tool_finder *finder, const struct tool *tool)
     return false;
 }
 
+/* A body that is registered already was good enough then, and stays so: newer rules do not refuse it. */
+static bool is_new(const struct document_finder *self, enum definition_kind kind, struct slice name, const struct digest *identity)
+{
+    const struct tool_source *source = self->registered.source;
+
+    return !source || !source->has_body || !source->has_body(source->context, kind, name, identity);
+}
+
 static void read_saga(struct document_finder *self, struct saga_entry *entry)
 {
     struct reader *reader = self->registered.reader;
     struct faults *around = reader->faults;
     bool collects = reader->collects;
+    bool holds = reader->holds;
     enum reading reading = reader->reading;
 
     reader->faults = self->faults; /* also when a registered saga has led here */
     reader->collects = true;
     reader->reading = READING_NEWEST;
+    reader->holds = is_new(self, DEFINITION_SAGA, entry->name, &entry->identity);
     size_t before = reader_faults(reader);
 
     entry->saga = saga_read(reader, entry->body, 0, &self->finder, entry->pointer);
     entry->is_broken = reader_faults(reader) != before;
     reader->faults = around;
     reader->collects = collects;
+    reader->holds = holds;
     reader->reading = reading;
 }
 
@@ -175,9 +187,15 @@ static void check_unique(struct reader *reader, const struct document *document,
 
 static void add_item(struct reader *reader, struct document *document, struct document_item item)
 {
-    item.identity = canon_digest(item.body, reader->arena);
     check_unique(reader, document, &item);
     document->items[document->item_count++] = item;
+}
+
+static struct slice name_of(struct slice body, struct arena *arena)
+{
+    struct slice name = json_type(body) == JSON_OBJECT ? json_member(body, "name") : SLICE_NONE;
+
+    return name.ptr && json_type(name) == JSON_STRING ? json_string(name, arena) : SLICE("");
 }
 
 static void read_tools(struct reader *reader, struct slice array, struct slice pointer, struct document_finder *finder,
@@ -189,15 +207,19 @@ static void read_tools(struct reader *reader, struct slice array, struct slice p
     finder->entries = arena_array(reader->arena, json_count(array) + 1, sizeof(*finder->entries));
     for (size_t i = 0; json_next_element(&walk, &body); i++) {
         struct slice place = reader_element_pointer(reader, pointer, i);
+        struct digest identity = canon_digest(json_trim(body), reader->arena);
         size_t before = reader_faults(reader);
+
+        reader->holds = is_new(finder, DEFINITION_TOOL, name_of(body, reader->arena), &identity);
         const struct tool *tool = tool_read(reader, body, SLICE_NONE, 0, place);
 
-        finder->entries[finder->entry_count++] = (struct entry){tool, reader_faults(reader) != before};
+        finder->entries[finder->entry_count++] = (struct entry){tool, reader_faults(reader) != before, reader->tool_is_graded};
         add_item(
             reader, document,
             (struct document_item){
-                .kind = DEFINITION_TOOL, .name = tool->name, .body = json_trim(body), .pointer = place, .tool = tool});
+                .kind = DEFINITION_TOOL, .name = tool->name, .body = json_trim(body), .identity = identity, .pointer = place, .tool = tool});
     }
+    reader->holds = false;
     for (size_t i = 0; i < finder->entry_count; i++) {
         const struct compensator *compensate = &finder->entries[i].tool->compensate;
 
@@ -217,11 +239,10 @@ static void read_sagas(struct reader *reader, struct slice array, struct slice p
 
     finder->sagas = arena_array(reader->arena, json_count(array) + 1, sizeof(*finder->sagas));
     for (size_t i = 0; json_next_element(&walk, &body); i++) {
-        struct slice name = json_type(body) == JSON_OBJECT ? json_member(body, "name") : SLICE_NONE;
-
         finder->sagas[finder->saga_count++] = (struct saga_entry){
-            .name = name.ptr && json_type(name) == JSON_STRING ? json_string(name, reader->arena) : SLICE(""),
+            .name = name_of(body, reader->arena),
             .body = json_trim(body),
+            .identity = canon_digest(json_trim(body), reader->arena),
             .pointer = reader_element_pointer(reader, pointer, i)};
     }
     for (size_t i = 0; i < finder->saga_count; i++) {
@@ -234,6 +255,7 @@ static void read_sagas(struct reader *reader, struct slice array, struct slice p
                  (struct document_item){.kind = DEFINITION_SAGA,
                                         .name = entry->saga->name,
                                         .body = entry->body,
+                                        .identity = entry->identity,
                                         .pointer = entry->pointer,
                                         .saga = entry->saga});
     }
@@ -248,7 +270,10 @@ void document_check(struct slice text, const struct tool_source *registered, str
     struct err err = {0};
     struct members m;
 
-    *out = (struct document){0};
+    *out = (struct document){.warnings = arena_alloc(arena, sizeof(*out->warnings))};
+    faults_init(out->warnings, arena);
+    reader.warnings = out->warnings;
+    reader.offline = registered && registered->is_offline;
     if (json_check(document_text, &json_limits_default, &err) != ERR_OK) {
         faults_add(faults, SLICE(""), "%s%s%s", err.message, err.detail[0] ? ": " : "", err.detail);
         return;

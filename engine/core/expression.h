@@ -88,6 +88,14 @@ struct step_use { /* of a step, by an expression */
 /* The same with what becomes of the step's result, as far as the text of the expression shows it. */
 void template_each_use(const struct template *template, void (*found)(void *context, const struct step_use *use), void *context);
 
+struct path_use { /* by an expression, from the root of what it sees */
+    struct slice text, pointer; /* as written; where */
+    const struct slice *parts;  /* names of members; SLICE_NONE: an index, or each element */
+    size_t part_count;
+};
+/* Calls back for each path that is surely followed from the root; see expression_paths.c. */
+void template_each_path(const struct template *template, void (*found)(void *context, const struct path_use *use), void *context);
+
 /* Does an expression in it name `.result` itself, as a compensator's arguments do? */
 bool template_uses_result(const struct template *template);
 

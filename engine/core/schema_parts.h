@@ -1,5 +1,6 @@
 /*
- * What a schema is compiled to, shared by schema.c, which makes it, and schema_check.c, which holds values against it.
+ * What a schema is compiled to, shared by schema.c, which makes it, schema_check.c, which holds values against it, and
+ * schema_member.c, which says what it allows.
  * Nobody else includes this.
  */
 #ifndef SAGAD_CORE_SCHEMA_PARTS_H

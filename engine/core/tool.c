@@ -455,6 +455,7 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     tool->name = arena_slice(reader->arena, name);
     tool->timeout_ms = TIMEOUT_DEFAULT_MS;
     pointer = arena_slice(reader->arena, pointer);
+    reader->tool_is_graded = false;
     if (reader->reading > READING_NEWEST) {
         faults_add(reader->faults, pointer,
                    "it was registered under reading %d by a later release, and this one knows %d; run it on engines of that release",
@@ -472,7 +473,8 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     } else if (!is_inline) {
         read_name(reader, &m, tool);
     }
-    bool has_effect = read_effect(reader, &m, tool);
+    size_t before = reader_faults(reader);
+    bool has_effect = read_effect(reader, &m, tool), is_graded = reader_faults(reader) == before;
 
     (void)members_text(&m, "description", &tool->description); /* absent: none */
     read_key(reader, &m, tool);
@@ -489,11 +491,13 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     reader_template(reader, &m, "result", ROOTS_RESPONSE, &tool->result);
     reader_template(reader, &m, "error", ROOTS_RESPONSE, &tool->error);
     read_record_errors(&m, tool);
+    before = reader_faults(reader);
     if (members_at(&m, "compensate").ptr) {
         reader_compensator(reader, members_at(&m, "compensate"), members_pointer(&m, "compensate"), ROOTS_COMPENSATE,
                            &tool->compensate);
     }
     (void)members_bool(&m, "terminal", &tool->terminal);                         /* absent: false */
+    reader->tool_is_graded = is_graded && reader_faults(reader) == before && !(tool->terminal && tool->compensate.is_set);
     (void)members_duration(&m, "timeout", 1, TIMEOUT_MAX_MS, &tool->timeout_ms); /* absent: the default */
     tool->retry = retry_policy_default(tool->effect);
     if (members_at(&m, "retry").ptr) {
@@ -505,6 +509,7 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     if (has_effect) {
         check_rules(reader, &m, tool);
     }
+    check_tool_paths(reader, tool);
     return tool;
 }
 

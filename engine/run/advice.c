@@ -180,6 +180,9 @@ static void warn_tool(const struct tool *tool, struct slice pointer, struct faul
 
 void advice_warn(const struct document *document, struct faults *warnings)
 {
+    for (size_t i = 0; i < document->warnings->count; i++) {
+        faults_add(warnings, document->warnings->items[i].pointer, "%.*s", SLICE_ARG(document->warnings->items[i].detail));
+    }
     look_at(&(struct look){warn_caller, warn_tool, warnings}, document);
 }
 

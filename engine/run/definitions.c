@@ -234,10 +234,19 @@ static enum reading source_reading(void *context, enum definition_kind kind, str
     return definitions_row(source->definitions, kind, source->namespace, name, version)->reading; /* it was found a moment ago */
 }
 
+static bool source_has_body(void *context, enum definition_kind kind, struct slice name, const struct digest *identity)
+{
+    const struct definitions_source *source = context;
+    const struct definition_row *row = definitions_row(source->definitions, kind, source->namespace, name, 0);
+
+    return row && digest_equal(&row->identity, identity);
+}
+
 void definitions_source_init(struct definitions_source *source, struct definitions *definitions, struct slice namespace,
                              struct slice tools, struct slice sagas)
 {
-    source->source = (struct tool_source){.find = source_find, .context = source, .find_saga = source_find_saga, .reading = source_reading};
+    source->source = (struct tool_source){.find = source_find, .context = source, .find_saga = source_find_saga, .reading = source_reading,
+                                           .has_body = source_has_body};
     source->definitions = definitions;
     source->namespace = namespace;
     source->tools = tools;

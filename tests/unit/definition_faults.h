@@ -507,7 +507,7 @@ static const struct {
      "/sagas/0/steps/1/with", "that saga has no `output`"},
     {"a result of a child that may have failed",
      PARENT("{'id':'a','saga':'c','on_failure':'continue'},{'id':'b','call':'a.read','with':'${ .steps.a.result.x }'}",
-            CHILD_READS ",'output':1"),
+            CHILD_READS ",'output':{'x':1}"),
      "/sagas/0/steps/1/with", "`on_failure: continue` allows"},
     {"a step of a child", PARENT("{'id':'a','saga':'c'},{'id':'b','call':'a.read','with':'${ .steps.x.result }'}", CHILD_READS),
      "/sagas/0/steps/1/with", "there is no such step"},
