@@ -405,6 +405,10 @@ static enum err_code not_written(enum jq_written written, const struct jq_wire_r
         (void)err_set(err, ERR_INVALID, "The value of the expression cannot be kept");
         err_detail(err, "it holds a number that is infinite, or too large for jq");
         return ERR_INVALID;
+    case JQ_WRITTEN_NAN:
+        (void)err_set(err, ERR_INVALID, "The value of the expression cannot be kept");
+        err_detail(err, "it holds the result of a calculation that has none (NaN), such as 0 * infinite");
+        return ERR_INVALID;
     case JQ_WRITTEN:
         break;
     }

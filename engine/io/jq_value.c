@@ -386,8 +386,11 @@ static enum jq_written put_number(struct writer *w, double number)
     uint64_t bits = bits_of(number);
     size_t index = bits & ((UINT64_C(1) << INDEX_BITS) - 1);
 
-    if ((bits & MARK_BITS) != MARK_BITS || (bits & QUIET_BIT)) {
-        return put_dumped(w, jv_number(number)); /* jq's `nan` is null */
+    if ((bits & MARK_BITS) != MARK_BITS) {
+        return put_dumped(w, jv_number(number));
+    }
+    if (bits & QUIET_BIT) {
+        return JQ_WRITTEN_NAN; /* jq prints null for it */
     }
     if (index >= w->marks->count || (bits & ~SIGN_BIT) != mark_bits(w->marks->generation, index, false)) {
         return JQ_WRITTEN_NO_NUMBER; /* infinite */

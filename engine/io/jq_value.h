@@ -50,9 +50,12 @@ jv jq_value_read(struct slice json, struct jq_marks *marks);
 /* The number that jq's `tonumber` makes of a text: as jq reads it, but never another number. Invalid: it is none. */
 jv jq_value_number(struct slice text, struct jq_marks *marks);
 
-enum jq_written { JQ_WRITTEN, JQ_WRITTEN_TOO_LARGE, JQ_WRITTEN_TOO_DEEP, JQ_WRITTEN_NO_NUMBER };
+enum jq_written { JQ_WRITTEN, JQ_WRITTEN_TOO_LARGE, JQ_WRITTEN_TOO_DEEP, JQ_WRITTEN_NO_NUMBER, JQ_WRITTEN_NAN };
 
-/* Appends the JSON of a value, which is consumed. JQ_WRITTEN_NO_NUMBER: it holds an infinite number, or what once was a mark. */
+/*
+ * Appends the JSON of a value, which is consumed. JQ_WRITTEN_NO_NUMBER: it holds an infinite number, or what once was a mark.
+ * JQ_WRITTEN_NAN: it holds NaN, which libjq would print as null.
+ */
 enum jq_written jq_value_write(jv value, const struct jq_marks *marks, size_t bytes_max, struct buffer *out);
 
 #endif
