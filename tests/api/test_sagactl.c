@@ -212,7 +212,7 @@ static const struct {
     {"tools -o json", 0, "\"unknown_open\":2"},
     {"tools -o json", 0, "\"health\":null"},
     {"tools -o name", 0, "t.one\nt.read\n"},
-    {"tools t.read", 0, "{\"name\":\"t.read\",\"effect\":\"read\"}"},
+    {"tools t.read", 0, "{\"name\":\"t.read\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"read\"}"},
     {"tools nothing", 3, "no such thing"},
     {"definitions", 0, "b     2        "},
     {"definitions", 0, "h ago  3\n"}, /* how long ago depends on the day */
@@ -616,6 +616,35 @@ static void a_definition_with_faults_is_told_all_of_them(void **state)
     (void)unlink(path);
 }
 
+/* The first line of `talk`, and of the file: a character each, an umlaut being one. */
+static void a_fault_says_its_line_and_whether_the_service_was_asked(void **state)
+{
+    char path[] = "/tmp/sagactl-test-XXXXXX", arguments[256];
+    static const char text[] = "{\"sagas\":[\n {\"name\":\"s\",\"description\":\"\xc3\xa4\",\"steps\":[{\"id\":\"a\",\"call\":\"t.reed\"},\n"
+                               "  {\"id\":\"b\",\"call\":\"t.read\"}]}]}";
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+    (void)close(fd);
+    (void)snprintf(arguments, sizeof(arguments), "check %s", path);
+    assert_int_equal(run(arguments), 1);
+    assert_non_null(strstr(talk, ":2:58: /sagas/0/steps/0/call: there is no tool `t.reed` in this document, and what is registered was not "
+                                 "looked at: add --server"));
+    assert_non_null(strstr(talk, ":3:20: /sagas/0/steps/1/call: there is no tool `t.read`"));
+    (void)snprintf(arguments, sizeof(arguments), "check -o json %s", path);
+    assert_int_equal(run(arguments), 1);
+    assert_non_null(strstr(out, "\"line\":3,\"column\":20,\"pointer\":\"/sagas/0/steps/1/call\""));
+    (void)snprintf(arguments, sizeof(arguments), "check --server %s %s", getenv("SAGACTL_SERVER"), path);
+    assert_int_equal(run(arguments), 1);
+    assert_non_null(strstr(talk, "there is no tool `t.reed` in this document and none is registered under this name"));
+    assert_null(strstr(talk, "there is no tool `t.read`"));
+    (void)snprintf(arguments, sizeof(arguments), "check --server http://127.0.0.1:1 %s", path);
+    assert_int_equal(run(arguments), 6);
+    (void)unlink(path);
+}
+
 static void files_are_proven_and_drawn_without_a_service(void **state)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX";
@@ -733,6 +762,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(patience_ends_where_nothing_is_taken_in),
         cmocka_unit_test(show_draws_groups_waits_and_the_lane_of_undoing),
         cmocka_unit_test(a_definition_with_faults_is_told_all_of_them),
+        cmocka_unit_test(a_fault_says_its_line_and_whether_the_service_was_asked),
         cmocka_unit_test(files_are_proven_and_drawn_without_a_service),
         cmocka_unit_test(children_elements_and_waits_are_drawn_as_what_they_are),
     };

@@ -502,7 +502,7 @@ static void get_tools(struct engine *engine, struct engine_request *request)
 {
     static const char one[] = "{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1,\"body\":{\"name\":\"t.one\",\"effect\":"
                               "{\"if\":\"${ .args.n > 1 }\",\"then\":\"once\",\"else\":\"keyed\"},\"breaker\":{\"failures\":3}}}";
-    static const char read[] = "{\"kind\":\"tool\",\"name\":\"t.read\",\"version\":2,\"body\":{\"name\":\"t.read\",\"effect\":\"read\"}}";
+    static const char read[] = "{\"kind\":\"tool\",\"name\":\"t.read\",\"version\":2,\"body\":{\"name\":\"t.read\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"read\"}}";
 
     if (!request->in.definitions.name.ptr) {
         fake_finish_text(engine, request,

@@ -8,14 +8,19 @@
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/documents.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/registered.h"
 
 const char help_check[] =
-    "sagactl check [--reading N] FILE...\n"
+    "sagactl check [--reading N] [--server URL] FILE...\n"
     "\n"
-    "Checks definition documents offline: syntax, members, names, the terminal rule, settings of\n"
-    "adapters, jq programs. Tools and sagas of one file may be used by sagas of another. Prints every\n"
-    "fault as FILE: POINTER: what is wrong, and warnings of what is allowed and seldom meant. Exits 0\n"
-    "when all is well, 1 when there are faults. \"-\" reads standard input.\n"
+    "Checks definition documents: syntax, members, names, the terminal rule, settings of adapters,\n"
+    "jq programs, and paths against the schemas and results they lead into. Tools and sagas of one\n"
+    "file may be used by sagas of another. Prints every fault as\n"
+    "FILE:LINE:COLUMN: POINTER: what is wrong, and warnings of what is allowed and seldom meant.\n"
+    "Exits 0 when all is well, 1 when there are faults. \"-\" reads standard input.\n"
+    "\n"
+    "--server URL also looks at what is registered there. Without the flag no service is asked,\n"
+    "whatever SAGACTL_SERVER says.\n"
     "\n"
     "--reading N lists what the document means otherwise now than a version that was registered under\n"
     "reading N: `sagactl apply` makes a next version of such a one.\n"
@@ -23,8 +28,10 @@ const char help_check[] =
     "  sagactl check order.json\n"
     "  sagactl check tools.json sagas/*.json\n"
     "  sagactl check --reading 1 tools.json\n"
-    "  sagactl check -o json order.json      {\"items\": [{\"file\", \"pointer\", \"detail\"}],\n"
-    "                                         \"warnings\": [the same]}\n";
+    "  sagactl check --server http://localhost:8077 order.json\n"
+    "  sagactl check -o json order.json\n"
+    "    {\"items\": [{\"file\", \"line\", \"column\", \"pointer\", \"detail\"}],\n"
+    "     \"warnings\": [the same]}\n";
 
 const char help_apply[] =
     "sagactl apply FILE...\n"
@@ -52,15 +59,22 @@ const char help_definitions[] =
 
 struct findings { /* of one file */
     const char *path;
+    struct slice text;
     size_t item_count;
     struct faults faults, warnings;
 };
 
-static void write_findings(struct json_writer *w, const char *path, const struct faults *faults)
+static void write_findings(struct json_writer *w, const struct findings *findings, const struct faults *faults)
 {
     for (size_t i = 0; i < faults->count; i++) {
+        struct text_position position = documents_position(findings->text, faults->items[i].pointer);
+
         json_object_begin(w, NULL);
-        json_write_text(w, "file", path);
+        json_write_text(w, "file", findings->path);
+        if (position.line > 0) {
+            json_write_i64(w, "line", position.line);
+            json_write_i64(w, "column", position.column);
+        }
         json_write_slice(w, "pointer", faults->items[i].pointer.ptr ? faults->items[i].pointer : SLICE(""));
         json_write_slice(w, "detail", faults->items[i].detail);
         json_object_end(w);
@@ -77,12 +91,12 @@ static void print_findings_json(const struct findings *findings, size_t count)
     json_object_begin(&w, NULL);
     json_array_begin(&w, "items");
     for (size_t i = 0; i < count; i++) {
-        write_findings(&w, findings[i].path, &findings[i].faults);
+        write_findings(&w, &findings[i], &findings[i].faults);
     }
     json_array_end(&w);
     json_array_begin(&w, "warnings");
     for (size_t i = 0; i < count; i++) {
-        write_findings(&w, findings[i].path, &findings[i].warnings);
+        write_findings(&w, &findings[i], &findings[i].warnings);
     }
     json_array_end(&w);
     json_object_end(&w);
@@ -93,7 +107,7 @@ static void print_findings_json(const struct findings *findings, size_t count)
 static void print_findings(struct ctl *ctl, const struct findings *f)
 {
     for (size_t i = 0; i < f->faults.count; i++) {
-        documents_print_fault(f->path, &f->faults.items[i]);
+        documents_print_fault(f->path, f->text, &f->faults.items[i]);
     }
     if (f->faults.dropped > 0) {
         (void)fprintf(stderr, "%s: and %zu more\n", f->path, f->faults.dropped);
@@ -102,7 +116,7 @@ static void print_findings(struct ctl *ctl, const struct findings *f)
         struct fault warning = f->warnings.items[i];
 
         warning.detail = arena_printf(&ctl->arena, "warning: %.*s", SLICE_ARG(warning.detail));
-        documents_print_fault(f->path, &warning);
+        documents_print_fault(f->path, f->text, &warning);
     }
     if (f->faults.count == 0) {
         (void)printf("%s: good, %zu definition%s", f->path, f->item_count, f->item_count == 1 ? "" : "s");
@@ -113,13 +127,36 @@ static void print_findings(struct ctl *ctl, const struct findings *f)
     }
 }
 
+static size_t review_files(struct ctl *ctl, const struct arguments *files, const struct slice *texts, const struct tool_source *source,
+                           enum reading reading, struct findings *findings)
+{
+    size_t fault_count = 0;
+
+    for (size_t i = 0; i < files->count; i++) {
+        struct findings *f = &findings[i];
+        struct document document = {0};
+
+        f->path = files->items[i];
+        f->text = texts[i];
+        faults_init(&f->faults, &ctl->arena);
+        faults_init(&f->warnings, &ctl->arena);
+        review_document(texts[i], source, &ctl->arena, &f->faults, &document);
+        f->item_count = document.item_count;
+        if (f->faults.count == 0) {
+            advice_warn(&document, &f->warnings);
+            advice_differences(&document, reading, &f->warnings);
+        }
+        fault_count += f->faults.count;
+    }
+    return fault_count;
+}
+
 int cmd_check(struct ctl *ctl, int argc, char **argv)
 {
     struct arguments files;
     const char *reading_text = NULL;
     const struct option options[] = {{"--reading", &reading_text, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     bool helped = false;
-    size_t fault_count = 0;
     int64_t reading = READING_NEWEST;
 
     if (!options_read(ctl, argc, argv, options, &files, &helped) || helped) {
@@ -142,25 +179,21 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
         }
     }
     documents_know(ctl, texts, files.count, &known, &source);
+    struct registered registered = {.code = EXIT_OK};
+
+    if (ctl->server_is_given && (registered.code = registered_open(&registered, ctl, &source)) != EXIT_OK) {
+        registered_close(&registered);
+        return registered.code;
+    }
     struct findings *findings = arena_array(&ctl->arena, files.count, sizeof(*findings));
+    size_t fault_count = review_files(ctl, &files, texts, &source, (enum reading)reading, findings);
 
-    for (size_t i = 0; i < files.count; i++) {
-        struct findings *f = &findings[i];
-        struct document document = {0};
-
-        f->path = files.items[i];
-        faults_init(&f->faults, &ctl->arena);
-        faults_init(&f->warnings, &ctl->arena);
-        review_document(texts[i], &source, &ctl->arena, &f->faults, &document);
-        f->item_count = document.item_count;
-        if (f->faults.count == 0) {
-            advice_warn(&document, &f->warnings);
-            advice_differences(&document, (enum reading)reading, &f->warnings);
-        }
-        fault_count += f->faults.count;
-        if (ctl->output != OUTPUT_JSON) {
-            print_findings(ctl, f);
-        }
+    registered_close(&registered);
+    if (registered.code != EXIT_OK) { /* half of what is registered says nothing about the files */
+        return registered.code;
+    }
+    for (size_t i = 0; ctl->output != OUTPUT_JSON && i < files.count; i++) {
+        print_findings(ctl, &findings[i]);
     }
     if (ctl->output == OUTPUT_JSON) {
         print_findings_json(findings, files.count);

@@ -13,8 +13,8 @@ const char help_graph[] =
     "Prints the sagas of definition files as text for Graphviz (dot, the default) or Mermaid: steps\n"
     "with their tools and effect classes, what waits for what, what undoes what (dashed), and which\n"
     "step cannot be undone (bold). Child sagas and steps that run for each element are boxes around\n"
-    "what is in them; sleeps, signals and approvals have shapes of their own. Offline; the files are\n"
-    "checked first.\n"
+    "what is in them; sleeps, signals and approvals have shapes of their own. Offline, unless --server\n"
+    "URL says where else to look for tools and sagas; the files are checked first.\n"
     "\n"
     "  sagactl graph order.json | dot -Tsvg -o order.svg\n"
     "  sagactl graph order.json --format mermaid\n";

@@ -32,6 +32,7 @@ enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_NAME };
 struct ctl {
     struct arena arena; /* until the program ends */
     const char *server; /* without a slash at its end */
+    bool server_is_given; /* by --server: commands that need none ask it then */
     const char *token;  /* NULL: none */
     enum output output;
     bool colour;   /* stdout */

@@ -5,6 +5,7 @@
 
 #include "io/jq.h"
 #include "run/review.h"
+#include "tools/sagactl/registered.h"
 
 static bool find_item(const struct known_documents *known, enum definition_kind kind, struct slice name,
                       struct slice *body, uint32_t *version_found)
@@ -39,7 +40,7 @@ void documents_know(struct ctl *ctl, const struct slice *texts, size_t count, st
                     struct tool_source *source)
 {
     *known = (struct known_documents){arena_array(&ctl->arena, count, sizeof(struct document)), count};
-    *source = (struct tool_source){.find = find_tool, .context = known, .find_saga = find_saga};
+    *source = (struct tool_source){.find = find_tool, .context = known, .find_saga = find_saga, .is_offline = true};
     for (size_t i = 0; i < count; i++) {
         struct faults faults;
 
@@ -64,17 +65,57 @@ static void print_line(struct slice text)
     (void)fputc('\n', stderr);
 }
 
-void documents_print_fault(const char *path, const struct fault *fault)
+/* What stands at `pointer`, or at what is around it where there is no such place: a member that is missing. */
+static struct slice standing_at(struct slice text, struct slice pointer)
 {
-    (void)fprintf(stderr, "%s: %.*s: ", path, fault->pointer.len ? (int)fault->pointer.len : 10,
+    for (;;) {
+        struct slice value = json_at(text, pointer);
+
+        if (value.ptr || pointer.len == 0) {
+            return value;
+        }
+        while (pointer.len > 0 && pointer.ptr[--pointer.len] != '/') {
+        }
+    }
+}
+
+struct text_position documents_position(struct slice text, struct slice pointer)
+{
+    struct text_position position = {1, 1};
+    struct err err;
+
+    if (json_check(text, &json_limits_default, &err) != ERR_OK) {
+        return (struct text_position){0, 0};
+    }
+    struct slice value = json_trim(standing_at(text, pointer));
+
+    for (const char *at = text.ptr; value.ptr && at < value.ptr; at++) {
+        position.column += ((unsigned char)*at & 0xc0) != 0x80; /* characters, not bytes */
+        if (*at == '\n') {
+            position.line++;
+            position.column = 1;
+        }
+    }
+    return position;
+}
+
+void documents_print_fault(const char *path, struct slice text, const struct fault *fault)
+{
+    struct text_position position = documents_position(text, fault->pointer);
+
+    (void)fprintf(stderr, "%s:", path);
+    if (position.line > 0) {
+        (void)fprintf(stderr, "%u:%u:", position.line, position.column);
+    }
+    (void)fprintf(stderr, " %.*s: ", fault->pointer.len ? (int)fault->pointer.len : 10,
                   fault->pointer.len ? fault->pointer.ptr : "(document)");
     print_line(fault->detail);
 }
 
-static size_t print_faults(const char *path, const struct faults *faults)
+static size_t print_faults(const char *path, struct slice text, const struct faults *faults)
 {
     for (size_t i = 0; i < faults->count; i++) {
-        documents_print_fault(path, &faults->items[i]);
+        documents_print_fault(path, text, &faults->items[i]);
     }
     return faults->count;
 }
@@ -95,6 +136,7 @@ int documents_load(struct ctl *ctl, const struct arguments *files, const char *o
 {
     struct slice *texts = arena_array(&ctl->arena, files->count, sizeof(*texts));
     struct document *documents = arena_array(&ctl->arena, files->count, sizeof(*documents));
+    struct faults *faults = arena_array(&ctl->arena, files->count, sizeof(*faults));
     struct known_documents known;
     struct tool_source source;
     size_t fault_count = 0, item_count = 1;
@@ -106,13 +148,22 @@ int documents_load(struct ctl *ctl, const struct arguments *files, const char *o
         }
     }
     documents_know(ctl, texts, files->count, &known, &source);
-    for (size_t i = 0; i < files->count; i++) {
-        struct faults faults;
+    struct registered registered = {.code = EXIT_OK};
 
-        faults_init(&faults, &ctl->arena);
-        review_document(texts[i], &source, &ctl->arena, &faults, &documents[i]);
-        fault_count += print_faults(files->items[i], &faults);
+    if (ctl->server_is_given) {
+        registered.code = registered_open(&registered, ctl, &source);
+    }
+    for (size_t i = 0; registered.code == EXIT_OK && i < files->count; i++) {
+        faults_init(&faults[i], &ctl->arena);
+        review_document(texts[i], &source, &ctl->arena, &faults[i], &documents[i]);
         item_count += documents[i].item_count;
+    }
+    registered_close(&registered);
+    if (registered.code != EXIT_OK) {
+        return registered.code;
+    }
+    for (size_t i = 0; i < files->count; i++) {
+        fault_count += print_faults(files->items[i], texts[i], &faults[i]);
     }
     if (fault_count > 0) {
         return EXIT_FAILED;

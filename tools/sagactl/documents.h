@@ -13,7 +13,14 @@ struct known_documents { /* of all files, before they are checked: a saga may st
 void documents_know(struct ctl *ctl, const struct slice *texts, size_t count, struct known_documents *known,
                     struct tool_source *source);
 
-void documents_print_fault(const char *path, const struct fault *fault); /* FILE: POINTER: what is wrong, one line */
+struct text_position { /* from 1 on, in characters; 0: there is none, the text is no JSON */
+    unsigned line, column;
+};
+/* Where in a document the value of a pointer begins, or of what is around it where it is missing. */
+struct text_position documents_position(struct slice text, struct slice pointer);
+
+/* FILE:LINE:COLUMN: POINTER: what is wrong, one line. `text` is the document. */
+void documents_print_fault(const char *path, struct slice text, const struct fault *fault);
 
 struct documents {
     const struct definition **sagas; /* in the order of the files */

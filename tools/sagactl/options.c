@@ -197,13 +197,14 @@ bool options_finish(struct ctl *ctl)
     while (len > 8 && server[len - 1] == '/') {
         len--;
     }
+    ctl->server_is_given = globals.server != NULL;
     ctl->server = arena_text(&ctl->arena, (struct slice){server, len});
     ctl->token = first_of(globals.token, getenv("SAGACTL_TOKEN"));
     token_file = ctl->token ? NULL : first_of(globals.token_file, getenv("SAGACTL_TOKEN_FILE"));
     if (globals.token_file && !globals.token) { /* a flag goes before the environment */
         token_file = globals.token_file;
     }
-    if (token_file && !is_offline(ctl->command)) {
+    if (token_file && (ctl->server_is_given || !is_offline(ctl->command))) {
         struct slice text;
 
         if (!read_file(ctl, token_file, &text)) {
