@@ -596,6 +596,38 @@ static void show_draws_groups_waits_and_the_lane_of_undoing(void **state)
     (void)unsetenv("COLUMNS");
 }
 
+/* The input to its third line, and only when asked for all of it, and for what was sent. */
+static void show_tells_what_the_saga_was_given_and_what_it_sent(void **state)
+{
+    static const char *const says[] = {"\n  sent\n    one  t.one\n      key   7c0f1a44-0000-8000-8000-000000000001, not sent\n",
+                                       "\n      args  {\"n\":1.0}\n"};
+    char id[64], arguments[512], large[300];
+
+    (void)state;
+    memset(large, 'x', sizeof(large));
+    large[sizeof(large) - 1] = '\0';
+    (void)setenv("COLUMNS", "80", 1);
+    (void)snprintf(arguments, sizeof(arguments), "start slow --input '{\"text\":\"%s\",\"end\":1}' -o name", large);
+    assert_int_equal(run(arguments), 0);
+    (void)snprintf(id, sizeof(id), "%.36s", out);
+    (void)snprintf(arguments, sizeof(arguments), "show %s", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "  input     {\"text\":\"xxx"));
+    assert_non_null(strstr(out, "x\xe2\x80\xa6\n            sagactl show "));
+    assert_null(strstr(out, "\"end\""));
+    assert_null(strstr(out, "sent"));
+    assert_true(widest_line(out) <= 80);
+    (void)snprintf(arguments, sizeof(arguments), "show %s --full", id);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "\"end\":1}"));
+    for (size_t i = 0; i < COUNT_OF(says); i++) {
+        if (!strstr(out, says[i])) {
+            fail_msg("it does not say \"%s\":\n%s", says[i], out);
+        }
+    }
+    (void)unsetenv("COLUMNS");
+}
+
 static void a_definition_with_faults_is_told_all_of_them(void **state)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX", arguments[128];
@@ -761,6 +793,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(large_lines_go_in_requests_that_the_service_takes),
         cmocka_unit_test(patience_ends_where_nothing_is_taken_in),
         cmocka_unit_test(show_draws_groups_waits_and_the_lane_of_undoing),
+        cmocka_unit_test(show_tells_what_the_saga_was_given_and_what_it_sent),
         cmocka_unit_test(a_definition_with_faults_is_told_all_of_them),
         cmocka_unit_test(a_fault_says_its_line_and_whether_the_service_was_asked),
         cmocka_unit_test(files_are_proven_and_drawn_without_a_service),

@@ -204,7 +204,8 @@ struct slice fake_steps(const struct fake_saga *saga, struct arena *arena)
     struct buffer out;
 
     if (!slice_is(saga->name, "tree")) {
-        return SLICE("{\"id\":\"one\",\"tool\":\"t.one\",\"status\":\"running\",\"took_effect\":\"maybe\",\"key\":null,"
+        return SLICE("{\"id\":\"one\",\"tool\":\"t.one\",\"status\":\"running\",\"took_effect\":\"maybe\",\"key\":"
+                     "\"7c0f1a44-0000-8000-8000-000000000001\","
                      "\"attempts\":1,\"result\":null,\"error\":null,\"started_at\":null,\"ended_at\":null,"
                      "\"compensation\":null}");
     }

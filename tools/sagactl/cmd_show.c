@@ -6,10 +6,11 @@
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/saga_end.h"
 #include "tools/sagactl/saga_name.h"
+#include "tools/sagactl/show_sent.h"
 #include "tools/sagactl/show_steps.h"
 
 const char help_show[] =
-    "sagactl show SAGA [--all]\n"
+    "sagactl show SAGA [--all] [--full]\n"
     "\n"
     "Shows a saga as a timeline: its steps as a tree (elements of for_each and the steps of child sagas\n"
     "below their step), each with status, attempts and a bar on the common time axis; beside it what\n"
@@ -22,6 +23,9 @@ const char help_show[] =
     "\n"
     "Of many elements those are shown that something is the matter with, the others summed up; --all\n"
     "shows each. A narrow terminal (or COLUMNS) loses tries, tools, bars, in this order.\n"
+    "\n"
+    "Of the input the beginning is shown. --full shows all of it, and below the steps what was sent: of\n"
+    "each operation the arguments, the key, how often and when. Secrets are never in them.\n"
     "\n"
     "  sagactl show 019b3c52-...\n"
     "  sagactl show 019b3c52-... -o json\n";
@@ -240,13 +244,14 @@ static int show_escalation(struct ctl *ctl, struct slice saga)
     return EXIT_OK;
 }
 
-static void print_saga(struct ctl *ctl, struct slice saga, struct slice operations, bool all)
+static void print_saga(struct ctl *ctl, struct slice saga, struct slice operations, bool all, bool full)
 {
     struct timeline timeline = {
         .ctl = ctl, .saga = saga, .operations = operations, .nested = !has_calls(saga), .all = all};
     struct slice output = json_member(saga, "output"), debts = json_member(saga, "debts");
 
     print_head(ctl, saga);
+    show_input(ctl, saga, full);
     print_opening(ctl, saga);
     print_locks(ctl, saga);
     print_signals(ctl, saga);
@@ -283,8 +288,8 @@ static int show_refused_followers(struct ctl *ctl, struct slice saga)
 
 int cmd_show(struct ctl *ctl, int argc, char **argv)
 {
-    bool all = false, helped = false;
-    const struct option options[] = {{"--all", NULL, NULL, &all}, {NULL, NULL, NULL, NULL}};
+    bool all = false, full = false, helped = false;
+    const struct option options[] = {{"--all", NULL, NULL, &all}, {"--full", NULL, NULL, &full}, {NULL, NULL, NULL, NULL}};
     struct arguments ids;
     struct answer answer;
     struct slice operations;
@@ -314,7 +319,8 @@ int cmd_show(struct ctl *ctl, int argc, char **argv)
     if (code != EXIT_OK) {
         return code;
     }
-    print_saga(ctl, answer.body, operations, all);
-    code = show_escalation(ctl, answer.body);
+    print_saga(ctl, answer.body, operations, all, full);
+    code = full ? show_sent(ctl, answer.body) : EXIT_OK;
+    code = code == EXIT_OK ? show_escalation(ctl, answer.body) : code;
     return code == EXIT_OK ? show_refused_followers(ctl, answer.body) : code;
 }
