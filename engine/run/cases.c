@@ -7,6 +7,8 @@
  *   follower     retry: the same start goes into the inbox once more; a business id is started once, so that saying it twice does
  *                no harm. abandon: somebody has settled it by hand, or it is not wanted any more.
  *
+ *   cost         what an operation cost, said after the end of its saga: a note of who said it, resolved as it is written.
+ *
  * The log of a saga may become readable again, by a newer program or a mended row: then its case closes itself.
  */
 #include "run/cases.h"
@@ -22,7 +24,7 @@
 #define BODY_BYTES_MAX ((size_t)4 << 20)
 #define OPEN_ITEMS_MAX 100
 
-static const char unreadable[] = "unreadable", follower[] = "follower";
+static const char unreadable[] = "unreadable", follower[] = "follower", said_cost[] = "cost";
 
 struct late_case { /* on its way; one that is unreadable stays in engine->cases, so that it is opened once */
     struct engine *engine;
@@ -153,7 +155,8 @@ static void on_opened(struct store_read *read)
     bool stands = read->code == ERR_OK && c->put.stands_as > 0;
 
     c->is_out = false;
-    if (stands && c->put.stands_as == c->put.number && c->shard->state == SHARD_OWNED && c->shard->epoch == c->put.epoch) {
+    if (stands && c->put.stands_as == c->put.number && c->shard->state == SHARD_OWNED && c->shard->epoch == c->put.epoch &&
+        c->put.resolved_ms == 0) {
         count_open(c->shard, 1);
     }
     if (!stands) {
@@ -167,10 +170,9 @@ static void on_opened(struct store_read *read)
     }
 }
 
-static void case_open(struct late_case *c, const char *reason)
+static void case_write(struct late_case *c, const char *reason, const struct resolution *resolution)
 {
     struct shard *shard = c->shard;
-    const struct resolution open = {0};
 
     shard->escalation_counter++;
     c->put.shard = shard->number;
@@ -178,10 +180,18 @@ static void case_open(struct late_case *c, const char *reason)
     c->put.number = shard->escalation_counter * SHARD_COUNT + shard->number;
     c->put.opened_ms = loop_wall_ms(c->engine->loop);
     c->put.reason = slice_of(reason);
-    c->put.body = case_text(&c->put, reason, c->evidence, &open, &c->arena);
+    c->put.resolved_ms = resolution->at_ms;
+    c->put.body = case_text(&c->put, reason, c->evidence, resolution, &c->arena);
     c->put.read = (struct store_read){.arena = &c->arena, .done = on_opened, .context = c};
     c->is_out = true;
     store_case_put(c->engine->store, &c->put);
+}
+
+static void case_open(struct late_case *c, const char *reason)
+{
+    const struct resolution open = {0};
+
+    case_write(c, reason, &open);
 }
 
 /* --- a saga that cannot be read --- */
@@ -371,6 +381,34 @@ void case_follower(struct shard *shard, const struct refused_follower *refused, 
     c->opened = opened;
     c->context = context;
     case_open(c, follower);
+}
+
+/* --- what a person says after the end --- */
+
+void case_cost(struct shard *shard, const struct late_cost *cost, void (*written)(void *context, enum err_code code), void *context)
+{
+    struct late_case *c = case_new(shard, cost->saga, cost->namespace);
+    const struct resolution said = {.at_ms = loop_wall_ms(shard->engine->loop),
+                                    .action = said_cost,
+                                    .actor = arena_slice(&c->arena, cost->actor),
+                                    .note = arena_slice(&c->arena, cost->note)};
+    char key[UUID_TEXT_BYTES];
+    struct buffer out;
+    struct json_writer w;
+
+    uuid_text(&cost->key.uuid, key);
+    buffer_init(&out, BODY_BYTES_MAX);
+    json_writer_init(&w, &out);
+    json_object_begin(&w, NULL);
+    json_write_slice(&w, "tool", cost->tool);
+    json_write_text(&w, "operation", key);
+    json_write_i64(&w, "micros", cost->micros);
+    json_object_end(&w);
+    c->evidence = arena_slice(&c->arena, buffer_slice(&out));
+    buffer_fini(&out);
+    c->opened = written;
+    c->context = context;
+    case_write(c, said_cost, &said);
 }
 
 /* --- what a person decides --- */

@@ -24,6 +24,15 @@ struct refused_follower {
 void case_follower(struct shard *shard, const struct refused_follower *refused, void (*opened)(void *context, enum err_code code),
                    void *context);
 
+struct late_cost { /* what a person said of an operation after the end of its saga */
+    struct saga_id saga;
+    struct slice namespace, tool, actor, note;
+    struct op_key key;
+    int64_t micros;
+};
+/* A row that is resolved as it is written: who said it, when and why. Copies what it is given; `written` comes once, later. */
+void case_cost(struct shard *shard, const struct late_cost *cost, void (*written)(void *context, enum err_code code), void *context);
+
 /* Is it one of these? Then a person's answer, work->mail.input.operator, is carried out by the owner of its shard with this. */
 bool question_is_case(const struct question_row *row);
 void case_resolve(struct work *work, const struct question_row *row);

@@ -1,8 +1,12 @@
 /*
  * A person says what an operation cost, where that could not be computed. The log has it first; then the budgets of the settings
  * are told, which know nothing of logs. Both take a repeat for what it is: who got no answer says it again.
+ *
+ * After the end of a saga nothing enters its log. Budgets of the settings may wait all the same, and are told; who said it stands in a
+ * row of its own (cases.c).
  */
 #include "run/calling.h"
+#include "run/cases.h"
 #include "store/guard.h"
 
 static void on_priced(struct store_read *read)
@@ -16,11 +20,45 @@ static void on_priced(struct store_read *read)
     }
 }
 
-static void tell_budgets(struct work *work, struct slice tool)
+static void on_noted(void *context, enum err_code code)
+{
+    struct work *work = context;
+
+    if (code != ERR_OK) {
+        work_fail(work, code, "the budgets go on with this amount, but who said it could not be written", NULL);
+    } else {
+        query_operation(work, &work->mail.input.cost.key);
+    }
+}
+
+static void on_priced_late(struct store_read *read)
+{
+    struct work *work = read->context;
+    const struct guard_price *price = container_of(read, struct guard_price, read);
+    struct shard *shard = &work->engine->shards[saga_id_shard(work->saga)];
+    const struct saga_input *input = &work->mail.input;
+    const struct late_cost cost = {.saga = work->saga,
+                                   .namespace = work->namespace,
+                                   .tool = price->tool,
+                                   .actor = input->cost.actor,
+                                   .note = input->cost.note,
+                                   .key = input->cost.key,
+                                   .micros = input->cost.micros};
+
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+    } else if (!price->booked) {
+        work_fail(work, ERR_ENDED, "the saga has ended, and no budget waits for this amount", NULL);
+    } else {
+        case_cost(shard, &cost, on_noted, work);
+    }
+}
+
+static void tell_budgets(struct work *work, struct slice tool, void (*done)(struct store_read *read))
 {
     struct guard_price *price = arena_alloc(&work->arena, sizeof(*price));
 
-    *price = (struct guard_price){.read = {.arena = &work->arena, .done = on_priced, .context = work},
+    *price = (struct guard_price){.read = {.arena = &work->arena, .done = done, .context = work},
                                   .namespace = work->namespace,
                                   .tool = arena_slice(&work->arena, tool),
                                   .operation = work->mail.input.cost.key.uuid,
@@ -34,7 +72,12 @@ static void on_said(struct mail *mail, enum err_code code, const struct err *err
     const struct live *live = mail->live;
     enum direction direction = DIRECTION_DO;
 
-    if (code != ERR_OK) {
+    if (code == ERR_ENDED && live && !live->dropped) {
+        uint32_t step = saga_find_key(&live->saga, &mail->input.cost.key, &direction);
+
+        CHECK(step != STEP_NONE); /* else that would have been the answer */
+        tell_budgets(work, saga_tool(&live->saga, step, direction)->name, on_priced_late);
+    } else if (code != ERR_OK) {
         if (!route_again(work, code, inbox_cost)) {
             work_done(work, code, err);
         }
@@ -44,7 +87,7 @@ static void on_said(struct mail *mail, enum err_code code, const struct err *err
         uint32_t step = saga_find_key(&live->saga, &mail->input.cost.key, &direction);
 
         CHECK(step != STEP_NONE); /* else it would not have been taken */
-        tell_budgets(work, saga_tool(&live->saga, step, direction)->name);
+        tell_budgets(work, saga_tool(&live->saga, step, direction)->name, on_priced);
     }
 }
 

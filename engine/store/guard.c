@@ -171,10 +171,18 @@ void store_guard_tell(struct store *store, struct guard_tell *tell)
 
 /* --- price --- */
 
+static void on_priced(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct guard_price *price = job->request;
+
+    price->booked = db_row_count(rows) == 1 && db_int(rows, 0, 0) != 0;
+}
+
 void store_guard_price(struct store *store, struct guard_price *price)
 {
     struct job *job = read_job(store, &price->read, price);
-    struct db_args *args = job_query(job, &sql_guard_price, NULL);
+    struct db_args *args = job_query(job, &sql_guard_price, on_priced);
 
     job->writes = true;
     db_arg_int2(args, shard_of(price->namespace, price->tool));

@@ -64,6 +64,7 @@ struct guard_price { /* a person says what an operation cost; nothing happens wh
     struct slice namespace, tool;
     struct uuid operation;
     int64_t cost_micros;
+    bool booked; /* out: it waited for this */
 };
 void store_guard_price(struct store *store, struct guard_price *price);
 

@@ -208,6 +208,61 @@ static void a_budget_waits_for_a_cost_that_nobody_could_compute(void **state)
                                         " '%%operation.priced%%invoice 4711%%'", id_text(id)), 1);
 }
 
+/* As guard.c finds the shard of a tool. */
+static int shard_of_tool(const char *tool)
+{
+    const struct slice fields[] = {SLICE("default"), slice_of(tool)};
+
+    return digest_fields("guard", fields, COUNT_OF(fields)).bytes[0] % 64;
+}
+
+static void after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a_cost(void **state)
+{
+    struct saga_id id = open_with_budget("{}");
+    struct op_key key;
+    struct ask ask;
+    char text[UUID_TEXT_BYTES];
+    long records;
+
+    (void)state;
+    call_in(&ask, id, "one", "priced", "{\"fee\":\"dear\"}", 20000);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    assert_true(uuid_parse(ask.request.call.key, &key.uuid));
+    ask_end(&ask);
+    complete(&ask, id, 0);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_OK);
+    ask_end(&ask);
+    records = host_number(&host, "select sum(records) from sagad.log where saga = '%s'", id_text(id));
+    ask_begin(&ask); /* nobody waits for it */
+    ask.request.in.cost.key = key;
+    ask.request.in.cost.note = SLICE("invoice 4712");
+    ask.request.in.cost.micros = 120;
+    engine_say_cost(engine, &ask.request);
+    ask_wait(&ask);
+    assert_code(&ask, ERR_ENDED);
+    ask_end(&ask);
+    uuid_text(&key.uuid, text);
+    host_sql(&host, "insert into sagad.guard_budget (shard, name, period, micros, unpriced) values (1, 'b', '2026-01-01Z', 1, 1)");
+    host_sql(&host, "insert into sagad.guard_reservation (shard, namespace, tool, operation, state, budget_shards, budgets, periods, micros)"
+                    " values (%d, 'default', 'priced', '%s', 'unpriced', '{1}', '{b}', '{2026-01-01Z}', '{1}')", shard_of_tool("priced"), text);
+    for (int i = 0; i < 2; i++) {
+        ask_begin(&ask);
+        ask.request.in.cost.key = key;
+        ask.request.in.cost.note = SLICE("invoice 4712");
+        ask.request.in.cost.micros = 120;
+        engine_say_cost(engine, &ask.request);
+        ask_wait(&ask);
+        assert_code(&ask, i ? ERR_ENDED : ERR_OK);
+        ask_end(&ask);
+    }
+    assert_int_equal(host_number(&host, "select micros * 10 + unpriced from sagad.guard_budget where name = 'b'"), 1200);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.escalation where saga = '%s' and reason = 'cost' and resolved_at is not"
+                                        " null and convert_from(body, 'UTF8') like '%%invoice 4712%%'", id_text(id)), 1);
+    assert_int_equal(host_number(&host, "select sum(records) from sagad.log where saga = '%s'", id_text(id)), records);
+}
+
 static void callers_at_two_engines_share_one_call(void **state)
 {
     enum { CALLERS = 32 };
@@ -323,6 +378,7 @@ int main(void)
         cmocka_unit_test(another_namespace_sees_nothing),
         cmocka_unit_test(completion_waits_for_what_is_not_settled),
         cmocka_unit_test(a_budget_waits_for_a_cost_that_nobody_could_compute),
+        cmocka_unit_test(after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a_cost),
         cmocka_unit_test(an_aborted_open_saga_is_undone),
         cmocka_unit_test(an_agent_that_vanished_is_undone_at_the_deadline),
         cmocka_unit_test(the_budget_of_an_open_saga_is_never_passed),
