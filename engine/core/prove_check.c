@@ -153,6 +153,28 @@ static bool is_next_to(const struct prove_world *w, uint32_t a, uint32_t b)
     return saga->undo_concurrency <= 1;
 }
 
+/*
+ * What came up to be undone only now, as by a late answer, waits for the child that is being undone already, as long as
+ * something of that is under way and the saga undoes one at a time.
+ */
+static bool is_gone_on_with(const struct prove_world *w, uint32_t step, uint32_t other)
+{
+    uint32_t unit = step, beside = other;
+
+    lift(w, &unit, &beside);
+    for (uint32_t i = 0; i < w->saga.definition->step_count; i++) {
+        uint32_t at = i;
+
+        while (at != STEP_NONE && at != unit) {
+            at = group_of(w, at);
+        }
+        if (at == unit && i != step && w->saga.steps[i].plan == PLAN_ACTIVE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* --- what begins --- */
 
 static void check_element_begins(struct prove_world *w, uint32_t step)
@@ -227,7 +249,7 @@ static void check_undo_begins(struct prove_world *w, uint32_t step)
             prove_violate(w, "is undone before", step, i);
         }
         if (w->books[i].undo_begun || w->saga.steps[i].plan != PLAN_READY || !began_later(w, i, step) ||
-            !is_next_to(w, i, step)) {
+            !is_next_to(w, i, step) || is_gone_on_with(w, step, i)) {
             continue;
         }
         for (uint32_t k = 0; k < count && !held; k++) {

@@ -492,6 +492,11 @@ static const char *const kinds[] = {
     MORE("", "{'id':'each','for_each':'${ .input.list }','concurrency':2,'approve':{'show':'${ .item.n }'}},"
              "{'id':'waits','signal':{'name':'paid','timeout':'1h'},'for_each':'${ .input.list "
              "}','after':[]},{'id':'b','call':'idempotent_probed'},{'id':'c','call':'by_keyed'}"),
+    /* An answer comes late, while a child is undone that began earlier: the child is gone on with. */
+    "{'tools':[" MORE_TOOLS "],'sagas':[{'name':'trial','deadline':'2m','steps':[{'id':'p','saga':'side'},"
+    "{'id':'q','saga':'side','after':[]},{'id':'r','call':'once_probed'}]},"
+    "{'name':'side','compensation':{'concurrency':4},'steps':[{'id':'x','call':'voidable'},{'id':'y','call':'keyed'},"
+    "{'id':'z','call':'keyed','after':[]}]}]}",
 };
 
 static void told(void *context, uint32_t plays, uint32_t states)
