@@ -565,7 +565,8 @@ static void show_draws_groups_waits_and_the_lane_of_undoing(void **state)
         "└─ ✗ capture", "│  child-failed: capture failed", "http-402: no money", "… 990 more, all completed", "? #700",
         "2. undone, 3 tries, 100 ms", "1. undone, 100 ms", "▒", "━", "─", "█", "for each of 1000", "child saga",
         "waits for the signal paid, until ", "waits for approval 1, until ", "  sagactl approve 1 --note TEXT",
-        "sleeps until ", "order:7 held, stock:9 waits in line", "then      starts quick", "2 kept"};
+        "sleeps until ", "held back since 09:05:00, before anything is sent: its breaker is open, asked again now",
+        "tried 2 times since 09:05:00, and held back now: its rate is used up, asked again now", "order:7 held, stock:9 waits in line", "then      starts quick", "2 kept"};
     char id[64], arguments[160];
 
     (void)state;

@@ -144,6 +144,7 @@ struct fake_step {
     const char *id, *kind, *tool, *status;
     int from_ms, to_ms;      /* since the saga began; -1: not yet */
     const char *error, *waits_for, *undo; /* JSON; NULL: null */
+    const char *trying;      /* JSON; NULL: there is no such member */
 };
 
 static const struct fake_step tree[] = {
@@ -158,6 +159,13 @@ static const struct fake_step tree[] = {
     {"paid", "signal", NULL, "waiting", 900, -1, NULL, "{\"kind\":\"signal\",\"signal\":\"paid\"}", NULL},
     {"boss", "approve", NULL, "waiting", 900, -1, NULL,
      "{\"kind\":\"approve\",\"approval\":1,\"show\":{\"amount\":250},\"roles\":[\"operator\"]}", NULL},
+    {"held", "call", "bank.hold", "retrying", 900, -1,
+     "{\"code\":\"breaker-open\",\"detail\":\"its breaker is open\"}", NULL, NULL,
+     "{\"what\":\"call\",\"since\":\"2026-01-31T09:05:00.250Z\",\"times\":0,\"last_at\":null,\"last_error\":\"breaker-open\","
+     "\"next_at\":\"2026-01-31T09:06:00.250Z\",\"person_at\":null}"},
+    {"again", "call", "bank.hold", "retrying", 900, -1, "{\"code\":\"rate-limited\",\"detail\":\"its rate is used up\"}", NULL, NULL,
+     "{\"what\":\"call\",\"since\":\"2026-01-31T09:05:00.250Z\",\"times\":2,\"last_at\":null,\"last_error\":\"rate-limited\","
+     "\"next_at\":\"2026-01-31T09:06:00.250Z\",\"person_at\":null}"},
 };
 
 #define ELEMENTS 1000
@@ -176,6 +184,9 @@ static void put_step(struct buffer *out, struct arena *arena, int64_t began_ms, 
                   SLICE_ARG(fake_quoted(arena, step->tool ? slice_of(step->tool) : SLICE_NONE)), step->status);
     buffer_printf(out, ",\"attempts\":%d,\"waits_for\":%s,\"result\":null,\"error\":%s", step->tool ? 1 : 0,
                   waits ? step->waits_for : "null", step->error ? step->error : "null");
+    if (step->trying) {
+        buffer_printf(out, ",\"trying\":%s", step->trying);
+    }
     put_instant(out, arena, "due_at", waits ? began_ms + 3600000 : 0);
     put_instant(out, arena, "started_at", step->from_ms < 0 ? 0 : began_ms + step->from_ms);
     put_instant(out, arena, "ended_at", step->to_ms < 0 ? 0 : began_ms + step->to_ms);

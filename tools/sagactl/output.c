@@ -328,6 +328,39 @@ struct slice error_of(struct ctl *ctl, struct slice object)
     return show_value(ctl, error);
 }
 
+/* Codes by which a bound of the tool holds a call back: no receiver has said anything. */
+static bool is_held_back(struct slice code)
+{
+    static const char *const codes[] = {"rate-limited", "concurrency-limited", "breaker-open"};
+
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        if (slice_is(code, codes[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "held back since 02:14:00, before anything is sent: the rate of this tool is used up, asked again in 38 s" */
+static struct slice held_of(struct ctl *ctl, struct slice object, int64_t times)
+{
+    struct slice trying = json_member(object, "trying"), detail = show_member(ctl, json_member(object, "error"), "detail");
+    int64_t since_ms = 0, next_ms = 0, now = now_ms();
+    char since[INSTANT_TEXT_BYTES] = "";
+
+    (void)member_instant(trying, "since", &since_ms); /* it is always there */
+    (void)member_instant(trying, "next_at", &next_ms);
+    instant_text(since_ms, since);
+    struct slice begun =
+        times == 0 ? arena_printf(&ctl->arena, "held back since %.8s, before anything is sent", since + sizeof("2026-01-01T") - 1)
+                   : arena_printf(&ctl->arena, "tried %lld time%s since %.8s, and held back now", (long long)times, times == 1 ? "" : "s",
+                                  since + sizeof("2026-01-01T") - 1);
+
+    return arena_printf(&ctl->arena, "%.*s: %.*s, asked again %s%.*s", SLICE_ARG(begun),
+                        SLICE_ARG(detail.len > 0 ? detail : show_member(ctl, trying, "last_error")), next_ms > now ? "in " : "now",
+                        SLICE_ARG(next_ms > now ? show_duration(ctl, next_ms - now) : SLICE("")));
+}
+
 /* "probed 9 times since 02:14:00, the last answer was http-500, next in 38 s, a person is asked in 23h 40m" */
 struct slice trying_of(struct ctl *ctl, struct slice object)
 {
@@ -339,6 +372,9 @@ struct slice trying_of(struct ctl *ctl, struct slice object)
 
     if (json_type(trying) != JSON_OBJECT || !json_i64(json_member(trying, "times"), &times)) {
         return SLICE("");
+    }
+    if (is_held_back(error)) {
+        return held_of(ctl, object, times);
     }
     buffer_init(&text, 4096);
     buffer_printf(&text, "%s %lld time%s", json_string_is(json_member(trying, "what"), "probe") ? "probed" : "tried",
