@@ -207,11 +207,12 @@ enum pg_progress pg_statement_case_put(struct pg_call *call)
     struct row_inbox input = {.shard = arg_int(call, 0), .id = arg_uuid(call, 9)};
     struct pg_touched touched = {0};
     int64_t answer = 0;
+    const struct row_shard *seen = pg_see(call, shard);
     const void *current = NULL;
     bool written = false, deleted;
 
     CHECK(!arg_int(call, 10)); /* no log becomes unreadable here */
-    if (pg_see(call, shard)) {
+    if (seen && seen->epoch == arg_int(call, 1)) { /* at another epoch it waits for nobody */
         RETURN_UNLESS_DONE(pg_lock(call, shard, PG_KEY_SHARE, &current));
     }
     if (current && ((const struct row_shard *)current)->epoch == arg_int(call, 1)) {
