@@ -3,6 +3,7 @@
 
 #include "adapters/settings.h"
 #include "adapters/sql_text.h"
+#include "io/db_environment.h"
 #include "io/db_pool.h"
 
 static void check_database(struct slice value, struct slice pointer, struct faults *faults)
@@ -15,6 +16,9 @@ static void check_database(struct slice value, struct slice pointer, struct faul
     } else if (has_password) {
         faults_add(faults, pointer, "A password stands plainly in \"database\", and definitions are stored and shown; make the "
                                     "whole of it a secret: \"${ secret(\\\"bank_dsn\\\") }\"");
+    } else if (!db_dsn_is_whole(arena_text(faults->arena, json_string(value, faults->arena)))) {
+        faults_add(faults, pointer, "\"database\" must name its server and its user, \"host=... dbname=... user=...\", and no service: what sagad "
+                                    "itself connects with is not for tools");
     }
 }
 

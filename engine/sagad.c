@@ -13,6 +13,7 @@
 #include "api/server.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "io/db_environment.h"
 #include "io/egress.h"
 #include "io/http_server.h"
 #include "io/jq.h"
@@ -381,6 +382,7 @@ static int serve(struct service *service)
                               .waiting_max = (uint32_t)settings_number(settings, "waiting-max"),
                               .body_bytes_max = (size_t)settings_number(settings, "body-max")};
 
+    struct arena arena;
     struct egress egress;
     struct programs programs;
     bool as_me = settings_switch(settings, "exec-as-me");
@@ -403,7 +405,10 @@ static int serve(struct service *service)
     loop_on_signal(service->loop, SIGTERM, on_stop_signal, service);
     loop_on_signal(service->loop, SIGINT, on_stop_signal, service);
     loop_on_signal(service->loop, SIGHUP, on_reload_signal, service);
-    service->engine = engine_start(service->loop, &options);
+    arena_init(&arena, 1024);
+    options.dsn = db_environment_take(options.dsn ? options.dsn : "", &arena);
+    service->engine = engine_start(service->loop, &options); /* it keeps the string */
+    arena_fini(&arena);
     if (!service->engine) {
         service->exit_code = 2; /* the sentence has been printed */
     } else {

@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/db_environment.h"
 #include "io/worker.h"
 
-enum { SETUP_MAX = 64, SETUP_MS_DEFAULT = 10000, REFUSALS_BYTES = 2048 };
+enum { SETUP_MAX = 64, SETUP_MS_DEFAULT = 10000, REFUSALS_BYTES = 2048, PARAMETERS_MAX = 16 };
+
+#define NO_FILE "/nonexistent/sagad" /* libpq goes on without a file that is not there */
 
 /* --- sentences --- */
 
@@ -225,20 +228,58 @@ static const char *environment_or(const char *name, const char *otherwise)
     return value ? value : otherwise;
 }
 
+struct parameters {
+    const char *keywords[PARAMETERS_MAX + 1], *values[PARAMETERS_MAX + 1]; /* with a NULL behind them */
+    size_t count;
+};
+
+static void add(struct parameters *parameters, const char *keyword, const char *value)
+{
+    CHECK(parameters->count < PARAMETERS_MAX);
+    parameters->keywords[parameters->count] = keyword;
+    parameters->values[parameters->count++] = value;
+}
+
+/* What stands before "dbname" is a default that the connection string may change; what stands behind is fixed. */
+static void take_parameters(const struct db_target *target, struct parameters *out)
+{
+    *out = (struct parameters){0};
+    add(out, "target_session_attrs", environment_or("PGTARGETSESSIONATTRS", "read-write"));
+    add(out, "keepalives", "1");
+    add(out, "keepalives_idle", "1");
+    add(out, "keepalives_interval", "1");
+    add(out, "keepalives_count", "2");
+    add(out, "tcp_user_timeout", "4000");
+    add(out, "connect_timeout", environment_or("PGCONNECT_TIMEOUT", "5"));
+    if (target->is_foreign) { /* no certificate and no ticket of the user that sagad runs as */
+        add(out, "sslcert", NO_FILE);
+        add(out, "sslkey", NO_FILE);
+        add(out, "gssencmode", "disable");
+    }
+    add(out, "dbname", target->dsn);
+    add(out, "client_encoding", "UTF8");
+    add(out, "application_name", target->application_name);
+    if (target->is_foreign) {
+        add(out, "passfile", NO_FILE);
+    }
+}
+
 PGconn *db_connect(const struct db_target *target, struct err *err)
 {
-    /* What stands before "dbname" is a default that the connection string may change; what stands behind is fixed. */
-    const char *keywords[] = {"target_session_attrs", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count",
-                              "tcp_user_timeout", "connect_timeout", "dbname", "client_encoding", "application_name", NULL};
-    const char *values[] = {environment_or("PGTARGETSESSIONATTRS", "read-write"), "1", "1", "1", "2", "4000",
-                            environment_or("PGCONNECT_TIMEOUT", "5"), target->dsn, "UTF8", target->application_name, NULL};
     char refusals_of_hosts[REFUSALS_BYTES];
+    struct parameters parameters;
     PGconn *conn;
 
     if (!dsn_is_readable(target->dsn, err)) {
         return NULL;
     }
-    conn = db_hosts_connect(keywords, values, target->dsn, refusals_of_hosts, sizeof(refusals_of_hosts));
+    if (target->is_foreign && !db_dsn_is_whole(target->dsn)) {
+        err_set(err, ERR_CONFIG, "the connection string of the tool does not name its server and its user");
+        err_hint(err, "write host=... user=... and the password into it; what sagad itself connects with is not for tools");
+        return NULL;
+    }
+    take_parameters(target, &parameters);
+    conn = db_hosts_connect(parameters.keywords, parameters.values, target->dsn, refusals_of_hosts, sizeof(refusals_of_hosts));
     if (!conn || PQstatus(conn) != CONNECTION_OK) {
         explain_refusal(conn ? PQerrorMessage(conn) : refusals_of_hosts, err);
         PQfinish(conn); /* accepts NULL */
@@ -300,6 +341,7 @@ struct db_attempt *db_attempt_start(struct loop *loop, const struct db_target *t
     attempt->target.application_name = arena_text(&attempt->arena, slice_of(target->application_name));
     attempt->target.setup = setup;
     attempt->target.answer_ms = target->answer_ms;
+    attempt->target.is_foreign = target->is_foreign;
     attempt->target.left_pid = target->left_pid;
     attempt->done = done;
     attempt->context = context;

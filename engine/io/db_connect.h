@@ -11,6 +11,7 @@ struct db_target {
     const char *dsn, *application_name;
     const char *const *setup; /* NULL-terminated; may be NULL */
     int64_t answer_ms;        /* each statement of the set-up is answered within it; 0: a few seconds */
+    bool is_foreign;          /* a tool's: it says itself where it leads, and as whom; nothing of this process's own is used */
     int left_pid;             /* backend of a connection of this name that was given up: it is ended. 0: none */
 };
 

@@ -461,7 +461,7 @@ static void on_attempt(void *context, PGconn *conn, const struct err *err)
 
 static void attempt_begin(struct db_place *place)
 {
-    const struct db_target target = {.dsn = place->dsn, .application_name = place->pool->options.application_name};
+    const struct db_target target = {.dsn = place->dsn, .is_foreign = true, .application_name = place->pool->options.application_name};
     struct place_attempt *attempt = memory_alloc(sizeof(*attempt));
 
     place_count(place, 1);

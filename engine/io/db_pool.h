@@ -1,5 +1,6 @@
 /*
- * Connections to any database, for statements that others wrote: lent out of a pool, one conversation at a time.
+ * Connections to any database, for statements that others wrote: lent out of a pool, one conversation at a time. A connection string
+ * names server and user itself: nothing that this process was given for its own database is used (db_environment.h).
  *
  * Unlike db.h nothing is pipelined: each statement is answered before the next one is sent. So whoever loses the connection
  * knows whether the COMMIT had left, and before that nothing can have happened. Parameters and values are text, and
@@ -25,7 +26,7 @@ void db_pool_free(struct db_pool *pool); /* nothing is lent or wished any more; 
 int db_pool_links(const struct db_pool *pool); /* open or being opened, to all databases */
 
 /* Can libpq read it? `has_password`: a password stands in it. Connects to nothing. */
-bool db_dsn_is_readable(const char *dsn, bool *has_password);
+bool db_dsn_is_readable(const char *dsn, bool *has_password); /* db_dsn_is_whole() in db_environment.h says whether it may be lent */
 
 struct db_wish {
     struct list_link link;

@@ -1,5 +1,7 @@
 // What people from outside found when they saw sagad for the first time, tried as they tried it: each of these promises was broken once.
 import { createServer, request } from 'node:http'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
 // Each path answers what its list says, the last one for ever: {status, body, ms, drop}.
@@ -33,7 +35,12 @@ const stepOf = (saga, id) => saga.steps.find((step) => step.id === id)
 
 await run(new World(), async (world) => {
   await world.startPostgres()
-  await world.startSagad()
+  // sagad is told by its environment where its database is, and as whom it comes there.
+  Object.assign(process.env, { PGHOST: world.directory, PGPORT: '5432', PGUSER: 'postgres', PGPASSWORD: 'in the environment' })
+  world.dsn = 'dbname=postgres'
+  const secrets = join(world.directory, 'secrets.json')
+  writeFileSync(secrets, JSON.stringify({ bank: 'dbname=postgres', server: `host=${world.directory} dbname=postgres` }), { mode: 0o600 })
+  await world.startSagad(['--secrets', secrets])
   says('refuses', { status: 400, body: {} })
   await world.define({ tools: [{ name: 'undo', effect: 'idempotent', ...post('undo') }, { name: 'refuses', ...once, ...post('refuses') }] })
   const register = (document) => world.calm(() => world.api('POST', '/v1/definitions', document))
@@ -52,7 +59,7 @@ await run(new World(), async (world) => {
     const sagas = Array.from({ length: 12 }, (_, i) => ({ name: `good${i}`, steps: [{ id: 'a', ...echo(`\${ {k${i}: .input.a} }`) }] }))
     await world.define({ sagas })
     await world.kill9() // so that nothing of them is compiled
-    world.launchSagad()
+    world.launchSagad(world.sagadArgs)
     await world.ready()
     for (let i = 0; i < 12; i++) {
       const bad = await register({ sagas: [{ name: 'odd', steps: [{ id: 'a', ...echo('${ $ENV.HOME }') }] }] })
@@ -216,6 +223,17 @@ await run(new World(), async (world) => {
     says('hangs', { hang: true })
     await ended('looking')
     expectEqual([...seenAt('looks'), ...seenAt('asks')].map((one) => one.method), ['GET', 'GET'], 'the methods')
+  })
+
+  await promise('a statement of a tool comes into no database by what sagad connects with', async () => {
+    const tool = (secret) => ({ effect: 'read', sql: { database: `\${ secret("${secret}") }`, statement: 'select count(*) as n from sagad.saga' } })
+    await world.define({ sagas: ['bank', 'server'].map((secret) => ({ name: `by_${secret}`, steps: [{ id: 'a', call: tool(secret) }] })) })
+    for (const secret of ['bank', 'server']) {
+      const step = stepOf(await ended(`by_${secret}`), 'a')
+      expectEqual([step.status, step.error?.code, step.attempts], ['failed', 'no-connection', 0], secret)
+    }
+    const plain = await register({ sagas: [{ name: 'plain', steps: [{ id: 'a', call: { effect: 'read', sql: { database: 'dbname=postgres', statement: 'select 1' } } }] }] })
+    expectEqual(plain.status, 422, 'what can be seen is refused at once')
   })
 
   receiver.closeAllConnections()

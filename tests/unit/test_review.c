@@ -59,7 +59,7 @@ static const struct {
     {"{'name':'t','mcp':{'server':{'argv':['a','${ .args.x | tostring }']},'tool':'x','arguments':{}},'effect':'once','terminal':true,'input':{}}",
      "/tools/0/mcp/server/argv/1 ", ""},
     {"{'name':'t','mcp':{'server':{'url':'http://a'},'tool':'x','arguments':{}},'effect':'once','terminal':true,'input':{}}", "/tools/0/mcp ", ""},
-    {"{'name':'t','sql':{'database':'','statement':'select 1'},'effect':'read','input':{}}", "/tools/0/sql ", ""},
+    {"{'name':'t','sql':{'database':'host=/tmp user=b','statement':'select 1'},'effect':'read','input':{}}", "/tools/0/sql ", ""},
 };
 
 static void pointers_of(const struct faults *faults, struct buffer *out)
