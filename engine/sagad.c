@@ -99,7 +99,7 @@ static void help(const struct settings *settings)
                  "  sagad dev [SETTINGS]       run it on a private PostgreSQL cluster in a folder of its own\n"
                  "  sagad migrate [SETTINGS]   bring the schema of the database up to date\n"
                  "  sagad accept-history       let engines go on in a database that has lost work;\n"
-                 "                             needs --note\n"
+                 "                             without --note it shows what is missing\n"
                  "  sagad mcp-tools ...        draft definitions of the tools of an MCP server; see `sagad mcp-tools --help`\n\n"
                  "Settings: flag, then SAGAD_NAME in the environment, then the file of --config, then the default.\n\n%s\n"
                  "Try it:  sagad dev            then, elsewhere:  sagactl --help\n"

@@ -543,6 +543,9 @@ static void on_settings(struct eval *eval)
     activity->act->call = call;
     activity->state = ACTIVITY_CALLING;
     activity->act->started_us = loop_boot_us(engine->loop);
+    if (!call->question) {
+        forgotten_made(activity);
+    }
     adapter->begin(call);
 }
 

@@ -162,6 +162,18 @@ void engine_reason(const struct engine *engine, struct err *err)
     }
 }
 
+static void on_rewound(struct store *store, void *context)
+{
+    (void)store;
+    forgotten_log(context);
+}
+
+static void on_know(struct store *store, struct known_work *out, void *context)
+{
+    (void)store;
+    forgotten_know(context, out);
+}
+
 static void on_history(struct store *store, void *context)
 {
     (void)store;
@@ -317,6 +329,8 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
                                           .risk_losing_acknowledged_work = options->risk_losing_acknowledged_work,
                                           .on_ready = on_store_ready,
                                           .on_away = on_store_away,
+                                          .on_rewound = on_rewound,
+                                          .on_know = on_know,
                                           .on_history = on_history,
                                           .on_refused = on_store_refused,
                                           .context = engine};

@@ -235,6 +235,8 @@ struct engine {
     struct {
         struct map operations, sagas;
         struct arena arena;
+        struct made_call *made; /* a ring; NULL: none was made */
+        uint64_t made_count;    /* in all */
     } forgotten;                /* forgotten.c */
     struct timer away_timer;    /* the database is away: when it runs out, who waits is told */
     struct load_definitions load_definitions;
@@ -407,6 +409,10 @@ void handover_all(struct engine *engine);              /* draining: each as soon
 /* forgotten.c: another history was accepted */
 void forgotten_init(struct engine *engine);
 void forgotten_fini(struct engine *engine);
+void forgotten_made(const struct activity *activity);  /* its call leaves */
+void forgotten_log(struct engine *engine);             /* history was rewound: the last calls, for people, in case nothing else outlives us */
+void forgotten_know(struct engine *engine, struct known_work *out); /* see store_options */
+void forgotten_note(struct engine *engine, const struct op_key *key, uint32_t attempts); /* so many were made */
 void forgotten_remember(struct engine *engine);        /* before its sagas leave memory */
 void forgotten_compare(struct live *live);             /* it was read back */
 void forgotten_tell(struct engine *engine, uint32_t shard); /* the shard is loaded: which of its sagas were not read back? */

@@ -2,8 +2,10 @@
  * What this engine knows to have called, and a log that was rewound may not.
  *
  * When another history is accepted every saga leaves memory and is read back from the log as it is. Its memory may have been ahead: calls were
- * made of which the log has lost the intent. So before it leaves, the number of attempts of each operation is kept here. A call that is wanted
- * later under the same key with a number not above that has been made: it counts as unknown, and its class of effect says what follows.
+ * made of which the log has lost the intent. A call that is wanted later under the same key with a number not above one that was made counts as
+ * unknown, and its class of effect says what follows. What was made is known from three places: the sagas in memory when the loss is found, and
+ * again when it is accepted; the last calls of sagas that have left memory, which are kept in a ring; and what engines wrote into the database
+ * about them (store/history.c), which comes with each shard that is loaded, so that it holds for every engine and outlives this one.
  */
 #include <stdlib.h>
 
@@ -16,25 +18,45 @@ struct forgotten_operation {
     uint32_t attempts;
 };
 
+/* Of a class that must not be made twice: see forgotten_made(). */
+struct made_call {
+    struct saga_id saga;
+    struct op_key key;
+    uint64_t seq; /* of its saga then: the intent is not behind it */
+    int64_t epoch, at_ms;
+    uint32_t attempt;
+    enum effect effect;
+};
+
+enum {
+    MADE_CALLS = 16384,  /* in the ring */
+    KNOWN_MAX = 100000,  /* sagas, and calls, that the database is told of at once */
+    LOGGED_CALLS = 100
+};
+
 struct forgotten_saga {
     struct saga_id id;
     uint64_t seq;
 };
 
-static void remember_operation(struct engine *engine, const struct operation *operation)
+void forgotten_note(struct engine *engine, const struct op_key *key, uint32_t attempts)
 {
-    struct forgotten_operation *kept;
+    struct forgotten_operation *kept = map_find(&engine->forgotten.operations, key, sizeof(*key));
 
-    if (operation->attempts == 0) {
-        return;
-    }
-    kept = map_find(&engine->forgotten.operations, &operation->key, sizeof(operation->key));
     if (!kept) {
         kept = arena_alloc(&engine->forgotten.arena, sizeof(*kept));
-        kept->key = operation->key;
+        kept->key = *key;
         map_put(&engine->forgotten.operations, &kept->key, sizeof(kept->key), kept);
     }
-    kept->attempts = operation->attempts > kept->attempts ? operation->attempts : kept->attempts;
+    kept->attempts = attempts > kept->attempts ? attempts : kept->attempts;
+}
+
+/* The operation of a step, if it was attempted; else NULL. */
+static const struct operation *attempted(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    const struct operation *operation = operation_of(saga, step, direction);
+
+    return operation && operation->state != OP_NONE && operation->attempts > 0 && !uuid_is_nil(&operation->key.uuid) ? operation : NULL;
 }
 
 static void remember_saga(struct engine *engine, const struct live *live)
@@ -47,10 +69,10 @@ static void remember_saga(struct engine *engine, const struct live *live)
     map_put(&engine->forgotten.sagas, &kept->id, sizeof(kept->id), kept);
     for (uint32_t step = 0; saga->definition && step < saga->definition->step_count; step++) {
         for (enum direction direction = DIRECTION_DO; direction < DIRECTION_COUNT; direction++) {
-            const struct operation *operation = operation_of(saga, step, direction);
+            const struct operation *operation = attempted(saga, step, direction);
 
-            if (operation && operation->state != OP_NONE && !uuid_is_nil(&operation->key.uuid)) {
-                remember_operation(engine, operation);
+            if (operation) {
+                forgotten_note(engine, &operation->key, operation->attempts);
             }
         }
     }
@@ -65,6 +87,114 @@ void forgotten_remember(struct engine *engine)
         remember_saga(engine, value);
     }
 }
+
+/* --- calls of sagas that may leave memory --- */
+
+void forgotten_made(const struct activity *activity)
+{
+    struct engine *engine = activity->engine;
+
+    if (activity->effect == EFFECT_READ || activity->effect == EFFECT_IDEMPOTENT) {
+        return;
+    }
+    if (!engine->forgotten.made) {
+        engine->forgotten.made = memory_alloc(MADE_CALLS * sizeof(*engine->forgotten.made));
+    }
+    engine->forgotten.made[engine->forgotten.made_count++ % MADE_CALLS] = (struct made_call){.saga = activity->saga,
+                                                                                            .key = activity->operation_key,
+                                                                                            .seq = activity->live->saga.seq,
+                                                                                            .epoch = activity->live->shard->epoch,
+                                                                                            .at_ms = loop_wall_ms(engine->loop),
+                                                                                            .attempt = activity->want.number,
+                                                                                            .effect = activity->effect};
+}
+
+static size_t made_kept(const struct engine *engine)
+{
+    return engine->forgotten.made_count < MADE_CALLS ? (size_t)engine->forgotten.made_count : MADE_CALLS;
+}
+
+/* The newest first. */
+static const struct made_call *made_before(const struct engine *engine, size_t back)
+{
+    return &engine->forgotten.made[(engine->forgotten.made_count - 1 - back) % MADE_CALLS];
+}
+
+void forgotten_log(struct engine *engine)
+{
+    char key[UUID_TEXT_BYTES];
+
+    for (size_t i = 0; i < made_kept(engine) && i < LOGGED_CALLS; i++) {
+        const struct made_call *call = made_before(engine, i);
+
+        uuid_text(&call->key.uuid, key);
+        log_error("call_may_be_forgotten", LOG_UUID("saga", &call->saga.uuid), LOG_TEXT("key", key), LOG_I64("attempt", call->attempt),
+                  LOG_TEXT("effect", effect_name(call->effect)), LOG_MS("ago", loop_wall_ms(engine->loop) - call->at_ms));
+    }
+}
+
+/* --- what the database is told --- */
+
+static bool has_room(struct known_work *out)
+{
+    bool has = out->saga_count < KNOWN_MAX && out->call_count < KNOWN_MAX;
+
+    out->left_out += !has;
+    return has;
+}
+
+static void know_call(struct known_work *out, const struct known_call *call)
+{
+    if (has_room(out)) {
+        out->calls[out->call_count++] = *call;
+    }
+}
+
+static void know_saga(const struct live *live, struct known_work *out)
+{
+    const struct saga *saga = &live->saga;
+
+    if (saga->seq == 0 || !has_room(out)) {
+        return; /* of one whose start is not durable nothing was called */
+    }
+    out->sagas[out->saga_count++] = (struct known_saga){saga->id, saga->seq, live->shard->epoch};
+    for (uint32_t step = 0; saga->definition && step < saga->definition->step_count; step++) {
+        for (enum direction direction = DIRECTION_DO; direction < DIRECTION_COUNT; direction++) {
+            const struct operation *operation = attempted(saga, step, direction);
+
+            if (operation && operation->effect != EFFECT_READ) {
+                know_call(out, &(struct known_call){.saga = saga->id,
+                                                    .key = operation->key,
+                                                    .attempts = operation->attempts,
+                                                    .effect = operation->effect,
+                                                    .tool = saga_tool(saga, step, direction)->name});
+            }
+        }
+    }
+}
+
+void forgotten_know(struct engine *engine, struct known_work *out)
+{
+    size_t position = 0;
+    void *value;
+
+    out->sagas = arena_array(out->arena, KNOWN_MAX, sizeof(*out->sagas));
+    out->calls = arena_array(out->arena, KNOWN_MAX, sizeof(*out->calls));
+    for (size_t i = 0; i < made_kept(engine); i++) {
+        const struct made_call *call = made_before(engine, i);
+
+        out->sagas[out->saga_count++] = (struct known_saga){call->saga, call->seq, call->epoch};
+        know_call(out, &(struct known_call){.saga = call->saga, .key = call->key, .attempts = call->attempt, .effect = call->effect});
+    }
+    if (engine->forgotten.made_count > MADE_CALLS) {
+        out->calls_since_ms = made_before(engine, MADE_CALLS - 1)->at_ms;
+    }
+    while (map_next(&engine->sagas, &position, &value)) {
+        know_saga(value, out);
+    }
+}
+
+/* --- what was read back --- */
 
 void forgotten_compare(struct live *live)
 {
@@ -112,4 +242,5 @@ void forgotten_fini(struct engine *engine)
     map_fini(&engine->forgotten.operations);
     map_fini(&engine->forgotten.sagas);
     arena_fini(&engine->forgotten.arena);
+    free(engine->forgotten.made);
 }

@@ -107,12 +107,17 @@ static void on_loaded(struct shard_load *load)
     engine_check_ready(engine);
 }
 
+static void on_forgotten(struct shard_load *load, const struct op_key *key, uint32_t attempts)
+{
+    forgotten_note(((struct shard *)load->context)->engine, key, attempts);
+}
+
 static void shard_begin_load(struct shard *shard)
 {
     shard->load_running = true;
     shard->oldest_unreadable_ms = 0;
-    shard->load =
-        (struct shard_load){.shard = shard->number, .on_saga = on_loaded_saga, .done = on_loaded, .context = shard};
+    shard->load = (struct shard_load){
+        .shard = shard->number, .on_saga = on_loaded_saga, .on_forgotten = on_forgotten, .done = on_loaded, .context = shard};
     store_load_shard(shard->engine->store, &shard->load);
 }
 

@@ -378,7 +378,7 @@ static void batch_refused(struct batch *batch)
         batch_ask_epochs(batch);
         break;
     case REFUSED_TORN:
-        history_torn(batch->store, &batch->transaction);
+        history_torn(batch);
         batch_repeat(batch); /* it waits for a person with the others */
         break;
     case REFUSED_DATA:

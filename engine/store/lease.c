@@ -150,6 +150,19 @@ void leases_lose_all(struct leases *leases)
     leases_tick(leases);
 }
 
+void leases_be_patient(struct leases *leases)
+{
+    leases->patient_until_ms = loop_boot_ms_now() + leases->options.ttl_ms;
+}
+
+void leases_reconnect(struct leases *leases, const struct err *reason)
+{
+    leases->relock = true; /* nothing is said before another connection has looked */
+    if (leases->db) {
+        db_give_up(leases->db, reason);
+    }
+}
+
 static void on_report(struct deferred *deferred)
 {
     struct leases *leases = container_of(deferred, struct leases, report);
@@ -244,7 +257,8 @@ void leases_release_send(struct leases *leases)
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         leases->shards[shard].asked = leases->shards[shard].held || leases->shards[shard].giving;
     }
-    if (db_state(leases->db) != DB_READY || (lease_asked_count(leases) == 0 && !leases->in_fleet)) {
+    /* With another history nobody is to have our shards before what we know is written down; then they are marked anyway. */
+    if (db_state(leases->db) != DB_READY || leases->store->history.is_other || (lease_asked_count(leases) == 0 && !leases->in_fleet)) {
         leases_release_end(leases);
         return;
     }
@@ -325,6 +339,11 @@ void leases_store_checked(struct leases *leases)
     if (leases->relock) {
         leases_tick(leases);
     }
+}
+
+int64_t leases_ttl_ms(const struct leases *leases)
+{
+    return leases->options.ttl_ms;
 }
 
 struct leases *leases_start(struct store *store, const struct lease_options *options)

@@ -57,6 +57,17 @@ static void put_lows(struct leases *leases, struct db_args *args)
     db_array_end(args);
 }
 
+static void put_turns(struct leases *leases, struct db_args *args)
+{
+    db_array_begin(args, DB_INT8, lease_asked_count(leases));
+    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+        if (leases->shards[shard].asked) {
+            db_item_int(args, leases->store->history.turns[shard]);
+        }
+    }
+    db_array_end(args);
+}
+
 /* Our row as we have just written it. What else stands in it was so before. */
 static void note_expiry(struct leases *leases, uint32_t shard, int64_t expires_ms)
 {
@@ -187,6 +198,7 @@ void leases_renew(struct leases *leases)
         put_lows(leases, args);
         db_arg_int8(args, leases->options.ttl_ms);
         db_arg_text(args, slice_of(leases->identity));
+        put_turns(leases, args);
     }
     if (leases->looks) {
         fleet_read(leases);
@@ -201,8 +213,10 @@ void leases_renew(struct leases *leases)
  */
 static void be_patient(struct leases *leases)
 {
-    if (was_away(leases, leases->sent_ms)) {
-        leases->patient_until_ms = loop_boot_ms_now() + PATIENT_MS;
+    int64_t until_ms = loop_boot_ms_now() + PATIENT_MS;
+
+    if (was_away(leases, leases->sent_ms) && leases->patient_until_ms < until_ms) {
+        leases->patient_until_ms = until_ms;
     }
     leases->renewed_ms = leases->sent_ms;
     leases->reason.code = ERR_OK;

@@ -25,7 +25,7 @@ struct lease {
     bool asked, answered, wanted, locked;
     int64_t answered_epoch, asked_epoch;
     bool answered_has_low;
-    int64_t answered_low_ms;
+    int64_t answered_low_ms, answered_turns;
     int lock_tries;
     bool expired;             /* nobody gave it to us: it was over by the database's clock, when it was taken */
     bool owner_died;          /* it was taken from a process that is certainly gone */
@@ -34,7 +34,7 @@ struct lease {
 };
 
 struct lease_row { /* the table as last read */
-    int64_t epoch, expires_ms, left_ms; /* left: until expiry, by the database's clock; below 0: over */
+    int64_t epoch, turns, expires_ms, left_ms; /* left: until expiry, by the database's clock; below 0: over */
     bool has_owner, has_expiry;
     char owner[96], identity[LEASE_IDENTITY_BYTES];
 };

@@ -141,6 +141,7 @@ static void on_taken(struct db_query *query, const struct db_rows *rows)
             lease->answered_epoch = db_int(rows, row, 1);
             lease->answered_has_low = !db_is_null(rows, row, 2);
             lease->answered_low_ms = lease->answered_has_low ? db_timestamptz(rows, row, 2) : 0;
+            lease->answered_turns = db_int(rows, row, 3);
         }
     }
 }
@@ -183,6 +184,7 @@ void leases_taken(struct leases *leases)
         lease->has_low = lease->answered_has_low;
         lease->low_ms = lease->answered_low_ms;
         leases->store->low_ms[shard] = lease->low_ms;
+        leases->store->history.turns[shard] = lease->answered_turns;
         leases->store->loads_due[shard]++;
         leases->store->loaded[shard] = false;
         count++;

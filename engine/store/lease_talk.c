@@ -123,6 +123,7 @@ void lease_on_table(struct db_query *query, const struct db_rows *rows)
         row->has_expiry = !db_is_null(rows, i, 4);
         row->expires_ms = row->has_expiry ? db_timestamptz(rows, i, 4) : 0;
         row->left_ms = db_int(rows, i, 6);
+        row->turns = db_int(rows, i, 7);
         database_ms = row->has_expiry ? row->expires_ms - row->left_ms : database_ms;
     }
     if (database_ms) {
@@ -193,9 +194,26 @@ void leases_tick(struct leases *leases)
     tick(leases);
 }
 
+/* Our word was confirmed behind what was read. */
+static bool knows_the_table(struct leases *leases, enum lease_talk over)
+{
+    struct shard_mark table[SHARD_COUNT];
+
+    if (over != TALK_TAKE && !(over == TALK_RENEW && leases->looks)) {
+        return true;
+    }
+    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+        table[shard] = (struct shard_mark){.epoch = leases->table[shard].epoch, .turns = leases->table[shard].turns};
+    }
+    return history_saw(leases->store, table);
+}
+
 /* The next step after the one that is over. False: the conversation has ended. */
 static bool lease_advance(struct leases *leases, enum lease_talk over)
 {
+    if (!knows_the_table(leases, over)) {
+        return false; /* of what was asked nothing is believed, and what we have is not lost */
+    }
     switch (over) {
     case TALK_RENEW:
         leases_renewed(leases);

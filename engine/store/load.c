@@ -28,7 +28,7 @@ struct loading {
     unsigned due;                 /* of store->loads_due when it began */
     struct stored_turn *turns;    /* of one saga */
     size_t turn_capacity;
-    struct db_query queries[2];
+    struct db_query queries[3];
     struct db_transaction transaction;
 };
 
@@ -113,6 +113,17 @@ static void on_max(struct db_query *query, const struct db_rows *rows)
     }
 }
 
+static void on_forgotten(struct db_query *query, const struct db_rows *rows)
+{
+    struct shard_load *load = ((struct loading *)query->context)->load;
+
+    for (size_t row = 0; row < db_row_count(rows); row++) {
+        struct op_key key = {db_uuid(rows, row, 0)};
+
+        load->on_forgotten(load, &key, (uint32_t)db_int(rows, row, 1));
+    }
+}
+
 static void loading_next(struct loading *loading);
 
 static void on_load_done(struct db_transaction *transaction)
@@ -164,6 +175,12 @@ static void loading_next(struct loading *loading)
         db_arg_int2(args, (int)loading->load->shard);
         loading->queries[count++] =
             (struct db_query){.statement = &sql_load_numbers, .args = args, .on_rows = on_max, .context = loading};
+    }
+    if (!loading->asked_max && loading->load->on_forgotten) {
+        args = db_args_new(&loading->arena);
+        db_arg_int2(args, (int)loading->load->shard);
+        loading->queries[count++] =
+            (struct db_query){.statement = &sql_load_forgotten, .args = args, .on_rows = on_forgotten, .context = loading};
     }
     memset(&loading->transaction, 0, sizeof(loading->transaction));
     loading->transaction.queries = loading->queries;

@@ -38,7 +38,7 @@ static const char held_sql[] = "select count(*), min(owner) from sagad.shard whe
 static const char held_by_older_sql[] =
     "select count(*), min(t.who) from ("
     "select e.name || ' ' || e.version from sagad.engine e where e.expires_at > clock_timestamp() and e.schema < %d"
-    " union all select s.owner from sagad.shard s where s.expires_at > clock_timestamp() and not exists"
+    " union all select s.owner from sagad.shard s where s.expires_at > clock_timestamp() and coalesce(s.owner_identity, '') not like 'loss/%%' and not exists"
     " (select 1 from sagad.engine e where e.identity = s.owner_identity)) as t (who)";
 
 struct answer { /* the columns of the last row */

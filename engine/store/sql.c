@@ -307,7 +307,8 @@ const struct db_statement sql_check_server = {
     "                 ('inbox', 'insert'), ('inbox', 'delete'), ('awake', 'select'), ('awake', 'insert'), ('awake', 'delete'),"
     "                 ('answer', 'select'), ('answer', 'insert'), ('answer', 'delete'), ('escalation', 'select'), ('escalation', 'insert'),"
     "                 ('escalation', 'update'), ('escalation', 'delete'), ('lock', 'select'), ('lock', 'insert'), ('lock', 'delete'),"
-    "                 ('number_gone', 'select'), ('number_gone', 'insert'), ('number_gone', 'update'), ('history_loss', 'select'), ('history_loss', 'insert'), ('tool', 'select'), ('tool', 'insert'), ('definition', 'select'),"
+    "                 ('number_gone', 'select'), ('number_gone', 'insert'), ('number_gone', 'update'), ('history_loss', 'select'), ('history_loss', 'insert'), ('history_shard', 'select'), ('history_shard', 'insert'),"
+    "                 ('history_saga', 'select'), ('history_saga', 'insert'), ('history_call', 'select'), ('history_call', 'insert'), ('tool', 'select'), ('tool', 'insert'), ('definition', 'select'),"
     "                 ('definition', 'insert')"
     "          union all select t, p from unnest(array['due', 'engine', 'approval', 'guard', 'guard_place', 'guard_breaker', 'guard_budget', 'guard_reservation']) as t"
     "          cross join unnest(array['select', 'insert', 'update', 'delete']) as p) as r (name, privilege)"
@@ -337,9 +338,59 @@ const struct db_statement sql_history_open = {
     "select count(*) from sagad.history_loss h where h.accepted_at is null",
 };
 
+/* What each shard's counters say; less than an engine has seen: the history was rewound. */
+const struct db_statement sql_history_marks = {
+    "history_marks",
+    "select s.shard, s.epoch, s.turns from sagad.shard s",
+};
+
+/* The loss, then what is known of it, in one transaction. It may be made again when the answer was lost: nothing happens twice, nor after a person has accepted it. */
+#define LOSS_IS_OPEN "(select h.accepted_at is null from sagad.history_loss h where h.id = $1::uuid)"
+
 const struct db_statement sql_history_found = {
     "history_found",
-    "insert into sagad.history_loss (id, engine, missing) values ($1::uuid, $2::text, $3::text) on conflict (id) do nothing",
+    "insert into sagad.history_loss (id, engine, missing, unlisted, calls_since)"
+    " values ($1::uuid, $2::text, $3::text, $4::int8, $5::timestamptz) on conflict (id) do nothing",
+};
+
+/* Of sagas that somebody knows up to a record, those that lack it, or have another one of a later epoch in its place. */
+const struct db_statement sql_history_sagas = {
+    "history_sagas",
+    "insert into sagad.history_saga (shard, saga, loss, seq, seq_left)"
+    " select u.shard, u.saga, $1::uuid, u.seq,"
+    " coalesce((select l.seq + l.records - 1 from sagad.log l where l.shard = u.shard and l.saga = u.saga order by l.seq desc limit 1), 0)"
+    " from unnest($2::int2[], $3::uuid[], $4::int4[], $5::int8[]) as u (shard, saga, seq, epoch)"
+    " where " LOSS_IS_OPEN " and (select l.epoch <= u.epoch and l.seq + l.records > u.seq from sagad.log l"
+    " where l.shard = u.shard and l.saga = u.saga and l.seq <= u.seq order by l.seq desc limit 1) is not true"
+    " on conflict (shard, saga, loss) do nothing",
+};
+
+const struct db_statement sql_history_shards = {
+    "history_shards",
+    "insert into sagad.history_shard (shard, loss, epoch, turns, turns_left)"
+    " select s.shard, $1::uuid, greatest(s.epoch, u.epoch), greatest(s.turns, u.turns), s.turns"
+    " from unnest($2::int2[], $3::int8[], $4::int8[], $5::bool[]) as u (shard, epoch, turns, lacks) join sagad.shard s on s.shard = u.shard"
+    " where " LOSS_IS_OPEN " and (u.lacks or (select true from sagad.history_saga h where h.shard = u.shard and h.loss = $1::uuid limit 1))"
+    " on conflict (shard, loss) do nothing",
+};
+
+/* By what every engine asks before it takes or renews a shard, also one of an earlier release; and whoever has it is fenced. */
+const struct db_statement sql_history_mark = {
+    "history_mark",
+    "with marked as (select s.shard, h.epoch from sagad.history_shard h join sagad.shard s on s.shard = h.shard"
+    " where h.loss = $1::uuid and s.owner_identity is distinct from 'loss/' || $1::uuid::text and " LOSS_IS_OPEN
+    " order by s.shard for update of s)"
+    " update sagad.shard s set epoch = greatest(s.epoch, m.epoch) + 1, owner = 'nobody: see sagad.history_loss',"
+    " owner_identity = 'loss/' || $1::uuid::text, expires_at = timestamptz '9999-01-01 00:00:00+00' from marked m where s.shard = m.shard",
+};
+
+const struct db_statement sql_history_calls = {
+    "history_calls",
+    "insert into sagad.history_call (shard, key, loss, saga, attempts, effect, tool)"
+    " select u.shard, u.key, $1::uuid, u.saga, u.attempts, u.effect, u.tool"
+    " from unnest($2::int2[], $3::uuid[], $4::uuid[], $5::int4[], $6::text[], $7::text[]) as u (shard, saga, key, attempts, effect, tool)"
+    " where " LOSS_IS_OPEN " and (select true from sagad.history_saga h where h.shard = u.shard and h.saga = u.saga and h.loss = $1::uuid)"
+    " order by u.attempts desc, u.tool is null on conflict (shard, key, loss) do nothing",
 };
 
 const struct db_statement sql_history_accepted = {
@@ -352,7 +403,7 @@ const struct db_statement sql_history_accepted = {
 const struct db_statement sql_lease_table = {
     "lease_table",
     "select s.shard, s.epoch, s.owner, s.owner_identity, s.expires_at, s.low,"
-    " coalesce((extract(epoch from s.expires_at - clock_timestamp()) * 1000)::int8, -1)"
+    " coalesce((extract(epoch from s.expires_at - clock_timestamp()) * 1000)::int8, -1), s.turns"
     " from sagad.shard s order by s.shard",
 };
 
@@ -375,15 +426,19 @@ const struct db_statement sql_lease_unlock = {
     "select pg_advisory_unlock($1::int4, u.shard::int4) from unnest($2::int2[]) as u (shard)",
 };
 
-/* FOR UPDATE waits for appends under way, and those behind it find another epoch: see fence() in the migrations. */
+/*
+ * FOR UPDATE waits for appends under way, and those behind it find another epoch: see fence() in the migrations. An epoch is never used twice, also
+ * where takeovers were forgotten in a failover: the timeline of the server is its upper half, and the first one counts as 0.
+ */
 const struct db_statement sql_lease_take = {
     "lease_take",
     "with mine as (select s.shard from sagad.shard s where s.shard = any($1::int2[])"
     " and (s.expires_at is null or s.expires_at < clock_timestamp() or s.owner_identity = any($2::text[]))"
     " order by s.shard for update)"
-    " update sagad.shard s set epoch = s.epoch + 1, owner = $3::text, owner_identity = $4::text,"
+    " update sagad.shard s set epoch = greatest(s.epoch + 1,"
+    " (('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int8 - 1) << 32), owner = $3::text, owner_identity = $4::text,"
     " expires_at = clock_timestamp() + $5::int8 * interval '1 millisecond'"
-    " from mine where s.shard = mine.shard returning s.shard, s.epoch, s.low",
+    " from mine where s.shard = mine.shard returning s.shard, s.epoch, s.low, s.turns",
 };
 
 /* `low` moves on only if nobody moved it back since we saw it (lower_low). */
@@ -392,8 +447,8 @@ const struct db_statement sql_lease_renew = {
     "update sagad.shard s set expires_at = clock_timestamp() + $5::int8 * interval '1 millisecond',"
     " low = case when u.low is null then s.low"
     " when s.low is not distinct from u.low_seen then u.low"
-    " when s.low is null then null else least(s.low, u.low) end"
-    " from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::timestamptz[]) as u (shard, epoch, low, low_seen)"
+    " when s.low is null then null else least(s.low, u.low) end, turns = greatest(s.turns, u.turns)"
+    " from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::timestamptz[], $7::int8[]) as u (shard, epoch, low, low_seen, turns)"
     " where s.shard = u.shard and s.epoch = u.epoch and s.owner_identity = $6::text returning s.shard, s.low, s.expires_at",
 };
 
@@ -466,6 +521,12 @@ const struct db_statement sql_load_numbers = {
     " greatest((select max(a.number) from sagad.approval a where a.shard = $1::int2),"
     " (select n.approval from sagad.number_gone n where n.shard = $1::int2), 0),"
     " (select count(*) from sagad.escalation e where e.shard = $1::int2 and e.resolved_at is null)",
+};
+
+/* Calls that were made, and that a history which was rewound has forgotten. */
+const struct db_statement sql_load_forgotten = {
+    "load_forgotten",
+    "select c.key, c.attempts from sagad.history_call c where c.shard = $1::int2",
 };
 
 #define ROW_COLUMNS                                                                                                    \

@@ -44,7 +44,12 @@ extern const struct db_statement sql_check_server;
 extern const struct db_statement sql_check_schema;
 extern const struct db_statement sql_history_missing;
 extern const struct db_statement sql_history_open;
+extern const struct db_statement sql_history_marks;
 extern const struct db_statement sql_history_found;
+extern const struct db_statement sql_history_sagas;
+extern const struct db_statement sql_history_shards;
+extern const struct db_statement sql_history_mark;
+extern const struct db_statement sql_history_calls;
 extern const struct db_statement sql_history_accepted;
 
 /* leases */
@@ -65,6 +70,7 @@ extern const struct db_statement sql_engine_tell;
 
 /* loads and reads */
 extern const struct db_statement sql_load;
+extern const struct db_statement sql_load_forgotten;
 extern const struct db_statement sql_load_numbers;      /* the highest that were given */
 extern const struct db_statement sql_saga_row;
 extern const struct db_statement sql_saga_turns;

@@ -318,8 +318,8 @@ static void conn_check_failed(struct conn *conn)
         store_refuse(conn->store, &err);
         return;
     }
-    if (strcmp(conn->check.sqlstate, "42P01") == 0 && conn->facts.schema_version > 0 && !check_version(&conn->facts, &err)) {
-        store_refuse(conn->store, &err); /* what we ask by has no table there */
+    if ((strcmp(conn->check.sqlstate, "42P01") == 0 || strcmp(conn->check.sqlstate, "42703") == 0) && conn->facts.schema_version > 0 && !check_version(&conn->facts, &err)) {
+        store_refuse(conn->store, &err); /* what we ask by has no table or column there */
         return;
     }
     (void)err_context(&err, "checking the database");
@@ -398,6 +398,9 @@ static void on_server_checked(struct db_transaction *transaction)
     } else if (!check_schema_there(facts, &err)) {
         store_refuse(store, &err);
     } else {
+        if (store->timeline && facts->timeline > store->timeline && store->leases) {
+            leases_be_patient(store->leases);
+        }
         store->timeline = facts->timeline;
         note_replication(store, facts);
         check_schema_and_commit(conn);

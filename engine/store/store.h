@@ -22,6 +22,27 @@
 
 struct store;
 
+/* What an engine knows to have been acknowledged to it, and to have been called. Sagas and calls may stand in it twice. */
+struct known_work {
+    struct arena *arena;       /* in: for what follows */
+    struct known_saga {
+        struct saga_id id;
+        uint64_t seq;          /* up to this record, under an epoch not above `epoch` */
+        int64_t epoch;
+    } *sagas;
+    size_t saga_count;
+    struct known_call {
+        struct saga_id saga;   /* stands among the sagas, too */
+        struct op_key key;
+        uint32_t attempts;
+        enum effect effect;
+        struct slice tool;     /* SLICE_NONE: not known any more */
+    } *calls;
+    size_t call_count;
+    size_t left_out;           /* sagas and calls that were too many */
+    int64_t calls_since_ms;    /* of sagas that left memory, calls are known from here on; 0: all */
+};
+
 struct store_options {
     const char *dsn;
     int writers;               /* connections for appends; more than two at once only while a full batch waits. default 4 */
@@ -36,6 +57,10 @@ struct store_options {
     void (*on_ready)(struct store *store, void *context);
     /* the database does not answer; it is tried again */
     void (*on_away)(struct store *store, const struct err *err, void *context);
+    /* the database lacks what it had confirmed: say in the log what may be lost with this process. May be NULL */
+    void (*on_rewound)(struct store *store, void *context);
+    /* it is about to be told what we know and it may not: fill `out`. May be NULL */
+    void (*on_know)(struct store *store, struct known_work *out, void *context);
     /* what we knew was lost, and a person has accepted that: every shard is lost next, and taken anew. May be NULL */
     void (*on_history)(struct store *store, void *context);
     /* it answers, and sagad must not run on it: too old, not durable, other schema */
@@ -222,6 +247,8 @@ struct shard_load {
     uint32_t shard;
     void (*on_saga)(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns,
                     size_t count);
+    /* before `done`: a call that was made, and that the log may not have (history.c); may come twice. May be NULL */
+    void (*on_forgotten)(struct shard_load *load, const struct op_key *key, uint32_t attempts);
     void (*done)(struct shard_load *load);
     enum err_code code;             /* out */
     struct err err;                 /* out */

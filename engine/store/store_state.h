@@ -34,7 +34,8 @@ struct conn_facts { /* what a connection's checks found */
     bool names_standbys;      /* synchronous_standby_names is set */
     int64_t streams;          /* standbys that stream from it, as far as we may see */
     int schema_version, second_pid;
-    int64_t missing_turns, shards_back, losses_open; /* history.c */
+    int64_t missing_turns, losses_open; /* history.c */
+    uint64_t shards_missing, shards_back, shards_behind; /* a turn is missing; at an epoch before one that we saw; with fewer turns than we saw */
     struct saga_id missing_saga;
     int64_t missing_seq, missing_at_ms;
 };
@@ -104,17 +105,28 @@ struct evidence { /* a turn that was confirmed */
     int64_t epoch, at_ms;
 };
 
+struct shard_mark {           /* neither ever goes down in one history */
+    int64_t epoch, turns;
+};
+
+#define HISTORY_QUERIES_MAX 5
+
 struct history {
     struct evidence last[STORE_WRITERS_MAX][SHARD_COUNT];
     bool is_other;            /* something is missing, and nobody has accepted that */
     bool is_doubted;          /* the last check missed something, or found a loss that is not accepted */
     bool is_written, is_asking, is_accepted;
+    bool is_there;            /* the row of the loss; a history that was rewound once may be so again */
+    uint64_t lacking;         /* shards of which something is missing */
+    struct shard_mark seen[SHARD_COUNT]; /* the highest that the lease table has shown */
+    int64_t turns[SHARD_COUNT]; /* that were confirmed, of shards that are ours: what was in the table when they were taken, and ours */
+    size_t asked;             /* connections, one after another */
     uint32_t number;          /* of histories that were accepted: an append of an earlier one is not made any more */
     struct uuid loss;         /* its row in history_loss */
     struct err err;
     struct timer poll;
     struct arena arena;
-    struct db_query query;
+    struct db_query queries[HISTORY_QUERIES_MAX];
     struct db_transaction transaction;
 };
 
@@ -316,8 +328,11 @@ void history_note(struct store *store, const struct conn *writer, const struct a
 void history_forget(struct store *store, uint32_t shard, struct saga_id saga); /* it is about to be removed */
 size_t history_put_checks(struct conn *conn, size_t at); /* adds to the check_queries; how many there are then */
 bool history_is_good(struct conn *conn, struct err *err); /* by what they answered */
-void history_found(struct store *store, const struct err *err); /* it is another one */
-void history_torn(struct store *store, const struct db_transaction *transaction); /* the same, by an append behind a hole */
+/* It is another one: of the shards `lacking` something is missing. */
+void history_found(struct store *store, uint64_t lacking, const struct err *err);
+void history_torn(struct batch *batch); /* the same, by an append behind a hole */
+/* What the lease table has shown, once that is confirmed. False: less than before. Then every connection is made anew, and looks. */
+bool history_saw(struct store *store, const struct shard_mark table[SHARD_COUNT]);
 
 /* append_batch.c */
 #define BUSINESS_DIGEST_BYTES 16
@@ -343,6 +358,9 @@ void batch_looking_done(struct batch *batch);
 /* lease.c */
 void leases_store_ready(struct leases *leases);
 void leases_store_checked(struct leases *leases); /* a connection has passed its checks */
+int64_t leases_ttl_ms(const struct leases *leases);
+void leases_be_patient(struct leases *leases); /* history may have been rewound: what has expired is left to its owner, who knows */
+void leases_reconnect(struct leases *leases, const struct err *reason);
 void leases_lose_all(struct leases *leases);  /* another history was accepted: all is taken anew */
 void leases_close(struct leases *leases);     /* store_close() */
 void leases_free(struct leases *leases);      /* accepts NULL */

@@ -1,5 +1,6 @@
 // A database whose history was rewound: an asynchronous standby that was behind is promoted, and what was acknowledged last is gone. Nothing is appended
-// behind a hole, an engine that knows says what is missing and waits for a person, and a call that the log has forgotten counts as unknown.
+// behind a hole, an engine that knows says what is missing and waits for a person, and a call that the log has forgotten counts as unknown: for every
+// engine, also when the one that made it has ended. Where it ended with the server, another one knows from the counters of the shards.
 import { createServer } from 'node:http'
 import { Pair } from '../lib/pair.mjs'
 import { expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
@@ -100,6 +101,99 @@ await run(world, async () => {
     expect(nothing.status !== 0 && nothing.stderr.includes('no engine has found'), 'nothing is left to accept', nothing.stderr)
     const { text } = await world.api('GET', '/metrics')
     expect(/sagad_history_lost_total 1/.test(text), 'a metric')
+  })
+
+  // --- what one engine knows holds for all ---
+
+  const shardOf = (saga) => parseInt(saga.slice(-4), 16)
+  const [a, b] = [{ name: 'sagad-a', port: await freePort() }, { name: 'sagad-b', port: await freePort() }]
+  const reason = async (engine) => (await (await fetch(`http://127.0.0.1:${engine.port}/readyz`).catch(() => undefined))?.json())?.reason
+  const signalOf = (saga) => world.calm(() => world.api('POST', `/v1/sagas/${saga}/signals/go`, {}))
+  const waits = async (engine) => (await reason(engine))?.includes('another history')
+
+  // `b` takes no shards while `a` lives. A saga that is known to the standby, too, and then a standby that gets nothing more.
+  const pairOfEngines = async (id, before) => {
+    const [first, second] = world.servers
+    await world.follow(first, false)
+    world.servers.reverse()
+    world.engineArgs = ['--park-after', '1h']
+    world.launchEngine(a)
+    world.port = a.port
+    await world.engineReady(a)
+    world.engineArgs = ['--park-after', '1h', '--standby']
+    world.launchEngine(b)
+    await world.within(20, 'both are there', () => world.sql('select count(*) from sagad.engine where expires_at > clock_timestamp()') === '2')
+    const saga = (await world.calm(() => world.api('POST', '/v1/sagas', { saga: 'pair', id, input: {} }))).json.id
+    await world.catchUp(first)
+    await before?.()
+    await world.cut(first)
+    expect((await signalOf(saga)).status < 300, 'a signal')
+    await world.within(10, 'the step is done', async () => (await world.saga(saga)).steps[1].status === 'completed')
+    const key = (await world.saga(saga)).steps[1].key
+    expectEqual(made('second').filter((one) => one.key === key).length, 1, 'its call')
+    return { saga, key, old: second, next: first, epoch: Number(world.sql(`select epoch from sagad.shard where shard = ${shardOf(saga)}`)) }
+  }
+  const callsUnder = (key) => made('second').filter((one) => one.key === key).length
+
+  await world.kill9()
+  await promise('the engine that made a call writes down that it was forgotten, and ends: another one that misses nothing cannot take the shard, and after the acceptance the call is unknown to it', async () => {
+    const { saga, key, old, next, epoch } = await pairOfEngines('held', () => b.child.kill('SIGSTOP'))
+    const shard = shardOf(saga)
+    a.child.kill('SIGSTOP')
+    await world.kill(old)
+    world.promote(next)
+    b.child.kill('SIGCONT')
+    await world.within(20, 'b is connected, and misses nothing', () => world.sql("select count(*) from sagad.engine where standby and expires_at > clock_timestamp() + interval '1 second'") === '1')
+    a.child.kill('SIGCONT')
+    await world.within(20, 'a writes down what it knows', () => world.sql(`select count(*) from sagad.history_call where key = '${key}' and effect = 'once' and tool = 'second'`) === '1')
+    await world.killEngine(a)
+    expectEqual(world.sql(`select seq_left < seq from sagad.history_saga where saga = '${saga}'`), 't', 'the saga stands there')
+    expectEqual(world.sql(`select turns_left < turns and epoch >= ${epoch} from sagad.history_shard where shard = ${shard}`), 't', 'and what is known of its shard')
+    await world.within(20, 'b takes what is whole', () => Number(world.sql("select count(*) from sagad.shard where owner is not null and owner_identity not like 'loss/%'")) > 40)
+    world.port = b.port
+    for (const end = Date.now() + 7000; Date.now() < end; await sleep(200)) { // more than three leases
+      expectEqual(world.sql(`select owner_identity like 'loss/%' from sagad.shard where shard = ${shard}`), 't', 'nobody has the shard')
+      await world.api('POST', `/v1/sagas/${saga}/signals/go`, {})
+      expectEqual(callsUnder(key), 1, 'calls')
+    }
+    world.launchEngine(a)
+    await world.within(20, 'the engine that was started anew waits, too', () => waits(a))
+    const shown = world.sagadOnce(['accept-history', '--database', world.dsn])
+    expect(shown.status === 2 && shown.stderr.includes('waits:') && shown.stderr.includes('1 of the class once'), 'a person is told what is known before', shown.stdout + shown.stderr)
+    const done = world.sagadOnce(['accept-history', '--database', world.dsn, '--note', 'the engine is gone, too'])
+    expect(done.status === 0 && done.stderr.includes('accepted:') && done.stderr.includes('1 of the class once'), 'accepted', done.stdout + done.stderr)
+    await world.within(20, 'the shard has an owner', () => world.sql(`select owner is not null and owner_identity not like 'loss/%' from sagad.shard where shard = ${shard}`) === 't')
+    expect(Number(world.sql(`select epoch from sagad.shard where shard = ${shard}`)) > epoch, 'at an epoch that was never used')
+    expect((await signalOf(saga)).status < 300, 'the signal, again')
+    await world.until(saga, ['escalated'], 20)
+    expectEqual(callsUnder(key), 1, 'calls under its key')
+    await world.killEngine(a)
+    await world.killEngine(b)
+  })
+
+  await promise('the engine that made a call ends with the server that knew it: another one has seen the counter of the shard, and all wait for a person', async () => {
+    const { saga, old, next } = await pairOfEngines('counted')
+    const shard = shardOf(saga)
+    const turns = () => Number(world.sql(`select turns from sagad.shard where shard = ${shard}`))
+    const expiry = () => world.sql('select expires_at from sagad.engine where standby')
+    const before = Number(world.at(next, `select turns from sagad.shard where shard = ${shard}`))
+    await world.within(20, 'a has said how many turns there are', () => turns() > before)
+    for (let looks = 0; looks < 2; looks++) { // the second one began after that
+      const last = expiry()
+      await world.within(20, 'b has looked', () => expiry() !== last)
+    }
+    await world.killEngine(a)
+    await world.kill(old)
+    world.promote(next)
+    world.port = b.port
+    await world.within(30, 'b says it', () => waits(b))
+    await world.within(10, 'it is written down', () => world.sql(`select count(*) from sagad.history_shard where shard = ${shard} and turns_left < turns`) === '1')
+    expectEqual(world.sql(`select owner_identity like 'loss/%' from sagad.shard where shard = ${shard}`), 't', 'nobody has the shard')
+    const done = world.sagadOnce(['accept-history', '--database', world.dsn, '--note', 'both are gone'])
+    expect(done.status === 0 && done.stderr.includes('turns, at most:'), 'accepted', done.stdout + done.stderr)
+    await world.engineReady(b)
+    await world.within(20, 'the saga is shown as the log has it', async () => (await world.saga(saga)).steps[1].status === 'pending')
+    await world.killEngine(b)
   })
   receiver.close()
 })

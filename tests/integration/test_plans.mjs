@@ -15,7 +15,7 @@ const { setup, statements } = JSON.parse(execFileSync(process.env.SAGAD_STATEMEN
 const sagas = 100000
 
 // A few rows each, however long the service runs: reading all of them is as good as an index.
-const small = new Set(['shard', 'engine', 'schema_version', 'tool', 'definition', 'history_loss'])
+const small = new Set(['shard', 'engine', 'schema_version', 'tool', 'definition', 'history_loss', 'history_shard'])
 
 // What may read a whole table all the same, and why.
 const exceptions = {

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "store/accept_history.h"
 #include "store/lease_state.h"
 #include "store/migrate.h"
 #include "tests/integration/store_host.h"
@@ -78,10 +79,10 @@ static void lags(struct engine_lags *out, void *context)
     *out = (struct engine_lags){.append_ms = 5, .due_ms = 6, .inbox_rows = 7};
 }
 
-static void engine_begin_as(struct engine *engine, const char *name, int64_t ttl_ms, bool standby)
+static void engine_begin_on(struct engine *engine, struct store *store, const char *name, int64_t ttl_ms, bool standby)
 {
     memset(engine, 0, sizeof(*engine));
-    engine->store = host_store(&host, NULL);
+    engine->store = store;
     engine->leases = leases_start(engine->store, &(struct lease_options){
                                                      .ttl_ms = ttl_ms,
                                                      .engine_name = name,
@@ -94,6 +95,11 @@ static void engine_begin_as(struct engine *engine, const char *name, int64_t ttl
                                                      .oldest_unfinished_ms = oldest_unfinished_ms,
                                                      .context = engine,
                                                  });
+}
+
+static void engine_begin_as(struct engine *engine, const char *name, int64_t ttl_ms, bool standby)
+{
+    engine_begin_on(engine, host_store(&host, NULL), name, ttl_ms, standby);
 }
 
 /* One that has no share beside others: of two, the first one has all. */
@@ -686,6 +692,53 @@ static int teardown(void **state)
     return 0;
 }
 
+/* --- a history that was rewound --- */
+
+static bool has_found_a_loss(void *context)
+{
+    return ((struct engine *)context)->store->history.is_written;
+}
+
+static void say_nothing(const char *line)
+{
+    (void)line;
+}
+
+/* As if the takeover of a shard, and the turns since, were forgotten. */
+static void a_shard_whose_history_was_rewound_is_nobodys_until_a_person_accepts_it(void **state)
+{
+    struct engine one, two;
+    struct renewals renewals;
+    struct err err = {.code = ERR_OK};
+    int64_t epoch = 0;
+
+    (void)state;
+    engine_begin(&one, "one", 3000);
+    host_run_until(&host, is_owner, &one);
+    engine_begin(&two, "two", 3000);
+    host_run_until(&host, has_looked, &two);
+    assert_true(lease_is_held(one.leases, 5, &epoch));
+    host_sql(&host, "update sagad.shard set epoch = epoch - 1 where shard = 5");
+    host_run_until(&host, has_found_a_loss, &one); /* the other one has seen the epoch, too, and may be the first to say so */
+    assert_int_equal(host_number(&host, "select count(*) from sagad.history_shard h where h.shard = 5 and h.epoch >= %lld", (long long)epoch),
+                     host_number(&host, "select count(*) from sagad.history_loss"));
+    assert_int_equal(host_number(&host, "select count(*) from sagad.history_shard h where h.shard <> 5"), 0);
+    host_store_close(&host, one.store); /* what it knew stays, and the shard is not free when its lease is over */
+    host_store_close(&host, two.store);
+    engine_begin_on(&one, host_store_begin(&host, NULL), "three", 3000, true);
+    host_run_ms(&host, 4000);
+    assert_int_equal(held_count(&one), 0); /* it comes after the loss, and waits */
+    assert_int_equal(host_number(&host, "select count(*) from sagad.shard where owner_identity like 'loss/%%' and shard = 5 and epoch > %lld", (long long)epoch), 1);
+    assert_int_equal(accept_history(host.cluster.dsn, "a person", "for the test", say_nothing, &err), ERR_OK);
+    host_run_until(&host, is_owner, &one);
+    assert_true(host_number(&host, "select epoch from sagad.shard where shard = 5") > epoch + 1);
+    renewals = renewals_of(&one);
+    host_run_until(&host, has_renewed_twice, &renewals); /* and it misses nothing of what it reads now */
+    assert_int_equal(host_number(&host, "select count(*) from sagad.history_loss where accepted_at is null"), 0);
+    engine_release(&one);
+    engine_end(&one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -701,6 +754,7 @@ int main(void)
         cmocka_unit_test(an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there),
         cmocka_unit_test(whoever_cannot_give_keeps_what_it_has_and_the_others_live_with_it),
         cmocka_unit_test(a_standby_takes_over_and_gives_all_back),
+        cmocka_unit_test(a_shard_whose_history_was_rewound_is_nobodys_until_a_person_accepts_it),
         cmocka_unit_test(what_expired_while_the_database_was_away_stays_with_its_owner),
     };
 

@@ -56,6 +56,7 @@ void draw_lease_renew(struct db_args *args, struct chance *chance)
            chance_percent(chance, 50) ? db_item_null(args) : db_item_timestamptz(args, T0_MS + chance_below(chance, 8) * 1000));
     db_arg_int8(args, ttl_ms(chance));
     arg_text(args, ONE_OF("engine a", "engine b"));
+    COLUMN(DB_INT8, some, db_item_int(args, chance_below(chance, 3)));
 }
 
 void draw_take_all(struct db_args *args, struct chance *chance)
@@ -79,6 +80,7 @@ void draw_renew_all(struct db_args *args, struct chance *chance)
     COLUMN(DB_TIMESTAMPTZ, all, db_item_null(args));
     db_arg_int8(args, ttl_ms(chance));
     arg_text(args, "engine a");
+    COLUMN(DB_INT8, all, db_item_int(args, chance_below(chance, 3)));
 }
 
 void draw_lease_release(struct db_args *args, struct chance *chance)

@@ -11,7 +11,7 @@
 
 const struct kind gate_kind = {.statement = &sql_definition_lock, .columns = "v"};
 const struct kind start_all_kind = {.statement = &sql_start, .columns = "", .put = draw_start_all, .affects = true};
-const struct kind take_all_kind = {.statement = &sql_lease_take, .columns = "iit", .put = draw_take_all};
+const struct kind take_all_kind = {.statement = &sql_lease_take, .columns = "iiti", .put = draw_take_all};
 const struct kind renew_all_kind = {.statement = &sql_lease_renew, .columns = "itm", .put = draw_renew_all, .unordered = true};
 
 #define SAGA_ROW "ubbibbbbttt"
@@ -46,7 +46,7 @@ const struct kind kinds[] = {
     {&sql_epochs, "ii", draw_some_shards, .unordered = true, .themes = "l", .weight = 2},
     {&sql_hold_shards, "i", draw_some_shards, .themes = "l", .weight = 3},
     {&sql_look, "ibi", draw_look, .unordered = true, .themes = "a", .weight = 2},
-    {&sql_lease_table, "iibbmtn", .themes = "l", .weight = 3},
+    {&sql_lease_table, "iibbmtni", .themes = "l", .weight = 3},
     {&sql_lease_end_backends, "i", draw_end_backends, .themes = "", .weight = 1},
     {&sql_end_backend, "i", draw_end_backend, .themes = "", .weight = 1},
     {&sql_lease_lock, "ii", draw_lease_lock, .themes = "l", .weight = 3},
@@ -54,7 +54,7 @@ const struct kind kinds[] = {
     {&sql_lease_unlock_all, "v", .themes = "", .weight = 1},
     {&sql_lease_release, "iv", draw_lease_release, .themes = "l", .weight = 3},
     {&sql_engine_put, "", draw_engine, .affects = true, .themes = "le", .weight = 3},
-    {&sql_lease_take, "iit", draw_lease_take, .themes = "l", .weight = 12},
+    {&sql_lease_take, "iiti", draw_lease_take, .themes = "l", .weight = 12},
     {&sql_lease_renew, "itm", draw_lease_renew, .unordered = true, .themes = "l", .weight = 8},
     {&sql_engine_table, "bbbbiiimniii", .themes = "e", .weight = 2},
     {&sql_engine_remove, "", draw_engine_remove, .affects = true, .themes = "e", .weight = 1},

@@ -42,7 +42,7 @@ const struct db_statement old_key = {
 };
 
 const struct kind dumps[] = {
-    {&sql_lease_table, "iibbmtn"},
+    {&sql_lease_table, "iibbmtni"},
     {&sql_engine_table, "bbbbiiimniii"},
     {&sql_definition_load, "ibbibbmi"},
     {&dump_saga, "iubbibbbbbbttt"},

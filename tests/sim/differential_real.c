@@ -275,7 +275,7 @@ void side_begin(void)
         len += snprintf(text + len, sizeof(text) - (size_t)len, "delete from sagad.%s;", tables[i]);
     }
     (void)snprintf(text + len, sizeof(text) - (size_t)len,
-                   "update sagad.shard set epoch = 0, owner = null, owner_identity = null, expires_at = null, low = null"
+                   "update sagad.shard set epoch = 0, owner = null, owner_identity = null, expires_at = null, low = null, turns = 0"
                    " where epoch <> 0 or low is not null or expires_at is not null");
     sql(text, NULL, NULL);
 }

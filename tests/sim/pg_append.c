@@ -385,6 +385,23 @@ enum pg_progress pg_statement_history_missing(struct pg_call *call)
     return PG_DONE;
 }
 
+enum pg_progress pg_statement_history_marks(struct pg_call *call)
+{
+    struct pg_row *row = pg_first(call, PG_SHARD, &(struct row_shard){.shard = INT16_MIN});
+
+    for (; row; row = pg_next(call, PG_SHARD, row)) {
+        const struct row_shard *shard = pg_see(call, row);
+
+        if (shard) {
+            put_int(call, shard->shard);
+            put_int(call, shard->epoch);
+            put_int(call, shard->turns);
+            put_row_end(call);
+        }
+    }
+    return PG_DONE;
+}
+
 /* No history is rewound here: what was confirmed stays, and nobody has to accept anything. */
 enum pg_progress pg_statement_history_open(struct pg_call *call)
 {
@@ -396,6 +413,30 @@ enum pg_progress pg_statement_history_open(struct pg_call *call)
 enum pg_progress pg_statement_history_found(struct pg_call *call)
 {
     put_affected(call, 1);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_history_sagas(struct pg_call *call)
+{
+    put_affected(call, 0);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_history_shards(struct pg_call *call)
+{
+    put_affected(call, 0);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_history_mark(struct pg_call *call)
+{
+    put_affected(call, 0);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_history_calls(struct pg_call *call)
+{
+    put_affected(call, 0);
     return PG_DONE;
 }
 

@@ -27,6 +27,7 @@ enum pg_progress pg_statement_lease_table(struct pg_call *call)
             put_time_or_null(call, shard->has_expiry, shard->expires_ms);
             put_time_or_null(call, shard->has_low, shard->low_ms);
             put_int(call, shard->has_expiry ? pg_left_ms(call, shard->expires_ms) : -1);
+            put_int(call, shard->turns);
             put_row_end(call);
         }
     }
@@ -105,6 +106,13 @@ static bool is_free(struct pg_call *call, const struct row_shard *shard)
     return !shard->has_expiry || shard->expires_ms * 1000 < pg_clock_us(call->pg) || is_among(call, 1, shard->owner_identity);
 }
 
+static int64_t next_epoch(struct pg_call *call, int64_t epoch)
+{
+    int64_t first = (int64_t)(pg_timeline(call) - 1) << 32;
+
+    return epoch + 1 > first ? epoch + 1 : first;
+}
+
 enum pg_progress pg_statement_lease_take(struct pg_call *call)
 {
     size_t count = arg_count(call, 0);
@@ -122,7 +130,7 @@ enum pg_progress pg_statement_lease_take(struct pg_call *call)
         if (current && is_free(call, current)) {
             struct row_shard shard = *(const struct row_shard *)current;
 
-            shard.epoch++;
+            shard.epoch = next_epoch(call, shard.epoch);
             shard.owner = pg_keep(call, arg_bytes(call, 2));
             shard.owner_identity = pg_keep(call, arg_bytes(call, 3));
             shard.has_expiry = true;
@@ -131,6 +139,7 @@ enum pg_progress pg_statement_lease_take(struct pg_call *call)
             put_int(call, shard.shard);
             put_int(call, shard.epoch);
             put_time_or_null(call, shard.has_low, shard.low_ms);
+            put_int(call, shard.turns);
             put_row_end(call);
         }
     }
@@ -183,6 +192,7 @@ enum pg_progress pg_statement_lease_renew(struct pg_call *call)
             shard.has_expiry = true;
             shard.expires_ms = pg_clock_ms(call->pg) + arg_int(call, 4);
             move_low(call, &shard, i);
+            shard.turns = item_int(call, 6, i) > shard.turns ? item_int(call, 6, i) : shard.turns;
             pg_update(call, row, &shard);
             put_int(call, shard.shard);
             put_time_or_null(call, shard.has_low, shard.low_ms);

@@ -109,6 +109,13 @@ enum pg_progress pg_statement_load(struct pg_call *call)
     return PG_DONE;
 }
 
+/* No history is rewound here, and nothing was forgotten. */
+enum pg_progress pg_statement_load_forgotten(struct pg_call *call)
+{
+    (void)call;
+    return PG_DONE;
+}
+
 enum pg_progress pg_statement_load_numbers(struct pg_call *call)
 {
     int64_t shard = arg_int(call, 0), escalation = 0, approval = 0, open = 0;

@@ -32,7 +32,7 @@ enum pg_table {
 
 struct row_shard {
     int64_t shard; /* key */
-    int64_t epoch;
+    int64_t epoch, turns;
     struct slice owner, owner_identity; /* SLICE_NONE: null */
     bool has_expiry, has_low;
     int64_t expires_ms, low_ms;

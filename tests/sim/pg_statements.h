@@ -12,7 +12,8 @@
     /* pg_append.c */                                                                                                  \
     X(fence) X(start) X(start_unique) X(lower_low) X(log) X(log_unique) X(status)                                        \
     X(awake_add) X(awake_remove) X(taken) X(epochs) X(hold_shards) X(look)  \
-    X(history_missing) X(history_open) X(history_found) X(history_accepted)                                              \
+    X(history_missing) X(history_marks) X(history_open) X(history_found) X(history_sagas) X(history_shards)             \
+    X(history_mark) X(history_calls) X(history_accepted)                                                               \
     /* pg_bundle.c */                                                                                                  \
     X(key_bundle) X(key_for_older) X(key_sweep) X(saga_by_key)                                                          \
     /* pg_people.c */                                                                                                  \
@@ -34,7 +35,7 @@
     /* pg_engine.c */                                                                                                  \
     X(engine_put) X(engine_table) X(engine_remove) X(engine_tell)                                                      \
     /* pg_load.c */                                                                                                    \
-    X(load) X(load_numbers) X(saga_row) X(saga_turns) X(saga_by_business_id)                                            \
+    X(load) X(load_numbers) X(load_forgotten) X(saga_row) X(saga_turns) X(saga_by_business_id)                                            \
     /* pg_list.c */                                                                                                    \
     X(saga_list) X(saga_count) X(version_count)                                                                        \
     /* pg_definition.c */                                                                                              \
