@@ -183,6 +183,16 @@ static struct stage_plan two(void)
     return (struct stage_plan){.definitions = TOOLS, .node_count = 2, .node = {.lease_ms = 2000}};
 }
 
+/* As a client does: where the engine had to say that it does not know, the same call is asked again, of the other one. */
+static struct reply *stage_wait_for_call(struct reply *reply, const char *run, const char *tool)
+{
+    stage_wait(reply);
+    for (int i = 0; i < 10 && (reply->code == ERR_STORE || reply->code == ERR_LOST_COMMIT || reply->code == ERR_FENCED); i++) {
+        reply = stage_wait(stage_ask(1, engine_call, stage_call_of(run, tool, "{'a':1}", 60000)));
+    }
+    return reply;
+}
+
 /* The owner sleeps through its lease with a call in hand: nothing of it is durable, and whoever has the shard then
  * carries it out. */
 static void a_call_whose_owner_was_superseded_is_asked_of_the_next_owner(void **state)
@@ -204,7 +214,7 @@ static void a_call_whose_owner_was_superseded_is_asked_of_the_next_owner(void **
     while (stage_call("look")) {
         stage_complete(stage_call("look"), "{}");
     }
-    stage_wait(reply);
+    reply = stage_wait_for_call(reply, run, "pay");
     assert_int_equal(reply->code, ERR_OK);
     assert_int_equal(stage_calls("pay"), 1);
     stage_end();
@@ -225,7 +235,7 @@ static void a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
     stage_commit(1, COMMIT_LOST_AFTER, stage_freeze_first);
     stage_until_has(1, run);
-    stage_wait(reply);
+    reply = stage_wait_for_call(reply, run, "pay");
     assert_int_equal(reply->code, ERR_OK);
     assert_int_equal(stage_calls("pay"), 1);
     stage_end();
