@@ -339,11 +339,13 @@ static void a_read_can_change_nothing(void **state)
 
 static void without_a_connection_nothing_was_sent(void **state)
 {
-    struct call *call = call_run(call_new("{`database`:`host=/nowhere`,`statement`:`select 1`}", NULL, NULL));
+    struct call *call = call_run(call_new("{`database`:`host=/nowhere user=a`,`statement`:`select 1`}", NULL, NULL));
 
     (void)state;
     expect(call, OUTCOME_RETRY, "no-connection", NULL);
     assert_true(call->outcome.unsent);
+    call = call_run(call_new("{`database`:`host=/nowhere`,`statement`:`select 1`}", NULL, NULL)); /* as whom? */
+    expect(call, OUTCOME_FAILED, "no-connection", NULL);
     call = call_run(call_new("{`database`:`host=x what=password`,`statement`:`select 1`}", NULL, NULL));
     expect(call, OUTCOME_FAILED, "no-connection", NULL);
     assert_true(call->outcome.unsent);
