@@ -127,7 +127,8 @@ await run(new World(), async (world) => {
     receiver.says('asked', { status: 500, body: 'out of order' })
     const before = receiver.count('asked')
     const id = await reached(await started('with_room'), 'asked', before + 2)
-    await sleep(300)
+    const answered = (step) => step.trying?.times >= 2 && step.error?.body
+    for (const end = Date.now() + 60000; !answered(stepOf(await world.saga(id), 'act')); await sleep(20)) expect(Date.now() < end, 'the probe is answered')
     const { trying, error, status } = stepOf(await world.saga(id), 'act')
     expectEqual([status, trying.what, trying.times >= 2, trying.last_error], ['unknown', 'probe', true, 'http-500'], 'trying')
     expectEqual([error.status, error.body, error.by], [500, 'out of order', 'probe'], 'what the probe heard')
@@ -146,8 +147,12 @@ await run(new World(), async (world) => {
     receiver.says('asked', { status: 500, body: '' })
     const before = receiver.count('asked')
     const id = await reached(await started('with_room'), 'asked', before + 2)
-    await sleep(200)
-    return world.saga(id)
+    for (const end = Date.now() + 60000; ; await sleep(50)) {
+      const saga = await world.saga(id)
+      const { trying } = stepOf(saga, 'act')
+      if (trying?.times >= 2 && Date.parse(trying.next_at) > Date.now() + 1500) return saga
+      expect(Date.now() < end, 'the next probe is a while off', trying)
+    }
   }
 
   await promise('a verdict waits for the probe that is out, and its answer counts', async () => {
