@@ -127,6 +127,27 @@ await run(world, async () => {
     tools: [{ name: 'once', effect: 'once', terminal: true, timeout: '5s', http: { method: 'POST', url: `http://127.0.0.1:${port}/\${ .args.name }`, body: '${ .args }' } }],
     sagas: [{ name: 'once', steps: [{ id: 'call', call: 'once', with: { name: '${ .input.name }' } }] }]
   })
+  await promise('the judge finds a start that is lost, and a call that was made twice', async () => {
+    const name = await begin()
+    await world.until(acknowledged.get(name), ['completed'])
+    const accuses = async (what) => {
+      const found = await judge('planted').then(() => undefined, (error) => error.message)
+      expect(found?.includes(what), `the judge says: ${what}`, found)
+    }
+    calls.set(name, 2)
+    await accuses(`calls of ${name}`)
+    calls.set(name, 1)
+    calls.set('nobody', 2)
+    await accuses('nobody was called 2 times')
+    calls.delete('nobody')
+    acknowledged.set('lost', crypto.randomUUID())
+    await accuses('404')
+    acknowledged.delete('lost')
+    acknowledged.set('another', acknowledged.get(name))
+    await accuses('the saga of another')
+    acknowledged.delete('another')
+    expectEqual(await judge('planted'), 1, 'what is left is right')
+  }, 120)
   for (const [kind, fails] of Object.entries(kinds)) {
     await promise(`${rounds} times: ${kind}`, async () => {
       let count = 0
