@@ -92,7 +92,7 @@ export function signal(world, id, name, payload, key) {
 
 export async function approvalOf(world, id, seconds = 30) {
   for (const end = Date.now() + seconds * 1000; ; await sleep(30)) {
-    const open = await world.api('GET', '/v1/approvals?status=open&limit=500')
+    const open = await world.read('/v1/approvals?status=open&limit=500')
     const found = open.json?.items?.find((one) => one.saga === id)
     if (found) return found
     expect(Date.now() < end, 'an approval is asked for', open.text)
@@ -110,7 +110,7 @@ export function order(world, id, verb, body = { note: 'as the test wants it' }) 
 export async function logOf(world, id) {
   const items = []
   for (let cursor = ''; ;) {
-    const page = await world.api('GET', `/v1/sagas/${id}/log?limit=500${cursor}`)
+    const page = await world.read(`/v1/sagas/${id}/log?limit=500${cursor}`)
     expect(page.status === 200, 'the log', page.text)
     items.push(...page.json.items)
     if (!page.json.next_cursor) return items

@@ -83,7 +83,7 @@ export class Load {
   }
 
   async settleEscalations() {
-    const open = await this.world.api('GET', '/v1/escalations?status=open&limit=500')
+    const open = await this.world.read('/v1/escalations?status=open&limit=500')
     if (open.status !== 200 || open.json.items.length === 0) return
     // A call that left before sagad was killed may still be on its way: who decides waits for it.
     const due = open.json.items.filter((item) => Date.now() - Date.parse(item.opened_at) > 1500)
@@ -135,7 +135,7 @@ export async function judge(world, load) {
   await promise('the load had all kinds of ends', () => expect(counts.completed > 0 && counts.compensated > 0 && ended.size > 20, 'completed and compensated', counts))
   await promise('every start, abort and verdict was answered as it should be', () => expect(load.faults.length === 0, `${load.faults.length} were not`, load.faults.slice(0, 5)))
   await promise('nothing is left to decide', async () => {
-    const open = await world.api('GET', '/v1/escalations?status=open')
+    const open = await world.read('/v1/escalations?status=open')
     expectEqual(open.json.items, [], 'open escalations')
   })
   await promise('by the ledger of the shop: no effect twice, all of a completed saga, none of a compensated one', async () => {
@@ -167,7 +167,7 @@ export async function judge(world, load) {
     const known = new Set(load.acknowledged.values())
     let cursor = ''
     for (;;) {
-      const page = await world.api('GET', `/v1/sagas?limit=500${cursor}`)
+      const page = await world.read(`/v1/sagas?limit=500${cursor}`)
       expect(page.status === 200, 'the list', page.text)
       const strange = page.json.items.find((saga) => !known.has(saga.id))
       expect(!strange, 'a saga that was not acknowledged', strange)

@@ -448,6 +448,10 @@ export class World {
     }
   }
 
+  read(path) {
+    return this.calm(() => this.api('GET', path))
+  }
+
   async define(document) {
     const answer = await this.calm(() => this.api('POST', '/v1/definitions', document))
     if (answer.status !== 200) throw new Error(`the definitions are refused: ${answer.text}`)
@@ -480,7 +484,7 @@ export class World {
   }
 
   async saga(id) {
-    const answer = await this.api('GET', `/v1/sagas/${id}`)
+    const answer = await this.read(`/v1/sagas/${id}`)
     if (answer.status !== 200) throw new Error(`GET of the saga ${id}: ${answer.status} ${answer.text}`)
     return answer.json
   }
@@ -502,7 +506,7 @@ export class World {
 
   async escalationOf(id) {
     for (let cursor = '', pages = 0; pages < 100; pages++) {
-      const answer = await this.api('GET', `/v1/escalations?status=open&limit=500${cursor}`)
+      const answer = await this.read(`/v1/escalations?status=open&limit=500${cursor}`)
       const found = answer.json.items.find((item) => item.saga === id)
       if (found) return found
       if (!answer.json.next_cursor) break
