@@ -2,8 +2,10 @@
 #include "base/resident.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -49,22 +51,93 @@ size_t resident_bytes(void)
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-size_t resident_bytes_there(void)
+static void keep_less(size_t *least, const char *path)
 {
-    static const char *const limits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
-    long pages = sysconf(_SC_PHYS_PAGES);
-    size_t least = pages > 0 ? (size_t)pages * (size_t)sysconf(_SC_PAGESIZE) : 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t bytes = 0;
 
-    for (size_t i = 0; i < COUNT_OF(limits); i++) {
-        int fd = open(limits[i], O_RDONLY | O_CLOEXEC);
-        size_t bytes = 0;
+    if (fd >= 0 && read_number(fd, 0, &bytes) && bytes > 0 && (*least == 0 || bytes < *least)) {
+        *least = bytes;
+    }
+    if (fd >= 0) {
+        (void)close(fd); /* only read */
+    }
+}
 
-        if (fd >= 0 && read_number(fd, 0, &bytes) && bytes > 0 && (least == 0 || bytes < least)) {
-            least = bytes;
+/*
+ * The limits of a group and of all groups above it hold together. A group that is not there is one that this namespace does not show:
+ * the groups above it may be there.
+ */
+static void keep_less_of_group(size_t *least, const char *folder, struct slice group, const char *limit)
+{
+    char path[PATH_MAX];
+
+    for (;;) {
+        int len = snprintf(path, sizeof(path), "%s%.*s/%s", folder, SLICE_ARG(group), limit);
+
+        if (len > 0 && (size_t)len < sizeof(path)) {
+            keep_less(least, path);
         }
-        if (fd >= 0) {
-            (void)close(fd); /* only read */
+        if (group.len == 0) {
+            return;
+        }
+        do {
+            group.len--;
+        } while (group.len > 0 && group.ptr[group.len] != '/');
+    }
+}
+
+/* True when one of the names between commas is `name`. */
+static bool lists(struct slice names, const char *name)
+{
+    struct slice parts[16];
+    size_t count = slice_split(names, ',', parts, COUNT_OF(parts));
+
+    for (size_t i = 0; i < count; i++) {
+        if (slice_is(parts[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The form of a line is "NUMBER:CONTROLLERS:PATH"; version 2 has the number 0 and no controllers: cgroups(7). */
+size_t resident_group_bytes(const char *groups_file, const char *folder)
+{
+    char text[8192], memory[PATH_MAX];
+    struct slice lines[64], parts[3];
+    size_t least = 0;
+    int fd = open(groups_file, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, text, sizeof(text)) : -1;
+
+    if (fd >= 0) {
+        (void)close(fd); /* only read */
+    }
+    if (len < 0) {
+        return 0;
+    }
+    (void)snprintf(memory, sizeof(memory), "%s/memory", folder);
+    size_t count = slice_split((struct slice){text, (size_t)len}, '\n', lines, COUNT_OF(lines));
+
+    for (size_t i = 0; i < count; i++) {
+        if (slice_split(lines[i], ':', parts, COUNT_OF(parts)) < COUNT_OF(parts)) {
+            continue;
+        }
+        parts[2].len = (size_t)(lines[i].ptr + lines[i].len - parts[2].ptr); /* a path may hold the separator */
+        if (parts[1].len == 0) {
+            keep_less_of_group(&least, folder, parts[2], "memory.max");
+        } else if (lists(parts[1], "memory")) {
+            keep_less_of_group(&least, memory, parts[2], "memory.limit_in_bytes");
         }
     }
     return least;
+}
+
+size_t resident_bytes_there(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    size_t machine = pages > 0 ? (size_t)pages * (size_t)sysconf(_SC_PAGESIZE) : 0;
+    size_t group = resident_group_bytes("/proc/self/cgroup", "/sys/fs/cgroup");
+
+    return machine == 0 || (group > 0 && group < machine) ? group : machine;
 }
