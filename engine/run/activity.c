@@ -12,16 +12,7 @@
 
 #define ACTIVITY_BLOCK_BYTES 2048 /* from its act on; before that it needs: */
 #define ACTIVITY_FIRST_BYTES (sizeof(struct activity) + 32)
-#define FIRST_SHARE 8 /* of so many calls that are let in, about one is of a saga that begins; compensations go before it */
-#define LOOKS_MAX 256 /* at the calls in front of a queue, for the first that nothing but places holds up */
 #define TIMER_MS_MAX 60000 /* after which the clock is looked at again, as in park.c: it may be set forward */
-
-static void on_call_timer(struct timer *timer);
-
-static bool calls_wait(const struct engine *engine)
-{
-    return !list_empty(&engine->undo_queue) || !list_empty(&engine->call_queue) || !list_empty(&engine->first_queue);
-}
 
 /* What was promised to an intent is its call's, which goes to the front of all queues in this same turn; or anybody's,
  * where there is none. */
@@ -36,9 +27,7 @@ static void promise_given_back(struct activity *activity)
     engine->execs_promised -= activity->promised_exec;
     activity_exec_take(activity, NULL);
     activity->promised = false;
-    if (!engine->draining && calls_wait(engine) && !timer_running(&engine->call_timer)) {
-        timer_start(engine->loop, &engine->call_timer, 0, on_call_timer);
-    }
+    call_queue_run_soon(engine);
 }
 
 void activity_exec_take(struct activity *activity, struct tool_health *of)
@@ -61,9 +50,7 @@ void activity_end(struct activity *activity)
     if (list_linked(&activity->link)) {
         list_remove(activity->live ? &activity->live->activities : &engine->detached, &activity->link);
     }
-    if (list_linked(&activity->queue_link)) {
-        list_remove(activity->queue, &activity->queue_link);
-    }
+    call_queue_leave(activity);
     limiter_leave(activity);
     timer_stop(engine->loop, &activity->timer);
     arena = activity->arena;
@@ -127,7 +114,7 @@ void activity_report(struct activity *activity)
     live_send(activity->live, &activity->act->mail);
 }
 
-static void report_timer(struct activity *activity)
+void activity_report_timer(struct activity *activity)
 {
     activity_act(activity);
     activity->act->mail.input =
@@ -159,28 +146,6 @@ void activity_return(struct activity *activity)
     activity_report(activity);
 }
 
-static void return_of_shard(struct list *queue, uint32_t shard)
-{
-    struct list_link *link = list_first(queue);
-
-    while (link) {
-        struct activity *activity = container_of(link, struct activity, queue_link);
-
-        link = list_after(queue, link);
-        if (activity->shard == shard && activity->want.type == WANT_CALL) {
-            list_remove(queue, &activity->queue_link);
-            activity_return_quietly(activity);
-        }
-    }
-}
-
-void call_queue_return_shard(struct shard *shard)
-{
-    return_of_shard(&shard->engine->undo_queue, shard->number);
-    return_of_shard(&shard->engine->call_queue, shard->number);
-    return_of_shard(&shard->engine->first_queue, shard->number);
-}
-
 void activity_return_quietly(struct activity *activity)
 {
     bool busy = activity->live->busy;
@@ -190,85 +155,12 @@ void activity_return_quietly(struct activity *activity)
     activity->live->busy = busy;
 }
 
-void call_queue_return(struct engine *engine)
-{
-    struct list_link *link;
-
-    while ((link = list_pop(&engine->undo_queue)) != NULL || (link = list_pop(&engine->call_queue)) != NULL ||
-           (link = list_pop(&engine->first_queue)) != NULL) {
-        struct activity *activity = container_of(link, struct activity, queue_link);
-
-        if (activity->want.type == WANT_CALL) {
-            activity_return(activity);
-        } else {
-            limiter_forgo(activity);
-        }
-    }
-    limiter_return(engine);
-}
-
-bool call_queue_holds_intent(const struct activity *activity)
-{
-    return (activity->want.type == WANT_TIMER || activity->want.type == WANT_ADMIT) &&
-           activity->want.step != STEP_NONE && activity->want.direction == DIRECTION_DO &&
-           !effect_is_safe(activity->effect);
-}
-
-/* Of these the intent is durable already, and a crash would leave them to a person: whoever may be repeated lets them
- * go first. A place was promised to them, which nobody else may take. */
-static bool goes_first(const struct activity *activity)
-{
-    return activity->want.type == WANT_CALL && activity->want.direction == DIRECTION_DO &&
-           !effect_is_safe(activity->effect);
-}
-
-static struct list *queue_for(const struct activity *activity)
-{
-    struct engine *engine = activity->engine;
-
-    return activity->want.direction == DIRECTION_UNDO ? &engine->undo_queue
-           : activity->live->begun                    ? &engine->call_queue
-                                                      : &engine->first_queue;
-}
-
-/* Where its shard is being given, and may be kept, a call waits until that is known; but not where a crash meanwhile
- * would leave it to a person. */
-static bool returns_at_once(const struct activity *activity)
-{
-    return activity->engine->draining || (live_stops(activity->live) && goes_first(activity));
-}
-
-void call_queue_push(struct activity *activity)
-{
-    activity->state = ACTIVITY_WAITING;
-    activity->held_up = false;
-    activity->queued_boot_ms = loop_boot_ms(activity->engine->loop);
-    if (activity->want.type == WANT_CALL && returns_at_once(activity)) {
-        activity_return(activity);
-        return;
-    }
-    if (activity->engine->draining) {
-        limiter_forgo(activity);
-        return;
-    }
-    if (goes_first(activity)) {
-        activity->queue = &activity->engine->undo_queue; /* it runs first */
-        list_push_front(activity->queue, &activity->queue_link);
-    } else {
-        activity->queue = queue_for(activity);
-        list_push(activity->queue, &activity->queue_link);
-    }
-    if (!timer_running(&activity->engine->call_timer)) {
-        call_queue_run(activity->engine);
-    }
-}
-
 static void timer_is_due(struct activity *activity)
 {
     if (call_queue_holds_intent(activity)) {
         call_queue_push(activity);
     } else {
-        report_timer(activity);
+        activity_report_timer(activity);
     }
 }
 
@@ -526,158 +418,5 @@ void activities_cancel_detached(struct engine *engine)
         if (activity->state == ACTIVITY_CALLING) { /* else it is being judged, and ends by itself */
             dispatch_cancel(activity);
         }
-    }
-}
-
-static void on_call_timer(struct timer *timer)
-{
-    call_queue_run(container_of(timer, struct engine, call_timer));
-}
-
-static struct tool_health *exec_tool(const struct activity *activity)
-{
-    return tool_health_of(activity->engine, activity->namespace, saga_tool(&activity->live->saga, activity->want.step, activity->want.direction)->name);
-}
-
-/* The call may leave: now its intent is made durable, and the place is kept for it until then. */
-static void release_intent(struct activity *activity, bool exec)
-{
-    struct engine *engine = activity->engine;
-
-    activity->promised = true;
-    activity->promised_exec = exec;
-    activity_exec_take(activity, exec ? exec_tool(activity) : NULL);
-    engine->calls_promised++;
-    engine->execs_promised += exec;
-    if (activity->want.type == WANT_ADMIT) {
-        limiter_admission(activity, ADMISSION_GRANTED, SLICE_NONE, SLICE_NONE, 0, SLICE_NONE);
-    } else {
-        report_timer(activity);
-    }
-}
-
-static bool is_exec(const struct activity *activity)
-{
-    return slice_is(saga_tool(&activity->live->saga, activity->want.step, activity->want.direction)->adapter, "exec");
-}
-
-/* So that the slow programs of one tool do not hold up all others: the last quarter of the places is for those. What undoes, and what
- * was promised a place, goes on. */
-static bool has_its_share(const struct activity *activity)
-{
-    uint32_t places = activity->engine->options.exec_max;
-
-    return activity->want.direction == DIRECTION_DO && !goes_first(activity) && exec_tool(activity)->exec_places >= places - places / 4;
-}
-
-/* What a call in the queue waits for beside a place among the calls. */
-enum hold {
-    HOLD_NONE,
-    HOLD_SHARD, /* until it is kept, or has gone */
-    HOLD_EXEC,  /* a place among the child processes */
-    HOLD_PAUSE, /* its tool asked to be left alone */
-    HOLD_LEASE  /* it is about to end, or the database is away: the renewal, or the end of the shard */
-};
-
-static enum hold hold_of(const struct activity *activity)
-{
-    const struct engine *engine = activity->engine;
-    const struct shard *shard = activity->live->shard;
-
-    if (shard->state == SHARD_GIVING) {
-        return HOLD_SHARD;
-    }
-    if (is_exec(activity) && (engine->execs_under_way + engine->execs_promised >= engine->options.exec_max || has_its_share(activity))) {
-        return HOLD_EXEC;
-    }
-    if (limiter_paused_ms(activity) > 0) {
-        return HOLD_PAUSE;
-    }
-    return lease_allows_send(engine->leases, shard->number) ? HOLD_NONE : HOLD_LEASE;
-}
-
-int64_t call_queue_waited_ms(const struct engine *engine, const struct list *queue)
-{
-    const struct list_link *link = list_first(queue);
-
-    for (int looks = 0; link && looks < LOOKS_MAX; looks++) {
-        const struct activity *activity = container_of(link, struct activity, queue_link);
-
-        if (hold_of(activity) == HOLD_NONE) {
-            return loop_boot_ms(engine->loop) - activity->queued_boot_ms;
-        }
-        link = list_after(queue, link);
-    }
-    return 0;
-}
-
-/* False: it goes on waiting, and the queue is run again when that may have changed. */
-static bool may_leave(struct activity *activity, int64_t *held_ms)
-{
-    struct engine *engine = activity->engine;
-    int64_t paused_ms;
-
-    switch (hold_of(activity)) {
-    case HOLD_NONE:
-        return true;
-    case HOLD_SHARD:
-    case HOLD_EXEC:
-        break;
-    case HOLD_PAUSE:
-        paused_ms = limiter_paused_ms(activity);
-        *held_ms = *held_ms == 0 || paused_ms < *held_ms ? paused_ms : *held_ms;
-        break;
-    case HOLD_LEASE:
-        if (!timer_running(&engine->call_timer)) {
-            timer_start(engine->loop, &engine->call_timer, 50, on_call_timer);
-        }
-        break;
-    }
-    activity->held_up = true;
-    return false;
-}
-
-static void queue_run(struct engine *engine, struct list *queue, int64_t *held_ms)
-{
-    struct list_link *link = list_first(queue);
-
-    while (link && engine->calls_under_way + engine->calls_promised < engine->options.calls_max) {
-        struct activity *activity = container_of(link, struct activity, queue_link);
-
-        link = list_after(queue, link);
-        if (!may_leave(activity, held_ms)) {
-            continue;
-        }
-        list_remove(queue, &activity->queue_link);
-        if (queue != &engine->undo_queue) {
-            intake_call_left(engine, queue == &engine->first_queue,
-                             activity->held_up ? INT64_MAX : loop_boot_ms(engine->loop) - activity->queued_boot_ms);
-        }
-        engine->calls_let_in++;
-        if (limiter_is_stale(activity)) {
-            limiter_enter(activity);
-        } else if (call_queue_holds_intent(activity) && activity->inquiry == INQUIRY_NONE) {
-            release_intent(activity, is_exec(activity));
-        } else {
-            dispatch_begin(activity);
-        }
-        link = list_first(queue); /* a call that ended at once may have changed what waits */
-    }
-}
-
-void call_queue_run(struct engine *engine)
-{
-    int64_t held_ms = 0;
-
-    if (engine->draining) {
-        return; /* the next owner makes these calls */
-    }
-    bool first = engine->calls_let_in % FIRST_SHARE == 0;
-
-    queue_run(engine, &engine->undo_queue, &held_ms);
-    queue_run(engine, first ? &engine->first_queue : &engine->call_queue, &held_ms);
-    queue_run(engine, first ? &engine->call_queue : &engine->first_queue, &held_ms);
-    if (held_ms > 0) {
-        limiter_hold(engine, held_ms);
     }
 }

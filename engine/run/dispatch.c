@@ -76,6 +76,7 @@ struct tool_health *tool_health_of(struct engine *engine, struct slice namespace
         health = arena_alloc(&engine->arena, sizeof(*health));
         health->namespace = arena_slice(&engine->arena, namespace);
         health->name = arena_slice(&engine->arena, name);
+        call_lines_init(health->lines);
         map_put(&engine->tool_health, kept.ptr, kept.len, health);
     }
     return health;

@@ -292,9 +292,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     list_init(&engine->late_outcomes);
     list_init(&engine->errands);
     list_init(&engine->works);
-    list_init(&engine->call_queue);
-    list_init(&engine->undo_queue);
-    list_init(&engine->first_queue);
+    call_queues_init(engine);
     intake_begin(engine);
     list_init(&engine->detached);
     list_init(&engine->idle_turns);

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "run/call_queue.h"
 #include "run/definitions.h"
 #include "run/engine.h"
 #include "run/eval.h"
@@ -68,8 +69,9 @@ struct act { /* what only an activity has whose time has come: timers that are f
 
 struct activity { /* one want being carried out; lies in its arena */
     struct list_link link;       /* in its saga's list, sorted like wants; unlinked once detached */
-    struct list_link queue_link; /* in a queue of calls, */
-    struct list *queue;          /* which is: */
+    struct list_link queue_link; /* in the line of its tool: */
+    struct call_queue *queue;    /* in which, */
+    struct call_line *line;      /* and which; NULL: it does not wait for a place (call_queue.c) */
     struct engine *engine;
     struct live *live;           /* NULL: detached, its saga left memory; it ends by itself */
     struct want want;
@@ -158,6 +160,7 @@ struct tool_health {
     struct slice namespace, name;
     uint64_t calls, retries, unknown, failed, completed;
     uint32_t exec_places;        /* places among the child processes that its calls have, or were promised */
+    struct call_line lines[CALL_QUEUE_COUNT]; /* its calls that wait for a place */
     uint64_t operations;         /* keys that were new */
     uint64_t duplicates[DUPLICATE_DECISIONS];
     uint64_t drift, loop_trips, budget_refusals;
@@ -198,14 +201,8 @@ struct engine {
     struct retention *retention; /* retention.c */
     size_t parked_loaded;       /* parked ones that are in memory all the same, because something came for them */
     size_t evicted;             /* parked since memory was given back to the system last (park.c) */
-    /*
-     * Activities waiting for a place: compensations, which go first, and before them calls to whose intent a place was
-     * promised; calls of sagas of which something has settled; those
-     * of sagas that begin. What was begun ends before more begins, so that under a load those who wait have done nothing
-     * yet that would have to be undone.
-     */
-    struct list undo_queue, call_queue, first_queue;
-    uint32_t calls_let_in;      /* counts; now and then first_queue goes before call_queue */
+    struct call_queue call_queues[CALL_QUEUE_COUNT];
+    uint32_t calls_let_in;      /* counts (call_queue.c) */
     struct list detached;       /* calls under way whose saga left memory */
     struct timer call_timer;
     uint32_t calls_under_way, execs_under_way;
@@ -216,7 +213,7 @@ struct engine {
     struct list turns_open;     /* of them, those being appended, the oldest first */
     struct intake intake;
     struct intake_seen turns_seen[2]; /* [1]: of those that begin a saga */
-    struct intake_seen calls_seen[2]; /* [1]: of first_queue */
+    struct intake_seen calls_seen[2]; /* [1]: of CALL_QUEUE_FIRST */
     struct list works;          /* requests that are not answered */
     struct list errands;        /* inputs on their way to other engines (inbox_post.c) */
     size_t resident;            /* bytes, when last asked for; */
@@ -312,21 +309,8 @@ void activities_reconcile(struct live *live);
 void activities_resume(struct shard *shard);           /* it was being given, and is kept */
 void activities_detach(struct live *live);             /* the saga leaves memory: cancel what can be cancelled */
 void activities_cancel_detached(struct engine *engine); /* at the engine's end: their time is over */
-void call_queue_run(struct engine *engine);
-/* draining: what waits was never sent, and the log will say so */
-void call_queue_return(struct engine *engine);
-/* The same for the calls of a shard that is being given; quietly, see there. */
-void call_queue_return_shard(struct shard *shard);
-void call_queue_push(struct activity *activity);
-/* Of the first in it that nothing but places holds up; 0: there is none, as far as is looked. */
-int64_t call_queue_waited_ms(const struct engine *engine, const struct list *queue);
-/*
- * Of what may never be sent twice the intent is made durable when the call can leave at once: a crash while it waits is
- * then known as not sent. Until then the activity that leads to the intent (WANT_TIMER, WANT_ADMIT) waits in the queue
- * in the place of the call.
- */
-bool call_queue_holds_intent(const struct activity *activity);
 void activity_exec_take(struct activity *activity, struct tool_health *of); /* a place among the child processes; NULL: gives it back */
+void activity_report_timer(struct activity *activity);  /* what it waited for is due */
 void activity_act(struct activity *activity);          /* from here on it has its `act` */
 static inline struct activity *activity_of(struct eval *eval)
 {

@@ -89,28 +89,24 @@ static int64_t commit_delay_ms(struct engine *engine, int64_t passed_ms)
  * Only while it is places that calls wait for does their number say anything: what is paused, or waits for a child
  * process, holds nobody up.
  */
-static int64_t queue_delay_ms(struct engine *engine, const struct list *queue, struct intake_seen *seen, int64_t passed_ms)
+static int64_t queue_delay_ms(struct engine *engine, enum call_queue_kind kind, struct intake_seen *seen, int64_t passed_ms)
 {
+    size_t waiting = engine->call_queues[kind].count;
     bool full = engine->calls_under_way + engine->calls_promised >= engine->options.calls_max, none = seen->count == 0;
-    int64_t delay_ms = seen_delay_ms(seen, full ? queue->count : 0, passed_ms);
+    int64_t delay_ms = seen_delay_ms(seen, full ? waiting : 0, passed_ms);
 
-    if (list_empty(queue) || (none && !full)) {
+    if (waiting == 0 || (none && !full)) {
         return 0;
     }
-    return none ? call_queue_waited_ms(engine, queue) : delay_ms;
+    return none ? call_queue_waited_ms(engine, kind) : delay_ms;
 }
 
 static int64_t call_delay_ms(struct engine *engine, int64_t passed_ms)
 {
-    int64_t begun_ms = queue_delay_ms(engine, &engine->call_queue, &engine->calls_seen[0], passed_ms);
-    int64_t first_ms = queue_delay_ms(engine, &engine->first_queue, &engine->calls_seen[1], passed_ms);
+    int64_t begun_ms = queue_delay_ms(engine, CALL_QUEUE_BEGUN, &engine->calls_seen[0], passed_ms);
+    int64_t first_ms = queue_delay_ms(engine, CALL_QUEUE_FIRST, &engine->calls_seen[1], passed_ms);
 
     return begun_ms > first_ms ? begun_ms : first_ms;
-}
-
-static size_t calls_waiting(const struct engine *engine)
-{
-    return engine->undo_queue.count + engine->call_queue.count + engine->first_queue.count;
 }
 
 /* Memory that was freed is not given back by itself: before it is held against anybody that is tried. */
@@ -177,7 +173,7 @@ static void look(struct engine *engine)
         .queues = {[INTAKE_SAGAS] = {sagas_now(engine), sagas_max(engine)},
                    [INTAKE_MEMORY] = {held_bytes(engine), options->memory_bytes_max},
                    [INTAKE_APPENDS] = {engine->store ? store_appends_waiting(engine->store) : 0, APPENDS_MAX},
-                   [INTAKE_CALLS] = {calls_waiting(engine), (size_t)options->calls_max * QUEUED_PER_CALL},
+                   [INTAKE_CALLS] = {call_queue_waiting(engine), (size_t)options->calls_max * QUEUED_PER_CALL},
                    [INTAKE_DELIVERIES] = {engine->deliveries.count, BETWEEN_MAX},
                    [INTAKE_ERRANDS] = {engine->errands.count, BETWEEN_MAX}},
         .delays = {[INTAKE_COMMIT_DELAY] = {commit_delay_ms(engine, passed_ms), options->commit_delay_ms},
@@ -200,7 +196,7 @@ void intake_show(struct engine *engine)
     look_if_due(engine);
     gauge_set(GAUGE_INTAKE_PERCENT, engine->intake.percent);
     gauge_set(GAUGE_INTAKE_SHUT, engine->intake.paced || intake_full(&engine->intake) != INTAKE_QUEUE_COUNT);
-    gauge_set(GAUGE_CALLS_WAITING, (int64_t)calls_waiting(engine));
+    gauge_set(GAUGE_CALLS_WAITING, (int64_t)call_queue_waiting(engine));
     gauge_set(GAUGE_RESIDENT, (int64_t)engine->resident);
 }
 

@@ -384,6 +384,43 @@ static void one_child(struct engine_options *options)
     options->exec_max = 1;
 }
 
+static bool is_completed(struct saga_id id)
+{
+    return json_string_is(json_member(stage_saga(0, id), "status"), "completed");
+}
+
+static void the_calls_of_one_tool_hold_up_another_tool_for_one_turn_only(void **state)
+{
+    enum { LOOKS = 6 };
+    struct saga_id looks[LOOKS];
+    struct stage_plan plan = narrow(2);
+
+    (void)state;
+    stage_begin(&plan);
+    for (int i = 0; i < LOOKS; i++) {
+        looks[i] = start("look");
+    }
+    struct saga_id pay = start("pay");
+
+    stage_run(100);
+    assert_int_equal(stage_calls("look"), 2);
+    assert_int_equal(stage_calls("pay"), 0);
+    for (int answered = 1; answered <= 2; answered++) { /* one is the turn of each */
+        stage_complete(stage_until_call("look"), "{'ok':true}");
+        stage_run(100);
+    }
+    assert_int_equal(stage_calls("look"), 3);
+    assert_int_equal(stage_calls("pay"), 1);
+    stage_complete(stage_until_call("pay"), "{'ok':true}");
+    stage_until_saga(0, pay, "completed");
+    for (int i = 2; i < LOOKS; i++) { /* of one tool: who came first is served first */
+        assert_false(is_completed(looks[i]));
+        stage_complete(stage_until_call("look"), "{'ok':true}");
+        stage_until_saga(0, looks[i], "completed");
+    }
+    stage_end();
+}
+
 static void child_processes_have_places_of_their_own(void **state)
 {
     struct saga_id first, second, other;
@@ -561,6 +598,7 @@ int main(void)
         cmocka_unit_test(a_timer_that_is_due_while_the_engine_leaves_goes_off_elsewhere),
         cmocka_unit_test(a_permission_that_comes_while_the_engine_leaves_is_not_used),
         cmocka_unit_test(calls_of_lost_shards_are_ended_with_the_engine),
+        cmocka_unit_test(the_calls_of_one_tool_hold_up_another_tool_for_one_turn_only),
         cmocka_unit_test(child_processes_have_places_of_their_own),
         cmocka_unit_test(who_waits_for_a_child_process_is_no_sign_of_too_much_work),
         cmocka_unit_test(an_intent_that_is_not_made_yet_goes_with_its_shard),
