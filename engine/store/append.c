@@ -566,10 +566,22 @@ static struct batch *batch_due(const struct store *store)
     return NULL;
 }
 
+/*
+ * The appends that were to be tried went with their shards, so nothing would ever tell that the database takes appends again; and as long as
+ * nobody knows that, no shard is taken and no new work either. So it counts as well, until an append says otherwise.
+ */
+static bool has_nothing_to_try(const struct store *store)
+{
+    return store->trouble && store->trouble_may_try && store->batches_sent == 0 && waiting_count(store) + store->suspects.count == 0;
+}
+
 static void appends_send(struct store *store)
 {
     struct batch *batch;
 
+    if (has_nothing_to_try(store)) {
+        trouble_over(store);
+    }
     while ((batch = batch_due(store)) != NULL) {
         store->trouble_may_try = false;
         if (store->trouble) {

@@ -1,5 +1,6 @@
 // PostgreSQL takes no writes for a while (read only here, a full disk elsewhere). An engine then tries one batch at a time, and whichever way such a try ends, it goes on
 // trying: also when the try is lost with its connection.
+import { readFileSync } from 'node:fs'
 import { randomFrom } from '../lib/load.mjs'
 import { expect, promise, run, sleep } from '../lib/world.mjs'
 import { CampaignWorld } from './campaign/world.mjs'
@@ -31,4 +32,19 @@ await run(world, async () => {
       expect([200, 201].includes(answer?.status), 'a start is taken again', answer?.text)
     }, 90)
   }
+
+  await promise('what was to be written goes with its shards while nothing can be written: the engine is ready again when something can', async () => {
+    await world.query("create function sagad.full_disk() returns trigger language plpgsql as $$ begin raise exception 'no space left' using errcode = '53100'; end $$")
+    await world.query('create trigger full_disk before insert on sagad.log for each row execute function sagad.full_disk()')
+    let refused
+    for (let tries = 0; tries < 100 && refused?.status !== 503; tries++) refused = await start(`full-${tries}`)
+    expect(refused?.status === 503, 'a start is refused', refused?.text)
+    // As if another engine had taken the shards over, and had gone.
+    await world.query('update sagad.shard set epoch = epoch + 1, owner = null, owner_identity = null, expires_at = null')
+    for (const end = Date.now() + 20000; !readFileSync(world.log('sagad-0'), 'utf8').includes('leases_lost'); await sleep(50)) expect(Date.now() < end, 'the shards are lost')
+    await world.query('drop trigger full_disk on sagad.log')
+    let answer
+    for (const end = Date.now() + 20000; Date.now() < end && answer?.status !== 201; await sleep(100)) answer = await start('after-full')
+    expect([200, 201].includes(answer?.status), 'a start is taken again', answer?.text)
+  }, 90)
 })
