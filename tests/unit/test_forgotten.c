@@ -1,0 +1,318 @@
+/*
+ * What an engine keeps of the calls that a rewound history may have forgotten: the ring of calls that were made, what
+ * the database is told of it, and what is looked up afterwards. The clock and the log are stand-ins.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "run/engine_state.h"
+
+enum { RING = 16384, LOGGED = 100, EPOCH = 7, SHARD = 3 };
+#define WALL_MS INT64_C(1700000000000)
+
+static struct engine engine;
+static struct shard shard;
+static struct live live;
+static int64_t now_ms;
+static struct arena arena;
+
+static size_t lines;
+static const char *last_event;
+static int64_t first_attempt; /* in the first line */
+
+/* --- stand-ins --- */
+
+int64_t __wrap_loop_wall_ms(const struct loop *loop);
+void __wrap_log_write(enum log_level level, const char *event, const struct log_field *fields);
+
+int64_t __wrap_loop_wall_ms(const struct loop *loop)
+{
+    (void)loop;
+    return now_ms;
+}
+
+void __wrap_log_write(enum log_level level, const char *event, const struct log_field *fields)
+{
+    assert_int_equal(level, LOG_LEVEL_ERROR);
+    last_event = event;
+    for (const struct log_field *field = fields; lines == 0 && field->type != LOG_FIELD_END; field++) {
+        if (strcmp(field->name, "attempt") == 0) {
+            first_attempt = field->value.i64;
+        }
+    }
+    lines++;
+}
+
+/* --- the trial --- */
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&engine, 0, sizeof(engine));
+    memset(&live, 0, sizeof(live));
+    now_ms = WALL_MS;
+    lines = 0;
+    last_event = NULL;
+    first_attempt = 0;
+    shard = (struct shard){.number = SHARD, .epoch = EPOCH};
+    live.engine = &engine;
+    live.shard = &shard;
+    map_init(&engine.sagas);
+    arena_init(&arena, 4096);
+    forgotten_init(&engine);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    forgotten_fini(&engine);
+    map_fini(&engine.sagas);
+    arena_fini(&arena);
+    return 0;
+}
+
+static struct op_key key_of(uint32_t number)
+{
+    struct op_key key = {0};
+
+    memset(&key, 0x5a, sizeof(key));
+    memcpy(&key, &number, sizeof(number));
+    return key;
+}
+
+/* Call `number`, from 1 on, a millisecond after the one before; its number is its attempt, and that of its record. */
+static void make(uint32_t number, enum effect effect)
+{
+    struct activity activity = {.engine = &engine, .live = &live, .effect = effect, .operation_key = key_of(number)};
+
+    activity.want.number = number;
+    live.saga.seq = number;
+    now_ms = WALL_MS + number;
+    forgotten_made(&activity);
+}
+
+static void make_all(uint32_t count)
+{
+    for (uint32_t number = 1; number <= count; number++) {
+        make(number, EFFECT_ONCE);
+    }
+}
+
+static struct known_work know(void)
+{
+    struct known_work out = {.arena = &arena};
+
+    forgotten_know(&engine, &out);
+    return out;
+}
+
+/* The database is told of calls `last` down to `first`, the newest first, and of nothing else. */
+static void assert_knows(const struct known_work *out, uint32_t first, uint32_t last)
+{
+    assert_int_equal(out->call_count, last - first + 1);
+    assert_int_equal(out->saga_count, out->call_count);
+    assert_int_equal(out->left_out, 0);
+    for (uint32_t i = 0; i < out->call_count; i++) {
+        struct op_key key = key_of(last - i);
+
+        assert_memory_equal(&out->calls[i].key, &key, sizeof(key));
+        assert_int_equal(out->calls[i].attempts, last - i);
+        assert_int_equal(out->calls[i].effect, EFFECT_ONCE);
+        assert_int_equal(out->sagas[i].seq, last - i);
+        assert_int_equal(out->sagas[i].epoch, EPOCH);
+    }
+}
+
+/* --- the ring --- */
+
+static void nothing_is_known_before_the_first_call(void **state)
+{
+    struct known_work out = know();
+
+    (void)state;
+    assert_int_equal(out.call_count + out.saga_count + out.left_out, 0);
+    assert_int_equal(out.calls_since_ms, 0);
+    forgotten_log(&engine);
+    assert_int_equal(lines, 0);
+}
+
+static void only_calls_that_must_not_be_made_twice_are_kept(void **state)
+{
+    struct known_work out;
+
+    (void)state;
+    make(1, EFFECT_READ);
+    make(2, EFFECT_IDEMPOTENT);
+    make(3, EFFECT_KEYED);
+    make(4, EFFECT_CHECKED);
+    make(5, EFFECT_ONCE);
+    out = know();
+    assert_int_equal(out.call_count, 3);
+    assert_int_equal(out.calls[0].effect, EFFECT_ONCE);
+    assert_int_equal(out.calls[1].effect, EFFECT_CHECKED);
+    assert_int_equal(out.calls[2].effect, EFFECT_KEYED);
+}
+
+/* As long as it has room for all of them, nothing was dropped: calls are known from the beginning. */
+static void a_ring_that_is_just_full_has_dropped_nothing(void **state)
+{
+    struct known_work out;
+
+    (void)state;
+    make_all(RING);
+    out = know();
+    assert_knows(&out, 1, RING);
+    assert_int_equal(out.calls_since_ms, 0);
+}
+
+/* One more drops the oldest alone, and the database is told from when on calls are known. */
+static void one_call_more_drops_the_oldest_and_says_since_when_it_knows(void **state)
+{
+    struct known_work out;
+
+    (void)state;
+    make_all(RING + 1);
+    out = know();
+    assert_knows(&out, 2, RING + 1);
+    assert_int_equal(out.calls_since_ms, WALL_MS + 2);
+}
+
+static void a_ring_that_went_round_twice_keeps_the_newest(void **state)
+{
+    struct known_work out;
+
+    (void)state;
+    make_all(2 * RING + 5);
+    out = know();
+    assert_knows(&out, RING + 6, 2 * RING + 5);
+    assert_int_equal(out.calls_since_ms, WALL_MS + RING + 6);
+}
+
+/* No call is too old: only newer ones drop it. */
+static void time_alone_drops_nothing(void **state)
+{
+    struct known_work out;
+
+    (void)state;
+    make_all(3);
+    now_ms += INT64_C(365) * 24 * 3600 * 1000;
+    out = know();
+    assert_knows(&out, 1, 3);
+    assert_int_equal(out.calls_since_ms, 0);
+}
+
+static void people_are_told_of_the_last_calls_the_newest_first(void **state)
+{
+    (void)state;
+    make_all(3);
+    forgotten_log(&engine);
+    assert_int_equal(lines, 3);
+    assert_string_equal(last_event, "call_may_be_forgotten");
+    assert_int_equal(first_attempt, 3);
+    lines = 0;
+    make_all(RING + 1);
+    forgotten_log(&engine);
+    assert_int_equal(lines, LOGGED);
+    assert_int_equal(first_attempt, RING + 1);
+}
+
+/* --- what is looked up --- */
+
+static void a_call_counts_as_made_up_to_the_highest_attempt_noted(void **state)
+{
+    struct op_key key = key_of(1), other = key_of(2);
+
+    (void)state;
+    assert_false(forgotten_call(&engine, &key, 1));
+    forgotten_note(&engine, &key, 3);
+    forgotten_note(&engine, &key, 2); /* it may be told twice, by engines that knew less */
+    assert_true(forgotten_call(&engine, &key, 1));
+    assert_true(forgotten_call(&engine, &key, 3));
+    assert_false(forgotten_call(&engine, &key, 4));
+    assert_false(forgotten_call(&engine, &other, 1));
+    forgotten_note(&engine, &key, 5);
+    assert_true(forgotten_call(&engine, &key, 5));
+    assert_false(forgotten_call(&engine, &key, 6));
+}
+
+/* --- sagas that were in memory --- */
+
+static void remember(struct live *remembered, uint32_t of_shard, uint64_t seq)
+{
+    *remembered = (struct live){.engine = &engine, .shard = &shard};
+    remembered->saga.id = saga_id_new(WALL_MS, of_shard);
+    remembered->saga.seq = seq;
+    map_put(&engine.sagas, &remembered->saga.id, sizeof(remembered->saga.id), remembered);
+}
+
+static void a_saga_that_is_read_back_shorter_than_it_was_is_told_once(void **state)
+{
+    struct live saga;
+
+    (void)state;
+    remember(&saga, SHARD, 9);
+    forgotten_remember(&engine);
+    saga.saga.seq = 8;
+    forgotten_compare(&saga);
+    assert_int_equal(lines, 1);
+    assert_string_equal(last_event, "saga_rewound");
+    forgotten_compare(&saga);
+    forgotten_tell(&engine, SHARD);
+    assert_int_equal(lines, 1);
+}
+
+static void a_saga_that_is_read_back_whole_is_not_told(void **state)
+{
+    struct live saga;
+
+    (void)state;
+    remember(&saga, SHARD, 9);
+    forgotten_remember(&engine);
+    forgotten_compare(&saga);
+    forgotten_tell(&engine, SHARD);
+    assert_int_equal(lines, 0);
+}
+
+static void sagas_not_read_back_are_told_with_their_shard_and_once(void **state)
+{
+    struct live sagas[3];
+
+    (void)state;
+    remember(&sagas[0], SHARD, 9);
+    remember(&sagas[1], SHARD, 9);
+    remember(&sagas[2], SHARD + 1, 9);
+    forgotten_remember(&engine);
+    forgotten_tell(&engine, SHARD);
+    assert_int_equal(lines, 2);
+    assert_string_equal(last_event, "saga_not_loaded");
+    forgotten_tell(&engine, SHARD);
+    assert_int_equal(lines, 2);
+    forgotten_tell(&engine, SHARD + 1);
+    assert_int_equal(lines, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nothing_is_known_before_the_first_call, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_calls_that_must_not_be_made_twice_are_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_ring_that_is_just_full_has_dropped_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_call_more_drops_the_oldest_and_says_since_when_it_knows, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_ring_that_went_round_twice_keeps_the_newest, setup, teardown),
+        cmocka_unit_test_setup_teardown(time_alone_drops_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(people_are_told_of_the_last_calls_the_newest_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_call_counts_as_made_up_to_the_highest_attempt_noted, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_that_is_read_back_shorter_than_it_was_is_told_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_that_is_read_back_whole_is_not_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(sagas_not_read_back_are_told_with_their_shard_and_once, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
