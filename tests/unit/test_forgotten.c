@@ -160,6 +160,18 @@ static void only_calls_that_must_not_be_made_twice_are_kept(void **state)
     assert_int_equal(out.calls[2].effect, EFFECT_KEYED);
 }
 
+/* A place that no call was written to is never told. */
+static void a_ring_with_one_free_place_tells_only_what_was_made(void **state)
+{
+    struct known_work out;
+
+    (void)state;
+    make_all(RING - 1);
+    out = know();
+    assert_knows(&out, 1, RING - 1);
+    assert_int_equal(out.calls_since_ms, 0);
+}
+
 /* As long as it has room for all of them, nothing was dropped: calls are known from the beginning. */
 static void a_ring_that_is_just_full_has_dropped_nothing(void **state)
 {
@@ -303,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(nothing_is_known_before_the_first_call, setup, teardown),
         cmocka_unit_test_setup_teardown(only_calls_that_must_not_be_made_twice_are_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_ring_with_one_free_place_tells_only_what_was_made, setup, teardown),
         cmocka_unit_test_setup_teardown(a_ring_that_is_just_full_has_dropped_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(one_call_more_drops_the_oldest_and_says_since_when_it_knows, setup, teardown),
         cmocka_unit_test_setup_teardown(a_ring_that_went_round_twice_keeps_the_newest, setup, teardown),
