@@ -9,7 +9,10 @@ await run(new World(), async (world) => {
   const random = randomFrom(seed + 1)
   await Promise.all([world.startPostgres(), world.startShop(['--chaos', '5', '--seed', String(seed)])])
   await world.startSagad()
-  await world.define(world.example('shop.json'))
+  // Each kill interrupts what is being undone, and doubles its pause: by the default to five minutes.
+  const { tools, ...rest } = world.example('shop.json')
+  const soon = { max: '5s' }
+  await world.define({ ...rest, tools: tools.map((tool) => tool.compensate ? { ...tool, compensate: { ...tool.compensate, retry: { ...tool.compensate.retry, ...soon } } } : tool) })
   const load = new Load(world, seed)
   await promise(`sagad comes back after each of ${kills} kills`, async () => {
     for (let kill = 1; kill <= kills; kill++) {

@@ -212,6 +212,7 @@ export const sagaRules = {
         if (what === 'failed' && operation.direction === 'do' && effect) yield `${operation.step} failed, and the shop has its effect ${effect.id}`
         if (what === 'intent') unknown = false
         if (what === 'unknown') unknown = true
+        if (what === 'retrying' && ['probe', 'operator'].includes(record.data.source)) unknown = false // it certainly did not happen
         if (unknown && (what === 'completed' || what === 'failed') && !['probe', 'operator'].includes(record.data.source) && !resolvedBefore(records, record) && !told(what, record)) yield `${operation.step} was unknown and became ${what} without evidence`
       }
     }
