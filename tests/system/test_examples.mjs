@@ -16,18 +16,6 @@ class Examples extends World {
     return { sagas: [JSON.parse(text)] }
   }
 
-  // Runs a block of commands as printed. Of each line: the line, its exit code.
-  printed(block) {
-    const lines = block.trim().split('\n').filter((line) => !line.startsWith('export '))
-    const ran = spawnSync('bash', ['-c', lines.map((line) => `${line}\necho "@@ $?"`).join('\n')], {
-      encoding: 'utf8', cwd: root, timeout: 60000,
-      env: { ...process.env, PATH: `${dirname(this.sagactlPath)}:${process.env.PATH}`, SAGACTL_SERVER: `http://127.0.0.1:${this.port}` }
-    })
-    const codes = [...ran.stdout.matchAll(/^@@ (\d+)$/gm)].map((match) => Number(match[1]))
-    expectEqual(codes.length, lines.length, `all of ${block} ran`)
-    return lines.map((line, i) => ({ line, code: codes[i], said: ran.stdout + ran.stderr }))
-  }
-
   support(name, customer, sku = 'kettle') {
     return spawnSync('bash', [join(root, 'schema', 'examples', 'support.sh'), name, customer, sku], {
       encoding: 'utf8', timeout: 60000,
@@ -50,14 +38,14 @@ await run(new Examples(), async (world) => {
     const files = readdirSync(join(root, 'schema', 'examples')).filter((name) => name.endsWith('.json')).map((name) => join(root, 'schema', 'examples', name))
     const applied = world.sagactl(['apply', ...files])
     expect(applied.status === 0, 'sagactl apply of all', applied.stdout + applied.stderr)
-    for (const name of ['first', 'shop', 'registry', 'bench', 'trip', 'onboarding', 'support', 'transfer', 'language']) {
+    for (const name of ['gift', 'first', 'shop', 'registry', 'bench', 'trip', 'onboarding', 'support', 'transfer', 'language']) {
       const checked = spawnSync(world.sagactlPath, ['check', join(root, 'schema', 'examples', `${name}.json`)], { encoding: 'utf8' })
       expect(checked.status === 0, `sagactl check ${name}.json`, checked.stdout + checked.stderr)
       await world.define(world.example(`${name}.json`))
     }
   })
   await promise('every saga of the examples ends well at each of its failure points, on the model', () => {
-    for (const name of ['first', 'shop', 'trip', 'onboarding', 'transfer', 'language']) {
+    for (const name of ['gift', 'first', 'shop', 'trip', 'onboarding', 'transfer', 'language']) {
       const proven = spawnSync(world.sagactlPath, ['prove', join(root, 'schema', 'examples', `${name}.json`)], { encoding: 'utf8', maxBuffer: 1 << 26 })
       expect(proven.status === 0, `sagactl prove ${name}.json`, proven.stdout.slice(0, 1500) + proven.stderr)
     }
@@ -251,21 +239,6 @@ await run(new Examples(), async (world) => {
     const again = await onboard('zeta') // the lock is free again
     await waitsAt(world, again, 'contract')
   })
-  // --- the page about the language ---
-
-  await promise('language.md prints what language.json has, and its commands run as printed', async () => {
-    const page = readFileSync(join(root, 'schema', 'language.md'), 'utf8')
-    const { tools, sagas } = JSON.parse(readFileSync(join(root, 'schema', 'examples', 'language.json'), 'utf8'))
-    const blocks = [...page.matchAll(/```json\n([^]*?)```/g)].map((match) => JSON.parse(match[1]))
-    expectEqual(blocks, [{ tools }, ...sagas], 'the documents on the page')
-    for (const [, block] of page.matchAll(/```sh\n([^]*?)```/g)) {
-      for (const { line, code, said } of world.printed(block)) {
-        const wanted = Number(/exit code (\d)/.exec(line)?.[1] ?? 0)
-        expect(code === wanted, `${line} ends with ${wanted}`, `${code} ${said}`)
-      }
-    }
-  })
-
   await promise('nothing happened twice, and every log folds to the stored state', async () => {
     const seen = new Set()
     for (const line of world.ledger().filter((one) => one.effect === 1 && one.key)) {
