@@ -173,6 +173,7 @@ void *http_exchange_on_target(void *context, const char *target, struct MHD_Conn
     server->happened++;
     x->target_fault = http_guard_target(slice_of(target));
     if (x->connection) {
+        x->connection->exchange = x;
         http_connection_move(server, x->connection, PHASE_HEADER);
         if (query_parts(target) > QUERY_PARTS_MAX) {
             http_connection_cut(server, x->connection);
@@ -404,6 +405,7 @@ void http_exchange_on_completed(void *context, struct MHD_Connection *mhd, void 
     *request_context = NULL;
     server->happened++;
     if (x->connection) {
+        x->connection->exchange = NULL;
         http_connection_move(server, x->connection, PHASE_IDLE);
     }
     if (x->status) {
@@ -424,4 +426,12 @@ void http_exchange_on_completed(void *context, struct MHD_Connection *mhd, void 
         return;
     }
     http_exchange_recycle(x);
+}
+
+/* The library drops a request silently when it finds a second fault in it. */
+void http_exchange_forgotten(struct exchange *x)
+{
+    void *request_context = x;
+
+    http_exchange_on_completed(x->server, x->mhd, &request_context, MHD_REQUEST_TERMINATED_WITH_ERROR);
 }

@@ -222,6 +222,9 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
             timer_start(server->loop, &server->sweep_timer, SWEEP_MS, on_sweep);
         }
     } else if (connection) {
+        if (connection->exchange) {
+            http_exchange_forgotten(connection->exchange);
+        }
         http_connection_move(server, connection, PHASE_BUSY);
         free(connection);
         *socket_context = NULL;

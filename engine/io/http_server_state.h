@@ -20,7 +20,10 @@
 
 enum phase { PHASE_FIRST, PHASE_IDLE, PHASE_HEADER, PHASE_BODY, PHASE_SURPLUS, PHASE_BUSY, PHASE_COUNT };
 
+struct exchange;
+
 struct connection {
+    struct exchange *exchange; /* the one whose end the library has still to tell; NULL: none */
     struct list_link link; /* in server->phases[phase], but for PHASE_BUSY */
     enum phase phase;
     int64_t since_ms;
@@ -111,6 +114,7 @@ enum MHD_Result http_exchange_on_access(void *context, struct MHD_Connection *mh
 void http_exchange_on_completed(void *context, struct MHD_Connection *mhd, void **request_context,
                                 enum MHD_RequestTerminationCode why);
 
+void http_exchange_forgotten(struct exchange *x); /* its connection has ended, and the library told nothing */
 void http_exchange_park(struct exchange *x);    /* nothing can be sent now */
 void http_exchange_unpark(struct exchange *x);  /* no-op when not parked */
 void http_exchange_watch(struct exchange *x);   /* a parked one: see whether its client leaves */

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -167,23 +168,28 @@ static void a_nul_in_the_head_is_refused(void **state)
     }
 }
 
+/* The library drops such a request without telling us of its end; that nothing of it leaks the teardown sees. */
 static void far_too_many_parameters_end_the_connection_at_once(void **state)
 {
-    static const char tail[] = " HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    static char target[4000] = "/livez?";
+    static const size_t counts[] = {300, 3000, 9000};
+    static const char head[] = "GET /livez?", tail[] = " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    static char request[10000];
     static struct raw_answer answer;
-    int fd = raw_connect(patient.port);
 
     (void)state;
-    memset(target + 7, '&', 3000);
-    raw_send(fd, "GET ", 4);
-    raw_send(fd, target, strlen(target));
-    raw_send(fd, tail, sizeof(tail) - 1);
-    raw_read(fd, 5000, &answer);
-    assert_true(answer.closed);
-    (void)close(fd);
-    target[7 + 40] = '\0';
-    raw_ask(patient.port, "GET", target, "", NULL, &answer);
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        int fd = raw_connect(patient.port);
+
+        memcpy(request, head, sizeof(head) - 1);
+        memset(request + sizeof(head) - 1, '&', counts[i]);
+        memcpy(request + sizeof(head) - 1 + counts[i], tail, sizeof(tail));
+        raw_send(fd, request, strlen(request));
+        raw_read(fd, 5000, &answer);
+        assert_true(answer.closed);
+        (void)close(fd);
+    }
+    request[sizeof(head) - 1 + 40] = '\0';
+    raw_ask(patient.port, "GET", request + 4, "", NULL, &answer);
     assert_int_equal(answer.status, 400);
 }
 
