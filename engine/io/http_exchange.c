@@ -16,7 +16,7 @@
 #define BODY_KEPT_BYTES (64 * 1024) /* larger buffers are given back after their request */
 #define ARENA_BLOCK_BYTES 4096
 #define SPARE_MAX 256
-#define QUERY_PARTS_MAX 128 /* more end the connection; more than HTTP_QUERY_MAX are refused */
+#define QUERY_PARTS_MAX 128 /* more are refused before the library reads them; more than HTTP_QUERY_MAX behind it */
 #define DISCARD_FACTOR 16 /* so many times the largest body is read only to be thrown away */
 
 /* --- parking --- */
@@ -154,7 +154,7 @@ void http_exchange_settled(struct exchange *x) /* the handler has kept its promi
     }
 }
 
-/* The library runs out of the connection's memory over far too many parameters, and then says nothing. */
+/* The library runs out of the connection's memory over far too many parameters, and then says nothing to the client. */
 static size_t query_parts(const char *target)
 {
     size_t count = 0;
@@ -176,7 +176,7 @@ void *http_exchange_on_target(void *context, const char *target, struct MHD_Conn
         x->connection->exchange = x;
         http_connection_move(server, x->connection, PHASE_HEADER);
         if (query_parts(target) > QUERY_PARTS_MAX) {
-            http_connection_cut(server, x->connection);
+            http_connection_refuse(server, x->connection, "a target has at most 32 query parameters");
         }
     }
     return x;

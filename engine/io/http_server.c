@@ -131,6 +131,21 @@ void http_connection_cut(struct http_server *server, struct connection *connecti
     (void)shutdown(connection->fd, SHUT_RDWR); /* the library sees the end of the stream and closes */
 }
 
+void http_connection_refuse(struct http_server *server, struct connection *connection, const char *words)
+{
+    char answer[512];
+    int len = snprintf(answer, sizeof(answer),
+                       "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+                       "Content-Length: %zu\r\n\r\n%s\n",
+                       strlen(words) + 1, words);
+
+    CHECK(len > 0 && (size_t)len < sizeof(answer));
+    (void)!send(connection->fd, answer, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT); /* it is closed either way */
+    metric_add(METRIC_HTTP_REQUESTS, 1);
+    metric_add(METRIC_HTTP_ERRORS, 1);
+    http_connection_cut(server, connection);
+}
+
 bool http_connection_is_surplus(const struct http_server *server, struct connection *connection)
 {
     connection->surplus = connection->surplus && server->connections > connection->places;

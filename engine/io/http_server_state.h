@@ -99,6 +99,8 @@ void http_server_kick(struct http_server *server); /* run the library later in t
 void http_server_check_stopped(struct http_server *server);
 void http_connection_move(struct http_server *server, struct connection *connection, enum phase phase);
 void http_connection_cut(struct http_server *server, struct connection *connection); /* the library then closes it */
+/* The same after a 400 that we write past the library: only before it has read a head, when it writes nothing. */
+void http_connection_refuse(struct http_server *server, struct connection *connection, const char *words);
 bool http_exchange_is_at_once(const struct exchange *x); /* its answer does not wait for the end of its body */
 bool http_connection_is_surplus(const struct http_server *server, struct connection *connection); /* still? */
 

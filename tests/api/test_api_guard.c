@@ -1,11 +1,13 @@
 /* Requests that two readers could understand differently are refused; clients that dawdle are sent away. Over real
  * sockets. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -168,8 +170,8 @@ static void a_nul_in_the_head_is_refused(void **state)
     }
 }
 
-/* The library drops such a request without telling us of its end; that nothing of it leaks the teardown sees. */
-static void far_too_many_parameters_end_the_connection_at_once(void **state)
+/* The library has no answer to them: their client would wait for nothing. */
+static void far_too_many_parameters_are_refused_at_once(void **state)
 {
     static const size_t counts[] = {300, 3000, 9000};
     static const char head[] = "GET /livez?", tail[] = " HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -185,12 +187,57 @@ static void far_too_many_parameters_end_the_connection_at_once(void **state)
         memcpy(request + sizeof(head) - 1 + counts[i], tail, sizeof(tail));
         raw_send(fd, request, strlen(request));
         raw_read(fd, 5000, &answer);
-        assert_true(answer.closed);
+        if (answer.status != 400 || !answer.closed || !strstr(answer.body, "32 query parameters")) {
+            fail_msg("%zu: status %d, closed %d, %s", counts[i], answer.status, answer.closed, answer.body);
+        }
         (void)close(fd);
     }
     request[sizeof(head) - 1 + 40] = '\0';
     raw_ask(patient.port, "GET", request + 4, "", NULL, &answer);
     assert_int_equal(answer.status, 400);
+}
+
+static void read_to_the_end(int fd, char *to, size_t capacity)
+{
+    struct timeval patience = {.tv_sec = 10};
+    size_t len = 0;
+    ssize_t n;
+
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+    while ((n = recv(fd, to + len, capacity - 1 - len, 0)) > 0) {
+        len += (size_t)n;
+    }
+    to[len] = '\0';
+    assert_true(n == 0 || errno == ECONNRESET); /* it was closed, and not only silent */
+}
+
+/*
+ * libmicrohttpd 0.9.75 answers these by itself, and writes the head of its answer twice. A client reads the second one
+ * as a body. What counts is that the library takes neither this request nor the one behind it.
+ */
+static void lengths_that_the_library_refuses_let_nothing_through(void **state)
+{
+    static const char *const lengths[] = {"16, 16", "+16", "0x10", "-16", "16 16", "1e1", "18446744073709551632"};
+    static const char format[] = "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: %s\r\n\r\n"
+                                 "{\"saga\":\"quick\"}"
+                                 "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16\r\n\r\n"
+                                 "{\"saga\":\"quick\"}";
+    static char answer[16384];
+    char request[1024];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        int fd = raw_connect(patient.port);
+        int len = snprintf(request, sizeof(request), format, lengths[i]);
+
+        raw_send(fd, request, (size_t)len);
+        read_to_the_end(fd, answer, sizeof(answer));
+        if (strncmp(answer, "HTTP/1.1 4", 10) != 0 || strstr(answer, "HTTP/1.1 2") ||
+            !strstr(answer, "Connection: close")) {
+            fail_msg("Content-Length: %s is answered %s", lengths[i], answer);
+        }
+        (void)close(fd);
+    }
 }
 
 static void too_much_body_in_chunks_is_refused(void **state)
@@ -440,7 +487,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ambiguous_requests_are_refused),
         cmocka_unit_test(a_nul_in_the_head_is_refused),
-        cmocka_unit_test(far_too_many_parameters_end_the_connection_at_once),
+        cmocka_unit_test(far_too_many_parameters_are_refused_at_once),
+        cmocka_unit_test(lengths_that_the_library_refuses_let_nothing_through),
         cmocka_unit_test(too_much_body_in_chunks_is_refused),
         cmocka_unit_test(a_line_of_a_chunk_without_an_end_costs_next_to_nothing),
         cmocka_unit_test(whoever_may_not_is_told_so_before_the_end_of_a_body_in_chunks),
