@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "io/spawn.h"
 
@@ -203,6 +204,18 @@ static void run_reset(struct process_run *run)
     run->error = NULL;
 }
 
+/*
+ * A process that leaves its group is not ended with it, and must not burn a processor for ever. No program that stays
+ * within its time meets this bound, not even with a thread on each processor.
+ */
+static rlim_t processor_s(const struct process_run *run)
+{
+    long processors = sysconf(_SC_NPROCESSORS_CONF);
+    int64_t life_s = (run->timeout_ms + TERM_GRACE_MS + 999) / 1000;
+
+    return (rlim_t)(processors > 0 ? processors : 1) * (rlim_t)life_s;
+}
+
 static int job_spawn(struct process_job *job)
 {
     struct process_run *run = job->run;
@@ -210,7 +223,8 @@ static int job_spawn(struct process_job *job)
                               .env = run->env,
                               .cwd = run->cwd,
                               .pipes = {&job->pipe[PIPE_IN], &job->pipe[PIPE_OUT], &job->pipe[PIPE_ERR]},
-                              .programs = run->programs};
+                              .programs = run->programs,
+                              .processor_s = processor_s(run)};
 
     job->process.exited = on_exit_status;
     job->process.signal.data = job;

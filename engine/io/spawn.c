@@ -33,24 +33,28 @@ struct child_ends {
     int stdio[STDIO_COUNT], error;
 };
 
-static bool bounds_set(const struct programs *programs)
+static bool bound_set(int resource, rlim_t most)
 {
-    for (size_t i = 0; i < COUNT_OF(bounds); i++) {
-        struct rlimit limit;
+    struct rlimit limit;
 
-        if (bounds[i].of_user && !(programs && programs->as_user)) {
-            continue;
-        }
-        if (getrlimit((__rlimit_resource_t)bounds[i].resource, &limit) != 0) {
-            return false;
-        }
-        limit.rlim_max = limit.rlim_max < bounds[i].most ? limit.rlim_max : bounds[i].most;
-        limit.rlim_cur = limit.rlim_cur < limit.rlim_max ? limit.rlim_cur : limit.rlim_max;
-        if (setrlimit((__rlimit_resource_t)bounds[i].resource, &limit) != 0) {
+    if (getrlimit((__rlimit_resource_t)resource, &limit) != 0) {
+        return false;
+    }
+    limit.rlim_max = limit.rlim_max < most ? limit.rlim_max : most;
+    limit.rlim_cur = limit.rlim_cur < limit.rlim_max ? limit.rlim_cur : limit.rlim_max;
+    return setrlimit((__rlimit_resource_t)resource, &limit) == 0;
+}
+
+static bool bounds_set(const struct spawn *spawn)
+{
+    bool as_user = spawn->programs && spawn->programs->as_user;
+
+    for (size_t i = 0; i < COUNT_OF(bounds); i++) {
+        if ((as_user || !bounds[i].of_user) && !bound_set(bounds[i].resource, bounds[i].most)) {
             return false;
         }
     }
-    return true;
+    return spawn->processor_s == 0 || bound_set(RLIMIT_CPU, spawn->processor_s);
 }
 
 static bool user_set(const struct programs *programs)
@@ -102,7 +106,7 @@ __attribute__((noreturn)) static void child(const struct spawn *spawn, const str
         error_fd = ERROR_FD;
         signals_reset();
         /* The user before the folder, whose rights count; the death signal behind the user, whose change takes it away. */
-        if (bounds_set(spawn->programs) && user_set(spawn->programs) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+        if (bounds_set(spawn) && user_set(spawn->programs) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
             prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && (!spawn->cwd || chdir(spawn->cwd) == 0)) {
             if (getppid() != parent) {
                 _exit(127);

@@ -7,6 +7,7 @@
 #ifndef SAGAD_IO_SPAWN_H
 #define SAGAD_IO_SPAWN_H
 
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <uv.h>
 
@@ -24,6 +25,7 @@ struct spawn {
     const char *cwd;                 /* NULL: ours */
     uv_pipe_t *pipes[3];             /* initialised; NULL: /dev/null. Opened for what stands at the other end */
     const struct programs *programs; /* NULL: any program, as ourselves */
+    rlim_t processor_s;              /* for each process, then SIGKILL; 0: no bound */
 };
 
 /* 0, or a negative code of uv_strerror(): nothing runs then. The handle is initialised in any case. */

@@ -107,6 +107,23 @@ static void a_program_inherits_as_little_of_us_as_can_be(void **state)
     trial_fini(&t);
 }
 
+/* Who has left the process group is not found when its time is over; it can burn a processor no longer than this. */
+static void a_program_has_no_more_processor_time_than_its_time_limit_allows(void **state)
+{
+    const long most = sysconf(_SC_NPROCESSORS_CONF) * 4; /* all of them busy for 1.5 s, and 2 s until SIGKILL */
+    char expected[64];
+    struct trial t;
+
+    (void)state;
+    trial_init(&t);
+    t.run.timeout_ms = 1500;
+    (void)snprintf(expected, sizeof(expected), "%ld %ld\n", most, most);
+    trial_shell(&t, "exec setsid --wait sh -c 'echo $(ulimit -St) $(ulimit -Ht)'");
+    assert_int_equal(t.run.exit_code, 0);
+    assert_string_equal(arena_text(&t.arena, t.run.stdout_text), expected);
+    trial_fini(&t);
+}
+
 static void a_program_runs_as_the_user_that_is_set(void **state)
 {
     struct programs programs = {.allowed = true, .as_user = true, .uid = 65534, .gid = 65534};
@@ -331,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_inherits_as_little_of_us_as_can_be),
+        cmocka_unit_test(a_program_has_no_more_processor_time_than_its_time_limit_allows),
         cmocka_unit_test(a_program_runs_as_the_user_that_is_set),
         cmocka_unit_test(a_program_ends_with_us),
         cmocka_unit_test(input_output_and_exit_code_come_through),
