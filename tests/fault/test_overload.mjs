@@ -92,6 +92,10 @@ function costs(before, after, offered, ended, seconds) {
   return { each: sum * 1000 / ended, text: `ms of processor for each saga: ${text}, together ${(sum * 1000 / ended).toFixed(2)}; ${(sum / seconds).toFixed(2)} processors busy with it` }
 }
 
+// How much longer everything takes because the processors do something else: 1 on a machine of our own (proc(5), schedstat).
+const scheduled = (pid) => readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ').slice(0, 2).map(Number)
+const slowdown = ([ranBefore, waitedBefore], [ran, waited]) => 1 + (waited - waitedBefore) / Math.max(1, ran - ranBefore)
+
 // What ends in a second, while `during` goes on: without the first moments.
 async function goodputOf(world, during, skipMs, show) {
   let over = false
@@ -170,25 +174,26 @@ await run(new Overload(), async (world) => {
     for (let i = 0; i < (quick ? 40 : 240); i++) waiting.push(await world.start('holds', {}))
     const { most: peakBefore, least } = await peakOf()
     let over = false
-    const before = world.cpu(), begun = Date.now(), ended = (await world.figures()).ended
+    const before = world.cpu(), begun = Date.now(), ended = (await world.figures()).ended, queued = scheduled(world.sagad.pid)
     const urgently = urgent(world, waiting, () => over)
     urgently.catch(() => {}) // told below
     const { got, goodput, samples } = await goodputOf(world, () => world.offer({ rate: Math.ceil(peakBefore * 10), seconds }), 2000, !quick || process.env.SAGAD_TEST_SHOW === '1')
     over = true
+    const slow = quick ? slowdown(queued, scheduled(world.sagad.pid)) : 1
     const cost = costs(before, world.cpu(), got, (await world.figures()).ended - ended, (Date.now() - begun) / 1000)
     console.log(`# offer: ${got.sent} of ${got.due} sent (${(got.sent / seconds / peakBefore).toFixed(1)} times the peak), ${got.taken} taken, ${got.refused} refused, ${got.lost} lost; ` +
       `taken p50 ${got.taken_ms.p50} p99 ${got.taken_ms.p99} ms; refused p50 ${got.refused_ms.p50} p99 ${got.refused_ms.p99} max ${got.refused_ms.max} ms (from its sending p99 ${got.refused_sent_ms.p99}); ` +
       `Retry-After mean ${got.retry_after_mean} most ${got.retry_after_most} s`)
     console.log(`# goodput ${Math.round(goodput)} sagas/s, ${Math.round(goodput * 100 / peakBefore)} % of the peak before; ` +
       `most sagas in memory ${Math.max(...samples.map((s) => s.loaded))}; peak of memory ${Math.round(memoryPeak(world.sagad.pid) / 1048576)} MiB`)
-    console.log(`# ${cost.text}; with all processors busy in both that alone leaves ${Math.round(least * 100 / cost.each)} % of the peak`)
+    console.log(`# ${cost.text}; with all processors busy in both that alone leaves ${Math.round(least * 100 / cost.each)} % of the peak; others on the processors make all ${slow.toFixed(1)} times as long`)
     const took = await urgently
     const normal = await backToNormal(peakBefore)
     // What else the machine did meanwhile is in both: before and after.
-    return { got, goodput, took, normal, peak: (peakBefore + (await peakOf()).most) / 2 }
+    return { got, goodput, took, normal, slow, peak: (peakBefore + (await peakOf()).most) / 2 }
   }
-  const isGood = ({ got, goodput, took, normal, peak }) => got.refused_sent_ms.p99 <= bars.refusedMs && longest(took) <= bars.urgentMs &&
-    normal < Infinity && goodput >= peak * bars.goodput
+  const isGood = ({ got, goodput, took, normal, peak, slow }) => got.refused_sent_ms.p99 <= bars.refusedMs * slow && longest(took) <= bars.urgentMs * slow &&
+    normal < Infinity && goodput >= peak * bars.goodput / slow
 
   // A machine that does much else is not asked once: whoever sheds its load badly does so each time.
   let seen = await overload()
@@ -196,19 +201,19 @@ await run(new Overload(), async (world) => {
     console.log('# once more: something was slower than it may be')
     seen = await overload()
   }
-  const { got, goodput, took, normal, peak } = seen
+  const { got, goodput, took, normal, peak, slow } = seen
 
   await promise('whoever is refused hears so at once, with the time to come again', () => {
     expect(got.refused > 0, 'something is refused')
     expectEqual(got.without_retry_after, 0, 'refusals without Retry-After')
-    expect(got.refused_sent_ms.p99 <= bars.refusedMs, `refusals: p99 ${got.refused_sent_ms.p99} ms`)
+    expect(got.refused_sent_ms.p99 <= bars.refusedMs * slow, `refusals: p99 ${got.refused_sent_ms.p99} ms`)
     expectEqual([got.odd, got.lost], [0, 0], 'other answers, and none')
   })
   await promise('signals, aborts and what they undo are not held up by it', () => {
     console.log(`# ${took.length} signals and aborts: p90 ${longest(took)} ms`)
     expect(took.length >= 6, 'some were made', took.length)
     expectEqual(took.every(({ verb, status }) => status === (verb === 'abort' ? 'compensated' : 'completed')), true, 'each came to its end')
-    expect(longest(took) <= bars.urgentMs, `p90 ${longest(took)} ms`)
+    expect(longest(took) <= bars.urgentMs * slow, `p90 ${longest(took)} ms`)
   })
   await promise(`it is back to normal within ${bars.normalSeconds} s`, () => {
     console.log(`# back to normal after ${normal.toFixed(1)} s`)
@@ -216,7 +221,7 @@ await run(new Overload(), async (world) => {
   })
   await promise(`at ten times the load at least ${bars.goodput * 100} % of the peak gets done`, () => {
     console.log(`# goodput ${Math.round(goodput)} of ${Math.round(peak)} sagas/s: ${Math.round(goodput * 100 / peak)} %`)
-    expect(goodput >= peak * bars.goodput, `${Math.round(goodput)} of ${Math.round(peak)} sagas/s`)
+    expect(goodput >= peak * bars.goodput / slow, `${Math.round(goodput)} of ${Math.round(peak)} sagas/s`)
   })
   if (memoryMax) {
     await promise('memory stayed within its bound', () => {
