@@ -234,6 +234,7 @@ static int64_t draw_length_us(struct sketcher *s, enum fault_kind kind)
     case FAULT_PG_TERMINATE:
     case FAULT_PG_CLOCK:
     case FAULT_COMMIT:
+    case FAULT_PG_FULL: /* draw_full_disk() */
     case FAULT_KIND_COUNT:
         break;
     }
@@ -248,7 +249,7 @@ static void draw_faults(struct sketcher *s)
 
     for (uint32_t i = 0; i < count && scenario->fault_count < FAULTS_MAX; i++) {
         enum fault_kind kind =
-            percent(s, 40) ? often[below(s, COUNT_OF(often))] : (enum fault_kind)below(s, FAULT_KIND_COUNT);
+            percent(s, 40) ? often[below(s, COUNT_OF(often))] : (enum fault_kind)below(s, FAULT_SWARM_COUNT);
 
         if (!swarms(s, kind)) {
             continue;
@@ -258,6 +259,43 @@ static void draw_faults(struct sketcher *s)
                                                                     .for_us = draw_length_us(s, kind),
                                                                     .node = below(s, NODES_MAX),
                                                                     .variant = (uint32_t)chance_next(&s->chance)};
+    }
+}
+
+static void add_fault(struct sketcher *s, enum fault_kind kind, int64_t at_us, int64_t for_us, uint32_t node)
+{
+    struct scenario *scenario = s->scenario;
+
+    if (scenario->fault_count < FAULTS_MAX) {
+        scenario->faults[scenario->fault_count++] =
+            (struct mishap){.kind = kind, .at_us = at_us, .for_us = for_us, .node = node, .variant = (uint32_t)chance_next(&s->chance)};
+    }
+}
+
+/*
+ * The disk is full for a while, and meanwhile engines lose their leases or die, with what they could not append. A stream of its own, as for
+ * draw_asks().
+ */
+static void draw_full_disk(struct sketcher *s)
+{
+    struct scenario *scenario = s->scenario;
+    int64_t lease_us = scenario->options.lease_ms * 1000, at_us, for_us;
+
+    if (!percent(s, 15)) {
+        return;
+    }
+    at_us = between(s, 0, scenario->chaos_us);
+    for_us = between(s, 100000, lease_us * 4);
+    if (scenario->chaos_us < at_us + for_us) {
+        scenario->chaos_us = at_us + for_us; /* healed is healed: it would end early */
+    }
+    add_fault(s, FAULT_PG_FULL, at_us, for_us, 0);
+    for (uint32_t i = 0; i < scenario->node_count; i++) {
+        if (percent(s, 60)) {
+            enum fault_kind kind = percent(s, 70) ? FAULT_FREEZE : percent(s, 60) ? FAULT_KILL : FAULT_CUT;
+
+            add_fault(s, kind, between(s, at_us, at_us + for_us), between(s, lease_us / 2, lease_us * 2), i);
+        }
     }
 }
 
@@ -283,4 +321,6 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, struct arena *arena
     draw_faults(s);
     s->chance = chance_of(seed, 0x5ce7a, 3);
     draw_asks(s, arena);
+    s->chance = chance_of(seed, 0x5ce7a, 4);
+    draw_full_disk(s);
 }

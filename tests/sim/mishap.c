@@ -68,6 +68,8 @@ static void on_mended(struct event *event)
         node->slow_percent = 0;
     } else if (trouble->mishap->kind == FAULT_PG_SLOW) {
         pg_set_slow(world->pg, 200);
+    } else if (trouble->mishap->kind == FAULT_PG_FULL) {
+        pg_set_full(world->pg, NULL);
     }
 }
 
@@ -123,6 +125,11 @@ static void commit_soon(uint32_t variant)
     mishaps.next_commit = mishaps.commits + 1 + variant % 8;
     mishaps.next_fate = fates[(variant >> 8) % COUNT_OF(fates)];
     mishaps.strike_us = scenario_now->options.lease_ms * (1200 + (variant >> 16) % 1800);
+}
+
+static void on_no_room(void)
+{
+    see(SEEN_PG_FULL);
 }
 
 static void on_trouble(struct event *event)
@@ -183,6 +190,10 @@ static void on_trouble(struct event *event)
         return;
     case FAULT_TOOLS:
         tools_disturb(mishap->for_us, mishap->variant);
+        return;
+    case FAULT_PG_FULL:
+        pg_set_full(world->pg, on_no_room);
+        world_at(&trouble->end, mishap->for_us, on_mended);
         return;
     case FAULT_KIND_COUNT:
         break;
@@ -321,5 +332,6 @@ void mishaps_heal(void)
         nodes[i].slow_percent = 0;
         start(&nodes[i]);
     }
+    pg_set_full(world->pg, NULL);
     pg_set_slow(world->pg, 200);
 }

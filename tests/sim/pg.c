@@ -87,6 +87,11 @@ void pg_set_slow(struct pg *pg, int64_t statement_us_max)
     pg->slow_us = statement_us_max;
 }
 
+void pg_set_full(struct pg *pg, void (*refused)(void))
+{
+    pg->full = refused;
+}
+
 /* --- faults --- */
 
 static void on_back(struct event *event)

@@ -73,6 +73,8 @@ void pg_fail_over(struct pg *pg, int64_t down_us, int64_t lose_us);
 void pg_terminate(struct pg *pg, uint32_t which); /* pg_terminate_backend() of the which-th session, modulo how many there are */
 void pg_set_clock(struct pg *pg, int64_t offset_ms); /* its clock jumps */
 void pg_set_slow(struct pg *pg, int64_t statement_us_max); /* how long a statement takes, at most */
+/* Its disk is full: nothing is inserted (53100), and `refused` is told each time; what is there is updated and deleted. NULL: it has room. */
+void pg_set_full(struct pg *pg, void (*refused)(void));
 bool pg_is_up(const struct pg *pg);
 size_t pg_session_count(const struct pg *pg);
 

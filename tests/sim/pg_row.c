@@ -392,6 +392,10 @@ enum pg_progress pg_insert(struct pg_call *call, enum pg_table table, const void
         call->session->conflict = in_the_way;
         return PG_DONE;
     }
+    if (call->pg->full) {
+        call->pg->full();
+        return pg_fail(call, "53100");
+    }
     version = version_new(call->pg, NULL, table);
     memcpy(version->data, data, rows_bytes[table]);
     if (!row) {

@@ -164,6 +164,7 @@ struct pg {
     bool up;
     struct event back;
     int64_t clock_offset_ms, slow_us;
+    void (*full)(void); /* told of each insert that finds no room; NULL: there is room */
     int timeline;
     int last_pid;
     uint64_t commits, transactions;

@@ -16,7 +16,9 @@ enum act_kind { /* somebody outside does something */
 enum fault_kind {
     FAULT_KILL, FAULT_FREEZE, FAULT_DRAIN, FAULT_START, FAULT_CUT, FAULT_SLOW, FAULT_ENGINE_CLOCK,
     FAULT_PG_RESTART, FAULT_PG_FAIL_OVER, FAULT_PG_TERMINATE, FAULT_PG_SLOW, FAULT_PG_CLOCK, FAULT_COMMIT /* the n-th commit from now on */,
-    FAULT_TOOLS /* refuse, hang, lose answers for a while */, FAULT_KIND_COUNT
+    FAULT_TOOLS /* refuse, hang, lose answers for a while */,
+    /* Those behind here are drawn from streams of their own: scenarios without them, and the bits of `swarm`, stay what they were. */
+    FAULT_SWARM_COUNT, FAULT_PG_FULL = FAULT_SWARM_COUNT /* its disk: it inserts nothing */, FAULT_KIND_COUNT
 };
 
 struct act {
@@ -64,9 +66,9 @@ struct scenario {
     uint32_t point_count;
 };
 
-/* Bits of `swarm` behind those of enum fault_kind. */
+/* Bits of `swarm` behind those of enum fault_kind up to FAULT_SWARM_COUNT. */
 enum swarm_bit {
-    SWARM_LOST_ANSWERS = FAULT_KIND_COUNT, /* clients lose answers */
+    SWARM_LOST_ANSWERS = FAULT_SWARM_COUNT, /* clients lose answers */
     SWARM_TWO_PEOPLE,                      /* both decide the same things */
     SWARM_SLOW_PEOPLE,
     SWARM_COMMITS,                         /* commit_percent */
@@ -95,6 +97,7 @@ struct outcome_of_run {
     X(CUT, "an engine is cut from PostgreSQL")                                                                         \
     X(PG_RESTART, "PostgreSQL restarts")                                                                               \
     X(PG_FAIL_OVER, "PostgreSQL fails over")                                                                           \
+    X(PG_FULL, "PostgreSQL refuses to insert")                                                                         \
     X(PG_TERMINATE, "a session is terminated")                                                                         \
     X(COMMIT_FAILS, "a commit fails")                                                                                  \
     X(COMMIT_WARNS, "a commit warns")                                                                                  \

@@ -34,6 +34,7 @@ static const char *const fault_names[FAULT_KIND_COUNT] = {
     [FAULT_PG_CLOCK] = "pg_clock",
     [FAULT_COMMIT] = "commit",
     [FAULT_TOOLS] = "tools",
+    [FAULT_PG_FULL] = "pg_full",
 };
 
 /* The numbers of a scenario by name: each is a line `NAME NUMBER`. */

@@ -115,6 +115,37 @@ static void who_only_read_is_not_asked(void **state)
     assert_int_equal(fates_asked, 1);
 }
 
+static int without_room;
+
+static void on_no_room(void)
+{
+    without_room++;
+}
+
+static void a_full_disk_takes_no_new_rows_and_lets_old_ones_be_changed(void **state)
+{
+    (void)state;
+    without_room = 0;
+    ADD(&a, upsert, 1, 1);
+    go(&a);
+    assert_committed(&a);
+    pg_set_full(pg, on_no_room);
+    ADD(&a, append, 1, 1, 1);
+    go(&a);
+    run_out(&a);
+    assert_refused(&a, "53100");
+    assert_int_equal(without_room, 1);
+    ADD(&a, upsert, 1, 1);
+    go(&a);
+    assert_committed(&a);
+    assert_int_equal(a.last, 1);
+    pg_set_full(pg, NULL);
+    ADD(&a, append, 1, 1, 1);
+    go(&a);
+    assert_committed(&a);
+    assert_int_equal(log_rows(1), 1);
+}
+
 static void begin_fate(enum commit_fate fate)
 {
     next_fate = fate;
@@ -348,6 +379,7 @@ int main(void)
         TEST(a_statement_that_takes_too_long_is_cancelled),
         TEST(session_locks_stack_and_end_with_the_session),
         TEST(who_only_read_is_not_asked),
+        TEST(a_full_disk_takes_no_new_rows_and_lets_old_ones_be_changed),
         TEST(a_commit_that_fails_did_nothing),
         TEST(a_connection_that_is_cut_before_the_commit_did_nothing),
         TEST(a_connection_that_is_cut_after_the_commit_did_it),
