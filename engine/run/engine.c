@@ -339,13 +339,21 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
 
 /* --- the end --- */
 
+static void on_left(struct deferred *deferred)
+{
+    struct engine *engine = container_of(deferred, struct engine, leaver);
+
+    engine->drained(engine->drained_context);
+}
+
+/* The store has just refused what it could not append: whoever asked for that is answered first, by what is deferred before this. */
 static void on_store_closed(void *context)
 {
     struct engine *engine = context;
 
     engine->store = NULL;
     loop_defer_cancel(engine->loop, &engine->watch_inbox);
-    engine->drained(engine->drained_context);
+    loop_defer(engine->loop, &engine->leaver, on_left);
 }
 
 /* Calls that were cancelled still settle: their memory and sockets are ours until then. */

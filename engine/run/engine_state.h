@@ -241,6 +241,7 @@ struct engine {
     bool definitions_loading, definitions_stale;
     void (*drained)(void *context);
     void *drained_context;
+    struct deferred leaver; /* tells `drained` when the last requests are answered */
     bool leases_releasing, leases_released, store_closing;
 };
 
