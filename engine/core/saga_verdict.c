@@ -108,17 +108,36 @@ void apply_undone(struct saga *saga, const struct record *record)
     plan_move(saga, record->step, PLAN_DONE);
 }
 
+/* What cannot be undone counts on all the others. Where nobody knows whether it has happened, they stay; or STEP_NONE. */
+static uint32_t terminal_in_doubt(const struct saga *saga, uint32_t about)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count && step_phase(saga, about) != PHASE_UNDO; i++) {
+        if (saga->definition->steps[i].terminal && saga->steps[i].forward.took_effect == TOOK_EFFECT_MAYBE &&
+            step_phase(saga, i) != PHASE_UNDO) {
+            return i;
+        }
+    }
+    return STEP_NONE;
+}
+
 /* The saga cannot go on without it: the rest is undone, too. */
 static enum err_code undone(struct machine *m)
 {
     struct record record;
     const char *why = why_not_undone(m->saga, m->about);
+    uint32_t terminal = terminal_in_doubt(m->saga, m->about);
     bool stops = m->saga->phase == PHASE_FORWARD && step_phase(m->saga, m->about) == PHASE_FORWARD;
 
     if (why) {
         (void)err_set(m->err, ERR_CONFLICT, "%s", why);
         err_hint(m->err, "What did not happen is resolved as not_happened; what is to stand is waived.");
         return ERR_CONFLICT;
+    }
+    if (terminal != STEP_NONE) {
+        (void)err_set(m->err, ERR_UNSETTLED, "%.*s cannot be undone, and may have happened: it counts on what came before it",
+                      SLICE_ARG(m->saga->definition->steps[terminal].id));
+        err_hint(m->err, "Decide again when that is settled.");
+        return ERR_UNSETTLED;
     }
     operator_resolved(m);
     record = machine_record(m, RECORD_STEP_UNDONE, m->about, DIRECTION_DO);
@@ -212,6 +231,22 @@ static enum err_code refuse_settled(struct machine *m, const struct operation *o
     return ERR_DECIDED;
 }
 
+/* It is gone either way, or about to be: what may be asked is what became of its undo. */
+static bool is_being_undone(const struct saga *saga, uint32_t step)
+{
+    const struct step *s = &saga->steps[step];
+
+    return step_phase(saga, step) == PHASE_UNDO &&
+           (step_undo(s)->state != OP_NONE || (s->plan != PLAN_VERDICT && s->plan != PLAN_READY));
+}
+
+static enum err_code refuse_undoing(struct machine *m)
+{
+    (void)err_set(m->err, ERR_DECIDED, "its undo has begun, whether it had happened or not");
+    err_hint(m->err, "Resolve the operation that undoes it.");
+    return ERR_DECIDED;
+}
+
 enum err_code verdict_decide(struct machine *m)
 {
     const struct operation *op = operation_of(m->saga, m->about, m->direction);
@@ -230,6 +265,9 @@ enum err_code verdict_decide(struct machine *m)
     }
     if (!undo && m->saga->steps[m->about].plan == PLAN_WAIVED) {
         return refuse_settled(m, op);
+    }
+    if (!undo && is_being_undone(m->saga, m->about)) {
+        return refuse_undoing(m);
     }
     if (OPERATOR.again) {
         return not_happened_again(m);

@@ -589,6 +589,54 @@ static void what_somebody_undid_by_hand_counts_as_undone(void **state)
     close_sound(&trial);
 }
 
+static void what_a_last_step_counts_on_is_not_undone_while_that_may_have_happened(void **state)
+{
+    struct trial trial;
+    struct saga_input input;
+
+    (void)state;
+    for (int unknown = 0; unknown <= 1; unknown++) {
+        trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'keyed'},{'id':'last','call':'mail_probed'}"));
+        trial_start(&trial, "{}");
+        trial_settle(&trial, "act", OUTCOME_COMPLETED);
+        trial_timer(&trial, "last");
+        if (unknown) {
+            trial_settle(&trial, "last", OUTCOME_UNKNOWN);
+        }
+        input = verdict(&trial, 0, DIRECTION_DO);
+        input.operator.undone = true;
+        assert_int_equal(trial_input(&trial, input), ERR_UNSETTLED);
+        if (unknown) {
+            trial_probe(&trial, "last", OUTCOME_COMPLETED);
+        } else {
+            trial_settle(&trial, "last", OUTCOME_COMPLETED);
+        }
+        assert_int_equal(trial.saga.end, SAGA_COMPLETED);
+        close_sound(&trial);
+    }
+}
+
+static void no_verdict_is_taken_on_what_is_undone_blindly(void **state)
+{
+    struct trial trial;
+    struct saga_input input;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'voidable'}"));
+    trial_start(&trial, "{}");
+    trial_timer(&trial, "act");
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    assert_int_equal(step_undo(&trial.saga.steps[0])->state, OP_IN_FLIGHT);
+    input = verdict(&trial, 0, DIRECTION_DO);
+    for (int happened = 0; happened <= 1; happened++) {
+        input.operator.happened = happened;
+        assert_int_equal(trial_input(&trial, input), ERR_DECIDED);
+    }
+    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
 static void waived_effects_are_debts(void **state)
 {
     struct trial trial;
@@ -765,6 +813,8 @@ int main(void)
         cmocka_unit_test(not_happened_then_retry_calls_once_more_when_the_first_call_is_over),
         cmocka_unit_test(what_is_being_undone_is_not_called_again),
         cmocka_unit_test(what_somebody_undid_by_hand_counts_as_undone),
+        cmocka_unit_test(what_a_last_step_counts_on_is_not_undone_while_that_may_have_happened),
+        cmocka_unit_test(no_verdict_is_taken_on_what_is_undone_blindly),
         cmocka_unit_test(waived_effects_are_debts),
         cmocka_unit_test(compensate_undoes_what_is_certain_and_asks_again),
         cmocka_unit_test(abandon_ends_at_once_and_lists_everything),
