@@ -19,7 +19,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/metric.h"
-#include "core/saga_machine.h"
+#include "core/saga/machine.h"
 
 #define BODY_BYTES_MAX ((size_t)4 << 20)
 #define OPEN_ITEMS_MAX 100

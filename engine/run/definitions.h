@@ -6,7 +6,7 @@
 #define SAGAD_RUN_DEFINITIONS_H
 
 #include "base/map.h"
-#include "core/definition.h"
+#include "core/definition/definition.h"
 #include "store/store.h"
 
 struct definitions;

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/metric.h"
-#include "core/decimal.h"
+#include "core/language/decimal.h"
 
 #define HEALTH_NAME_BYTES 128 /* no namespace and no tool has a longer name */
 #define INQUIRY_BLOCK_BYTES 2048

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/errors.h"
 #include "base/id.h"
-#include "core/saga.h"
+#include "core/saga/saga.h"
 #include "io/loop.h"
 
 struct engine;

@@ -5,7 +5,7 @@
 #ifndef SAGAD_RUN_EVAL_H
 #define SAGAD_RUN_EVAL_H
 
-#include "core/definition.h"
+#include "core/definition/definition.h"
 #include "io/jq.h"
 
 struct secrets;

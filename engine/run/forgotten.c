@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "core/saga_machine.h"
+#include "core/saga/machine.h"
 #include "run/engine_state.h"
 
 struct forgotten_operation {

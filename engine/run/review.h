@@ -2,7 +2,7 @@
 #ifndef SAGAD_RUN_REVIEW_H
 #define SAGAD_RUN_REVIEW_H
 
-#include "core/definition.h"
+#include "core/definition/definition.h"
 
 /*
  * Every fault goes to `faults`; `out` is good when there are none. Compiling a jq program takes about 15 ms, so on the

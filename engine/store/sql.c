@@ -4,7 +4,7 @@
  */
 #include "store/sql.h"
 
-#include "core/definition.h"
+#include "core/definition/definition.h"
 
 /* Of the row of one saga, found by its key. Not as `what = 'parked'`: a plan that was made while the table was empty would
  * go through all that are parked instead. */

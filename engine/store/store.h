@@ -12,8 +12,8 @@
 #include "base/arena.h"
 #include "base/errors.h"
 #include "base/id.h"
-#include "core/record.h"
-#include "core/saga.h"
+#include "core/record/record.h"
+#include "core/saga/saga.h"
 #include "io/loop.h"
 
 #define SHARD_COUNT 64

@@ -2,7 +2,7 @@
 #ifndef SAGAD_TESTS_DEFINITION_SOURCE_H
 #define SAGAD_TESTS_DEFINITION_SOURCE_H
 
-#include "core/definition.h"
+#include "core/definition/definition.h"
 #include "tests/fuzz/fuzz.h"
 
 struct definition_source {

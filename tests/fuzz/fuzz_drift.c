@@ -2,7 +2,7 @@
  * The same call with other arguments: two JSON, each on a line, and what a tool says is material or volatile. They differ just
  * when their fingerprints do, whichever came first, and each pointer that is named is one of a place where they do.
  */
-#include "core/drift.h"
+#include "core/definition/drift.h"
 #include "base/canon.h"
 #include "tests/fuzz/fuzz.h"
 

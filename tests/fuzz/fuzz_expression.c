@@ -6,7 +6,7 @@
  * parts out of the text is asked by fuzz_jq_path.c: compiling takes it milliseconds). What is rendered is JSON.
  */
 #include "base/canon.h"
-#include "core/expression.h"
+#include "core/language/expression.h"
 #include "tests/fuzz/jq_here.h"
 
 #define ROOTS_ALL ((ROOT_SECRET << 1) - 1)

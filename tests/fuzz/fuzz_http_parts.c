@@ -8,7 +8,7 @@
 #include "adapters/answer.h"
 #include "adapters/http_parts.h"
 #include "base/utf8.h"
-#include "core/definition_parts.h"
+#include "core/definition/parts.h"
 #include "tests/fuzz/fuzz.h"
 
 #define PARTS_MAX 24

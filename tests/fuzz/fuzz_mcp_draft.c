@@ -2,7 +2,7 @@
  * `sagad mcp-tools`: definitions drafted from what a server says of its tools. The input is an array of them. Whatever the
  * server says, each tool in the draft compiles, and no two have the same name.
  */
-#include "core/definition.h"
+#include "core/definition/definition.h"
 #include "mcp_draft.h"
 #include "tests/fuzz/fuzz.h"
 

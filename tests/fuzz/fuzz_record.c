@@ -2,8 +2,8 @@
  * The record codec. The input is one record as text. What is read is written and read again, and then written to the same
  * bytes: nothing is lost on the way, and the log does not depend on how often it was copied.
  */
-#include "core/definition.h"
-#include "core/record.h"
+#include "core/definition/definition.h"
+#include "core/record/record.h"
 #include "tests/fuzz/definition_source.h"
 
 #define ECHO "\"builtin\":{\"do\":\"echo\"}"

@@ -5,8 +5,8 @@
  * It is folded as run/fold.c does it: each record read, checked, applied. The check refuses what does not fit; whatever passes
  * must not end the process, and what the saga then shows, wants and says is well-formed.
  */
-#include "core/explain.h"
-#include "core/saga.h"
+#include "core/show/explain.h"
+#include "core/saga/saga.h"
 #include "tests/fuzz/definition_source.h"
 
 #define KEPT 8

@@ -11,9 +11,9 @@
 #include "base/instant.h"
 #include "base/role.h"
 #include "base/settings.h"
-#include "core/decimal.h"
-#include "core/definition_parts.h"
-#include "core/saga.h"
+#include "core/language/decimal.h"
+#include "core/definition/parts.h"
+#include "core/saga/saga.h"
 #include "tests/fuzz/fuzz.h"
 
 #define ARGUMENTS_MAX 16

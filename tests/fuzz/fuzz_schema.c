@@ -2,7 +2,7 @@
  * Input schemas. The input is a schema on the first line and a value behind it. Faults name places of the schema, or of the
  * value. A schema says the same of a value when it stands within allOf, and the opposite within not.
  */
-#include "core/schema.h"
+#include "core/language/schema.h"
 #include "tests/fuzz/fuzz.h"
 
 #define TOO_MUCH "nested" /* a check is bounded in depth and in work; then it refuses whatever the schema says */

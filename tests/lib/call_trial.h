@@ -5,7 +5,7 @@
 #ifndef SAGAD_TESTS_CALL_TRIAL_H
 #define SAGAD_TESTS_CALL_TRIAL_H
 
-#include "core/saga.h"
+#include "core/saga/saga.h"
 
 #define CALL_TRIAL_START_MS INT64_C(1700000000000)
 #define CALL_TRIAL_TOOLS_MAX 32

@@ -5,7 +5,7 @@
 #ifndef SAGAD_TESTS_RECORD_LINES_H
 #define SAGAD_TESTS_RECORD_LINES_H
 
-#include "core/saga.h"
+#include "core/saga/saga.h"
 
 void record_line_put(struct buffer *log, const struct record *record, const struct definition *definition);
 size_t record_line_next(const struct buffer *log, size_t from, struct slice *line); /* where the one after it begins */

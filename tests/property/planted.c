@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/saga_machine.h"
+#include "core/saga/machine.h"
 
 bool __real_step_undone_before(const struct saga *saga, uint32_t a, uint32_t b);
 bool __wrap_step_undone_before(const struct saga *saga, uint32_t a, uint32_t b);

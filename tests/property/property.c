@@ -6,7 +6,7 @@
  *     property --tell SEED               one run, event by event
  *     property --keep 1 ...              a line for each failure, and on
  *     property --jobs N ...              shared among N processes
- *     property --prove N [--seed N]      N definitions through core/prove.h instead: it finds nothing, and ends
+ *     property --prove N [--seed N]      N definitions through core/prove/prove.h instead: it finds nothing, and ends
  *
  * A failure is shrunk and printed: seed, definition, events, and what does not hold.
  */
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/prove.h"
+#include "core/prove/prove.h"
 #include "tests/lib/test_seed.h"
 #include "tests/property/run.h"
 

@@ -12,7 +12,7 @@
 #include <setjmp.h>
 #include <stddef.h>
 
-#include "core/saga.h"
+#include "core/saga/saga.h"
 #include "tests/property/sketch.h"
 
 #define NODES_MAX 128

@@ -5,7 +5,7 @@
 #ifndef SAGAD_TESTS_SKETCH_H
 #define SAGAD_TESTS_SKETCH_H
 
-#include "core/definition.h"
+#include "core/definition/definition.h"
 #include "tests/property/chance.h"
 
 #define SKETCH_STEPS_MAX 12 /* in all sagas of a sketch */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/instant.h"
-#include "core/definition.h"
+#include "core/definition/definition.h"
 #include "tests/sim/scenario.h"
 
 struct line { /* a record, as text */

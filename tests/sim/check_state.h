@@ -7,8 +7,8 @@
 
 #include "base/json.h"
 #include "base/map.h"
-#include "core/record.h"
-#include "core/saga.h"
+#include "core/record/record.h"
+#include "core/saga/saga.h"
 #include "tests/sim/check.h"
 
 enum judged_state { /* of an operation, by its last record */

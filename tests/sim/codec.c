@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "core/definition.h"
-#include "core/record_fields.h"
+#include "core/definition/definition.h"
+#include "core/record/record_fields.h"
 #include "tests/sim/world.h"
 
 void __real_record_write(const struct record *record, const struct definition *definition, struct buffer *out);

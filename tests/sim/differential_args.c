@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "core/definition.h"
+#include "core/definition/definition.h"
 
 static const int shards[SHARDS] = {3, 4, 60};
 static int epoch_expected;

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "core/policy.h"
+#include "core/language/policy.h"
 
 #define SAGAS_MAX 3
 #define STEPS_MAX 6

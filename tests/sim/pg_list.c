@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "core/definition.h"
+#include "core/definition/definition.h"
 #include "tests/sim/pg_statements.h"
 
 void pg_put_saga(struct pg_call *call, const struct row_saga *saga)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/definition.h"
+#include "core/definition/definition.h"
 #include "tests/sim/scenario.h"
 
 #define SEEDS 2000

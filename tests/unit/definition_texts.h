@@ -15,8 +15,8 @@
 
 #include "base/canon.h"
 #include "base/json.h"
-#include "core/definition.h"
-#include "core/graph.h"
+#include "core/definition/definition.h"
+#include "core/definition/graph.h"
 
 #define MAY_BE_UNUSED __attribute__((unused))
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "core/schema.h"
+#include "core/language/schema.h"
 
 /* An answer is one line, whatever the names in a value hold. */
 static void print_in_line(struct slice text)

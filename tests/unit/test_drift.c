@@ -10,7 +10,7 @@
 
 #include "base/canon.h"
 #include "base/json.h"
-#include "core/drift.h"
+#include "core/definition/drift.h"
 
 static struct slice volatile_items[] = {{"/request_id", 11}, {"/meta/at", 8}, {"/lines/*/at", 11}};
 static struct slice material_items[] = {{"/amount", 7}, {"/to/name", 8}, {"/lines/*/sku", 12}};

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/emissions.h"
+#include "core/record/emissions.h"
 
 static struct digest some;
 

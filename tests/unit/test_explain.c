@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/explain.h"
+#include "core/show/explain.h"
 #include "tests/lib/saga_trial.h"
 
 static const char *explained(struct trial *trial)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "core/expression.h"
+#include "core/language/expression.h"
 
 #define ROOTS_ALL                                                                                                      \
     (ROOT_INPUT | ROOT_STEPS | ROOT_SAGA | ROOT_ARGS | ROOT_KEY | ROOT_ATTEMPT | ROOT_RESULT | ROOT_RESPONSE |         \

@@ -10,7 +10,7 @@
 
 #include "base/canon.h"
 #include "base/json.h"
-#include "core/expression.h"
+#include "core/language/expression.h"
 #include "io/jq.h"
 
 #define PATHS 40

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/expression.h"
+#include "core/language/expression.h"
 #include "tests/lib/saga_trial.h"
 
 static void put_use(void *context, const struct step_use *use)

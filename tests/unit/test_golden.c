@@ -29,7 +29,7 @@
 
 #include <cmocka.h>
 
-#include "core/explain.h"
+#include "core/show/explain.h"
 #include "tests/lib/json_holds.h"
 #include "tests/lib/saga_trial.h"
 

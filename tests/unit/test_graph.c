@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/graph.h"
+#include "core/definition/graph.h"
 
 struct drawn { /* steps and what they wait for */
     struct step_definition steps[DEFINITION_STEPS_MAX];

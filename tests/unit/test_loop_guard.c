@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/loop_guard.h"
+#include "core/record/loop_guard.h"
 
 enum { A = 1, B, C, D };
 

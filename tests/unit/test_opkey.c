@@ -12,7 +12,7 @@
 
 #include "base/canon.h"
 #include "base/json.h"
-#include "core/opkey.h"
+#include "core/definition/opkey.h"
 
 static struct slice read_vectors(struct arena *arena)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/policy.h"
+#include "core/language/policy.h"
 
 static struct op_key key_of(uint8_t n)
 {

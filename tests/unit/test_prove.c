@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/prove.h"
+#include "core/prove/prove.h"
 #include "tests/lib/saga_trial.h"
 
 struct proof {

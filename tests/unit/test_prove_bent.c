@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "core/prove_world.h"
-#include "core/saga_machine.h"
+#include "core/prove/world.h"
+#include "core/saga/machine.h"
 #include "tests/lib/saga_trial.h"
 
 #define MOVES_MAX 60

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "core/prove.h"
-#include "core/saga_machine.h"
+#include "core/prove/prove.h"
+#include "core/saga/machine.h"
 #include "tests/lib/saga_trial.h"
 
 enum bug { BUG_NONE, BUG_FORGETS, BUG_INVENTS, BUG_ORDER, BUG_STUCK, BUG_AFTER_END, BUG_MEMBERS, BUG_LOCKS };

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/record_fields.h"
+#include "core/record/record_fields.h"
 #include "tests/lib/saga_trial.h"
 
 static struct arena arena;

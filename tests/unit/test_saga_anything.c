@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "core/explain.h"
-#include "core/saga_machine.h"
+#include "core/show/explain.h"
+#include "core/saga/machine.h"
 #include "tests/lib/call_trial.h"
 #include "tests/lib/saga_trial.h"
 #include "tests/property/chance.h"

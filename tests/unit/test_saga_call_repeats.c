@@ -13,7 +13,7 @@
 #include "tests/lib/call_trial.h"
 
 #include "base/json.h"
-#include "core/saga_call.h"
+#include "core/decide/call.h"
 
 #define HOUR_MS (INT64_C(3600) * 1000)
 #define KEYED_THAT "'builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'}"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "core/explain.h"
+#include "core/show/explain.h"
 #include "tests/lib/saga_trial.h"
 
 static void open_with(struct trial *trial, const char *document, const char *input)

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "core/graph.h"
+#include "core/definition/graph.h"
 #include "tests/lib/saga_trial.h"
 
 #define STEPS_MAX 13

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "core/schema.h"
+#include "core/language/schema.h"
 
 /* JSON with ' for ", to be readable in C. */
 static struct slice json_of(const char *text, struct arena *arena)

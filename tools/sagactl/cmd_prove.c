@@ -1,7 +1,7 @@
 /* prove: what comes of a saga at every point where something can go wrong, before it runs. */
 #include <stdio.h>
 
-#include "core/prove.h"
+#include "core/prove/prove.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/documents.h"
 #include "tools/sagactl/output.h"

@@ -9,7 +9,7 @@
 
 #include "base/canon.h"
 #include "base/map.h"
-#include "core/saga.h"
+#include "core/saga/saga.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"

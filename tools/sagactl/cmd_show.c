@@ -1,7 +1,7 @@
 /* show: one saga as people want to see it. Its steps are drawn by show_steps.c. */
 #include <stdio.h>
 
-#include "core/definition.h"
+#include "core/definition/definition.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/saga_end.h"

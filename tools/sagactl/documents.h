@@ -2,7 +2,7 @@
 #ifndef SAGACTL_DOCUMENTS_H
 #define SAGACTL_DOCUMENTS_H
 
-#include "core/definition.h"
+#include "core/definition/definition.h"
 #include "tools/sagactl/command.h"
 
 struct known_documents { /* of all files, before they are checked: a saga may stand before its tools and children */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "core/members.h"
+#include "core/language/members.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 

@@ -3,7 +3,7 @@
 #define SAGACTL_REGISTERED_H
 
 #include "base/map.h"
-#include "core/definition.h"
+#include "core/definition/definition.h"
 #include "tools/sagactl/command.h"
 
 struct registered {

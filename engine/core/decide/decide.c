@@ -1,0 +1,402 @@
+/*
+ * What an input means, as records. The decision works on a copy of the state: each record it makes is applied there, so
+ * that it can go on from what it has just decided (a step settled, so which is next?) until nothing follows without
+ * further input. The state itself does not change before the records are durable.
+ */
+#include <string.h>
+
+#include "base/utf8.h"
+#include "core/decide/call.h"
+
+#define TURN_BYTES ((size_t)8 << 20) /* a thousand elements may each have large arguments; what one commit writes is bounded */
+
+struct record machine_record(const struct machine *m, enum record_type type, uint32_t step, enum direction direction)
+{
+    struct record record = {.type = type, .step = step, .direction = direction};
+
+    if (step != STEP_NONE) {
+        const struct operation *op = operation_of(m->saga, step, direction);
+
+        record.key = op->key;
+        record.attempt = op->attempts;
+    }
+    return record;
+}
+
+void machine_emit(struct machine *m, struct record record)
+{
+    struct records *out = m->out;
+
+    record.seq = m->saga->seq + 1;
+    record.at_ms = m->input->now_ms;
+    /* Words of libraries and programs may hold any bytes. Names and ids may not: record_check() refuses those. */
+    record.error = text_as_utf8(record.error, m->turn);
+    record.detail = text_as_utf8(record.detail, m->turn);
+    record.undo_error = text_as_utf8(record.undo_error, m->turn);
+    if (out->count == out->capacity) {
+        size_t capacity = out->capacity ? out->capacity * 2 : 2; /* most turns have two */
+        struct record *items = arena_array(m->turn, capacity, sizeof(*items));
+
+        if (out->count > 0) {
+            memcpy(items, out->items, out->count * sizeof(*items));
+        }
+        out->items = items;
+        out->capacity = capacity;
+    }
+    if (!record_check(m->saga, &record, m->err)) {
+        longjmp(m->misfit, 1);
+    }
+    out->items[out->count++] = record;
+    m->bytes += record.args.len + record.result.len;
+    saga_apply(m->saga, &record);
+}
+
+bool machine_is_full(const struct machine *m)
+{
+    return m->bytes > TURN_BYTES;
+}
+
+struct slice machine_faults(struct machine *m, const struct faults *faults)
+{
+    const struct fault *first = &faults->items[0];
+    size_t others = faults->count + faults->dropped - 1;
+
+    if (others > 0) {
+        return arena_printf(m->turn, "at \"%.*s\": %.*s (and %zu more)", SLICE_ARG(first->pointer),
+                            SLICE_ARG(first->detail), others);
+    }
+    return arena_printf(m->turn, "at \"%.*s\": %.*s", SLICE_ARG(first->pointer), SLICE_ARG(first->detail));
+}
+
+struct slice machine_oversize(struct machine *m, const char *what, struct slice value)
+{
+    size_t most = m->input->payload_bytes_max;
+
+    if (most == 0 || value.len <= most) {
+        return SLICE_NONE;
+    }
+    return arena_printf(m->turn, "%s %zu bytes, and at most %zu are allowed: pass references instead of large values", what,
+                        value.len, most);
+}
+
+static void machine_advance(struct machine *m)
+{
+    bool more = true;
+
+    while (more && !pause_holds(m->saga)) {
+        switch (m->saga->phase) {
+        case PHASE_FORWARD:
+            more = forward_advance(m);
+            break;
+        case PHASE_FAILING:
+            more = failing_advance(m);
+            break;
+        case PHASE_UNDO:
+            more = undo_advance(m);
+            break;
+        case PHASE_ENDED:
+            more = false;
+            break;
+        }
+    }
+}
+
+/* --- inputs that are not about an operation's outcome --- */
+
+static void decide_evaluated(struct machine *m)
+{
+    const struct saga_input *input = m->input;
+    struct saga *saga = m->saga;
+    uint32_t step = input->evaluated.step;
+
+    switch (input->evaluated.what) {
+    case EVALUATE_ARGS:
+        if (step >= saga->definition->step_count || !step_is_ready(saga, step) || !step_needs_evaluation(saga, step)) {
+            return;
+        }
+        if (forward_condition_stops(m, step)) { /* where the turn in which it became ready was full */
+            return;
+        }
+        if (input->evaluated.failed) {
+            forward_refuse_arguments(m, step, input->evaluated.error);
+        } else if (input->evaluated.skipped) {
+            if (saga->definition->steps[step].when.program_count > 0) {
+                forward_skip(m, step);
+            }
+        } else {
+            /* Where only the condition is a program there may be nothing else to evaluate. */
+            forward_begin(m, step, input->evaluated.value.len ? input->evaluated.value : SLICE("{}"), input->evaluated.scope);
+        }
+        return;
+    case EVALUATE_LOCKS:
+        lock_evaluated(m);
+        return;
+    case EVALUATE_OUTPUT:
+        if (step != STEP_NONE) {
+            if (step < saga->definition->step_count) {
+                group_output(m, step, input->evaluated.value, input->evaluated.failed ? input->evaluated.error : SLICE_NONE);
+            }
+            return;
+        }
+        if (saga_is_finished(saga) && finish_needs_evaluation(saga) && !saga->escalation.number) {
+            forward_finish(m, input->evaluated.value, input->evaluated.failed ? input->evaluated.error : SLICE_NONE);
+        }
+        return;
+    case EVALUATE_UNDO:
+        if (step >= saga->definition->step_count || !undo_may_begin(saga, step) ||
+            !undo_needs_evaluation(saga, step)) {
+            return;
+        }
+        if (input->evaluated.failed) {
+            undo_refuse_arguments(m, step, input->evaluated.error);
+        } else {
+            undo_begin(m, step, input->evaluated.value);
+        }
+        return;
+    }
+    UNREACHABLE();
+}
+
+static void decide_deadline(struct machine *m)
+{
+    const struct saga *saga = m->saga;
+
+    if (saga_is_open(saga)) {
+        open_deadline(m);
+        return;
+    }
+    if (saga->phase == PHASE_FORWARD && saga->deadline_ms && m->input->now_ms >= saga->deadline_ms &&
+        !saga_is_finished(saga)) {
+        forward_stop(m, STEP_NONE, WHY("deadline", "the deadline has passed before the work was done"), SLICE_NONE,
+                     SLICE_NONE);
+    }
+}
+
+static void decide_timer(struct machine *m)
+{
+    const struct saga *saga = m->saga;
+    const struct operation *op;
+    uint32_t step = m->input->timer.step;
+
+    if (step == STEP_NONE) {
+        if (m->input->timer.timer == SAGA_TIMER_DEADLINE) {
+            decide_deadline(m);
+        } else {
+            open_rest(m);
+        }
+        return;
+    }
+    if (step >= saga->definition->step_count) {
+        return;
+    }
+    op = operation_of(saga, step, m->input->timer.direction);
+    if (m->input->timer.direction == DIRECTION_DO && op->state == OP_NONE) { /* the turn before was full */
+        (void)forward_take_turn(m, step);
+        return;
+    }
+    if (m->input->timer.direction == DIRECTION_UNDO && saga->steps[step].plan == PLAN_READY) {
+        (void)undo_take_turn(m, step);
+        return;
+    }
+    if (m->input->timer.direction == DIRECTION_DO && step_is_wait(saga, step)) {
+        wait_over(m, step);
+        return;
+    }
+    if (op->state == OP_OPEN) {
+        group_timer(m, step);
+        return;
+    }
+    if (m->input->timer.direction == DIRECTION_DO && step_has_call(saga, step) && saga->definition->steps[step].tool->guarded) {
+        return; /* the guards are asked instead */
+    }
+    if (op->state == OP_PENDING) {
+        /* Surely not sent yet: while a person is being asked nothing new is. */
+        if (step_may_leave(saga, step)) {
+            operation_attempt(m, step, m->input->timer.direction);
+        }
+        return;
+    }
+    /* An undo that was given another round waits for its turn, not for a time. */
+    if (op->state == OP_RETRYING && m->input->now_ms >= op->due_ms &&
+        (m->input->timer.direction == DIRECTION_DO || saga->steps[step].plan == PLAN_ACTIVE)) {
+        operation_due(m, step, m->input->timer.direction);
+    }
+}
+
+static enum err_code decide_abort(struct machine *m)
+{
+    struct saga *saga = m->saga;
+    enum err_code code = open_abort_check(m);
+
+    if (code != ERR_OK) {
+        return code;
+    }
+    if (saga->seq == 0) {
+        return err_set(m->err, ERR_CONFLICT, "the saga has not started");
+    }
+    if (saga->phase == PHASE_ENDED && !saga_passed_return(saga)) {
+        return err_set(m->err, ERR_ENDED, "the saga has ended %s", saga_status_name(saga->end));
+    }
+    if (saga_passed_return(saga)) {
+        (void)err_set(m->err, ERR_PAST_RETURN, "a step that cannot be undone has completed");
+        err_hint(m->err, "Start a saga that makes up for it instead.");
+        return ERR_PAST_RETURN;
+    }
+    if (!m->input->abort.actor.len) {
+        return err_set(m->err, ERR_INVALID, "an abort needs an actor");
+    }
+    if (saga->phase != PHASE_FORWARD && pause_holds(saga)) {
+        (void)err_set(m->err, ERR_PAUSED, "the saga is being undone already, and that is paused");
+        err_hint(m->err, "Resume it: the undoing goes on then.");
+        return ERR_PAUSED;
+    }
+    if (saga->phase == PHASE_FORWARD) { /* else it is being undone already */
+        forward_stop(m, STEP_NONE, WHY("abort", "somebody aborted the saga"), m->input->abort.actor,
+                     m->input->abort.note);
+    }
+    return ERR_OK;
+}
+
+static enum err_code decide_by_type(struct machine *m)
+{
+    switch (m->input->type) {
+    case SAGA_INPUT_START:
+        return forward_start(m);
+    case SAGA_INPUT_SETTLED:
+        operation_settled(m);
+        return ERR_OK;
+    case SAGA_INPUT_PROBED:
+        operation_probed(m);
+        return ERR_OK;
+    case SAGA_INPUT_EVALUATED:
+        decide_evaluated(m);
+        return ERR_OK;
+    case SAGA_INPUT_TIMER:
+        decide_timer(m);
+        return ERR_OK;
+    case SAGA_INPUT_ABORT:
+        return decide_abort(m);
+    case SAGA_INPUT_OPERATOR:
+        return operator_decide(m);
+    case SAGA_INPUT_ADMITTED:
+        forward_admitted(m);
+        return ERR_OK;
+    case SAGA_INPUT_CALL:
+        return call_decide(m);
+    case SAGA_INPUT_COMPLETE:
+        return open_complete(m);
+    case SAGA_INPUT_BYPASS:
+        return open_bypass(m);
+    case SAGA_INPUT_COST:
+        return cost_decide(m);
+    case SAGA_INPUT_RESUME:
+        return open_resume(m);
+    case SAGA_INPUT_PAUSE:
+        return pause_decide(m);
+    case SAGA_INPUT_SIGNAL:
+        return wait_signal(m);
+    case SAGA_INPUT_DECISION:
+        return wait_decide(m);
+    case SAGA_INPUT_LOCKED:
+        lock_answered(m);
+        return ERR_OK;
+    }
+    UNREACHABLE();
+}
+
+static bool is_from_outside(enum saga_input_type type)
+{
+    switch (type) {
+    case SAGA_INPUT_START:
+    case SAGA_INPUT_ABORT:
+    case SAGA_INPUT_OPERATOR:
+    case SAGA_INPUT_CALL:
+    case SAGA_INPUT_COMPLETE:
+    case SAGA_INPUT_BYPASS:
+    case SAGA_INPUT_COST:
+    case SAGA_INPUT_RESUME:
+    case SAGA_INPUT_PAUSE:
+    case SAGA_INPUT_SIGNAL:
+    case SAGA_INPUT_DECISION:
+        return true;
+    case SAGA_INPUT_SETTLED:
+    case SAGA_INPUT_PROBED:
+    case SAGA_INPUT_EVALUATED:
+    case SAGA_INPUT_TIMER:
+    case SAGA_INPUT_ADMITTED:
+    case SAGA_INPUT_LOCKED:
+        return false;
+    }
+    UNREACHABLE();
+}
+
+/* What a pause holds up is asked for again when it is over. Calls and probes that were under way are settled. */
+static bool is_held_up(const struct machine *m)
+{
+    enum saga_input_type type = m->input->type;
+
+    return pause_holds(m->saga) &&
+           (type == SAGA_INPUT_TIMER || type == SAGA_INPUT_EVALUATED || type == SAGA_INPUT_ADMITTED);
+}
+
+/* A run rests, and here is the success of a call of it that had failed. */
+static bool wakes_run(const struct machine *m)
+{
+    const struct saga_input *input = m->input;
+
+    return m->saga->definition->kind == SAGA_RUN && m->saga->seq > 0 && input->type == SAGA_INPUT_SETTLED &&
+           operation_is_contradicted(m);
+}
+
+static enum err_code decide(struct machine *m)
+{
+    const struct saga *saga = m->saga;
+    struct records *out = m->out;
+    enum err_code code;
+
+    if (!is_from_outside(m->input->type) && (saga->seq == 0 || saga->phase == PHASE_ENDED)) {
+        if (!wakes_run(m)) {
+            return ERR_OK; /* too late, or for a saga that never was: it means nothing any more */
+        }
+        run_begin(m);
+    }
+    if (is_held_up(m)) {
+        return ERR_OK;
+    }
+    code = decide_by_type(m);
+    if (code == ERR_OK && out->count > 0) {
+        machine_advance(m);
+    }
+    return code;
+}
+
+enum err_code saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *turn,
+                          struct records *out, struct err *err)
+{
+    struct err why = {0};
+    struct machine m = {.saga = saga_copy(saga, turn), .input = input, .turn = turn, .out = out, .err = &why};
+    enum err_code code;
+
+    *out = (struct records){0};
+    /* A decision that its own rules refuse is a mistake of this program. Nothing of it is durable: it is taken back whole, so that
+     * an input which nobody thought of is refused instead of ending one engine after the other. */
+    if (setjmp(m.misfit) != 0) {
+        *out = (struct records){0};
+        (void)err_context(&why, "the decision contradicts the state");
+        if (err) {
+            *err = why;
+            err->code = ERR_INTERNAL;
+        }
+        return ERR_INTERNAL;
+    }
+    code = decide(&m);
+    if (code != ERR_OK) {
+        struct call_answer answer = out->answer;
+
+        *out = (struct records){.answer = answer}; /* what is refused may be about an operation all the same */
+        if (err) {
+            *err = why;
+        }
+    }
+    return code;
+}

@@ -1,0 +1,406 @@
+/*
+ * Questions to a person. Which are open follows from the state; one at a time is asked. A question that answers itself,
+ * by late evidence or by a probe, is closed again.
+ */
+#include "base/instant.h"
+#include "base/json.h"
+#include "core/saga/machine.h"
+
+#define OPEN_ITEMS_MAX 256
+#define DETAIL_BYTES_MAX ((size_t)16 << 10) /* the log has all of it */
+
+struct question {
+    uint32_t step; /* STEP_NONE: there is none */
+    enum direction direction;
+    struct slice reason;
+};
+
+/* Is it for a person to say what becomes of this operation? */
+static bool question_stands(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    const struct step *s = &saga->steps[step];
+
+    if (direction == DIRECTION_UNDO) {
+        return s->plan == PLAN_FAILED;
+    }
+    if (s->plan != PLAN_NONE && s->plan != PLAN_VERDICT) {
+        return false;
+    }
+    if (saga->definition->steps[step].on_failure != ON_FAILURE_COMPENSATE && step_phase(saga, step) == PHASE_FORWARD) {
+        /* Whatever is to follow a failure: that it has failed is certain first. */
+        return s->forward.state == OP_UNKNOWN ||
+               (s->forward.state == OP_FAILED && saga->definition->steps[step].on_failure == ON_FAILURE_ESCALATE);
+    }
+    /* An agent goes on whatever comes of one call: what nobody can say is asked, were it possible to undo it blindly.
+     */
+    if (s->forward.state == OP_UNKNOWN && (s->forward.late || (saga_is_open(saga) && saga->phase == PHASE_FORWARD))) {
+        return true;
+    }
+    return s->forward.state == OP_UNKNOWN && (!step_can_be_undone_blind(saga, step) || s->plan == PLAN_VERDICT);
+}
+
+/* Not one that follows from the state of an operation. */
+bool escalation_is_raised(const struct escalation *open)
+{
+    return open->step == STEP_NONE || slice_is(open->reason, "duplicate") || slice_is(open->reason, "late-duplicate");
+}
+
+static struct slice late_reason(const struct operation *op)
+{
+    return op->denied ? SLICE("late-failure") : SLICE("late-success");
+}
+
+/* Evidence came since it was opened that says the opposite of what the question was about. */
+static bool is_asked_anew(const struct saga *saga, const struct escalation *open)
+{
+    const struct operation *op;
+
+    if (escalation_is_raised(open)) {
+        return false;
+    }
+    op = operation_of(saga, open->step, open->direction);
+    return op->late && !slice_equal(open->reason, late_reason(op));
+}
+
+bool escalation_stands(const struct saga *saga)
+{
+    const struct escalation *open = &saga->escalation;
+
+    if (escalation_is_raised(open)) { /* no evidence answers it; being undone does */
+        return saga->phase == PHASE_FORWARD;
+    }
+    if (is_asked_anew(saga, open)) {
+        return false;
+    }
+    if (question_stands(saga, open->step, open->direction)) {
+        return true;
+    }
+    /* It is being probed again at a person's wish: the answer decides. */
+    return open->asked_by.ptr && operation_of(saga, open->step, open->direction)->state == OP_PROBING;
+}
+
+static struct question next_question(const struct saga *saga)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (question_stands(saga, i, DIRECTION_DO)) {
+            bool failed = saga->steps[i].forward.state == OP_FAILED;
+
+            return (struct question){i, DIRECTION_DO,
+                                     saga->steps[i].forward.late ? late_reason(&saga->steps[i].forward)
+                                     : failed                    ? SLICE("step-failed")
+                                                                 : SLICE("unknown")};
+        }
+        if (question_stands(saga, i, DIRECTION_UNDO)) {
+            bool arguments = slice_is(step_undo(&saga->steps[i])->error, "arguments");
+
+            if (step_undo(&saga->steps[i])->late) {
+                return (struct question){i, DIRECTION_UNDO, late_reason(step_undo(&saga->steps[i]))};
+            }
+            return (struct question){i, DIRECTION_UNDO,
+                                     arguments ? SLICE("compensation-arguments") : SLICE("compensation-failed")};
+        }
+    }
+    return (struct question){.step = STEP_NONE};
+}
+
+/* --- evidence --- */
+
+static void write_instant(struct json_writer *w, const char *name, int64_t ms)
+{
+    char text[INSTANT_TEXT_BYTES];
+
+    if (ms == 0) {
+        json_write_null(w, name);
+        return;
+    }
+    instant_text(ms, text);
+    json_write_text(w, name, text);
+}
+
+static void write_open_items(struct json_writer *w, const struct saga *saga)
+{
+    uint32_t listed = 0;
+
+    json_array_begin(w, "open");
+    for (uint32_t i = 0; i < saga->definition->step_count && listed < OPEN_ITEMS_MAX; i++) {
+        const struct step *s = &saga->steps[i];
+        bool question = question_stands(saga, i, DIRECTION_DO) || question_stands(saga, i, DIRECTION_UNDO);
+
+        /* While undoing, whatever still stands is open, be it only because it waits for something else. */
+        if (!question && !operation_is_open(&s->forward) &&
+            !(step_may_stand(saga, i) && s->plan != PLAN_WAIVED && step_phase(saga, i) == PHASE_UNDO)) {
+            continue;
+        }
+        listed++;
+        json_object_begin(w, NULL);
+        json_write_slice(w, "step", saga->definition->steps[i].id);
+        json_write_text(w, "status", step_status_name(saga_step_status(saga, i)));
+        json_write_text(w, "took_effect", took_effect_name(s->forward.took_effect));
+        json_write_bool(w, "needs_person", question);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+/* Whole characters of it. The reason that a precheck gives may be as long as what a program can make. */
+static struct slice beginning_of(struct slice text)
+{
+    if (text.len > DETAIL_BYTES_MAX) {
+        text.len = DETAIL_BYTES_MAX;
+        while (text.len > 0 && ((unsigned char)text.ptr[text.len] & 0xc0) == 0x80) {
+            text.len--;
+        }
+    }
+    return text;
+}
+
+static void write_operation(struct json_writer *w, const struct saga *saga, const struct question *question)
+{
+    const struct operation *op = operation_of(saga, question->step, question->direction);
+    char key[UUID_TEXT_BYTES];
+
+    uuid_text(&op->key.uuid, key);
+    json_write_slice(w, "operation", uuid_is_nil(&op->key.uuid) ? SLICE_NONE : slice_of(key));
+    json_write_slice(w, "tool", question->direction == DIRECTION_UNDO || step_has_call(saga, question->step)
+                                    ? saga_tool(saga, question->step, question->direction)->name
+                                    : SLICE_NONE);
+    json_write_text(w, "direction", direction_name(question->direction));
+    json_write_i64(w, "attempts", operation_calls(op));
+    if (op->never_left > 0) {
+        json_write_i64(w, "unsent", op->never_left);
+    }
+    write_instant(w, "first_sent_at", op->first_sent_ms);
+    write_instant(w, "last_sent_at", op->last_sent_ms);
+    json_write_slice(w, "last_error", op->error.len ? beginning_of(op->error) : SLICE_NONE);
+    json_write_slice(w, "detail", op->detail.len ? beginning_of(op->detail) : SLICE_NONE);
+    if (op->answer.ptr) { /* status and body of what the receiver said last */
+        json_write_raw(w, "answer", op->answer);
+        json_write_i64(w, "answer_attempt", op->answer_attempt);
+    }
+    json_write_i64(w, "probes", op->probes);
+    if (op->duplicates > 0) {
+        json_write_i64(w, "duplicates_seen", op->duplicates);
+    }
+    if (op->late) {
+        json_write_bool(w, "contradicted", true); /* what came in stands in the log as step.late or compensation.late */
+    }
+}
+
+static struct slice evidence(struct machine *m, const struct question *question)
+{
+    struct buffer out;
+    struct json_writer w;
+    struct slice text;
+
+    buffer_init(&out, (size_t)1 << 20);
+    json_writer_init(&w, &out);
+    json_object_begin(&w, NULL);
+    if (question->step != STEP_NONE) {
+        write_operation(&w, m->saga, question);
+    }
+    write_open_items(&w, m->saga);
+    json_object_end(&w);
+    CHECK(!out.overflow); /* so many items at most, and texts that were bounded */
+    text = arena_slice(m->turn, buffer_slice(&out));
+    buffer_fini(&out);
+    return text;
+}
+
+static struct op_key key_of(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    return step == STEP_NONE ? (struct op_key){0} : operation_of(saga, step, direction)->key;
+}
+
+/* --- opening and closing --- */
+
+static void escalation_open(struct machine *m, const struct question *question)
+{
+    struct record record = {.type = RECORD_ESCALATION_OPENED, .step = question->step, .direction = question->direction};
+
+    CHECK(m->input->escalation_number != 0);
+    record.escalation = m->input->escalation_number;
+    record.reason = question->reason;
+    record.key = key_of(m->saga, question->step, question->direction);
+    record.result = evidence(m, question);
+    m->opened = true;
+    machine_emit(m, record);
+}
+
+static void escalation_close(struct machine *m)
+{
+    const struct escalation *open = &m->saga->escalation;
+    bool asked = open->asked_by.ptr != NULL;
+    struct record record = {.type = RECORD_ESCALATION_RESOLVED, .step = open->step, .direction = open->direction};
+
+    record.escalation = open->number;
+    record.key = key_of(m->saga, open->step, open->direction);
+    record.action = asked ? SLICE("probe") : SLICE("evidence");
+    record.actor = asked ? open->asked_by : SLICE("sagad");
+    record.note = asked                        ? open->asked_note
+                  : is_asked_anew(m->saga, open) ? SLICE("an answer came that contradicts what was settled: it is asked anew")
+                                                 : SLICE("it was settled without a person");
+    machine_emit(m, record);
+}
+
+void escalation_raise(struct machine *m, uint32_t step, enum direction direction, struct slice reason)
+{
+    const struct question question = {step, direction, reason};
+
+    CHECK(m->saga->escalation.number == 0 && !m->opened);
+    escalation_open(m, &question);
+}
+
+bool escalation_advance(struct machine *m)
+{
+    struct question question;
+
+    if (m->saga->escalation.number) {
+        if (escalation_stands(m->saga)) {
+            return false;
+        }
+        escalation_close(m);
+        return true;
+    }
+    question = next_question(m->saga);
+    if (question.step == STEP_NONE) {
+        return false;
+    }
+    if (m->opened) { /* one input opens one at most: the next asks for itself when that is answered */
+        return false;
+    }
+    escalation_open(m, &question);
+    return true;
+}
+
+/* --- verbs --- */
+
+/* One that does not follow from what nobody knows: a duplicate that is not to be decided by a rule, a deadline. */
+static unsigned actions_on_raised(const struct saga *saga)
+{
+    const struct escalation *open = &saga->escalation;
+    unsigned actions = BIT(OPERATOR_RESOLVE);
+
+    if (open->step != STEP_NONE && saga->steps[open->step].forward.state == OP_FAILED &&
+        saga_admits(saga, saga->definition->steps[open->step].tool, saga->steps[open->step].forward.effect,
+                    open->step) == ERR_OK &&
+        !saga_over_budget(saga, saga->definition->steps[open->step].tool, false, true)) {
+        actions |= BIT(OPERATOR_RETRY);
+    }
+    if (saga->definition->kind == SAGA_OPEN) {
+        actions |= BIT(OPERATOR_ABANDON);
+        actions |= saga_passed_return(saga) ? 0 : BIT(OPERATOR_COMPENSATE);
+    }
+    return actions;
+}
+
+/* The calls of a run belong to nothing that could be undone, waived or abandoned. */
+#define RUN_ACTIONS (BIT(OPERATOR_RETRY) | BIT(OPERATOR_PROBE) | BIT(OPERATOR_RESOLVE))
+
+static unsigned actions_on_forward(const struct saga *saga)
+{
+    const struct operation *op = &saga->steps[saga->escalation.step].forward;
+    unsigned actions = BIT(OPERATOR_ABANDON);
+
+    if (op->state == OP_UNKNOWN && saga_tool(saga, saga->escalation.step, DIRECTION_DO)->has_probe) {
+        actions |= BIT(OPERATOR_PROBE);
+    }
+    if (op->state == OP_UNKNOWN || op->state == OP_PROBING) {
+        actions |= BIT(OPERATOR_RESOLVE) | BIT(OPERATOR_WAIVE);
+    }
+    if (saga->phase != PHASE_FORWARD) {
+        return actions;
+    }
+    actions |= saga_passed_return(saga) ? 0 : BIT(OPERATOR_COMPENSATE);
+    if (step_phase(saga, saga->escalation.step) != PHASE_FORWARD) { /* in a child that is undone on its own */
+        return actions;
+    }
+    if (step_has_call(saga, saga->escalation.step) && (op->state == OP_UNKNOWN || op->state == OP_FAILED)) {
+        actions |= BIT(OPERATOR_RETRY);
+    }
+    if (op->state == OP_FAILED) {
+        actions |= BIT(OPERATOR_SKIP);
+    }
+    return saga->definition->kind == SAGA_RUN ? actions & RUN_ACTIONS : actions;
+}
+
+static unsigned actions_on_undo(const struct saga *saga)
+{
+    const struct operation *op = step_undo(&saga->steps[saga->escalation.step]);
+    unsigned actions = BIT(OPERATOR_WAIVE) | BIT(OPERATOR_ABANDON);
+
+    if (saga->phase == PHASE_FORWARD && !saga_passed_return(saga)) { /* of a child that is undone on its own: all of it */
+        actions |= BIT(OPERATOR_COMPENSATE);
+    }
+    if (op->state == OP_UNKNOWN && saga_tool(saga, saga->escalation.step, DIRECTION_UNDO)->has_probe) {
+        actions |= BIT(OPERATOR_PROBE);
+    }
+    if (op->state == OP_UNKNOWN || op->state == OP_PROBING || op->state == OP_FAILED) { /* undone by hand, perhaps */
+        actions |= BIT(OPERATOR_RESOLVE);
+    }
+    if (op->state == OP_UNKNOWN || op->state == OP_FAILED) {
+        actions |= BIT(OPERATOR_RETRY);
+    }
+    return actions;
+}
+
+unsigned saga_escalation_actions(const struct saga *saga)
+{
+    if (!saga->escalation.number || saga->phase == PHASE_ENDED || !escalation_stands(saga)) {
+        return 0;
+    }
+    if (escalation_is_raised(&saga->escalation)) {
+        return actions_on_raised(saga);
+    }
+    return saga->escalation.direction == DIRECTION_UNDO ? actions_on_undo(saga) : actions_on_forward(saga);
+}
+
+const char *operator_action_does(const struct saga *saga, enum operator_action action)
+{
+    uint32_t step = saga->escalation.step;
+    bool undo = saga->escalation.direction == DIRECTION_UNDO;
+    bool forward = (step == STEP_NONE ? saga->phase : step_phase(saga, step)) == PHASE_FORWARD;
+    bool alone = !forward && saga->phase == PHASE_FORWARD;
+
+    switch (action) {
+    case OPERATOR_RETRY:
+        return undo ? "tries the compensation again, one more round of attempts; other args may be given where it "
+                      "certainly had no effect"
+                    : "calls the tool again under the same key, one more round of attempts; a tool of class once needs "
+                      "accept_double";
+    case OPERATOR_PROBE:
+        return "asks the receiver again now; if it can say what happened, that settles it";
+    case OPERATOR_RESOLVE:
+        if (escalation_is_raised(&saga->escalation)) {
+            return saga->escalation.step == STEP_NONE
+                       ? "notes that you have looked at it; the saga goes on without a deadline"
+                       : "notes that you have looked at it; what was settled stands, and is what a repeat gets";
+        }
+        if (saga_is_open(saga) && forward) {
+            return "you say whether it happened: if so it has completed with the result you give, if not it has failed";
+        }
+        if (undo) {
+            return "you say whether the compensation happened, or whether somebody undid it by hand: if so the step is undone, "
+                   "if not it may be tried again";
+        }
+        if (forward && saga->definition->steps[saga->escalation.step].on_failure == ON_FAILURE_CONTINUE) {
+            return "you say whether it happened: if so the saga goes on with the result you give, if not without one";
+        }
+        return forward
+                   ? "you say whether it happened: if so the saga goes on with the result you give, if not the step "
+                     "has failed and the saga is undone"
+                   : "you say whether it happened: if so it is undone like the rest, if not there is nothing to undo";
+    case OPERATOR_WAIVE:
+        return alone ? "leaves this effect standing and lists it as a debt; the rest of the child is undone, the saga goes on "
+                       "and ends abandoned"
+                     : "leaves this effect standing and lists it as a debt; the rest is undone and the saga ends abandoned";
+    case OPERATOR_SKIP:
+        return "counts the step as skipped; the saga goes on without it, with the result you give where a later step needs one";
+    case OPERATOR_COMPENSATE:
+        return "undoes what is certain now, as far as the order allows; the verdict on the rest is asked for again";
+    case OPERATOR_ABANDON:
+        return "ends the saga at once; every effect that stands, or may stand, is listed as a debt";
+    case OPERATOR_ACTION_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}

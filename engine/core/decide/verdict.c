@@ -1,0 +1,276 @@
+/*
+ * A person's verdict on one operation: it happened, it did not, or it happened and somebody has undone it by hand. It
+ * may be given at any time while nobody knows, or while it is tried again, whether or not a person is asked about it.
+ *
+ * A call or a probe that is out is awaited: nothing is cut off, and no verdict is taken meanwhile. `not happened, then
+ * retry` sends again under the same key, for `once` too, but not before the time of the last call and what its receiver
+ * may still need to show an effect (`visibility`) are over.
+ */
+#include "core/saga/machine.h"
+
+#define OPERATOR (m->input->operator)
+
+static enum err_code check_nothing_is_out(struct machine *m, const struct operation *op)
+{
+    if (op->state == OP_IN_FLIGHT) {
+        (void)err_set(m->err, ERR_CALL_OUT, "a call of this operation is under way");
+        err_hint(m->err, "Decide again when it has ended: its answer may say what happened.");
+        return ERR_CALL_OUT;
+    }
+    if (operation_is_asked_now(m->saga, op, m->input->now_ms)) {
+        (void)err_set(m->err, ERR_PROBE_OUT, "a probe of this operation is under way");
+        err_hint(m->err, "Decide again when it has answered: it may say what happened.");
+        return ERR_PROBE_OUT;
+    }
+    return ERR_OK;
+}
+
+enum err_code verdict_find(struct machine *m)
+{
+    enum err_code code;
+
+    if (!uuid_is_nil(&OPERATOR.key.uuid)) {
+        m->about = saga_find_key(m->saga, &OPERATOR.key, &m->direction);
+        if (m->about == STEP_NONE) {
+            return err_set(m->err, ERR_NOT_FOUND, "there is no operation with this key");
+        }
+        if (m->saga->phase == PHASE_ENDED) {
+            return err_set(m->err, ERR_ENDED, "the saga has ended %s", saga_status_name(m->saga->end));
+        }
+    }
+    code = check_nothing_is_out(m, operation_of(m->saga, m->about, m->direction));
+    if (code == ERR_OK && OPERATOR.undone) { /* this is about what was done and what undoes it */
+        code = check_nothing_is_out(m, &m->saga->steps[m->about].forward);
+        code = code == ERR_OK ? check_nothing_is_out(m, step_undo(&m->saga->steps[m->about])) : code;
+    }
+    return code;
+}
+
+/* --- undone by hand --- */
+
+static const char *why_not_undone(const struct saga *saga, uint32_t step)
+{
+    const struct step *s = &saga->steps[step];
+
+    if (!step_has_call(saga, step) || operation_effect(saga, step, DIRECTION_DO) == EFFECT_READ ||
+        s->forward.attempts == 0 || !step_may_stand(saga, step)) {
+        return "it left nothing that could have been undone";
+    }
+    if (saga->definition->steps[step].terminal || saga_passed_return(saga)) {
+        return "it cannot be undone: what comes after it counts on it";
+    }
+    if (s->plan == PLAN_WAIVED || s->plan == PLAN_DONE || s->plan == PLAN_DROPPED) {
+        return "it is settled already";
+    }
+    return saga->definition->kind == SAGA_RUN ? "the calls of a run are independent: nothing of it is undone" : NULL;
+}
+
+bool check_undone(const struct saga *saga, const struct record *record, struct err *err)
+{
+    const struct step *s = &saga->steps[record->step];
+    const char *why = why_not_undone(saga, record->step);
+
+    if (!uuid_equal(&s->forward.key.uuid, &record->key.uuid)) {
+        return check_refuse(record, err, "it is about another key");
+    }
+    if (s->forward.state == OP_IN_FLIGHT || step_undo(s)->state == OP_IN_FLIGHT) {
+        return check_refuse(record, err, "a call is under way");
+    }
+    return why == NULL || check_refuse(record, err, "%s", why);
+}
+
+static void settle(struct operation *op, const struct record *record)
+{
+    op->state = OP_COMPLETED;
+    op->source = SOURCE_OPERATOR;
+    op->ended_ms = record->at_ms;
+    op->changed_ms = record->at_ms;
+    op->due_ms = 0;
+    op->late = op->accepted = op->earlier_maybe = false;
+}
+
+void apply_undone(struct saga *saga, const struct record *record)
+{
+    struct step *s = &saga->steps[record->step];
+
+    if (s->forward.state != OP_COMPLETED) {
+        settle(&s->forward, record);
+        s->settled_seq = record->seq;
+        apply_answered(saga, record->step);
+    }
+    if (s->undo && s->undo->state != OP_NONE) {
+        settle(s->undo, record);
+        s->undo->took_effect = TOOK_EFFECT_YES;
+    }
+    s->forward.took_effect = TOOK_EFFECT_UNDONE;
+    s->undone_by = apply_keep(saga, record->actor);
+    s->undone_note = apply_keep(saga, record->note);
+    plan_move(saga, record->step, PLAN_DONE);
+}
+
+/* What cannot be undone counts on all the others. Where nobody knows whether it has happened, they stay; or STEP_NONE. */
+static uint32_t terminal_in_doubt(const struct saga *saga, uint32_t about)
+{
+    for (uint32_t i = 0; i < saga->definition->step_count && step_phase(saga, about) != PHASE_UNDO; i++) {
+        if (saga->definition->steps[i].terminal && saga->steps[i].forward.took_effect == TOOK_EFFECT_MAYBE &&
+            step_phase(saga, i) != PHASE_UNDO) {
+            return i;
+        }
+    }
+    return STEP_NONE;
+}
+
+/* The saga cannot go on without it: the rest is undone, too. */
+static enum err_code undone(struct machine *m)
+{
+    struct record record;
+    const char *why = why_not_undone(m->saga, m->about);
+    uint32_t terminal = terminal_in_doubt(m->saga, m->about);
+    bool stops = m->saga->phase == PHASE_FORWARD && step_phase(m->saga, m->about) == PHASE_FORWARD;
+
+    if (why) {
+        (void)err_set(m->err, ERR_CONFLICT, "%s", why);
+        err_hint(m->err, "What did not happen is resolved as not_happened; what is to stand is waived.");
+        return ERR_CONFLICT;
+    }
+    if (terminal != STEP_NONE) {
+        (void)err_set(m->err, ERR_UNSETTLED, "%.*s cannot be undone, and may have happened: it counts on what came before it",
+                      SLICE_ARG(m->saga->definition->steps[terminal].id));
+        err_hint(m->err, "Decide again when that is settled.");
+        return ERR_UNSETTLED;
+    }
+    operator_resolved(m);
+    record = machine_record(m, RECORD_STEP_UNDONE, m->about, DIRECTION_DO);
+    record.attempt = 0;
+    record.actor = OPERATOR.actor;
+    record.note = OPERATOR.note;
+    machine_emit(m, record);
+    if (stops) {
+        forward_stop(m, STEP_NONE, WHY("operator", "a person undid one of its effects by hand"), OPERATOR.actor,
+                     OPERATOR.note);
+    }
+    return ERR_OK;
+}
+
+/* --- not happened, then retry --- */
+
+static int64_t later_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* When surely nothing of the last call is under way any more, and its receiver has shown what it did. */
+static int64_t quiet_from(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    const struct operation *op = operation_of(saga, step, direction);
+    const struct tool *tool = saga_tool(saga, step, direction);
+    int64_t timeout_ms = direction == DIRECTION_UNDO ? tool->timeout_ms : saga->definition->steps[step].timeout_ms;
+    int64_t sent_ms = later_of(op->last_sent_ms, saga->alone_from_ms);
+
+    return op->last_sent_ms == 0
+               ? 0
+               : later_of(sent_ms + timeout_ms, op->settled_ms) +
+                     (tool->has_probe ? tool->probe.visibility_ms : PROBE_VISIBILITY_DEFAULT_MS);
+}
+
+static enum err_code check_again(struct machine *m)
+{
+    const struct saga *saga = m->saga;
+
+    if (m->direction == DIRECTION_UNDO) {
+        return ERR_OK;
+    }
+    if (saga->phase != PHASE_FORWARD || step_phase(saga, m->about) != PHASE_FORWARD) {
+        (void)err_set(m->err, ERR_CONFLICT, "the saga is being undone: nothing is called any more");
+        err_hint(m->err, "Leave \"then\" out: what did not happen needs no undo.");
+        return ERR_CONFLICT;
+    }
+    if (saga_admits(saga, saga->definition->steps[m->about].tool, saga->steps[m->about].forward.effect, m->about) !=
+        ERR_OK) {
+        return err_set(m->err, ERR_CONFLICT, "the saga is sealed, or something is not settled before a call that ends it");
+    }
+    return ERR_OK;
+}
+
+static enum err_code not_happened_again(struct machine *m)
+{
+    struct record record;
+    int64_t quiet_ms = quiet_from(m->saga, m->about, m->direction);
+    enum err_code code = check_again(m);
+
+    if (code != ERR_OK) {
+        return code;
+    }
+    if (operation_of(m->saga, m->about, m->direction)->state == OP_FAILED) {
+        operator_resolved(m); /* an undo that was refused */
+    } else {
+        code = operator_did_not_happen(m);
+        if (code != ERR_OK) {
+            return code;
+        }
+    }
+    record = operator_record(m, m->direction == DIRECTION_UNDO ? RECORD_COMPENSATION_REOPENED : RECORD_STEP_REOPENED);
+    record.attempt = 0;
+    record.due_ms = later_of(quiet_ms, m->input->now_ms);
+    machine_emit(m, record);
+    return ERR_OK;
+}
+
+/* --- the door --- */
+
+static enum err_code refuse_settled(struct machine *m, const struct operation *op)
+{
+    if (op->state == OP_PENDING || op->state == OP_NONE) {
+        (void)err_set(m->err, ERR_CONFLICT, "it has not been called yet");
+        err_hint(m->err, "Abort the saga, or pause it, to keep it from being called.");
+        return ERR_CONFLICT;
+    }
+    (void)err_set(m->err, ERR_DECIDED, "it is settled already: it %s",
+                  op->state == OP_COMPLETED ? "has happened" : "has not happened");
+    err_hint(m->err, "An effect that somebody undid by hand is resolved as undone.");
+    return ERR_DECIDED;
+}
+
+/* It is gone either way, or about to be: what may be asked is what became of its undo. */
+static bool is_being_undone(const struct saga *saga, uint32_t step)
+{
+    const struct step *s = &saga->steps[step];
+
+    return step_phase(saga, step) == PHASE_UNDO &&
+           (step_undo(s)->state != OP_NONE || (s->plan != PLAN_VERDICT && s->plan != PLAN_READY));
+}
+
+static enum err_code refuse_undoing(struct machine *m)
+{
+    (void)err_set(m->err, ERR_DECIDED, "its undo has begun, whether it had happened or not");
+    err_hint(m->err, "Resolve the operation that undoes it.");
+    return ERR_DECIDED;
+}
+
+enum err_code verdict_decide(struct machine *m)
+{
+    const struct operation *op = operation_of(m->saga, m->about, m->direction);
+    bool undo = m->direction == DIRECTION_UNDO, refused = undo && op->state == OP_FAILED;
+
+    if (undo && m->saga->steps[m->about].plan != PLAN_FAILED && m->saga->steps[m->about].plan != PLAN_ACTIVE &&
+        m->saga->steps[m->about].plan != PLAN_READY) {
+        return refuse_settled(m, op);
+    }
+    if (OPERATOR.undone || (refused && OPERATOR.happened)) {
+        return undone(m);
+    }
+    if (op->state != OP_UNKNOWN && op->state != OP_PROBING && op->state != OP_RETRYING &&
+        !(refused && OPERATOR.again && op->attempts > 0)) {
+        return refuse_settled(m, op);
+    }
+    if (!undo && m->saga->steps[m->about].plan == PLAN_WAIVED) {
+        return refuse_settled(m, op);
+    }
+    if (!undo && is_being_undone(m->saga, m->about)) {
+        return refuse_undoing(m);
+    }
+    if (OPERATOR.again) {
+        return not_happened_again(m);
+    }
+    return OPERATOR.happened ? operator_happened(m) : operator_did_not_happen(m);
+}
