@@ -7,7 +7,7 @@
 #include "adapters/settings.h"
 #include "base/instant.h"
 #include "base/json.h"
-#include "io/loop.h"
+#include "io/loop/loop.h"
 
 struct builtin_call {
     struct call call;

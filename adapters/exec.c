@@ -8,8 +8,8 @@
 #include "adapters/settings.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "io/process.h"
-#include "io/programs.h"
+#include "io/process/process.h"
+#include "io/process/programs.h"
 
 struct exec_call {
     struct call call;

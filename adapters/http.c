@@ -12,7 +12,7 @@
 #include "adapters/http_parts.h"
 #include "adapters/settings.h"
 #include "base/json.h"
-#include "io/http_client.h"
+#include "io/http/client.h"
 
 #define CONNECT_TIMEOUT_MS 10000
 

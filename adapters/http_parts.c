@@ -317,7 +317,7 @@ static bool header_is(struct slice name, const char *wanted)
     return name.len == strlen(wanted) && strncasecmp(name.ptr, wanted, name.len) == 0;
 }
 
-/* What frames the message, and what is about the connection, is not a tool's to say: it is never sent, see http_transfer.c. */
+/* What frames the message, and what is about the connection, is not a tool's to say: it is never sent, see http/transfer.c. */
 static void check_header_name(struct slice name, struct slice pointer, struct faults *faults)
 {
     static const char *const ours[] = {"content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection",

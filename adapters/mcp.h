@@ -10,9 +10,9 @@
 #include "base/digest.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "io/child.h"
-#include "io/http_client.h"
-#include "io/loop.h"
+#include "io/process/child.h"
+#include "io/http/client.h"
+#include "io/loop/loop.h"
 
 #define MCP_SESSIONS_MAX 256 /* of HTTP servers, kept */
 #define MCP_SERVERS_MAX 32   /* processes */

@@ -11,7 +11,7 @@
 #include "adapters/mcp.h"
 #include "adapters/program.h"
 #include "base/json.h"
-#include "io/programs.h"
+#include "io/process/programs.h"
 
 #define UNREAD_BYTES_MAX ((size_t)8 * 1024 * 1024)
 #define LINE_BYTES_EXTRA ((size_t)64 * 1024) /* of a message around the answer */

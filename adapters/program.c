@@ -6,7 +6,7 @@
 
 #include "adapters/settings.h"
 #include "base/json.h"
-#include "io/programs.h"
+#include "io/process/programs.h"
 
 /* What a program gets of our own environment: enough to run, none of our secrets. */
 static const char *const inherited[] = {"PATH", "HOME", "LANG"};

@@ -17,7 +17,7 @@
 #include "adapters/sql_check.h"
 #include "adapters/sql_rows.h"
 #include "adapters/sql_text.h"
-#include "io/db_pool.h"
+#include "io/postgres/pool.h"
 
 enum { LOSSES_MAX = 3, PATIENCE_MS = 1000 };
 

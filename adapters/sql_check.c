@@ -3,8 +3,8 @@
 
 #include "adapters/settings.h"
 #include "adapters/sql_text.h"
-#include "io/db_environment.h"
-#include "io/db_pool.h"
+#include "io/postgres/environment.h"
+#include "io/postgres/pool.h"
 
 static void check_database(struct slice value, struct slice pointer, struct faults *faults)
 {

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
-#include "io/db_pool.h"
+#include "io/postgres/pool.h"
 
 struct sql_rows {
     struct buffer text;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "run/review.h"
+#include "review/review.h"
 
 #define NAME_BYTES_MAX 128
 #define FAULTS_MAX 8

@@ -13,8 +13,8 @@
 #include "adapters/mcp_list.h"
 #include "base/json.h"
 #include "base/settings.h"
-#include "io/http_client.h"
-#include "io/loop.h"
+#include "io/http/client.h"
+#include "io/loop/loop.h"
 #include "mcp_draft.h"
 
 #define PATIENCE_MS 10000

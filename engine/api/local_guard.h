@@ -5,7 +5,7 @@
 #ifndef SAGAD_API_LOCAL_GUARD_H
 #define SAGAD_API_LOCAL_GUARD_H
 
-#include "io/http_server.h"
+#include "io/http/server.h"
 
 /* NULL, or the sentence that says why a service without tokens refuses this request. */
 const char *local_guard_fault(const struct http_exchange *exchange);

@@ -3,7 +3,7 @@
 #define SAGAD_API_PROBLEM_H
 
 #include "base/errors.h"
-#include "io/http_server.h"
+#include "io/http/server.h"
 
 #define PROBLEM_TYPE_PREFIX "urn:sagad:problem:"
 

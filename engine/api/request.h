@@ -10,7 +10,7 @@
 #include "api/problem.h"
 #include "api/routes.h"
 #include "base/json.h"
-#include "io/http_server.h"
+#include "io/http/server.h"
 #include "run/engine.h"
 
 struct tokens_seen {

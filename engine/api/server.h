@@ -8,7 +8,7 @@
 #define SAGAD_API_SERVER_H
 
 #include "base/errors.h"
-#include "io/loop.h"
+#include "io/loop/loop.h"
 #include "run/engine.h"
 
 struct api;

@@ -1,4 +1,4 @@
-/* Instants and durations as text. Nothing here reads a clock: io/loop.h does. */
+/* Instants and durations as text. Nothing here reads a clock: io/loop/loop.h does. */
 #ifndef SAGAD_BASE_INSTANT_H
 #define SAGAD_BASE_INSTANT_H
 

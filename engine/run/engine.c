@@ -1,16 +1,16 @@
 /* The engine as a whole: start, being ready, drain, end. */
-#include "run/cases.h"
-#include "run/inbox.h"
-#include "run/limiter.h"
-#include "run/work.h"
+#include "run/saga/cases.h"
+#include "run/exchange/inbox.h"
+#include "run/call/limiter.h"
+#include "run/request/work.h"
 
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/metric.h"
 #include "base/resident.h"
-#include "io/db_pool.h"
-#include "io/http_client.h"
+#include "io/postgres/pool.h"
+#include "io/http/client.h"
 
 #define CONNECTIONS_PER_HOST 64
 #define LINKS_PER_DATABASE 8 /* of the adapter sql; a PostgreSQL takes about a hundred, from everybody */

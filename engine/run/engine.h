@@ -10,7 +10,7 @@
 #include "base/errors.h"
 #include "base/id.h"
 #include "core/saga/saga.h"
-#include "io/loop.h"
+#include "io/loop/loop.h"
 
 struct engine;
 struct store_options;
@@ -33,7 +33,7 @@ struct engine_options {
     uint32_t exec_max;               /* child processes at once; default 16 */
     int64_t park_after_ms;           /* a saga at rest leaves memory after so long; default 2000 */
     int64_t park_ahead_ms;           /* and stays when it goes on sooner than that; default 10000 */
-    int64_t key_look_ms;             /* small bundles of keys are put together after so long (store/keys.c); 0: the store's default */
+    int64_t key_look_ms;             /* small bundles of keys are put together after so long (store/batch/keys.c); 0: the store's default */
     int64_t forget_share;            /* percent of the time for removing ended sagas while turns wait, 1 to 100; default 10; see retention.c */
     const char *budgets_file;        /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const struct egress *egress;     /* which addresses tools may call; copied. NULL: only what is denied always is denied */

@@ -11,12 +11,12 @@
 #include "base/json.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "run/call_queue.h"
-#include "run/definitions.h"
+#include "run/call/call_queue.h"
+#include "run/request/definitions.h"
 #include "run/engine.h"
-#include "run/eval.h"
-#include "run/intake.h"
-#include "run/secrets.h"
+#include "run/call/eval.h"
+#include "run/intake/intake.h"
+#include "run/call/secrets.h"
 #include "store/store.h"
 
 struct live;
@@ -430,7 +430,7 @@ void intake_show(struct engine *engine);               /* sets the gauges */
 /* inbox.c */
 void inbox_rows(const struct inbox_row *rows, size_t count, void *engine);
 
-/* query_saga.c */
+/* query/saga.c */
 void waiters_answer(struct live *live);                /* the saga has ended */
 void waiters_drop(struct live *live);                  /* it left memory: they ask the database from now on */
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/db.h"
+#include "io/postgres/db.h"
 #include "store/store.h"
 #include "store/store_state.h"
 

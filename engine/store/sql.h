@@ -5,7 +5,7 @@
 #ifndef SAGAD_STORE_SQL_H
 #define SAGAD_STORE_SQL_H
 
-#include "io/db.h"
+#include "io/postgres/db.h"
 
 /* the append, in the order of the pipeline */
 extern const struct db_statement sql_fence;

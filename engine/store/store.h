@@ -14,7 +14,7 @@
 #include "base/id.h"
 #include "core/record/record.h"
 #include "core/saga/saga.h"
-#include "io/loop.h"
+#include "io/loop/loop.h"
 
 #define SHARD_COUNT 64
 #define STORE_WRITERS_MAX 16

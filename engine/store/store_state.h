@@ -10,7 +10,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
-#include "io/db.h"
+#include "io/postgres/db.h"
 #include "store/sql.h"
 #include "store/store.h"
 

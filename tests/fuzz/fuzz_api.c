@@ -11,7 +11,7 @@
  * document; and nothing malformed comes through to the engine (engine_door.c).
  */
 #include "api/server.h"
-#include "io/http_guard.h"
+#include "io/http/guard.h"
 #include "tests/fuzz/engine_door.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -27,7 +27,7 @@ static struct {
     bool streams, over;
 } now;
 
-/* --- the HTTP server's side, as io/http_server.h has it --- */
+/* --- the HTTP server's side, as io/http/server.h has it --- */
 
 struct http_server *http_server_start(struct loop *loop, const struct http_server_options *given, struct err *err)
 {

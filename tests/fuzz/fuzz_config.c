@@ -3,7 +3,7 @@
  * what is taken keeps to what the headers promise.
  */
 #include "api/auth.h"
-#include "run/budgets.h"
+#include "run/call/budgets.h"
 #include "tests/fuzz/fuzz.h"
 
 static void budgets(struct slice text)

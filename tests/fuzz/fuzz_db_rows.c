@@ -7,7 +7,7 @@
  */
 #include <endian.h>
 
-#include "io/db_wire.h"
+#include "io/postgres/wire.h"
 #include "tests/fuzz/fuzz.h"
 
 #define COLUMNS_MAX DB_ARGS_MAX

@@ -4,7 +4,7 @@
  */
 #include <strings.h>
 
-#include "io/http_guard.h"
+#include "io/http/guard.h"
 #include "tests/fuzz/fuzz.h"
 
 #define PAIRS_MAX (HTTP_HEADERS_MAX + 2)

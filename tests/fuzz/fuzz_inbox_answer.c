@@ -2,7 +2,7 @@
  * What an engine that owns a shard answers to another one, by way of the database. The other may be of another version: what
  * makes no sense is refused with a sentence. What is read, written and read again is the same.
  */
-#include "run/inbox.h"
+#include "run/exchange/inbox.h"
 #include "tests/fuzz/fuzz.h"
 
 static enum err_code read(struct slice body, struct engine_request *request, struct work *work, struct err *err)

@@ -2,7 +2,7 @@
  * A hostile log. The first line of the input is a definition document, or {"open": BOOL, "tools": [...]} for an open saga
  * or a run; each further line is the payload of one turn, an array of records, as it lies in the database.
  *
- * It is folded as run/fold.c does it: each record read, checked, applied. The check refuses what does not fit; whatever passes
+ * It is folded as run/saga/fold.c does it: each record read, checked, applied. The check refuses what does not fit; whatever passes
  * must not end the process, and what the saga then shows, wants and says is well-formed.
  */
 #include "core/show/explain.h"

@@ -8,7 +8,7 @@
 
 #define COLUMNS_MAX 8
 
-struct db_row { /* as io/db_pool.c would give it */
+struct db_row { /* as io/postgres/pool.c would give it */
     struct slice values[COLUMNS_MAX];
     char *names[COLUMNS_MAX];
     int count;

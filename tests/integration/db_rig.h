@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "io/db.h"
+#include "io/postgres/db.h"
 #include "tests/lib/cluster.h"
 
 enum { QUERIES_MAX = 4, MANY = 5000 };

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "io/db.h"
+#include "io/postgres/db.h"
 
 enum { PATIENCE_MS = 60 * 1000, SKIPPED = 77 };
 

@@ -15,8 +15,8 @@
 
 #include "adapters/adapter.h"
 #include "base/json.h"
-#include "io/db.h"
-#include "io/db_pool.h"
+#include "io/postgres/db.h"
+#include "io/postgres/pool.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/commit_cutter.h"
 

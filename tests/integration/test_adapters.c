@@ -15,9 +15,9 @@
 
 #include "adapters/adapter.h"
 #include "base/json.h"
-#include "io/http_client.h"
-#include "io/loop.h"
-#include "io/programs.h"
+#include "io/http/client.h"
+#include "io/loop/loop.h"
+#include "io/process/programs.h"
 #include "tests/lib/stub_server.h"
 
 #define KEY "0190f5e4-7f2c-8a51-9b7d-3f1c2a4b5d6e"

@@ -14,7 +14,7 @@
 
 #include "base/json.h"
 #include "base/metric.h"
-#include "io/jq.h"
+#include "io/process/jq.h"
 
 static void a_new_call_is_carried_out_and_a_repeat_is_answered_from_the_record(void **state)
 {

@@ -13,7 +13,7 @@
 
 #include "base/json.h"
 #include "base/metric.h"
-#include "io/jq.h"
+#include "io/process/jq.h"
 
 #define STRICT(required) "{\"name\":\"strict\",\"input\":{\"type\":\"object\",\"required\":[" required "]},\"steps\":[{\"id\":\"b\",\"call\":\"greet\",\"with\":{}}]}"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "io/http_client.h"
+#include "io/http/client.h"
 #include "tests/lib/stub_server.h"
 
 #define OK_KEEP "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Kind: Good\r\n\r\nok"

@@ -13,7 +13,7 @@
 
 #include "base/json.h"
 #include "base/metric.h"
-#include "io/jq.h"
+#include "io/process/jq.h"
 
 static void an_open_saga_takes_calls_until_it_is_complete_and_answers_repeats_after(void **state)
 {

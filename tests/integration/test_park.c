@@ -15,7 +15,7 @@
 #include "base/instant.h"
 #include "base/json.h"
 #include "base/metric.h"
-#include "io/jq.h"
+#include "io/process/jq.h"
 
 enum { MANY = 500, FEW = 40, ROUNDS = 12, HOUR_MS = 3600 * 1000 };
 

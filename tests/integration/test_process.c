@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "io/process.h"
-#include "io/programs.h"
+#include "io/process/process.h"
+#include "io/process/programs.h"
 
 struct trial {
     struct loop *loop;

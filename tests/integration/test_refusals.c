@@ -11,7 +11,7 @@
 
 #include "base/json.h"
 #include "base/metric.h"
-#include "io/jq.h"
+#include "io/process/jq.h"
 
 enum { LARGE_BYTES = 200 * 1024 };
 

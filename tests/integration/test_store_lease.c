@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/accept_history.h"
-#include "store/lease_state.h"
+#include "store/lease/accept_history.h"
+#include "store/lease/lease_state.h"
 #include "store/migrate.h"
 #include "tests/integration/store_host.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "io/db.h"
+#include "io/postgres/db.h"
 #include "store/migrate.h"
 #include "tests/integration/store_host.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/json.h"
 #include "base/metric.h"
-#include "io/jq.h"
+#include "io/process/jq.h"
 
 #define NAMED(name, steps) "{\"name\":\"" name "\",\"steps\":[" steps "]"
 

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "io/db_pool.h"
-#include "io/http_client.h"
-#include "io/jq.h"
+#include "io/postgres/pool.h"
+#include "io/http/client.h"
+#include "io/process/jq.h"
 
 #define WALL_START_MS INT64_C(1700000000000)
 #define BOOT_START_US INT64_C(1000000000)

@@ -2,7 +2,7 @@
 #ifndef SAGAD_TESTS_LIB_RUN_TRIAL_STATE_H
 #define SAGAD_TESTS_LIB_RUN_TRIAL_STATE_H
 
-#include "io/agenda.h"
+#include "io/loop/agenda.h"
 #include "tests/lib/run_trial.h"
 
 struct pending { /* a request on its way */

@@ -1,10 +1,10 @@
-/* The client side of a connection: see io/db.h for what is promised, wire.h for what is below. */
-#include "io/db.h"
+/* The client side of a connection: see io/postgres/db.h for what is promised, wire.h for what is below. */
+#include "io/postgres/db.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/db_queue.h"
+#include "io/postgres/queue.h"
 #include "tests/sim/wire.h"
 
 enum { SENT_MAX = 256 };
@@ -196,7 +196,7 @@ static void db_lost(struct db *db, const struct err *reason)
     }
 }
 
-/* --- giving up: as in io/db.c --- */
+/* --- giving up: as in io/postgres/db.c --- */
 
 static void on_overdue(struct timer *timer)
 {

@@ -1,4 +1,4 @@
-/* Parameters as they were given: see db_values.h. The checks of types are those of the real io/db_args.c. */
+/* Parameters as they were given: see db_values.h. The checks of types are those of the real io/postgres/args.c. */
 #include "tests/sim/db_values.h"
 
 #include <limits.h>

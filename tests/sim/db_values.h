@@ -1,11 +1,11 @@
 /*
- * Parameters and rows as typed values, where io/db.h has PostgreSQL's binary formats: what an engine writes with db_arg_X()
+ * Parameters and rows as typed values, where io/postgres/db.h has PostgreSQL's binary formats: what an engine writes with db_arg_X()
  * the simulated PostgreSQL reads, and what it puts the engine reads with db_int() and its sisters.
  */
 #ifndef SAGAD_TESTS_SIM_DB_VALUES_H
 #define SAGAD_TESTS_SIM_DB_VALUES_H
 
-#include "io/db.h"
+#include "io/postgres/db.h"
 
 union db_scalar {
     int64_t number;      /* DB_BOOL, DB_INT2, DB_INT4, DB_INT8; DB_TIMESTAMPTZ in ms, INT64_MIN and INT64_MAX are the infinities */

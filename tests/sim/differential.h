@@ -12,7 +12,7 @@
 #define SAGAD_TESTS_SIM_DIFFERENTIAL_H
 
 #include "base/arena.h"
-#include "io/db.h"
+#include "io/postgres/db.h"
 #include "tests/property/chance.h"
 
 enum {

@@ -1,17 +1,17 @@
 /*
- * io/loop.h in virtual time. A turn is what it is in the real loop: what came for us, due timers, deferred work and hooks, then, right
+ * io/loop/loop.h in virtual time. A turn is what it is in the real loop: what came for us, due timers, deferred work and hooks, then, right
  * before it would block, deferred work and hooks once more. The clocks are read once a turn and lazily.
  *
  * A turn may be stopped between any two callbacks (the process is frozen there) and goes on later where it was, with the
  * clocks as they had been read.
  */
-#include "io/loop.h"
+#include "io/loop/loop.h"
 
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "io/agenda.h"
-#include "io/turn_clock.h"
+#include "io/loop/agenda.h"
+#include "io/loop/turn_clock.h"
 #include "tests/sim/network.h"
 
 enum phase { PHASE_MESSAGES, PHASE_TIMERS, PHASE_DEFERRED, PHASE_HOOKS, PHASE_LAST_DEFERRED, PHASE_LAST_HOOKS, PHASE_COUNT };

@@ -1,6 +1,6 @@
 /*
  * A process that runs an engine: it starts, is killed, is frozen and wakes up, leaves. Its loop, clocks and connections
- * are in loop.c and db.c, behind the real headers io/loop.h and io/db.h.
+ * are in loop.c and db.c, behind the real headers io/loop/loop.h and io/postgres/db.h.
  *
  * Whoever is outside of a node (clients, people, tools, PostgreSQL) and calls into its engine does it between
  * node_enter() and node_leave(), and only while node_is_running(). What an engine calls back runs inside its node:

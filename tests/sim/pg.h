@@ -9,12 +9,12 @@
 #ifndef SAGAD_TESTS_SIM_PG_H
 #define SAGAD_TESTS_SIM_PG_H
 
-#include "io/db.h"
+#include "io/postgres/db.h"
 #include "tests/sim/world.h"
 
 struct pg;
 struct pg_session;
-struct pg_result; /* the rows of one statement: struct db_rows of io/db.h, see pg_call.h */
+struct pg_result; /* the rows of one statement: struct db_rows of io/postgres/db.h, see pg_call.h */
 
 struct pg *pg_new(void);  /* in the world's arena; the schema of the migrations is there, with its 64 shards */
 void pg_fini(struct pg *pg);

@@ -1,4 +1,4 @@
-/* The append, and what is asked about one: see store/append_batch.c for the order of its statements. */
+/* The append, and what is asked about one: see store/batch/append_batch.c for the order of its statements. */
 #include <string.h>
 
 #include "base/digest.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "io/jq.h"
+#include "io/process/jq.h"
 #include "run/engine_state.h"
 #include "tests/sim/memory.h"
 #include "tests/sim/network.h"

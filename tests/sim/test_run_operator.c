@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "run/work.h"
+#include "run/request/work.h"
 
 static const char document[] =
     "{'tools':["

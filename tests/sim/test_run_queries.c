@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "run/query_walk.h"
+#include "run/query/walk.h"
 #include "store/guard.h"
 
 static const char document[] =

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "run/turn.h"
-#include "run/work.h"
+#include "run/saga/turn.h"
+#include "run/request/work.h"
 
 static const char document[] =
     "{'tools':["

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "io/agenda.h"
+#include "io/loop/agenda.h"
 
 enum { TIMERS = 400 };
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/instant.h"
-#include "run/budgets.h"
+#include "run/call/budgets.h"
 #include "tests/lib/scratch.h"
 
 static void refuses(const char *text, const char *why)

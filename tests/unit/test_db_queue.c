@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "io/db_queue.h"
+#include "io/postgres/queue.h"
 
 static const struct db_statement statement = {"say", "select 1"};
 static struct db_queue queue;

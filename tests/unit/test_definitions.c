@@ -1,6 +1,6 @@
 /* Registered versions in memory: which children and tools a saga is compiled with, and when it is compiled anew. */
 #include "definition_texts.h"
-#include "run/definitions.h"
+#include "run/request/definitions.h"
 
 static void add(struct definitions *definitions, enum definition_kind kind, const char *name, uint32_t version,
                 const char *body, struct arena *arena)

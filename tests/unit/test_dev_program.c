@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "run/dev_cluster.h"
+#include "dev/cluster.h"
 #include "tests/lib/scratch.h"
 
 

@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "run/dev_cluster.h"
+#include "dev/cluster.h"
 #include "tests/lib/scratch.h"
 
 #define CALLS_MAX 500

@@ -11,7 +11,7 @@
 #include "base/canon.h"
 #include "base/json.h"
 #include "core/language/expression.h"
-#include "io/jq.h"
+#include "io/process/jq.h"
 
 #define PATHS 40
 #define SEEN_MIN 15

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "io/egress.h"
-#include "io/http_guard.h"
+#include "io/http/egress.h"
+#include "io/http/guard.h"
 
 static const struct {
     const char *name, *version;

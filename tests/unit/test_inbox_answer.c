@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "run/inbox.h"
+#include "run/exchange/inbox.h"
 
 static struct arena arena;
 static struct engine_request told, heard;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "run/intake.h"
+#include "run/intake/intake.h"
 
 static struct intake_measures quiet(void)
 {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "io/jq.h"
+#include "io/process/jq.h"
 #include "tests/lib/test_seed.h"
 
 #define INPUT "{\"input\":{\"amount\":5,\"name\":\"Ann\",\"items\":[3,1,2]},\"steps\":{\"a\":{\"result\":{\"id\":\"x-1\"}}}}"

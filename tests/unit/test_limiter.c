@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "base/instant.h"
-#include "run/budgets.h"
-#include "run/limiter.h"
-#include "run/pace.h"
+#include "run/call/budgets.h"
+#include "run/call/limiter.h"
+#include "run/call/pace.h"
 
 /* --- the pace --- */
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "io/loop.h"
-#include "io/worker.h"
+#include "io/loop/loop.h"
+#include "io/loop/worker.h"
 
 enum { MANY = 20000 };
 

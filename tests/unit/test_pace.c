@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "run/pace.h"
+#include "run/call/pace.h"
 
 static void a_group_in_which_one_was_refused_is_followed_by_one_that_tries(void **state)
 {

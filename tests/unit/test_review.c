@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "run/review.h"
+#include "review/review.h"
 
 static size_t faults_of(const char *text, struct arena *arena, char *first, size_t bytes)
 {

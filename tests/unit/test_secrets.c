@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "run/secrets.h"
+#include "run/call/secrets.h"
 #include "tests/lib/scratch.h"
 
 static void refuses(const char *why)

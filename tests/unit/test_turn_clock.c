@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "io/turn_clock.h"
+#include "io/loop/turn_clock.h"
 
 static int64_t boot_us, wall_ms;
 static int reads;

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "io/jq.h"
-#include "run/review.h"
+#include "io/process/jq.h"
+#include "review/review.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/documents.h"

@@ -9,8 +9,8 @@
 #include "base/arena.h"
 #include "base/errors.h"
 #include "base/json.h"
-#include "io/http_client.h"
-#include "io/loop.h"
+#include "io/http/client.h"
+#include "io/loop/loop.h"
 
 enum {
     EXIT_OK = 0,

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "io/jq.h"
-#include "run/review.h"
+#include "io/process/jq.h"
+#include "review/review.h"
 #include "tools/sagactl/registered.h"
 
 static bool find_item(const struct known_documents *known, enum definition_kind kind, struct slice name,

@@ -1,0 +1,413 @@
+/*
+ * libmicrohttpd without threads of its own: its epoll descriptor is polled by the loop, and MHD_run() does what is due.
+ *
+ * The library's timeout counts inactivity; a client that drips bytes would stay for ever. Total times are three queues
+ * of connections, each in order of its deadline because all its members have the same patience.
+ *
+ * The library leaves whoever comes beyond its limit in the kernel's queue, where they hear nothing. So its limit is higher
+ * than ours, and those between are accepted, told to come again, and closed.
+ */
+#include "io/http/server.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "io/http/server_state.h"
+
+/* Heads beyond 12 to 15 KiB, and cookies beyond 8, are answered 431. The library clears most of it twice a request. */
+#define CONNECTION_MEMORY_BYTES (16 * 1024)
+#define BODY_BYTES_MAX (1 << 20)
+#define SWEEP_MS 500
+#define SURPLUS_MS 2000 /* a connection too many has so long to say what it wants, and be refused */
+#define SURPLUS_MIN 16
+#define RESERVE_SHARE 16
+#define RESERVE_MAX 16
+#define SURPLUS_MAX 256
+#define WATCH_AFTER_MS 500 /* parked so long: watch whether the client leaves */
+#define STOP_GRACE_MS 2000
+
+static int64_t phase_patience_ms(const struct http_server *server, enum phase phase)
+{
+    switch (phase) {
+    case PHASE_FIRST: /* whoever connects has something to say */
+    case PHASE_HEADER:
+        return server->options.header_ms;
+    case PHASE_IDLE:
+        return server->options.idle_ms;
+    case PHASE_BODY:
+        return server->options.body_ms;
+    case PHASE_SURPLUS:
+        return SURPLUS_MS;
+    case PHASE_BUSY:
+    case PHASE_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+/* --- the loop and the library --- */
+
+static void on_run(struct deferred *deferred);
+
+static void server_run(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
+
+    if (server->closing) {
+        return;
+    }
+    (void)MHD_run(server->daemon); /* fails for a daemon with threads only */
+    timer_stop(server->loop, &server->run_timer);
+    if (MHD_get_timeout(server->daemon, &timeout_ms) != MHD_YES) {
+        http_stall_over(server);
+        return;
+    }
+    if (timeout_ms > 0) {
+        http_stall_over(server);
+    }
+    int64_t wait_ms = timeout_ms > 0 ? (int64_t)timeout_ms : http_stall_wait_ms(server);
+
+    if (wait_ms == 0) { /* after each answer: a timer would let its connection wait for the next millisecond */
+        loop_defer(server->loop, &server->run, on_run);
+    } else {
+        timer_start(server->loop, &server->run_timer, wait_ms, server->run_timer.fire);
+    }
+}
+
+static void on_run(struct deferred *deferred)
+{
+    server_run(container_of(deferred, struct http_server, run));
+}
+
+static void on_run_timer(struct timer *timer)
+{
+    server_run(container_of(timer, struct http_server, run_timer));
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    (void)status; /* an epoll descriptor does not fail; if it did, running finds out */
+    (void)events;
+    server_run(container_of(poll, struct http_server, poll));
+}
+
+void http_server_kick(struct http_server *server)
+{
+    if (!server->closing) {
+        loop_defer(server->loop, &server->run, on_run);
+    }
+}
+
+/* --- connections and their total times --- */
+
+void http_connection_move(struct http_server *server, struct connection *connection, enum phase phase)
+{
+    if (connection->surplus && phase != PHASE_BUSY) {
+        phase = PHASE_SURPLUS;
+        if (connection->phase == PHASE_SURPLUS) {
+            return; /* one deadline for all it does */
+        }
+    }
+    if (connection->phase != PHASE_BUSY) {
+        list_remove(&server->phases[connection->phase], &connection->link);
+    }
+    connection->phase = phase;
+    if (phase != PHASE_BUSY) {
+        connection->since_ms = loop_boot_ms(server->loop);
+        list_push(&server->phases[phase], &connection->link);
+    }
+}
+
+void http_connection_cut(struct http_server *server, struct connection *connection)
+{
+    http_connection_move(server, connection, PHASE_BUSY);
+    (void)shutdown(connection->fd, SHUT_RDWR); /* the library sees the end of the stream and closes */
+}
+
+void http_connection_refuse(struct http_server *server, struct connection *connection, const char *words)
+{
+    char answer[512];
+    int len = snprintf(answer, sizeof(answer),
+                       "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+                       "Content-Length: %zu\r\n\r\n%s\n",
+                       strlen(words) + 1, words);
+
+    CHECK(len > 0 && (size_t)len < sizeof(answer));
+    (void)!send(connection->fd, answer, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT); /* it is closed either way */
+    metric_add(METRIC_HTTP_REQUESTS, 1);
+    metric_add(METRIC_HTTP_ERRORS, 1);
+    http_connection_cut(server, connection);
+}
+
+bool http_connection_is_surplus(const struct http_server *server, struct connection *connection)
+{
+    connection->surplus = connection->surplus && server->connections > connection->places;
+    return connection->surplus;
+}
+
+static void on_sweep(struct timer *timer)
+{
+    struct http_server *server = container_of(timer, struct http_server, sweep_timer);
+    int64_t now_ms = loop_boot_ms(server->loop);
+    struct list_link *link;
+
+    for (int phase = PHASE_FIRST; phase < PHASE_BUSY; phase++) {
+        while ((link = list_first(&server->phases[phase]))) {
+            struct connection *connection = container_of(link, struct connection, link);
+
+            if (now_ms - connection->since_ms < phase_patience_ms(server, (enum phase)phase)) {
+                break;
+            }
+            http_connection_cut(server, connection);
+        }
+    }
+    while ((link = list_first(&server->parked))) {
+        struct exchange *x = container_of(link, struct exchange, link);
+
+        if (now_ms - x->parked_ms < WATCH_AFTER_MS) {
+            break;
+        }
+        list_remove(&server->parked, link);
+        x->in_parked_list = false;
+        http_exchange_watch(x);
+    }
+    if (server->connections > 0) {
+        timer_start(server->loop, &server->sweep_timer, SWEEP_MS, on_sweep);
+    }
+}
+
+static bool is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        return (ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24) == 127;
+    }
+    return address->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+}
+
+/*
+ * Half of the places for those who are only told to come again are kept for this machine: its probes and its operator
+ * are heard when other machines hold all connections there may be.
+ */
+static enum MHD_Result on_accept(void *context, const struct sockaddr *address, socklen_t address_len)
+{
+    const struct http_server *server = context;
+    size_t surplus = http_server_surplus(server->options.connections_max);
+
+    (void)address_len;
+    return server->connections < server->options.connections_max + surplus / 2 || is_loopback(address) ? MHD_YES
+                                                                                                      : MHD_NO;
+}
+
+/* Some places are for this machine alone. */
+static size_t places_of(const struct http_server *server, struct MHD_Connection *mhd)
+{
+    const struct sockaddr *address = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    size_t max = server->options.connections_max;
+    size_t reserve = max / RESERVE_SHARE < RESERVE_MAX ? max / RESERVE_SHARE : RESERVE_MAX;
+
+    return is_loopback(address) ? max : max - reserve;
+}
+
+static void on_connection(void *context, struct MHD_Connection *mhd, void **socket_context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct http_server *server = context;
+    struct connection *connection = *socket_context;
+
+    server->happened++;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        connection = memory_alloc(sizeof(*connection));
+        connection->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        connection->phase = PHASE_BUSY;
+        connection->places = places_of(server, mhd);
+        connection->surplus = ++server->connections > connection->places;
+        metric_add(METRIC_HTTP_SURPLUS, connection->surplus);
+        http_connection_move(server, connection, PHASE_FIRST);
+        *socket_context = connection;
+        gauge_set(GAUGE_HTTP_CONNECTIONS, (int64_t)server->connections);
+        if (!timer_running(&server->sweep_timer)) {
+            timer_start(server->loop, &server->sweep_timer, SWEEP_MS, on_sweep);
+        }
+    } else if (connection) {
+        if (connection->exchange) {
+            http_exchange_forgotten(connection->exchange);
+        }
+        http_connection_move(server, connection, PHASE_BUSY);
+        free(connection);
+        *socket_context = NULL;
+        server->connections--;
+        gauge_set(GAUGE_HTTP_CONNECTIONS, (int64_t)server->connections);
+    }
+}
+
+/* --- start and stop --- */
+
+static void on_library_log(void *context, const char *format, va_list arguments)
+{
+    char line[256];
+
+    (void)context;
+    (void)vsnprintf(line, sizeof(line), format, arguments);
+    log_debug("http_library", LOG_SLICE("text", slice_trim(slice_of(line))));
+}
+
+uint32_t http_server_surplus(uint32_t connections_max)
+{
+    uint32_t eighth = connections_max / 8;
+
+    return eighth < SURPLUS_MIN ? SURPLUS_MIN : eighth > SURPLUS_MAX ? SURPLUS_MAX : eighth;
+}
+
+static struct http_server_options with_defaults(const struct http_server_options *options)
+{
+    struct http_server_options o = *options;
+
+    o.connections_max = o.connections_max ? o.connections_max : 1024;
+    o.connections_per_ip_max = o.connections_per_ip_max ? o.connections_per_ip_max : o.connections_max + http_server_surplus(o.connections_max);
+    o.body_bytes_max = o.body_bytes_max ? o.body_bytes_max : BODY_BYTES_MAX;
+    o.idle_ms = o.idle_ms ? o.idle_ms : 60000;
+    o.header_ms = o.header_ms ? o.header_ms : 10000;
+    o.body_ms = o.body_ms ? o.body_ms : 30000;
+    return o;
+}
+
+static struct MHD_Daemon *daemon_start(struct http_server *server)
+{
+    unsigned idle_s = (unsigned)((server->options.idle_ms + 999) / 1000);
+
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, on_accept, server,
+        http_exchange_on_access, server, MHD_OPTION_EXTERNAL_LOGGER, on_library_log, server, MHD_OPTION_LISTEN_SOCKET,
+        server->listener.fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
+        MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)(server->options.connections_max + http_server_surplus(server->options.connections_max)), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        (unsigned)server->options.connections_per_ip_max, MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
+        MHD_OPTION_NOTIFY_COMPLETED, http_exchange_on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+        server, MHD_OPTION_URI_LOG_CALLBACK, http_exchange_on_target, server, MHD_OPTION_END);
+}
+
+struct http_server *http_server_start(struct loop *loop, const struct http_server_options *options, struct err *err)
+{
+    struct http_listener listener;
+
+    if (http_listen(options->listen, &listener, err) != ERR_OK) {
+        return NULL;
+    }
+    if (options->loopback_only && !listener.is_loopback) {
+        (void)close(listener.fd); /* nothing was written */
+        (void)err_set(err, ERR_CONFIG,
+                      "without tokens sagad listens on loopback only, and %s is an address that others can reach",
+                      listener.text);
+        err_hint(err, "give a tokens file with --tokens (`sagactl token new` makes a row), or listen on 127.0.0.1");
+        return NULL;
+    }
+    struct http_server *server = memory_alloc(sizeof(*server));
+
+    server->loop = loop;
+    server->options = with_defaults(options);
+    server->listener = listener;
+    for (int phase = 0; phase < PHASE_BUSY; phase++) {
+        list_init(&server->phases[phase]);
+    }
+    list_init(&server->parked);
+    list_init(&server->spare);
+    server->run_timer.fire = on_run_timer;
+    server->daemon = daemon_start(server);
+    if (!server->daemon) {
+        (void)err_set(err, ERR_IO, "the HTTP server on %s cannot be started", listener.text);
+        err_detail(err, "%s", strerror(errno));
+        (void)close(listener.fd); /* nothing was written */
+        free(server);
+        return NULL;
+    }
+    int epoll_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+
+    CHECK(uv_poll_init(loop_uv(loop), &server->poll, epoll_fd) == 0);
+    CHECK(uv_poll_start(&server->poll, UV_READABLE, on_poll) == 0);
+    http_server_kick(server);
+    return server;
+}
+
+uint16_t http_server_port(const struct http_server *server)
+{
+    return server->listener.port;
+}
+
+bool http_server_is_loopback(const struct http_server *server)
+{
+    return server->listener.is_loopback;
+}
+
+const char *http_server_address(const struct http_server *server)
+{
+    return server->listener.text;
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    struct http_server *server = container_of(handle, struct http_server, poll);
+    void (*stopped)(void *context) = server->stopped;
+    void *context = server->stopped_context;
+    struct list_link *link;
+
+    while ((link = list_pop(&server->spare))) {
+        http_exchange_free(container_of(link, struct exchange, link));
+    }
+    free(server);
+    stopped(context);
+}
+
+static void on_stop(struct deferred *deferred)
+{
+    struct http_server *server = container_of(deferred, struct http_server, stop);
+
+    if (server->closing) {
+        return;
+    }
+    server->closing = true;
+    loop_defer_cancel(server->loop, &server->run);
+    timer_stop(server->loop, &server->run_timer);
+    timer_stop(server->loop, &server->stop_timer);
+    (void)uv_poll_stop(&server->poll); /* never fails */
+    MHD_stop_daemon(server->daemon);   /* completes what is left, closes every connection */
+    timer_stop(server->loop, &server->sweep_timer);
+    uv_close((uv_handle_t *)&server->poll, on_poll_closed);
+}
+
+void http_server_check_stopped(struct http_server *server)
+{
+    if (server->stopping && !server->closing && server->active == 0 && (server->open == 0 || server->stop_grace_over)) {
+        loop_defer(server->loop, &server->stop, on_stop);
+    }
+}
+
+static void on_stop_timer(struct timer *timer)
+{
+    struct http_server *server = container_of(timer, struct http_server, stop_timer);
+
+    server->stop_grace_over = true;
+    http_server_check_stopped(server);
+}
+
+void http_server_stop(struct http_server *server, void (*done)(void *context), void *context)
+{
+    CHECK(!server->stopping);
+    server->stopping = true;
+    server->stopped = done;
+    server->stopped_context = context;
+    int listener = MHD_quiesce_daemon(server->daemon);
+
+    if (listener >= 0) {
+        (void)close(listener); /* nothing was written */
+    }
+    timer_start(server->loop, &server->stop_timer, STOP_GRACE_MS, on_stop_timer);
+    http_server_check_stopped(server);
+}

@@ -1,0 +1,87 @@
+/*
+ * An HTTP/1.1 server on the loop (libmicrohttpd behind it): connections, limits, deadlines, the guard against requests
+ * that two readers could understand differently, parked answers and streams. What a request means is the caller's.
+ *
+ * The one rule: every exchange that on_request() was called for is answered exactly once, at once or later, by
+ * http_respond() or by http_stream_begin() ... http_stream_end(); also when the client has left meanwhile (on_gone says
+ * so, the answer is then thrown away). The exchange and its arena are good until that answer.
+ */
+#ifndef SAGAD_IO_HTTP_SERVER_H
+#define SAGAD_IO_HTTP_SERVER_H
+
+#include "base/arena.h"
+#include "base/errors.h"
+#include "io/loop/loop.h"
+
+struct http_server;
+struct http_exchange;
+
+struct http_pair {
+    struct slice name, value;
+};
+
+struct http_server_options {
+    const char *listen;              /* ADDRESS:PORT, [ADDRESS]:PORT or localhost:PORT; port 0 takes a free one */
+    bool loopback_only;              /* refuse an address that other machines can reach */
+    /* default 1024, of which a sixteenth, at most 16, are for clients on this machine. An eighth more are accepted, each
+     * for one request, which is refused: nobody is left to wait */
+    uint32_t connections_max;
+    uint32_t connections_per_ip_max; /* default: as many as all */
+    size_t body_bytes_max;           /* default 1 MiB; more is refused with ERR_TOO_LARGE */
+    int64_t idle_ms, header_ms,
+        body_ms; /* total times for the next request to begin, its head (and the first to begin), its body; 60 s, 10 s, 30 s */
+
+    /* The head was read. May answer at once (its body is then thrown away), else it goes on. May be NULL. */
+    void (*on_headers)(struct http_exchange *exchange, void *context);
+    /* The whole request was read. */
+    void (*on_request)(struct http_exchange *exchange, void *context);
+    /* The server refuses this request: ERR_MALFORMED or ERR_BUSY (the connection closes), ERR_TOO_LARGE. Must answer
+     * at once. */
+    void (*on_refused)(struct http_exchange *exchange, enum err_code code, const char *detail, void *context);
+    void *context;
+};
+
+struct http_exchange {
+    /* in */
+    struct slice method, path; /* the path percent-decoded, without the query */
+    const struct http_pair *headers;
+    size_t header_count;
+    const struct http_pair *query; /* percent-decoded */
+    size_t query_count;
+    struct slice body;
+    struct arena *arena;
+
+    /* the handler's */
+    void *context;
+    void (*on_gone)(struct http_exchange *exchange);    /* the client left before it had its answer; may be NULL */
+    void (*on_drained)(struct http_exchange *exchange); /* of a stream: all that was written has left; may be NULL */
+};
+
+/* NULL with a sentence: the port is taken, the address is not ours or not readable. */
+struct http_server *http_server_start(struct loop *loop, const struct http_server_options *options, struct err *err);
+uint32_t http_server_surplus(uint32_t connections_max); /* how many more are accepted to be refused */
+uint16_t http_server_port(const struct http_server *server);
+bool http_server_is_loopback(const struct http_server *server);
+const char *http_server_address(const struct http_server *server); /* "127.0.0.1:8077" */
+
+/* Accept nothing more, wait until every exchange was answered and its answer has left (the latter 2 s at most), then
+ * free and call `done`. */
+void http_server_stop(struct http_server *server, void (*done)(void *context), void *context);
+
+struct slice http_exchange_header(const struct http_exchange *exchange,
+                                  const char *name); /* any case; SLICE_NONE when absent */
+size_t http_exchange_header_count(const struct http_exchange *exchange, const char *name);
+struct slice http_exchange_query(const struct http_exchange *exchange, const char *name); /* SLICE_NONE when absent */
+
+/* Before the answer. Name is a constant; the value is copied. */
+void http_answer_header(struct http_exchange *exchange, const char *name, struct slice value);
+/* The body stays borrowed until the answer has left: put it into the exchange's arena, or let it be constant. */
+void http_respond(struct http_exchange *exchange, int status, const char *content_type, struct slice body);
+
+/* A stream ends with http_stream_end(), which must come, also after on_gone. Writing never blocks; what was written is
+ * copied. */
+void http_stream_begin(struct http_exchange *exchange, int status, const char *content_type);
+void http_stream_write(struct http_exchange *exchange, struct slice bytes);
+void http_stream_end(struct http_exchange *exchange);
+
+#endif

@@ -1,0 +1,127 @@
+/*
+ * What the files of the HTTP server share. http/server.c: the library on the loop, connections, start and stop;
+ * http/exchange.c: the way of a request; http/answer.c: the way of an answer;
+ * http/stall.c: a library that stands still.
+ *
+ * An exchange goes NEW -> READING -> HANDLING -> ANSWERED or STREAMING, and is recycled when the library has finished
+ * the request (and, for a stream, the handler has ended it).
+ */
+#ifndef SAGAD_IO_HTTP_SERVER_STATE_H
+#define SAGAD_IO_HTTP_SERVER_STATE_H
+
+#include <microhttpd.h>
+#include <uv.h>
+
+#include "io/http/listen.h"
+#include "io/http/server.h"
+
+#define ANSWER_HEADERS_MAX 8
+#define STREAM_BYTES_MAX (16 * 1024 * 1024)
+
+enum phase { PHASE_FIRST, PHASE_IDLE, PHASE_HEADER, PHASE_BODY, PHASE_SURPLUS, PHASE_BUSY, PHASE_COUNT };
+
+struct exchange;
+
+struct connection {
+    struct exchange *exchange; /* the one whose end the library has still to tell; NULL: none */
+    struct list_link link; /* in server->phases[phase], but for PHASE_BUSY */
+    enum phase phase;
+    int64_t since_ms;
+    int fd;
+    size_t places; /* how many connections there may be for one like it */
+    bool surplus;  /* beyond them: it is only told so */
+    uint64_t pieces, pieces_seen; /* of bodies that the library has handed over; and when http/stall.c last looked */
+    unsigned strikes;             /* looks in a row at which its body stood still with something to read */
+};
+
+enum state { EXCHANGE_NEW, EXCHANGE_READING, EXCHANGE_HANDLING, EXCHANGE_ANSWERED, EXCHANGE_STREAMING };
+
+struct watch { /* of the socket of a parked exchange; its memory ends in uv's close callback */
+    uv_poll_t poll;
+    struct exchange *exchange;
+};
+
+#define EXCHANGE_MAGIC 0x53474558u
+
+struct exchange {
+    struct http_exchange public;
+    uint32_t magic;
+    struct http_server *server;
+    struct MHD_Connection *mhd;
+    struct connection *connection;
+    struct arena arena;
+    struct buffer body;
+    enum state state;
+    const char *target_fault;
+    int64_t content_length; /* -1: not given */
+    int64_t discarded;      /* bytes of a body that nobody wants */
+    bool in_handler;        /* on_headers, on_request or on_refused is being called */
+    bool counted;           /* in server->active */
+    bool too_large, gone, closes;
+    bool parked;
+    struct list_link link; /* in server->parked, or in server->spare */
+    bool in_parked_list;
+    int64_t parked_ms, begun_us;
+    struct watch *watch;
+
+    int status;
+    struct MHD_Response *response;
+    struct http_pair answer_headers[ANSWER_HEADERS_MAX];
+    size_t answer_header_count;
+
+    struct buffer out; /* of a stream */
+    size_t out_read;
+    bool ended;    /* the handler has ended the stream */
+    bool finished; /* the library is done with the request */
+    struct deferred drained;
+};
+
+struct http_server {
+    struct loop *loop;
+    struct http_server_options options;
+    struct http_listener listener;
+    struct MHD_Daemon *daemon;
+    uv_poll_t poll;
+    struct deferred run;
+    struct timer run_timer, sweep_timer, stop_timer;
+    struct list phases[PHASE_BUSY];
+    struct list parked, spare;
+    size_t connections, active, open;
+    uint64_t happened, happened_seen; /* calls of the library to us; and as they were after the last run */
+    unsigned idle_runs, eager_runs;   /* runs in a row that the library wanted at once: without such a call, and all */
+    bool stopping, stop_grace_over, closing;
+    struct deferred stop;
+    void (*stopped)(void *context);
+    void *stopped_context;
+};
+
+void http_server_kick(struct http_server *server); /* run the library later in this turn of the loop */
+void http_server_check_stopped(struct http_server *server);
+void http_connection_move(struct http_server *server, struct connection *connection, enum phase phase);
+void http_connection_cut(struct http_server *server, struct connection *connection); /* the library then closes it */
+/* The same after a 400 that we write past the library: only before it has read a head, when it writes nothing. */
+void http_connection_refuse(struct http_server *server, struct connection *connection, const char *words);
+bool http_exchange_is_at_once(const struct exchange *x); /* its answer does not wait for the end of its body */
+bool http_connection_is_surplus(const struct http_server *server, struct connection *connection); /* still? */
+
+/* http/stall.c: the library wants to be run again at once; the milliseconds until it is. And it does not any more. */
+int64_t http_stall_wait_ms(struct http_server *server);
+void http_stall_over(struct http_server *server);
+
+/* The library's callbacks. */
+void *http_exchange_on_target(void *context, const char *target, struct MHD_Connection *mhd);
+enum MHD_Result http_exchange_on_access(void *context, struct MHD_Connection *mhd, const char *path, const char *method,
+                                        const char *version, const char *upload, size_t *upload_len,
+                                        void **request_context);
+void http_exchange_on_completed(void *context, struct MHD_Connection *mhd, void **request_context,
+                                enum MHD_RequestTerminationCode why);
+
+void http_exchange_forgotten(struct exchange *x); /* its connection has ended, and the library told nothing */
+void http_exchange_park(struct exchange *x);    /* nothing can be sent now */
+void http_exchange_unpark(struct exchange *x);  /* no-op when not parked */
+void http_exchange_watch(struct exchange *x);   /* a parked one: see whether its client leaves */
+void http_exchange_settled(struct exchange *x); /* the handler has kept its promise */
+void http_exchange_recycle(struct exchange *x); /* both the library and the handler are done with it */
+void http_exchange_free(struct exchange *x);
+
+#endif

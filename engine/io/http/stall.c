@@ -1,0 +1,63 @@
+/*
+ * The library can have nothing to do and still ask to be run again at once: when a line of a chunk (its size, or an
+ * extension) has filled the buffer of its connection, libmicrohttpd 0.9.75 can neither go on nor refuse it. Run at its
+ * word it takes a whole processor until the body's time is over, also after the client has left.
+ *
+ * Two things hold against that. Runs in which nothing happens follow each other more and more slowly: an event of any
+ * socket brings the next one at once, so nobody else waits. And a connection whose body has not moved for some looks,
+ * although there was something to read at each, is closed.
+ */
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "io/http/server_state.h"
+
+/* A head is read 1 KiB a run, and nothing is heard of it before its end: 16 KiB of it must not be taken for a stall. */
+enum { IDLE_RUNS_AT_ONCE = 32, WAIT_MS_MAX = 32, LOOK_EVERY_RUNS = 16, STRIKES_MAX = 3 };
+
+/* Bytes that the library has not read yet: with room in its buffer it would have. */
+static bool has_unread(int fd)
+{
+    int unread = 0;
+
+    return ioctl(fd, FIONREAD, &unread) == 0 && unread > 0;
+}
+
+static void look(struct http_server *server)
+{
+    struct list_link *link = list_first(&server->phases[PHASE_BODY]);
+
+    while (link) {
+        struct connection *connection = container_of(link, struct connection, link);
+        bool stands_still = connection->pieces == connection->pieces_seen && has_unread(connection->fd);
+
+        link = list_after(&server->phases[PHASE_BODY], link);
+        connection->pieces_seen = connection->pieces;
+        connection->strikes = stands_still ? connection->strikes + 1 : 0;
+        if (connection->strikes >= STRIKES_MAX) {
+            http_connection_cut(server, connection);
+        }
+    }
+}
+
+int64_t http_stall_wait_ms(struct http_server *server)
+{
+    bool is_idle = server->happened == server->happened_seen;
+
+    server->happened_seen = server->happened;
+    server->idle_runs = is_idle ? server->idle_runs + 1 : 0;
+    if (++server->eager_runs % LOOK_EVERY_RUNS == 0 || server->idle_runs > IDLE_RUNS_AT_ONCE) {
+        look(server);
+    }
+    if (server->idle_runs <= IDLE_RUNS_AT_ONCE) {
+        return 0;
+    }
+    unsigned doublings = server->idle_runs - IDLE_RUNS_AT_ONCE - 1;
+
+    return doublings < 5 ? INT64_C(1) << doublings : WAIT_MS_MAX;
+}
+
+void http_stall_over(struct http_server *server)
+{
+    server->idle_runs = server->eager_runs = 0;
+}

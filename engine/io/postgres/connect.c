@@ -1,0 +1,359 @@
+/*
+ * Connecting blocks on the resolution of names, and libpq's own non-blocking way does not honour its timeouts. So it is
+ * PQconnectdb on a worker thread, with the set-up statements right behind it.
+ *
+ * A dead peer is noticed in a few seconds only with all of keepalives and tcp_user_timeout: bytes under way switch
+ * the keepalives off, and then the user timeout decides.
+ */
+#include "io/postgres/connect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/postgres/environment.h"
+#include "io/loop/worker.h"
+
+enum { SETUP_MAX = 64, SETUP_MS_DEFAULT = 10000, REFUSALS_BYTES = 2048, PARAMETERS_MAX = 16 };
+
+#define NO_FILE "/nonexistent/sagad" /* libpq goes on without a file that is not there */
+
+/* --- sentences --- */
+
+void db_one_line(const char *text, char *out, size_t out_bytes)
+{
+    size_t len = 0;
+
+    for (; *text && len + 1 < out_bytes; text++) {
+        bool is_space = *text == '\n' || *text == '\r' || *text == '\t' || *text == ' ';
+
+        if (!is_space) {
+            out[len++] = *text;
+        } else if (len > 0 && out[len - 1] != ' ') {
+            out[len++] = ' ';
+        }
+    }
+    while (len > 0 && out[len - 1] == ' ') {
+        len--;
+    }
+    out[len] = '\0';
+}
+
+/*
+ * libpq tells the reason of a refused connection as text only. Of several lines (several hosts) the first entry that
+ * matches speaks; so what needs a person comes before what passes by itself. A server in another language lands in
+ * the last entry, with its own words in the detail.
+ */
+static const struct {
+    const char *const needles[8];
+    const char *message, *hint;
+} refusals[] = {
+    {{"password authentication failed", "no password supplied", "authentication failed", "no pg_hba.conf entry", "pg_hba.conf rejects",
+      "is not permitted to log in"},
+     "PostgreSQL does not let us in", "check user and password of the connection string, and pg_hba.conf of the server"},
+    {{"permission denied for database"}, "the user may not connect to this database", "grant it: GRANT CONNECT ON DATABASE ... TO ..."},
+    {{"too many clients", "too many connections", "remaining connection slots"},
+     "PostgreSQL has no free connection", "raise max_connections, or end connections that nobody uses"},
+    {{"role \""}, "PostgreSQL does not know this user", "create it, or name another user in the connection string"},
+    {{"database \""}, "there is no such database on this server", "create it, or name another database in the connection string"},
+    {{"server does not support SSL", "SSL error", "certificate", "SSL connection has been closed"},
+     "no TLS session with PostgreSQL came about", "check sslmode and sslrootcert of the connection string"},
+    {{"is starting up", "is shutting down", "recovery mode", "not yet accepting connections", "not accepting connections"},
+     "PostgreSQL is starting or stopping", "it is tried again; look at the server's log when this stays"},
+    {{"session is read-only", "hot standby", "session is not read-only"},
+     "this server is a standby, it takes no writes", "name the primary, or all servers: host=a,b target_session_attrs=read-write"},
+    {{"could not translate host name"}, "the host name of PostgreSQL is not known", "check host in the connection string"},
+    {{"Connection refused", "No such file or directory", "timeout expired", "timed out", "No route to host", "is unreachable"},
+     "no PostgreSQL answers at this address", "is it running? check host and port of the connection string"},
+    {{""}, "the connection to PostgreSQL did not come about", "look at the server's log"},
+};
+
+static void explain_refusal(const char *text, struct err *err)
+{
+    char line[sizeof(err->detail)];
+
+    db_one_line(text, line, sizeof(line));
+    for (size_t i = 0; i < COUNT_OF(refusals); i++) {
+        for (size_t k = 0; refusals[i].needles[k]; k++) {
+            if (strstr(text, refusals[i].needles[k])) {
+                err_set(err, ERR_STORE, "%s", refusals[i].message);
+                err_detail(err, "%s", line);
+                err_hint(err, "%s", refusals[i].hint);
+                return;
+            }
+        }
+    }
+}
+
+bool db_result_is_fatal(const PGresult *result)
+{
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+
+    return !severity || strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0;
+}
+
+bool db_notice_is_lost_commit(const PGresult *notice)
+{
+    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *function = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
+    const char *detail = PQresultErrorField(notice, PG_DIAG_MESSAGE_DETAIL);
+
+    /* By the place in the server's source, which no language setting translates; by the text for servers that hide it. */
+    return severity && strcmp(severity, "WARNING") == 0 &&
+           ((function && strcmp(function, "SyncRepWaitForLSN") == 0) ||
+            (detail && strstr(detail, "might not have been replicated")));
+}
+
+enum err_code db_result_err(const PGresult *result, const char *what, char sqlstate[6], struct err *err)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+    char line[sizeof(err->detail)];
+
+    sqlstate[0] = '\0';
+    if (state && strlen(state) == 5) {
+        memcpy(sqlstate, state, 6);
+    }
+    if (strcmp(sqlstate, "SG001") == 0) {
+        err_set(err, ERR_FENCED, "another engine owns the shard");
+        err_detail(err, "%s", message ? message : "");
+        return ERR_FENCED;
+    }
+    err_set(err, ERR_STORE, "the database refused %s: SQLSTATE %s", what, sqlstate[0] ? sqlstate : "missing");
+    db_one_line(message ? message : PQresultErrorMessage(result), line, sizeof(line));
+    /* Of a broken check or not-null constraint the server's detail is the whole row, and rows hold payloads. */
+    if (detail && strcmp(sqlstate, "23502") != 0 && strcmp(sqlstate, "23514") != 0) {
+        err_detail(err, "%s; %s", line, detail);
+    } else {
+        err_detail(err, "%s", line);
+    }
+    if (strncmp(sqlstate, "42", 2) == 0) {
+        err_hint(err, "the schema is not the one this sagad knows, or the user lacks a right: run `sagad migrate`");
+    }
+    return ERR_STORE;
+}
+
+/* --- connecting --- */
+
+static void ignore_notice(void *context, const PGresult *notice)
+{
+    (void)context;
+    (void)notice;
+}
+
+static bool dsn_is_readable(const char *dsn, struct err *err)
+{
+    PQconninfoOption *options;
+    char *words = NULL;
+    bool is_uri = strncmp(dsn, "postgres://", 11) == 0 || strncmp(dsn, "postgresql://", 13) == 0;
+
+    if (!is_uri && !strchr(dsn, '=')) {
+        return true; /* "", or the name of a database */
+    }
+    options = PQconninfoParse(dsn, &words);
+    if (options) {
+        PQconninfoFree(options);
+        return true;
+    }
+    if (!words || strstr(words, "out of memory")) {
+        PQfreemem(words); /* accepts NULL */
+        err_set(err, ERR_STORE, "there is no memory to connect to the database");
+        err_hint(err, "give the process more memory (LimitAS=, ulimit -v, MemoryMax=)");
+        return false;
+    }
+    PQfreemem(words);
+    /* Without libpq's words: they quote from it, and there may be a password in it. */
+    err_set(err, ERR_CONFIG, "the connection string cannot be read");
+    err_hint(err, "write \"host=... port=... dbname=... user=...\" or \"postgresql://user@host/dbname\"; in the latter special "
+                  "characters are percent-encoded");
+    return false;
+}
+
+static bool setup_statement(PGconn *conn, const char *sql, int64_t ms, struct err *err)
+{
+    PGresult *result = db_exec_within(conn, sql, ms);
+    ExecStatusType status = PQresultStatus(result); /* of NULL: PGRES_FATAL_ERROR */
+    bool good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY;
+    char sqlstate[6];
+
+    if (!result) {
+        err_set(err, ERR_STORE, "the database lets us in and does not answer");
+        err_detail(err, "no answer to the first statements of a connection within %lld ms", (long long)ms);
+        err_hint(err, "a pooler may have too few connections for us, or the server hangs");
+    } else if (!good) {
+        (void)db_result_err(result, "to set the connection up", sqlstate, err);
+    }
+    PQclear(result);
+    return good;
+}
+
+/*
+ * A backend whose connection was given up may wait there for ever, for a standby that does not come. There would be one more of them with
+ * each attempt. Its name says that it is ours.
+ */
+static bool end_left_backend(PGconn *conn, const struct db_target *target, int64_t ms, struct err *err)
+{
+    char sql[256], *name = PQescapeLiteral(conn, target->application_name, strlen(target->application_name));
+    bool good = name != NULL;
+
+    if (good) {
+        (void)snprintf(sql, sizeof(sql),
+                       "select pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where pid = %d and application_name = %s",
+                       target->left_pid, name); /* names of ours are short */
+        good = setup_statement(conn, sql, ms, err);
+        PQfreemem(name);
+    }
+    return good;
+}
+
+static bool setup_run(PGconn *conn, const struct db_target *target, struct err *err)
+{
+    int64_t ms = target->answer_ms > 0 ? target->answer_ms : SETUP_MS_DEFAULT;
+
+    if (target->left_pid > 0 && target->left_pid != PQbackendPID(conn) && !end_left_backend(conn, target, ms, err)) {
+        return false;
+    }
+    for (size_t i = 0; target->setup && target->setup[i]; i++) {
+        if (!setup_statement(conn, target->setup[i], ms, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *environment_or(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+
+    return value ? value : otherwise;
+}
+
+struct parameters {
+    const char *keywords[PARAMETERS_MAX + 1], *values[PARAMETERS_MAX + 1]; /* with a NULL behind them */
+    size_t count;
+};
+
+static void add(struct parameters *parameters, const char *keyword, const char *value)
+{
+    CHECK(parameters->count < PARAMETERS_MAX);
+    parameters->keywords[parameters->count] = keyword;
+    parameters->values[parameters->count++] = value;
+}
+
+/* What stands before "dbname" is a default that the connection string may change; what stands behind is fixed. */
+static void take_parameters(const struct db_target *target, struct parameters *out)
+{
+    *out = (struct parameters){0};
+    add(out, "target_session_attrs", environment_or("PGTARGETSESSIONATTRS", "read-write"));
+    add(out, "keepalives", "1");
+    add(out, "keepalives_idle", "1");
+    add(out, "keepalives_interval", "1");
+    add(out, "keepalives_count", "2");
+    add(out, "tcp_user_timeout", "4000");
+    add(out, "connect_timeout", environment_or("PGCONNECT_TIMEOUT", "5"));
+    if (target->is_foreign) { /* no certificate and no ticket of the user that sagad runs as */
+        add(out, "sslcert", NO_FILE);
+        add(out, "sslkey", NO_FILE);
+        add(out, "gssencmode", "disable");
+    }
+    add(out, "dbname", target->dsn);
+    add(out, "client_encoding", "UTF8");
+    add(out, "application_name", target->application_name);
+    if (target->is_foreign) {
+        add(out, "passfile", NO_FILE);
+    }
+}
+
+PGconn *db_connect(const struct db_target *target, struct err *err)
+{
+    char refusals_of_hosts[REFUSALS_BYTES];
+    struct parameters parameters;
+    PGconn *conn;
+
+    if (!dsn_is_readable(target->dsn, err)) {
+        return NULL;
+    }
+    if (target->is_foreign && !db_dsn_is_whole(target->dsn)) {
+        err_set(err, ERR_CONFIG, "the connection string of the tool does not name its server and its user");
+        err_hint(err, "write host=... user=... and the password into it; what sagad itself connects with is not for tools");
+        return NULL;
+    }
+    take_parameters(target, &parameters);
+    conn = db_hosts_connect(parameters.keywords, parameters.values, target->dsn, refusals_of_hosts, sizeof(refusals_of_hosts));
+    if (!conn || PQstatus(conn) != CONNECTION_OK) {
+        explain_refusal(conn ? PQerrorMessage(conn) : refusals_of_hosts, err);
+        PQfinish(conn); /* accepts NULL */
+        return NULL;
+    }
+    (void)PQsetNoticeReceiver(conn, ignore_notice, NULL);
+    if (!setup_run(conn, target, err)) {
+        PQfinish(conn);
+        return NULL;
+    }
+    return conn;
+}
+
+/* --- the same on a worker thread --- */
+
+struct db_attempt {
+    struct worker_job job;
+    struct arena arena; /* the target: whoever asked may be gone before the thread is through */
+    struct db_target target;
+    PGconn *conn;
+    struct err err;
+    void (*done)(void *context, PGconn *conn, const struct err *err); /* NULL: abandoned */
+    void *context;
+};
+
+static void on_attempt_work(struct worker_job *job)
+{
+    struct db_attempt *attempt = container_of(job, struct db_attempt, job);
+
+    attempt->conn = db_connect(&attempt->target, &attempt->err);
+}
+
+static void on_attempt_done(struct worker_job *job)
+{
+    struct db_attempt *attempt = container_of(job, struct db_attempt, job);
+
+    if (attempt->done) {
+        attempt->done(attempt->context, attempt->conn, &attempt->err);
+    } else {
+        PQfinish(attempt->conn); /* accepts NULL */
+    }
+    arena_fini(&attempt->arena);
+    free(attempt);
+}
+
+struct db_attempt *db_attempt_start(struct loop *loop, const struct db_target *target,
+                                    void (*done)(void *context, PGconn *conn, const struct err *err), void *context)
+{
+    struct db_attempt *attempt = memory_alloc(sizeof(*attempt));
+    const char **setup;
+
+    arena_init(&attempt->arena, 1024);
+    setup = arena_array(&attempt->arena, SETUP_MAX + 1, sizeof(*setup));
+    for (size_t i = 0; target->setup && target->setup[i]; i++) {
+        CHECK(i < SETUP_MAX);
+        setup[i] = arena_text(&attempt->arena, slice_of(target->setup[i]));
+    }
+    attempt->target.dsn = arena_text(&attempt->arena, slice_of(target->dsn));
+    attempt->target.application_name = arena_text(&attempt->arena, slice_of(target->application_name));
+    attempt->target.setup = setup;
+    attempt->target.answer_ms = target->answer_ms;
+    attempt->target.is_foreign = target->is_foreign;
+    attempt->target.left_pid = target->left_pid;
+    attempt->done = done;
+    attempt->context = context;
+    attempt->job.work = on_attempt_work;
+    attempt->job.done = on_attempt_done;
+    worker_submit(loop, &attempt->job);
+    return attempt;
+}
+
+void db_attempt_abandon(struct db_attempt *attempt)
+{
+    if (attempt) {
+        attempt->done = NULL;
+    }
+}

@@ -1,0 +1,287 @@
+/*
+ * Which of several servers: all that the connection string names are asked at once, and of those that let us in (libpq has looked at
+ * target_session_attrs) the one with the newest timeline is taken. The order in the string decides between equals.
+ *
+ * libpq itself takes the first one. After a failover whose old primary was not stopped that is the wrong one: it takes writes that nobody
+ * keeps, or waits for ever for a standby that is its successor now.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/postgres/connect.h"
+
+enum {
+    HOSTS_MAX = 16,
+    KEYWORDS_MAX = 24,
+    CONNECT_MS_DEFAULT = 5000, /* libpq's connect_timeout does not hold for what is asked at once */
+    OTHERS_MS = 1000,          /* so long the others may take when the first one has answered */
+    TIMELINE_MS = 1000,
+    NAME_BYTES = 256
+};
+
+struct host {
+    char name[NAME_BYTES], address[NAME_BYTES], port[NAME_BYTES];
+    PGconn *conn; /* NULL: not tried, or out of it */
+    PostgresPollingStatusType wants;
+    bool is_open;
+    long timeline;
+};
+
+/* --- the list --- */
+
+static const char *option_of(const PQconninfoOption *options, const char *keyword, const char *variable)
+{
+    for (; options && options->keyword; options++) {
+        if (strcmp(options->keyword, keyword) == 0 && options->val && options->val[0]) {
+            return options->val;
+        }
+    }
+    return getenv(variable);
+}
+
+/* The field `index` of a list; the only one stands for all. False: it is too long, or missing. */
+static bool field_of(const char *list, size_t index, char out[NAME_BYTES])
+{
+    const char *at = list ? list : "";
+    size_t len;
+
+    if (!strchr(at, ',')) {
+        index = 0;
+    }
+    for (; index > 0; index--) {
+        at = strchr(at, ',');
+        if (!at) {
+            return false;
+        }
+        at++;
+    }
+    len = strcspn(at, ",");
+    if (len >= NAME_BYTES) {
+        return false;
+    }
+    memcpy(out, at, len);
+    out[len] = '\0';
+    return true;
+}
+
+static size_t fields(const char *list)
+{
+    size_t count = list && list[0] ? 1 : 0;
+
+    for (const char *at = list; at && (at = strchr(at, ',')) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
+/* How many there are; below two, or where we do not understand the list, it is left to libpq. */
+static size_t hosts_of(const char *dsn, struct host *hosts)
+{
+    PQconninfoOption *options = strchr(dsn, '=') || strstr(dsn, "://") ? PQconninfoParse(dsn, NULL) : NULL;
+    const char *names = option_of(options, "host", "PGHOST"), *addresses = option_of(options, "hostaddr", "PGHOSTADDR");
+    const char *ports = option_of(options, "port", "PGPORT");
+    size_t count = fields(addresses) > fields(names) ? fields(addresses) : fields(names);
+    bool good = count > 1 && count <= HOSTS_MAX && (fields(names) == 0 || fields(names) == count) &&
+                (fields(addresses) == 0 || fields(addresses) == count) && (fields(ports) <= 1 || fields(ports) == count);
+
+    for (size_t i = 0; i < count && good; i++) {
+        good = field_of(names, i, hosts[i].name) && field_of(addresses, i, hosts[i].address) && field_of(ports, i, hosts[i].port) &&
+               (hosts[i].name[0] || hosts[i].address[0]);
+    }
+    PQconninfoFree(options); /* accepts NULL */
+    return good ? count : 0;
+}
+
+/* --- asking --- */
+
+static int64_t now_ms(void)
+{
+    return loop_boot_ms_now();
+}
+
+/* False: the time is over. */
+static bool wait_for(PGconn *conn, bool writing, int64_t until_ms)
+{
+    struct pollfd fd = {.fd = PQsocket(conn), .events = (short)(writing ? POLLIN | POLLOUT : POLLIN)};
+    int64_t left_ms = until_ms - now_ms();
+
+    if (fd.fd >= 0 && left_ms > 0) {
+        (void)poll(&fd, 1, (int)left_ms); /* interrupted: the caller looks again */
+    }
+    return fd.fd >= 0 && now_ms() < until_ms;
+}
+
+PGresult *db_exec_within(PGconn *conn, const char *sql, int64_t ms)
+{
+    int64_t until_ms = now_ms() + ms;
+    PGresult *last = NULL, *result;
+
+    if (PQsendQuery(conn, sql) != 1) {
+        return PQmakeEmptyPGresult(conn, PGRES_FATAL_ERROR);
+    }
+    for (;;) {
+        while (PQisBusy(conn)) {
+            if (!wait_for(conn, PQflush(conn) == 1, until_ms)) {
+                PQclear(last); /* accepts NULL */
+                return NULL;
+            }
+            if (PQconsumeInput(conn) != 1) {
+                break; /* PQgetResult() says so */
+            }
+        }
+        result = PQgetResult(conn);
+        if (!result) {
+            return last ? last : PQmakeEmptyPGresult(conn, PGRES_FATAL_ERROR);
+        }
+        PQclear(last);
+        last = result;
+    }
+}
+
+static void host_close(struct host *host)
+{
+    PQfinish(host->conn);
+    host->conn = NULL;
+}
+
+static void host_begin(struct host *host, const char *const *keywords, const char *const *values)
+{
+    const char *with[KEYWORDS_MAX + 4], *as[KEYWORDS_MAX + 4];
+    size_t count = 0;
+
+    for (; keywords[count]; count++) {
+        CHECK(count < KEYWORDS_MAX);
+        with[count] = keywords[count];
+        as[count] = values[count];
+    }
+    with[count] = "host"; /* behind "dbname": these hold */
+    as[count++] = host->name;
+    with[count] = "hostaddr";
+    as[count++] = host->address;
+    with[count] = "port";
+    as[count++] = host->port;
+    with[count] = NULL;
+    as[count] = NULL;
+    host->conn = PQconnectStartParams(with, as, 1);
+    CHECK(host->conn);
+    host->wants = PQstatus(host->conn) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING;
+}
+
+static void host_refused(struct host *host, const char *why, char *refusals, size_t bytes)
+{
+    size_t len = strlen(refusals);
+
+    (void)snprintf(refusals + len, bytes - len, "%s%s:%s: %s", len > 0 ? "\n" : "", host->name[0] ? host->name : host->address, host->port,
+                   why); /* what does not fit is left out */
+    host_close(host);
+}
+
+/* One step of each that has something to do. How many are neither open nor closed yet. */
+static size_t hosts_step(struct host *hosts, size_t count, int64_t until_ms, char *refusals, size_t bytes)
+{
+    struct pollfd fds[HOSTS_MAX];
+    size_t left = 0;
+    int64_t wait_ms = until_ms - now_ms();
+
+    for (size_t i = 0; i < count; i++) {
+        bool asks = hosts[i].conn && !hosts[i].is_open;
+
+        fds[i] = (struct pollfd){.fd = asks ? PQsocket(hosts[i].conn) : -1,
+                                 .events = hosts[i].wants == PGRES_POLLING_WRITING ? POLLOUT : POLLIN};
+        wait_ms = asks && hosts[i].wants == PGRES_POLLING_FAILED ? 0 : wait_ms;
+    }
+    (void)poll(fds, (nfds_t)count, wait_ms > 0 ? (int)wait_ms : 0); /* interrupted: the caller looks at the time */
+    for (size_t i = 0; i < count; i++) {
+        if (!hosts[i].conn || hosts[i].is_open) {
+            continue;
+        }
+        if (fds[i].revents != 0 && hosts[i].wants != PGRES_POLLING_FAILED) {
+            hosts[i].wants = PQconnectPoll(hosts[i].conn);
+        }
+        hosts[i].is_open = hosts[i].wants == PGRES_POLLING_OK;
+        if (hosts[i].wants == PGRES_POLLING_FAILED) {
+            host_refused(&hosts[i], PQerrorMessage(hosts[i].conn), refusals, bytes);
+        } else {
+            left += !hosts[i].is_open;
+        }
+    }
+    return left;
+}
+
+static bool timeline_read(struct host *host)
+{
+    PGresult *result = db_exec_within(host->conn,
+                                      "select case when pg_is_in_recovery() then 0"
+                                      " else ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int4 end",
+                                      TIMELINE_MS);
+    bool good = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1;
+
+    host->timeline = good ? strtol(PQgetvalue(result, 0, 0), NULL, 10) : 0;
+    PQclear(result);
+    return good;
+}
+
+static PGconn *hosts_choose(struct host *hosts, size_t count, char *refusals, size_t bytes)
+{
+    struct host *best = NULL;
+    PGconn *chosen = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        if (hosts[i].conn && !hosts[i].is_open) {
+            host_refused(&hosts[i], "timeout expired", refusals, bytes);
+        } else if (hosts[i].conn && !timeline_read(&hosts[i])) {
+            host_refused(&hosts[i], "timeout expired: it lets us in and answers no question", refusals, bytes);
+        } else if (hosts[i].conn && (!best || hosts[i].timeline > best->timeline)) {
+            best = &hosts[i];
+        }
+    }
+    if (best) {
+        chosen = best->conn;
+        best->conn = NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        host_close(&hosts[i]); /* PQfinish() accepts NULL */
+    }
+    return chosen;
+}
+
+static int64_t connect_ms(const char *const *keywords, const char *const *values)
+{
+    int64_t ms = CONNECT_MS_DEFAULT;
+
+    for (size_t i = 0; keywords[i]; i++) {
+        if (strcmp(keywords[i], "connect_timeout") == 0 && values[i] && strtol(values[i], NULL, 10) > 0) {
+            ms = strtol(values[i], NULL, 10) * 1000;
+        }
+    }
+    return ms;
+}
+
+PGconn *db_hosts_connect(const char *const *keywords, const char *const *values, const char *dsn, char *refusals, size_t refusals_bytes)
+{
+    struct host hosts[HOSTS_MAX] = {0};
+    size_t count = hosts_of(dsn, hosts), left = count;
+    int64_t until_ms = now_ms() + connect_ms(keywords, values);
+
+    refusals[0] = '\0';
+    if (count == 0) {
+        return PQconnectdbParams(keywords, values, 1);
+    }
+    for (size_t i = 0; i < count; i++) {
+        host_begin(&hosts[i], keywords, values);
+    }
+    while (left > 0 && now_ms() < until_ms) {
+        left = hosts_step(hosts, count, until_ms, refusals, refusals_bytes);
+        for (size_t i = 0; i < count; i++) {
+            int64_t others_ms = now_ms() + OTHERS_MS;
+
+            if (hosts[i].is_open && hosts[i].timeline == 0 && others_ms < until_ms) {
+                hosts[i].timeline = -1; /* until it is read: the others have less time from now on */
+                until_ms = others_ms;
+            }
+        }
+    }
+    return hosts_choose(hosts, count, refusals, refusals_bytes);
+}

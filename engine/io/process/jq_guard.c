@@ -1,0 +1,136 @@
+/*
+ * In jq a later definition hides an earlier one, operators included: `a * b` is a call of _multiply(a; b). So a
+ * prefix of definitions takes away what reads the environment, files, the clock or the time zone, what writes to our
+ * streams, what ends the process, and regular expressions, which are single operations without a bound.
+ *
+ * Closing the parenthesis behind the prefix does not escape it: definitions reach to the end of the text. The line
+ * end in the suffix is for programs that end with a comment.
+ *
+ * At registration another prefix makes the same names unknown: a definition whose body calls what does not exist is an
+ * error for who uses it and for nobody else. So a program that names one is refused, and one that defines a `sub` of its
+ * own, or asks for a member of that name, is not.
+ *
+ * `fromjson` and `tonumber` of text are ours: libjq would round their numbers. `debug` and `input`, which nobody else
+ * may call, carry the text to io/process/jq_child.c and the value back.
+ */
+#include "io/process/jq_guard.h"
+
+#include <string.h>
+
+/* Every name that is taken away, with its parameters. */
+#define REFUSED_NAMES(D)                                                                                                   \
+    /* environment, files, modules, streams */                                                                             \
+    D("env", "") D("input", "") D("inputs", "") D("_input", "") D("debug", "") D("stderr", "") D("input_filename", "")     \
+    D("input_line_number", "") D("modulemeta", "") D("get_search_list", "") D("get_jq_origin", "")                         \
+    D("get_prog_origin", "")                                                                                               \
+    /* the end of the process */                                                                                           \
+    D("halt", "") D("halt_error", "") D("halt_error", "(a)")                                                               \
+    /* clock and time zone */                                                                                              \
+    D("now", "") D("localtime", "") D("strflocaltime", "(a)")                                                              \
+    /* regular expressions */                                                                                              \
+    D("test", "(a)") D("test", "(a; b)") D("match", "(a)") D("match", "(a; b)") D("capture", "(a)") D("capture", "(a; b)") \
+    D("scan", "(a)") D("split", "(a; b)") D("splits", "(a)") D("splits", "(a; b)") D("sub", "(a; b)")                      \
+    D("sub", "(a; b; c)") D("gsub", "(a; b)") D("gsub", "(a; b; c)") D("_match_impl", "(a; b; c)")
+
+/* Names of our own, behind what uses them. */
+#define OUR_NAMES(D) D("_exact", "") D("_fromjson", "") D("_tonumber", "") D("_implode", "") D("_times", "(a; b)")
+
+#define FAILS(name, parameters) "def " name parameters ": error(\"" name " is not available in expressions\");"
+#define IS_UNKNOWN(name, parameters) "def " name parameters ": " JQ_GUARD_UNKNOWN name ";"
+
+#define OURS                                                                                                               \
+    "def _exact: debug | input;"                                                                                           \
+    "def _fromjson: fromjson; def fromjson: if type == \"string\" then {fromjson: .} | _exact else _fromjson end;"         \
+    "def _tonumber: tonumber; def tonumber: if type == \"string\" then {tonumber: .} | _exact else _tonumber end;"         \
+    /* an assertion of libjq on what is no code point */                                                                   \
+    "def _implode: implode;"                                                                                               \
+    "def implode: if type == \"array\" and all(.[]; type == \"number\" and . >= 1 and . <= 1114111 and (. < 55296 or . > 57343))" \
+    " then _implode else error(\"implode needs an array of code points\") end;"                                            \
+    /* "x" * 2000000000 */                                                                                                 \
+    "def _times(a; b): a * b;"                                                                                             \
+    "def _multiply(a; b): b as $b | a as $a | if ($a | type) == \"string\" or ($b | type) == \"string\""                   \
+    " then error(\"text cannot be multiplied in expressions\") else _times($a; $b) end;"
+
+/* Without it `$ENV` is a way for libjq to free its own memory twice. */
+#define VARIABLES "{} as $ENV | {} as $__prog_args | "
+
+const char jq_guard_prefix[] = OURS REFUSED_NAMES(FAILS) OUR_NAMES(FAILS) VARIABLES "(";
+const char jq_guard_suffix[] = "\n)";
+const char jq_guard_check_prefix[] = OURS REFUSED_NAMES(IS_UNKNOWN) OUR_NAMES(IS_UNKNOWN) VARIABLES;
+
+static bool is_one_of(const char *name, size_t len, const char *const *names)
+{
+    for (; *names; names++) {
+        if (strlen(*names) == len && memcmp(name, *names, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *jq_guard_reason(const char *name, size_t len)
+{
+    static const char *const regexes[] = {"test", "match", "capture", "scan", "split", "splits", "sub", "gsub", "_match_impl", NULL};
+    static const char *const clocks[] = {"now", "localtime", "strflocaltime", NULL};
+    static const char *const ends[] = {"halt", "halt_error", NULL};
+
+    if (is_one_of(name, len, regexes)) {
+        return "it takes a regular expression, which has no bound in time; use split(TEXT), startswith, endswith, contains, ltrimstr or rtrimstr";
+    }
+    if (is_one_of(name, len, clocks)) {
+        return "an expression sees no clock and no time zone, so that it gives the same value again; hand the time over in the input";
+    }
+    if (is_one_of(name, len, ends)) {
+        return "an expression cannot end a process; use error(TEXT)";
+    }
+    return "an expression sees no environment, files or streams; hand the value over in the input, or use secret(NAME)";
+}
+
+/* --- `$ENV`, found by reading, because libjq breaks when it compiles it --- */
+
+static bool is_name_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+bool jq_guard_names_env(const char *text, size_t len)
+{
+    enum { NESTED_MAX = 64 };
+    unsigned opened[NESTED_MAX] = {0}; /* parentheses, in each program within a text within a program ... */
+    size_t level = 0;
+    bool in_text = false;
+
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i];
+
+        if (in_text) {
+            if (c == '\\' && i + 1 < len && text[i + 1] == '(' && level + 1 < NESTED_MAX) {
+                opened[++level] = 0;
+                in_text = false;
+            }
+            i += c == '\\';
+            in_text = in_text && c != '"';
+        } else if (c == '"') {
+            in_text = true;
+        } else if (c == '#') {
+            while (i + 1 < len && text[i + 1] != '\n') {
+                i++;
+            }
+        } else if (c == '(') {
+            opened[level]++;
+        } else if (c == ')' && opened[level] > 0) {
+            opened[level]--;
+        } else if (c == ')' && level > 0) {
+            level--;
+            in_text = true;
+        } else if (c == '$') {
+            while (i + 1 < len && strchr(" \t\r\n", text[i + 1]) && text[i + 1] != '\0') {
+                i++;
+            }
+            if (len - i > 3 && memcmp(text + i + 1, "ENV", 3) == 0 && (i + 4 == len || !is_name_byte(text[i + 4]))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}

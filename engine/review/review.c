@@ -1,0 +1,39 @@
+/* Definitions are checked the same way by the service and, offline, by `sagactl check`. */
+#include "review/review.h"
+
+#include "adapters/adapter.h"
+#include "io/process/jq.h"
+
+static void review_settings(const struct document_check *check, struct faults *faults)
+{
+    const struct adapter *adapter = adapter_find(check->adapter);
+
+    if (!adapter) {
+        faults_add(faults, check->pointer, "there is no adapter named \"%.*s\"", SLICE_ARG(check->adapter));
+        return;
+    }
+    adapter->check(check->settings, check->pointer, check->key_place, faults);
+}
+
+void review_document_core(struct slice text, const struct tool_source *registered, struct arena *arena, struct faults *faults, struct document *out)
+{
+    document_check(text, registered, arena, faults, out);
+    for (size_t i = 0; i < out->check_count; i++) {
+        if (!out->checks[i].program.ptr) {
+            review_settings(&out->checks[i], faults);
+        }
+    }
+}
+
+void review_document(struct slice text, const struct tool_source *registered, struct arena *arena, struct faults *faults, struct document *out)
+{
+    review_document_core(text, registered, arena, faults, out);
+    for (size_t i = 0; i < out->check_count; i++) {
+        const struct document_check *check = &out->checks[i];
+        struct err err = {0};
+
+        if (check->program.ptr && jq_check(check->program, &err) != ERR_OK) {
+            faults_add(faults, check->pointer, "%s: %s", err.message, err.detail);
+        }
+    }
+}

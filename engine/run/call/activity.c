@@ -1,0 +1,422 @@
+/*
+ * What a saga's wants ask for, carried out: calls, probes, timers, evaluations, locks. After each turn the wants are compared
+ * with what is under way; both are sorted alike, so that the comparison is one merge: start the missing, cancel the
+ * surplus.
+ */
+#include <string.h>
+
+#include "run/exchange/inbox.h"
+#include "run/call/limiter.h"
+
+#include "base/json.h"
+
+#define ACTIVITY_BLOCK_BYTES 2048 /* from its act on; before that it needs: */
+#define ACTIVITY_FIRST_BYTES (sizeof(struct activity) + 32)
+#define TIMER_MS_MAX 60000 /* after which the clock is looked at again, as in park.c: it may be set forward */
+
+/* What was promised to an intent is its call's, which goes to the front of all queues in this same turn; or anybody's,
+ * where there is none. */
+static void promise_given_back(struct activity *activity)
+{
+    struct engine *engine = activity->engine;
+
+    if (!activity->promised) {
+        return;
+    }
+    engine->calls_promised--;
+    engine->execs_promised -= activity->promised_exec;
+    activity_exec_take(activity, NULL);
+    activity->promised = false;
+    call_queue_run_soon(engine);
+}
+
+void activity_exec_take(struct activity *activity, struct tool_health *of)
+{
+    if (activity->exec_of) {
+        activity->exec_of->exec_places--;
+    }
+    activity->exec_of = of;
+    if (of) {
+        of->exec_places++;
+    }
+}
+
+void activity_end(struct activity *activity)
+{
+    struct engine *engine = activity->engine;
+    struct arena arena;
+
+    promise_given_back(activity);
+    if (list_linked(&activity->link)) {
+        list_remove(activity->live ? &activity->live->activities : &engine->detached, &activity->link);
+    }
+    call_queue_leave(activity);
+    limiter_leave(activity);
+    timer_stop(engine->loop, &activity->timer);
+    arena = activity->arena;
+    arena_fini(&arena); /* in which it lies itself */
+}
+
+void activity_act(struct activity *activity)
+{
+    if (!activity->act) {
+        activity->act = arena_alloc(&activity->arena, sizeof(*activity->act));
+        activity->act->activity = activity;
+    }
+}
+
+/* A call ended, and its saga is not ours any more: whoever owns it now is told, as late evidence. */
+static void hand_over(struct activity *activity)
+{
+    const struct saga_input *input = &activity->act->mail.input;
+
+    if (activity->want.type != WANT_CALL || input->type != SAGA_INPUT_SETTLED ||
+        input->settled.outcome.kind == OUTCOME_UNKNOWN || activity->engine->store_closing) {
+        return; /* of what nobody knows there is no evidence; a probe is made again */
+    }
+    struct late_outcome late = {.saga = activity->saga,
+                                .namespace = activity->namespace,
+                                .step = input->settled.step,
+                                .attempt = input->settled.attempt,
+                                .direction = input->settled.direction,
+                                .outcome = input->settled.outcome,
+                                .undo_args = input->settled.undo_args,
+                                .undo_error = input->settled.undo_error,
+                                .cost_micros = input->settled.cost_micros,
+                                .cost_unknown = input->settled.cost_unknown,
+                                .result_error = input->settled.result_error};
+
+    inbox_settled(activity->engine, &late);
+}
+
+static void on_mail_done(struct mail *mail, enum err_code code, const struct err *err)
+{
+    struct activity *activity = container_of(mail, struct act, mail)->activity;
+
+    (void)err; /* refused only when the saga left memory: its next owner asks for the same want */
+    if (code != ERR_OK && code != ERR_ENDED && !activity->live) {
+        hand_over(activity); /* also where it is in doubt whether it was written: evidence may come twice */
+    } else if (code == ERR_OK && mail->input.type == SAGA_INPUT_ADMITTED) {
+        limiter_admitted(activity);
+    }
+    activity_end(activity);
+}
+
+void activity_report(struct activity *activity)
+{
+    if (!activity->live) {
+        hand_over(activity);
+        activity_end(activity);
+        return;
+    }
+    activity->state = ACTIVITY_REPORTING;
+    activity->act->mail.done = on_mail_done;
+    live_send(activity->live, &activity->act->mail);
+}
+
+void activity_report_timer(struct activity *activity)
+{
+    activity_act(activity);
+    activity->act->mail.input =
+        (struct saga_input){.type = SAGA_INPUT_TIMER,
+                            .timer = {.step = activity->want.step,
+                                      .direction = activity->want.direction,
+                                      .timer = activity->want.step == STEP_NONE ? (enum saga_timer)activity->want.number
+                                                                                : SAGA_TIMER_DEADLINE}};
+    activity_report(activity);
+}
+
+/* Its intent is durable, and it was never sent: the log says so, or the next owner would have to take it for one of
+ * which nothing is known. */
+void activity_return(struct activity *activity)
+{
+    limiter_forgo(activity);
+    activity_act(activity);
+    activity->act->mail.input =
+        (struct saga_input){.type = SAGA_INPUT_SETTLED,
+                            .settled = {.step = activity->want.step,
+                                        .direction = activity->want.direction,
+                                        .attempt = activity->want.number,
+                                        .outcome = {.kind = OUTCOME_RETRY,
+                                                    .unsent = true,
+                                                    .error = SLICE("stopping"),
+                                                    .detail = activity->engine->draining
+                                                                  ? SLICE("the engine stopped before this call was sent")
+                                                                  : SLICE("the shard went to another engine before this call was sent")}}};
+    activity_report(activity);
+}
+
+void activity_return_quietly(struct activity *activity)
+{
+    bool busy = activity->live->busy;
+
+    activity->live->busy = true;
+    activity_return(activity);
+    activity->live->busy = busy;
+}
+
+static void timer_is_due(struct activity *activity)
+{
+    if (call_queue_holds_intent(activity)) {
+        call_queue_push(activity);
+    } else {
+        activity_report_timer(activity);
+    }
+}
+
+static void on_due(struct timer *timer);
+
+static void arm(struct activity *activity)
+{
+    int64_t delay = activity->want.due_ms - loop_wall_ms(activity->engine->loop);
+
+    delay = delay < 0 ? 0 : delay > TIMER_MS_MAX ? TIMER_MS_MAX : delay;
+    timer_start(activity->engine->loop, &activity->timer, delay, on_due);
+}
+
+static void on_due(struct timer *timer)
+{
+    struct activity *activity = container_of(timer, struct activity, timer);
+
+    if (live_stops(activity->live)) {
+        activity->held = true;
+        return; /* the next owner goes on from here */
+    }
+    if (activity->want.due_ms > loop_wall_ms(activity->engine->loop)) {
+        arm(activity); /* a long wait, or a wall clock that was set back: never early */
+    } else if (activity->want.type == WANT_PROBE) {
+        call_queue_push(activity);
+    } else if (activity->want.type == WANT_ADMIT) {
+        limiter_enter(activity);
+    } else {
+        timer_is_due(activity);
+    }
+}
+
+/* A call whose intent is durable, made by an engine that is gone, or under a history that is gone: nobody knows what came of it. */
+static void report_interrupted(struct activity *activity, bool forgotten)
+{
+    if (activity->live->maker_died) {
+        limiter_interrupted(activity);
+    }
+    activity_act(activity);
+    activity->act->mail.input = (struct saga_input){
+        .type = SAGA_INPUT_SETTLED,
+        .settled = {.step = activity->want.step,
+                    .direction = activity->want.direction,
+                    .attempt = activity->want.number,
+                    .outcome = {.kind = OUTCOME_UNKNOWN,
+                                .error = SLICE("interrupted"),
+                                .detail = forgotten ? SLICE("this call was made, and the log lost what came of it with a part of its history")
+                                                    : SLICE("the engine that made this call ended before the answer was logged")}}};
+    activity_report(activity);
+}
+
+/* What is kept of its operation, also for the time when the saga has left memory. */
+static void identify(struct activity *activity)
+{
+    const struct saga *saga = &activity->live->saga;
+    const struct step *step = &saga->steps[activity->want.step];
+    const struct operation *operation = activity->want.direction == DIRECTION_UNDO ? step_undo(step) : &step->forward;
+
+    activity->saga = saga->id;
+    activity->shard = activity->live->shard->number;
+    activity->namespace = arena_slice(&activity->arena, saga->namespace);
+    activity->operation_key = operation->key;
+    /* A wait and a group have no call: there is nothing that could be sent twice. */
+    activity->effect = !step_calls(&saga->definition->steps[activity->want.step]) ? EFFECT_READ
+                       : operation->created_ms
+                           ? operation->effect
+                           : saga_tool(saga, activity->want.step, activity->want.direction)->effect;
+    activity->maybe_before = operation->earlier_maybe;
+}
+
+static void activity_start(struct activity *activity, bool interrupted);
+
+static void begin(struct live *live, const struct want *want, bool interrupted, struct list_link *before)
+{
+    struct arena arena;
+
+    arena_init(&arena, ACTIVITY_BLOCK_BYTES);
+    arena_reserve(&arena, ACTIVITY_FIRST_BYTES);
+    struct activity *activity = arena_alloc(&arena, sizeof(*activity));
+
+    activity->arena = arena;
+    activity->engine = live->engine;
+    activity->live = live;
+    activity->want = *want;
+    /* Kept in the order of wants. */
+    activity->link.next = before;
+    activity->link.prev = before->prev;
+    before->prev->next = &activity->link;
+    before->prev = &activity->link;
+    live->activities.count++;
+    if (live_stops(live) && want->type != WANT_CALL) {
+        activity->held = true;
+        return; /* what is under way ends, nothing new begins: the next owner goes on from here */
+    }
+    activity_start(activity, interrupted);
+}
+
+void activities_resume(struct shard *shard)
+{
+    struct list_link *next = list_first(&shard->sagas);
+
+    while (next) {
+        struct live *live = container_of(next, struct live, link);
+        bool busy = live->busy;
+
+        next = list_after(&shard->sagas, next);
+        live->busy = true; /* as in activities_reconcile() */
+        for (struct list_link *link = list_first(&live->activities); link;) {
+            struct activity *activity = container_of(link, struct activity, link);
+
+            link = list_after(&live->activities, link);
+            if (activity->held) {
+                activity->held = false;
+                activity_start(activity, false);
+            }
+        }
+        live->busy = busy;
+        live_advance(live);
+    }
+}
+
+static void activity_start(struct activity *activity, bool interrupted)
+{
+    struct live *live = activity->live;
+    const struct want *want = &activity->want;
+
+    switch (want->type) {
+    case WANT_ADMIT:
+        identify(activity);
+        if (want->due_ms <= loop_wall_ms(live->engine->loop)) {
+            limiter_enter(activity);
+        } else {
+            arm(activity);
+        }
+        break;
+    case WANT_CALL:
+        identify(activity);
+        bool forgotten = forgotten_call(live->engine, &activity->operation_key, want->number);
+
+        if (interrupted || forgotten) {
+            report_interrupted(activity, forgotten);
+        } else if (!live->engine->draining && limiter_holds_undo(activity)) {
+            limiter_enter(activity);
+        } else {
+            call_queue_push(activity);
+        }
+        break;
+    case WANT_PROBE:
+        identify(activity);
+        arm(activity);
+        break;
+    case WANT_TIMER:
+        if (want->step != STEP_NONE) {
+            identify(activity);
+        }
+        if (want->due_ms <= loop_wall_ms(live->engine->loop)) {
+            timer_is_due(activity);
+        } else {
+            arm(activity);
+        }
+        break;
+    case WANT_EVALUATE:
+        evaluation_begin(activity);
+        break;
+    case WANT_LOCK:
+        lock_begin(activity);
+        break;
+    }
+}
+
+/* Not wanted any more. A call under way is asked to settle soon; what it says is still heard, as late evidence. */
+static void cancel(struct activity *activity)
+{
+    switch (activity->state) {
+    case ACTIVITY_WAITING:
+        limiter_forgo(activity);
+        activity_end(activity);
+        break;
+    case ACTIVITY_CALLING:
+        dispatch_cancel(activity);
+        break;
+    case ACTIVITY_ASKING:
+    case ACTIVITY_RENDERING:
+        activity->cancelled = true;
+        /* An evaluation reads the saga's own memory, which goes with it. */
+        if (!activity->live && activity->want.type == WANT_EVALUATE) {
+            activity->act->eval.abandoned = true;
+        }
+        break;
+    case ACTIVITY_JUDGING:
+    case ACTIVITY_REPORTING:
+        break;
+    }
+}
+
+void activities_reconcile(struct live *live)
+{
+    struct arena arena;
+    struct wants wants = {0};
+    bool interrupted = live->interrupted, busy = live->busy;
+
+    live->interrupted = false;
+    live->busy = true; /* nothing that starts here may begin a turn underneath us */
+    arena_init(&arena, 1024);
+    saga_wants(&live->saga, &arena, &wants);
+    struct list_link *link = live->activities.head.next;
+    size_t i = 0;
+
+    while (i < wants.count || link != &live->activities.head) {
+        struct activity *activity = link == &live->activities.head ? NULL : container_of(link, struct activity, link);
+        int order = !activity ? -1 : i == wants.count ? 1 : want_compare(&wants.items[i], &activity->want);
+
+        if (order < 0) {
+            begin(live, &wants.items[i++], interrupted, link);
+        } else {
+            link = link->next;
+            if (order > 0) {
+                cancel(activity);
+            } else {
+                if (activity->state == ACTIVITY_ASKING || activity->state == ACTIVITY_RENDERING) {
+                    activity->cancelled = false; /* wanted again before the answer came (paused and resumed) */
+                }
+                i++;
+            }
+        }
+    }
+    arena_fini(&arena);
+    live->maker_died = false;
+    live->busy = busy;
+}
+
+void activities_detach(struct live *live)
+{
+    struct list_link *link;
+
+    while ((link = list_pop(&live->activities)) != NULL) {
+        struct activity *activity = container_of(link, struct activity, link);
+
+        activity->live = NULL;
+        if (activity->state != ACTIVITY_CALLING || activity->want.type != WANT_CALL || activity->engine->draining) {
+            cancel(activity);
+        } else { /* what the call says is evidence for the new owner: it may have its time */
+            list_push(&activity->engine->detached, &activity->link);
+        }
+    }
+}
+
+void activities_cancel_detached(struct engine *engine)
+{
+    struct list_link *link;
+
+    while ((link = list_pop(&engine->detached)) != NULL) {
+        struct activity *activity = container_of(link, struct activity, link);
+
+        if (activity->state == ACTIVITY_CALLING) { /* else it is being judged, and ends by itself */
+            dispatch_cancel(activity);
+        }
+    }
+}

@@ -1,0 +1,395 @@
+/* Calls that wait for a place: who stands where, who may leave next, and what becomes of them when nobody may leave any more. */
+#include "run/call/call_queue.h"
+
+#include "run/exchange/inbox.h"
+#include "run/call/limiter.h"
+
+#define FIRST_SHARE 8 /* of so many calls that are let in, about one is of a saga that begins; compensations go before it */
+#define LOOKS_MAX 256 /* at the calls in front of their lines, for those that nothing but places holds up */
+#define LEASE_WAIT_MS 50
+
+/* --- lines --- */
+
+void call_lines_init(struct call_line lines[CALL_QUEUE_COUNT])
+{
+    for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
+        lines[kind] = (struct call_line){0};
+        list_init(&lines[kind].waiting);
+    }
+}
+
+void call_queues_init(struct engine *engine)
+{
+    for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
+        list_init(&engine->call_queues[kind].lines);
+        engine->call_queues[kind].count = 0;
+    }
+}
+
+static const struct tool *tool_of(const struct activity *activity)
+{
+    return saga_tool(&activity->live->saga, activity->want.step, activity->want.direction);
+}
+
+static struct tool_health *health_of(const struct activity *activity)
+{
+    return tool_health_of(activity->engine, activity->namespace, tool_of(activity)->name);
+}
+
+static void stand_in_line(struct activity *activity, enum call_queue_kind kind, bool in_front)
+{
+    struct call_queue *queue = &activity->engine->call_queues[kind];
+    struct call_line *line = &health_of(activity)->lines[kind];
+
+    if (in_front && list_linked(&line->link)) {
+        list_remove(&queue->lines, &line->link);
+    }
+    if (!list_linked(&line->link)) {
+        (in_front ? list_push_front : list_push)(&queue->lines, &line->link);
+    }
+    (in_front ? list_push_front : list_push)(&line->waiting, &activity->queue_link);
+    activity->queue = queue;
+    activity->line = line;
+    queue->count++;
+}
+
+void call_queue_leave(struct activity *activity)
+{
+    struct call_line *line = activity->line;
+
+    if (!line) {
+        return;
+    }
+    list_remove(&line->waiting, &activity->queue_link);
+    activity->queue->count--;
+    if (list_empty(&line->waiting)) {
+        list_remove(&activity->queue->lines, &line->link);
+    }
+    activity->line = NULL;
+}
+
+static struct call_line *line_at(struct list_link *link)
+{
+    return container_of(link, struct call_line, link);
+}
+
+static struct activity *waiting_at(struct list_link *link)
+{
+    return container_of(link, struct activity, queue_link);
+}
+
+/* --- who comes --- */
+
+bool call_queue_holds_intent(const struct activity *activity)
+{
+    return (activity->want.type == WANT_TIMER || activity->want.type == WANT_ADMIT) &&
+           activity->want.step != STEP_NONE && activity->want.direction == DIRECTION_DO &&
+           !effect_is_safe(activity->effect);
+}
+
+/* Of these the intent is durable already, and a crash would leave them to a person: whoever may be repeated lets them
+ * go first. A place was promised to them, which nobody else may take. */
+static bool goes_first(const struct activity *activity)
+{
+    return activity->want.type == WANT_CALL && activity->want.direction == DIRECTION_DO &&
+           !effect_is_safe(activity->effect);
+}
+
+static enum call_queue_kind queue_for(const struct activity *activity)
+{
+    return activity->want.direction == DIRECTION_UNDO ? CALL_QUEUE_UNDO
+           : activity->live->begun                    ? CALL_QUEUE_BEGUN
+                                                      : CALL_QUEUE_FIRST;
+}
+
+/* Where its shard is being given, and may be kept, a call waits until that is known; but not where a crash meanwhile
+ * would leave it to a person. */
+static bool returns_at_once(const struct activity *activity)
+{
+    return activity->engine->draining || (live_stops(activity->live) && goes_first(activity));
+}
+
+void call_queue_push(struct activity *activity)
+{
+    activity->state = ACTIVITY_WAITING;
+    activity->held_up = false;
+    activity->queued_boot_ms = loop_boot_ms(activity->engine->loop);
+    if (activity->want.type == WANT_CALL && returns_at_once(activity)) {
+        activity_return(activity);
+        return;
+    }
+    if (activity->engine->draining) {
+        limiter_forgo(activity);
+        return;
+    }
+    if (goes_first(activity)) {
+        stand_in_line(activity, CALL_QUEUE_UNDO, true); /* it is served first */
+    } else {
+        stand_in_line(activity, queue_for(activity), false);
+    }
+    if (!timer_running(&activity->engine->call_timer)) {
+        call_queue_run(activity->engine);
+    }
+}
+
+/* --- who may leave --- */
+
+static void on_call_timer(struct timer *timer)
+{
+    call_queue_run(container_of(timer, struct engine, call_timer));
+}
+
+size_t call_queue_waiting(const struct engine *engine)
+{
+    size_t count = 0;
+
+    for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
+        count += engine->call_queues[kind].count;
+    }
+    return count;
+}
+
+void call_queue_run_soon(struct engine *engine)
+{
+    if (!engine->draining && call_queue_waiting(engine) > 0 && !timer_running(&engine->call_timer)) {
+        timer_start(engine->loop, &engine->call_timer, 0, on_call_timer);
+    }
+}
+
+static bool is_exec(const struct activity *activity)
+{
+    return slice_is(tool_of(activity)->adapter, "exec");
+}
+
+/* So that the slow programs of one tool do not hold up all others: the last quarter of the places is for those. What undoes, and what
+ * was promised a place, goes on. */
+static bool has_its_share(const struct activity *activity)
+{
+    uint32_t places = activity->engine->options.exec_max;
+
+    return activity->want.direction == DIRECTION_DO && !goes_first(activity) && health_of(activity)->exec_places >= places - places / 4;
+}
+
+/* What a call in the queue waits for beside a place among the calls. */
+enum hold {
+    HOLD_NONE,
+    HOLD_SHARD, /* until it is kept, or has gone */
+    HOLD_EXEC,  /* a place among the child processes */
+    HOLD_PAUSE, /* its tool asked to be left alone */
+    HOLD_LEASE  /* it is about to end, or the database is away: the renewal, or the end of the shard */
+};
+
+static enum hold hold_of(const struct activity *activity)
+{
+    const struct engine *engine = activity->engine;
+    const struct shard *shard = activity->live->shard;
+
+    if (shard->state == SHARD_GIVING) {
+        return HOLD_SHARD;
+    }
+    if (is_exec(activity) && (engine->execs_under_way + engine->execs_promised >= engine->options.exec_max || has_its_share(activity))) {
+        return HOLD_EXEC;
+    }
+    if (limiter_paused_ms(activity) > 0) {
+        return HOLD_PAUSE;
+    }
+    return lease_allows_send(engine->leases, shard->number) ? HOLD_NONE : HOLD_LEASE;
+}
+
+int64_t call_queue_waited_ms(const struct engine *engine, enum call_queue_kind kind)
+{
+    const struct list *lines = &engine->call_queues[kind].lines;
+    int64_t now_ms = loop_boot_ms(engine->loop), longest_ms = 0;
+    int looks = 0;
+
+    for (struct list_link *at = list_first(lines); at && looks < LOOKS_MAX; at = list_after(lines, at)) {
+        const struct list *waiting = &line_at(at)->waiting;
+
+        for (struct list_link *link = list_first(waiting); link && looks < LOOKS_MAX; link = list_after(waiting, link), looks++) {
+            const struct activity *activity = waiting_at(link);
+
+            if (hold_of(activity) == HOLD_NONE) {
+                int64_t waited_ms = now_ms - activity->queued_boot_ms;
+
+                longest_ms = waited_ms > longest_ms ? waited_ms : longest_ms;
+                break;
+            }
+        }
+    }
+    return longest_ms;
+}
+
+/* False: it goes on waiting, and the queue is run again when that may have changed. */
+static bool may_leave(struct activity *activity, enum hold hold, int64_t *held_ms)
+{
+    struct engine *engine = activity->engine;
+    int64_t paused_ms;
+
+    switch (hold) {
+    case HOLD_NONE:
+        return true;
+    case HOLD_SHARD:
+    case HOLD_EXEC:
+        break;
+    case HOLD_PAUSE:
+        paused_ms = limiter_paused_ms(activity);
+        *held_ms = *held_ms == 0 || paused_ms < *held_ms ? paused_ms : *held_ms;
+        break;
+    case HOLD_LEASE:
+        if (!timer_running(&engine->call_timer)) {
+            timer_start(engine->loop, &engine->call_timer, LEASE_WAIT_MS, on_call_timer);
+        }
+        break;
+    }
+    activity->held_up = true;
+    return false;
+}
+
+/* The first of the line that may leave; NULL: nobody. Where one waits for a child process those behind it wait for the same. */
+static struct activity *next_of(const struct call_line *line, int64_t *held_ms)
+{
+    for (struct list_link *link = list_first(&line->waiting); link; link = list_after(&line->waiting, link)) {
+        struct activity *activity = waiting_at(link);
+        enum hold hold = hold_of(activity);
+
+        if (may_leave(activity, hold, held_ms)) {
+            return activity;
+        }
+        if (hold == HOLD_EXEC) {
+            break;
+        }
+    }
+    return NULL;
+}
+
+/* The call may leave: now its intent is made durable, and the place is kept for it until then. */
+static void release_intent(struct activity *activity, bool exec)
+{
+    struct engine *engine = activity->engine;
+
+    activity->promised = true;
+    activity->promised_exec = exec;
+    activity_exec_take(activity, exec ? health_of(activity) : NULL);
+    engine->calls_promised++;
+    engine->execs_promised += exec;
+    if (activity->want.type == WANT_ADMIT) {
+        limiter_admission(activity, ADMISSION_GRANTED, SLICE_NONE, SLICE_NONE, 0, SLICE_NONE);
+    } else {
+        activity_report_timer(activity);
+    }
+}
+
+/* What it waited for says how long a call waits for places only where it was held up by nothing else, and others stand behind it. */
+static void tell_intake(const struct activity *activity, enum call_queue_kind kind, bool was_last)
+{
+    bool says_nothing = activity->held_up || was_last;
+
+    if (kind != CALL_QUEUE_UNDO) {
+        intake_call_left(activity->engine, kind == CALL_QUEUE_FIRST,
+                         says_nothing ? INT64_MAX : loop_boot_ms(activity->engine->loop) - activity->queued_boot_ms);
+    }
+}
+
+static void let_in(struct activity *activity)
+{
+    activity->engine->calls_let_in++;
+    if (limiter_is_stale(activity)) {
+        limiter_enter(activity);
+    } else if (call_queue_holds_intent(activity) && activity->inquiry == INQUIRY_NONE) {
+        release_intent(activity, is_exec(activity));
+    } else {
+        dispatch_begin(activity);
+    }
+}
+
+static void queue_run(struct engine *engine, enum call_queue_kind kind, int64_t *held_ms)
+{
+    struct list *lines = &engine->call_queues[kind].lines;
+    struct list_link *at = list_first(lines);
+
+    while (at && engine->calls_under_way + engine->calls_promised < engine->options.calls_max) {
+        struct call_line *line = line_at(at);
+        struct activity *activity = next_of(line, held_ms);
+
+        if (!activity) {
+            at = list_after(lines, at);
+            continue;
+        }
+        call_queue_leave(activity);
+        if (list_linked(&line->link)) { /* the other tools have their turn first */
+            list_remove(lines, &line->link);
+            list_push(lines, &line->link);
+        }
+        tell_intake(activity, kind, !list_linked(&line->link));
+        let_in(activity);
+        at = list_first(lines); /* a call that ended at once may have changed what waits */
+    }
+}
+
+void call_queue_run(struct engine *engine)
+{
+    int64_t held_ms = 0;
+
+    if (engine->draining) {
+        return; /* the next owner makes these calls */
+    }
+    bool first = engine->calls_let_in % FIRST_SHARE == 0;
+
+    queue_run(engine, CALL_QUEUE_UNDO, &held_ms);
+    queue_run(engine, first ? CALL_QUEUE_FIRST : CALL_QUEUE_BEGUN, &held_ms);
+    queue_run(engine, first ? CALL_QUEUE_BEGUN : CALL_QUEUE_FIRST, &held_ms);
+    if (held_ms > 0) {
+        limiter_hold(engine, held_ms);
+    }
+}
+
+/* --- when nobody may leave any more --- */
+
+static void return_of_line(struct call_line *line, uint32_t shard)
+{
+    struct list_link *link = list_first(&line->waiting);
+
+    while (link) {
+        struct activity *activity = waiting_at(link);
+
+        link = list_after(&line->waiting, link);
+        if (activity->shard == shard && activity->want.type == WANT_CALL) {
+            call_queue_leave(activity);
+            activity_return_quietly(activity);
+        }
+    }
+}
+
+void call_queue_return_shard(struct shard *shard)
+{
+    for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
+        struct list *lines = &shard->engine->call_queues[kind].lines;
+        struct list_link *at = list_first(lines);
+
+        while (at) {
+            struct call_line *line = line_at(at);
+
+            at = list_after(lines, at);
+            return_of_line(line, shard->number);
+        }
+    }
+}
+
+void call_queue_return(struct engine *engine)
+{
+    for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
+        struct list_link *at;
+
+        while ((at = list_first(&engine->call_queues[kind].lines)) != NULL) {
+            struct activity *activity = waiting_at(list_first(&line_at(at)->waiting));
+
+            call_queue_leave(activity);
+            if (activity->want.type == WANT_CALL) {
+                activity_return(activity);
+            } else {
+                limiter_forgo(activity);
+            }
+        }
+    }
+    limiter_return(engine);
+}

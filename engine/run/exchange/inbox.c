@@ -1,0 +1,622 @@
+/*
+ * The inbox at the engine that owns the shard: requests that reached another engine are carried out as if they had come
+ * here, and their answers go back. The turn that an input leads to removes its row in the same transaction, so that it
+ * is consumed once; what led to no turn (refused, or it meant nothing) is removed together with its answer. A row that
+ * cannot be taken now stays, for us or the next owner.
+ */
+#include "run/saga/cases.h"
+#include "run/exchange/inbox.h"
+
+#include <stdlib.h>
+
+#include "base/canon.h"
+#include "base/log.h"
+#include "base/metric.h"
+
+#define ANSWER_BYTES_MAX (64u << 20)
+#define HELD_MS 60000     /* a row whose saga cannot be read is tried again after so long */
+#define NEWS_MS 200       /* and one whose tool is not known here yet */
+#define NEWS_LAST_MS 5000 /* ... until the row is so old */
+
+struct delivery { /* a row on its way */
+    struct engine *engine;
+    struct arena arena;
+    struct mail mail;              /* of a start, and of late evidence */
+    struct engine_request request; /* of the others; its `out` is what the answer is made of, for a start too */
+    struct answer_put answer;
+    struct buffer body;
+    struct timer timer;
+    uint32_t shard;
+    int64_t epoch; /* at which it was taken up */
+    struct uuid id;
+    bool is_call;
+    bool may_be_decided; /* that somebody was first is an answer to it, and need not mean that the row was consumed
+                            before */
+    bool keep;           /* the row stays although it was answered */
+    struct slice name;    /* of a start: of its definition */
+    struct slice follows; /* of a start: the saga whose `then` asks for it; nobody waits for an answer */
+};
+
+static void delivery_end(struct delivery *delivery)
+{
+    timer_stop(delivery->engine->loop, &delivery->timer);
+    (void)map_remove(&delivery->engine->deliveries, &delivery->id, sizeof(delivery->id));
+    buffer_fini(&delivery->body);
+    arena_fini(&delivery->arena);
+    free(delivery);
+}
+
+static void delivery_drop(struct delivery *delivery)
+{
+    store_inbox_drop(delivery->engine->store, delivery->shard, &delivery->id);
+    delivery_end(delivery);
+}
+
+static void on_held(struct timer *timer)
+{
+    delivery_end(container_of(timer, struct delivery, timer)); /* the row comes again */
+}
+
+static void delivery_hold(struct delivery *delivery)
+{
+    timer_start(delivery->engine->loop, &delivery->timer, HELD_MS, on_held);
+}
+
+/* --- answers --- */
+
+/* Nothing happened, and nothing is wrong with it: it is for the next owner, or for us when the database is back. */
+static bool is_for_later(enum err_code code)
+{
+    return code == ERR_FENCED || code == ERR_STORE || code == ERR_STOPPING || code == ERR_LOST_COMMIT;
+}
+
+static void on_answered(struct answer_put *put)
+{
+    struct delivery *delivery = container_of(put, struct delivery, answer);
+    struct engine *engine = delivery->engine;
+
+    engine->shards[delivery->shard].answers--;
+    if (delivery->keep && put->code == ERR_OK) {
+        delivery_hold(delivery);
+    } else {
+        delivery_end(delivery); /* if it was not written, the row that is still there comes again */
+    }
+    engine_check_drained(engine);
+}
+
+static void delivery_answer(struct delivery *delivery)
+{
+    const struct engine_request *request = &delivery->request;
+
+    if (request->code != ERR_OK && !delivery->is_call) { /* what calls are told stands in the log of their saga */
+        log_info("inbox_refused", LOG_UUID("input", &delivery->id), LOG_ERR(&request->err));
+    }
+    /* Consumed before, by an append of whoever owned the shard then: that one has answered. */
+    if (request->code == ERR_DECIDED && !delivery->may_be_decided) {
+        delivery_end(delivery);
+        return;
+    }
+    /* A program that can read the saga will find the input; a call of an agent is not made after such a time. */
+    delivery->keep = request->code == ERR_CORRUPT && !delivery->is_call;
+    inbox_answer_write(request, &delivery->body);
+    if (delivery->body.overflow) {
+        delivery_drop(delivery);
+        return;
+    }
+    delivery->answer = (struct answer_put){.shard = delivery->shard,
+                                           .input = delivery->id,
+                                           .body = buffer_slice(&delivery->body),
+                                           .drop_input = !delivery->keep,
+                                           .done = on_answered};
+    delivery->engine->shards[delivery->shard].answers++;
+    store_answer_put(delivery->engine->store, &delivery->answer);
+}
+
+/* The next owner finds the row, and may carry out what we would refuse: then the caller was told what is not so. */
+static bool is_ours_to_refuse(const struct delivery *delivery)
+{
+    const struct engine *engine = delivery->engine;
+    const struct shard *shard = &engine->shards[delivery->shard];
+
+    return shard->epoch == delivery->epoch && (shard->state == SHARD_OWNED || shard->state == SHARD_GIVING) &&
+           lease_allows_send(engine->leases, delivery->shard); /* it lasts long enough for the answer */
+}
+
+static void delivery_ended(struct delivery *delivery)
+{
+    enum err_code code = delivery->request.code;
+
+    if (is_for_later(code) || delivery->engine->store_closing || (code != ERR_OK && !is_ours_to_refuse(delivery))) {
+        delivery_end(delivery);
+    } else {
+        delivery_answer(delivery);
+    }
+}
+
+static void on_request_done(struct engine_request *request)
+{
+    delivery_ended(container_of(request, struct delivery, request));
+}
+
+/* --- start --- */
+
+/* Without ERR_OK the row is still there, and comes again. */
+static void on_case_opened(void *context, enum err_code code)
+{
+    (void)code;
+    delivery_end(context);
+}
+
+/* Its saga has completed and stays so: what was to follow it is a case, and a person's to settle. */
+static void follower_refuse(struct delivery *delivery, const struct err *err)
+{
+    struct refused_follower refused = {.namespace = delivery->request.namespace,
+                                       .name = delivery->name,
+                                       .business_id = delivery->mail.input.start.business_id,
+                                       .input = delivery->mail.input.start.input,
+                                       .input_id = delivery->id,
+                                       .err = err};
+
+    metric_add(METRIC_FOLLOWERS_REFUSED, 1);
+    log_error("follower_refused", LOG_SLICE("saga", delivery->follows), LOG_SLICE("follower", delivery->name),
+              LOG_SLICE("business_id", delivery->mail.input.start.business_id), LOG_ERR(err));
+    if (uuid_parse(delivery->follows, &refused.parent.uuid)) {
+        case_follower(&delivery->engine->shards[delivery->shard], &refused, on_case_opened, delivery);
+    } else {
+        delivery_drop(delivery);
+    }
+}
+
+/* Begun before, by this saga or by hand, with the same input: that is no refusal. */
+static void follower_exists(struct delivery *delivery)
+{
+    const struct append *append = delivery->mail.live ? turn_append(delivery->mail.live) : NULL;
+    struct saga_id existing;
+    struct err err = {0};
+
+    CHECK(append); /* only the database knows who else has this id */
+    if (start_repeated(&delivery->mail, append, &delivery->arena, &existing, &err) != ERR_OK) {
+        follower_refuse(delivery, &err);
+        return;
+    }
+    log_info("follower_exists", LOG_SLICE("saga", delivery->follows), LOG_SLICE("follower", delivery->name),
+             LOG_SLICE("business_id", delivery->mail.input.start.business_id));
+    delivery_drop(delivery);
+}
+
+static void follower_started(struct delivery *delivery, enum err_code code, const struct err *err)
+{
+    if (code == ERR_OK || code == ERR_DECIDED || is_for_later(code)) {
+        delivery_end(delivery); /* its append has removed the row, or it comes again */
+    } else if (code == ERR_CONFLICT) {
+        follower_exists(delivery);
+    } else {
+        follower_refuse(delivery, err);
+    }
+}
+
+static void on_started(struct mail *mail, enum err_code code, const struct err *err)
+{
+    struct delivery *delivery = container_of(mail, struct delivery, mail);
+    struct engine_request *request = &delivery->request;
+    const struct append *append = mail->live ? turn_append(mail->live) : NULL;
+
+    if (delivery->follows.ptr) {
+        follower_started(delivery, code, err);
+        return;
+    }
+    request->code = code;
+    if (code == ERR_OK) {
+        request->created = true;
+    } else if (code == ERR_CONFLICT && append) {
+        request->code = start_repeated(mail, append, &delivery->arena, &request->saga, &request->err);
+    } else {
+        request->err = *err;
+    }
+    delivery_ended(delivery);
+}
+
+/* So long that whatever was registered elsewhere is known here too. */
+static bool is_old(const struct delivery *delivery)
+{
+    int64_t age_ms = loop_wall_ms(delivery->engine->loop) - uuid_v7_ms(&delivery->id);
+
+    return age_ms > NEWS_LAST_MS || age_ms < -NEWS_LAST_MS;
+}
+
+/* What a person's start is checked for before it is taken: a follower meets the definition as it is now. */
+static bool follower_fits(struct delivery *delivery, const struct definition *definition)
+{
+    struct err *err = &delivery->request.err;
+    struct faults faults;
+
+    faults_init(&faults, &delivery->arena);
+    if (definition->input) {
+        schema_check(definition->input, mail_asked(&delivery->mail), SLICE("/input"), &delivery->arena, &faults);
+    }
+    if (faults.count == 0) {
+        return true;
+    }
+    (void)err_set(err, ERR_INVALID, "the input does not fit the schema of this saga");
+    err_detail(err, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
+    err_hint(err, "start it by hand with an input that fits, and mend `then` of the saga that it follows");
+    return false;
+}
+
+static void deliver_start(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    struct engine *engine = delivery->engine;
+    struct arena *arena = &delivery->arena;
+    struct saga_input *input = &delivery->mail.input;
+    struct engine_request *request = &delivery->request;
+    int64_t version = 0;
+
+    if (live_find(engine, row->saga)) {
+        delivery_drop(delivery); /* applied before */
+        return;
+    }
+    *input = (struct saga_input){.type = SAGA_INPUT_START,
+                                 .start = {.namespace = request->namespace,
+                                           .business_id = inbox_text(payload, "business_id", arena),
+                                           .key = inbox_text(payload, "key", arena),
+                                           .tags = inbox_raw(payload, "tags"),
+                                           .input = inbox_raw(payload, "input"),
+                                           .budget = inbox_raw(payload, "budget"),
+                                           .loop = inbox_raw(payload, "loop"),
+                                           .on_timeout = inbox_text(payload, "on_timeout", arena)}};
+    (void)json_i64(json_member(payload, "deadline_ms"), &input->start.deadline_ms);
+    delivery->mail.asked = inbox_raw(payload, "asked");
+    (void)json_i64(json_member(payload, "version"), &version); /* 0 is the newest */
+    delivery->name = inbox_text(payload, "saga", arena);
+    delivery->follows = inbox_text(payload, "follows", arena);
+    const struct definition *definition = definitions_newest(engine->definitions, request->namespace, delivery->name,
+                                                             (uint32_t)version, &request->err);
+    if (!definition && request->err.code == ERR_NOT_FOUND && !(delivery->follows.ptr && is_old(delivery))) {
+        /* What is registered is never removed: one that is not known here was registered elsewhere a moment ago. The
+         * row comes again. */
+        log_warn("inbox_start_refused", LOG_UUID("saga", &row->saga.uuid), LOG_ERR(&request->err));
+        engine_reload_definitions(engine);
+        delivery_end(delivery);
+        return;
+    }
+    if (delivery->follows.ptr && (!definition || !follower_fits(delivery, definition))) {
+        follower_refuse(delivery, &request->err);
+        return;
+    }
+    if (!definition) {
+        request->code = request->err.code;
+        delivery_ended(delivery);
+        return;
+    }
+    request->saga = row->saga;
+    if (!delivery->follows.ptr && !intake_admits(engine, &request->err, &request->call.retry_after_ms)) {
+        request->code = ERR_BUSY; /* whoever asked was promised nothing yet */
+        delivery_ended(delivery);
+        return;
+    }
+    delivery->mail.done = on_started;
+    live_send(live_new(engine, &engine->shards[delivery->shard], row->saga, definition), &delivery->mail);
+}
+
+/* --- requests --- */
+
+/* What is left of the caller's patience. Clocks of engines may differ: never more than it was. */
+static int64_t wait_left(const struct delivery *delivery, struct slice payload)
+{
+    int64_t wait_ms = 0, passed_ms = loop_wall_ms(delivery->engine->loop) - uuid_v7_ms(&delivery->id);
+
+    (void)json_i64(json_member(payload, "wait_ms"), &wait_ms);
+    passed_ms = passed_ms < 0 ? 0 : passed_ms;
+    return wait_ms > passed_ms ? wait_ms - passed_ms : 0;
+}
+
+static void on_news(struct timer *timer);
+
+/* Its tool was registered elsewhere a moment ago, maybe. What is not known after a while there is not. */
+static bool waits_for_news(struct delivery *delivery)
+{
+    struct engine *engine = delivery->engine;
+    struct err err = {0};
+
+    if (definitions_tool(engine->definitions, delivery->request.namespace, delivery->request.in.call.tool, 0, &err) ||
+        err.code != ERR_NOT_FOUND || is_old(delivery)) {
+        return false;
+    }
+    engine_reload_definitions(engine);
+    timer_start(engine->loop, &delivery->timer, NEWS_MS, on_news);
+    return true;
+}
+
+static void call_now(struct delivery *delivery)
+{
+    if (!waits_for_news(delivery)) {
+        call_deliver(delivery->engine, &delivery->request, &delivery->id);
+    }
+}
+
+static void on_news(struct timer *timer)
+{
+    call_now(container_of(timer, struct delivery, timer));
+}
+
+static void deliver_call(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    struct engine_request *request = &delivery->request;
+    struct arena *arena = &delivery->arena;
+
+    (void)row; /* of a run nobody knew the saga */
+    delivery->is_call = true;
+    request->in.call.run = inbox_text(payload, "run", arena);
+    request->in.call.tool = inbox_text(payload, "tool", arena);
+    request->in.call.step = inbox_text(payload, "step", arena);
+    request->in.call.scope = inbox_text(payload, "scope", arena);
+    request->in.call.args = inbox_raw(payload, "args");
+    request->in.call.emission = inbox_text(payload, "emission", arena);
+    request->in.call.conversation_turn = inbox_text(payload, "turn", arena);
+    request->in.call.wait_ms = wait_left(delivery, payload);
+    (void)uuid_parse(inbox_text(payload, "saga", arena), &request->in.call.saga.uuid);
+    call_now(delivery);
+}
+
+static void deliver_complete(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    delivery->request.in.complete.id = row->saga;
+    delivery->request.in.complete.output = inbox_raw(payload, "output");
+    delivery->request.in.complete.wait_ms = wait_left(delivery, payload);
+    complete_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_bypass(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    (void)row; /* found by the key */
+    delivery->may_be_decided = true;
+    (void)uuid_parse(inbox_text(payload, "key", &delivery->arena), &delivery->request.in.bypass.key.uuid);
+    delivery->request.in.bypass.reason = inbox_text(payload, "reason", &delivery->arena);
+    bypass_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_cost(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    (void)row; /* found by the key */
+    delivery->may_be_decided = true;
+    (void)uuid_parse(inbox_text(payload, "key", &delivery->arena), &delivery->request.in.cost.key.uuid);
+    if (!json_i64(json_member(payload, "micros"), &delivery->request.in.cost.micros) || delivery->request.in.cost.micros < 0) {
+        log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));
+        delivery_drop(delivery);
+        return;
+    }
+    delivery->request.in.cost.note = inbox_text(payload, "note", &delivery->arena);
+    cost_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_resume(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    delivery->request.in.resume.id = row->saga;
+    delivery->request.in.resume.note = inbox_text(payload, "note", &delivery->arena);
+    resume_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_abort(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    delivery->request.in.abort.id = row->saga;
+    delivery->request.in.abort.note = inbox_text(payload, "note", &delivery->arena);
+    abort_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_resolve(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    struct engine_request *request = &delivery->request;
+    int64_t number = 0;
+
+    (void)row; /* found by the number of the escalation */
+    delivery->may_be_decided = true;
+    (void)json_i64(json_member(payload, "escalation"), &number);
+    (void)json_bool(json_member(payload, "happened"), &request->in.resolve.happened);
+    (void)json_bool(json_member(payload, "accept_double"), &request->in.resolve.accept_double);
+    (void)json_bool(json_member(payload, "undone"), &request->in.resolve.undone);
+    (void)json_bool(json_member(payload, "again"), &request->in.resolve.again);
+    (void)uuid_parse(inbox_text(payload, "key", &delivery->arena), &request->in.resolve.key.uuid);
+    request->in.resolve.number = (uint64_t)number;
+    request->in.resolve.result = inbox_raw(payload, "result");
+    request->in.resolve.args = inbox_raw(payload, "args");
+    request->in.resolve.note = inbox_text(payload, "note", &delivery->arena);
+    if (!operator_action_parse(inbox_text(payload, "action", &delivery->arena), &request->in.resolve.action)) {
+        log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));
+        delivery_drop(delivery);
+        return;
+    }
+    resolve_deliver(delivery->engine, request, &delivery->id);
+}
+
+static void deliver_pause(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    delivery->request.in.pause.id = row->saga;
+    delivery->request.in.pause.note = inbox_text(payload, "note", &delivery->arena);
+    pause_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_signal(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    delivery->request.in.signal.id = row->saga;
+    delivery->request.in.signal.name = inbox_text(payload, "name", &delivery->arena);
+    delivery->request.in.signal.payload = inbox_raw(payload, "payload");
+    delivery->request.in.signal.key = inbox_text(payload, "key", &delivery->arena);
+    signal_deliver(delivery->engine, &delivery->request, &delivery->id);
+}
+
+static void deliver_decision(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    struct engine_request *request = &delivery->request;
+    int64_t number = 0;
+
+    (void)row; /* found by the number of the approval */
+    delivery->may_be_decided = true;
+    (void)json_i64(json_member(payload, "approval"), &number);
+    (void)json_bool(json_member(payload, "approve"), &request->in.decision.approve);
+    (void)role_parse(inbox_text(payload, "role", &delivery->arena), &request->in.decision.role); /* else none at all */
+    request->in.decision.number = (uint64_t)number;
+    request->in.decision.hash = inbox_text(payload, "hash", &delivery->arena);
+    request->in.decision.note = inbox_text(payload, "note", &delivery->arena);
+    decide_deliver(delivery->engine, request, &delivery->id);
+}
+
+/* --- late evidence --- */
+
+static void on_settled(struct mail *mail, enum err_code code, const struct err *err)
+{
+    struct delivery *delivery = container_of(mail, struct delivery, mail);
+
+    if (is_for_later(code) || code == ERR_BUSY) {
+        delivery_end(delivery);
+    } else if (code == ERR_CORRUPT) {
+        log_error("late_evidence_waits", LOG_UUID("input", &delivery->id), LOG_ERR(err));
+        delivery_hold(delivery); /* for a program that can read the saga */
+    } else {
+        if (code != ERR_OK || !mail->live || !turn_append(mail->live)) {
+            /* It was known already, or its saga has ended: then an effect may stand that the log does not show. */
+            log_warn("late_evidence_unused", LOG_UUID("saga", &delivery->request.saga.uuid),
+                     LOG_I64("step", mail->input.settled.step),
+                     LOG_TEXT("outcome", outcome_name(mail->input.settled.outcome.kind)),
+                     LOG_TEXT("why", code == ERR_OK ? "it changes nothing" : err->message));
+        }
+        delivery_drop(delivery); /* where its turn did not take it: it meant nothing any more */
+    }
+}
+
+static void deliver_settled(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    struct arena *arena = &delivery->arena;
+    struct saga_input *input = &delivery->mail.input;
+    struct outcome *outcome;
+    int64_t step = -1, attempt = 0;
+
+    *input = (struct saga_input){
+        .type = SAGA_INPUT_SETTLED,
+        .settled = {.direction = json_string_is(json_member(payload, "direction"), direction_name(DIRECTION_UNDO))
+                                     ? DIRECTION_UNDO
+                                     : DIRECTION_DO,
+                    .undo_args = inbox_raw(payload, "undo_args"),
+                    .undo_error = inbox_text(payload, "undo_error", arena)}};
+    outcome = &input->settled.outcome;
+    (void)json_i64(json_member(payload, "step"), &step);
+    (void)json_i64(json_member(payload, "attempt"), &attempt);
+    (void)json_i64(json_member(payload, "cost_micros"), &input->settled.cost_micros);
+    input->settled.cost_unknown = inbox_text(payload, "cost_unknown", arena);
+    input->settled.result_error = inbox_text(payload, "result_error", arena);
+    (void)json_bool(json_member(payload, "unsent"), &outcome->unsent);
+    (void)json_i64(json_member(payload, "retry_after_ms"), &outcome->retry_after_ms);
+    outcome->result = inbox_raw(payload, "result");
+    outcome->error = inbox_text(payload, "error", arena);
+    outcome->detail = inbox_text(payload, "detail", arena);
+    outcome->answer = inbox_raw(payload, "answer");
+    if (step < 0 || step >= STEP_NONE || attempt <= 0 ||
+        !outcome_parse(inbox_text(payload, "outcome", arena), &outcome->kind) || outcome->kind == OUTCOME_ABSENT) {
+        log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));
+        delivery_drop(delivery);
+        return;
+    }
+    input->settled.step = (uint32_t)step;
+    input->settled.attempt = (uint32_t)attempt;
+    delivery->request.saga = row->saga;
+    delivery->mail.done = on_settled;
+    live_deliver(delivery->engine, row->saga, delivery->request.namespace, &delivery->mail);
+}
+
+/* --- a lock that has become free --- */
+
+static void on_locked(struct mail *mail, enum err_code code, const struct err *err)
+{
+    struct delivery *delivery = container_of(mail, struct delivery, mail);
+
+    if (is_for_later(code) || code == ERR_BUSY) {
+        delivery_end(delivery);
+    } else if (code == ERR_CORRUPT) {
+        log_error("lock_waits", LOG_UUID("input", &delivery->id), LOG_ERR(err));
+        delivery_hold(delivery); /* for a program that can read the saga */
+    } else {
+        /* Where no turn took it: the saga has ended, asked by itself meanwhile, or is paused and will ask again. */
+        delivery_drop(delivery);
+    }
+}
+
+static void deliver_locked(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+{
+    delivery->mail.input = (struct saga_input){.type = SAGA_INPUT_LOCKED,
+                                               .locked = {.key = inbox_text(payload, "key", &delivery->arena)}};
+    delivery->mail.done = on_locked;
+    live_deliver(delivery->engine, row->saga, delivery->request.namespace, &delivery->mail);
+}
+
+/* --- rows --- */
+
+static const struct {
+    const char *kind;
+    void (*deliver)(struct delivery *delivery, const struct inbox_row *row, struct slice payload);
+} kinds[] = {
+    {"call", deliver_call},       {"start", deliver_start},       {"abort", deliver_abort},
+    {"resolve", deliver_resolve}, {"complete", deliver_complete}, {"bypass", deliver_bypass},
+    {"cost", deliver_cost},
+    {"resume", deliver_resume},   {"settled", deliver_settled},   {"pause", deliver_pause},
+    {"signal", deliver_signal},   {"decide", deliver_decision},   {"locked", deliver_locked},
+};
+
+static void deliver(struct engine *engine, const struct inbox_row *row)
+{
+    struct delivery *delivery = memory_alloc(sizeof(*delivery));
+    struct slice payload;
+
+    delivery->engine = engine;
+    delivery->shard = row->shard;
+    delivery->epoch = engine->shards[row->shard].epoch;
+    delivery->id = row->id;
+    map_put(&engine->deliveries, &delivery->id, sizeof(delivery->id), delivery);
+    arena_init(&delivery->arena, 2048);
+    buffer_init(&delivery->body, ANSWER_BYTES_MAX);
+    delivery->mail.from_inbox = true;
+    delivery->mail.inbox_id = row->id;
+    payload = arena_slice(&delivery->arena, row->payload);
+    if (inbox_is_json(payload)) {
+        delivery->request = (struct engine_request){.arena = &delivery->arena,
+                                                    .namespace = inbox_text(payload, "namespace", &delivery->arena),
+                                                    .actor = inbox_text(payload, "actor", &delivery->arena),
+                                                    .done = on_request_done};
+        for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+            if (slice_is(row->kind, kinds[i].kind)) {
+                kinds[i].deliver(delivery, row, payload);
+                return;
+            }
+        }
+    }
+    log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id), LOG_SLICE("kind", row->kind));
+    delivery_drop(delivery);
+}
+
+void inbox_rows(const struct inbox_row *rows, size_t count, void *context)
+{
+    struct engine *engine = context;
+
+    for (size_t i = 0; i < count && !engine->draining; i++) {
+        const struct inbox_row *row = &rows[i];
+
+        if (row->shard < SHARD_COUNT && engine->shards[row->shard].state == SHARD_OWNED &&
+            !map_find(&engine->deliveries, &row->id,
+                      sizeof(row->id))) { /* else it is on its way: its append removes the row */
+            deliver(engine, row);
+        }
+    }
+}
+
+void inbox_free(struct engine *engine)
+{
+    size_t position = 0;
+    void *value;
+
+    CHECK(list_empty(&engine->late_outcomes)); /* the store has closed */
+    while (map_next(&engine->deliveries, &position, &value)) {
+        struct delivery *delivery = value;
+
+        if (timer_running(&delivery->timer)) { /* held; the others end with their work, or with the process */
+            delivery_end(delivery);
+        }
+    }
+}

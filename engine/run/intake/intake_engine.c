@@ -1,0 +1,293 @@
+/* What the intake looks at in this engine, and what whoever is refused is told. */
+
+#include "run/request/work.h"
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "base/resident.h"
+
+#define QUEUED_PER_CALL 64   /* calls that wait for a place, for each place there is */
+#define APPENDS_MAX 20000
+#define BETWEEN_MAX 4096     /* inputs on their way between engines: here at work, and from here */
+#define TRIM_EVERY_MS 5000
+#define RESIDENT_EVERY_MS 500
+#define SMOOTH_MS 1000.0
+#define TURNS_MANY 500 /* a batch */
+#define ELSEWHERE_MS_MAX 1000 /* what the owner of a shard said of its load counts for so long at most */
+
+/* --- measures --- */
+
+static void seen_leave(struct intake_seen *seen, int64_t us)
+{
+    seen->least_us = us < seen->least_us ? us : seen->least_us;
+    seen->count++;
+}
+
+/*
+ * How long whoever joins the queue now will wait: what the shortest wait was of those that left it (when even that one
+ * was long, it is no burst that passes), and how long those that stand there will need at the rate they leave.
+ */
+static int64_t seen_delay_ms(struct intake_seen *seen, size_t waiting, int64_t passed_ms)
+{
+    int64_t least_ms = seen->least_us == INT64_MAX ? 0 : seen->least_us / 1000, needed_ms = 0;
+    double weight = (double)passed_ms / SMOOTH_MS;
+
+    seen->per_second += (weight > 1 ? 1 : weight) * (seen->count * 1000.0 / (double)passed_ms - seen->per_second);
+    if (seen->per_second >= 1) {
+        needed_ms = (int64_t)((double)waiting * 1000 / seen->per_second);
+    }
+    seen->least_us = INT64_MAX;
+    seen->count = 0;
+    return needed_ms > least_ms ? needed_ms : least_ms;
+}
+
+void intake_begin(struct engine *engine)
+{
+    list_init(&engine->turns_open);
+    for (int i = 0; i < 2; i++) {
+        engine->calls_seen[i].least_us = engine->turns_seen[i].least_us = INT64_MAX;
+    }
+    intake_init(&engine->intake, loop_boot_ms(engine->loop));
+}
+
+void intake_turn_begun(struct engine *engine, struct list_link *turn)
+{
+    list_push(&engine->turns_open, turn);
+}
+
+void intake_turn_over(struct engine *engine, struct list_link *turn, bool begins, int64_t us)
+{
+    list_remove(&engine->turns_open, turn);
+    seen_leave(&engine->turns_seen[begins], us);
+}
+
+void intake_call_left(struct engine *engine, bool first, int64_t waited_ms)
+{
+    seen_leave(&engine->calls_seen[first], waited_ms == INT64_MAX ? INT64_MAX : waited_ms * 1000);
+}
+
+/* Turns that begin a saga stand behind the others, so both count. Where none has ended the oldest speaks for all. */
+static int64_t commit_delay_ms(struct engine *engine, int64_t passed_ms)
+{
+    bool none = engine->turns_seen[0].count + engine->turns_seen[1].count == 0;
+    int64_t begin_ms = seen_delay_ms(&engine->turns_seen[1], 0, passed_ms);
+    int64_t delay_ms = seen_delay_ms(&engine->turns_seen[0], 0, passed_ms);
+    double per_second = engine->turns_seen[0].per_second + engine->turns_seen[1].per_second;
+    /* What few there are say nothing: then they come so slowly, and do not leave so slowly. */
+    int64_t needed_ms = engine->turns_open.count < TURNS_MANY || per_second < 1
+                            ? 0
+                            : (int64_t)((double)engine->turns_open.count * 1000 / per_second);
+
+    if (none && !list_empty(&engine->turns_open)) {
+        delay_ms = (loop_boot_us(engine->loop) - turn_began_us(list_first(&engine->turns_open))) / 1000;
+    }
+    delay_ms = begin_ms > delay_ms ? begin_ms : delay_ms;
+    return needed_ms > delay_ms ? needed_ms : delay_ms;
+}
+
+/*
+ * Only while it is places that calls wait for does their number say anything: what is paused, or waits for a child
+ * process, holds nobody up.
+ */
+static int64_t queue_delay_ms(struct engine *engine, enum call_queue_kind kind, struct intake_seen *seen, int64_t passed_ms)
+{
+    size_t waiting = engine->call_queues[kind].count;
+    bool full = engine->calls_under_way + engine->calls_promised >= engine->options.calls_max, none = seen->count == 0;
+    int64_t delay_ms = seen_delay_ms(seen, full ? waiting : 0, passed_ms);
+
+    if (waiting == 0 || (none && !full)) {
+        return 0;
+    }
+    return none ? call_queue_waited_ms(engine, kind) : delay_ms;
+}
+
+static int64_t call_delay_ms(struct engine *engine, int64_t passed_ms)
+{
+    int64_t begun_ms = queue_delay_ms(engine, CALL_QUEUE_BEGUN, &engine->calls_seen[0], passed_ms);
+    int64_t first_ms = queue_delay_ms(engine, CALL_QUEUE_FIRST, &engine->calls_seen[1], passed_ms);
+
+    return begun_ms > first_ms ? begun_ms : first_ms;
+}
+
+/* Memory that was freed is not given back by itself: before it is held against anybody that is tried. */
+static size_t bytes_now(struct engine *engine)
+{
+    int64_t now_ms = loop_boot_ms(engine->loop);
+    size_t max = engine->options.memory_bytes_max;
+
+    if (engine->resident_ms != 0 && now_ms - engine->resident_ms < RESIDENT_EVERY_MS) {
+        return engine->resident;
+    }
+    engine->resident_ms = now_ms;
+    engine->resident = resident_bytes();
+    if (max > 0 && engine->resident > max - max / 8 && now_ms - engine->trimmed_ms >= TRIM_EVERY_MS) {
+        engine->trimmed_ms = now_ms;
+        memory_give_back();
+        engine->resident = resident_bytes();
+    }
+    return engine->resident;
+}
+
+/* New work leaves a sixteenth for sagas that have to come back because something came for them. */
+static size_t sagas_max(const struct engine *engine)
+{
+    return engine->options.sagas_max - engine->options.sagas_max / 16;
+}
+
+static size_t sagas_now(const struct engine *engine)
+{
+    return engine->sagas.count + engine->loadings.count;
+}
+
+/* Where nothing is in memory that could leave it, waiting makes no room: whoever is refused would be refused for ever. */
+static size_t held_bytes(struct engine *engine)
+{
+    size_t bytes = bytes_now(engine);
+
+    return sagas_now(engine) > 0 ? bytes : 0;
+}
+
+static void tell_changes(const struct intake *before, const struct intake *after)
+{
+    static const char *const queues[INTAKE_QUEUE_COUNT] = {"sagas", "memory", "appends", "calls", "deliveries", "errands"};
+    enum intake_queue full = intake_full(after);
+
+    if (full != intake_full(before)) {
+        log_warn("intake", LOG_TEXT("full", full == INTAKE_QUEUE_COUNT ? "nothing any more" : queues[full]));
+    }
+    if (after->paced != before->paced) {
+        log_warn("intake", LOG_TEXT("paced", after->paced ? "begins" : "is over"),
+                 LOG_TEXT("delay", after->worst == INTAKE_CALL_DELAY ? "calls" : "commits"),
+                 LOG_I64("percent", after->percent), LOG_I64("ended_per_second", (int64_t)after->ended));
+    }
+}
+
+static void look(struct engine *engine)
+{
+    const struct engine_options *options = &engine->options;
+    struct intake before = engine->intake;
+    int64_t passed_ms = loop_boot_ms(engine->loop) - before.looked_ms;
+
+    passed_ms = passed_ms < 1 ? 1 : passed_ms;
+    struct intake_measures measures = {
+        .queues = {[INTAKE_SAGAS] = {sagas_now(engine), sagas_max(engine)},
+                   [INTAKE_MEMORY] = {held_bytes(engine), options->memory_bytes_max},
+                   [INTAKE_APPENDS] = {engine->store ? store_appends_waiting(engine->store) : 0, APPENDS_MAX},
+                   [INTAKE_CALLS] = {call_queue_waiting(engine), (size_t)options->calls_max * QUEUED_PER_CALL},
+                   [INTAKE_DELIVERIES] = {engine->deliveries.count, BETWEEN_MAX},
+                   [INTAKE_ERRANDS] = {engine->errands.count, BETWEEN_MAX}},
+        .delays = {[INTAKE_COMMIT_DELAY] = {commit_delay_ms(engine, passed_ms), options->commit_delay_ms},
+                   [INTAKE_CALL_DELAY] = {call_delay_ms(engine, passed_ms), options->call_delay_ms}}};
+
+    intake_look(&engine->intake, &measures, loop_boot_ms(engine->loop));
+    tell_changes(&before, &engine->intake);
+}
+
+static void look_if_due(struct engine *engine)
+{
+    if (intake_is_due(&engine->intake, loop_boot_ms(engine->loop)) ||
+        (sagas_now(engine) >= sagas_max(engine) && !engine->intake.full[INTAKE_SAGAS])) {
+        look(engine);
+    }
+}
+
+void intake_show(struct engine *engine)
+{
+    look_if_due(engine);
+    gauge_set(GAUGE_INTAKE_PERCENT, engine->intake.percent);
+    gauge_set(GAUGE_INTAKE_SHUT, engine->intake.paced || intake_full(&engine->intake) != INTAKE_QUEUE_COUNT);
+    gauge_set(GAUGE_CALLS_WAITING, (int64_t)call_queue_waiting(engine));
+    gauge_set(GAUGE_RESIDENT, (int64_t)engine->resident);
+}
+
+/* --- the answer --- */
+
+static const struct {
+    const char *message, *hint;
+} full_sentences[INTAKE_QUEUE_COUNT] = {
+    [INTAKE_SAGAS] = {"this engine has as many unfinished sagas as it may keep in memory",
+                      "try again when some have ended, or raise --sagas-max"},
+    [INTAKE_MEMORY] = {"this engine has as much memory as it may have", "try again later, or raise --memory-max"},
+    [INTAKE_APPENDS] = {"too much waits for the database", "try again later; is the database slow?"},
+    [INTAKE_CALLS] = {"too many calls wait for their turn", "try again later, or raise --calls-max if the tools can bear it"},
+    [INTAKE_DELIVERIES] = {"too many requests from other engines wait here", "try again later"},
+    [INTAKE_ERRANDS] = {"too many requests wait for other engines", "try again later"},
+};
+
+static void tell_refused(const struct intake *intake, struct err *err)
+{
+    enum intake_queue full = intake_full(intake);
+
+    if (full != INTAKE_QUEUE_COUNT) {
+        metric_add(METRIC_INTAKE_FULL, 1);
+        (void)err_set(err, ERR_BUSY, "%s", full_sentences[full].message);
+        err_hint(err, "%s", full_sentences[full].hint);
+        return;
+    }
+    metric_add(METRIC_INTAKE_PACED, 1);
+    (void)err_set(err, ERR_BUSY, "more is asked for than this engine gets done");
+    err_detail(err, intake->worst == INTAKE_CALL_DELAY ? "calls wait too long for a place among --calls-max"
+                                                       : "commits take too long");
+    err_hint(err, "try again later; what was taken in goes on");
+}
+
+bool engine_refuses_new(struct engine *engine, struct err *err, int64_t *retry_after_ms)
+{
+    look_if_due(engine);
+    if (!intake_refuses(&engine->intake, loop_boot_ms(engine->loop), retry_after_ms)) {
+        return false;
+    }
+    tell_refused(&engine->intake, err);
+    return true;
+}
+
+bool intake_admits(struct engine *engine, struct err *err, int64_t *retry_after_ms)
+{
+    look_if_due(engine);
+    if (intake_take(&engine->intake, loop_boot_ms(engine->loop), retry_after_ms) == INTAKE_TAKEN) {
+        return true;
+    }
+    tell_refused(&engine->intake, err);
+    return false;
+}
+
+bool work_is_not_taken_in(struct work *work)
+{
+    struct err err = {0};
+    int64_t retry_after_ms = 0;
+
+    if (intake_admits(work->engine, &err, &retry_after_ms)) {
+        return false;
+    }
+    work->request->call = (struct call_result){.retry_after_ms = retry_after_ms};
+    work_done(work, ERR_BUSY, &err);
+    return true;
+}
+
+/* --- other engines --- */
+
+void intake_elsewhere(struct shard *shard, int64_t retry_after_ms)
+{
+    shard->busy_until_ms = loop_boot_ms(shard->engine->loop) +
+                           (retry_after_ms < ELSEWHERE_MS_MAX ? retry_after_ms : ELSEWHERE_MS_MAX);
+}
+
+bool work_is_not_sent_on(struct work *work, uint32_t number)
+{
+    struct engine *engine = work->engine;
+    int64_t left_ms = engine->shards[number].busy_until_ms - loop_boot_ms(engine->loop);
+    struct err err = {0};
+
+    if (left_ms <= 0 && engine->errands.count < BETWEEN_MAX) {
+        return false;
+    }
+    metric_add(METRIC_INTAKE_FULL, 1);
+    (void)err_set(&err, ERR_BUSY, "%s", left_ms > 0 ? "the engine that owns this shard takes in nothing new now"
+                                                    : full_sentences[INTAKE_ERRANDS].message);
+    err_hint(&err, "try again later");
+    if (work->request) {
+        work->request->call = (struct call_result){.retry_after_ms = left_ms > 0 ? left_ms : 1000};
+    }
+    work_done(work, ERR_BUSY, &err);
+    return true;
+}

@@ -1,0 +1,107 @@
+/* Which engines there are, and what each holds: `GET /v1/engines`. */
+#include "run/request/work.h"
+
+#include "base/instant.h"
+#include "base/json.h"
+
+static bool holds(const struct shard_row *shard, const struct engine_row *row)
+{
+    return shard->left_ms > 0 && shard->identity.ptr && slice_equal(shard->identity, row->identity);
+}
+
+/* The shards that the row holds, or that nobody does where it is NULL. */
+static void write_shards(struct json_writer *w, const char *name, const struct list_engines *list,
+                         const struct engine_row *row)
+{
+    json_array_begin(w, name);
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        const struct shard_row *shard = &list->shards[i];
+
+        if (row ? holds(shard, row) : !shard->identity.ptr || shard->left_ms <= 0) {
+            json_write_i64(w, NULL, i);
+        }
+    }
+    json_array_end(w);
+}
+
+/* Of all its shards; of none null. What is left is that of the one that ends first. */
+static void write_epochs(struct json_writer *w, const struct list_engines *list, const struct engine_row *row)
+{
+    int64_t low = INT64_MAX, high = 0, left_ms = row->left_ms;
+
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        const struct shard_row *shard = &list->shards[i];
+
+        if (holds(shard, row)) {
+            low = shard->epoch < low ? shard->epoch : low;
+            high = shard->epoch > high ? shard->epoch : high;
+            left_ms = shard->left_ms < left_ms ? shard->left_ms : left_ms;
+        }
+    }
+    if (high > 0) {
+        json_write_i64(w, "epoch_min", low);
+        json_write_i64(w, "epoch_max", high);
+    } else {
+        json_write_null(w, "epoch_min");
+        json_write_null(w, "epoch_max");
+    }
+    json_write_i64(w, "lease_left_ms", left_ms);
+}
+
+static void write_engine(struct json_writer *w, const struct list_engines *list, const struct engine_row *row)
+{
+    char started[INSTANT_TEXT_BYTES];
+
+    instant_text(row->started_ms, started);
+    json_object_begin(w, NULL);
+    json_write_slice(w, "name", row->name);
+    json_write_slice(w, "instance", row->instance);
+    json_write_slice(w, "version", row->version);
+    json_write_i64(w, "schema", row->schema);
+    json_write_text(w, "state", row->left_ms <= 0 ? "expired" : row->leaving ? "leaving" : "alive");
+    json_write_bool(w, "standby", row->standby);
+    json_write_text(w, "started_at", started);
+    write_shards(w, "shards", list, row);
+    write_epochs(w, list, row);
+    json_object_begin(w, "lags");
+    json_write_i64(w, "append_ms", row->lags.append_ms);
+    json_write_i64(w, "due_ms", row->lags.due_ms);
+    json_write_i64(w, "inbox_rows", row->lags.inbox_rows);
+    json_object_end(w);
+    json_object_end(w);
+}
+
+static void on_listed(struct store_read *read)
+{
+    struct work *work = read->context;
+    const struct list_engines *list = container_of(read, struct list_engines, read);
+    struct json_writer w;
+
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+        return;
+    }
+    json_writer_init(&w, &work->out);
+    json_object_begin(&w, NULL);
+    json_array_begin(&w, "items");
+    for (size_t i = 0; i < list->count; i++) {
+        write_engine(&w, list, &list->rows[i]);
+    }
+    json_array_end(&w);
+    write_shards(&w, "unowned", list, NULL);
+    json_object_end(&w);
+    work_done(work, ERR_OK, NULL);
+}
+
+void engine_get_engines(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+
+    if (work_refused(work)) {
+        return;
+    }
+    struct list_engines *list = arena_alloc(&work->arena, sizeof(*list));
+
+    list->read = (struct store_read){.arena = &work->arena, .done = on_listed, .context = work};
+    store_list_engines(engine->store, list);
+}

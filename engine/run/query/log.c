@@ -1,0 +1,74 @@
+/* The durable log of a saga as people read it: each record with its number and its time. */
+#include "run/request/work.h"
+
+#include "base/instant.h"
+#include "base/json.h"
+
+#define ENTRIES_DEFAULT 50
+
+/* The text form of a record is an object that is never empty: the two members go in front of its own. */
+static void write_entry(struct buffer *out, uint64_t seq, const char *at, struct slice record)
+{
+    buffer_printf(out, "%s{\"seq\":%llu,\"at\":\"%s\",", out->len > 1 ? "," : "", (unsigned long long)seq, at);
+    buffer_put(out, record.ptr + 1, record.len - 1);
+}
+
+static bool write_turn(struct work *work, const struct stored_turn *turn)
+{
+    struct json_walk walk = json_walk(turn->payload);
+    char at[INSTANT_TEXT_BYTES];
+    struct slice record;
+    uint64_t seq = turn->first_seq;
+
+    instant_text(turn->at_ms, at);
+    for (; work->found < work->next && json_next_element(&walk, &record); seq++) {
+        record = json_trim(record);
+        if (json_type(record) != JSON_OBJECT || json_count(record) == 0) {
+            return false;
+        }
+        if (seq > work->read.after_seq) {
+            write_entry(&work->out, seq, at, record);
+            work->found++;
+        }
+    }
+    return true;
+}
+
+static void on_read(struct store_read *read)
+{
+    struct work *work = read->context;
+
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
+        return;
+    }
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+        return;
+    }
+    buffer_put_char(&work->out, '[');
+    for (size_t i = 0; i < work->read.turn_count; i++) {
+        if (!write_turn(work, &work->read.turns[i])) {
+            work_fail(work, ERR_CORRUPT, "the log of this saga holds something that is no record", NULL);
+            return;
+        }
+    }
+    buffer_put_char(&work->out, ']');
+    work_done(work, ERR_OK, NULL);
+}
+
+void engine_get_log(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+    uint64_t after = request->in.log.after_seq;
+
+    if (work_refused(work)) {
+        return;
+    }
+    work->saga = request->in.log.id;
+    work->next = request->in.log.limit ? request->in.log.limit : ENTRIES_DEFAULT; /* so many at most; `found` counts them */
+    /* A turn that is read holds at least one record that is wanted, so that as many turns as entries are enough. */
+    work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_read, .context = work}, .id = work->saga, .namespace = work->namespace,
+                                    .after_seq = after < INT64_MAX ? after : INT64_MAX, .turns_max = work->next};
+    store_read_saga(engine->store, &work->read);
+}

@@ -1,0 +1,326 @@
+/*
+ * Operations, read only: they have no table, the sagas they belong to are looked at. A list goes saga by saga, newest
+ * first, within a saga step by step, the forward operation before its undo.
+ */
+#include "run/query/walk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+
+#define LIMIT_DEFAULT 50
+#define PAGE_BYTES ((size_t)16 << 20) /* a page ends early when arguments and results are large */
+
+static const char no_such_operation[] = "there is no operation with this key";
+
+static const struct operation *operation_of(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    return direction == DIRECTION_UNDO ? step_undo(&saga->steps[step]) : &saga->steps[step].forward;
+}
+
+/* An operation is a call, known by its key: what was refused or skipped before it had one never was an operation, and
+ * groups and waits call nothing. */
+static bool operation_exists(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    const struct operation *op = operation_of(saga, step, direction);
+
+    return op->state != OP_NONE && !uuid_is_nil(&op->key.uuid) && saga_tool(saga, step, direction) != NULL;
+}
+
+/* --- the list --- */
+
+struct operations {
+    struct slice tool, state;
+    int64_t now_ms; /* what has expired until then shows no arguments and no result */
+    size_t limit, found;
+    struct saga_id from;    /* of the cursor: this saga from place `from_place` on; nil: no cursor */
+    uint32_t from_place;
+    struct saga_id stopped; /* where the page ended; nil: nowhere */
+    uint32_t stopped_place; /* 2 * step + direction */
+    struct buffer text;     /* of one operation */
+    struct find_saga find;  /* of the run that is asked for */
+};
+
+static bool cursor_parse(struct slice cursor, struct operations *out)
+{
+    int64_t place = 0;
+
+    if (cursor.len < UUID_TEXT_BYTES - 1 ||
+        !uuid_parse((struct slice){cursor.ptr, UUID_TEXT_BYTES - 1}, &out->from.uuid)) {
+        return false;
+    }
+    if (cursor.len == UUID_TEXT_BYTES - 1) {
+        out->from_place = UINT32_MAX; /* nothing more of this saga */
+        return !uuid_is_nil(&out->from.uuid);
+    }
+    struct slice rest = {cursor.ptr + UUID_TEXT_BYTES, cursor.len - UUID_TEXT_BYTES};
+
+    if (cursor.ptr[UUID_TEXT_BYTES - 1] != '.' || !slice_to_i64(rest, &place) || place < 0 || place >= UINT32_MAX) {
+        return false;
+    }
+    out->from_place = (uint32_t)place;
+    return !uuid_is_nil(&out->from.uuid);
+}
+
+/* Lists go on before an id; to see it again, they go on before its successor. */
+static struct uuid successor(struct uuid id)
+{
+    for (size_t i = sizeof(id.bytes); i-- > 0 && ++id.bytes[i] == 0;) {
+    }
+    return id;
+}
+
+/* Is it wanted? Then its text stands in operations->text. */
+static bool operation_matches(struct operations *operations, const struct saga *saga, uint32_t step,
+                              enum direction direction)
+{
+    if (!operation_exists(saga, step, direction)) {
+        return false;
+    }
+    if (operations->tool.len && !slice_equal(saga_tool(saga, step, direction)->name, operations->tool)) {
+        return false;
+    }
+    buffer_reset(&operations->text);
+    saga_write_operation_at(saga, step, direction, operations->now_ms, &operations->text);
+    struct slice state = json_member(buffer_slice(&operations->text), "state");
+
+    return !operations->state.len || (state.len == operations->state.len + 2 &&
+                                      memcmp(state.ptr + 1, operations->state.ptr, operations->state.len) == 0);
+}
+
+static bool visit_operations(struct walk *walk, const struct saga_row *row, const struct saga *saga)
+{
+    struct operations *operations = walk->context;
+    struct buffer *out = &walk->work->out;
+    bool resumes = uuid_equal(&saga->id.uuid, &operations->from.uuid);
+
+    (void)row; /* the saga itself knows better */
+    for (uint64_t place = resumes ? operations->from_place : 0; place < (uint64_t)2 * saga->definition->step_count;
+         place++) {
+        uint32_t step = (uint32_t)(place / 2);
+        enum direction direction = place % 2 ? DIRECTION_UNDO : DIRECTION_DO;
+
+        if (!operation_matches(operations, saga, step, direction)) {
+            continue;
+        }
+        if (operations->found == operations->limit ||
+            (operations->found > 0 && out->len + operations->text.len > PAGE_BYTES)) {
+            operations->stopped = saga->id;
+            operations->stopped_place = (uint32_t)place;
+            return false;
+        }
+        if (operations->found++ > 0) {
+            buffer_put_char(out, ',');
+        }
+        buffer_put_slice(out, buffer_slice(&operations->text));
+    }
+    return true;
+}
+
+static void operations_end(struct walk *walk, bool more)
+{
+    struct operations *operations = walk->context;
+    struct work *work = walk->work;
+    char id[UUID_TEXT_BYTES];
+
+    if (!uuid_is_nil(&operations->stopped.uuid)) {
+        uuid_text(&operations->stopped.uuid, id);
+        work_next_cursor(work, arena_printf(&work->arena, "%s.%u", id, operations->stopped_place));
+    } else if (more && !uuid_is_nil(&walk->last.uuid)) {
+        uuid_text(&walk->last.uuid, id);
+        work_next_cursor(work, slice_of(id));
+    }
+    buffer_put_char(&work->out, ']');
+    work_done(work, ERR_OK, NULL);
+}
+
+static bool is_registry_state(struct slice text)
+{
+    static const char *const names[] = {"pending", "in_flight", "completed", "failed", "unknown", "escalated"};
+
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (slice_is(text, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void release_buffer(void *object)
+{
+    buffer_fini(object);
+}
+
+static struct operations *operations_new(struct work *work)
+{
+    struct operations *operations = arena_alloc(&work->arena, sizeof(*operations));
+    const struct engine_request *request = work->request;
+
+    operations->tool = arena_slice(&work->arena, request->in.operations.tool);
+    operations->state = arena_slice(&work->arena, request->in.operations.state);
+    operations->now_ms = loop_wall_ms(work->engine->loop);
+    operations->limit = request->in.operations.limit ? request->in.operations.limit : LIMIT_DEFAULT;
+    buffer_init(&operations->text, work->out.bytes_max);
+    arena_on_release(&work->arena, release_buffer, &operations->text);
+    return operations;
+}
+
+/* What was asked for is the name of a run, or else the id of a saga. */
+static void on_run_found(struct store_read *read)
+{
+    struct walk *walk = read->context;
+    struct operations *operations = walk->context;
+
+    if (read->code == ERR_OK) {
+        walk_one(walk, operations->find.id);
+    } else if (read->code != ERR_NOT_FOUND) {
+        work_done(walk->work, read->code, &read->err);
+    } else if (!uuid_is_nil(&walk->work->saga.uuid)) {
+        walk_one(walk, walk->work->saga);
+    } else {
+        walk->done(walk, false);
+    }
+}
+
+static void find_run(struct walk *walk, struct slice run)
+{
+    struct work *work = walk->work;
+    struct operations *operations = walk->context;
+
+    operations->find = (struct find_saga){.read = {.arena = &work->arena, .done = on_run_found, .context = walk},
+                                          .business_digest = run_digest(work->namespace, run),
+                                          .shard = run_shard(work->namespace, run)};
+    store_find_saga(work->engine->store, &operations->find);
+}
+
+void engine_list_operations(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+    struct slice run = request->in.operations.run, cursor = request->in.operations.cursor;
+
+    if (work_refused(work)) {
+        return;
+    }
+    struct operations *operations = operations_new(work);
+    struct walk *walk = walk_new(work);
+
+    walk->context = operations;
+    walk->visit = visit_operations;
+    walk->done = operations_end;
+    if (operations->state.len && !is_registry_state(operations->state)) {
+        work_fail(work, ERR_MALFORMED, "this is not a state of operations",
+                  "they are pending, in_flight, completed, failed, unknown, escalated");
+    } else if (cursor.len && !cursor_parse(cursor, operations)) {
+        work_bad_cursor(work);
+    } else {
+        buffer_put_char(&work->out, '[');
+        if (run.len) {
+            (void)uuid_parse(run, &work->saga.uuid); /* else it stays nil */
+            find_run(walk, run);
+        } else {
+            walk->page.before = operations->from_place == UINT32_MAX || uuid_is_nil(&operations->from.uuid)
+                                    ? operations->from.uuid
+                                    : successor(operations->from.uuid);
+            walk_all(walk);
+        }
+    }
+}
+
+/* --- one, by its key --- */
+
+/* An operation with other arguments has another key; the one before still finds it. */
+static bool is_key_of(const struct saga *saga, uint32_t step, enum direction direction, const struct op_key *key)
+{
+    const struct operation *op = operation_of(saga, step, direction);
+    char run[UUID_TEXT_BYTES];
+
+    if (!operation_exists(saga, step, direction)) {
+        return false;
+    }
+    if (uuid_equal(&op->key.uuid, &key->uuid)) {
+        return true;
+    }
+    uuid_text(&saga->id.uuid, run);
+    struct op_identity identity = {.namespace = saga->namespace,
+                                   .run = saga->run.len ? saga->run : slice_of(run),
+                                   .step = saga->definition->steps[step].name,
+                                   .tool = saga_tool(saga, step, direction)->name,
+                                   .scope = saga->steps[step].forward.scope,
+                                   .direction = direction};
+
+    for (identity.generation = 0; identity.generation < op->generation; identity.generation++) {
+        struct op_key earlier = op_key_make(&identity);
+
+        if (uuid_equal(&earlier.uuid, &key->uuid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool visit_operation(struct walk *walk, const struct saga_row *row, const struct saga *saga)
+{
+    struct work *work = walk->work;
+    const struct op_key *key = &work->store.operation.key;
+
+    (void)row;
+    for (uint32_t step = 0; step < saga->definition->step_count; step++) {
+        for (enum direction direction = DIRECTION_DO; direction < DIRECTION_COUNT; direction++) {
+            if (work->found == 0 && is_key_of(saga, step, direction, key)) {
+                saga_write_operation_at(saga, step, direction, loop_wall_ms(work->engine->loop), &work->out);
+                work->found++;
+            }
+        }
+    }
+    return true;
+}
+
+static void operation_end(struct walk *walk, bool more)
+{
+    struct work *work = walk->work;
+
+    (void)more; /* there is one saga to look at */
+    if (work->found > 0) {
+        work_done(work, ERR_OK, NULL);
+    } else {
+        work_fail(work, ERR_NOT_FOUND, no_such_operation, NULL);
+    }
+}
+
+static void on_operation_found(struct store_read *read)
+{
+    struct work *work = read->context;
+
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, no_such_operation, NULL);
+        return;
+    }
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+        return;
+    }
+    struct walk *walk = walk_new(work);
+
+    walk->visit = visit_operation;
+    walk->done = operation_end;
+    walk_one(walk, work->store.operation.id);
+}
+
+void query_operation(struct work *work, const struct op_key *key)
+{
+    work->store.operation =
+        (struct find_operation){.read = {.arena = &work->arena, .done = on_operation_found, .context = work},
+                                .key = *key,
+                                .namespace = work->namespace};
+    store_find_operation(work->engine->store, &work->store.operation);
+}
+
+void engine_get_operation(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+
+    if (!work_refused(work)) {
+        query_operation(work, &request->in.operation.key);
+    }
+}

@@ -1,0 +1,47 @@
+/*
+ * Looking at sagas as they stand, newest first, or at just one: from memory where this engine has it, from its log
+ * otherwise. For what the tables do not know: steps, errors, operations.
+ */
+#ifndef SAGAD_RUN_QUERY_WALK_H
+#define SAGAD_RUN_QUERY_WALK_H
+
+#include "run/request/work.h"
+
+#define WALK_SAGAS_MAX 2000 /* looked at for one request: each is a read and a fold */
+
+struct walk {
+    struct work *work;
+    struct list_sagas page;  /* in: the filter of the table, and `before` */
+    void *context;           /* in: the caller's */
+    /* False: no further; this saga counts as not visited. `row` is NULL in a walk over one saga. */
+    bool (*visit)(struct walk *walk, const struct saga_row *row, const struct saga *saga);
+    void (*done)(struct walk *walk, bool more); /* ends the work; more: there may be sagas not visited */
+    struct saga_id last;     /* out: the last one that is over with; nil: none yet */
+
+    /* the walk's own */
+    size_t at, looked_at;
+    bool one;
+    struct arena arena;      /* of the saga being looked at */
+    struct read_saga read;
+    struct deferred deferred;
+};
+
+struct walk *walk_new(struct work *work);             /* lies in the work's arena */
+void walk_all(struct walk *walk);                      /* a log that does not make sense is left out, with a line in our own */
+void walk_one(struct walk *walk, struct saga_id id);   /* where there is none, `done` comes without a visit */
+
+/* The saga if it stands in memory, complete, and belongs to this namespace; else NULL. */
+const struct saga *walk_live(struct engine *engine, struct saga_id id, struct slice namespace);
+
+/* What more there is, for the one who asked, if still there. */
+void work_next_cursor(struct work *work, struct slice cursor);
+void work_bad_cursor(struct work *work);
+
+/* query/questions.c. Ends the work with one escalation or approval as the API shows it. */
+void work_show_question(struct work *work, const struct question_row *row);
+/* Ends the work with what was read, of which the last is only asked for to know whether there are more. */
+void work_show_questions(struct work *work, const struct list_questions *list);
+/* Where the page before ended. False: the work has been ended, since the cursor is none that a list has given. */
+bool work_read_question_cursor(struct work *work, struct slice cursor, struct list_questions *list);
+
+#endif

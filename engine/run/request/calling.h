@@ -1,0 +1,53 @@
+/* What requests about one saga share: the way to its owner (route.c), and waiting for its operations (caller.c). */
+#ifndef SAGAD_RUN_REQUEST_CALLING_H
+#define SAGAD_RUN_REQUEST_CALLING_H
+
+#include "run/request/work.h"
+
+#include "base/instant.h"
+
+struct calling {
+    struct saga_id saga; /* as asked for; nil: of a run */
+    struct effect_of_call effect;
+    uint32_t step;        /* whose operation it waits for */
+    struct faults faults; /* of the arguments, in the request's arena: told where the call would have been sent */
+    bool duplicate, rerouted;
+    int64_t busy_ms; /* nothing new is taken in now: what a refused call is told to wait; 0: it is */
+    int64_t first_ms;
+    /* Set: it waits until everything is settled, then this is done; give_up when its patience ends before. */
+    void (*again)(struct work *work);
+    void (*give_up)(struct work *work);
+};
+
+/* --- route.c --- */
+
+typedef void route_function(struct work *work, uint32_t shard); /* puts it into the inbox of that shard */
+
+/* Sets work->calling, the saga and the patience; before the other two. */
+void route_prepare(struct work *work, struct saga_id saga, int64_t wait_ms);
+/* work->mail to the owner of work->saga, which may have to read it back: into its mailbox here, or `elsewhere`. */
+void route_send(struct work *work, route_function *elsewhere);
+/* Nothing happened, and the shard has another owner: that one is asked, once. True: it is on its way. */
+bool route_again(struct work *work, enum err_code code, route_function *elsewhere);
+
+/* --- caller.c --- */
+
+void caller_wait(struct work *work, struct live *live); /* until callers_check() ends it, or the patience does */
+/* For calling->step, which the live saga has: answered at once where it is settled. */
+void caller_wait_for_step(struct work *work, struct live *live);
+void caller_look_later(struct work *work); /* the same, when the saga is not in memory here */
+/* Answers from the operation work->calling->step as it stands. False: it is not settled, and there is reason to wait.
+ * `last`: answer anyway. */
+bool caller_answer(struct work *work, const struct saga *saga, bool last);
+bool caller_has_patience(const struct work *work);
+/* The record of the operation for the answer or the problem; nothing where there is none (STEP_NONE, or no saga). */
+void caller_give_operation(struct work *work, const struct saga *saga, uint32_t step);
+/* Ends the work; the record given before stands beside the problem. */
+void caller_refuse(struct work *work, const struct err *err, int64_t retry_after_ms);
+
+/* --- call.c --- */
+
+/* A work for an input of the inbox. NULL: it cannot be taken now, and has been answered so. */
+struct work *work_of_delivery(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+
+#endif

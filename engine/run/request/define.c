@@ -1,0 +1,149 @@
+/* Registering definitions: everything is checked, all faults are told at once, and all of a document is registered or nothing. */
+#include "run/request/work.h"
+
+#include "base/json.h"
+#include "review/review.h"
+
+static void take_over(struct faults *from, struct engine_request *request)
+{
+    faults_init(&request->faults, request->arena);
+    for (size_t i = 0; i < from->count; i++) {
+        faults_add(&request->faults, from->items[i].pointer, "%.*s", SLICE_ARG(from->items[i].detail));
+    }
+}
+
+static void refuse(struct work *work, struct faults *faults)
+{
+    struct err err = {0};
+
+    if (work->request) {
+        take_over(faults, work->request);
+    }
+    (void)err_set(&err, ERR_INVALID, "the document has %zu fault%s", faults->count + faults->dropped, faults->count + faults->dropped == 1 ? "" : "s");
+    err_hint(&err, "nothing was registered");
+    work_done(work, ERR_INVALID, &err);
+}
+
+static void on_put(struct store_read *read)
+{
+    struct work *work = read->context;
+    struct put_definitions *put = &work->store.put;
+    struct json_writer w;
+
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+        return;
+    }
+    json_writer_init(&w, &work->out);
+    json_array_begin(&w, NULL);
+    for (size_t i = 0; i < put->count; i++) {
+        definitions_add(work->engine->definitions, &put->rows[i]);
+        json_object_begin(&w, NULL);
+        json_write_text(&w, "kind", put->rows[i].kind == DEFINITION_TOOL ? "tool" : "saga");
+        json_write_slice(&w, "name", put->rows[i].name);
+        json_write_i64(&w, "version", put->rows[i].version);
+        json_write_text(&w, "change", put->created[i] ? "created" : "unchanged");
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    work_done(work, ERR_OK, NULL);
+}
+
+static void put_document(struct work *work)
+{
+    const struct document *document = &work->document;
+    struct put_definitions *put = &work->store.put;
+
+    *put = (struct put_definitions){.read = {.arena = &work->arena, .done = on_put, .context = work}, .count = document->item_count};
+    put->rows = arena_array(&work->arena, put->count + 1, sizeof(*put->rows));
+    put->created = arena_array(&work->arena, put->count + 1, sizeof(*put->created));
+    for (size_t i = 0; i < put->count; i++) {
+        const struct document_item *item = &document->items[i];
+
+        put->rows[i] = (struct definition_row){.namespace = work->namespace, .kind = item->kind, .name = item->name, .body = item->body,
+                                               .identity = item->identity, .created_ms = loop_wall_ms(work->engine->loop)};
+    }
+    store_put_definitions(work->engine->store, put);
+}
+
+/* The next program that does not compile becomes a fault; then those behind it are tried, so that all are reported. */
+static void on_compiled(struct jq_job *job);
+
+static void compile_programs(struct work *work, size_t from)
+{
+    const struct document *document = &work->document;
+    struct slice *programs = arena_array(&work->arena, document->check_count + 1, sizeof(*programs));
+    size_t count = 0;
+
+    for (size_t i = 0; i < document->check_count; i++) {
+        if (document->checks[i].program.ptr && i >= from) {
+            programs[count++] = document->checks[i].program;
+        }
+    }
+    work->next = from;
+    if (count == 0) {
+        if (work->found > 0) {
+            refuse(work, work->jq_faults);
+        } else {
+            put_document(work);
+        }
+        return;
+    }
+    work->jq = (struct jq_job){.programs = programs, .count = count, .check_only = true, .arena = &work->arena,
+                               .outputs = arena_array(&work->arena, count, sizeof(struct slice)), .input_json = SLICE("null"), .done = on_compiled};
+    work->engine->evaluations_under_way++; /* the engine does not end before its answer has come */
+    jq_submit(work->engine->loop, &work->jq);
+}
+
+static void compiled(struct work *work, const struct jq_job *job)
+{
+    const struct document *document = &work->document;
+
+    if (work_refused(work)) {
+        return;
+    }
+    if (job->code == ERR_OK) {
+        compile_programs(work, document->check_count);
+        return;
+    }
+    size_t index = 0;
+
+    for (size_t i = work->next; i < document->check_count; i++) {
+        if (!document->checks[i].program.ptr) {
+            continue;
+        }
+        if (index++ == job->failed_index) {
+            faults_add(work->jq_faults, document->checks[i].pointer, "%s: %s", job->err.message, job->err.detail);
+            work->found++;
+            compile_programs(work, i + 1);
+            return;
+        }
+    }
+    work_done(work, job->code, &job->err);
+}
+
+static void on_compiled(struct jq_job *job)
+{
+    struct work *work = container_of(job, struct work, jq);
+    struct engine *engine = work->engine;
+
+    engine->evaluations_under_way--;
+    compiled(work, job);
+    engine_check_drained(engine);
+}
+
+void engine_define(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+    struct definitions_source source;
+
+    if (work_refused(work)) {
+        return;
+    }
+    work->jq_faults = arena_alloc(&work->arena, sizeof(*work->jq_faults));
+    faults_init(work->jq_faults, &work->arena);
+    definitions_source_init(&source, engine->definitions, work->namespace, SLICE_NONE, SLICE_NONE);
+    review_document_core(arena_slice(&work->arena, request->in.define.document), &source.source, &work->arena, work->jq_faults, &work->document);
+    work->found = work->jq_faults->count;
+    compile_programs(work, 0);
+}

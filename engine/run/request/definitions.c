@@ -1,0 +1,494 @@
+/* Registered versions in memory, and compiled definitions remembered by what they are pinned to. */
+#include "run/request/definitions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+struct registered { /* one version */
+    struct definition_row row;
+    struct registered *older; /* the version before; the map holds the newest */
+};
+
+struct compiled {
+    struct slice key;
+    const struct definition *definition;
+};
+
+struct definitions {
+    struct arena arena; /* rows and compiled definitions live as long as the process */
+    struct map newest;  /* "kind namespace name" -> struct registered */
+    struct map pinned;  /* "namespace name version tools sagas" -> struct compiled */
+    struct map current; /* "namespace name version" -> struct compiled, with the newest tools and children; emptied
+                           when anything is added */
+    struct map tools;   /* "namespace name version" -> struct compiled_tool */
+    struct tool_shelf shelf;
+    const struct definition *open, *run; /* what open sagas and runs begin with */
+    bool (*guard_applies)(void *context, struct slice namespace, struct slice tool); /* NULL: nobody says */
+    void *guard_context;
+    struct buffer key;
+};
+
+struct compiled_tool {
+    struct slice key;
+    const struct tool *tool;
+};
+
+static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name,
+                                     uint32_t version)
+{
+    /* The shelf lies in the definitions, which grow by what is asked of them. */
+    struct definitions *definitions = container_of((struct tool_shelf *)shelf, struct definitions, shelf);
+
+    return definitions_tool(definitions, namespace, name, version, NULL);
+}
+
+struct definitions *definitions_new(void)
+{
+    struct definitions *definitions = memory_alloc(sizeof(*definitions));
+
+    arena_init(&definitions->arena, 16384);
+    map_init(&definitions->newest);
+    map_init(&definitions->pinned);
+    map_init(&definitions->current);
+    map_init(&definitions->tools);
+    buffer_init(&definitions->key, 65536);
+    definitions->shelf.find = shelf_find;
+    return definitions;
+}
+
+void definitions_free(struct definitions *definitions)
+{
+    if (!definitions) {
+        return;
+    }
+    map_fini(&definitions->newest);
+    map_fini(&definitions->pinned);
+    map_fini(&definitions->current);
+    map_fini(&definitions->tools);
+    buffer_fini(&definitions->key);
+    arena_fini(&definitions->arena);
+    free(definitions);
+}
+
+void definitions_set_guard(struct definitions *definitions,
+                           bool (*applies)(void *context, struct slice namespace, struct slice tool), void *context)
+{
+    definitions->guard_applies = applies;
+    definitions->guard_context = context;
+}
+
+/* Right after it was compiled, before anybody else sees it. */
+static void guard_tool(struct definitions *definitions, struct slice namespace, struct tool *tool)
+{
+    if (definitions->guard_applies && definitions->guard_applies(definitions->guard_context, namespace, tool->name)) {
+        tool->guarded = true;
+    }
+}
+
+static struct slice row_key(struct definitions *definitions, enum definition_kind kind, struct slice namespace,
+                            struct slice name)
+{
+    buffer_reset(&definitions->key);
+    buffer_printf(&definitions->key, "%d\n%.*s\n%.*s", (int)kind, SLICE_ARG(namespace), SLICE_ARG(name));
+    return buffer_slice(&definitions->key);
+}
+
+static struct slice compiled_key(struct definitions *definitions, struct slice namespace, struct slice name,
+                                 uint32_t version, struct slice tools, struct slice sagas)
+{
+    buffer_reset(&definitions->key);
+    buffer_printf(&definitions->key, "%.*s\n%.*s\n%u\n", SLICE_ARG(namespace), SLICE_ARG(name), version);
+    buffer_put_slice(&definitions->key, tools);
+    buffer_put_char(&definitions->key, '\n');
+    buffer_put_slice(&definitions->key, sagas);
+    return buffer_slice(&definitions->key);
+}
+
+static struct registered *newest(const struct definitions *definitions, enum definition_kind kind,
+                                 struct slice namespace, struct slice name)
+{
+    struct slice key = row_key((struct definitions *)definitions, kind, namespace, name); /* the buffer is scratch */
+
+    return map_find(&definitions->newest, key.ptr, key.len);
+}
+
+void definitions_add(struct definitions *definitions, const struct definition_row *row)
+{
+    struct registered *head = newest(definitions, row->kind, row->namespace, row->name);
+
+    for (struct registered *r = head; r; r = r->older) {
+        if (r->row.version == row->version) {
+            return;
+        }
+    }
+    struct registered *added = arena_alloc(&definitions->arena, sizeof(*added));
+
+    added->row = *row;
+    added->row.namespace = arena_slice(&definitions->arena, row->namespace);
+    added->row.name = arena_slice(&definitions->arena, row->name);
+    added->row.body = arena_slice(&definitions->arena, row->body);
+    if (!head || head->row.version < row->version) {
+        struct slice key = arena_slice(&definitions->arena, row_key(definitions, row->kind, row->namespace, row->name));
+
+        added->older = head;
+        map_put(&definitions->newest, key.ptr, key.len, added);
+    } else {
+        struct registered *r = head;
+
+        while (r->older && r->older->row.version > row->version) {
+            r = r->older;
+        }
+        added->older = r->older;
+        r->older = added;
+    }
+    map_fini(&definitions->current);
+    map_init(&definitions->current);
+}
+
+const struct definition_row *definitions_row(const struct definitions *definitions, enum definition_kind kind,
+                                             struct slice namespace, struct slice name, uint32_t version)
+{
+    for (const struct registered *r = newest(definitions, kind, namespace, name); r; r = r->older) {
+        if (version == 0 || r->row.version == version) {
+            return &r->row;
+        }
+    }
+    return NULL;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct definition_row *const *x = a, *const *y = b;
+
+    return slice_compare((*x)->name, (*y)->name);
+}
+
+const struct definition_row **definitions_list(const struct definitions *definitions, enum definition_kind kind,
+                                               struct slice namespace, struct arena *arena, size_t *count)
+{
+    const struct definition_row **rows = arena_array(arena, definitions->newest.count + 1, sizeof(*rows));
+    size_t position = 0;
+    void *value;
+
+    *count = 0;
+    while (map_next(&definitions->newest, &position, &value)) {
+        const struct registered *r = value;
+
+        if (r->row.kind == kind && slice_equal(r->row.namespace, namespace)) {
+            rows[(*count)++] = &r->row;
+        }
+    }
+    qsort(rows, *count, sizeof(*rows), compare_rows);
+    return rows;
+}
+
+static bool find_row(const struct definitions_source *source, enum definition_kind kind, struct slice pins,
+                     struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+{
+    if (version == 0 && pins.ptr) {
+        char text[160];
+        int64_t pinned;
+
+        if (name.len >= sizeof(text)) {
+            return false;
+        }
+        memcpy(text, name.ptr, name.len);
+        text[name.len] = '\0';
+        if (!json_i64(json_member(pins, text), &pinned) || pinned <= 0) {
+            return false;
+        }
+        version = (uint32_t)pinned;
+    }
+    const struct definition_row *row = definitions_row(source->definitions, kind, source->namespace, name, version);
+
+    if (!row) {
+        return false;
+    }
+    *body = row->body;
+    *version_found = row->version;
+    return true;
+}
+
+static bool source_find(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+{
+    const struct definitions_source *source = context;
+
+    return find_row(source, DEFINITION_TOOL, source->tools, name, version, body, version_found);
+}
+
+static bool source_find_saga(void *context, struct slice name, uint32_t version, struct slice *body,
+                             uint32_t *version_found)
+{
+    const struct definitions_source *source = context;
+
+    return find_row(source, DEFINITION_SAGA, source->sagas, name, version, body, version_found);
+}
+
+static enum reading source_reading(void *context, enum definition_kind kind, struct slice name, uint32_t version)
+{
+    const struct definitions_source *source = context;
+
+    return definitions_row(source->definitions, kind, source->namespace, name, version)->reading; /* it was found a moment ago */
+}
+
+static bool source_has_body(void *context, enum definition_kind kind, struct slice name, const struct digest *identity)
+{
+    const struct definitions_source *source = context;
+    const struct definition_row *row = definitions_row(source->definitions, kind, source->namespace, name, 0);
+
+    return row && digest_equal(&row->identity, identity);
+}
+
+void definitions_source_init(struct definitions_source *source, struct definitions *definitions, struct slice namespace,
+                             struct slice tools, struct slice sagas)
+{
+    source->source = (struct tool_source){.find = source_find, .context = source, .find_saga = source_find_saga, .reading = source_reading,
+                                           .has_body = source_has_body};
+    source->definitions = definitions;
+    source->namespace = namespace;
+    source->tools = tools;
+    source->sagas = sagas;
+}
+
+static void write_pin(struct json_writer *w, struct slice name, uint32_t version)
+{
+    char text[160];
+
+    (void)snprintf(text, sizeof(text), "%.*s", SLICE_ARG(name)); /* at most 128 bytes by definition */
+    json_write_i64(w, text, version);
+}
+
+void definition_write_tools(const struct definition *definition, struct buffer *out)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, out);
+    json_object_begin(&w, NULL);
+    for (uint32_t i = 0; i < definition->tool_count; i++) {
+        write_pin(&w, definition->tools[i]->name, definition->tools[i]->version);
+    }
+    json_object_end(&w);
+}
+
+void definition_write_children(const struct definition *definition, struct buffer *out)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, out);
+    json_object_begin(&w, NULL);
+    for (uint32_t i = 0; i < definition->child_count; i++) {
+        write_pin(&w, definition->children[i]->name, definition->children[i]->version);
+    }
+    json_object_end(&w);
+}
+
+static const struct definition *compile(struct definitions *definitions, struct slice namespace, struct slice name,
+                                        uint32_t version, struct slice tools, struct slice sagas, struct err *err)
+{
+    const struct definition_row *row = definitions_row(definitions, DEFINITION_SAGA, namespace, name, version);
+
+    if (!row) {
+        (void)err_set(err, ERR_NOT_FOUND, "there is no saga definition \"%.*s\"", SLICE_ARG(name));
+        if (version) {
+            err_detail(err, "version %u is not registered", version);
+        }
+        err_hint(err, "`sagactl definitions` lists what is registered; `sagactl apply FILE` registers more");
+        return NULL;
+    }
+    struct definitions_source source;
+    struct faults faults;
+
+    /* First apart: one that does not compile is asked for again and again, and leaves nothing behind. */
+    struct arena trial;
+
+    arena_init(&trial, 16384);
+    definitions_source_init(&source, definitions, namespace, tools, sagas);
+    faults_init(&faults, &trial);
+    const struct definition *definition =
+        definition_compile_as(row->reading, row->body, row->version, &source.source, SLICE(""), &trial, &faults);
+
+    if (definition) {
+        faults_init(&faults, &definitions->arena);
+        definition =
+            definition_compile_as(row->reading, row->body, row->version, &source.source, SLICE(""), &definitions->arena, &faults);
+        for (uint32_t i = 0; definition && i < definition->tool_count; i++) {
+            guard_tool(definitions, namespace, (struct tool *)definition->tools[i]); /* ours, made a moment ago */
+        }
+    }
+
+    if (!definition) {
+        (void)err_set(
+            err, ERR_INVALID,
+            "the saga definition \"%.*s\" version %u does not compile with the tools and sagas as registered now",
+            SLICE_ARG(name), row->version);
+        if (faults.count > 0) {
+            err_detail(err, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
+        }
+        err_hint(err, "apply a version of the tool or child that the saga can use, or a new version of the saga");
+    }
+    arena_fini(&trial);
+    return definition;
+}
+
+static const struct definition *remember(struct definitions *definitions, struct map *map, struct slice key,
+                                         const struct definition *definition)
+{
+    struct compiled *compiled = arena_alloc(&definitions->arena, sizeof(*compiled));
+
+    compiled->key = key;
+    compiled->definition = definition;
+    map_put(map, compiled->key.ptr, compiled->key.len, compiled);
+    return definition;
+}
+
+const struct tool *definitions_tool(struct definitions *definitions, struct slice namespace, struct slice name,
+                                    uint32_t version, struct err *err)
+{
+    const struct definition_row *row = definitions_row(definitions, DEFINITION_TOOL, namespace, name, version);
+
+    if (!row) {
+        (void)err_set(err, ERR_NOT_FOUND, "there is no tool \"%.*s\"", SLICE_ARG(name));
+        if (version) {
+            err_detail(err, "version %u is not registered", version);
+        }
+        err_hint(err, "a tool is registered before it is called: `sagactl tools` lists what is there, `sagactl apply "
+                      "FILE` registers more");
+        return NULL;
+    }
+    struct slice key = compiled_key(definitions, namespace, name, row->version, SLICE_NONE, SLICE_NONE);
+    const struct compiled_tool *found = map_find(&definitions->tools, key.ptr, key.len);
+
+    if (found) {
+        return found->tool;
+    }
+    struct faults faults;
+    struct arena trial; /* first apart, like a saga: one that does not compile leaves nothing behind */
+
+    arena_init(&trial, 16384);
+    faults_init(&faults, &trial);
+    const struct tool *tool = tool_compile_as(row->reading, row->body, row->version, SLICE(""), &trial, &faults);
+
+    if (tool && faults.count == 0) {
+        struct faults none;
+
+        faults_init(&none, &definitions->arena);
+        struct tool *kept = tool_compile_as(row->reading, row->body, row->version, SLICE(""), &definitions->arena, &none);
+
+        guard_tool(definitions, namespace, kept);
+        tool = kept;
+    } else {
+        tool = NULL;
+        (void)err_set(err, ERR_INVALID, "the tool \"%.*s\" version %u does not compile", SLICE_ARG(name), row->version);
+        if (faults.count > 0) {
+            err_detail(err, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
+        }
+        err_hint(err, "apply a version of the tool that this release can use");
+    }
+    arena_fini(&trial);
+    if (!tool) {
+        return NULL;
+    }
+    struct compiled_tool *compiled = arena_alloc(&definitions->arena, sizeof(*compiled));
+
+    compiled->key = arena_slice(&definitions->arena,
+                                compiled_key(definitions, namespace, name, row->version, SLICE_NONE, SLICE_NONE));
+    compiled->tool = tool;
+    map_put(&definitions->tools, compiled->key.ptr, compiled->key.len, compiled);
+    return tool;
+}
+
+const struct definition *definitions_open(struct definitions *definitions, enum saga_kind kind)
+{
+    const struct definition **known = kind == SAGA_RUN ? &definitions->run : &definitions->open;
+
+    if (!*known) {
+        *known = definition_open(kind, &definitions->shelf, &definitions->arena);
+    }
+    return *known;
+}
+
+static const struct definition *open_by_name(struct definitions *definitions, struct slice name)
+{
+    return slice_is(name, OPEN_SAGA_NAME)  ? definitions_open(definitions, SAGA_OPEN)
+           : slice_is(name, RUN_SAGA_NAME) ? definitions_open(definitions, SAGA_RUN)
+                                           : NULL;
+}
+
+/* Without children there is nothing to pin: absent and {} are one. */
+static struct slice pins_of(struct slice sagas)
+{
+    return sagas.ptr && json_count(sagas) > 0 ? sagas : SLICE("{}");
+}
+
+const struct definition *definitions_pinned(struct definitions *definitions, struct slice namespace, struct slice name,
+                                            uint32_t version, struct slice tools, struct slice sagas, struct err *err)
+{
+    const struct definition *open = open_by_name(definitions, name);
+
+    if (open) {
+        return open;
+    }
+    sagas = pins_of(sagas);
+    struct slice key = compiled_key(definitions, namespace, name, version, tools, sagas);
+    const struct compiled *found = map_find(&definitions->pinned, key.ptr, key.len);
+
+    if (found) {
+        return found->definition;
+    }
+    const struct definition *definition = compile(definitions, namespace, name, version, tools, sagas, err);
+
+    key = compiled_key(definitions, namespace, name, version, tools, sagas); /* the buffer was used meanwhile */
+    return definition ? remember(definitions, &definitions->pinned, arena_slice(&definitions->arena, key), definition)
+                      : NULL;
+}
+
+/* The same definition with the same pins may be known already, from a saga that was loaded: keep one. */
+static const struct definition *known_or_remember(struct definitions *definitions, struct slice namespace,
+                                                  struct slice name, const struct definition *definition)
+{
+    struct buffer tools, sagas;
+
+    buffer_init(&tools, 1 << 20);
+    buffer_init(&sagas, 1 << 20);
+    definition_write_tools(definition, &tools);
+    definition_write_children(definition, &sagas);
+    struct slice key = compiled_key(definitions, namespace, name, definition->version, buffer_slice(&tools),
+                                    pins_of(buffer_slice(&sagas)));
+    const struct compiled *pinned = map_find(&definitions->pinned, key.ptr, key.len);
+
+    if (pinned) {
+        definition = pinned->definition;
+    } else {
+        (void)remember(definitions, &definitions->pinned, arena_slice(&definitions->arena, key), definition);
+    }
+    buffer_fini(&tools);
+    buffer_fini(&sagas);
+    return definition;
+}
+
+const struct definition *definitions_newest(struct definitions *definitions, struct slice namespace, struct slice name,
+                                            uint32_t version, struct err *err)
+{
+    const struct definition *open = open_by_name(definitions, name);
+
+    if (open) {
+        return open;
+    }
+    struct slice key = compiled_key(definitions, namespace, name, version, SLICE_NONE, SLICE_NONE);
+    const struct compiled *found = map_find(&definitions->current, key.ptr, key.len);
+
+    if (found) {
+        return found->definition;
+    }
+    const struct definition *definition = compile(definitions, namespace, name, version, SLICE_NONE, SLICE_NONE, err);
+
+    if (!definition) {
+        return NULL;
+    }
+    definition = known_or_remember(definitions, namespace, name, definition);
+    key = compiled_key(definitions, namespace, name, version, SLICE_NONE, SLICE_NONE);
+    return remember(definitions, &definitions->current, arena_slice(&definitions->arena, key), definition);
+}

@@ -1,0 +1,63 @@
+/*
+ * The registered tools and sagas in memory, and the compiled definitions made of them. Versions are immutable, so that
+ * a compiled definition, once made, is good for ever: running sagas point at the one they were pinned to.
+ */
+#ifndef SAGAD_RUN_REQUEST_DEFINITIONS_H
+#define SAGAD_RUN_REQUEST_DEFINITIONS_H
+
+#include "base/map.h"
+#include "core/definition/definition.h"
+#include "store/store.h"
+
+struct definitions;
+
+struct definitions *definitions_new(void);
+void definitions_free(struct definitions *definitions);
+
+/* Asked of every tool that is compiled from now on: do budgets of the settings apply, so that it is guarded whatever
+ * its definition says? */
+void definitions_set_guard(struct definitions *definitions,
+                           bool (*applies)(void *context, struct slice namespace, struct slice tool), void *context);
+
+/* Take over a row; the same (kind, namespace, name, version) again is ignored. Copies what it keeps. */
+void definitions_add(struct definitions *definitions, const struct definition_row *row);
+
+/* A registered version; 0 asks for the newest. NULL: there is none. */
+const struct definition_row *definitions_row(const struct definitions *definitions, enum definition_kind kind,
+                                             struct slice namespace, struct slice name, uint32_t version);
+/* All newest versions of a namespace, by name, for lists. The array lies in the arena. */
+const struct definition_row **definitions_list(const struct definitions *definitions, enum definition_kind kind,
+                                               struct slice namespace, struct arena *arena, size_t *count);
+
+/* The saga compiled with the newest tools and children. NULL with a sentence when there is none or it no longer
+ * compiles. */
+const struct definition *definitions_newest(struct definitions *definitions, struct slice namespace, struct slice name,
+                                            uint32_t version, struct err *err);
+/* The saga compiled with just these tools and children ({name: version}, as saga.started records them; `sagas` may be
+ * SLICE_NONE: it has none). */
+const struct definition *definitions_pinned(struct definitions *definitions, struct slice namespace, struct slice name,
+                                            uint32_t version, struct slice tools, struct slice sagas, struct err *err);
+/*
+ * Open sagas and runs have no document: they go by the names OPEN_SAGA_NAME and RUN_SAGA_NAME, which both functions
+ * above know too. Their tools are compiled one by one and, once compiled, kept for good.
+ */
+const struct definition *definitions_open(struct definitions *definitions, enum saga_kind kind);
+/* A tool compiled; 0 asks for the newest version. NULL with a sentence. */
+const struct tool *definitions_tool(struct definitions *definitions, struct slice namespace, struct slice name,
+                                    uint32_t version, struct err *err);
+/* The pinned tools of a compiled definition as JSON {name: version}. */
+void definition_write_tools(const struct definition *definition, struct buffer *out);
+/* The same of its children, at every depth. {} without any. */
+void definition_write_children(const struct definition *definition, struct buffer *out);
+
+/* For document_check(): tools and sagas of this namespace. `source` borrows `definitions` and `namespace`. */
+struct definitions_source {
+    struct tool_source source;
+    struct definitions *definitions;
+    struct slice namespace;
+    struct slice tools, sagas; /* SLICE_NONE: the newest */
+};
+void definitions_source_init(struct definitions_source *source, struct definitions *definitions, struct slice namespace,
+                             struct slice tools, struct slice sagas);
+
+#endif

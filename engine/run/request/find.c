@@ -1,0 +1,43 @@
+/* Finding a saga by what its caller calls it: the name of its definition and the business id, unique in a namespace. */
+#include "run/request/work.h"
+
+struct finding { /* in the arena of its work */
+    struct work *work;
+    struct find_saga find;
+};
+
+static void on_found(struct store_read *read)
+{
+    struct finding *finding = read->context;
+    struct work *work = finding->work;
+
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, "there is no saga of this name with this business id",
+                  "`sagactl list --id` looks for a business id under every name");
+    } else if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+    } else {
+        if (work->request) {
+            work->request->saga = finding->find.id;
+        }
+        work_done(work, ERR_OK, NULL);
+    }
+}
+
+void engine_find_saga(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+    struct slice fields[] = {request->namespace, request->in.find.name, request->in.find.business_id};
+
+    if (work_refused(work)) {
+        return;
+    }
+    struct finding *finding = arena_alloc(&work->arena, sizeof(*finding));
+    struct digest digest = digest_fields("business", fields, COUNT_OF(fields));
+
+    finding->work = work;
+    finding->find = (struct find_saga){.read = {.arena = &work->arena, .done = on_found, .context = finding},
+                                       .business_digest = digest,
+                                       .shard = digest.bytes[31] % SHARD_COUNT};
+    store_find_saga(engine->store, &finding->find);
+}

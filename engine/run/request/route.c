@@ -1,0 +1,55 @@
+/* The way of an input to the saga it is for: into its mailbox here, or through the inbox to the engine that owns it. */
+#include "run/request/calling.h"
+
+void route_prepare(struct work *work, struct saga_id saga, int64_t wait_ms)
+{
+    work->calling = arena_alloc(&work->arena, sizeof(*work->calling));
+    work->calling->step = STEP_NONE;
+    work->saga = saga;
+    work->until_boot_ms = loop_boot_ms(work->engine->loop) + wait_ms;
+}
+
+void route_send(struct work *work, route_function *elsewhere)
+{
+    struct engine *engine = work->engine;
+    uint32_t shard = saga_id_shard(work->saga);
+
+    if (engine->draining && !work->mail.from_inbox) {
+        work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
+    } else if (shard < SHARD_COUNT && engine->shards[shard].state != SHARD_OWNED && !work->mail.from_inbox) {
+        if (work->request) {
+            elsewhere(work, shard);
+        } else {
+            work_done(work, ERR_TIMEOUT, NULL); /* nobody is interested any more, and nothing was begun */
+        }
+    } else {
+        live_deliver(engine, work->saga, work->namespace, &work->mail);
+    }
+}
+
+/* What is refused by what we remember, the engine may take that has the shard by now; we may not have heard of it yet. */
+static bool may_be_outdated(const struct work *work, enum err_code code)
+{
+    uint32_t shard = saga_id_shard(work->saga);
+
+    return code != ERR_OK && !err_retryable(code) && !work->mail.from_inbox && shard < SHARD_COUNT &&
+           !shard_is_surely_ours(work->engine, shard);
+}
+
+bool route_again(struct work *work, enum err_code code, route_function *elsewhere)
+{
+    struct err err = {0};
+
+    if (may_be_outdated(work, code)) {
+        (void)err_set(&err, ERR_FENCED, "the shard of this saga may have gone to another engine");
+        work_done(work, ERR_FENCED, &err);
+        return true;
+    }
+    if (code != ERR_FENCED || work->mail.from_inbox || work->calling->rerouted || work->engine->draining ||
+        !work->request) {
+        return false;
+    }
+    work->calling->rerouted = true;
+    route_send(work, elsewhere);
+    return true;
+}

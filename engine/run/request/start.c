@@ -1,0 +1,233 @@
+/* Starting a saga: check the input, choose the shard, make the first turn durable. */
+#include "run/request/work.h"
+
+#include "base/canon.h"
+#include "base/json.h"
+#include "base/metric.h"
+
+#define SHOWN_STEPS_MAX 32 /* a thousand starts of a batch are told at once; larger ones are read back, a few at a time */
+
+static struct digest business_digest_of(struct slice namespace, struct slice saga_name, struct slice business_id)
+{
+    struct slice fields[] = {namespace, saga_name, business_id};
+
+    return digest_fields("business", fields, COUNT_OF(fields));
+}
+
+/* A business id's shard comes from the business id, so that every engine finds it; any owned shard does
+ * for the others. */
+static uint32_t choose_shard(struct engine *engine, const struct work *work)
+{
+    const struct saga_input *input = &work->mail.input;
+
+    if (input->start.business_id.ptr) {
+        struct digest digest = business_digest_of(work->namespace, work->definition->name, input->start.business_id);
+
+        return digest.bytes[31] % SHARD_COUNT;
+    }
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        uint32_t shard = engine->next_shard++ % SHARD_COUNT;
+
+        if (engine->shards[shard].state == SHARD_OWNED) {
+            return shard;
+        }
+    }
+    return engine->next_shard++ % SHARD_COUNT; /* each to another one: their owners share the load */
+}
+
+enum err_code start_repeated(const struct mail *mail, const struct append *append, struct arena *arena,
+                             struct saga_id *saga, struct err *err)
+{
+    struct digest digest = canon_digest(mail_asked(mail), arena);
+
+    metric_add(METRIC_DUPLICATE_STARTS, 1);
+    if (append->existing_other_id) {
+        (void)err_set(err, ERR_OTHER_INPUT, "this Idempotency-Key was used before, for another id");
+        err_hint(err, "send the id that went with this key before, or choose another key");
+        return ERR_OTHER_INPUT;
+    }
+    if (!digest_equal(&digest, &append->existing_input)) {
+        (void)err_set(err, ERR_OTHER_INPUT, "this id was used before, with other input");
+        err_hint(err, "repeat a start with exactly the input it had, or choose another id");
+        return ERR_OTHER_INPUT;
+    }
+    *saga = append->existing;
+    return ERR_OK;
+}
+
+static void on_started(struct mail *mail, enum err_code code, const struct err *err)
+{
+    struct work *work = container_of(mail, struct work, mail);
+    /* Not by its id: a live that is dropped, because its shard was lost meanwhile, is not found any more. */
+    const struct append *append = turn_append(mail->live);
+
+    if (code == ERR_OK) {
+        if (work->request) {
+            work->request->saga = work->saga;
+            work->request->created = true;
+            if (work->request->wants_saga && !mail->live->dropped && work->definition->step_count <= SHOWN_STEPS_MAX) {
+                saga_write_json(&mail->live->saga, &work->out);
+            }
+        }
+        work_done(work, ERR_OK, NULL);
+        return;
+    }
+    if (code != ERR_CONFLICT) {
+        work_done(work, code, err);
+        return;
+    }
+    CHECK(append); /* only the database knows who else has this id */
+    struct saga_id existing;
+    struct err refused = {0};
+
+    if (start_repeated(mail, append, &work->arena, &existing, &refused) != ERR_OK) {
+        work_done(work, refused.code, &refused);
+        return;
+    }
+    if (work->request) {
+        work->request->saga = existing;
+        work->request->created = false;
+    }
+    work_done(work, ERR_OK, NULL);
+}
+
+static bool start_is_good(struct work *work, const struct engine_request *request)
+{
+    struct engine *engine = work->engine;
+    struct slice input = request->in.start.input.ptr ? request->in.start.input : SLICE("{}");
+    struct err err = {0};
+    struct faults faults;
+
+    if (input.len > engine->options.payload_bytes_max) {
+        (void)err_set(&err, ERR_TOO_LARGE, "the input is larger than allowed");
+        err_detail(&err, "%zu bytes, at most %zu are taken", input.len, engine->options.payload_bytes_max);
+        err_hint(&err, "keep large bodies elsewhere and pass a reference");
+        work_done(work, ERR_TOO_LARGE, &err);
+        return false;
+    }
+    if (request->in.start.business_id.ptr &&
+        (request->in.start.business_id.len == 0 || request->in.start.business_id.len > BUSINESS_ID_BYTES_MAX)) {
+        work_fail(work, ERR_INVALID, "an id has 1 to 256 bytes", NULL);
+        return false;
+    }
+    if (slice_starts_with(request->in.start.saga, "~")) {
+        work_fail(work, ERR_NOT_FOUND, "there is no saga definition with this name",
+                  "an open saga is started with \"open\": true instead of \"saga\"");
+        return false;
+    }
+    work->definition = definitions_newest(engine->definitions, work->namespace, request->in.start.saga,
+                                          request->in.start.version, &err);
+    if (!work->definition) {
+        work_done(work, err.code, &err);
+        return false;
+    }
+    faults_init(&faults, request->arena);
+    schema_check(work->definition->input, input, SLICE("/input"), &work->arena, &faults);
+    if (faults.count > 0) {
+        work->request->faults = faults;
+        work_fail(work, ERR_INVALID, "the input does not fit the schema of this saga", "see `errors` for each place");
+        return false;
+    }
+    return !work_is_not_taken_in(work);
+}
+
+static void send_start(struct work *work)
+{
+    struct engine *engine = work->engine;
+    uint32_t shard = choose_shard(engine, work);
+
+    work->saga = saga_id_new(loop_wall_ms(engine->loop), shard);
+    if (engine->shards[shard].state != SHARD_OWNED) {
+        if (!work_is_not_sent_on(work, shard)) {
+            inbox_start(work, shard);
+        }
+        return;
+    }
+    struct live *live = live_new(engine, &engine->shards[shard], work->saga, work->definition);
+
+    work->mail.done = on_started;
+    live_send(live, &work->mail);
+}
+
+void engine_start_saga(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+
+    if (work_refused(work) || !start_is_good(work, request)) {
+        return;
+    }
+    struct saga_input *input = &work->mail.input;
+
+    input->type = SAGA_INPUT_START;
+    input->start.namespace = work->namespace;
+    input->start.business_id = arena_slice(&work->arena, request->in.start.business_id);
+    input->start.key = arena_slice(&work->arena, request->in.start.key);
+    input->start.tags = arena_slice(&work->arena, request->in.start.tags);
+    input->start.input = arena_slice(&work->arena, request->in.start.input.ptr ? request->in.start.input : SLICE("{}"));
+    send_start(work);
+}
+
+#define DEADLINE_DEFAULT_MS (INT64_C(24) * 3600 * 1000)
+
+/* An instant is another one for each repeat: the deadline counts as the time that was given. What is asked for as it is
+ * anyway was not asked for. */
+static struct slice asked_of(struct work *work, int64_t deadline_ms)
+{
+    const struct saga_input *input = &work->mail.input;
+    struct buffer text;
+    struct json_writer w;
+
+    buffer_init(&text, input->start.budget.len + input->start.loop.len + 6 * input->start.on_timeout.len + 1024);
+    json_writer_init(&w, &text);
+    json_object_begin(&w, NULL);
+    if (input->start.budget.ptr) {
+        json_write_raw(&w, "budget", input->start.budget);
+    }
+    if (input->start.loop.ptr) {
+        json_write_raw(&w, "loop", input->start.loop);
+    }
+    if (deadline_ms != DEADLINE_DEFAULT_MS) {
+        json_write_i64(&w, "deadline_ms", deadline_ms);
+    }
+    if (input->start.on_timeout.ptr && !slice_is(input->start.on_timeout, "abort")) {
+        json_write_slice(&w, "on_timeout", input->start.on_timeout);
+    }
+    json_object_end(&w);
+    CHECK(!text.overflow);
+    struct slice kept = arena_slice(&work->arena, buffer_slice(&text));
+
+    buffer_fini(&text);
+    return kept;
+}
+
+void engine_open_saga(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+    struct arena *arena = &work->arena;
+    int64_t deadline_ms = request->in.open.deadline_ms ? request->in.open.deadline_ms : DEADLINE_DEFAULT_MS;
+
+    if (work_refused(work)) {
+        return;
+    }
+    if (request->in.open.business_id.ptr &&
+        (request->in.open.business_id.len == 0 || request->in.open.business_id.len > BUSINESS_ID_BYTES_MAX)) {
+        work_fail(work, ERR_INVALID, "an id has 1 to 256 bytes", NULL);
+        return;
+    }
+    if (work_is_not_taken_in(work)) {
+        return;
+    }
+    work->definition = definitions_open(engine->definitions, SAGA_OPEN);
+    work->mail.input = (struct saga_input){.type = SAGA_INPUT_START,
+                                           .start = {.namespace = work->namespace,
+                                                     .business_id = arena_slice(arena, request->in.open.business_id),
+                                                     .key = arena_slice(arena, request->in.open.key),
+                                                     .tags = arena_slice(arena, request->in.open.tags),
+                                                     .input = SLICE("{}"),
+                                                     .deadline_ms = loop_wall_ms(engine->loop) + deadline_ms,
+                                                     .budget = arena_slice(arena, request->in.open.budget),
+                                                     .loop = arena_slice(arena, request->in.open.loop),
+                                                     .on_timeout = arena_slice(arena, request->in.open.on_timeout)}};
+    work->mail.asked = asked_of(work, deadline_ms);
+    send_start(work);
+}

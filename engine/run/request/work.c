@@ -1,0 +1,175 @@
+/* The life of a request: it is answered once, later in the turn of the loop, whoever still listens. */
+#include "run/request/work.h"
+
+#include <stdlib.h>
+
+#define ANSWER_BYTES_MAX (64u << 20)
+#define WORK_TEXT_BYTES 1024 /* of a request with a small body */
+
+struct work *work_new(struct engine *engine, struct engine_request *request)
+{
+    struct arena arena;
+
+    arena_init(&arena, 4096);
+    arena_reserve(&arena, sizeof(struct work) + WORK_TEXT_BYTES);
+    struct work *work = arena_alloc(&arena, sizeof(*work));
+
+    work->arena = arena;
+    work->engine = engine;
+    work->request = request;
+    arena_init(&work->reading, 16384);
+    buffer_init(&work->out, ANSWER_BYTES_MAX);
+    work->namespace = arena_slice(&work->arena, request->namespace);
+    work->actor = arena_slice(&work->arena, request->actor);
+    request->internal = work;
+    list_push(&engine->works, &work->of_engine);
+    return work;
+}
+
+static void on_deferred(struct deferred *deferred)
+{
+    struct work *work = container_of(deferred, struct work, deferred);
+    struct engine_request *request = work->request;
+    struct arena arena;
+
+    if (request) {
+        request->internal = NULL;
+        request->code = work->code;
+        request->err = work->err;
+        if (work->code == ERR_OK) {
+            request->answer = work->out.ptr ? arena_slice(request->arena, buffer_slice(&work->out)) : SLICE_NONE;
+        }
+    }
+    list_remove(&work->engine->works, &work->of_engine);
+    buffer_fini(&work->out);
+    arena_fini(&work->reading);
+    arena = work->arena;
+    arena_fini(&arena); /* in which it lies itself */
+    if (request) {
+        request->done(request);
+    }
+}
+
+void work_done(struct work *work, enum err_code code, const struct err *err)
+{
+    timer_stop(work->engine->loop, &work->timer);
+    if (work->live) {
+        struct live *live = work->live;
+
+        list_remove(work->waits_in, &work->link);
+        work->live = NULL;
+        park_consider(live);
+    }
+    if (code == ERR_OK && work->out.overflow) {
+        code = err_set(&work->err, ERR_TOO_LARGE, "the answer is larger than 64 MiB");
+        err_hint(&work->err, "ask for fewer items with `limit`");
+    } else if (code != ERR_OK && err) {
+        work->err = *err;
+    }
+    work->code = code;
+    loop_defer(work->engine->loop, &work->deferred, on_deferred);
+}
+
+void work_fail(struct work *work, enum err_code code, const char *message, const char *hint)
+{
+    struct err err = {0};
+
+    (void)err_set(&err, code, "%s", message);
+    if (hint) {
+        err_hint(&err, "%s", hint);
+    }
+    work_done(work, code, &err);
+}
+
+/* While its timer runs, nothing else has anything of it. */
+void works_stop(struct engine *engine)
+{
+    for (struct list_link *link = list_first(&engine->works); link; link = list_after(&engine->works, link)) {
+        struct work *work = container_of(link, struct work, of_engine);
+
+        if (timer_running(&work->timer)) {
+            work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
+        }
+    }
+}
+
+bool work_refused(struct work *work)
+{
+    struct engine *engine = work->engine;
+
+    if (engine->draining) {
+        work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
+        return true;
+    }
+    if (!engine->database_ready || !engine->definitions_loaded || !engine_is_current(engine)) {
+        struct err err = {0};
+
+        engine_reason(engine, &err);
+        err.code = ERR_STORE;
+        work_done(work, ERR_STORE, &err);
+        return true;
+    }
+    return false;
+}
+
+struct cancelled {
+    struct deferred deferred;
+    struct engine_request *request;
+};
+
+static void on_cancelled(struct deferred *deferred)
+{
+    struct cancelled *cancelled = container_of(deferred, struct cancelled, deferred);
+    struct engine_request *request = cancelled->request;
+
+    free(cancelled);
+    request->done(request);
+}
+
+/* Its request is told now, with the code and sentence that stand in it; the work goes on without anybody who listens. */
+static void work_leave(struct work *work)
+{
+    struct engine_request *request = work->request;
+    struct cancelled *cancelled = memory_alloc(sizeof(*cancelled));
+
+    cancelled->request = request;
+    work->request = NULL;
+    request->internal = NULL;
+    loop_defer(work->engine->loop, &cancelled->deferred, on_cancelled);
+    if (work->live) {
+        work_done(work, request->code, NULL); /* it only waited */
+    }
+}
+
+void engine_cancel(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = request->internal;
+
+    (void)engine; /* the work knows it */
+    if (work) { /* else its done is on the way */
+        request->code = err_set(&request->err, ERR_TIMEOUT, "the time to wait is over");
+        work_leave(work);
+    }
+}
+
+void works_away(struct engine *engine)
+{
+    struct list_link *link = list_first(&engine->works), *next;
+
+    for (; link; link = next) {
+        struct work *work = container_of(link, struct work, of_engine);
+
+        next = list_after(&engine->works, link); /* works leave the list later in this turn, never inside */
+        if (work->request && !work->mail.from_inbox && !list_linked(&work->deferred.link)) {
+            struct err *err = &work->request->err;
+
+            if (work->live) { /* it only waits: for an end, or an operation */
+                work->request->code = err_set(err, ERR_STORE, "the database does not answer");
+            } else {
+                work->request->code = err_set(err, ERR_LOST_COMMIT, "the database does not answer; whether this was done is not known yet");
+                err_hint(err, "ask again: under the same id or Idempotency-Key a repeat is not done twice");
+            }
+            work_leave(work);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+/*
+ * A request of the API while the engine is at it. It outlives a client that goes away: the request may be cancelled at
+ * any moment, the work goes on to its end and then finds nobody to tell.
+ */
+#ifndef SAGAD_RUN_REQUEST_WORK_H
+#define SAGAD_RUN_REQUEST_WORK_H
+
+#include "run/engine_state.h"
+
+struct work {
+    struct engine *engine;
+    struct list_link of_engine;     /* among all its works */
+    struct engine_request *request; /* NULL: cancelled */
+    struct arena arena;             /* it lies in it itself; the request's is only written when the answer is ready */
+    struct slice namespace, actor;
+    struct deferred deferred;       /* the answer never comes inside the call that asked */
+    struct timer timer;
+    struct list_link link;          /* among the waiters or the callers of a saga */
+    struct live *live;              /* whose waiter it is */
+    struct list *waits_in;          /* then: that list */
+    struct calling *calling;        /* call.c */
+    int64_t until_boot_ms;          /* waits so long at most */
+    struct saga_id saga;
+    struct mail mail;
+    struct read_saga read;
+    struct arena reading;           /* what a look at the log answered; whoever waits looks again and again */
+    union {
+        struct list_sagas sagas;
+        struct list_questions escalations;
+        struct find_operation operation;
+        struct put_definitions put;
+        struct inbox_put inbox;
+    } store;
+    struct buffer out;              /* the answer as it grows */
+    size_t next, found;             /* where a walk over many sagas stands */
+    struct document document;
+    struct jq_job jq;
+    struct faults *jq_faults;
+    const struct definition *definition;
+    enum err_code code;
+    struct err err;
+};
+
+struct work *work_new(struct engine *engine, struct engine_request *request);
+/* Ends the work. With ERR_OK the answer is what stands in `out`. The work is gone afterwards; the request hears of it
+ * later in this turn of the loop. */
+void work_done(struct work *work, enum err_code code, const struct err *err);
+/* The same with a sentence of its own. */
+void work_fail(struct work *work, enum err_code code, const char *message, const char *hint);
+/* The store closes: whoever only waits is told to ask elsewhere. */
+void works_stop(struct engine *engine);
+/* The database has been away for a lease: whoever waits for it is told so. What was begun goes on, and may happen yet. */
+void works_away(struct engine *engine);
+/* Nothing that needs the database can be done now? Then the work has been ended. */
+bool work_refused(struct work *work);
+
+/* intake_engine.c: more new work than can be done? Then this one has been ended. */
+bool work_is_not_taken_in(struct work *work);
+/* The same for new work whose shard is another engine's. */
+bool work_is_not_sent_on(struct work *work, uint32_t shard);
+
+/* query/operations.c: answers with the operation of this key, as it is by now. */
+void query_operation(struct work *work, const struct op_key *key);
+
+/* query/saga.c: answers with the saga work->saga as its log has it. */
+void query_saga_from_store(struct work *work);
+
+/*
+ * call.c, open.c: an input of the inbox whose shard is ours: like the engine_...() of the same name, but that its turn
+ * removes the row. The request is the delivery's: namespace, actor, arena, in, done; done as for everybody, `call`,
+ * `err`, `faults` and `answer` say what to tell the caller. With ERR_FENCED nothing happened and the row is for the
+ * next owner; else the row is gone or has to go (a refusal or an answer without records leaves it there: drop it).
+ */
+void call_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void complete_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void cost_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id); /* cost.c */
+void bypass_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+/* pause.c, signal.c, approval.c: the same */
+void resume_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void pause_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void signal_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void decide_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+/* operator.c: the same */
+void abort_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+void resolve_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
+
+/* open.c: for work->saga, from memory or from its log */
+void answer_saga(struct work *work);
+
+/*
+ * inbox_post.c: a request (its work->mail.input, checked) for a shard that this engine does not own. Durable there, then
+ * answered when its owner has applied it. work->until_boot_ms is when the caller's patience ends. Ends the work; fills
+ * request->call and the rest like the owner would.
+ */
+void inbox_start(struct work *work, uint32_t shard);
+void inbox_call(struct work *work, uint32_t shard);
+void inbox_complete(struct work *work, uint32_t shard);
+void inbox_bypass(struct work *work, uint32_t shard);
+void inbox_cost(struct work *work, uint32_t shard);
+void inbox_resume(struct work *work, uint32_t shard);
+void inbox_pause(struct work *work, uint32_t shard);
+void inbox_signal(struct work *work, uint32_t shard);
+void inbox_decide(struct work *work, uint32_t shard);
+void inbox_abort(struct work *work, uint32_t shard);
+void inbox_resolve(struct work *work, uint32_t shard);
+
+#endif

@@ -1,0 +1,369 @@
+/*
+ * What a turn means for the tables: its row of the log, and what stands beside it for finding, listing and waking: keys,
+ * escalations, approvals, followers, locks, and when a saga is to be looked at again. All of it is one transaction.
+ */
+#include "run/saga/turn.h"
+
+#include "base/canon.h"
+#include "base/json.h"
+#include "base/metric.h"
+
+static bool makes_key_known(const struct record *record)
+{
+    switch (record->type) {
+    case RECORD_STEP_PENDING:
+    case RECORD_STEP_INTENT:
+    case RECORD_COMPENSATION_INTENT:
+    case RECORD_STEP_REOPENED:
+    case RECORD_STEP_CALLED:
+    case RECORD_COMPENSATION_REOPENED:
+        return record->args.ptr != NULL; /* the first record of an operation carries its arguments; so does a retry with
+                                            changed ones, under a new key */
+    case RECORD_SAGA_STARTED:
+    case RECORD_STEP_RETRYING:
+    case RECORD_STEP_RUNNING:
+    case RECORD_STEP_UNKNOWN:
+    case RECORD_STEP_PROBED:
+    case RECORD_STEP_COMPLETED:
+    case RECORD_STEP_FAILED:
+    case RECORD_STEP_SKIPPED:
+    case RECORD_STEP_WAIVED:
+    case RECORD_STEP_UNDONE:
+    case RECORD_STEP_REPEATED:
+    case RECORD_STEP_OPENED:
+    case RECORD_STEP_FAILING:
+    case RECORD_STEP_WAITING:
+    case RECORD_SIGNAL_RECEIVED:
+    case RECORD_APPROVAL_DECIDED:
+    case RECORD_LOCK_WANTED:
+    case RECORD_LOCK_TAKEN:
+    case RECORD_STEP_LATE:
+    case RECORD_COMPENSATION_LATE:
+    case RECORD_OPERATION_DUPLICATE:
+    case RECORD_OPERATION_PRICED:
+    case RECORD_OPERATION_EXPIRED:
+    case RECORD_BYPASS_SIGNED:
+    case RECORD_LOOP_TRIPPED:
+    case RECORD_SAGA_PAUSED:
+    case RECORD_SAGA_RESUMED:
+    case RECORD_RUN_RESTED:
+    case RECORD_RUN_WOKEN:
+    case RECORD_SAGA_FAILING:
+    case RECORD_COMPENSATION_PLANNED:
+    case RECORD_COMPENSATION_RETRYING:
+    case RECORD_COMPENSATION_RUNNING:
+    case RECORD_COMPENSATION_UNKNOWN:
+    case RECORD_COMPENSATION_PROBED:
+    case RECORD_COMPENSATION_COMPLETED:
+    case RECORD_COMPENSATION_FAILED:
+    case RECORD_ESCALATION_OPENED:
+    case RECORD_ESCALATION_RESOLVED:
+    case RECORD_SAGA_COMPLETED:
+    case RECORD_SAGA_COMPENSATED:
+    case RECORD_SAGA_ABANDONED:
+        return false;
+    case RECORD_TYPE_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
+/* An intent that follows its step.called in one turn carries the arguments again: the key is known once. */
+static uint32_t add_key(struct op_key *keys, uint32_t count, const struct op_key *key)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (uuid_equal(&keys[i].uuid, &key->uuid)) {
+            return count;
+        }
+    }
+    keys[count] = *key;
+    return count + 1;
+}
+
+struct slice mail_asked(const struct mail *start)
+{
+    struct slice input = start->input.start.input;
+
+    return start->asked.ptr ? start->asked : input.ptr ? input : SLICE("{}");
+}
+
+/* The row of a saga that begins. What it is found by is the caller's id, for a run its name. */
+static void describe_start(struct turn *turn, const struct record *first)
+{
+    struct slice id = slice_is(first->saga_name, RUN_SAGA_NAME) ? first->run : first->business_id;
+
+    turn->start = (struct append_start){
+        .namespace = first->namespace, .saga_name = first->saga_name, .tags = first->tags, .version = first->version};
+    turn->start.input_digest =
+        canon_digest(turn->mail->input.type == SAGA_INPUT_START ? mail_asked(turn->mail) : SLICE("{}"), &turn->arena);
+    if (id.ptr) {
+        struct slice fields[] = {first->namespace, first->saga_name, id};
+
+        turn->start.business_id = id;
+        turn->start.business_digest = digest_fields("business", fields, COUNT_OF(fields));
+    }
+    if (turn->mail->input.type == SAGA_INPUT_START && turn->mail->input.start.key.ptr) {
+        struct slice fields[] = {first->namespace, first->saga_name, turn->mail->input.start.key};
+
+        turn->start.has_key = true;
+        turn->start.key_digest = digest_fields("business", fields, COUNT_OF(fields));
+    }
+    turn->append.start = &turn->start;
+}
+
+/* --- escalations --- */
+
+static void describe_escalation(struct turn *turn, const struct saga *saga, const struct record *record, bool opened)
+{
+    buffer_reset(&turn->body);
+    if (opened) {
+        saga_write_escalation(saga, &turn->body);
+    } else {
+        saga_write_escalation_resolved(saga, record, &turn->body);
+    }
+    turn->escalations[turn->escalation_count++] = (struct append_escalation){
+        .number = record->escalation,
+        .opened = opened,
+        .step = opened && record->step != STEP_NONE ? saga->definition->steps[record->step].id : SLICE_NONE,
+        .reason = opened ? record->reason : saga->escalation.reason,
+        .body = arena_slice(&turn->arena, buffer_slice(&turn->body))};
+    if (opened) {
+        turn->live->shard->escalation_counter++;
+        metric_add(METRIC_ESCALATIONS, 1);
+    }
+}
+
+/* --- approvals --- */
+
+/* A step that asks a person right now; 0: it does not. */
+static uint64_t approval_asked(const struct saga *saga, uint32_t step)
+{
+    if (step == STEP_NONE || step >= saga->definition->step_count ||
+        saga->definition->steps[step].kind != STEP_APPROVE || saga->steps[step].forward.state != OP_WAITING) {
+        return 0;
+    }
+    return saga->steps[step].approval;
+}
+
+static void approval_touched(struct turn *turn, uint32_t step, uint64_t before, uint64_t after)
+{
+    if (before != 0 && before != after) {
+        turn->touched[turn->touched_count++] = (struct touched){.step = step, .number = before};
+    }
+    if (after != 0 && before != after) {
+        turn->touched[turn->touched_count++] = (struct touched){.step = step, .number = after, .opened = true};
+        turn->live->shard->approval_counter++;
+    }
+}
+
+static const char *approval_status(const struct saga *saga, uint32_t step)
+{
+    const struct operation *op = &saga->steps[step].forward;
+
+    if (op->state == OP_COMPLETED) {
+        return "approved";
+    }
+    return op->state != OP_FAILED               ? "cancelled"
+           : slice_is(op->error, "refused")     ? "refused"
+           : slice_is(op->error, "timeout")     ? "expired"
+                                                : "cancelled";
+}
+
+/* The end of a pause: people have so much longer to answer. */
+static bool is_moved(const struct turn *turn, const struct saga *after, uint32_t step)
+{
+    const struct saga *before = &turn->live->saga;
+
+    return before->paused.ptr && !after->paused.ptr && step < before->definition->step_count &&
+           approval_asked(after, step) != 0 && approval_asked(before, step) == approval_asked(after, step);
+}
+
+/* As they stand when the whole turn is applied; with the end of the saga nobody is asked any more. */
+static void describe_approvals(struct turn *turn, const struct saga *after)
+{
+    size_t count = turn->touched_count;
+    struct append_approval *approvals;
+
+    for (uint32_t i = 0; i < after->definition->step_count; i++) {
+        count += turn->ended ? approval_asked(after, i) != 0 : is_moved(turn, after, i);
+    }
+    if (count == 0) {
+        return;
+    }
+    approvals = arena_array(&turn->arena, count, sizeof(*approvals));
+    count = 0;
+    for (uint32_t i = 0; i < turn->touched_count; i++) {
+        const struct touched *touched = &turn->touched[i];
+
+        buffer_reset(&turn->body);
+        saga_write_approval(after, touched->step, &turn->body);
+        approvals[count++] = (struct append_approval){
+            .number = touched->number,
+            .opened = touched->opened,
+            .step = after->definition->steps[touched->step].id,
+            .status = slice_of(touched->opened ? "open" : approval_status(after, touched->step)),
+            .body = arena_slice(&turn->arena, buffer_slice(&turn->body)),
+            .expires_ms = touched->opened ? after->steps[touched->step].forward.due_ms : 0};
+    }
+    for (uint32_t i = 0; i < after->definition->step_count; i++) {
+        if (turn->ended ? approval_asked(after, i) != 0 : is_moved(turn, after, i)) {
+            buffer_reset(&turn->body);
+            saga_write_approval(after, i, &turn->body);
+            approvals[count++] =
+                (struct append_approval){.number = after->steps[i].approval,
+                                         .step = after->definition->steps[i].id,
+                                         .status = turn->ended ? SLICE("cancelled") : SLICE("open"),
+                                         .body = arena_slice(&turn->arena, buffer_slice(&turn->body)),
+                                         .expires_ms = turn->ended ? 0 : after->steps[i].forward.due_ms};
+        }
+    }
+    turn->append.approvals = approvals;
+    turn->append.approval_count = (uint32_t)count;
+}
+
+/* --- who follows --- */
+
+/* A start in the inbox, as any engine puts it that owns another shard (inbox_post.c), under an id of ours. */
+static struct append_follower describe_follower(struct turn *turn, const struct saga *saga, struct slice follower)
+{
+    struct arena *arena = &turn->arena;
+    struct slice name = json_string(json_member(follower, "saga"), arena);
+    struct slice business_id = json_string(json_member(follower, "business_id"), arena);
+    struct slice input = json_member(follower, "input");
+    struct slice fields[] = {saga->namespace, name, business_id};
+    struct digest digest = digest_fields("business", fields, COUNT_OF(fields));
+    int64_t now_ms = turn->mail->input.now_ms;
+    uint32_t shard = digest.bytes[31] % SHARD_COUNT;
+    char id[UUID_TEXT_BYTES];
+    struct json_writer w;
+
+    buffer_reset(&turn->body);
+    json_writer_init(&w, &turn->body);
+    json_object_begin(&w, NULL);
+    json_write_slice(&w, "namespace", saga->namespace);
+    json_write_text(&w, "actor", "sagad");
+    uuid_text(&saga->id.uuid, id);
+    json_write_text(&w, "follows", id); /* whoever starts it checks its input, as nobody did before */
+    json_write_slice(&w, "saga", name);
+    json_write_i64(&w, "version", 0); /* the newest when it starts */
+    json_write_slice(&w, "business_id", business_id);
+    json_write_raw(&w, "tags", SLICE_NONE);
+    json_write_raw(&w, "input", input.ptr ? input : SLICE("{}"));
+    json_object_end(&w);
+    return (struct append_follower){.shard = shard,
+                                    .saga = saga_id_new(now_ms, shard),
+                                    .input = uuid_v7(now_ms),
+                                    .payload = arena_slice(arena, buffer_slice(&turn->body))};
+}
+
+static void describe_followers(struct turn *turn, const struct saga *saga, const struct record *completed)
+{
+    struct json_walk walk = json_walk(completed->followers);
+    struct slice follower;
+
+    turn->followers = arena_array(&turn->arena, json_count(completed->followers), sizeof(*turn->followers));
+    while (json_next_element(&walk, &follower)) {
+        turn->followers[turn->follower_count++] = describe_follower(turn, saga, follower);
+    }
+}
+
+/* --- the whole turn --- */
+
+/* What one record means for the tables; `after` is the saga as it was before it, and then with it. */
+static void describe_record(struct turn *turn, struct saga *after, const struct record *record)
+{
+    uint64_t asked = approval_asked(after, record->step);
+
+    /* Of the copy: what an open saga calls, and what groups bring, adds to its steps. */
+    record_write(record, after->definition, &turn->payload);
+    if (makes_key_known(record)) {
+        turn->key_count = add_key(turn->keys, turn->key_count, &record->key);
+    }
+    if (record->type == RECORD_ESCALATION_RESOLVED) {
+        describe_escalation(turn, after, record, false);
+    }
+    saga_apply(after, record);
+    if (record->type == RECORD_ESCALATION_OPENED) {
+        describe_escalation(turn, after, record, true);
+    }
+    if (record->step != STEP_NONE) {
+        approval_touched(turn, record->step, asked, approval_asked(after, record->step));
+    }
+    if (record->type == RECORD_SAGA_COMPLETED && record->followers.ptr) {
+        describe_followers(turn, after, record);
+    }
+    if (record->type == RECORD_RUN_WOKEN || record->type == RECORD_RUN_RESTED) {
+        turn->awake = record->type == RECORD_RUN_WOKEN;
+    }
+}
+
+/* What the table awake has to learn: with a parked saga its append takes care of that. */
+static void describe_awake(struct turn *turn)
+{
+    const struct live *live = turn->live;
+
+    if (live->saga.definition->kind == SAGA_RUN) {
+        turn->append.awake = turn->awake == live->awake ? AWAKE_AS_IT_WAS : turn->awake ? AWAKE_ADD : AWAKE_REMOVE;
+    } else {
+        /* With a row that nobody knows of it would move, and recovery would take it for one that waits. */
+        turn->append.unparks = live->parked || live->park_refused;
+        turn->append.awake = turn->ended && live->awake ? AWAKE_REMOVE : AWAKE_AS_IT_WAS;
+        turn->awake = !turn->ended && (live->awake || turn->append.unparks);
+    }
+}
+
+/* Writes the payload and everything the tables beside the log need, by applying the records to a copy. */
+void turn_describe(struct turn *turn)
+{
+    struct live *live = turn->live;
+    const struct saga *saga = &live->saga;
+    struct saga *after = saga_copy(saga, &turn->arena);
+    size_t count = turn->records.count;
+
+    turn->keys = arena_array(&turn->arena, count, sizeof(*turn->keys));
+    turn->escalations = arena_array(&turn->arena, count, sizeof(*turn->escalations));
+    turn->touched = arena_array(&turn->arena, 2 * count, sizeof(*turn->touched));
+    turn->followers = NULL;
+    turn->awake = live->awake;
+    buffer_put_char(&turn->payload, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) {
+            buffer_put_char(&turn->payload, ',');
+        }
+        describe_record(turn, after, &turn->records.items[i]);
+    }
+    buffer_put_char(&turn->payload, ']');
+    turn->status_after = saga_status(after);
+    turn->ended = after->phase == PHASE_ENDED;
+    turn->append = (struct append){.saga = saga->id,
+                                   .namespace = after->namespace,
+                                   .shard = live->shard->number,
+                                   .epoch = live->shard->epoch,
+                                   .at_ms = turn->mail->input.now_ms,
+                                   .first_seq = turn->records.items[0].seq,
+                                   .record_count = (uint32_t)count,
+                                   .payload = buffer_slice(&turn->payload),
+                                   .new_keys = turn->keys,
+                                   .new_key_count = turn->key_count,
+                                   .status_changed = saga->seq > 0 && turn->status_after != saga_status(saga),
+                                   .status = turn->status_after,
+                                   .ended = turn->ended,
+                                   .started_ms = after->created_ms,
+                                   .escalations = turn->escalations,
+                                   .escalation_count = turn->escalation_count,
+                                   .followers = turn->followers,
+                                   .follower_count = turn->follower_count,
+                                   .from_inbox = turn->mail->from_inbox,
+                                   .inbox_id = turn->mail->inbox_id};
+    describe_awake(turn);
+    describe_approvals(turn, after);
+    if (turn->ended && saga->phase != PHASE_ENDED) {
+        turn->append.releases_locks = after->lock_count > 0;
+        turn->append.forget_ms =
+            after->definition->retention_ms > 0 ? after->ended_ms + after->definition->retention_ms : 0;
+        turn->append.never_due = saga->seq > 0 && live->taken_in && !live->was_due;
+    }
+    if (turn->records.items[0].type == RECORD_SAGA_STARTED) {
+        describe_start(turn, &turn->records.items[0]);
+    }
+}
