@@ -418,7 +418,29 @@ async function begin() {
   return `http://127.0.0.1:${port}`
 }
 
+// What a reader of the description needs: where an operation belongs, what it does, and an example of each request and answer that the schema accepts.
+function holdDescription() {
+  const tags = new Set(openapi.tags.map((tag) => tag.name))
+  const holdExamples = (pointer, content, what) => {
+    for (const [type, media] of Object.entries(content ?? {})) {
+      const examples = Object.values(media.examples ?? {}).map((one) => openapi.components.examples[one.$ref.split('/').at(-1)])
+      if (examples.length === 0 && !what.startsWith('openapi ')) faults.push(`${what}: no example`)
+      for (const example of examples) hold(`${pointer}/content/${escape(type)}/schema`, example.value, `${what}: an example`)
+    }
+  }
+  for (const [path, operations] of Object.entries(openapi.paths)) {
+    for (const [method, operation] of Object.entries(operations)) {
+      const what = operation.operationId, pointer = `/paths/${escape(path)}/${method}`
+      if (operation.tags?.length !== 1 || !tags.has(operation.tags[0])) faults.push(`${what}: no tag of the document`)
+      if (!operation.description) faults.push(`${what}: no description`)
+      if (operation.requestBody) holdExamples(`${pointer}/requestBody`, operation.requestBody.content, `${what} (its request)`)
+      for (const [status, response] of Object.entries(operation.responses)) holdExamples(`${pointer}/responses/${status}`, response.content, `${what} ${status}`)
+    }
+  }
+}
+
 base = await begin()
+holdDescription()
 await walk()
 if (child) {
   const ended = new Promise((resolve) => child.once('exit', resolve))
