@@ -10,6 +10,7 @@
 #include "run/engine_state.h"
 #include "tests/sim/node.h"
 #include "tests/sim/pg.h"
+#include "tests/sim/stage_store.h"
 
 extern struct node_options rig_options; /* of nodes that start; rig_begin() sets it to what is usual, and a test may change it then */
 
@@ -48,19 +49,6 @@ struct saga_id rig_open(uint32_t node, const char *business_id);
 /* As the engine shows it; lasts until the next one is asked for. */
 struct slice rig_show(uint32_t node, struct saga_id id);
 void rig_until_status(uint32_t node, struct saga_id id, const char *status);
-
-/* --- what the store says --- */
-
-enum store_call {
-    STORE_APPEND, STORE_PARK, STORE_FORGET, STORE_LOAD_SHARD, STORE_INBOX_PUT, STORE_ANSWER_PUT, STORE_DUE_TAKE, STORE_LOCK_TAKE,
-    STORE_READ_SAGA, STORE_FIND_SAGA, STORE_FIND_OPERATION, STORE_FIND_INPUT, STORE_LIST_SAGAS, STORE_LIST_QUESTIONS, STORE_LIST_ENGINES,
-    STORE_COUNT_VERSIONS, STORE_COUNT_SAGAS, STORE_LOAD_DEFINITIONS, STORE_PUT_DEFINITIONS, STORE_GUARD_LIST, STORE_CALL_COUNT
-};
-/* The next so many of these are not done and end with this code. */
-void rig_refuse(enum store_call call, enum err_code code, uint32_t times);
-/* Inside of the node, with what was asked for and its answer, before the engine gets to see it; only the next one. */
-void rig_on_answer(enum store_call call, void (*look)(void *request, enum err_code *code));
-uint32_t rig_asked(enum store_call call); /* how often, since rig_begin() */
 
 /* --- tools: settings {"tool": NAME, "do": "act"}, undo and probe too --- */
 

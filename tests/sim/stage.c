@@ -589,6 +589,7 @@ void stage_begin(const struct stage_plan *plan)
 
     memset(&stage, 0, sizeof(stage));
     memset(nodes, 0, sizeof(nodes));
+    stage_store_reset();
     stage_is_automatic = stage_logs_are_corrupt = false;
     stage_program_ms = 0;
     stage_server_version = 0;
@@ -659,6 +660,7 @@ void stage_end(void)
     for (uint32_t i = 0; i < NODES_MAX; i++) {
         memory_drop(&nodes[i].memory);
     }
+    stage_store_reset();
     pg_fini(world->pg);
     world_fini(world);
     world = NULL;

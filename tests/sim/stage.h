@@ -19,6 +19,7 @@
 #include "adapters/adapter.h"
 #include "tests/sim/node.h"
 #include "tests/sim/pg.h"
+#include "tests/sim/stage_store.h"
 
 struct stage_plan {
     uint32_t node_count;                           /* 0: one */

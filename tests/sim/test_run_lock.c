@@ -54,12 +54,12 @@ static enum err_code signal_it(struct saga_id id)
 static void a_lock_that_could_not_be_asked_for_is_asked_for_again(void **state)
 {
     (void)state;
-    rig_refuse(STORE_LOCK_TAKE, ERR_STORE, 2);
+    stage_refuse(STORE_LOCK_TAKE, ERR_STORE, 2);
     struct saga_id id = rig_saga(0, "holds", "{}");
 
-    assert_int_equal(rig_asked(STORE_LOCK_TAKE), 1);
+    assert_int_equal(stage_asked(STORE_LOCK_TAKE), 1);
     rig_for(5000);
-    assert_int_equal(rig_asked(STORE_LOCK_TAKE), 3);
+    assert_int_equal(stage_asked(STORE_LOCK_TAKE), 3);
     assert_int_equal(signal_it(id), ERR_OK);
     rig_until_status(0, id, "completed");
 }
@@ -67,7 +67,7 @@ static void a_lock_that_could_not_be_asked_for_is_asked_for_again(void **state)
 static void no_lock_is_asked_for_by_an_engine_that_leaves(void **state)
 {
     (void)state;
-    rig_refuse(STORE_LOCK_TAKE, ERR_STORE, 1);
+    stage_refuse(STORE_LOCK_TAKE, ERR_STORE, 1);
     struct saga_id id = rig_saga(0, "holds", "{}");
 
     rig_tool("act")->delay_ms = 20000;
@@ -77,7 +77,7 @@ static void no_lock_is_asked_for_by_an_engine_that_leaves(void **state)
     node_drain(&nodes[0], 3000);
     rig_for(2500);
     assert_non_null(live_find(engine_now(), id));
-    assert_int_equal(rig_asked(STORE_LOCK_TAKE), 1);
+    assert_int_equal(stage_asked(STORE_LOCK_TAKE), 1);
     rig_for(2500);
     assert_false(nodes[0].up);
     rig_start(0);
@@ -96,7 +96,7 @@ static void lose_shard_of_lock(void *request, enum err_code *code)
 static void a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_owner(void **state)
 {
     (void)state;
-    rig_on_answer(STORE_LOCK_TAKE, lose_shard_of_lock);
+    stage_on_answer(STORE_LOCK_TAKE, lose_shard_of_lock);
     struct saga_id id = rig_saga(0, "holds", "{}");
 
     rig_for(1000);
@@ -117,7 +117,7 @@ static void a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same(void
     (void)state;
     rig_for(100);
     for (size_t i = 0; i < MANY; i++) {
-        rig_refuse(STORE_LOCK_TAKE, ERR_STORE, 1);
+        stage_refuse(STORE_LOCK_TAKE, ERR_STORE, 1);
         ids[i] = rig_saga(0, "holds", "{}");
         rig_for(960 + 5 * (int64_t)i);
         pg_set_slow(world->pg, 100000);

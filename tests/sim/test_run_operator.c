@@ -203,7 +203,7 @@ static void what_is_fenced_goes_to_the_next_owner_of_the_shard(void **state)
     for (size_t i = 0; i < COUNT_OF(intents); i++) {
         struct saga_id id = begin_for(i);
 
-        rig_refuse(STORE_APPEND, ERR_FENCED, 1);
+        stage_refuse(STORE_APPEND, ERR_FENCED, 1);
         assert_does(0, intents[i].intent, id, ERR_OK);
         teardown(state);
         setup(state);
@@ -226,7 +226,7 @@ static void what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_mom
         struct saga_id id = begin_for(i);
         struct ask a;
 
-        rig_on_answer(STORE_APPEND, lose_shard);
+        stage_on_answer(STORE_APPEND, lose_shard);
         (void)does(&a, 0, intents[i].intent, id);
         if (intents[i].intent == to_sign) { /* who has it now knows its fingerprint */
             assert_code(&a, ERR_FENCED);
@@ -260,16 +260,16 @@ static void what_cannot_be_read_is_told_so_and_nothing_is_done(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        uint32_t appends = rig_asked(STORE_APPEND);
+        uint32_t appends = stage_asked(STORE_APPEND);
 
-        rig_refuse(table[i].call, table[i].code, 1);
+        stage_refuse(table[i].call, table[i].code, 1);
         assert_does(0, table[i].intent, id, table[i].code);
-        assert_int_equal(rig_asked(STORE_APPEND), appends);
+        assert_int_equal(stage_asked(STORE_APPEND), appends);
     }
     /* The saga is not in memory, and its row cannot be read. */
     struct saga_id nobody = saga_id_new(WORLD_START_MS, 3);
 
-    rig_refuse(STORE_READ_SAGA, ERR_STORE, 1);
+    stage_refuse(STORE_READ_SAGA, ERR_STORE, 1);
     assert_does(0, to_abort, nobody, ERR_STORE);
     assert_does(0, to_abort, nobody, ERR_NOT_FOUND);
 }
@@ -279,7 +279,7 @@ static void a_fenced_resolution_goes_to_the_next_owner_of_the_shard(void **state
     struct saga_id id = stuck("stuck");
 
     (void)state;
-    rig_refuse(STORE_APPEND, ERR_FENCED, 1);
+    stage_refuse(STORE_APPEND, ERR_FENCED, 1);
     assert_does(0, to_resolve, id, ERR_OK);
     rig_until_status(0, id, "waiting");
 }
@@ -388,9 +388,9 @@ static void a_resting_saga_that_cannot_be_read_is_not_resolved(void **state)
     (void)state;
     rig_for(3 * rig_options.park_after_ms);
     assert_null(live_find(nodes[0].engine, id));
-    rig_refuse(STORE_READ_SAGA, ERR_STORE, 1);
+    stage_refuse(STORE_READ_SAGA, ERR_STORE, 1);
     assert_does(0, to_resolve, id, ERR_STORE);
-    rig_on_answer(STORE_READ_SAGA, spoil_turn);
+    stage_on_answer(STORE_READ_SAGA, spoil_turn);
     assert_does(0, to_resolve, id, ERR_CORRUPT);
     assert_does(0, to_resolve, id, ERR_OK); /* nothing is lost */
 }
@@ -399,7 +399,7 @@ static void forget_question(void *request, enum err_code *code)
 {
     (void)request;
     (void)code;
-    rig_refuse(STORE_LIST_QUESTIONS, ERR_NOT_FOUND, 1); /* the next one: its saga is removed meanwhile */
+    stage_refuse(STORE_LIST_QUESTIONS, ERR_NOT_FOUND, 1); /* the next one: its saga is removed meanwhile */
 }
 
 static void a_resolution_is_durable_though_its_escalation_cannot_be_shown(void **state)
@@ -407,7 +407,7 @@ static void a_resolution_is_durable_though_its_escalation_cannot_be_shown(void *
     struct saga_id id = stuck("stuck");
 
     (void)state;
-    rig_on_answer(STORE_LIST_QUESTIONS, forget_question);
+    stage_on_answer(STORE_LIST_QUESTIONS, forget_question);
     assert_does(0, to_resolve, id, ERR_NOT_FOUND);
     rig_until_status(0, id, "waiting");
     assert_does(0, to_resolve, id, ERR_DECIDED);
@@ -425,7 +425,7 @@ static void an_escalation_of_a_saga_that_cannot_be_is_not_found(void **state)
 {
     (void)state;
     (void)stuck("stuck");
-    rig_on_answer(STORE_LIST_QUESTIONS, other_saga);
+    stage_on_answer(STORE_LIST_QUESTIONS, other_saga);
     assert_does(0, to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
 }
 

@@ -95,13 +95,13 @@ static void a_saga_whose_parking_is_refused_stays_and_is_parked_when_it_has_move
     uint32_t parks;
 
     (void)state;
-    rig_refuse(STORE_PARK, ERR_STORE, 1);
+    stage_refuse(STORE_PARK, ERR_STORE, 1);
     rig_for(10000);
-    parks = rig_asked(STORE_PARK);
+    parks = stage_asked(STORE_PARK);
     assert_int_equal(parks, 1);
     assert_non_null(live_find(engine_now(), id));
     rig_for(10000);
-    assert_int_equal(rig_asked(STORE_PARK), parks); /* not again and again */
+    assert_int_equal(stage_asked(STORE_PARK), parks); /* not again and again */
     assert_int_equal(signal_it(id), ERR_OK);
     rig_until_status(0, id, "completed");
 }
@@ -118,7 +118,7 @@ static void a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all
     struct saga_id id = rig_saga(0, "listens-and-goes", "{}");
 
     (void)state;
-    rig_on_answer(STORE_PARK, lost);
+    stage_on_answer(STORE_PARK, lost);
     rig_for(10000);
     assert_non_null(live_find(engine_now(), id));
     assert_int_equal(signal_it(id), ERR_OK);
@@ -134,7 +134,7 @@ static void a_saga_whose_parking_was_done_and_counts_as_refused_is_found_after_a
 
     (void)state;
     rig_tool("act")->delay_ms = 5000;
-    rig_on_answer(STORE_PARK, lost);
+    stage_on_answer(STORE_PARK, lost);
     rig_for(10000);
     assert_int_equal(signal_it(id), ERR_OK);
     rig_for(1000);
@@ -149,7 +149,7 @@ static void a_saga_whose_parking_is_fenced_goes_to_the_next_owner(void **state)
     struct saga_id id = rig_saga(0, "listens", "{}");
 
     (void)state;
-    rig_refuse(STORE_PARK, ERR_FENCED, 1);
+    stage_refuse(STORE_PARK, ERR_FENCED, 1);
     rig_for(30000); /* the shard is ours again by then */
     assert_null(live_find(engine_now(), id));
     assert_int_equal(signal_it(id), ERR_OK);
@@ -169,7 +169,7 @@ static void a_saga_may_leave_with_its_shard_while_it_is_being_parked(void **stat
     struct saga_id id = rig_saga(0, "listens", "{}");
 
     (void)state;
-    rig_on_answer(STORE_PARK, lose_its_shard);
+    stage_on_answer(STORE_PARK, lose_its_shard);
     rig_for(5000);
     assert_null(live_find(engine_now(), id));
     assert_int_equal(shard_of(id)->state, SHARD_NONE);
@@ -195,7 +195,7 @@ static void a_saga_that_is_asked_for_while_it_is_parked_stays(void **state)
     (void)state;
     ask_begin(&waiting, 0);
     waiting.request.context = &waiting;
-    rig_on_answer(STORE_PARK, ask_meanwhile);
+    stage_on_answer(STORE_PARK, ask_meanwhile);
     rig_for(5000);
     assert_non_null(live_find(engine_now(), id));
     assert_int_equal(signal_it(id), ERR_OK);
@@ -211,13 +211,13 @@ static void a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memor
     (void)state;
     rig_tool("act")->delay_ms = 500;
     struct saga_id id = rig_saga(0, "acts", "{}");
-    uint32_t appends = rig_asked(STORE_APPEND);
+    uint32_t appends = stage_asked(STORE_APPEND);
 
-    rig_refuse(STORE_APPEND, ERR_CORRUPT, REFUSALS_MAX);
+    stage_refuse(STORE_APPEND, ERR_CORRUPT, REFUSALS_MAX);
     rig_for(60000);
-    assert_true(rig_asked(STORE_APPEND) <= appends + REFUSALS_MAX + 1);
+    assert_true(stage_asked(STORE_APPEND) <= appends + REFUSALS_MAX + 1);
     assert_non_null(live_find(engine_now(), id));
-    assert_int_equal(rig_asked(STORE_PARK), 0);
+    assert_int_equal(stage_asked(STORE_PARK), 0);
     node_kill(&nodes[0]);
     rig_start(0);
     rig_until_status(0, id, "completed"); /* the next one can */
@@ -246,7 +246,7 @@ static void what_is_due_is_looked_for_again_when_the_database_could_not_say(void
     (void)state;
     rig_for(10000);
     assert_null(live_find(engine_now(), id));
-    rig_refuse(STORE_DUE_TAKE, ERR_STORE, 3);
+    stage_refuse(STORE_DUE_TAKE, ERR_STORE, 3);
     rig_for(70000);
     assert_status(id, "completed");
 }
@@ -261,7 +261,7 @@ static void a_sleeper_that_cannot_be_read_back_is_tried_again(void **state)
 
         rig_for(10000);
         assert_null(live_find(engine_now(), id));
-        rig_refuse(STORE_READ_SAGA, codes[i], 1);
+        stage_refuse(STORE_READ_SAGA, codes[i], 1);
         rig_for(58000);
         rig_for(codes[i] == ERR_NOT_FOUND ? 70000 : 0);
         assert_status(id, "completed");
@@ -282,15 +282,15 @@ static void a_sleeper_whose_log_makes_no_sense_is_left_alone_for_a_while(void **
 
     (void)state;
     rig_for(10000);
-    rig_on_answer(STORE_READ_SAGA, spoil_turn);
+    stage_on_answer(STORE_READ_SAGA, spoil_turn);
     rig_for(55000);
-    uint32_t reads = rig_asked(STORE_READ_SAGA);
+    uint32_t reads = stage_asked(STORE_READ_SAGA);
 
     assert_true(reads >= 1);
     /* Another one is due meanwhile: this one is not read for that. */
     other = rig_saga(0, "forgets", "{}");
     rig_for(25000);
-    assert_int_equal(rig_asked(STORE_READ_SAGA), reads);
+    assert_int_equal(stage_asked(STORE_READ_SAGA), reads);
     rig_for(60000);
     assert_status(id, "completed"); /* it can be read now */
     (void)other;
@@ -302,9 +302,9 @@ static void one_that_is_unreadable_again_and_again_is_told_of_once(void **state)
 
     (void)state;
     rig_for(10000);
-    rig_on_answer(STORE_READ_SAGA, spoil_turn);
+    stage_on_answer(STORE_READ_SAGA, spoil_turn);
     rig_for(60000);
-    rig_on_answer(STORE_READ_SAGA, spoil_turn);
+    stage_on_answer(STORE_READ_SAGA, spoil_turn);
     rig_for(65000);
     rig_for(70000);
     assert_status(id, "completed");
@@ -375,9 +375,9 @@ static void what_is_due_in_the_moment_of_a_loss_is_for_the_next_owner(void **sta
         ids[i] = rig_saga(0, "sleeps", "{}");
         rig_for(10000);
     }
-    rig_on_answer(STORE_READ_SAGA, stop_reading);
+    stage_on_answer(STORE_READ_SAGA, stop_reading);
     rig_for(45000);
-    rig_on_answer(STORE_READ_SAGA, lose_while_reading);
+    stage_on_answer(STORE_READ_SAGA, lose_while_reading);
     rig_for(20000);
     node_kill(&nodes[0]);
     rig_start(0);
@@ -393,7 +393,7 @@ static void what_could_not_be_read_is_let_go_with_its_engine(void **state)
 
     (void)state;
     rig_for(10000);
-    rig_on_answer(STORE_READ_SAGA, spoil_turn);
+    stage_on_answer(STORE_READ_SAGA, spoil_turn);
     rig_for(55000);
     node_drain(&nodes[0], 1000);
     rig_for(3000);
@@ -435,7 +435,7 @@ static void count_due(void *request, enum err_code *code)
     if (*code == ERR_OK && take->forget_limit > 0 && take->count > due_at_once) {
         due_at_once = take->count;
     }
-    rig_on_answer(STORE_DUE_TAKE, count_due);
+    stage_on_answer(STORE_DUE_TAKE, count_due);
 }
 
 /* All of them are due once the database is asked again. */
@@ -444,11 +444,11 @@ static void start_many(struct saga_id ids[MANY_DUE])
     for (size_t i = 0; i < MANY_DUE; i++) {
         ids[i] = rig_saga(0, "forgets", "{}");
     }
-    rig_refuse(STORE_DUE_TAKE, ERR_STORE, 1000);
+    stage_refuse(STORE_DUE_TAKE, ERR_STORE, 1000);
     rig_for(60000);
-    rig_refuse(STORE_DUE_TAKE, ERR_OK, 0);
+    stage_refuse(STORE_DUE_TAKE, ERR_OK, 0);
     due_at_once = 0;
-    rig_on_answer(STORE_DUE_TAKE, count_due);
+    stage_on_answer(STORE_DUE_TAKE, count_due);
 }
 
 static void assert_all_gone(const struct saga_id ids[MANY_DUE])
@@ -466,7 +466,7 @@ static void all_whose_retention_is_over_are_forgotten_however_many(void **state)
     start_many(ids);
     rig_for(10000);
     assert_int_equal(due_at_once, BATCH);
-    assert_int_equal(rig_asked(STORE_FORGET), MANY_DUE);
+    assert_int_equal(stage_asked(STORE_FORGET), MANY_DUE);
     assert_all_gone(ids);
 }
 
@@ -477,12 +477,12 @@ static void a_refused_forgetting_is_tried_again(void **state)
 
     (void)state;
     start_many(ids);
-    rig_refuse(STORE_FORGET, ERR_STORE, BATCH);
+    stage_refuse(STORE_FORGET, ERR_STORE, BATCH);
     rig_for(10000);
     assert_int_equal(due_at_once, BATCH);
-    assert_int_equal(rig_asked(STORE_FORGET), BATCH); /* not at once */
+    assert_int_equal(stage_asked(STORE_FORGET), BATCH); /* not at once */
     rig_for(60000);
-    assert_int_equal(rig_asked(STORE_FORGET), BATCH + MANY_DUE);
+    assert_int_equal(stage_asked(STORE_FORGET), BATCH + MANY_DUE);
     assert_all_gone(ids);
 }
 
@@ -491,7 +491,7 @@ static void a_fenced_forgetting_is_for_the_next_owner(void **state)
     struct saga_id id = rig_saga(0, "forgets", "{}");
 
     (void)state;
-    rig_refuse(STORE_FORGET, ERR_FENCED, 1);
+    stage_refuse(STORE_FORGET, ERR_FENCED, 1);
     rig_for(60000);
     assert_int_equal(get(id), ERR_NOT_FOUND);
 }
@@ -516,12 +516,12 @@ static void what_a_shard_that_is_gone_already_says_of_forgetting_means_nothing(v
     uint32_t owned = shards_owned(engine_now());
 
     (void)state;
-    rig_on_answer(STORE_FORGET, stop_it);
+    stage_on_answer(STORE_FORGET, stop_it);
     (void)rig_saga(0, "forgets", "{}");
     rig_for(25000);
     assert_int_equal(shards_owned(engine_now()), owned);
     id = rig_saga(0, "forgets", "{}");
-    rig_on_answer(STORE_FORGET, forget_lost);
+    stage_on_answer(STORE_FORGET, forget_lost);
     rig_for(25000);
     assert_int_equal(shard_of(id)->state, SHARD_NONE);
     assert_int_equal(shards_owned(engine_now()), owned - 1); /* once, and no other */
@@ -550,12 +550,12 @@ static void what_is_due_in_a_shard_that_was_lost_meanwhile_is_left_alone(void **
     (void)state;
     (void)rig_saga(0, "forgets", "{}");
     rig_for(10000);
-    rig_on_answer(STORE_DUE_TAKE, lose_the_shard_of_what_is_due);
+    stage_on_answer(STORE_DUE_TAKE, lose_the_shard_of_what_is_due);
     rig_for(30000);
-    assert_int_equal(rig_asked(STORE_FORGET), 0);
-    asked = rig_asked(STORE_DUE_TAKE);
+    assert_int_equal(stage_asked(STORE_FORGET), 0);
+    asked = stage_asked(STORE_DUE_TAKE);
     rig_for(60000);
-    assert_int_equal(rig_asked(STORE_DUE_TAKE), asked); /* nothing of what is here can be due */
+    assert_int_equal(stage_asked(STORE_DUE_TAKE), asked); /* nothing of what is here can be due */
     node_kill(&nodes[0]);
 }
 
@@ -583,7 +583,7 @@ static void a_shard_that_could_not_be_read_is_read_again_and_holds_each_saga_onc
         ids[i] = rig_saga(0, "listens", "{}");
     }
     node_kill(&nodes[0]);
-    rig_refuse(STORE_LOAD_SHARD, ERR_STORE, 2);
+    stage_refuse(STORE_LOAD_SHARD, ERR_STORE, 2);
     rig_start(0);
     rig_for(100);
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
@@ -599,7 +599,7 @@ static void spoil_load(void *request, enum err_code *code)
     (void)request;
     *code = ERR_STORE; /* the sagas were read, and the end of the answer was lost */
     if (++spoiled_loads < 64) {
-        rig_on_answer(STORE_LOAD_SHARD, spoil_load);
+        stage_on_answer(STORE_LOAD_SHARD, spoil_load);
     }
 }
 
@@ -613,7 +613,7 @@ static void a_shard_whose_answer_broke_off_holds_each_saga_once(void **state)
     }
     node_kill(&nodes[0]);
     spoiled_loads = 0;
-    rig_on_answer(STORE_LOAD_SHARD, spoil_load);
+    stage_on_answer(STORE_LOAD_SHARD, spoil_load);
     rig_start(0);
     rig_for(500);
     assert_int_equal(engine_now()->sagas.count, COUNT_OF(ids));
@@ -730,7 +730,7 @@ static void a_saga_that_has_ended_is_not_gone_on_with_whatever_the_table_says(vo
 
     (void)state;
     rig_for(1000);
-    rig_on_answer(STORE_READ_SAGA, keep_turns);
+    stage_on_answer(STORE_READ_SAGA, keep_turns);
     assert_status(id, "completed");
     node_kill(&nodes[0]);
     node_start(&nodes[0], &rig_options);

@@ -212,11 +212,11 @@ static void what_the_database_cannot_say_is_told_as_that(void **state)
     (void)state;
     choose(ended());
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        uint32_t asked = rig_asked(table[i].call);
+        uint32_t asked = stage_asked(table[i].call);
 
-        rig_refuse(table[i].call, table[i].code, 1);
+        stage_refuse(table[i].call, table[i].code, 1);
         assert_asks(table[i].question, table[i].told);
-        if (rig_asked(table[i].call) == asked) {
+        if (stage_asked(table[i].call) == asked) {
             fail_msg("question %zu does not ask that", i);
         }
         assert_asks(table[i].question, table[i].question == escalation ? ERR_NOT_FOUND : ERR_OK); /* and then it can */
@@ -249,13 +249,13 @@ static void a_log_that_makes_no_sense_is_told_as_that_and_does_not_hide_the_othe
     (void)ended();
     choose(ended());
     for (size_t i = 0; i < COUNT_OF(alone); i++) {
-        rig_on_answer(STORE_READ_SAGA, spoil_turn);
+        stage_on_answer(STORE_READ_SAGA, spoil_turn);
         assert_asks(alone[i], ERR_CORRUPT);
     }
-    rig_on_answer(STORE_READ_SAGA, empty_record);
+    stage_on_answer(STORE_READ_SAGA, empty_record);
     assert_asks(record, ERR_CORRUPT);
     for (size_t i = 0; i < COUNT_OF(among_others); i++) {
-        rig_on_answer(STORE_READ_SAGA, spoil_turn);
+        stage_on_answer(STORE_READ_SAGA, spoil_turn);
         asks(&a, among_others[i]);
         assert_code(&a, ERR_OK);
         assert_int_equal(json_count(a.request.answer), 1);
@@ -289,7 +289,7 @@ static void a_saga_that_is_just_beginning_is_shown_as_it_is_durable(void **state
     for (size_t i = 0; i < COUNT_OF(early); i++) {
         ask_begin(&early[i], 0);
     }
-    rig_on_answer(STORE_APPEND, ask_early);
+    stage_on_answer(STORE_APPEND, ask_early);
     struct saga_id id = rig_saga(0, "listens", "{}");
 
     for (size_t i = 0; i < COUNT_OF(early); i++) {
@@ -312,7 +312,7 @@ static void ask_while_read(void *request, enum err_code *code)
 
     assert_int_equal(*code, ERR_OK);
     if (load->shard != saga_id_shard(saga_now)) {
-        rig_on_answer(STORE_LOAD_SHARD, ask_while_read);
+        stage_on_answer(STORE_LOAD_SHARD, ask_while_read);
         return;
     }
     assert_int_equal(engine_now()->shards[load->shard].state, SHARD_LOADING);
@@ -332,7 +332,7 @@ static void a_saga_of_a_shard_that_is_being_read_is_shown_from_its_log(void **st
     uuid_text(&saga_now.uuid, id_now);
     rig_until_status(0, saga_now, "waiting");
     node_kill(&nodes[0]);
-    rig_on_answer(STORE_LOAD_SHARD, ask_while_read);
+    stage_on_answer(STORE_LOAD_SHARD, ask_while_read);
     rig_start(0);
     rig_for(1000);
     for (size_t i = 0; i < COUNT_OF(while_read); i++) {
@@ -577,7 +577,7 @@ static void what_stops_a_tool_is_shown_with_the_time_until_when(void **state)
     assert_true(json_string_is(json_member(guard, "breaker"), "closed"));
     assert_null(json_member(guard, "open_until").ptr);
     ask_end(&a);
-    rig_on_answer(STORE_GUARD_LIST, set_guard);
+    stage_on_answer(STORE_GUARD_LIST, set_guard);
     asks(&a, stats);
     assert_code(&a, ERR_OK);
     guard = json_element(json_member(a.request.answer, "guards"), 0);
@@ -643,7 +643,7 @@ static void engines_are_shown_as_they_are(void **state)
     struct ask a;
 
     (void)state;
-    rig_on_answer(STORE_LIST_ENGINES, change_engines);
+    stage_on_answer(STORE_LIST_ENGINES, change_engines);
     asks(&a, engines);
     assert_code(&a, ERR_OK);
     for (size_t i = 0; i < COUNT_OF(states); i++) {

@@ -81,10 +81,10 @@ static void a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still(v
     struct saga_id id = rig_saga(0, "acts", "{}");
 
     rig_inside(0, limit_turns, &small);
-    uint32_t appends = rig_asked(STORE_APPEND);
+    uint32_t appends = stage_asked(STORE_APPEND);
 
     rig_for(20000);
-    assert_int_equal(rig_asked(STORE_APPEND), appends);
+    assert_int_equal(stage_asked(STORE_APPEND), appends);
     assert_int_equal(live_find(engine_now(), id)->refusals, REFUSALS_MAX); /* it is not tried for ever */
     ask_begin(&a, 0);
     a.request.in.start.saga = SLICE("acts");
@@ -266,7 +266,7 @@ static uint32_t reads_left;
 static void spoil_later(void *request, enum err_code *code)
 {
     if (reads_left-- > 0) {
-        rig_on_answer(STORE_READ_SAGA, spoil_later);
+        stage_on_answer(STORE_READ_SAGA, spoil_later);
     } else {
         spoil_turn(request, code);
     }
@@ -276,7 +276,7 @@ static void refuse_later(void *request, enum err_code *code)
 {
     (void)request;
     if (reads_left-- > 0) {
-        rig_on_answer(STORE_READ_SAGA, refuse_later);
+        stage_on_answer(STORE_READ_SAGA, refuse_later);
     } else {
         *code = ERR_STORE;
     }
@@ -292,20 +292,20 @@ static void a_repeat_of_a_signal_that_cannot_be_looked_up_is_told_so(void **stat
     assert_int_equal(ask(&a, engine_signal_saga), ERR_OK);
     ask_end(&a);
     rig_until_status(0, id, "completed");
-    uint32_t reads = rig_asked(STORE_READ_SAGA);
+    uint32_t reads = stage_asked(STORE_READ_SAGA);
 
     begin_signal(&a, 0, id);
     assert_int_equal(ask(&a, engine_signal_saga), ERR_OK);
     ask_end(&a);
-    reads = rig_asked(STORE_READ_SAGA) - reads;
+    reads = stage_asked(STORE_READ_SAGA) - reads;
     assert_true(reads >= 1);
     reads_left = reads - 1;
-    rig_on_answer(STORE_READ_SAGA, spoil_later);
+    stage_on_answer(STORE_READ_SAGA, spoil_later);
     begin_signal(&a, 0, id);
     assert_int_equal(ask(&a, engine_signal_saga), ERR_CORRUPT);
     ask_end(&a);
     reads_left = reads - 1;
-    rig_on_answer(STORE_READ_SAGA, refuse_later);
+    stage_on_answer(STORE_READ_SAGA, refuse_later);
     begin_signal(&a, 0, id);
     assert_int_equal(ask(&a, engine_signal_saga), ERR_STORE);
     ask_end(&a);
@@ -334,11 +334,11 @@ static void what_is_fenced_twice_is_told_so(void **state)
     struct ask a;
 
     (void)state;
-    rig_refuse(STORE_APPEND, ERR_FENCED, 1000);
+    stage_refuse(STORE_APPEND, ERR_FENCED, 1000);
     begin_signal(&a, 0, id);
     ask_send(&a, engine_signal_saga);
     rig_for(30000);
-    rig_refuse(STORE_APPEND, ERR_OK, 0);
+    stage_refuse(STORE_APPEND, ERR_OK, 0);
     ask_wait(&a);
     assert_true(err_retryable(a.request.code) || a.request.code == ERR_OK);
     ask_end(&a);
@@ -347,18 +347,18 @@ static void what_is_fenced_twice_is_told_so(void **state)
 static void whoever_has_hung_up_when_the_shard_goes_has_nothing_begun_elsewhere(void **state)
 {
     struct saga_id id = rig_saga(0, "listens", "{}");
-    uint32_t puts = rig_asked(STORE_INBOX_PUT);
+    uint32_t puts = stage_asked(STORE_INBOX_PUT);
     struct ask a;
 
     (void)state;
-    rig_refuse(STORE_APPEND, ERR_FENCED, 1);
+    stage_refuse(STORE_APPEND, ERR_FENCED, 1);
     begin_signal(&a, 0, id);
     ask_send(&a, engine_signal_saga);
     ask_cancel(&a);
     ask_wait(&a);
     ask_end(&a);
     rig_for(10000);
-    assert_int_equal(rig_asked(STORE_INBOX_PUT), puts);
+    assert_int_equal(stage_asked(STORE_INBOX_PUT), puts);
 }
 
 static uint64_t escalated(struct saga_id *id)
@@ -477,7 +477,7 @@ static void what_was_sent_through_another_engine_and_is_fenced_stays_for_the_nex
     rig_options.standbys = 2;
     rig_start(1);
     id = rig_saga(0, "listens", "{}");
-    rig_refuse(STORE_APPEND, ERR_FENCED, 1);
+    stage_refuse(STORE_APPEND, ERR_FENCED, 1);
     begin_signal(&a, 1, id);
     ask_send(&a, engine_signal_saga);
     rig_until_status(0, id, "completed");
@@ -492,7 +492,7 @@ static void what_is_fenced_while_an_engine_leaves_is_told_so(void **state)
     struct ask a;
 
     (void)state;
-    rig_refuse(STORE_APPEND, ERR_FENCED, 1);
+    stage_refuse(STORE_APPEND, ERR_FENCED, 1);
     begin_signal(&a, 0, id);
     ask_send(&a, engine_signal_saga);
     node_drain(&nodes[0], 1000);
