@@ -288,6 +288,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     map_init(&engine->deliveries);
     forgotten_init(engine);
     list_init(&engine->watches);
+    list_init(&engine->ready);
     list_init(&engine->resting);
     list_init(&engine->late_outcomes);
     list_init(&engine->errands);
@@ -418,7 +419,7 @@ void engine_check_drained(struct engine *engine)
 {
     close_when_quiet(engine);
     if (!engine->leases_releasing && engine->draining && engine->calls_under_way == 0 &&
-        engine->evaluations_under_way == 0 && engine->turns_under_way == 0 && !answers_under_way(engine)) {
+        engine->evaluations_under_way == 0 && engine->turns_under_way == 0 && list_empty(&engine->ready) && !answers_under_way(engine)) {
         /* From the timer, never from inside a turn. */
         timer_start(engine->loop, &engine->drain_timer, 0, on_patience_over);
     }

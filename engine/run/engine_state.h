@@ -109,6 +109,7 @@ struct live { /* a saga in memory; lies in its arena */
     struct list callers;   /* work that waits until an operation, or all of them, are settled (call.c) */
     const struct digest *run_digest; /* of a run: its place in engine->runs; NULL */
     struct list_link doubt_link; /* in engine->doubtful */
+    struct list_link ready_link; /* in engine->ready */
     struct list_link rest_link; /* in engine->resting: nothing of it has moved since rest_boot_ms */
     int64_t rest_boot_ms;
     struct parking *parking; /* its row in due is being written: no turn begins before that is known (park.c) */
@@ -125,7 +126,6 @@ struct live { /* a saga in memory; lies in its arena */
     bool taken_in;         /* here, as something new, and in memory since then */
     bool interrupted;      /* just loaded: calls that are wanted were made by an engine that is gone */
     bool maker_died;       /* and that is certain: none of them is under way from a living one */
-    bool busy;             /* inside live_advance() */
     uint8_t refusals;      /* turns in a row, asked for by its own activities, that the database refused as data */
 };
 
@@ -195,6 +195,8 @@ struct engine {
     struct map cases;           /* saga id -> struct late_case: whose logs cannot be read (cases.c) */
     struct map loadings;        /* saga id, or that digest -> struct loading (load.c) */
     struct list watches;
+    struct list ready;          /* sagas that go on in the next round of `advance` */
+    struct deferred advance;
     struct list resting;        /* sagas that may leave memory when they have been quiet for long enough, the longest first */
     struct timer rest_timer;
     struct parker *parker;      /* park.c */
@@ -258,10 +260,11 @@ void live_leave_run(struct live *live); /* it turned out that there is another *
 struct live *live_find(struct engine *engine, struct saga_id id);
 /* The same for whoever shows it: only while our lease holds. Past that another engine may have taken it further. */
 struct live *live_shown(struct engine *engine, struct saga_id id);
-/* its done comes later, also when the saga leaves memory meanwhile */
+/* Its done comes later, never inside this call, also when the saga leaves memory meanwhile. */
 void live_send(struct live *live, struct mail *mail);
-void live_advance(struct live *live);                  /* take the next input if no turn is under way */
-void live_after_turn(struct live *live);               /* reconcile, tell watches, go on; may free the saga */
+/* Soon, from the loop, the saga takes its next input, or leaves memory where nothing is left to do for it. */
+void live_ready(struct live *live);
+void live_after_turn(struct live *live);               /* reconcile, tell callers, go on */
 void live_drop(struct live *live);                     /* its shard was lost */
 void live_evict(struct live *live);                    /* it is parked, and nobody wants anything of it */
 
@@ -319,8 +322,6 @@ static inline struct activity *activity_of(struct eval *eval)
 }
 void activity_report(struct activity *activity);       /* act->mail.input is what its saga is told */
 void activity_return(struct activity *activity);       /* a call that was never sent, and will not be by this engine */
-/* The same, and no turn begins underneath: live_advance() afterwards. */
-void activity_return_quietly(struct activity *activity);
 void activity_end(struct activity *activity);          /* unlink and free */
 
 /* park.c: sagas at rest leave memory, and come back when their time has come */

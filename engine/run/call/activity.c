@@ -146,15 +146,6 @@ void activity_return(struct activity *activity)
     activity_report(activity);
 }
 
-void activity_return_quietly(struct activity *activity)
-{
-    bool busy = activity->live->busy;
-
-    activity->live->busy = true;
-    activity_return(activity);
-    activity->live->busy = busy;
-}
-
 static void timer_is_due(struct activity *activity)
 {
     if (call_queue_holds_intent(activity)) {
@@ -260,14 +251,9 @@ static void begin(struct live *live, const struct want *want, bool interrupted, 
 
 void activities_resume(struct shard *shard)
 {
-    struct list_link *next = list_first(&shard->sagas);
-
-    while (next) {
+    for (struct list_link *next = list_first(&shard->sagas); next; next = list_after(&shard->sagas, next)) {
         struct live *live = container_of(next, struct live, link);
-        bool busy = live->busy;
 
-        next = list_after(&shard->sagas, next);
-        live->busy = true; /* as in activities_reconcile() */
         for (struct list_link *link = list_first(&live->activities); link;) {
             struct activity *activity = container_of(link, struct activity, link);
 
@@ -277,8 +263,7 @@ void activities_resume(struct shard *shard)
                 activity_start(activity, false);
             }
         }
-        live->busy = busy;
-        live_advance(live);
+        live_ready(live);
     }
 }
 
@@ -360,10 +345,9 @@ void activities_reconcile(struct live *live)
 {
     struct arena arena;
     struct wants wants = {0};
-    bool interrupted = live->interrupted, busy = live->busy;
+    bool interrupted = live->interrupted;
 
     live->interrupted = false;
-    live->busy = true; /* nothing that starts here may begin a turn underneath us */
     arena_init(&arena, 1024);
     saga_wants(&live->saga, &arena, &wants);
     struct list_link *link = live->activities.head.next;
@@ -389,7 +373,6 @@ void activities_reconcile(struct live *live)
     }
     arena_fini(&arena);
     live->maker_died = false;
-    live->busy = busy;
 }
 
 void activities_detach(struct live *live)

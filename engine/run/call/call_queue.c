@@ -355,7 +355,7 @@ static void return_of_line(struct call_line *line, uint32_t shard)
         link = list_after(&line->waiting, link);
         if (activity->shard == shard && activity->want.type == WANT_CALL) {
             call_queue_leave(activity);
-            activity_return_quietly(activity);
+            activity_return(activity);
         }
     }
 }

@@ -46,7 +46,7 @@ void call_queue_leave(struct activity *activity); /* it waits no more; nothing w
 void call_queue_run(struct engine *engine);       /* whoever may leave does */
 void call_queue_run_soon(struct engine *engine);  /* the same, in another turn of the loop; nothing where nobody waits */
 void call_queue_return(struct engine *engine);    /* draining: what waits was never sent, and the log will say so */
-void call_queue_return_shard(struct shard *shard); /* the same of a shard that is being given; quietly, see activity_return_quietly() */
+void call_queue_return_shard(struct shard *shard); /* the same of a shard that is being given */
 size_t call_queue_waiting(const struct engine *engine); /* calls in all queues */
 /* Of those that stand first in their line and are held up by nothing but places, the longest; 0: there is none, as far as is looked. */
 int64_t call_queue_waited_ms(const struct engine *engine, enum call_queue_kind kind);

@@ -544,7 +544,7 @@ void limiter_return_shard(struct engine *engine, uint32_t shard)
             link = list_after(&gate->waiting, link);
             if (activity->shard == shard && activity->want.type == WANT_CALL) {
                 list_remove(&gate->waiting, &admitting->link);
-                activity_return_quietly(activity);
+                activity_return(activity);
             }
         }
     }

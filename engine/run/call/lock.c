@@ -41,7 +41,7 @@ static void on_taken(struct store_read *read)
     activity->state = ACTIVITY_WAITING;
     if (read->code != ERR_OK) {
         timer_start(activity->engine->loop, &activity->timer, AGAIN_MS, on_again);
-        live_advance(live);
+        live_ready(live);
     } else if (take->held || take->fails) {
         activity_act(activity);
         activity->act->mail.input =
@@ -49,9 +49,9 @@ static void on_taken(struct store_read *read)
         activity_report(activity);
     } else if (activity->cancelled) {
         activity_end(activity);
-        live_advance(live);
+        live_ready(live);
     } else {
-        live_advance(live); /* in line */
+        live_ready(live); /* in line */
     }
 }
 

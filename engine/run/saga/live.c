@@ -106,6 +106,9 @@ void live_discard(struct live *live)
 {
     struct arena arena = live->arena;
 
+    if (list_linked(&live->ready_link)) {
+        list_remove(&live->engine->ready, &live->ready_link);
+    }
     arena_fini(&arena); /* in which it lies itself */
 }
 
@@ -126,7 +129,7 @@ void live_send(struct live *live, struct mail *mail)
 {
     mail->live = live;
     list_push(&live->mailbox, &mail->link);
-    live_advance(live);
+    live_ready(live);
 }
 
 /* Out of memory and out of sight; whoever waited is told. */
@@ -155,14 +158,11 @@ static bool is_over(const struct live *live)
     return live->saga.seq == 0 && list_empty(&live->mailbox);
 }
 
-void live_advance(struct live *live)
+/* It takes its inputs until one leads to a turn. It leaves memory where nothing is left to do for it. */
+static void advance(struct live *live)
 {
-    if (live->busy) {
-        return;
-    }
-    live->busy = true;
     /* Before all of a shard is loaded nothing of it goes on: which escalation numbers are free is not known.
-     * on_loaded() comes here. */
+     * on_loaded() has all of them advance. */
     while (!live->turn && !live->dropped && !live->parking && live->asks == 0 &&
            live->shard->state != SHARD_LOADING && hears(live) && !list_empty(&live->mailbox)) {
         live->current = container_of(list_pop(&live->mailbox), struct mail, link);
@@ -175,7 +175,6 @@ void live_advance(struct live *live)
             }
         }
     }
-    live->busy = false;
     if (!live->turn && (live->dropped || is_over(live))) {
         if (live->dropped) {
             live_discard(live);
@@ -184,6 +183,35 @@ void live_advance(struct live *live)
         }
     } else {
         park_consider(live);
+    }
+}
+
+/* Turns begin here and nowhere else. What becomes ready meanwhile has its time in the next round. */
+static void on_ready(struct deferred *deferred)
+{
+    struct engine *engine = container_of(deferred, struct engine, advance);
+
+    for (size_t left = engine->ready.count; left > 0; left--) {
+        struct list_link *link = list_pop(&engine->ready);
+
+        if (!link) {
+            break;
+        }
+        advance(container_of(link, struct live, ready_link));
+    }
+    if (!list_empty(&engine->ready)) {
+        loop_defer(engine->loop, &engine->advance, on_ready);
+    }
+    engine_check_drained(engine);
+}
+
+void live_ready(struct live *live)
+{
+    struct engine *engine = live->engine;
+
+    if (!list_linked(&live->ready_link)) {
+        list_push(&engine->ready, &live->ready_link);
+        loop_defer(engine->loop, &engine->advance, on_ready);
     }
 }
 
@@ -205,11 +233,9 @@ void live_after_turn(struct live *live)
         activities_reconcile(live);
     }
     if (!live->dropped && !list_empty(&live->callers)) {
-        live->busy = true; /* what they send is decided when all have been looked at */
         callers_check(live);
-        live->busy = false;
     }
-    live_advance(live);
+    live_ready(live);
 }
 
 void live_drop(struct live *live)
@@ -220,7 +246,5 @@ void live_drop(struct live *live)
     activities_detach(live);
     live_forget(live);
     refuse_mail(live, ERR_FENCED, "the shard of this saga went to another engine");
-    if (!live->turn && !live->busy) {
-        live_discard(live);
-    }
+    live_ready(live); /* to be freed: whoever drops it may be called by something of this very saga */
 }

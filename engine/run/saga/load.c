@@ -132,12 +132,9 @@ static bool refuses_call_by_id(const struct live *live, struct mail *mail)
     return true;
 }
 
-/* All mails are in the mailbox, and all who need to look have done so, before the first is decided: a saga that nobody
- * wants anything of might leave again. */
 static void loading_deliver(struct loading *loading, struct live *live)
 {
     struct list_link *link;
-    bool busy = live->busy;
 
     (void)map_remove(&loading->engine->loadings, &loading->key, sizeof(loading->key));
     if (live->interrupted) {
@@ -147,19 +144,16 @@ static void loading_deliver(struct loading *loading, struct live *live)
         struct mail *mail = container_of(link, struct mail, link);
 
         if (!refuses_call_by_id(live, mail)) {
-            mail->live = live;
-            list_push(&live->mailbox, &mail->link);
+            live_send(live, mail);
         }
     }
-    live->busy = true;
     while ((link = list_pop(&loading->summons)) != NULL) {
         struct summons *summons = container_of(link, struct summons, link);
 
         summons->done(summons, live, ERR_OK, NULL);
     }
-    live->busy = busy;
     loading_free(loading);
-    live_advance(live);
+    live_ready(live);
 }
 
 static void on_read(struct store_read *read)
@@ -253,12 +247,8 @@ void live_summon(struct engine *engine, struct saga_id id, struct slice namespac
     } else if (live && live->saga.seq == 0) {
         (void)err_set(&err, ERR_NOT_FOUND, "%s", no_such_saga); /* its start is not durable yet */
     } else if (live) {
-        bool busy = live->busy;
-
-        live->busy = true;
         summons->done(summons, live, ERR_OK, NULL);
-        live->busy = busy;
-        live_advance(live);
+        live_ready(live);
         return;
     } else {
         loading = loading_of(engine, id, namespace, summons->presses, &err);

@@ -175,7 +175,7 @@ static void on_parked(struct park *park)
     if (code != ERR_OK) {
         live->park_refused = true; /* until it moves */
         log_error("park_refused", LOG_UUID("saga", &live->saga.id.uuid), LOG_TEXT("code", err_name(code)));
-        live_advance(live);
+        live_ready(live);
         return;
     }
     live->awake = false;
@@ -185,7 +185,7 @@ static void on_parked(struct park *park)
         live_evict(live);
         give_memory_back(engine);
     } else {
-        live_advance(live);
+        live_ready(live);
     }
 }
 

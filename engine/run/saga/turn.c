@@ -201,14 +201,12 @@ static void on_appended(struct append *append)
         count_refusal(live, mail);
     }
     /* The mail's owner may free it, and read `append` through the turn's arena only until it returns. */
-    live->busy = true;
     mail->answer = turn->records.answer;
     mail->done(mail, append->code, &append->err);
     live->turn = NULL;
     if (append->code == ERR_OK && !live->dropped) {
         tell_watches(live);
     }
-    live->busy = false;
     turn_end(engine, turn);
     live_after_turn(live);
     engine_check_drained(engine);
@@ -220,16 +218,13 @@ static void turn_refuse(struct turn *turn)
     struct live *live = turn->live;
     struct mail *mail = turn->mail;
     struct err err = {0};
-    bool busy = live->busy;
 
     (void)err_set(&err, ERR_TOO_LARGE, "what this leads to is larger than one turn of a saga may be");
     err_hint(&err, "pass references instead of large bodies, or begin fewer elements at once");
     log_error("turn_too_large", LOG_UUID("saga", &live->saga.id.uuid), LOG_I64("records", (int64_t)turn->records.count));
     count_refusal(live, mail);
-    live->busy = true;
     mail->answer = (struct call_answer){.step = STEP_NONE};
     mail->done(mail, ERR_TOO_LARGE, &err);
-    live->busy = busy;
     turn_end(live->engine, turn);
 }
 
@@ -247,17 +242,13 @@ void turn_begin(struct live *live, struct mail *mail)
     enum err_code code = saga_decide(&live->saga, &mail->input, &turn->arena, &turn->records, &err);
 
     if (code != ERR_OK || turn->records.count == 0) {
-        bool busy = live->busy;
-
         if (code == ERR_INTERNAL) {
             log_error("decision_refused", LOG_UUID("saga", &live->saga.id.uuid), LOG_ERR(&err));
             count_refusal(live, mail); /* as when the database refuses it as data */
         }
 
-        live->busy = true; /* whoever is told may send the next input */
         mail->answer = turn->records.answer;
         mail->done(mail, code, &err);
-        live->busy = busy;
         turn_end(engine, turn);
         return;
     }

@@ -45,7 +45,7 @@ static enum motion live_motion(const struct live *live)
     enum motion most = MOTION_NONE;
     const struct list_link *link;
 
-    if (live->turn || live->parking || live->asks > 0 || live->busy || !list_empty(&live->mailbox)) {
+    if (live->turn || live->parking || live->asks > 0 || list_linked(&live->ready_link) || !list_empty(&live->mailbox)) {
         return MOTION_UNDER_WAY;
     }
     for (link = list_first(&live->activities); link && most < MOTION_UNDER_WAY; link = list_after(&live->activities, link)) {
@@ -85,19 +85,8 @@ static size_t count_moving(const struct shard *shard, size_t most)
 /* What waits for a place, or at a guard, and has its intent in the log, was not sent: the log is told so. */
 static void return_calls(struct shard *shard)
 {
-    struct list_link *link;
-
     call_queue_return_shard(shard);
     limiter_return_shard(shard->engine, shard->number);
-    link = list_first(&shard->sagas);
-    while (link) {
-        struct live *live = container_of(link, struct live, link);
-
-        link = list_after(&shard->sagas, link);
-        if (!list_empty(&live->mailbox)) {
-            live_advance(live);
-        }
-    }
 }
 
 static void look_again(struct engine *engine, int64_t ms);

@@ -95,14 +95,11 @@ static void on_loaded(struct shard_load *load)
     shard_watch(engine);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     /* All are known before the first goes on. */
-    struct list_link *link = list_first(&shard->sagas);
-
-    while (link) {
+    for (struct list_link *link = list_first(&shard->sagas); link; link = list_after(&shard->sagas, link)) {
         struct live *live = container_of(link, struct live, link);
 
-        link = list_after(&shard->sagas, link); /* reconciling only starts things: a turn ends later, never here */
         activities_reconcile(live);
-        live_advance(live);
+        live_ready(live);
     }
     engine_check_ready(engine);
 }
