@@ -40,8 +40,9 @@ struct adapter {
     void (*cancel)(struct call *call);
 
     /*
-     * May be NULL: no. Does a compensator with `settings` find the keys of the operations that it undoes where the tool with the
-     * settings `undone` has put them, in one memory? Then its calls get `undoes`. Both as they stand in the definition.
+     * May be NULL: no. Does a compensator with `settings` find the keys of the operations that it undoes where the tool
+     * with the settings `undone` has put them, in one memory? Then its calls get `undoes`. Both as they stand in the
+     * definition.
      */
     bool (*shares_keys)(struct slice undone, struct slice settings);
 
@@ -54,9 +55,9 @@ struct adapter_host {
     struct loop *loop;
     struct http_client *http;
     struct db_pool *databases;
-    size_t response_bytes_max; /* default 1 MiB */
+    size_t response_bytes_max;       /* default 1 MiB */
     const struct programs *programs; /* which may run, and as whom; NULL: any, as ourselves */
-    struct mcp_state *mcp;     /* the adapter's own, NULL before its first call */
+    struct mcp_state *mcp;           /* the adapter's own, NULL before its first call */
 };
 
 void adapter_host_close(struct adapter_host *host); /* before what is in it ends, and before the loop */
@@ -65,29 +66,29 @@ struct call {
     /* in; set by the engine, stays until settled */
     const struct adapter *adapter;
     struct adapter_host *host;
-    struct arena *arena;        /* lives as long as the call; for the answer too */
-    void *owner;                /* whoever began it; no business of an adapter's */
-    struct slice settings;      /* JSON; every ${ } rendered, secrets included: never log it */
-    struct slice args;          /* JSON */
-    struct slice key;           /* 36 characters */
-    struct slice undoes;        /* the key of the operation that it undoes, see shares_keys; else SLICE_NONE */
+    struct arena *arena;   /* lives as long as the call; for the answer too */
+    void *owner;           /* whoever began it; no business of an adapter's */
+    struct slice settings; /* JSON; every ${ } rendered, secrets included: never log it */
+    struct slice args;     /* JSON */
+    struct slice key;      /* 36 characters */
+    struct slice undoes;   /* the key of the operation that it undoes, see shares_keys; else SLICE_NONE */
     enum key_place key_place;
-    struct slice key_name;      /* header, JSON Pointer, query parameter or variable; SLICE_NONE with KEY_PLACE_DEFAULT */
-    enum reading reading;       /* the tool was registered under it: it says what a setting that is left out means */
-    bool question;              /* a probe or a precheck */
-    bool reads;                 /* a question, or a tool of class read: it is not to change anything */
-    bool send_key;              /* false for reads and probes without a key of their own */
-    bool harmless;              /* whatever became of it does no harm: a read, or idempotent */
-    bool repeatable;            /* a second copy on the wire would be harmless (read, idempotent, keyed) */
+    struct slice key_name; /* header, JSON Pointer, query parameter or variable; SLICE_NONE with KEY_PLACE_DEFAULT */
+    enum reading reading;  /* the tool was registered under it: it says what a setting that is left out means */
+    bool question;         /* a probe or a precheck */
+    bool reads;            /* a question, or a tool of class read: it is not to change anything */
+    bool send_key;         /* false for reads and probes without a key of their own */
+    bool harmless;         /* whatever became of it does no harm: a read, or idempotent */
+    bool repeatable;       /* a second copy on the wire would be harmless (read, idempotent, keyed) */
     int64_t timeout_ms;
     int attempt;
     bool (*may_leave)(const struct call *call); /* NULL: it may; see call_may_leave() */
 
     /* out */
-    struct outcome outcome;     /* by the adapter's defaults; `result` is the default result */
-    struct slice response;      /* JSON of `.response`; SLICE_NONE when no complete answer came: then `outcome` is final */
+    struct outcome outcome; /* by the adapter's defaults; `result` is the default result */
+    struct slice response;  /* JSON of `.response`; SLICE_NONE when no complete answer came: then `outcome` is final */
 
-    struct slice binary;        /* the body of an answer that is no text, and null in `response`; else SLICE_NONE */
+    struct slice binary; /* the body of an answer that is no text, and null in `response`; else SLICE_NONE */
 
     void (*settled)(struct call *call); /* set by the engine */
 };

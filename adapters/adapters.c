@@ -1,15 +1,11 @@
 /* The table of the adapters that are compiled in, and the one way in which a call ends. */
-#include "adapters/adapter.h"
 #include "adapters/adapters.h"
+#include "adapters/adapter.h"
 
 #include "base/json.h"
 
 static const struct adapter *const adapters[] = {
-    &adapter_http,
-    &adapter_exec,
-    &adapter_sql,
-    &adapter_mcp,
-    &adapter_builtin,
+    &adapter_http, &adapter_exec, &adapter_sql, &adapter_mcp, &adapter_builtin,
 };
 
 const struct adapter *adapter_at(size_t index)
@@ -58,7 +54,7 @@ static void outcome_verify(const struct call *call)
 
 void call_settle(struct call *call)
 {
-    void (*settled)(struct call *call) = call->settled;
+    void (*settled)(struct call * call) = call->settled;
 
     CHECK(settled); /* NULL: this call was settled before */
     outcome_verify(call);

@@ -29,7 +29,10 @@ static bool fail_outcome(struct slice value, enum outcome_kind *kind)
         const char *name;
         enum outcome_kind kind;
     } outcomes[] = {
-        {"no_effect", OUTCOME_FAILED}, {"retry", OUTCOME_RETRY}, {"unknown", OUTCOME_UNKNOWN}, {"running", OUTCOME_RUNNING},
+        {"no_effect", OUTCOME_FAILED},
+        {"retry", OUTCOME_RETRY},
+        {"unknown", OUTCOME_UNKNOWN},
+        {"running", OUTCOME_RUNNING},
     };
 
     for (size_t i = 0; i < COUNT_OF(outcomes); i++) {
@@ -46,7 +49,8 @@ static void check_outcome(struct slice value, struct slice pointer, struct fault
     enum outcome_kind kind;
 
     if (!fail_outcome(value, &kind)) {
-        faults_add(faults, pointer, "\"outcome\" is %.*s; it must be \"no_effect\", \"retry\", \"unknown\" or \"running\"",
+        faults_add(faults, pointer,
+                   "\"outcome\" is %.*s; it must be \"no_effect\", \"retry\", \"unknown\" or \"running\"",
                    SLICE_ARG(value));
     }
 }
@@ -56,7 +60,8 @@ static void check_for(struct slice value, struct slice pointer, struct faults *f
     int64_t ms;
 
     if (!duration_parse(json_string(value, faults->arena), &ms)) {
-        faults_add(faults, pointer, "\"for\" is %.*s; it must be a duration like \"200ms\" or \"5s\"", SLICE_ARG(value));
+        faults_add(faults, pointer, "\"for\" is %.*s; it must be a duration like \"200ms\" or \"5s\"",
+                   SLICE_ARG(value));
     }
 }
 
@@ -76,10 +81,12 @@ static void builtin_check(struct slice settings, struct slice pointer, enum key_
     what = json_member(settings, "do");
     if (!setting_is_template(what)) {
         if (json_member(settings, "outcome").ptr && !json_string_is(what, "fail")) {
-            faults_add(faults, json_pointer_join(faults->arena, pointer, SLICE("outcome")), "\"outcome\" goes with \"do\": \"fail\" only");
+            faults_add(faults, json_pointer_join(faults->arena, pointer, SLICE("outcome")),
+                       "\"outcome\" goes with \"do\": \"fail\" only");
         }
         if (json_member(settings, "for").ptr && !json_string_is(what, "sleep")) {
-            faults_add(faults, json_pointer_join(faults->arena, pointer, SLICE("for")), "\"for\" goes with \"do\": \"sleep\" only");
+            faults_add(faults, json_pointer_join(faults->arena, pointer, SLICE("for")),
+                       "\"for\" goes with \"do\": \"sleep\" only");
         }
         if (!json_member(settings, "for").ptr && json_string_is(what, "sleep")) {
             faults_add(faults, pointer, "\"do\": \"sleep\" needs \"for\", a duration like \"200ms\"");
@@ -121,7 +128,8 @@ static void fail_begin(struct builtin_call *b)
     enum outcome_kind kind = OUTCOME_FAILED;
 
     if (outcome.ptr && !fail_outcome(outcome, &kind)) {
-        answer_unsent(&b->call, false, "bad-settings", "The rendered \"outcome\" is none of no_effect, retry, unknown and running.");
+        answer_unsent(&b->call, false, "bad-settings",
+                      "The rendered \"outcome\" is none of no_effect, retry, unknown and running.");
     } else {
         answer_unknown(&b->call, "told-so", "The definition told this builtin to end so.");
         b->call.outcome.kind = kind;

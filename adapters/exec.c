@@ -25,7 +25,8 @@ static const struct setting settings_table[] = {
 
 static void exec_check(struct slice settings, struct slice pointer, enum key_place place, struct faults *faults)
 {
-    (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table), faults); /* there is nothing to check behind it */
+    (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table),
+                         faults); /* there is nothing to check behind it */
     if (place != KEY_PLACE_DEFAULT && place != KEY_PLACE_ENV) {
         faults_add(faults, pointer, "A program gets its key in the environment: {\"env\": NAME}");
     }
@@ -125,7 +126,9 @@ static void exec_begin(struct call *call)
     char **argv = NULL, **env = NULL;
     const char *fault = program_argv(json_member(call->settings, "argv"), call->arena, &argv);
 
-    fault = fault ? fault : program_env(json_member(call->settings, "env"), key_name, call->send_key ? call->key : SLICE_NONE, call->host->programs, call->arena, &env);
+    fault = fault ? fault
+                  : program_env(json_member(call->settings, "env"), key_name, call->send_key ? call->key : SLICE_NONE,
+                                call->host->programs, call->arena, &env);
     fault = fault ? fault : program_cwd(json_member(call->settings, "cwd"), call->arena, &e->run.cwd);
     e->run.argv = argv;
     e->run.env = env;

@@ -35,7 +35,8 @@ static void check_method(struct slice value, struct slice pointer, struct faults
         }
     }
     if (method.len == 0) {
-        faults_add(faults, pointer, "The method is %.*s; it must be an HTTP method in capital letters, like \"POST\"", SLICE_ARG(value));
+        faults_add(faults, pointer, "The method is %.*s; it must be an HTTP method in capital letters, like \"POST\"",
+                   SLICE_ARG(value));
     }
 }
 
@@ -49,7 +50,8 @@ static void check_query(struct slice value, struct slice pointer, struct faults 
         struct json_walk elements = json_walk(parameter);
 
         if (json_type(parameter) == JSON_OBJECT) {
-            faults_add(faults, place, "Found object; a query parameter is text, a number, a boolean, null or an array of these");
+            faults_add(faults, place,
+                       "Found object; a query parameter is text, a number, a boolean, null or an array of these");
         } else if (json_type(parameter) == JSON_ARRAY) {
             while (json_next_element(&elements, &element)) {
                 if (json_type(element) == JSON_OBJECT || json_type(element) == JSON_ARRAY) {
@@ -73,7 +75,8 @@ static const struct setting settings_table[] = {
 
 static void http_check(struct slice settings, struct slice pointer, enum key_place place, struct faults *faults)
 {
-    (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table), faults); /* there is nothing to check behind it */
+    (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table),
+                         faults); /* there is nothing to check behind it */
     switch (place) {
     case KEY_PLACE_DEFAULT:
     case KEY_PLACE_HEADER:
@@ -82,7 +85,8 @@ static void http_check(struct slice settings, struct slice pointer, enum key_pla
         return;
     case KEY_PLACE_ENV:
     case KEY_PLACE_META:
-        faults_add(faults, pointer, "An HTTP request carries its key in a \"header\", in the \"body\" or in the \"query\"");
+        faults_add(faults, pointer,
+                   "An HTTP request carries its key in a \"header\", in the \"body\" or in the \"query\"");
         return;
     }
 }
@@ -136,7 +140,8 @@ static struct slice response_json(struct http_call *h, struct slice body)
         }
         for (size_t j = i + 1; j < request->response_header_count; j++) {
             if (slice_equal(request->response_headers[j].name, name)) {
-                value = arena_printf(h->call.arena, "%.*s, %.*s", SLICE_ARG(value), SLICE_ARG(request->response_headers[j].value));
+                value = arena_printf(h->call.arena, "%.*s, %.*s", SLICE_ARG(value),
+                                     SLICE_ARG(request->response_headers[j].value));
             }
         }
         json_write_slice(&w, name.ptr, value); /* the client ends names with NUL */
@@ -157,7 +162,8 @@ static void answer_take(struct http_call *h)
     struct slice body;
     enum answer_kind form = answer_json(request->response_body, call->host->response_bytes_max, call->arena, &body);
 
-    if (request->status < 300 && (form == ANSWER_TEXT || form == ANSWER_BINARY) && type_is_json(header_value(request, "content-type"))) {
+    if (request->status < 300 && (form == ANSWER_TEXT || form == ANSWER_BINARY) &&
+        type_is_json(header_value(request, "content-type"))) {
         answer_unknown(call, "unreadable", "The receiver said yes in an answer that calls itself JSON and is none.");
         return;
     }
@@ -165,7 +171,8 @@ static void answer_take(struct http_call *h)
     call->binary = form == ANSWER_BINARY ? request->response_body : SLICE_NONE;
     call->outcome = (struct outcome){
         .kind = kind,
-        .retry_after_ms = http_retry_after_ms(header_value(request, "retry-after"), loop_wall_ms(call->host->loop), call->arena),
+        .retry_after_ms =
+            http_retry_after_ms(header_value(request, "retry-after"), loop_wall_ms(call->host->loop), call->arena),
     };
     if (kind == OUTCOME_COMPLETED) {
         call->outcome.result = body;
@@ -207,7 +214,8 @@ static const char *headers_take(struct http_call *h)
 {
     struct call *call = &h->call;
     struct slice given = json_member(call->settings, "headers");
-    bool key_in_header = call->send_key && (call->key_place == KEY_PLACE_DEFAULT || call->key_place == KEY_PLACE_HEADER);
+    bool key_in_header =
+        call->send_key && (call->key_place == KEY_PLACE_DEFAULT || call->key_place == KEY_PLACE_HEADER);
     struct slice key_name = call->key_place == KEY_PLACE_HEADER ? call->key_name : SLICE("Idempotency-Key");
     struct json_walk walk = json_walk(given);
     struct slice name, value;
@@ -306,7 +314,8 @@ static const char *url_take(struct http_call *h)
         return "The rendered \"query\" is no object.";
     }
     if (!url.ptr) {
-        return "A rendered query parameter is an object, or an array of something else than text, numbers and booleans.";
+        return "A rendered query parameter is an object, or an array of something else than text, numbers and "
+               "booleans.";
     }
     if (call->send_key && call->key_place == KEY_PLACE_QUERY) {
         url = url_add_parameter(url, call->key_name, call->key, call->arena);

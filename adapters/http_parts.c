@@ -107,10 +107,11 @@ static struct slice pointer_split(struct slice pointer, struct slice *rest, stru
     return (struct slice){part, out};
 }
 
-static bool put_at(struct buffer *out, struct slice body, struct slice pointer, struct slice value, struct arena *arena);
+static bool put_at(struct buffer *out, struct slice body, struct slice pointer, struct slice value,
+                   struct arena *arena);
 
-static bool put_in_object(struct buffer *out, struct slice body, struct slice part, struct slice rest, struct slice value,
-                          struct arena *arena)
+static bool put_in_object(struct buffer *out, struct slice body, struct slice part, struct slice rest,
+                          struct slice value, struct arena *arena)
 {
     struct json_walk walk = json_walk(body);
     struct slice raw, member;
@@ -140,8 +141,8 @@ static bool put_in_object(struct buffer *out, struct slice body, struct slice pa
     return ok;
 }
 
-static bool put_in_array(struct buffer *out, struct slice body, struct slice part, struct slice rest, struct slice value,
-                         struct arena *arena)
+static bool put_in_array(struct buffer *out, struct slice body, struct slice part, struct slice rest,
+                         struct slice value, struct arena *arena)
 {
     struct json_walk walk = json_walk(body);
     struct slice element;
@@ -298,7 +299,8 @@ void http_check_url_template(struct slice value, struct slice pointer, struct fa
 
     if (rest.ptr) {
         if (rest.len > 0 && !strchr("/?", rest.ptr[0])) {
-            faults_add(faults, pointer, "Behind the secret that holds its host, the URL must go on with \"/\" or \"?\", or end");
+            faults_add(faults, pointer,
+                       "Behind the secret that holds its host, the URL must go on with \"/\" or \"?\", or end");
         }
         return;
     }
@@ -308,7 +310,8 @@ void http_check_url_template(struct slice value, struct slice pointer, struct fa
     if (at == 0 || url.ptr + at > template) {
         faults_add(faults, pointer,
                    "Scheme, user, host and port of a URL may not come out of a template; write them, as in "
-                   "\"https://api.example/${ .args.id }\", or begin with one secret: \"${ secret(\\\"api\\\") }/${ .args.id }\"");
+                   "\"https://api.example/${ .args.id }\", or begin with one secret: \"${ secret(\\\"api\\\") }/${ "
+                   ".args.id }\"");
     }
 }
 
@@ -317,18 +320,28 @@ static bool header_is(struct slice name, const char *wanted)
     return name.len == strlen(wanted) && strncasecmp(name.ptr, wanted, name.len) == 0;
 }
 
-/* What frames the message, and what is about the connection, is not a tool's to say: it is never sent, see http/transfer.c. */
+/* What frames the message, and what is about the connection, is not a tool's to say: it is never sent, see
+ * http/transfer.c. */
 static void check_header_name(struct slice name, struct slice pointer, struct faults *faults)
 {
-    static const char *const ours[] = {"content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection",
-                                       "upgrade", "te", "trailer", "expect"};
+    static const char *const ours[] = {"content-length",
+                                       "transfer-encoding",
+                                       "connection",
+                                       "keep-alive",
+                                       "proxy-connection",
+                                       "upgrade",
+                                       "te",
+                                       "trailer",
+                                       "expect"};
 
     if (!http_text_is_token(name)) {
         faults_add(faults, pointer, "\"%.*s\" cannot be the name of a header", SLICE_ARG(name));
     }
     for (size_t i = 0; i < COUNT_OF(ours); i++) {
         if (header_is(name, ours[i])) {
-            faults_add(faults, pointer, "sagad itself says how the message is framed and what becomes of the connection; leave the header \"%s\" out",
+            faults_add(faults, pointer,
+                       "sagad itself says how the message is framed and what becomes of the connection; leave the "
+                       "header \"%s\" out",
                        ours[i]);
         }
     }
@@ -344,11 +357,13 @@ void http_check_headers(struct slice value, struct slice pointer, struct faults 
         struct slice text = setting_text(header, faults->arena);
 
         if (header_is(name, "host") && setting_is_template(header)) {
-            faults_add(faults, json_pointer_join(faults->arena, pointer, name), "Which host is called may not come out of a template; write it");
+            faults_add(faults, json_pointer_join(faults->arena, pointer, name),
+                       "Which host is called may not come out of a template; write it");
         }
         for (size_t i = 0; i < text.len; i++) {
             if (((unsigned char)text.ptr[i] < ' ' && text.ptr[i] != '\t') || text.ptr[i] == 0x7f) {
-                faults_add(faults, json_pointer_join(faults->arena, pointer, name), "The value of a header may hold no control characters");
+                faults_add(faults, json_pointer_join(faults->arena, pointer, name),
+                           "The value of a header may hold no control characters");
                 break;
             }
         }

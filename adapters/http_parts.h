@@ -30,6 +30,7 @@ bool http_text_is_token(struct slice text); /* could be the name of a header */
 
 /* The table of definitions: what an answer means when the tool does not say otherwise. */
 enum outcome_kind http_status_outcome(int status);
-int64_t http_retry_after_ms(struct slice value, int64_t now_ms, struct arena *arena); /* of the header, seconds or a date; 0: none */
+int64_t http_retry_after_ms(struct slice value, int64_t now_ms,
+                            struct arena *arena); /* of the header, seconds or a date; 0: none */
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * A tool of a Model Context Protocol server.
  *
- * The protocol offers no idempotency key, and its newest revision makes a broken answer a reason to ask again under a new
- * id. So the key goes into `_meta`, where a server that knows it finds it, and what the answer means is judged here more
- * carefully than its words suggest.
+ * The protocol offers no idempotency key, and its newest revision makes a broken answer a reason to ask again under a
+ * new id. So the key goes into `_meta`, where a server that knows it finds it, and what the answer means is judged here
+ * more carefully than its words suggest.
  */
 #include "adapters/mcp.h"
 
@@ -28,7 +28,8 @@ static bool tool_name_is_sound(struct slice name)
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];
 
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c != '\0' && strchr("_-./", c)))) {
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              (c != '\0' && strchr("_-./", c)))) {
             return false;
         }
     }
@@ -44,7 +45,8 @@ static void check_tool(struct slice value, struct slice pointer, struct faults *
 
 static void check_headers(struct slice value, struct slice pointer, struct faults *faults)
 {
-    static const char *const ours[] = {"content-type", "accept", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"};
+    static const char *const ours[] = {"content-type",         "accept",     "mcp-session-id",
+                                       "mcp-protocol-version", "mcp-method", "mcp-name"};
     struct json_walk walk = json_walk(value);
     struct slice name, header;
 
@@ -52,7 +54,8 @@ static void check_headers(struct slice value, struct slice pointer, struct fault
     while (json_next_member(&walk, &name, &header)) {
         for (size_t i = 0; i < COUNT_OF(ours); i++) {
             if (name.len == strlen(ours[i]) && strncasecmp(name.ptr, ours[i], name.len) == 0) {
-                faults_add(faults, json_pointer_join(faults->arena, pointer, name), "The protocol itself sets the header \"%s\"", ours[i]);
+                faults_add(faults, json_pointer_join(faults->arena, pointer, name),
+                           "The protocol itself sets the header \"%s\"", ours[i]);
             }
         }
     }
@@ -90,20 +93,25 @@ static void check_server(struct slice value, struct slice pointer, struct faults
     bool url = json_member(value, "url").ptr, argv = json_member(value, "argv").ptr;
 
     if (url == argv) {
-        faults_add(faults, pointer, "A server has either a \"url\", for streamable HTTP, or an \"argv\", for a program that is spoken to over standard input");
+        faults_add(faults, pointer,
+                   "A server has either a \"url\", for streamable HTTP, or an \"argv\", for a program that is spoken "
+                   "to over standard input");
         return;
     }
-    (void)settings_check(value, pointer, url ? server_http : server_stdio, url ? COUNT_OF(server_http) : COUNT_OF(server_stdio),
+    (void)settings_check(value, pointer, url ? server_http : server_stdio,
+                         url ? COUNT_OF(server_http) : COUNT_OF(server_stdio),
                          faults); /* an object it is, for it has a member */
     if (json_member(value, "bearer").ptr && header_is_given(json_member(value, "headers"), "authorization")) {
-        faults_add(faults, json_pointer_join(faults->arena, pointer, SLICE("bearer")), "\"bearer\" and the header Authorization are the same; keep one");
+        faults_add(faults, json_pointer_join(faults->arena, pointer, SLICE("bearer")),
+                   "\"bearer\" and the header Authorization are the same; keep one");
     }
 }
 
 static void refuse_server_template(struct slice value, struct slice pointer, struct faults *faults)
 {
     (void)value; /* whatever it is made of */
-    faults_add(faults, pointer, "Which server is called may not come out of a template; write the object with \"url\" or \"argv\"");
+    faults_add(faults, pointer,
+               "Which server is called may not come out of a template; write the object with \"url\" or \"argv\"");
 }
 
 static const struct setting settings_table[] = {
@@ -114,7 +122,8 @@ static const struct setting settings_table[] = {
 
 static void mcp_check(struct slice settings, struct slice pointer, enum key_place place, struct faults *faults)
 {
-    (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table), faults); /* there is nothing to check behind it */
+    (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table),
+                         faults); /* there is nothing to check behind it */
     if (place != KEY_PLACE_DEFAULT && place != KEY_PLACE_META) {
         faults_add(faults, pointer, "A tool of an MCP server gets its key in _meta: {\"meta\": NAME}");
     }
@@ -122,7 +131,8 @@ static void mcp_check(struct slice settings, struct slice pointer, enum key_plac
 
 /* --- what an answer means -------------------------------------------------------------------------------------- */
 
-static struct slice response_json(struct mcp_call *m, struct slice result, struct slice error, bool is_error, int status)
+static struct slice response_json(struct mcp_call *m, struct slice result, struct slice error, bool is_error,
+                                  int status)
 {
     struct buffer text;
     struct json_writer w;
@@ -155,10 +165,12 @@ static void outcome_set(struct mcp_call *m, enum outcome_kind kind, struct slice
 /* The result of a tool may break its own schema: the request was fine then, and the tool has run. */
 static bool message_blames_the_result(struct slice message)
 {
-    return memmem(message.ptr ? message.ptr : "", message.len, "utput", 5) || memmem(message.ptr ? message.ptr : "", message.len, "tructured", 9);
+    return memmem(message.ptr ? message.ptr : "", message.len, "utput", 5) ||
+           memmem(message.ptr ? message.ptr : "", message.len, "tructured", 9);
 }
 
-/* JSON-RPC: not read, not a request, no such method, wrong parameters. And those of the protocol for wrong headers and versions. */
+/* JSON-RPC: not read, not a request, no such method, wrong parameters. And those of the protocol for wrong headers and
+ * versions. */
 static bool code_is_refusal(int64_t code)
 {
     return code == -32700 || (code <= -32600 && code >= -32602) || (code <= -32020 && code >= -32022);
@@ -166,14 +178,15 @@ static bool code_is_refusal(int64_t code)
 
 /*
  * Servers of the common libraries put a refusal of their own into a result: isError, and one text, which may begin
- * with "MCP error -32602". A tool that calls another server may hand on such a text when half its work is done; so only those
- * texts count that name this tool, and that its own server writes before it runs.
+ * with "MCP error -32602". A tool that calls another server may hand on such a text when half its work is done; so only
+ * those texts count that name this tool, and that its own server writes before it runs.
  */
 static bool result_is_refusal(struct mcp_call *m, struct slice result)
 {
     struct slice content = json_member(result, "content"), first = json_element(content, 0);
     struct slice text = json_string(json_member(first, "text"), m->call.arena);
-    struct slice arguments = arena_printf(m->call.arena, "Input validation error: Invalid arguments for tool %.*s:", SLICE_ARG(m->tool));
+    struct slice arguments =
+        arena_printf(m->call.arena, "Input validation error: Invalid arguments for tool %.*s:", SLICE_ARG(m->tool));
     struct slice missing = arena_printf(m->call.arena, "Tool %.*s not found", SLICE_ARG(m->tool));
     struct slice disabled = arena_printf(m->call.arena, "Tool %.*s disabled", SLICE_ARG(m->tool));
 
@@ -183,8 +196,8 @@ static bool result_is_refusal(struct mcp_call *m, struct slice result)
     if (slice_starts_with(text, "MCP error -32602: ")) {
         text = (struct slice){text.ptr + 18, text.len - 18};
     }
-    return (text.len > arguments.len && memcmp(text.ptr, arguments.ptr, arguments.len) == 0) || slice_equal(text, missing) ||
-           slice_equal(text, disabled);
+    return (text.len > arguments.len && memcmp(text.ptr, arguments.ptr, arguments.len) == 0) ||
+           slice_equal(text, missing) || slice_equal(text, disabled);
 }
 
 static void error_take(struct mcp_call *m, const struct mcp_message *message, int status)
@@ -195,7 +208,8 @@ static void error_take(struct mcp_call *m, const struct mcp_message *message, in
     enum outcome_kind by_status = status >= 300 ? http_status_outcome(status) : OUTCOME_UNKNOWN;
 
     if (message->code == -32602 && message_blames_the_result(words)) {
-        outcome_set(m, OUTCOME_UNKNOWN, error, "The server says that the result of the tool is not what it should be: so it has run.");
+        outcome_set(m, OUTCOME_UNKNOWN, error,
+                    "The server says that the result of the tool is not what it should be: so it has run.");
     } else if (code_is_refusal(message->code)) {
         outcome_set(m, OUTCOME_FAILED, error, "The server refused the request.");
     } else {
@@ -215,8 +229,11 @@ void mcp_answer_take(struct mcp_call *m, const struct mcp_message *message, int 
         error_take(m, message, status);
         return;
     }
-    if ((type.ptr && !json_string_is(type, "complete")) || (json_member(result, "task").ptr && !json_member(result, "content").ptr)) {
-        answer_unknown(&m->call, "incomplete", "The server did not complete the call but wants something first, or goes on without saying how it ends.");
+    if ((type.ptr && !json_string_is(type, "complete")) ||
+        (json_member(result, "task").ptr && !json_member(result, "content").ptr)) {
+        answer_unknown(
+            &m->call, "incomplete",
+            "The server did not complete the call but wants something first, or goes on without saying how it ends.");
         return;
     }
     if (json_member(result, "isError").ptr && !json_bool(json_member(result, "isError"), &is_error)) {
@@ -228,11 +245,13 @@ void mcp_answer_take(struct mcp_call *m, const struct mcp_message *message, int 
     if (!is_error) {
         struct slice structured = json_member(result, "structuredContent");
 
-        m->call.outcome = (struct outcome){.kind = OUTCOME_COMPLETED, .result = structured.ptr ? structured : json_member(result, "content")};
+        m->call.outcome = (struct outcome){.kind = OUTCOME_COMPLETED,
+                                           .result = structured.ptr ? structured : json_member(result, "content")};
     } else if (result_is_refusal(m, result)) {
         outcome_set(m, OUTCOME_FAILED, SLICE("mcp-32602"), "The server refused the request.");
     } else {
-        outcome_set(m, m->call.harmless ? OUTCOME_FAILED : OUTCOME_UNKNOWN, SLICE("tool-error"), "The tool says that it failed.");
+        outcome_set(m, m->call.harmless ? OUTCOME_FAILED : OUTCOME_UNKNOWN, SLICE("tool-error"),
+                    "The tool says that it failed.");
     }
 }
 
@@ -282,7 +301,8 @@ struct slice mcp_request_write(struct mcp_call *m, bool modern)
     if (m->lists) {
         return mcp_write_list(m->id, m->cursor, modern, call->arena);
     }
-    return mcp_write_call(m->id, m->tool, m->arguments, call->send_key ? name : SLICE_NONE, call->key, modern, call->arena);
+    return mcp_write_call(m->id, m->tool, m->arguments, call->send_key ? name : SLICE_NONE, call->key, modern,
+                          call->arena);
 }
 
 /* NULL, or a sentence on what the rendered settings lack. */
@@ -293,7 +313,8 @@ static const char *settings_take(struct mcp_call *m)
     m->server = json_trim(json_member(settings, "server"));
     m->tool = json_string(json_member(settings, "tool"), m->call.arena);
     m->arguments = arguments.ptr ? arguments : json_trim(m->call.args);
-    if (json_type(m->server) != JSON_OBJECT || !json_member(m->server, "url").ptr == !json_member(m->server, "argv").ptr) {
+    if (json_type(m->server) != JSON_OBJECT ||
+        !json_member(m->server, "url").ptr == !json_member(m->server, "argv").ptr) {
         return "The rendered \"server\" is no object with either \"url\" or \"argv\".";
     }
     if (!m->lists && !tool_name_is_sound(m->tool)) {

@@ -10,9 +10,9 @@
 #include "base/digest.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "io/process/child.h"
 #include "io/http/client.h"
 #include "io/loop/loop.h"
+#include "io/process/child.h"
 
 #define MCP_SESSIONS_MAX 256 /* of HTTP servers, kept */
 #define MCP_SERVERS_MAX 32   /* processes */
@@ -25,7 +25,7 @@ struct mcp_state {
     struct list sessions; /* of mcp_http.c, longest unused first */
     struct list servers;  /* of mcp_stdio.c, longest unused first */
     struct children children;
-    int64_t id_last;      /* ids of requests, never used twice in one engine */
+    int64_t id_last; /* ids of requests, never used twice in one engine */
 };
 
 enum mcp_phase { MCP_WAITING, MCP_INITIALIZE, MCP_INITIALIZED, MCP_CALLING };
@@ -36,28 +36,29 @@ struct mcp_server;
 struct mcp_call {
     struct call call;
     struct mcp_state *state;
-    struct deferred end;    /* settles what ends without an event of its own */
-    struct timer timer;     /* its time while nothing else watches it; over HTTP also how long a stream may stay open behind the answer */
-    struct list_link link;  /* among those who wait for a handshake */
+    struct deferred end; /* settles what ends without an event of its own */
+    struct timer timer; /* its time while nothing else watches it; over HTTP also how long a stream may stay open behind
+                           the answer */
+    struct list_link link; /* among those who wait for a handshake */
     int64_t due_boot_ms;
     struct slice server, tool, arguments; /* JSON, text, JSON */
-    bool lists;             /* asks for a page of the tools instead of calling one: see mcp_list.h */
-    struct slice cursor;    /* text; SLICE_NONE: the first page */
+    bool lists;                           /* asks for a page of the tools instead of calling one: see mcp_list.h */
+    struct slice cursor;                  /* text; SLICE_NONE: the first page */
     enum mcp_phase phase;
 
     /* HTTP */
     struct mcp_session *session;
     struct http_request request;
     struct http_header *headers;
-    size_t header_own;      /* those of the settings; ours follow */
+    size_t header_own; /* those of the settings; ours follow */
     struct slice url;
     const char *ca_file, *client_cert;
     struct mcp_sse sse;
     struct buffer body;
-    int64_t id;             /* of the request under way */
-    struct slice answer;    /* the message with that id */
+    int64_t id;          /* of the request under way */
+    struct slice answer; /* the message with that id */
     bool reading, streams, too_large, cancelled, reopened;
-    uint64_t generation;    /* of the session that the call was sent in */
+    uint64_t generation; /* of the session that the call was sent in */
 
     /* stdio */
     struct mcp_server *process;

@@ -1,9 +1,9 @@
 /*
  * MCP over streamable HTTP: each message is a POST, its answer a JSON body or a stream of events.
  *
- * A server of the revisions with a handshake gives a session, which calls share. The first call opens it, on its own time
- * and in its own memory, and the others wait: so nothing is under way that no call watches. A server that has no handshake
- * any more says so, and from then on is spoken to without.
+ * A server of the revisions with a handshake gives a session, which calls share. The first call opens it, on its own
+ * time and in its own memory, and the others wait: so nothing is under way that no call watches. A server that has no
+ * handshake any more says so, and from then on is spoken to without.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,14 +23,14 @@ enum session_state { SESSION_NONE, SESSION_OPENING, SESSION_READY };
 
 struct mcp_session {
     struct list_link link;
-    struct digest server;     /* of the rendered settings: another token is another session */
+    struct digest server; /* of the rendered settings: another token is another session */
     enum session_state state;
     bool modern;
     struct slice version;
     char id[SESSION_ID_BYTES_MAX + 1];
-    uint64_t generation;      /* grows with each opening */
-    struct list waiting;      /* of mcp_call.link */
-    size_t users;             /* calls that point here */
+    uint64_t generation; /* grows with each opening */
+    struct list waiting; /* of mcp_call.link */
+    size_t users;        /* calls that point here */
 };
 
 static void call_send(struct mcp_call *m);
@@ -156,7 +156,8 @@ static void message_take(struct mcp_call *m, struct slice text)
 {
     struct mcp_message message;
 
-    if (m->answer.ptr || !mcp_message_read(text, m->call.host->response_bytes_max, &message) || !mcp_message_answers(&message, m->id)) {
+    if (m->answer.ptr || !mcp_message_read(text, m->call.host->response_bytes_max, &message) ||
+        !mcp_message_answers(&message, m->id)) {
         return; /* progress, log lines, questions to a model that we do not have */
     }
     m->answer = arena_slice(m->call.arena, text);
@@ -229,7 +230,8 @@ static void message_send(struct mcp_call *m, enum mcp_phase phase, struct slice 
         .arena = call->arena,
         .done = on_done,
     };
-    m->request.connect_timeout_ms = m->request.timeout_ms < CONNECT_TIMEOUT_MS ? m->request.timeout_ms : CONNECT_TIMEOUT_MS;
+    m->request.connect_timeout_ms =
+        m->request.timeout_ms < CONNECT_TIMEOUT_MS ? m->request.timeout_ms : CONNECT_TIMEOUT_MS;
     header_put(m, SLICE("Content-Type"), SLICE("application/json"));
     header_put(m, SLICE("Accept"), SLICE("application/json, text/event-stream"));
     if (phase != MCP_INITIALIZE) {
@@ -282,7 +284,8 @@ static void handshake_broke(struct mcp_call *m)
         handshake_failed(m, "too-large", "The answer to the handshake is larger than allowed.");
         return;
     }
-    answer_unsent(&m->call, own || strcmp(request->error, "protocol") != 0, m->cancelled ? "cancelled" : request->error, request->detail);
+    answer_unsent(&m->call, own || strcmp(request->error, "protocol") != 0, m->cancelled ? "cancelled" : request->error,
+                  request->detail);
     session_failed(m, !own);
 }
 
@@ -301,7 +304,8 @@ static void initialize_done(struct mcp_call *m)
         return;
     }
     if (m->request.status >= 300) {
-        struct slice detail = arena_printf(m->call.arena, "The server refused the handshake with status %d.", m->request.status);
+        struct slice detail =
+            arena_printf(m->call.arena, "The server refused the handshake with status %d.", m->request.status);
 
         handshake_failed(m, "handshake", arena_text(m->call.arena, detail));
         return;
@@ -316,7 +320,8 @@ static void initialize_done(struct mcp_call *m)
         return;
     }
     if (!session_id_is_sound(id)) {
-        handshake_failed(m, "handshake", "The server gave a session id that is too long or holds other characters than it may.");
+        handshake_failed(m, "handshake",
+                         "The server gave a session id that is too long or holds other characters than it may.");
         return;
     }
     memcpy(session->id, id.len ? id.ptr : "", id.len);
@@ -363,7 +368,8 @@ static void call_done(struct mcp_call *m)
     struct slice text = m->answer.ptr ? m->answer : buffer_slice(&m->body);
     struct mcp_message message;
     bool is_message = mcp_message_read(text, m->call.host->response_bytes_max, &message) && message.kind == MCP_ANSWER;
-    bool is_error = is_message && message.error.ptr && (!message.id.ptr || json_type(message.id) == JSON_NULL || mcp_message_answers(&message, m->id));
+    bool is_error = is_message && message.error.ptr &&
+                    (!message.id.ptr || json_type(message.id) == JSON_NULL || mcp_message_answers(&message, m->id));
 
     if (request->status >= 400 && call_reopens(m, is_error ? &message : NULL)) {
         return;
@@ -377,7 +383,8 @@ static void call_done(struct mcp_call *m)
     } else if (m->streams) {
         answer_unknown(&m->call, "cut", "The stream of the answer ended before the answer.");
     } else {
-        answer_unknown(&m->call, "unreadable", "The server said yes, but not in a message of this protocol that answers the call.");
+        answer_unknown(&m->call, "unreadable",
+                       "The server said yes, but not in a message of this protocol that answers the call.");
     }
     if (request->status == 429 || request->status == 503) {
         m->call.outcome.retry_after_ms =
@@ -489,7 +496,8 @@ static const char *headers_take(struct mcp_call *m)
         if (text.len == 0) {
             return "The rendered \"bearer\" of the server is no text, or empty.";
         }
-        m->headers[m->header_own++] = (struct http_header){SLICE("Authorization"), arena_printf(arena, "Bearer %.*s", SLICE_ARG(text))};
+        m->headers[m->header_own++] =
+            (struct http_header){SLICE("Authorization"), arena_printf(arena, "Bearer %.*s", SLICE_ARG(text))};
     }
     return NULL;
 }

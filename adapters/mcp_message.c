@@ -1,6 +1,6 @@
 /*
- * Messages of the Model Context Protocol, written and read. What comes from a server is hostile until read: every length
- * is bounded, and what is no JSON-RPC 2.0 is not guessed at.
+ * Messages of the Model Context Protocol, written and read. What comes from a server is hostile until read: every
+ * length is bounded, and what is no JSON-RPC 2.0 is not guessed at.
  */
 #include "adapters/mcp_message.h"
 
@@ -108,8 +108,8 @@ static void meta_write(struct json_writer *w, struct slice key_name, struct slic
     json_object_end(w);
 }
 
-struct slice mcp_write_call(int64_t id, struct slice tool, struct slice arguments, struct slice key_name, struct slice key, bool modern,
-                            struct arena *arena)
+struct slice mcp_write_call(int64_t id, struct slice tool, struct slice arguments, struct slice key_name,
+                            struct slice key, bool modern, struct arena *arena)
 {
     struct buffer text;
     struct json_writer w;
@@ -143,7 +143,8 @@ bool mcp_message_read(struct slice text, size_t bytes_max, struct mcp_message *o
 
     *out = (struct mcp_message){.kind = MCP_ANSWER};
     limits.bytes_max = bytes_max;
-    if (json_check(text, &limits, NULL) != ERR_OK || json_type(text) != JSON_OBJECT || !json_string_is(json_member(text, "jsonrpc"), "2.0")) {
+    if (json_check(text, &limits, NULL) != ERR_OK || json_type(text) != JSON_OBJECT ||
+        !json_string_is(json_member(text, "jsonrpc"), "2.0")) {
         return false;
     }
     out->id = json_trim(json_member(text, "id"));
@@ -173,7 +174,8 @@ bool mcp_message_answers(const struct mcp_message *message, int64_t id)
 {
     int64_t theirs;
 
-    return message->kind == MCP_ANSWER && json_type(message->id) == JSON_NUMBER && json_i64(message->id, &theirs) && theirs == id;
+    return message->kind == MCP_ANSWER && json_type(message->id) == JSON_NUMBER && json_i64(message->id, &theirs) &&
+           theirs == id;
 }
 
 struct slice mcp_handshake_version(const struct mcp_message *message)
@@ -191,7 +193,8 @@ struct slice mcp_handshake_version(const struct mcp_message *message)
 
 bool mcp_handshake_is_gone(const struct mcp_message *message)
 {
-    /* Unknown method; and of the revision without a handshake: headers missing, capabilities missing, another version. */
+    /* Unknown method; and of the revision without a handshake: headers missing,
+     * capabilities missing, another version. */
     return message->error.ptr && (message->code == -32601 || (message->code <= -32020 && message->code >= -32022));
 }
 

@@ -1,4 +1,5 @@
-/* The messages of the Model Context Protocol that a caller of tools needs: JSON-RPC 2.0, and server-sent events around it. */
+/* The messages of the Model Context Protocol that a caller of tools needs: JSON-RPC 2.0, and server-sent events around
+ * it. */
 #ifndef SAGAD_ADAPTERS_MCP_MESSAGE_H
 #define SAGAD_ADAPTERS_MCP_MESSAGE_H
 
@@ -14,8 +15,8 @@ struct slice mcp_write_initialize(int64_t id, struct arena *arena);
 struct slice mcp_write_initialized(void);
 struct slice mcp_write_cancelled(int64_t id, struct arena *arena);
 /* `key_name` SLICE_NONE: no key. */
-struct slice mcp_write_call(int64_t id, struct slice tool, struct slice arguments, struct slice key_name, struct slice key, bool modern,
-                            struct arena *arena);
+struct slice mcp_write_call(int64_t id, struct slice tool, struct slice arguments, struct slice key_name,
+                            struct slice key, bool modern, struct arena *arena);
 /* Asks for a page of the tools; `cursor` SLICE_NONE: the first. */
 struct slice mcp_write_list(int64_t id, struct slice cursor, bool modern, struct arena *arena);
 

@@ -2,8 +2,8 @@
  * MCP over standard input and output: one process for each rendered "server", messages as lines, many calls at once,
  * told apart by their ids.
  *
- * The process starts with the first call and stays. When it ends, what was written to it is unknown, and what still waited
- * for the handshake was never sent.
+ * The process starts with the first call and stays. When it ends, what was written to it is unknown, and what still
+ * waited for the handshake was never sent.
  */
 #include <stdlib.h>
 
@@ -21,12 +21,12 @@ struct mcp_server {
     struct mcp_state *state;
     struct digest settings;
     struct child child;
-    struct timer timer;    /* of the handshake */
+    struct timer timer; /* of the handshake */
     struct arena arena;
     int64_t initialize_id; /* 0: the handshake is over */
     bool modern;
-    struct list waiting;   /* of mcp_call.link: for the handshake */
-    struct map pending;    /* id to mcp_call: written, not answered */
+    struct list waiting; /* of mcp_call.link: for the handshake */
+    struct map pending;  /* id to mcp_call: written, not answered */
 };
 
 static void call_end(struct mcp_call *m)
@@ -137,7 +137,8 @@ static void handshake_take(struct mcp_server *server, const struct mcp_message *
         server_end(server, "version", "The server speaks no revision of the protocol that is known here.");
         return;
     } else {
-        (void)child_write(&server->child, mcp_write_initialized()); /* if it does not read this, it does not read the calls */
+        (void)child_write(&server->child,
+                          mcp_write_initialized()); /* if it does not read this, it does not read the calls */
     }
     server->initialize_id = 0;
     timer_stop(server->state->host->loop, &server->timer);
@@ -155,7 +156,8 @@ static void question_answer(struct mcp_server *server, const struct mcp_message 
     if (json_string_is(question->method, "ping")) {
         buffer_printf(&text, "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"result\":{}}", SLICE_ARG(question->id));
     } else {
-        buffer_printf(&text, "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"error\":{\"code\":-32601,\"message\":\"Not offered here\"}}",
+        buffer_printf(&text,
+                      "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"error\":{\"code\":-32601,\"message\":\"Not offered here\"}}",
                       SLICE_ARG(question->id));
     }
     (void)child_write(&server->child, buffer_slice(&text)); /* who does not read gets no answers */
@@ -229,7 +231,8 @@ static struct mcp_server *server_find(struct mcp_state *state, const struct dige
 }
 
 /* NULL when it did not start; `why` says it. */
-static struct mcp_server *server_start(struct mcp_call *m, const struct digest *settings, char **argv, char **env, const char *cwd, const char **why)
+static struct mcp_server *server_start(struct mcp_call *m, const struct digest *settings, char **argv, char **env,
+                                       const char *cwd, const char **why)
 {
     struct mcp_state *state = m->state;
     struct mcp_server *server = memory_alloc(sizeof(*server));
@@ -239,7 +242,8 @@ static struct mcp_server *server_start(struct mcp_call *m, const struct digest *
     server->child = (struct child){
         .line_bytes_max = state->host->response_bytes_max + LINE_BYTES_EXTRA,
         .unread_bytes_max = UNREAD_BYTES_MAX,
-        .idle_bytes_max = HTTP_STREAM_FACTOR * state->host->response_bytes_max, /* the same bound as for a stream over HTTP */
+        .idle_bytes_max =
+            HTTP_STREAM_FACTOR * state->host->response_bytes_max, /* the same bound as for a stream over HTTP */
         .on_line = on_line,
         .on_long = on_long,
         .on_end = on_end,
@@ -254,7 +258,8 @@ static struct mcp_server *server_start(struct mcp_call *m, const struct digest *
     map_init(&server->pending);
     list_push(&state->servers, &server->link);
     server->initialize_id = ++state->id_last;
-    (void)child_write(&server->child, mcp_write_initialize(server->initialize_id, &server->arena)); /* fails: on_end follows */
+    (void)child_write(&server->child,
+                      mcp_write_initialize(server->initialize_id, &server->arena)); /* fails: on_end follows */
     timer_start(state->host->loop, &server->timer, MCP_HANDSHAKE_MS, on_handshake_over);
     return server;
 }
@@ -268,7 +273,9 @@ const char *mcp_stdio_begin(struct mcp_call *m)
     const char *fault = program_argv(json_member(m->server, "argv"), arena, &argv);
     struct mcp_server *idle;
 
-    fault = fault ? fault : program_env(json_member(m->server, "env"), SLICE_NONE, SLICE_NONE, m->call.host->programs, arena, &env);
+    fault =
+        fault ? fault
+              : program_env(json_member(m->server, "env"), SLICE_NONE, SLICE_NONE, m->call.host->programs, arena, &env);
     fault = fault ? fault : program_cwd(json_member(m->server, "cwd"), arena, &cwd);
     if (fault) {
         return fault;

@@ -56,7 +56,8 @@ void program_refuse_template(struct slice value, struct slice pointer, struct fa
 {
     (void)value; /* whatever it is made of */
     faults_add(faults, pointer,
-               "Which program runs may not come out of a template; write the array, with a template for each argument that changes");
+               "Which program runs may not come out of a template; write the array, with a template for each argument "
+               "that changes");
 }
 
 void program_check_env(struct slice value, struct slice pointer, struct faults *faults)
@@ -79,7 +80,8 @@ const char *program_argv(struct slice given, struct arena *arena, char ***out)
         struct slice text = setting_text(element, arena);
 
         if (!text.ptr || (count == 0 && text.len == 0)) {
-            return "An element of the rendered \"argv\" is null, an array or an object, or the name of the program is empty.";
+            return "An element of the rendered \"argv\" is null, an array or an object, or the name of the program is "
+                   "empty.";
         }
         argv[count++] = arena_text(arena, text);
     }
@@ -111,7 +113,8 @@ const char *program_search(char *const *env)
     return NULL;
 }
 
-const char *program_env(struct slice given, struct slice key_name, struct slice key, const struct programs *programs, struct arena *arena, char ***out)
+const char *program_env(struct slice given, struct slice key_name, struct slice key, const struct programs *programs,
+                        struct arena *arena, char ***out)
 {
     struct json_walk walk = json_walk(given);
     struct slice name, value;

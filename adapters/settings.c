@@ -19,7 +19,8 @@ static void types_text(uint32_t types, struct buffer *out)
     }
 }
 
-static void setting_check(const struct setting *setting, struct slice value, struct slice pointer, struct faults *faults)
+static void setting_check(const struct setting *setting, struct slice value, struct slice pointer,
+                          struct faults *faults)
 {
     enum json_type type = json_type(value);
 
@@ -53,7 +54,8 @@ static void unknown_add(struct slice name, struct slice pointer, const struct se
     for (size_t i = 0; i < count; i++) {
         buffer_printf(&known, "%s%s", i ? ", " : "", table[i].name);
     }
-    faults_add(faults, pointer, "There is no setting \"%.*s\" here; the settings are %s", SLICE_ARG(name), buffer_c(&known));
+    faults_add(faults, pointer, "There is no setting \"%.*s\" here; the settings are %s", SLICE_ARG(name),
+               buffer_c(&known));
     buffer_fini(&known);
 }
 
@@ -64,7 +66,8 @@ bool settings_check(struct slice settings, struct slice pointer, const struct se
     struct slice name, value;
 
     if (json_type(settings) != JSON_OBJECT) {
-        faults_add(faults, pointer, "The settings of an adapter are an object, found %s", json_type_name(json_type(settings)));
+        faults_add(faults, pointer, "The settings of an adapter are an object, found %s",
+                   json_type_name(json_type(settings)));
         return false;
     }
     walk = json_walk(settings);
@@ -103,7 +106,8 @@ void settings_check_scalars(struct slice object, struct slice pointer, struct fa
             check_name(name, place, faults);
         }
         if (type == JSON_ARRAY || type == JSON_OBJECT) {
-            faults_add(faults, place, "Found %s; only text, a number, a boolean or null can stand here", json_type_name(type));
+            faults_add(faults, place, "Found %s; only text, a number, a boolean or null can stand here",
+                       json_type_name(type));
         }
     }
 }

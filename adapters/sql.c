@@ -1,13 +1,13 @@
 /*
  * A tool that is one SQL statement, in a transaction of its own.
  *
- * connect, BEGIN, [the key into the barrier], [the key it undoes], the statement, [its answer into the barrier], COMMIT.
- * Each is answered before the next is sent. So until COMMIT leaves, whatever goes wrong has had no effect: a transaction
- * whose connection is gone cannot commit. Only the answer to COMMIT itself can be lost.
+ * connect, BEGIN, [the key into the barrier], [the key it undoes], the statement, [its answer into the barrier],
+ * COMMIT. Each is answered before the next is sent. So until COMMIT leaves, whatever goes wrong has had no effect: a
+ * transaction whose connection is gone cannot commit. Only the answer to COMMIT itself can be lost.
  *
- * The barrier (schema/barrier.sql) settles that: the key is there if and only if the effect is. To look is to insert the key again
- * and roll back; while the first transaction still runs, the unique index makes us wait for its end. The same insert, left in
- * the table by an undo, keeps the operation from taking effect when it comes later.
+ * The barrier (schema/barrier.sql) settles that: the key is there if and only if the effect is. To look is to insert
+ * the key again and roll back; while the first transaction still runs, the unique index makes us wait for its end. The
+ * same insert, left in the table by an undo, keeps the operation from taking effect when it comes later.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,8 @@ enum sql_stage { STAGE_CONNECT, STAGE_BEGIN, STAGE_KEY, STAGE_UNDO, STAGE_STATEM
 
 enum barrier_verdict { VERDICT_DONE, VERDICT_NOTHING, VERDICT_VOID };
 
-static const char *const verdict_names[] = {[VERDICT_DONE] = "done", [VERDICT_NOTHING] = "nothing", [VERDICT_VOID] = "void"};
+static const char *const verdict_names[] = {
+    [VERDICT_DONE] = "done", [VERDICT_NOTHING] = "nothing", [VERDICT_VOID] = "void"};
 
 struct sql_call {
     struct call call;
@@ -106,10 +107,10 @@ static bool state_passes(const char *state)
 {
     static const char *const whole_classes[] = {"08", "53", "58"}; /* connection, resources, the server's system */
     static const char *const states[] = {
-        "40000", "40001", "40P01", /* rollback, serialization, deadlock */
-        "57014",                   /* cancelled, by our timeout too */
+        "40000", "40001", "40P01",                            /* rollback, serialization, deadlock */
+        "57014",                                              /* cancelled, by our timeout too */
         "57P01", "57P02", "57P03", "57P05", "25P03", "25P04", /* ended, starting, timeouts of the server */
-        "55P03", "55006",          /* lock not available, object in use */
+        "55P03", "55006",                                     /* lock not available, object in use */
     };
 
     for (size_t i = 0; i < COUNT_OF(whole_classes); i++) {
@@ -125,7 +126,8 @@ static bool state_passes(const char *state)
     return false;
 }
 
-/* Of a value that was refused (class 22) the server's words quote the value, and other words may quote a parameter: it may be a secret. */
+/* Of a value that was refused (class 22) the server's words quote the value, and other words may quote a parameter: it
+ * may be a secret. */
 static const char *words_of(const struct sql_call *s)
 {
     if (strncmp(s->ask.sqlstate, "22", 2) == 0) {
@@ -152,7 +154,8 @@ static void settle_refused(struct sql_call *s)
         drop(s);
     }
     if (s->stage == STAGE_KEY && (strcmp(ask->sqlstate, "42P01") == 0 || strcmp(ask->sqlstate, "3F000") == 0)) {
-        settle_without_effect(s, false, "no-barrier", "This database has no barrier; install schema/barrier.sql in it.");
+        settle_without_effect(s, false, "no-barrier",
+                              "This database has no barrier; install schema/barrier.sql in it.");
         return;
     }
     (void)snprintf(error, sizeof(error), "sql-%s", ask->sqlstate);
@@ -197,12 +200,15 @@ static void on_timeout(struct timer *timer)
     struct sql_call *s = container_of(timer, struct sql_call, timer);
 
     if (s->cancelled) {
-        give_up(s, "cancelled", s->stage == STAGE_COMMIT ? "It was cancelled while the COMMIT was under way." : "It was cancelled and rolled back.");
+        give_up(s, "cancelled",
+                s->stage == STAGE_COMMIT ? "It was cancelled while the COMMIT was under way."
+                                         : "It was cancelled and rolled back.");
         return;
     }
-    give_up(s, "timeout", s->stage == STAGE_CONNECT  ? "There was no connection to the database within the timeout of the tool."
-                          : s->stage == STAGE_COMMIT ? "The COMMIT was not confirmed within the timeout of the tool."
-                                                     : "The statement took longer than the timeout of the tool; it was rolled back.");
+    give_up(s, "timeout",
+            s->stage == STAGE_CONNECT  ? "There was no connection to the database within the timeout of the tool."
+            : s->stage == STAGE_COMMIT ? "The COMMIT was not confirmed within the timeout of the tool."
+                                       : "The statement took longer than the timeout of the tool; it was rolled back.");
 }
 
 /* --- the stages ---------------------------------------------------------------------------------------------- */
@@ -257,7 +263,8 @@ static void after_key(struct sql_call *s)
 {
     if (s->looking && !s->repeated) {
         drop(s); /* our insert must not stay */
-        settle_without_effect(s, true, "commit-failed", "The connection was lost at the COMMIT; the barrier says that it did not happen.");
+        settle_without_effect(s, true, "commit-failed",
+                              "The connection was lost at the COMMIT; the barrier says that it did not happen.");
     } else if (!s->repeated) {
         stage_next(s, s->undoes ? STAGE_UNDO : STAGE_STATEMENT);
     } else if (s->verdict == VERDICT_VOID) {
@@ -301,7 +308,8 @@ static void after_commit(struct sql_call *s)
 {
     if (s->ask.unconfirmed && s->call.send_key) {
         if (s->looking) {
-            settle_unknown(s, "unconfirmed", "It was committed, but the database did not confirm that it reached its standby.");
+            settle_unknown(s, "unconfirmed",
+                           "It was committed, but the database did not confirm that it reached its standby.");
         } else {
             drop(s);
             commit_lost(s, "It was committed, but the database did not confirm that it reached its standby.");
@@ -322,7 +330,8 @@ static void on_answer(struct db_ask *ask)
         break;
     case DB_ANSWER_REFUSED:
         if (s->looking) {
-            settle_unknown(s, "commit-lost", "The connection was lost at the COMMIT, and the barrier could not be asked.");
+            settle_unknown(s, "commit-lost",
+                           "The connection was lost at the COMMIT, and the barrier could not be asked.");
         } else {
             settle_refused(s);
         }
@@ -335,7 +344,8 @@ static void on_answer(struct db_ask *ask)
             s->losses++; /* it died in the pool */
             stage_next(s, STAGE_CONNECT);
         } else if (s->looking) {
-            settle_unknown(s, "commit-lost", "The connection was lost at the COMMIT, and again while the barrier was asked.");
+            settle_unknown(s, "commit-lost",
+                           "The connection was lost at the COMMIT, and again while the barrier was asked.");
         } else if (s->rows.error) {
             settle_without_effect(s, false, s->rows.error, s->rows.detail);
         } else if (ask->sqlstate[0]) {
@@ -390,35 +400,40 @@ static void on_connected(struct db_wish *wish)
         stage_next(s, STAGE_BEGIN);
         return;
     }
-    (void)snprintf(detail, sizeof(detail), "%s; %s.", wish->err.message, wish->err.hint); /* without libpq's words: they may quote */
+    (void)snprintf(detail, sizeof(detail), "%s; %s.", wish->err.message,
+                   wish->err.hint); /* without libpq's words: they may quote */
     if (s->looking) {
-        settle_unknown(s, "commit-lost", "The connection was lost at the COMMIT, and no other one came about to ask the barrier.");
+        settle_unknown(s, "commit-lost",
+                       "The connection was lost at the COMMIT, and no other one came about to ask the barrier.");
     } else {
         settle_unsent(s, wish->err.code != ERR_CONFIG, "no-connection", detail);
     }
 }
 
-static void ask(struct sql_call *s, const char *sql, const char *const *params, int count, void (*rows)(struct db_ask *, const struct db_row *))
+static void ask(struct sql_call *s, const char *sql, const char *const *params, int count,
+                void (*rows)(struct db_ask *, const struct db_row *))
 {
-    s->ask = (struct db_ask){.sql = sql, .plain = !params, .params = params, .param_count = count, .on_row = rows, .done = on_answer};
+    s->ask = (struct db_ask){
+        .sql = sql, .plain = !params, .params = params, .param_count = count, .on_row = rows, .done = on_answer};
     db_link_ask(s->link, &s->ask);
 }
 
 /*
- * LOCAL settings, so that a pooler in between that changes sessions does no harm. Text formats do not depend on the server's
- * settings, and the server ends by itself what we have given up.
+ * LOCAL settings, so that a pooler in between that changes sessions does no harm. Text formats do not depend on the
+ * server's settings, and the server ends by itself what we have given up.
  */
 static const char *begin_text(struct sql_call *s)
 {
     int64_t left_ms = s->due_boot_ms - loop_boot_ms(s->call.host->loop);
 
     left_ms = left_ms > 1 ? left_ms : 1;
-    (void)snprintf(s->begin, sizeof(s->begin),
-                   "BEGIN%s; SET LOCAL statement_timeout = %lld; SET LOCAL idle_in_transaction_session_timeout = %lld; "
-                   "SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; "
-                   "SET LOCAL extra_float_digits = 1; SET LOCAL bytea_output = 'hex'; SET LOCAL standard_conforming_strings = on; "
-                   "SET LOCAL client_min_messages = 'warning'",
-                   s->call.send_key ? "" : " READ ONLY", (long long)left_ms, (long long)left_ms + 5000);
+    (void)snprintf(
+        s->begin, sizeof(s->begin),
+        "BEGIN%s; SET LOCAL statement_timeout = %lld; SET LOCAL idle_in_transaction_session_timeout = %lld; "
+        "SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; "
+        "SET LOCAL extra_float_digits = 1; SET LOCAL bytea_output = 'hex'; SET LOCAL standard_conforming_strings = on; "
+        "SET LOCAL client_min_messages = 'warning'",
+        s->call.send_key ? "" : " READ ONLY", (long long)left_ms, (long long)left_ms + 5000);
     return s->begin;
 }
 
@@ -454,7 +469,8 @@ static void stage_next(struct sql_call *s, enum sql_stage stage)
         ask(s, s->text.text.ptr, s->params, s->param_count, on_row);
         return;
     case STAGE_RECORD:
-        ask(s, record_sql, keep_params(s, s->key, verdict_names[s->verdict], arena_text(s->call.arena, s->answer)), 3, NULL);
+        ask(s, record_sql, keep_params(s, s->key, verdict_names[s->verdict], arena_text(s->call.arena, s->answer)), 3,
+            NULL);
         return;
     case STAGE_COMMIT:
         ask(s, "COMMIT", NULL, 0, NULL);
@@ -492,7 +508,8 @@ static const char *param_text(struct slice value, struct arena *arena)
 static const char *statement_take(struct sql_call *s)
 {
     struct call *call = &s->call;
-    struct slice params = json_member(call->settings, "params"), statement = json_member(call->settings, "statement"), element;
+    struct slice params = json_member(call->settings, "params"), statement = json_member(call->settings, "statement"),
+                 element;
     struct json_walk walk = json_walk(params);
     size_t count = json_count(params);
     const char *fault;
@@ -551,8 +568,13 @@ static void sql_cancel(struct call *call)
         int64_t left_ms = s->due_boot_ms - loop_boot_ms(call->host->loop);
 
         s->cancelled = true;
-        /* By the timer: nothing is settled inside the cancelling. A COMMIT may still be answered, which is worth a moment. */
-        timer_start(call->host->loop, &s->timer, s->stage != STAGE_COMMIT || left_ms <= 0 ? 0 : left_ms < PATIENCE_MS ? left_ms : PATIENCE_MS, on_timeout);
+        /* By the timer: nothing is settled inside the cancelling. A COMMIT may still be answered, which is worth a
+         * moment. */
+        timer_start(call->host->loop, &s->timer,
+                    s->stage != STAGE_COMMIT || left_ms <= 0 ? 0
+                    : left_ms < PATIENCE_MS                  ? left_ms
+                                                             : PATIENCE_MS,
+                    on_timeout);
     }
 }
 

@@ -11,14 +11,19 @@ static void check_database(struct slice value, struct slice pointer, struct faul
     bool has_password;
 
     if (!db_dsn_is_readable(arena_text(faults->arena, json_string(value, faults->arena)), &has_password)) {
-        faults_add(faults, pointer, "\"database\" cannot be read; write \"host=... dbname=... user=...\", \"postgresql://user@host/dbname\" or a "
-                                    "secret: \"${ secret(\\\"bank_dsn\\\") }\"");
+        faults_add(faults, pointer,
+                   "\"database\" cannot be read; write \"host=... dbname=... user=...\", "
+                   "\"postgresql://user@host/dbname\" or a "
+                   "secret: \"${ secret(\\\"bank_dsn\\\") }\"");
     } else if (has_password) {
-        faults_add(faults, pointer, "A password stands plainly in \"database\", and definitions are stored and shown; make the "
-                                    "whole of it a secret: \"${ secret(\\\"bank_dsn\\\") }\"");
+        faults_add(faults, pointer,
+                   "A password stands plainly in \"database\", and definitions are stored and shown; make the "
+                   "whole of it a secret: \"${ secret(\\\"bank_dsn\\\") }\"");
     } else if (!db_dsn_is_whole(arena_text(faults->arena, json_string(value, faults->arena)))) {
-        faults_add(faults, pointer, "\"database\" must name its server and its user, \"host=... dbname=... user=...\", and no service: what sagad "
-                                    "itself connects with is not for tools");
+        faults_add(faults, pointer,
+                   "\"database\" must name its server and its user, \"host=... dbname=... user=...\", and no service: "
+                   "what sagad "
+                   "itself connects with is not for tools");
     }
 }
 
@@ -34,7 +39,8 @@ static struct slice place_of(struct faults *faults, struct slice pointer, const 
     return json_pointer_join(faults->arena, pointer, slice_of(member));
 }
 
-static void check_fixed(struct slice settings, const char *member, struct slice pointer, const char *why, struct faults *faults)
+static void check_fixed(struct slice settings, const char *member, struct slice pointer, const char *why,
+                        struct faults *faults)
 {
     if (setting_is_template(json_member(settings, member))) {
         faults_add(faults, place_of(faults, pointer, member), "\"%s\" is no template: %s", member, why);
@@ -44,9 +50,10 @@ static void check_fixed(struct slice settings, const char *member, struct slice 
 /* What would end the transaction, outlive it, or cannot run in one. */
 static bool command_is_refused(struct slice command)
 {
-    static const char *const refused[] = {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "PREPARE", "EXECUTE",
-                                          "DEALLOCATE", "SET", "RESET", "DISCARD", "LISTEN", "UNLISTEN", "COPY", "VACUUM", "DECLARE", "FETCH",
-                                          "MOVE", "CLOSE", "LOAD", "CHECKPOINT"};
+    static const char *const refused[] = {"BEGIN",     "START",   "COMMIT",  "END",      "ROLLBACK",   "ABORT",
+                                          "SAVEPOINT", "RELEASE", "PREPARE", "EXECUTE",  "DEALLOCATE", "SET",
+                                          "RESET",     "DISCARD", "LISTEN",  "UNLISTEN", "COPY",       "VACUUM",
+                                          "DECLARE",   "FETCH",   "MOVE",    "CLOSE",    "LOAD",       "CHECKPOINT"};
 
     for (size_t i = 0; i < COUNT_OF(refused); i++) {
         if (slice_is(command, refused[i])) {
@@ -73,17 +80,22 @@ static void check_statement(struct slice settings, struct slice pointer, struct 
         return;
     }
     if (command_is_refused(text.command)) {
-        faults_add(faults, place, "%.*s cannot be used: the statement runs in a transaction that sagad begins and commits, in a "
-                                  "session that others use after it", SLICE_ARG(text.command));
+        faults_add(faults, place,
+                   "%.*s cannot be used: the statement runs in a transaction that sagad begins and commits, in a "
+                   "session that others use after it",
+                   SLICE_ARG(text.command));
     }
     for (int i = 1; i <= text.highest; i++) {
         if ((size_t)i > count && (text.used & UINT64_C(1) << (i - 1))) {
-            faults_add(faults, place, "$%d stands in the statement, but \"params\" has %zu element%s", i, count, count == 1 ? "" : "s");
+            faults_add(faults, place, "$%d stands in the statement, but \"params\" has %zu element%s", i, count,
+                       count == 1 ? "" : "s");
         }
     }
     for (size_t i = 0; i < count && i < SQL_PARAMS_MAX; i++) {
         if (!(text.used & UINT64_C(1) << i)) {
-            faults_add(faults, json_pointer_join(faults->arena, place_of(faults, pointer, "params"), arena_printf(faults->arena, "%zu", i)),
+            faults_add(faults,
+                       json_pointer_join(faults->arena, place_of(faults, pointer, "params"),
+                                         arena_printf(faults->arena, "%zu", i)),
                        "There is no $%zu in the statement for it", i + 1);
         }
     }
@@ -94,11 +106,13 @@ void sql_check(struct slice settings, struct slice pointer, enum key_place place
     if (!settings_check(settings, pointer, settings_table, COUNT_OF(settings_table), faults)) {
         return;
     }
-    check_fixed(settings, "statement", pointer, "nothing is ever built into SQL; write $1 and give the value in \"params\"", faults);
+    check_fixed(settings, "statement", pointer,
+                "nothing is ever built into SQL; write $1 and give the value in \"params\"", faults);
     check_fixed(settings, "params", pointer, "write an array; its elements may be templates", faults);
     check_fixed(settings, "barrier", pointer, "write true or false", faults);
     if (json_count(json_member(settings, "params")) >= SQL_PARAMS_MAX) {
-        faults_add(faults, place_of(faults, pointer, "params"), "There are %zu parameters; at most %d are possible. An array or object is one parameter, as JSON",
+        faults_add(faults, place_of(faults, pointer, "params"),
+                   "There are %zu parameters; at most %d are possible. An array or object is one parameter, as JSON",
                    json_count(json_member(settings, "params")), SQL_PARAMS_MAX - 1);
         return;
     }

@@ -41,7 +41,8 @@ static bool names_differ(const struct db_row *row)
     return true;
 }
 
-/* NaN and Infinity are numbers of PostgreSQL and none of JSON; json may hold members twice. Both stay what they are: text. */
+/* NaN and Infinity are numbers of PostgreSQL and none of JSON; json may hold members twice. Both stay what they are:
+ * text. */
 static bool is_json(struct slice value, enum db_column_kind kind)
 {
     struct json_limits limits = json_limits_default;
@@ -88,7 +89,9 @@ bool sql_rows_add(struct sql_rows *rows, const struct db_row *row)
         }
     }
     json_object_end(&rows->w);
-    return rows->text.overflow ? rows_fault(rows, "too-large", "The rows are larger than an answer may be; select less.") : true;
+    return rows->text.overflow
+               ? rows_fault(rows, "too-large", "The rows are larger than an answer may be; select less.")
+               : true;
 }
 
 struct slice sql_rows_end(struct sql_rows *rows, int64_t count, struct arena *arena)

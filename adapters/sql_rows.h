@@ -1,4 +1,5 @@
-/* The rows of a statement as JSON, one after the other, so that an answer that is too large is seen before it is in memory. */
+/* The rows of a statement as JSON, one after the other, so that an answer that is too large is seen before it is in
+ * memory. */
 #ifndef SAGAD_ADAPTERS_SQL_ROWS_H
 #define SAGAD_ADAPTERS_SQL_ROWS_H
 
@@ -14,7 +15,7 @@ struct sql_rows {
 };
 
 void sql_rows_init(struct sql_rows *rows, size_t bytes_max);
-void sql_rows_fini(struct sql_rows *rows); /* accepts a zeroed one, and may come twice */
+void sql_rows_fini(struct sql_rows *rows);                          /* accepts a zeroed one, and may come twice */
 bool sql_rows_add(struct sql_rows *rows, const struct db_row *row); /* false: `error` says why */
 /* {"rows": [...], "count": N}; SLICE_NONE with `error` when it is too large. */
 struct slice sql_rows_end(struct sql_rows *rows, int64_t count, struct arena *arena);

@@ -1,8 +1,8 @@
 /*
  * Finds the parameters of an SQL statement, as PostgreSQL's scan.l does it (standard_conforming_strings on).
  *
- * $key is no name that PostgreSQL knows: it is replaced by the number of one more parameter. Nothing else of the text is changed, and
- * no value ever gets into it.
+ * $key is no name that PostgreSQL knows: it is replaced by the number of one more parameter. Nothing else of the text
+ * is changed, and no value ever gets into it.
  */
 #include "adapters/sql_text.h"
 

@@ -16,8 +16,8 @@ struct sql_text {
 };
 
 /*
- * `param_count` is the number of parameters given; $key becomes the one behind them. NULL, or a sentence on what is wrong with
- * the statement. What stands in texts, quoted names and comments is none of a parameter's.
+ * `param_count` is the number of parameters given; $key becomes the one behind them. NULL, or a sentence on what is
+ * wrong with the statement. What stands in texts, quoted names and comments is none of a parameter's.
  */
 const char *sql_text_read(struct slice statement, int param_count, struct arena *arena, struct sql_text *out);
 

@@ -1,6 +1,6 @@
 /*
- * Annotations of a server's tools become suggestions. Where they say nothing, the strictest class is suggested: who edits the
- * draft can only loosen it, and has to mean it.
+ * Annotations of a server's tools become suggestions. Where they say nothing, the strictest class is suggested: who
+ * edits the draft can only loosen it, and has to mean it.
  */
 #include "mcp_draft.h"
 
@@ -16,7 +16,8 @@
 
 enum suggestion { SUGGEST_READ, SUGGEST_IDEMPOTENT, SUGGEST_ONCE };
 
-static const char *const effects[] = {[SUGGEST_READ] = "read", [SUGGEST_IDEMPOTENT] = "idempotent", [SUGGEST_ONCE] = "once"};
+static const char *const effects[] = {
+    [SUGGEST_READ] = "read", [SUGGEST_IDEMPOTENT] = "idempotent", [SUGGEST_ONCE] = "once"};
 
 /* --- what the annotations suggest ----------------------------------------------------------------------------- */
 
@@ -30,8 +31,9 @@ static bool hint_is(struct slice annotations, const char *name, bool wanted)
 static enum suggestion suggest(struct slice annotations, const char **because)
 {
     if (hint_is(annotations, "readOnlyHint", true)) {
-        *because = hint_is(annotations, "destructiveHint", true) ? "readOnlyHint is true; but so is destructiveHint, which contradicts it"
-                                                                 : "readOnlyHint is true";
+        *because = hint_is(annotations, "destructiveHint", true)
+                       ? "readOnlyHint is true; but so is destructiveHint, which contradicts it"
+                       : "readOnlyHint is true";
         return SUGGEST_READ;
     }
     if (hint_is(annotations, "idempotentHint", true)) {
@@ -126,7 +128,8 @@ static void write_input(struct json_writer *w, struct slice schema, struct arena
     json_object_end(w);
 }
 
-static struct slice tool_write(const struct mcp_draft *draft, struct slice name, struct slice offered, enum suggestion suggestion, bool with_input)
+static struct slice tool_write(const struct mcp_draft *draft, struct slice name, struct slice offered,
+                               enum suggestion suggestion, bool with_input)
 {
     struct slice title = json_member(offered, "title"), description = json_member(offered, "description");
     struct buffer text;
@@ -167,7 +170,8 @@ static struct slice first_fault(struct slice document, struct arena *arena)
     faults_init(&faults, arena);
     faults.count_max = FAULTS_MAX;
     review_document_core(document, NULL, arena, &faults, &out);
-    return faults.count > 0 ? arena_printf(arena, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail))
+    return faults.count > 0 ? arena_printf(arena, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer),
+                                           SLICE_ARG(faults.items[0].detail))
                             : SLICE_NONE;
 }
 
@@ -197,7 +201,8 @@ void mcp_draft_add(struct mcp_draft *draft, struct slice offered)
     enum suggestion suggestion = suggest(json_member(offered, "annotations"), &because);
 
     draft->offered++;
-    if (theirs.len == 0 || memmem(theirs.ptr, theirs.len, "${", 2)) { /* that would be an expression, and the server's own */
+    if (theirs.len == 0 ||
+        memmem(theirs.ptr, theirs.len, "${", 2)) { /* that would be an expression, and the server's own */
         say(SLICE("a tool is left out: its name is missing, empty or holds \"${\""));
         return;
     }
@@ -222,7 +227,8 @@ void mcp_draft_add(struct mcp_draft *draft, struct slice offered)
     say(arena_printf(arena, "%.*s: \"%s\"%s is suggested, because %s; %s", SLICE_ARG(name), effects[suggestion],
                      suggestion == SUGGEST_READ ? "" : " and terminal", because, question(suggestion)));
     if (input_fault.ptr) {
-        say(arena_printf(arena, "%.*s: its inputSchema is left out, so sagad will not check arguments: %.*s", SLICE_ARG(name), SLICE_ARG(input_fault)));
+        say(arena_printf(arena, "%.*s: its inputSchema is left out, so sagad will not check arguments: %.*s",
+                         SLICE_ARG(name), SLICE_ARG(input_fault)));
     }
     draft->suggests_once = draft->suggests_once || suggestion == SUGGEST_ONCE;
     draft->names[draft->count] = name;
@@ -284,12 +290,17 @@ static void put_indented(struct buffer *out, struct slice json)
 
 static void say_what_to_decide(const struct mcp_draft *draft)
 {
-    say(arena_printf(draft->arena, "%zu of %zu tools are in the draft. Annotations are claims of the server: sagad does not look at them when it calls. "
-                     "Decide of each tool, then apply it:", draft->count, draft->offered));
+    say(arena_printf(draft->arena,
+                     "%zu of %zu tools are in the draft. Annotations are claims of the server: sagad does not look at "
+                     "them when it calls. "
+                     "Decide of each tool, then apply it:",
+                     draft->count, draft->offered));
     say(SLICE("  - is the effect true? Too loose a class repeats what must not be repeated"));
-    say(SLICE("  - does a tool undo it? Then \"compensate\" in place of \"terminal\"; as it stands, it can only be the last step of a saga"));
+    say(SLICE("  - does a tool undo it? Then \"compensate\" in place of \"terminal\"; as it stands, it can only be the "
+              "last step of a saga"));
     if (draft->suggests_once) {
-        say(SLICE("  - does the server honour a key in _meta? Then \"keyed\" with \"key\": {\"meta\": NAME, \"window\": ...}, so that an unknown outcome is "
+        say(SLICE("  - does the server honour a key in _meta? Then \"keyed\" with \"key\": {\"meta\": NAME, "
+                  "\"window\": ...}, so that an unknown outcome is "
                   "called again"));
     }
 }

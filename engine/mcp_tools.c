@@ -1,6 +1,6 @@
 /*
- * Asks a server for its tools with the client that will call them later, without a database and without an engine: what does
- * not work here would not work there.
+ * Asks a server for its tools with the client that will call them later, without a database and without an engine: what
+ * does not work here would not work there.
  */
 #include "mcp_tools.h"
 
@@ -25,7 +25,8 @@
 
 static const struct setting options_table[] = {
     {"url", SETTING_TEXT, NULL, NULL, 0, 0, "the endpoint of a server over streamable HTTP", false},
-    {"bearer-env", SETTING_TEXT, NULL, NULL, 0, 0, "the environment variable with its token; in the draft it becomes secret(\"name\")", false},
+    {"bearer-env", SETTING_TEXT, NULL, NULL, 0, 0,
+     "the environment variable with its token; in the draft it becomes secret(\"name\")", false},
     {"prefix", SETTING_TEXT, NULL, "", 0, 0, "put before each name: crm. makes crm.update_customer", false},
     {"help", SETTING_SWITCH, NULL, NULL, 0, 0, "this text", false},
 };
@@ -33,11 +34,11 @@ static const struct setting options_table[] = {
 struct asking {
     struct adapter_host host; /* its address in a call leads back here */
     struct arena arena;
-    struct slice server;      /* JSON, with the token */
+    struct slice server; /* JSON, with the token */
     int64_t due_boot_ms;
     size_t pages;
     struct mcp_draft draft;
-    struct err err;           /* code ERR_OK: the whole list is there */
+    struct err err; /* code ERR_OK: the whole list is there */
 };
 
 static void help(const struct settings *options)
@@ -48,10 +49,14 @@ static void help(const struct settings *options)
     settings_help(options, &out);
     (void)printf("Draft definitions of the tools of an MCP server, from what it says of them.\n\n"
                  "  sagad mcp-tools [OPTIONS] --url URL\n"
-                 "  sagad mcp-tools [OPTIONS] -- PROGRAM [ARGUMENT...]    a server that speaks over standard input and output\n\n%s\n"
-                 "The draft goes to standard output: a person edits it, `sagactl check` and `sagactl apply` take it. Notes go to standard\n"
-                 "error: which annotation suggested what, and what is to be decided. readOnlyHint makes \"read\", idempotentHint makes\n"
-                 "\"idempotent\", all else makes \"once\"; what changes something is terminal until you name the tool that undoes it.\n"
+                 "  sagad mcp-tools [OPTIONS] -- PROGRAM [ARGUMENT...]    a server that speaks over standard input and "
+                 "output\n\n%s\n"
+                 "The draft goes to standard output: a person edits it, `sagactl check` and `sagactl apply` take it. "
+                 "Notes go to standard\n"
+                 "error: which annotation suggested what, and what is to be decided. readOnlyHint makes \"read\", "
+                 "idempotentHint makes\n"
+                 "\"idempotent\", all else makes \"once\"; what changes something is terminal until you name the tool "
+                 "that undoes it.\n"
                  "A program is started as the service will start it: with PATH, HOME and LANG only.\n\n"
                  "Try it:\n"
                  "  npm install @modelcontextprotocol/server-everything\n"
@@ -148,7 +153,8 @@ static enum err_code options_take(struct asking *asking, const struct settings *
     struct faults faults;
 
     if (!url == !*words) {
-        return wrong(err, url ? "give either --url or a program behind --, not both" : "name a server: --url URL, or a program behind --");
+        return wrong(err, url ? "give either --url or a program behind --, not both"
+                              : "name a server: --url URL, or a program behind --");
     }
     if (holds_expression(url, words)) {
         return wrong(err, "\"${\" begins an expression in a definition: it cannot stand in the URL or the arguments");
@@ -158,7 +164,8 @@ static enum err_code options_take(struct asking *asking, const struct settings *
     }
     if (variable) {
         if (!url || !is_variable(variable)) {
-            return wrong(err, url ? "--bearer-env is the name of an environment variable, not the token" : "--bearer-env goes with --url");
+            return wrong(err, url ? "--bearer-env is the name of an environment variable, not the token"
+                                  : "--bearer-env goes with --url");
         }
         token = getenv(variable);
         if (!token || !*token) {
@@ -173,8 +180,9 @@ static enum err_code options_take(struct asking *asking, const struct settings *
     asking->draft.arena = &asking->arena;
 
     faults_init(&faults, &asking->arena);
-    adapter_mcp_list.check(arena_printf(&asking->arena, "{\"server\":%.*s,\"tool\":\"x\"}", SLICE_ARG(asking->draft.server)), SLICE(""),
-                           KEY_PLACE_DEFAULT, &faults);
+    adapter_mcp_list.check(
+        arena_printf(&asking->arena, "{\"server\":%.*s,\"tool\":\"x\"}", SLICE_ARG(asking->draft.server)), SLICE(""),
+        KEY_PLACE_DEFAULT, &faults);
     return faults.count > 0 ? wrong(err, arena_text(&asking->arena, faults.items[0].detail)) : ERR_OK;
 }
 
@@ -194,8 +202,9 @@ static void page_fail(struct asking *asking, const struct call *call)
 {
     bool over_http = json_member(asking->server, "url").ptr;
     struct slice said = json_trim(json_member(json_member(call->response, "error"), "message")); /* as JSON: escaped */
-    struct slice detail = said.ptr ? arena_printf(&asking->arena, "%.*s It said: %.*s", SLICE_ARG(call->outcome.detail), SLICE_ARG(said))
-                                   : call->outcome.detail;
+    struct slice detail =
+        said.ptr ? arena_printf(&asking->arena, "%.*s It said: %.*s", SLICE_ARG(call->outcome.detail), SLICE_ARG(said))
+                 : call->outcome.detail;
 
     if (slice_is(call->outcome.error, "timeout")) {
         detail = arena_printf(&asking->arena, "No answer within %d seconds.", PATIENCE_MS / 1000);
@@ -203,8 +212,10 @@ static void page_fail(struct asking *asking, const struct call *call)
         detail = call->outcome.error;
     }
     asking_fail(asking, "the server gave no list of its tools", detail,
-                over_http ? "is it running, is this the address of its MCP endpoint (often .../mcp), and does it want a token (--bearer-env)?"
-                          : "run the program by hand: does it start, and does it speak MCP over standard input and output?");
+                over_http
+                    ? "is it running, is this the address of its MCP endpoint (often .../mcp), and does it want a "
+                      "token (--bearer-env)?"
+                    : "run the program by hand: does it start, and does it speak MCP over standard input and output?");
 }
 
 static void on_settled(struct call *call)
@@ -219,8 +230,8 @@ static void on_settled(struct call *call)
         return;
     }
     if (json_type(tools) != JSON_ARRAY) {
-        asking_fail(asking, "the server gave no list of its tools", SLICE("Its answer to tools/list has no array \"tools\"."),
-                    "is it an MCP server with tools?");
+        asking_fail(asking, "the server gave no list of its tools",
+                    SLICE("Its answer to tools/list has no array \"tools\"."), "is it an MCP server with tools?");
         return;
     }
     while (json_next_element(&walk, &tool)) {
@@ -230,8 +241,10 @@ static void on_settled(struct call *call)
     if (cursor.len == 0) {
         loop_stop(asking->host.loop);
     } else if (asking->pages == PAGES_MAX || asking->draft.offered > MCP_DRAFT_TOOLS_MAX) {
-        asking_fail(asking, "the server has more tools than one document takes", arena_printf(&asking->arena, "It goes on after %zu tools on %zu pages.",
-                    asking->draft.offered, asking->pages), "write the definitions of those that you need by hand");
+        asking_fail(asking, "the server has more tools than one document takes",
+                    arena_printf(&asking->arena, "It goes on after %zu tools on %zu pages.", asking->draft.offered,
+                                 asking->pages),
+                    "write the definitions of those that you need by hand");
     } else {
         page_ask(asking, cursor);
     }

@@ -1,4 +1,5 @@
-/* The command `sagad mcp-tools`: asks a server of the Model Context Protocol for its tools and drafts definitions of them. */
+/* The command `sagad mcp-tools`: asks a server of the Model Context Protocol for its tools and drafts definitions of
+ * them. */
 #ifndef SAGAD_MCP_TOOLS_H
 #define SAGAD_MCP_TOOLS_H
 

@@ -13,15 +13,15 @@
 #include "api/server.h"
 #include "base/log.h"
 #include "base/settings.h"
-#include "io/postgres/environment.h"
+#include "dev/cluster.h"
 #include "io/http/egress.h"
 #include "io/http/server.h"
-#include "io/process/jq.h"
 #include "io/loop/loop.h"
+#include "io/postgres/environment.h"
+#include "io/process/jq.h"
 #include "io/process/programs.h"
 #include "mcp_tools.h"
 #include "run/call/budgets.h"
-#include "dev/cluster.h"
 #include "run/engine.h"
 #include "store/lease/accept_history.h"
 #include "store/store.h"
@@ -31,45 +31,79 @@
 #define CONNECTIONS_LEAST 32
 
 static const struct setting setting_table[] = {
-    {"listen", SETTING_TEXT, NULL, API_LISTEN_DEFAULT, 0, 0, "ADDRESS:PORT of the HTTP API; other addresses than loopback need --tokens", false},
-    {"database", SETTING_TEXT, NULL, "", 0, 0, "libpq connection string or URI; PG* variables and the service file hold where it is silent", true},
+    {"listen", SETTING_TEXT, NULL, API_LISTEN_DEFAULT, 0, 0,
+     "ADDRESS:PORT of the HTTP API; other addresses than loopback need --tokens", false},
+    {"database", SETTING_TEXT, NULL, "", 0, 0,
+     "libpq connection string or URI; PG* variables and the service file hold where it is silent", true},
     {"tokens", SETTING_TEXT, NULL, NULL, 0, 0, "file of bearer tokens (make rows with `sagactl token new`)", false},
-    {"secrets", SETTING_TEXT, NULL, NULL, 0, 0, "JSON file of names and texts for secret(\"name\"); SAGAD_SECRET_NAME serves too", false},
-    {"budgets", SETTING_TEXT, NULL, NULL, 0, 0, "JSON file of budgets of tools, namespaces, days and months; the same for all engines", false},
+    {"secrets", SETTING_TEXT, NULL, NULL, 0, 0,
+     "JSON file of names and texts for secret(\"name\"); SAGAD_SECRET_NAME serves too", false},
+    {"budgets", SETTING_TEXT, NULL, NULL, 0, 0,
+     "JSON file of budgets of tools, namespaces, days and months; the same for all engines", false},
     {"config", SETTING_TEXT, NULL, NULL, 0, 0, "JSON file of these settings", false},
-    {"name", SETTING_TEXT, NULL, NULL, 0, 0, "name of this engine, shown to people (default: host name and process id)", false},
+    {"name", SETTING_TEXT, NULL, NULL, 0, 0, "name of this engine, shown to people (default: host name and process id)",
+     false},
     {"dir", SETTING_TEXT, NULL, NULL, 0, 0, "`sagad dev`: folder of the private PostgreSQL cluster", false},
-    {"lease", SETTING_DURATION, NULL, "10s", 2000, 600000, "how long shards stay ours without a renewal; a takeover takes this long", false},
-    {"standby", SETTING_SWITCH, NULL, NULL, 0, 0, "take shards only while no engine lives that is no standby; answers requests all the same", false},
-    {"drain", SETTING_DURATION, NULL, "6s", 0, 600000, "on SIGTERM: how long calls under way may take to settle", false},
-    {"writers", SETTING_NUMBER, NULL, "4", 1, STORE_WRITERS_MAX, "database connections for appends; more than two at once are used while many wait", false},
+    {"lease", SETTING_DURATION, NULL, "10s", 2000, 600000,
+     "how long shards stay ours without a renewal; a takeover takes this long", false},
+    {"standby", SETTING_SWITCH, NULL, NULL, 0, 0,
+     "take shards only while no engine lives that is no standby; answers requests all the same", false},
+    {"drain", SETTING_DURATION, NULL, "6s", 0, 600000, "on SIGTERM: how long calls under way may take to settle",
+     false},
+    {"writers", SETTING_NUMBER, NULL, "4", 1, STORE_WRITERS_MAX,
+     "database connections for appends; more than two at once are used while many wait", false},
     {"readers", SETTING_NUMBER, NULL, "2", 1, STORE_READERS_MAX, "database connections for reads", false},
-    {"sagas-max", SETTING_NUMBER, NULL, "100000", 1, 10000000, "unfinished sagas in memory; starts beyond are refused with 503. Those that wait leave it, see park-after", false},
-    {"park-after", SETTING_DURATION, NULL, "2s", 50, 86400000, "a saga that waits, for a time, a signal, a person or a lock, leaves memory after so long", false},
-    {"forget-share", SETTING_NUMBER, "percent", "10", 1, 100, "of the time for removing ended sagas whose retention is over, while others wait for their commits; while they are overdue by ten minutes to an hour it grows to 50, where it is less, and there is no bound while nobody waits", false},
-    {"memory-max", SETTING_NUMBER, "bytes", "0", 0, INT64_MAX, "memory of this process; starts beyond are refused with 503. 0: half of what there is", false},
-    {"commit-delay", SETTING_DURATION, NULL, "250ms", 10, 600000, "while commits take longer, starts and new calls are taken in more slowly and the rest refused with 503", false},
-    {"call-delay", SETTING_DURATION, NULL, "2s", 10, 86400000, "the same while calls wait longer for a place among --calls-max", false},
+    {"sagas-max", SETTING_NUMBER, NULL, "100000", 1, 10000000,
+     "unfinished sagas in memory; starts beyond are refused with 503. Those that wait leave it, see park-after", false},
+    {"park-after", SETTING_DURATION, NULL, "2s", 50, 86400000,
+     "a saga that waits, for a time, a signal, a person or a lock, leaves memory after so long", false},
+    {"forget-share", SETTING_NUMBER, "percent", "10", 1, 100,
+     "of the time for removing ended sagas whose retention is over, while others wait for their commits; while they "
+     "are overdue by ten minutes to an hour it grows to 50, where it is less, and there is no bound while nobody waits",
+     false},
+    {"memory-max", SETTING_NUMBER, "bytes", "0", 0, INT64_MAX,
+     "memory of this process; starts beyond are refused with 503. 0: half of what there is", false},
+    {"commit-delay", SETTING_DURATION, NULL, "250ms", 10, 600000,
+     "while commits take longer, starts and new calls are taken in more slowly and the rest refused with 503", false},
+    {"call-delay", SETTING_DURATION, NULL, "2s", 10, 86400000,
+     "the same while calls wait longer for a place among --calls-max", false},
     {"payload-max", SETTING_NUMBER, "bytes", "262144", 1024, 16777216, "largest input, arguments or result", false},
     {"response-max", SETTING_NUMBER, "bytes", "1048576", 1024, 67108864, "largest answer taken from a tool", false},
-    {"egress-allow", SETTING_TEXT, NULL, NULL, 0, 0, "networks that tools may call although they are denied, such as 10.1.0.0/16,fd00::/8", false},
-    {"egress-deny", SETTING_TEXT, NULL, NULL, 0, 0, "networks that tools may not call over HTTP, and the words \"private\" and \"loopback\"; link-local and metadata addresses never", false},
-    {"calls-max", SETTING_NUMBER, NULL, "256", 1, 10000, "calls under way at once; further ones queue, and the tools in the queue take turns", false},
-    {"exec-user", SETTING_TEXT, NULL, NULL, 0, 0, "run the programs of tools as this user; needs root. Without it and --exec-as-me none runs", false},
-    {"exec-as-me", SETTING_SWITCH, NULL, NULL, 0, 0, "run the programs of tools as the user of sagad: they can then do all that it can, and read its secrets", false},
-    {"exec-path", SETTING_TEXT, NULL, NULL, 0, 0, "programs that tools may run: absolute paths of files and folders, with colons between them (default: any)", false},
-    {"dumpable", SETTING_SWITCH, NULL, NULL, 0, 0, "let debuggers attach and cores be dumped, for this user's other processes too: both show secrets", false},
-    {"exec-max", SETTING_NUMBER, NULL, "16", 1, 1000, "child processes at once; one tool has at most three quarters of them", false},
-    {"connections-max", SETTING_NUMBER, NULL, "1024", 1, 65536, "client connections at once; an eighth more are told to come again", false},
-    {"connections-per-address", SETTING_NUMBER, NULL, "0", 0, 65536, "client connections of one address at once; 0: no bound of its own (all clients of a proxy have its address)", false},
-    {"waiting-max", SETTING_NUMBER, NULL, "10000", 1, 65536, "callers whose answers are held because they asked to wait; at most 7/8 of --connections-max", false},
+    {"egress-allow", SETTING_TEXT, NULL, NULL, 0, 0,
+     "networks that tools may call although they are denied, such as 10.1.0.0/16,fd00::/8", false},
+    {"egress-deny", SETTING_TEXT, NULL, NULL, 0, 0,
+     "networks that tools may not call over HTTP, and the words \"private\" and \"loopback\"; link-local and metadata "
+     "addresses never",
+     false},
+    {"calls-max", SETTING_NUMBER, NULL, "256", 1, 10000,
+     "calls under way at once; further ones queue, and the tools in the queue take turns", false},
+    {"exec-user", SETTING_TEXT, NULL, NULL, 0, 0,
+     "run the programs of tools as this user; needs root. Without it and --exec-as-me none runs", false},
+    {"exec-as-me", SETTING_SWITCH, NULL, NULL, 0, 0,
+     "run the programs of tools as the user of sagad: they can then do all that it can, and read its secrets", false},
+    {"exec-path", SETTING_TEXT, NULL, NULL, 0, 0,
+     "programs that tools may run: absolute paths of files and folders, with colons between them (default: any)",
+     false},
+    {"dumpable", SETTING_SWITCH, NULL, NULL, 0, 0,
+     "let debuggers attach and cores be dumped, for this user's other processes too: both show secrets", false},
+    {"exec-max", SETTING_NUMBER, NULL, "16", 1, 1000,
+     "child processes at once; one tool has at most three quarters of them", false},
+    {"connections-max", SETTING_NUMBER, NULL, "1024", 1, 65536,
+     "client connections at once; an eighth more are told to come again", false},
+    {"connections-per-address", SETTING_NUMBER, NULL, "0", 0, 65536,
+     "client connections of one address at once; 0: no bound of its own (all clients of a proxy have its address)",
+     false},
+    {"waiting-max", SETTING_NUMBER, NULL, "10000", 1, 65536,
+     "callers whose answers are held because they asked to wait; at most 7/8 of --connections-max", false},
     {"body-max", SETTING_NUMBER, "bytes", "1048576", 1024, 67108864, "largest request body", false},
     {"log-level", SETTING_TEXT, NULL, "info", 0, 0, "debug, info, warn or error", false},
     {"log-format", SETTING_TEXT, NULL, NULL, 0, 0, "text or json (default: text on a terminal, else json)", false},
-    {"risk-losing-acknowledged-work", SETTING_SWITCH, NULL, NULL, 0, 0, "run although PostgreSQL may forget what it committed (fsync, full_page_writes or synchronous_commit off)", false},
+    {"risk-losing-acknowledged-work", SETTING_SWITCH, NULL, NULL, 0, 0,
+     "run although PostgreSQL may forget what it committed (fsync, full_page_writes or synchronous_commit off)", false},
     {"check-config", SETTING_SWITCH, NULL, NULL, 0, 0, "say whether the settings are good, and exit", false},
     {"print-config", SETTING_SWITCH, NULL, NULL, 0, 0, "print each setting and where it came from, and exit", false},
-    {"note", SETTING_TEXT, NULL, NULL, 0, 0, "`sagad accept-history`: why the database may go on without what is missing", false},
+    {"note", SETTING_TEXT, NULL, NULL, 0, 0,
+     "`sagad accept-history`: why the database may go on without what is missing", false},
     {"help", SETTING_SWITCH, NULL, NULL, 0, 0, "this text", false},
     {"version", SETTING_SWITCH, NULL, NULL, 0, 0, "the version", false},
 };
@@ -93,17 +127,19 @@ static void help(const struct settings *settings)
 
     buffer_init(&out, 65536);
     settings_help(settings, &out);
-    (void)printf("sagad runs sagas: it calls services step by step, logs every intent before and every outcome after,\n"
-                 "and undoes in reverse what was done when a step fails for good.\n\n"
-                 "  sagad [SETTINGS]           run the service\n"
-                 "  sagad dev [SETTINGS]       run it on a private PostgreSQL cluster in a folder of its own\n"
-                 "  sagad migrate [SETTINGS]   bring the schema of the database up to date\n"
-                 "  sagad accept-history       let engines go on in a database that has lost work;\n"
-                 "                             without --note it shows what is missing\n"
-                 "  sagad mcp-tools ...        draft definitions of the tools of an MCP server; see `sagad mcp-tools --help`\n\n"
-                 "Settings: flag, then SAGAD_NAME in the environment, then the file of --config, then the default.\n\n%s\n"
-                 "Try it:  sagad dev            then, elsewhere:  sagactl --help\n"
-                 "Exit codes: 0 ended as asked, 1 failed, 2 a setting is wrong.\n", buffer_c(&out));
+    (void)printf(
+        "sagad runs sagas: it calls services step by step, logs every intent before and every outcome after,\n"
+        "and undoes in reverse what was done when a step fails for good.\n\n"
+        "  sagad [SETTINGS]           run the service\n"
+        "  sagad dev [SETTINGS]       run it on a private PostgreSQL cluster in a folder of its own\n"
+        "  sagad migrate [SETTINGS]   bring the schema of the database up to date\n"
+        "  sagad accept-history       let engines go on in a database that has lost work;\n"
+        "                             without --note it shows what is missing\n"
+        "  sagad mcp-tools ...        draft definitions of the tools of an MCP server; see `sagad mcp-tools --help`\n\n"
+        "Settings: flag, then SAGAD_NAME in the environment, then the file of --config, then the default.\n\n%s\n"
+        "Try it:  sagad dev            then, elsewhere:  sagactl --help\n"
+        "Exit codes: 0 ended as asked, 1 failed, 2 a setting is wrong.\n",
+        buffer_c(&out));
     buffer_fini(&out);
 }
 
@@ -139,7 +175,8 @@ static enum err_code set_up_log(const struct settings *settings, struct err *err
     return err_set(err, ERR_CONFIG, "the setting \"log-level\" is debug, info, warn or error, not \"%s\"", level);
 }
 
-static enum err_code read_settings(struct settings *settings, int argc, char **argv, const char **command, struct err *err)
+static enum err_code read_settings(struct settings *settings, int argc, char **argv, const char **command,
+                                   struct err *err)
 {
     int word = 1;
     enum err_code code = settings_from_args(settings, argc, argv, 1, &word, err);
@@ -161,7 +198,8 @@ static enum err_code read_settings(struct settings *settings, int argc, char **a
     return code == ERR_OK ? set_up_log(settings, err) : code;
 }
 
-/* A connection string may hold a password, and everybody can read the arguments of a process. The settings have a copy. */
+/* A connection string may hold a password, and everybody can read the arguments of a process. The
+ * settings have a copy. */
 static void hide_database(int argc, char **argv)
 {
     static const char flag[] = "--database";
@@ -169,7 +207,10 @@ static void hide_database(int argc, char **argv)
 
     for (int i = 1; i < argc; i++) {
         bool is_flag = strncmp(argv[i], flag, len) == 0;
-        char *value = !is_flag ? NULL : argv[i][len] == '=' ? argv[i] + len + 1 : argv[i][len] == '\0' ? argv[i + 1] : NULL;
+        char *value = !is_flag               ? NULL
+                      : argv[i][len] == '='  ? argv[i] + len + 1
+                      : argv[i][len] == '\0' ? argv[i + 1]
+                                             : NULL;
 
         if (value) {
             memset(value, '*', strlen(value));
@@ -360,23 +401,34 @@ static int serve(struct service *service)
     const struct settings *settings = &service->settings;
     char name[96];
     struct err err = {0};
-    struct engine_options options = {
-        .dsn = service->dev ? service->cluster.dsn : settings_text(settings, "database"),
-        .engine_name = engine_name(settings, name, sizeof(name)),
-        .version = SAGAD_VERSION, .standby = settings_switch(settings, "standby"), .lease_ms = settings_number(settings, "lease"),
-        .writers = (int)settings_number(settings, "writers"), .readers = (int)settings_number(settings, "readers"),
-        .sagas_max = (size_t)settings_number(settings, "sagas-max"), .park_after_ms = settings_number(settings, "park-after"),
-        .forget_share = settings_number(settings, "forget-share"),
-        .memory_bytes_max = (size_t)settings_number(settings, "memory-max"),
-        .commit_delay_ms = settings_number(settings, "commit-delay"), .call_delay_ms = settings_number(settings, "call-delay"),
-        .payload_bytes_max = (size_t)settings_number(settings, "payload-max"),
-        .response_bytes_max = (size_t)settings_number(settings, "response-max"),
-        .calls_max = (uint32_t)settings_number(settings, "calls-max"), .exec_max = (uint32_t)settings_number(settings, "exec-max"),
-        .secrets_file = settings_text(settings, "secrets"), .budgets_file = settings_text(settings, "budgets"),
-        .risk_losing_acknowledged_work = settings_switch(settings, "risk-losing-acknowledged-work"),
-        .on_ready = on_ready, .on_refused = on_refused, .context = service};
-    struct api_options api = {.listen = settings_text(settings, "listen"), .tokens_file = settings_text(settings, "tokens"),
-                              .dev_token = service->dev && !settings_text(settings, "tokens") ? service->dev_token : NULL,
+    struct engine_options options = {.dsn = service->dev ? service->cluster.dsn : settings_text(settings, "database"),
+                                     .engine_name = engine_name(settings, name, sizeof(name)),
+                                     .version = SAGAD_VERSION,
+                                     .standby = settings_switch(settings, "standby"),
+                                     .lease_ms = settings_number(settings, "lease"),
+                                     .writers = (int)settings_number(settings, "writers"),
+                                     .readers = (int)settings_number(settings, "readers"),
+                                     .sagas_max = (size_t)settings_number(settings, "sagas-max"),
+                                     .park_after_ms = settings_number(settings, "park-after"),
+                                     .forget_share = settings_number(settings, "forget-share"),
+                                     .memory_bytes_max = (size_t)settings_number(settings, "memory-max"),
+                                     .commit_delay_ms = settings_number(settings, "commit-delay"),
+                                     .call_delay_ms = settings_number(settings, "call-delay"),
+                                     .payload_bytes_max = (size_t)settings_number(settings, "payload-max"),
+                                     .response_bytes_max = (size_t)settings_number(settings, "response-max"),
+                                     .calls_max = (uint32_t)settings_number(settings, "calls-max"),
+                                     .exec_max = (uint32_t)settings_number(settings, "exec-max"),
+                                     .secrets_file = settings_text(settings, "secrets"),
+                                     .budgets_file = settings_text(settings, "budgets"),
+                                     .risk_losing_acknowledged_work =
+                                         settings_switch(settings, "risk-losing-acknowledged-work"),
+                                     .on_ready = on_ready,
+                                     .on_refused = on_refused,
+                                     .context = service};
+    struct api_options api = {.listen = settings_text(settings, "listen"),
+                              .tokens_file = settings_text(settings, "tokens"),
+                              .dev_token =
+                                  service->dev && !settings_text(settings, "tokens") ? service->dev_token : NULL,
                               .connections_max = (uint32_t)settings_number(settings, "connections-max"),
                               .connections_per_ip_max = (uint32_t)settings_number(settings, "connections-per-address"),
                               .waiting_max = (uint32_t)settings_number(settings, "waiting-max"),
@@ -388,15 +440,18 @@ static int serve(struct service *service)
     bool as_me = settings_switch(settings, "exec-as-me");
 
     /* `sagad dev` is its developer's own, and so are the programs. */
-    if (programs_read(&programs, settings_text(settings, "exec-user"), as_me || (service->dev && !settings_text(settings, "exec-user")),
+    if (programs_read(&programs, settings_text(settings, "exec-user"),
+                      as_me || (service->dev && !settings_text(settings, "exec-user")),
                       settings_text(settings, "exec-path"), &err) != ERR_OK) {
         return fail(&err);
     }
     if (as_me && geteuid() == 0) {
-        log_warn("exec_as_root", LOG_TEXT("note", "programs of tools run as root; name a user of their own with --exec-user"));
+        log_warn("exec_as_root",
+                 LOG_TEXT("note", "programs of tools run as root; name a user of their own with --exec-user"));
     }
     options.programs = &programs;
-    if (egress_read(&egress, settings_text(settings, "egress-allow"), settings_text(settings, "egress-deny"), &err) != ERR_OK ||
+    if (egress_read(&egress, settings_text(settings, "egress-allow"), settings_text(settings, "egress-deny"), &err) !=
+            ERR_OK ||
         bound_descriptors(&options, &api, &err) != ERR_OK) {
         return fail(&err);
     }
@@ -419,7 +474,8 @@ static int serve(struct service *service)
         } else {
             log_info("listening", LOG_TEXT("address", api_address(service->api)));
             if (!api_has_tokens(service->api)) {
-                log_warn("no_tokens", LOG_TEXT("note", "no tokens are configured: every local user is admin; see --tokens"));
+                log_warn("no_tokens",
+                         LOG_TEXT("note", "no tokens are configured: every local user is admin; see --tokens"));
             }
         }
         loop_run(service->loop);
@@ -478,8 +534,8 @@ int main(int argc, char **argv)
     } else if (command && strcmp(command, "accept-history") == 0) {
         const char *who = getenv("SUDO_USER") ? getenv("SUDO_USER") : getenv("USER");
 
-        if (accept_history(settings_text(&service.settings, "database"), who ? who : "somebody", settings_text(&service.settings, "note"),
-                           say, &err) != ERR_OK) {
+        if (accept_history(settings_text(&service.settings, "database"), who ? who : "somebody",
+                           settings_text(&service.settings, "note"), say, &err) != ERR_OK) {
             exit_code = fail(&err);
         }
     } else if (command && strcmp(command, "dev") != 0) {

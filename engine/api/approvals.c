@@ -4,7 +4,8 @@
 
 void handle_list_approvals(struct api_request *request)
 {
-    request_list_questions(request, &request->engine.in.approvals, "open approved refused expired cancelled", engine_get_approvals);
+    request_list_questions(request, &request->engine.in.approvals, "open approved refused expired cancelled",
+                           engine_get_approvals);
 }
 
 void handle_get_approval(struct api_request *request)
@@ -42,7 +43,8 @@ static void check_decision(struct api_request *request, struct faults *faults)
     engine->in.decision.note = read_note(state->note, SLICE("/note"), request->arena, faults);
     engine->in.decision.hash = json_string(state->hash, request->arena);
     if (engine->in.decision.hash.ptr && !is_hash(engine->in.decision.hash)) {
-        faults_add(faults, SLICE("/hash"), "the `hash` of an approval is 64 hexadecimal digits, as the approval shows it");
+        faults_add(faults, SLICE("/hash"),
+                   "the `hash` of an approval is 64 hexadecimal digits, as the approval shows it");
     }
 }
 

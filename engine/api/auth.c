@@ -149,7 +149,8 @@ enum err_code tokens_load(const char *path, struct tokens *out, struct err *err)
     struct stat st;
 
     if (fstat(fileno(file), &st) != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))) {
-        enum err_code code = err_set(err, ERR_CONFIG, "the tokens file %s may be written by others than its owner", path);
+        enum err_code code =
+            err_set(err, ERR_CONFIG, "the tokens file %s may be written by others than its owner", path);
 
         err_hint(err, "take that right away: chmod go-w %s", path);
         (void)fclose(file); /* only read from */

@@ -97,7 +97,8 @@ void handle_resolve(struct api_request *request)
     }
 }
 
-/* The same of any operation of which nobody knows, or that is tried again, whether or not a person is asked about it. */
+/* The same of any operation of which nobody knows, or that is tried again, whether or not a person
+ * is asked about it. */
 void handle_resolve_operation(struct api_request *request)
 {
     struct resolve_state *state = arena_alloc(request->arena, sizeof(*state));

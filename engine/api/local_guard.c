@@ -1,7 +1,8 @@
 /*
- * A page in a browser on this machine can reach loopback. Three headers that no page can forge tell: Host, when the page
- * comes by a name of its own that now resolves to 127.0.0.1; Origin and Sec-Fetch-Site, when it sends a plain cross-site
- * request. A proxy on this machine hides all of its clients behind loopback, and says so in headers of its own.
+ * A page in a browser on this machine can reach loopback. Three headers that no page can forge tell: Host, when the
+ * page comes by a name of its own that now resolves to 127.0.0.1; Origin and Sec-Fetch-Site, when it sends a plain
+ * cross-site request. A proxy on this machine hides all of its clients behind loopback, and says so in headers of its
+ * own.
  */
 #include "api/local_guard.h"
 

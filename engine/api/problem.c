@@ -54,7 +54,8 @@ struct slice problem_text(const struct err *err, const struct problem_more *more
     json_write_i64(&w, "status", err_http_status(err->code));
     json_write_slice(&w, "detail", sentence(err, arena));
     /* Of a failed call it depends on the attempts that are left: who knows has said when. */
-    json_write_bool(&w, "retryable", err_retryable(err->code) || (err->code == ERR_TOOL_FAILED && more->retry_after_ms > 0));
+    json_write_bool(&w, "retryable",
+                    err_retryable(err->code) || (err->code == ERR_TOOL_FAILED && more->retry_after_ms > 0));
     if (more->faults && more->faults->count > 0) {
         write_faults(&w, more->faults);
     }
@@ -74,7 +75,8 @@ static int64_t patience_s(enum err_code code)
     static const struct {
         enum err_code code;
         int64_t s;
-    } own[] = {{ERR_BUSY, 1}, {ERR_IN_FLIGHT, 1}, {ERR_CALL_OUT, 1}, {ERR_PROBE_OUT, 1}, {ERR_RATE, 1}, {ERR_OUTCOME_UNKNOWN, 5}, {ERR_AWAITING, 30}};
+    } own[] = {{ERR_BUSY, 1}, {ERR_IN_FLIGHT, 1},       {ERR_CALL_OUT, 1}, {ERR_PROBE_OUT, 1},
+               {ERR_RATE, 1}, {ERR_OUTCOME_UNKNOWN, 5}, {ERR_AWAITING, 30}};
 
     for (size_t i = 0; i < COUNT_OF(own); i++) {
         if (own[i].code == code) {

@@ -45,8 +45,10 @@ void request_list_questions(struct api_request *request, struct engine_questions
         return;
     }
     if (!all && !are_statuses(status, known)) {
-        request_problem(request, ERR_MALFORMED,
-                        "the query parameter \"status\" is not \"all\", and not one or more of these, with commas between: %s", known);
+        request_problem(
+            request, ERR_MALFORMED,
+            "the query parameter \"status\" is not \"all\", and not one or more of these, with commas between: %s",
+            known);
         return;
     }
     in->number = 0;

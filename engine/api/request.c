@@ -115,7 +115,7 @@ static void answer_problem(struct api_request *request, const struct err *err, c
     request_end(request);
     if (request->batch) {
         start_batch_take(request, err_http_status(err->code), problem_text(err, more, request->arena),
-                   problem_retry_after_s(err, more));
+                         problem_retry_after_s(err, more));
     } else {
         problem_respond(request->exchange, err, more);
     }

@@ -1,5 +1,6 @@
 /*
- * One request on its way through the API: what the handlers of this folder share. It lives in the arena of its exchange.
+ * One request on its way through the API: what the handlers of this folder share. It lives in the arena of its
+ * exchange.
  */
 #ifndef SAGAD_API_REQUEST_H
 #define SAGAD_API_REQUEST_H
@@ -56,14 +57,14 @@ struct api_request {
     bool cancelled;               /* the engine was told so, for the request it has now */
     /* The client left or the service stops. NULL: the engine's request is cancelled. */
     void (*cancel)(struct api_request *request);
-    struct list_link link;        /* in api->waiting */
-    int64_t wait_ms;              /* of ?wait= */
-    bool holds;                   /* counted in api->holding */
-    size_t limit;                 /* of ?limit= */
-    int status;                   /* of the answer to come; 0: 200 */
-    struct slice location;        /* of the saga that was started */
-    struct start_batch *batch;    /* this is an element of: its answer goes there; NULL: to the client */
-    void *state;                  /* the handler's */
+    struct list_link link;     /* in api->waiting */
+    int64_t wait_ms;           /* of ?wait= */
+    bool holds;                /* counted in api->holding */
+    size_t limit;              /* of ?limit= */
+    int status;                /* of the answer to come; 0: 200 */
+    struct slice location;     /* of the saga that was started */
+    struct start_batch *batch; /* this is an element of: its answer goes there; NULL: to the client */
+    void *state;               /* the handler's */
 };
 
 /* Was the token of this request taken away, or has it expired, since the request came? Its role and namespace count. */
@@ -159,7 +160,8 @@ void handle_list_escalations(struct api_request *request);
 void handle_get_escalation(struct api_request *request);
 void handle_resolve(struct api_request *request);
 void handle_resolve_operation(struct api_request *request);
-bool request_read_key(struct api_request *request, struct op_key *out); /* the operation of the path; false: it has been answered */
+bool request_read_key(struct api_request *request,
+                      struct op_key *out); /* the operation of the path; false: it has been answered */
 void handle_get_stats(struct api_request *request);
 void handle_get_engines(struct api_request *request);
 void handle_livez(struct api_request *request);

@@ -121,7 +121,8 @@ struct slice saga_read_id(struct api_request *request, struct slice id, struct s
     }
     if (!id.ptr) {
         if (!text_is_shown(*key)) { /* it is the business id */
-            faults_add(faults, SLICE(""), "the header Idempotency-Key holds a control character, or one that turns the direction of text");
+            faults_add(faults, SLICE(""),
+                       "the header Idempotency-Key holds a control character, or one that turns the direction of text");
         }
         return *key;
     }
@@ -160,8 +161,7 @@ static void check_start(struct api_request *request, struct faults *faults)
     request->engine.in.start.saga = json_string(state->saga, request->arena);
     request->engine.in.start.input = state->input;
     request->engine.in.start.tags = state->tags;
-    request->engine.in.start.business_id =
-        saga_read_id(request, state->id, &request->engine.in.start.key, faults);
+    request->engine.in.start.business_id = saga_read_id(request, state->id, &request->engine.in.start.key, faults);
     if (state->version.ptr && (!json_i64(state->version, &version) || version < 1 || version > INT32_MAX)) {
         faults_add(faults, SLICE("/version"), "a version is a whole number from 1 on");
     }
@@ -212,8 +212,7 @@ static void check_note(struct api_request *request, struct faults *faults)
     if (!note->ptr && request->has_token && request->role >= ROLE_OPERATOR) {
         faults_add(faults, SLICE(""), "the member \"note\" is missing: an abort by an operator or admin says why");
     }
-    request->engine.in.abort.note =
-        note->ptr ? read_note(*note, SLICE("/note"), request->arena, faults) : SLICE("");
+    request->engine.in.abort.note = note->ptr ? read_note(*note, SLICE("/note"), request->arena, faults) : SLICE("");
 }
 
 void handle_abort_saga(struct api_request *request)

@@ -4,7 +4,8 @@
 
 #include "api/request.h"
 
-/* The business id: member `id` of the body, else the header Idempotency-Key, else SLICE_NONE. `key`: that header, which names the saga beside an id. */
+/* The business id: member `id` of the body, else the header Idempotency-Key, else SLICE_NONE. `key`: that header, which
+ * names the saga beside an id. */
 struct slice saga_read_id(struct api_request *request, struct slice id, struct slice *key, struct faults *faults);
 void saga_check_tags(struct slice tags, struct arena *arena, struct faults *faults);
 /* The `done` of a start: 201 or 200, Location, and the saga, after `wait` where it was asked for. */

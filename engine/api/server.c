@@ -55,8 +55,7 @@ bool request_is_revoked(const struct api_request *request)
 
 bool request_sees_all(const struct api_request *request)
 {
-    return !request->api->tokens_file ||
-           (request->role == ROLE_ADMIN && slice_is(request->engine.namespace, "*"));
+    return !request->api->tokens_file || (request->role == ROLE_ADMIN && slice_is(request->engine.namespace, "*"));
 }
 
 static bool authenticate(struct api_request *request)
@@ -193,7 +192,8 @@ static void on_headers(struct http_exchange *exchange, void *context)
     }
 }
 
-/* In a part of a path "%2F" is a slash and "%25" a percent sign: the path itself was decoded before it was taken apart. */
+/* In a part of a path "%2F" is a slash and "%25" a percent sign: the path itself was decoded before
+ * it was taken apart. */
 static struct slice name_part(struct slice part, struct arena *arena)
 {
     char *text = arena_text(arena, part);

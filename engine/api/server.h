@@ -16,8 +16,9 @@ struct api;
 #define API_LISTEN_DEFAULT "127.0.0.1:8077"
 
 struct api_options {
-    const char *listen;       /* ADDRESS:PORT; NULL: API_LISTEN_DEFAULT; port 0 takes a free one */
-    /* NULL: none. Read again when it changes (looked at every 2 s) and by api_reload(). One that stays away has none. */
+    const char *listen; /* ADDRESS:PORT; NULL: API_LISTEN_DEFAULT; port 0 takes a free one */
+    /* NULL: none. Read again when it changes (looked at every 2 s) and by api_reload(). One that
+     * stays away has none. */
     const char *tokens_file;
     const char *dev_token;    /* NULL, or a token text with role admin in the namespace "default" (`sagad dev`) */
     uint32_t connections_max; /* default 1024 */

@@ -8,9 +8,9 @@
  *                                `-> durable, and here --------------> its result
  *                                `-> durable -> to be read -> read --> its result
  *
- * One that was made here is told as its start left it. Repeats, and what began at another engine, are read back, a few at a
- * time, and none any more when what was read is as large as an answer may be: whoever repeats starts of large sagas
- * must not fill the memory with them. Such a result has the id alone.
+ * One that was made here is told as its start left it. Repeats, and what began at another engine, are read back, a few
+ * at a time, and none any more when what was read is as large as an answer may be: whoever repeats starts of large
+ * sagas must not fill the memory with them. Such a result has the id alone.
  */
 #include "api/start_batch.h"
 

@@ -25,11 +25,12 @@ void arena_reset(struct arena *arena);                    /* runs the hooks, kee
 void arena_reserve(struct arena *arena, size_t bytes);    /* the next so many come out of one block */
 void arena_fini(struct arena *arena);                     /* runs the hooks, newest first; accepts a zeroed struct */
 
-void *arena_alloc(struct arena *arena, size_t bytes);                 /* zeroed, aligned for any type */
-void *arena_array(struct arena *arena, size_t count, size_t bytes);   /* zeroed; the product is checked */
+void *arena_alloc(struct arena *arena, size_t bytes);               /* zeroed, aligned for any type */
+void *arena_array(struct arena *arena, size_t count, size_t bytes); /* zeroed; the product is checked */
 void *arena_dup(struct arena *arena, const void *bytes, size_t len);
-struct slice arena_slice(struct arena *arena, struct slice text);     /* a copy, NUL-terminated behind its end; SLICE_NONE stays so */
-char *arena_text(struct arena *arena, struct slice text);             /* a NUL-terminated copy */
+struct slice arena_slice(struct arena *arena,
+                         struct slice text); /* a copy, NUL-terminated behind its end; SLICE_NONE stays so */
+char *arena_text(struct arena *arena, struct slice text); /* a NUL-terminated copy */
 struct slice arena_printf(struct arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Call `release(object)` when the arena is reset or ends: ties a foreign object to this lifetime. */
@@ -39,7 +40,8 @@ void arena_on_release(struct arena *arena, void (*release)(void *object), void *
 void *memory_alloc(size_t bytes); /* zeroed */
 void *memory_grow(void *old, size_t bytes);
 
-/* What was freed and is kept for the next wave goes back to the system: takes milliseconds, for when memory is short or a wave is over. */
+/* What was freed and is kept for the next wave goes back to the system: takes milliseconds, for when memory is short or
+ * a wave is over. */
 void memory_give_back(void);
 
 #endif

@@ -80,7 +80,8 @@ static void put_number(struct canon_state *state, struct slice number)
     }
 }
 
-/* Strings as RFC 8785, 3.2.2.2: only what must be escaped, two-character escapes where they exist, \u00xx in lower case. */
+/* Strings as RFC 8785, 3.2.2.2: only what must be escaped, two-character escapes where they exist, \u00xx in lower
+ * case. */
 static void put_text(struct canon_state *state, struct slice text)
 {
     static const char special[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
@@ -114,7 +115,8 @@ struct canon_member {
     struct slice name, value;
 };
 
-/* The order of RFC 8785, 3.2.3: by UTF-16 code units. It differs from byte order only where a character beyond U+FFFF meets one from U+E000. */
+/* The order of RFC 8785, 3.2.3: by UTF-16 code units. It differs from byte order only where a character beyond U+FFFF
+ * meets one from U+E000. */
 static int compare_members(const void *a, const void *b)
 {
     const struct canon_member *x = a, *y = b;
@@ -203,7 +205,8 @@ static void put_object(struct canon_state *state, struct slice object, struct sl
     bool first = true;
 
     for (size_t i = 0; i < n; i++) {
-        struct slice place = state->leave_out_count > 0 ? json_pointer_join(state->arena, pointer, members[i].name) : SLICE_NONE;
+        struct slice place =
+            state->leave_out_count > 0 ? json_pointer_join(state->arena, pointer, members[i].name) : SLICE_NONE;
 
         if (place.ptr && is_left_out(state, place)) {
             continue;

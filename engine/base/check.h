@@ -18,7 +18,7 @@ _Noreturn void check_failed(const char *file, int line, const char *what);
 
 #define MUST_USE __attribute__((warn_unused_result))
 #define PRINTF_LIKE(text_index, first) __attribute__((format(printf, text_index, first)))
-#define container_of(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
+#define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define BIT(n) (UINT32_C(1) << (n))
 

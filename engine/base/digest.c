@@ -9,7 +9,8 @@
 
 #include "base/check.h"
 
-/* Looked up once: EVP_sha256() would have each digest look for its implementation, which takes longer than a short digest. */
+/* Looked up once: EVP_sha256() would have each digest look for its implementation, which takes longer than a short
+ * digest. */
 static const EVP_MD *sha256(void)
 {
     static EVP_MD *found;

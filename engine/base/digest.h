@@ -18,6 +18,7 @@ bool digest_from_hex(struct slice hex, struct digest *out);
 bool random_bytes(void *out, size_t len); /* getrandom(); false only when the kernel has none */
 
 /* SHA-256 over fields, each as a 4-byte big-endian length and its bytes: no two field lists share an input. */
-struct digest digest_fields(const char *tag, const struct slice *fields, size_t count); /* the tag goes in bare, first */
+struct digest digest_fields(const char *tag, const struct slice *fields,
+                            size_t count); /* the tag goes in bare, first */
 
 #endif

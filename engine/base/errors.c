@@ -175,7 +175,9 @@ void faults_add_not_supported(struct faults *faults, struct slice pointer, const
     if (faults_full(faults)) {
         return;
     }
-    faults_put(faults, (struct fault){.pointer = arena_slice(faults->arena, pointer.ptr ? pointer : SLICE("")),
-                                      .detail = arena_printf(faults->arena, "\"%s\" is not supported yet by this version of sagad", member),
-                                      .not_supported = true});
+    faults_put(faults,
+               (struct fault){.pointer = arena_slice(faults->arena, pointer.ptr ? pointer : SLICE("")),
+                              .detail = arena_printf(faults->arena,
+                                                     "\"%s\" is not supported yet by this version of sagad", member),
+                              .not_supported = true});
 }

@@ -40,6 +40,6 @@ struct uuid uuid_v7(int64_t now_ms);              /* monotonic within this proce
 int64_t uuid_v7_ms(const struct uuid *uuid);
 
 struct saga_id saga_id_new(int64_t now_ms, uint32_t shard);
-uint32_t saga_id_shard(struct saga_id id);        /* not checked against the number of shards */
+uint32_t saga_id_shard(struct saga_id id); /* not checked against the number of shards */
 
 #endif

@@ -100,9 +100,9 @@ bool instant_parse(struct slice text, int64_t *ms)
     const char *at = text.ptr, *end = text.ptr + text.len;
     int y, mo, d, h, mi, s, millis = 0, offset = 0;
 
-    if (!text.ptr || !digits(&at, end, 4, &y) || !one_of(&at, end, "-") || !digits(&at, end, 2, &mo) || !one_of(&at, end, "-") ||
-        !digits(&at, end, 2, &d) || !one_of(&at, end, "Tt ") || !digits(&at, end, 2, &h) || !one_of(&at, end, ":") ||
-        !digits(&at, end, 2, &mi) || !one_of(&at, end, ":") || !digits(&at, end, 2, &s)) {
+    if (!text.ptr || !digits(&at, end, 4, &y) || !one_of(&at, end, "-") || !digits(&at, end, 2, &mo) ||
+        !one_of(&at, end, "-") || !digits(&at, end, 2, &d) || !one_of(&at, end, "Tt ") || !digits(&at, end, 2, &h) ||
+        !one_of(&at, end, ":") || !digits(&at, end, 2, &mi) || !one_of(&at, end, ":") || !digits(&at, end, 2, &s)) {
         return false;
     }
     if (!is_date(y, mo, d) || h > 23 || mi > 59 || s > 59) {
@@ -122,7 +122,8 @@ bool instant_parse(struct slice text, int64_t *ms)
         int oh, om;
         bool minus = at < end && *at == '-';
 
-        if (!one_of(&at, end, "+-") || !digits(&at, end, 2, &oh) || !one_of(&at, end, ":") || !digits(&at, end, 2, &om) || oh > 23 || om > 59) {
+        if (!one_of(&at, end, "+-") || !digits(&at, end, 2, &oh) || !one_of(&at, end, ":") ||
+            !digits(&at, end, 2, &om) || oh > 23 || om > 59) {
             return false;
         }
         offset = (oh * 60 + om) * (minus ? -1 : 1);
@@ -130,10 +131,11 @@ bool instant_parse(struct slice text, int64_t *ms)
     if (at != end) {
         return false;
     }
-    int64_t instant = days_from_civil(y, mo, d) * INT64_C(86400000) + h * INT64_C(3600000) + (mi - offset) * INT64_C(60000) +
-                      s * INT64_C(1000) + millis;
+    int64_t instant = days_from_civil(y, mo, d) * INT64_C(86400000) + h * INT64_C(3600000) +
+                      (mi - offset) * INT64_C(60000) + s * INT64_C(1000) + millis;
 
-    if (instant < YEAR_0_MS || instant > YEAR_9999_END_MS) { /* an offset moved it out of what instant_text() can write */
+    if (instant < YEAR_0_MS ||
+        instant > YEAR_9999_END_MS) { /* an offset moved it out of what instant_text() can write */
         return false;
     }
     *ms = instant;

@@ -10,11 +10,13 @@
 #define INSTANT_TEXT_BYTES 32
 #define DURATION_MS_MAX (INT64_C(366) * 24 * 3600 * 1000)
 
-/* RFC 3339, UTC, milliseconds: 2026-01-31T09:05:00.250Z. Both directions; parsing takes any offset and up to 9 decimals. */
+/* RFC 3339, UTC, milliseconds: 2026-01-31T09:05:00.250Z. Both directions; parsing takes any offset and up to 9
+ * decimals. */
 void instant_text(int64_t ms, char out[INSTANT_TEXT_BYTES]);
 bool instant_parse(struct slice text, int64_t *ms);
 
-/* "200ms", "10s", "15m", "24h", "7d": one positive whole number and a unit, at most DURATION_MS_MAX. "0s" is allowed. */
+/* "200ms", "10s", "15m", "24h", "7d": one positive whole number and a unit, at most
+ * DURATION_MS_MAX. "0s" is allowed. */
 bool duration_parse(struct slice text, int64_t *ms);
 void duration_text(int64_t ms, char out[INSTANT_TEXT_BYTES]); /* for people: "1m 20s" */
 

@@ -1,4 +1,5 @@
-/* Reading text that json_check() accepted: nothing here checks syntax again, but nothing reads beyond the end either. */
+/* Reading text that json_check() accepted: nothing here checks syntax again, but nothing reads
+ * beyond the end either. */
 #include "base/json.h"
 
 #include <cjson/cJSON.h>
@@ -28,8 +29,8 @@ static const char *string_end(const char *at, const char *end) /* at the opening
 enum mark { MARK_NONE, MARK_QUOTE, MARK_OPENS, MARK_CLOSES, MARK_ENDS };
 
 static const unsigned char marks[256] = {
-    ['"'] = MARK_QUOTE,   ['{'] = MARK_OPENS, ['['] = MARK_OPENS, ['}'] = MARK_CLOSES, [']'] = MARK_CLOSES,
-    [','] = MARK_ENDS,    [' '] = MARK_ENDS,  ['\n'] = MARK_ENDS, ['\r'] = MARK_ENDS, ['\t'] = MARK_ENDS,
+    ['"'] = MARK_QUOTE, ['{'] = MARK_OPENS, ['['] = MARK_OPENS, ['}'] = MARK_CLOSES, [']'] = MARK_CLOSES,
+    [','] = MARK_ENDS,  [' '] = MARK_ENDS,  ['\n'] = MARK_ENDS, ['\r'] = MARK_ENDS,  ['\t'] = MARK_ENDS,
 };
 
 static enum mark mark_at(const char *at)

@@ -17,10 +17,10 @@
 struct cJSON;
 
 struct json_limits {
-    size_t bytes_max;   /* of the whole text */
-    int depth_max;      /* nested arrays and objects */
+    size_t bytes_max; /* of the whole text */
+    int depth_max;    /* nested arrays and objects */
     size_t number_bytes_max;
-    int exponent_max;   /* numbers whose exponent lies beyond +-this are refused */
+    int exponent_max; /* numbers whose exponent lies beyond +-this are refused */
 };
 
 extern const struct json_limits json_limits_default; /* 1 MiB, 64, 1024, 400 */
@@ -33,9 +33,9 @@ extern const struct json_limits json_limits_default; /* 1 MiB, 64, 1024, 400 */
 MUST_USE enum err_code json_check(struct slice text, const struct json_limits *limits, struct err *err);
 
 /*
- * Is it one JSON value by its syntax? What json_check() refuses beyond that passes: repeated members, what is no UTF-8, any
- * size and depth. Then the elements of an array (json_walk(), json_next_element()) can be told apart, so that json_check()
- * judges each for itself. Nothing else may read such a text.
+ * Is it one JSON value by its syntax? What json_check() refuses beyond that passes: repeated members, what is no UTF-8,
+ * any size and depth. Then the elements of an array (json_walk(), json_next_element()) can be told apart, so that
+ * json_check() judges each for itself. Nothing else may read such a text.
  */
 MUST_USE enum err_code json_check_syntax(struct slice text, struct err *err);
 
@@ -43,34 +43,37 @@ MUST_USE enum err_code json_check_syntax(struct slice text, struct err *err);
 
 enum json_type { JSON_NONE, JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
-enum json_type json_type(struct slice value);          /* SLICE_NONE gives JSON_NONE */
-const char *json_type_name(enum json_type type);       /* "null", "boolean", "number", ... */
+enum json_type json_type(struct slice value);    /* SLICE_NONE gives JSON_NONE */
+const char *json_type_name(enum json_type type); /* "null", "boolean", "number", ... */
 
-struct json_walk {                                      /* over the members of an object or the elements of an array */
+struct json_walk { /* over the members of an object or the elements of an array */
     const char *at, *end;
     bool started;
 };
 struct json_walk json_walk(struct slice container);
-bool json_next_member(struct json_walk *walk, struct slice *name_raw, struct slice *value); /* name_raw: between the quotes, still escaped */
+bool json_next_member(struct json_walk *walk, struct slice *name_raw,
+                      struct slice *value); /* name_raw: between the quotes, still escaped */
 bool json_next_element(struct json_walk *walk, struct slice *value);
 
-struct slice json_member(struct slice object, const char *name);    /* SLICE_NONE when absent or no object */
+struct slice json_member(struct slice object, const char *name); /* SLICE_NONE when absent or no object */
 struct slice json_element(struct slice array, size_t index);
-struct slice json_at(struct slice value, struct slice pointer);     /* RFC 6901; SLICE_NONE when absent */
+struct slice json_at(struct slice value, struct slice pointer); /* RFC 6901; SLICE_NONE when absent */
 size_t json_count(struct slice container);
 
-struct slice json_string(struct slice value, struct arena *arena);  /* unescaped; borrowed from the text if it had no escapes; SLICE_NONE for no string */
+struct slice
+json_string(struct slice value,
+            struct arena *arena); /* unescaped; borrowed from the text if it had no escapes; SLICE_NONE for no string */
 bool json_string_is(struct slice value, const char *text);
-bool json_i64(struct slice value, int64_t *out);                    /* an integer in range, in whatever notation (1e3) */
+bool json_i64(struct slice value, int64_t *out); /* an integer in range, in whatever notation (1e3) */
 bool json_bool(struct slice value, bool *out);
-struct slice json_trim(struct slice value);                         /* without surrounding white space */
+struct slice json_trim(struct slice value); /* without surrounding white space */
 
 /* The tree of cJSON, released with the arena. NULL only when cJSON refuses what json_check() accepted. */
 struct cJSON *json_tree(struct slice text, struct arena *arena);
 
 /* --- writing --- */
 
-void json_put_string(struct buffer *out, struct slice text);        /* with quotes and escapes; invalid UTF-8 becomes U+FFFD */
+void json_put_string(struct buffer *out, struct slice text); /* with quotes and escapes; invalid UTF-8 becomes U+FFFD */
 
 /* Writes commas and quotes, so that the caller cannot forget one. Members: name NULL inside arrays and at the top. */
 struct json_writer {
@@ -83,8 +86,9 @@ void json_object_begin(struct json_writer *w, const char *name);
 void json_object_end(struct json_writer *w);
 void json_array_begin(struct json_writer *w, const char *name);
 void json_array_end(struct json_writer *w);
-void json_write_raw(struct json_writer *w, const char *name, struct slice json);   /* verbatim; SLICE_NONE writes null */
-void json_write_slice(struct json_writer *w, const char *name, struct slice text); /* as a string; SLICE_NONE writes null */
+void json_write_raw(struct json_writer *w, const char *name, struct slice json); /* verbatim; SLICE_NONE writes null */
+void json_write_slice(struct json_writer *w, const char *name,
+                      struct slice text); /* as a string; SLICE_NONE writes null */
 void json_write_text(struct json_writer *w, const char *name, const char *text);
 void json_write_i64(struct json_writer *w, const char *name, int64_t value);
 void json_write_bool(struct json_writer *w, const char *name, bool value);

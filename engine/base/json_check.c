@@ -1,6 +1,6 @@
 /*
- * The strict scanner in front of everything: RFC 8259, and only texts that every reader reads the same way. One pass, depth
- * bounded, no tree. Names of an object are compared when it ends: a few by pairs, many after sorting.
+ * The strict scanner in front of everything: RFC 8259, and only texts that every reader reads the same way. One pass,
+ * depth bounded, no tree. Names of an object are compared when it ends: a few by pairs, many after sorting.
  */
 #include "base/json.h"
 
@@ -10,7 +10,8 @@
 #include "base/check.h"
 #include "base/utf8.h"
 
-const struct json_limits json_limits_default = {.bytes_max = 1 << 20, .depth_max = 64, .number_bytes_max = 1024, .exponent_max = 400};
+const struct json_limits json_limits_default = {
+    .bytes_max = 1 << 20, .depth_max = 64, .number_bytes_max = 1024, .exponent_max = 400};
 
 #define PAIRWISE_MAX 8
 #define LEVELS_MAX 96 /* the limits may ask for fewer; bounds the recursion */
@@ -30,13 +31,13 @@ struct scan_level { /* for the pointer in a message */
 struct scan {
     const char *start, *at, *end;
     const struct json_limits *limits;
-    bool syntax_only;           /* json_check_syntax() */
+    bool syntax_only; /* json_check_syntax() */
     int depth;
-    struct scan_level *levels;  /* one for each open array or object; [0] is not used */
-    struct scan_name *names;    /* a stack: those of the open objects */
+    struct scan_level *levels; /* one for each open array or object; [0] is not used */
+    struct scan_name *names;   /* a stack: those of the open objects */
     size_t name_count, name_capacity;
-    struct arena arena;         /* unescaped names */
-    const char *fault;          /* the sentence; NULL while all is well */
+    struct arena arena; /* unescaped names */
+    const char *fault;  /* the sentence; NULL while all is well */
     const char *fault_at;
     bool too_large;
 };
@@ -66,7 +67,10 @@ static int hex4(const char *p, const char *end)
     }
     for (int i = 0; i < 4; i++) {
         char c = p[i];
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
 
         if (digit < 0) {
             return -1;
@@ -107,7 +111,8 @@ static bool scan_escape(struct scan *scan) /* at the backslash */
         return scan_fault(scan, at, "a lone low surrogate stands for no character");
     }
     if (unit >= 0xd800 && unit <= 0xdbff) {
-        int low = scan->end - scan->at >= 6 && scan->at[0] == '\\' && scan->at[1] == 'u' ? hex4(scan->at + 2, scan->end) : -1;
+        int low =
+            scan->end - scan->at >= 6 && scan->at[0] == '\\' && scan->at[1] == 'u' ? hex4(scan->at + 2, scan->end) : -1;
 
         if (low < 0xdc00 || low > 0xdfff) {
             return scan_fault(scan, at, "a lone high surrogate stands for no character");
@@ -139,7 +144,8 @@ static bool scan_string(struct scan *scan, struct slice *raw, bool *escaped) /* 
         while (scan->end - scan->at >= 8 && is_plain8(scan->at)) {
             scan->at += 8;
         }
-        while (scan->at < scan->end && (unsigned char)*scan->at >= 0x20 && (unsigned char)*scan->at < 0x80 && *scan->at != '"' && *scan->at != '\\') {
+        while (scan->at < scan->end && (unsigned char)*scan->at >= 0x20 && (unsigned char)*scan->at < 0x80 &&
+               *scan->at != '"' && *scan->at != '\\') {
             scan->at++;
         }
         if (scan->at >= scan->end) {
@@ -532,7 +538,8 @@ static enum err_code check(struct slice text, const struct json_limits *limits, 
         buffer_init(&pointer, 200);
         put_pointer(&scan, &pointer);
         code = err_set(err, scan.too_large ? ERR_TOO_LARGE : ERR_MALFORMED, "this is not the JSON that sagad takes");
-        err_detail(err, "%s, at byte %zu, near \"%s\"", scan.fault, (size_t)(scan.fault_at - scan.start), buffer_c(&pointer));
+        err_detail(err, "%s, at byte %zu, near \"%s\"", scan.fault, (size_t)(scan.fault_at - scan.start),
+                   buffer_c(&pointer));
         if (!syntax_only) {
             err_hint(err, "RFC 8259 with unique members, valid UTF-8, at most %d levels and exponents within +-%d",
                      limits->depth_max, limits->exponent_max);

@@ -15,7 +15,8 @@ static inline uint64_t odd_bits(uint64_t eight)
     uint64_t quote = eight ^ EACH_BYTE * '"', backslash = eight ^ EACH_BYTE * '\\';
 
     return (eight | ((eight - EACH_BYTE * 0x20) & ~eight) | ((quote - EACH_BYTE) & ~quote) |
-            ((backslash - EACH_BYTE) & ~backslash)) & HIGH_BITS;
+            ((backslash - EACH_BYTE) & ~backslash)) &
+           HIGH_BITS;
 }
 
 static inline uint64_t eight_at(const char *p)

@@ -88,10 +88,10 @@ static inline void *list_item(struct list_link *link, size_t offset)
 }
 
 /* The item around a link that may be NULL; the link is evaluated once. */
-#define LIST_ITEM(link_expression, type, member)                                  \
-    (__extension__({                                                              \
-        struct list_link *list_item_link_ = (link_expression);                    \
-        list_item_link_ ? container_of(list_item_link_, type, member) : NULL;     \
+#define LIST_ITEM(link_expression, type, member)                                                                       \
+    (__extension__({                                                                                                   \
+        struct list_link *list_item_link_ = (link_expression);                                                         \
+        list_item_link_ ? container_of(list_item_link_, type, member) : NULL;                                          \
     }))
 
 #endif

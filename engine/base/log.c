@@ -98,14 +98,16 @@ static void put_field(struct buffer *out, const struct log_field *field)
     }
 }
 
-void log_render(struct buffer *out, int64_t at_ms, enum log_level level, const char *event, const struct log_field *fields)
+void log_render(struct buffer *out, int64_t at_ms, enum log_level level, const char *event,
+                const struct log_field *fields)
 {
     char at[INSTANT_TEXT_BYTES];
     size_t bytes_max = out->bytes_max;
     bool cut = false;
 
     instant_text(at_ms, at);
-    buffer_printf(out, is_json() ? "{\"ts\":\"%s\",\"level\":\"%s\",\"event\":\"%s\"" : "%s %-5s %s", at, level_names[level], event);
+    buffer_printf(out, is_json() ? "{\"ts\":\"%s\",\"level\":\"%s\",\"event\":\"%s\"" : "%s %-5s %s", at,
+                  level_names[level], event);
     out->bytes_max -= bytes_max > TAIL_BYTES_MAX ? TAIL_BYTES_MAX : 0;
     for (; fields->type != LOG_FIELD_END; fields++) {
         size_t before = out->len;

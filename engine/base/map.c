@@ -53,7 +53,8 @@ static struct map_slot *find_slot(const struct map *map, const void *key, size_t
         if (slot->state == SLOT_FREE) {
             return NULL;
         }
-        if (slot->state == SLOT_USED && slot->hash == hash && slot->key_len == len && memcmp(slot->key, key, len) == 0) {
+        if (slot->state == SLOT_USED && slot->hash == hash && slot->key_len == len &&
+            memcmp(slot->key, key, len) == 0) {
             return slot;
         }
     }

@@ -7,8 +7,8 @@
 #define SAGAD_VERSION "unknown"
 #endif
 
-static const int64_t bounds_us[] = {100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000,
-                                    1000000, 2000000, 5000000, 10000000, 20000000, 60000000};
+static const int64_t bounds_us[] = {100,    200,    500,    1000,    2000,    5000,    10000,    20000,    50000,
+                                    100000, 200000, 500000, 1000000, 2000000, 5000000, 10000000, 20000000, 60000000};
 
 static struct {
     uint64_t counters[METRIC_COUNTER_COUNT];
@@ -21,13 +21,12 @@ static struct {
 
 static const struct {
     const char *name, *help;
-} counter_table[] = {
+} counter_table[] =
+    {
 #define X(id, name, help) [id] = {name, help},
-    METRIC_COUNTER_MAP(X)
-}, gauge_table[] = {
-    METRIC_GAUGE_MAP(X)
-}, histogram_table[] = {
-    METRIC_HISTOGRAM_MAP(X)
+        METRIC_COUNTER_MAP(X)},
+  gauge_table[] = {METRIC_GAUGE_MAP(X)},
+  histogram_table[] = {METRIC_HISTOGRAM_MAP(X)
 #undef X
 };
 
@@ -91,10 +90,12 @@ void metric_render(struct buffer *out)
         render_head(out, histogram_table[i].name, histogram_table[i].help, "histogram");
         for (size_t b = 0; b < COUNT_OF(bounds_us); b++) {
             below += metrics.histograms[i].buckets[b];
-            buffer_printf(out, "%s_bucket{le=\"%g\"} %llu\n", histogram_table[i].name, (double)bounds_us[b] / 1e6, (unsigned long long)below);
+            buffer_printf(out, "%s_bucket{le=\"%g\"} %llu\n", histogram_table[i].name, (double)bounds_us[b] / 1e6,
+                          (unsigned long long)below);
         }
         buffer_printf(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.6f\n%s_count %llu\n", histogram_table[i].name,
-                      (unsigned long long)metrics.histograms[i].count, histogram_table[i].name, (double)metrics.histograms[i].sum_us / 1e6,
-                      histogram_table[i].name, (unsigned long long)metrics.histograms[i].count);
+                      (unsigned long long)metrics.histograms[i].count, histogram_table[i].name,
+                      (double)metrics.histograms[i].sum_us / 1e6, histogram_table[i].name,
+                      (unsigned long long)metrics.histograms[i].count);
     }
 }

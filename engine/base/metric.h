@@ -11,58 +11,60 @@
 #include "base/text.h"
 
 /*  id                        name                                   help */
-#define METRIC_COUNTER_MAP(X)                                                                                   \
-    X(METRIC_SAGAS_STARTED,    "sagad_sagas_started_total",            "Sagas whose start became durable")       \
-    X(METRIC_SAGAS_COMPLETED,  "sagad_sagas_completed_total",          "Sagas that ended completed")             \
-    X(METRIC_SAGAS_COMPENSATED, "sagad_sagas_compensated_total",       "Sagas that ended compensated")           \
-    X(METRIC_SAGAS_ABANDONED,  "sagad_sagas_abandoned_total",          "Sagas that ended abandoned")             \
-    X(METRIC_TURNS,            "sagad_turns_total",                    "Turns committed")                        \
-    X(METRIC_RECORDS,          "sagad_records_total",                  "Records committed")                      \
-    X(METRIC_BATCHES,          "sagad_batches_total",                  "Group commits")                          \
-    X(METRIC_BATCHES_LOST,     "sagad_batches_lost_total",             "COMMITs whose answer was lost")          \
-    X(METRIC_CALLS,            "sagad_calls_total",                    "Calls handed to adapters")               \
-    X(METRIC_CALLS_UNKNOWN,    "sagad_calls_unknown_total",            "Calls whose outcome is unknown")         \
-    X(METRIC_CALLS_FAILED,     "sagad_calls_failed_total",             "Calls that certainly had no effect")     \
-    X(METRIC_RESULTS_LOST,     "sagad_results_lost_total",             "Calls that completed and whose `result` failed") \
-    X(METRIC_RETRIES,          "sagad_retries_total",                  "Attempts after the first")               \
-    X(METRIC_PROBES,           "sagad_probes_total",                   "Probes sent")                            \
-    X(METRIC_ESCALATIONS,      "sagad_escalations_opened_total",       "Escalations opened")                     \
-    X(METRIC_LEASES_LOST,      "sagad_leases_lost_total",              "Shards lost to another engine or to time") \
-    X(METRIC_SHARDS_GIVEN,     "sagad_shards_given_total",             "Shards given to other engines") \
-    X(METRIC_HISTORY_LOST,     "sagad_history_lost_total",             "Times that work was missing in the database which had been acknowledged") \
-    X(METRIC_DB_UNANSWERED,    "sagad_database_unanswered_total",      "Times that PostgreSQL gave no answer within a lease, and all connections were given up") \
-    X(METRIC_DB_CONNECTS,      "sagad_database_connects_total",        "Connections opened to PostgreSQL")       \
-    X(METRIC_DB_ERRORS,        "sagad_database_errors_total",          "Statements or connections that failed")  \
-    X(METRIC_HTTP_REQUESTS,    "sagad_http_requests_total",            "Requests answered")                      \
-    X(METRIC_HTTP_ERRORS,      "sagad_http_errors_total",              "Requests answered with 4xx or 5xx")      \
-    X(METRIC_DUPLICATE_STARTS, "sagad_duplicate_starts_total",         "Starts answered with the saga that was there") \
-    X(METRIC_FOLLOWERS_REFUSED, "sagad_followers_refused_total",       "Sagas of a `then` that could not be started") \
-    X(METRIC_PARKED,           "sagad_sagas_parked_total",             "Sagas at rest that left memory")         \
-    X(METRIC_UNPARKED,         "sagad_sagas_unparked_total",           "Parked sagas that moved on")             \
-    X(METRIC_FORGOTTEN,        "sagad_sagas_forgotten_total",          "Ended sagas removed after their retention") \
-    X(METRIC_INTAKE_FULL,      "sagad_refused_full_total",             "New work refused because a queue or memory was full") \
-    X(METRIC_INTAKE_PACED,     "sagad_refused_slow_total",             "New work refused because what there is waits too long") \
-    X(METRIC_SAGAS_UNREADABLE, "sagad_sagas_unreadable_total",         "Times that the log of a saga made no sense")  \
-    X(METRIC_HTTP_SURPLUS,     "sagad_http_surplus_total",             "Connections beyond --connections-max, told to come again")
+#define METRIC_COUNTER_MAP(X)                                                                                          \
+    X(METRIC_SAGAS_STARTED, "sagad_sagas_started_total", "Sagas whose start became durable")                           \
+    X(METRIC_SAGAS_COMPLETED, "sagad_sagas_completed_total", "Sagas that ended completed")                             \
+    X(METRIC_SAGAS_COMPENSATED, "sagad_sagas_compensated_total", "Sagas that ended compensated")                       \
+    X(METRIC_SAGAS_ABANDONED, "sagad_sagas_abandoned_total", "Sagas that ended abandoned")                             \
+    X(METRIC_TURNS, "sagad_turns_total", "Turns committed")                                                            \
+    X(METRIC_RECORDS, "sagad_records_total", "Records committed")                                                      \
+    X(METRIC_BATCHES, "sagad_batches_total", "Group commits")                                                          \
+    X(METRIC_BATCHES_LOST, "sagad_batches_lost_total", "COMMITs whose answer was lost")                                \
+    X(METRIC_CALLS, "sagad_calls_total", "Calls handed to adapters")                                                   \
+    X(METRIC_CALLS_UNKNOWN, "sagad_calls_unknown_total", "Calls whose outcome is unknown")                             \
+    X(METRIC_CALLS_FAILED, "sagad_calls_failed_total", "Calls that certainly had no effect")                           \
+    X(METRIC_RESULTS_LOST, "sagad_results_lost_total", "Calls that completed and whose `result` failed")               \
+    X(METRIC_RETRIES, "sagad_retries_total", "Attempts after the first")                                               \
+    X(METRIC_PROBES, "sagad_probes_total", "Probes sent")                                                              \
+    X(METRIC_ESCALATIONS, "sagad_escalations_opened_total", "Escalations opened")                                      \
+    X(METRIC_LEASES_LOST, "sagad_leases_lost_total", "Shards lost to another engine or to time")                       \
+    X(METRIC_SHARDS_GIVEN, "sagad_shards_given_total", "Shards given to other engines")                                \
+    X(METRIC_HISTORY_LOST, "sagad_history_lost_total",                                                                 \
+      "Times that work was missing in the database which had been acknowledged")                                       \
+    X(METRIC_DB_UNANSWERED, "sagad_database_unanswered_total",                                                         \
+      "Times that PostgreSQL gave no answer within a lease, and all connections were given up")                        \
+    X(METRIC_DB_CONNECTS, "sagad_database_connects_total", "Connections opened to PostgreSQL")                         \
+    X(METRIC_DB_ERRORS, "sagad_database_errors_total", "Statements or connections that failed")                        \
+    X(METRIC_HTTP_REQUESTS, "sagad_http_requests_total", "Requests answered")                                          \
+    X(METRIC_HTTP_ERRORS, "sagad_http_errors_total", "Requests answered with 4xx or 5xx")                              \
+    X(METRIC_DUPLICATE_STARTS, "sagad_duplicate_starts_total", "Starts answered with the saga that was there")         \
+    X(METRIC_FOLLOWERS_REFUSED, "sagad_followers_refused_total", "Sagas of a `then` that could not be started")        \
+    X(METRIC_PARKED, "sagad_sagas_parked_total", "Sagas at rest that left memory")                                     \
+    X(METRIC_UNPARKED, "sagad_sagas_unparked_total", "Parked sagas that moved on")                                     \
+    X(METRIC_FORGOTTEN, "sagad_sagas_forgotten_total", "Ended sagas removed after their retention")                    \
+    X(METRIC_INTAKE_FULL, "sagad_refused_full_total", "New work refused because a queue or memory was full")           \
+    X(METRIC_INTAKE_PACED, "sagad_refused_slow_total", "New work refused because what there is waits too long")        \
+    X(METRIC_SAGAS_UNREADABLE, "sagad_sagas_unreadable_total", "Times that the log of a saga made no sense")           \
+    X(METRIC_HTTP_SURPLUS, "sagad_http_surplus_total", "Connections beyond --connections-max, told to come again")
 
-#define METRIC_GAUGE_MAP(X)                                                                                     \
-    X(GAUGE_SAGAS_LOADED,      "sagad_sagas_loaded",                   "Unfinished sagas in memory")             \
-    X(GAUGE_CALLS_IN_FLIGHT,   "sagad_calls_in_flight",                "Calls under way")                        \
-    X(GAUGE_SHARDS_OWNED,      "sagad_shards_owned",                   "Shards this engine owns")                \
-    X(GAUGE_ESCALATIONS_OPEN,  "sagad_escalations_open",               "Escalations that wait for a person")     \
-    X(GAUGE_APPENDS_WAITING,   "sagad_appends_waiting",                "Turns waiting for a batch")              \
-    X(GAUGE_HTTP_CONNECTIONS,  "sagad_http_connections",               "Open client connections")                \
-    X(GAUGE_CALLS_WAITING,     "sagad_calls_waiting",                  "Calls that wait for a place among --calls-max") \
-    X(GAUGE_INTAKE_PERCENT,    "sagad_intake_delay_percent",           "Worst wait of new work, in percent of its target") \
-    X(GAUGE_INTAKE_SHUT,       "sagad_intake_shut",                    "1 while new work is refused, all or some of it") \
-    X(GAUGE_TOKENS_AGE,        "sagad_tokens_age_seconds",             "Since the tokens file was last found to be right") \
-    X(GAUGE_RESIDENT,          "sagad_resident_bytes",                 "Memory of this process")
+#define METRIC_GAUGE_MAP(X)                                                                                            \
+    X(GAUGE_SAGAS_LOADED, "sagad_sagas_loaded", "Unfinished sagas in memory")                                          \
+    X(GAUGE_CALLS_IN_FLIGHT, "sagad_calls_in_flight", "Calls under way")                                               \
+    X(GAUGE_SHARDS_OWNED, "sagad_shards_owned", "Shards this engine owns")                                             \
+    X(GAUGE_ESCALATIONS_OPEN, "sagad_escalations_open", "Escalations that wait for a person")                          \
+    X(GAUGE_APPENDS_WAITING, "sagad_appends_waiting", "Turns waiting for a batch")                                     \
+    X(GAUGE_HTTP_CONNECTIONS, "sagad_http_connections", "Open client connections")                                     \
+    X(GAUGE_CALLS_WAITING, "sagad_calls_waiting", "Calls that wait for a place among --calls-max")                     \
+    X(GAUGE_INTAKE_PERCENT, "sagad_intake_delay_percent", "Worst wait of new work, in percent of its target")          \
+    X(GAUGE_INTAKE_SHUT, "sagad_intake_shut", "1 while new work is refused, all or some of it")                        \
+    X(GAUGE_TOKENS_AGE, "sagad_tokens_age_seconds", "Since the tokens file was last found to be right")                \
+    X(GAUGE_RESIDENT, "sagad_resident_bytes", "Memory of this process")
 
-#define METRIC_HISTOGRAM_MAP(X)                                                                                 \
-    X(HISTOGRAM_COMMIT,        "sagad_commit_seconds",                 "Time of a group commit")                 \
-    X(HISTOGRAM_SAGA,          "sagad_saga_seconds",                   "Start to end of a saga")                 \
-    X(HISTOGRAM_CALL,          "sagad_call_seconds",                   "Time of a call")                         \
-    X(HISTOGRAM_REQUEST,       "sagad_http_request_seconds",           "Time of an HTTP request")
+#define METRIC_HISTOGRAM_MAP(X)                                                                                        \
+    X(HISTOGRAM_COMMIT, "sagad_commit_seconds", "Time of a group commit")                                              \
+    X(HISTOGRAM_SAGA, "sagad_saga_seconds", "Start to end of a saga")                                                  \
+    X(HISTOGRAM_CALL, "sagad_call_seconds", "Time of a call")                                                          \
+    X(HISTOGRAM_REQUEST, "sagad_http_request_seconds", "Time of an HTTP request")
 
 #define X(id, name, help) id,
 enum metric_counter { METRIC_COUNTER_MAP(X) METRIC_COUNTER_COUNT };

@@ -12,12 +12,12 @@
 
 #include "base/text.h"
 
-#define OUTCOME_MAP(X)                                                                              \
-    X(OUTCOME_COMPLETED, "completed") /* it happened; `result` is what is kept */                   \
-    X(OUTCOME_RUNNING, "running")     /* accepted, not done: the probe completes it */              \
-    X(OUTCOME_RETRY, "retry")         /* certainly nothing happened; worth another attempt */       \
-    X(OUTCOME_FAILED, "no_effect")    /* certainly nothing happened; final */                       \
-    X(OUTCOME_ABSENT, "absent")       /* of a probe only: the operation did not happen */           \
+#define OUTCOME_MAP(X)                                                                                                 \
+    X(OUTCOME_COMPLETED, "completed") /* it happened; `result` is what is kept */                                      \
+    X(OUTCOME_RUNNING, "running")     /* accepted, not done: the probe completes it */                                 \
+    X(OUTCOME_RETRY, "retry")         /* certainly nothing happened; worth another attempt */                          \
+    X(OUTCOME_FAILED, "no_effect")    /* certainly nothing happened; final */                                          \
+    X(OUTCOME_ABSENT, "absent")       /* of a probe only: the operation did not happen */                              \
     X(OUTCOME_UNKNOWN, "unknown")     /* sent, and nobody can say */
 
 #define X(id, name) id,
@@ -26,13 +26,15 @@ enum outcome_kind { OUTCOME_MAP(X) OUTCOME_KIND_COUNT };
 
 struct outcome {
     enum outcome_kind kind;
-    bool unsent;            /* not one byte left: with OUTCOME_RETRY or OUTCOME_FAILED only */
-    bool settles;           /* with OUTCOME_FAILED: the receiver keeps keys, so no earlier attempt under this key took effect either */
+    bool unsent;  /* not one byte left: with OUTCOME_RETRY or OUTCOME_FAILED only */
+    bool settles; /* with OUTCOME_FAILED: the receiver keeps keys, so no earlier attempt under this key took effect
+                     either */
     int64_t retry_after_ms; /* the receiver's wish, 0 when it had none */
     struct slice result;    /* JSON, with OUTCOME_COMPLETED; SLICE_NONE is null */
     struct slice error;     /* short code: "http-503", "timeout", "refused", ...; for all but completed */
     struct slice detail;    /* one sentence for people, without secrets */
-    struct slice answer;    /* JSON, for all but completed: what the receiver said, bounded and without secrets; SLICE_NONE: nothing is kept */
+    struct slice answer;    /* JSON, for all but completed: what the receiver said, bounded and without secrets;
+                               SLICE_NONE: nothing is kept */
 };
 
 /* Why a call that waited never left: the detail of the error "withheld". `ready`: a literal, what there was then. */

@@ -65,8 +65,8 @@ static void keep_less(size_t *least, const char *path)
 }
 
 /*
- * The limits of a group and of all groups above it hold together. A group that is not there is one that this namespace does not show:
- * the groups above it may be there.
+ * The limits of a group and of all groups above it hold together. A group that is not there is one that this namespace
+ * does not show: the groups above it may be there.
  */
 static void keep_less_of_group(size_t *least, const char *folder, struct slice group, const char *limit)
 {

@@ -74,20 +74,23 @@ static void say_what_is_right(const struct setting *row, struct err *err)
         err_hint(err, "true or false");
         break;
     case SETTING_BYTES:
-        err_hint(err, "a size such as 65536, 64KiB or 16MiB, from %lld to %lld bytes", (long long)row->min, (long long)row->max);
+        err_hint(err, "a size such as 65536, 64KiB or 16MiB, from %lld to %lld bytes", (long long)row->min,
+                 (long long)row->max);
         break;
     }
 }
 
 static enum err_code refuse(const struct setting *row, struct slice text, enum setting_origin origin, struct err *err)
 {
-    (void)err_set(err, ERR_CONFIG, "the setting \"%s\" cannot be \"%.*s\"", row->name, SLICE_ARG(row->secret ? SLICE("***") : text));
+    (void)err_set(err, ERR_CONFIG, "the setting \"%s\" cannot be \"%.*s\"", row->name,
+                  SLICE_ARG(row->secret ? SLICE("***") : text));
     err_detail(err, "it comes from the %s", origin_names[origin]);
     say_what_is_right(row, err);
     return ERR_CONFIG;
 }
 
-static enum err_code set(struct settings *settings, size_t index, struct slice text, enum setting_origin origin, struct err *err)
+static enum err_code set(struct settings *settings, size_t index, struct slice text, enum setting_origin origin,
+                         struct err *err)
 {
     const struct setting *row = &settings->table[index];
     struct setting_value *value = &settings->values[index];
@@ -150,7 +153,8 @@ static bool find(const struct settings *settings, struct slice name, size_t *ind
     return false;
 }
 
-enum err_code settings_from_args(struct settings *settings, int argc, char **argv, int from, int *first_word, struct err *err)
+enum err_code settings_from_args(struct settings *settings, int argc, char **argv, int from, int *first_word,
+                                 struct err *err)
 {
     int i = from;
 
@@ -248,7 +252,8 @@ static bool is_type_right(enum setting_type type, enum json_type is)
     UNREACHABLE();
 }
 
-static enum err_code set_from_json(struct settings *settings, struct slice name, struct slice value, struct arena *scratch, struct err *err)
+static enum err_code set_from_json(struct settings *settings, struct slice name, struct slice value,
+                                   struct arena *scratch, struct err *err)
 {
     size_t index;
 

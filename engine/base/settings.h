@@ -1,6 +1,7 @@
 /*
  * Settings are rows of one table: flags, environment, file, help and the printed configuration all come from it.
- * A flag goes before the environment, the environment before the file, the file before the default, in whatever order they are read.
+ * A flag goes before the environment, the environment before the file, the file before the default, in whatever order
+ * they are read.
  */
 #ifndef SAGAD_BASE_SETTINGS_H
 #define SAGAD_BASE_SETTINGS_H
@@ -16,18 +17,19 @@ enum setting_type { SETTING_TEXT, SETTING_NUMBER, SETTING_DURATION /* ms */, SET
 enum setting_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_FLAG };
 
 struct setting {
-    const char *name;        /* "lease" is --lease, SAGAD_LEASE and the member "lease" of the file; "log-level" is SAGAD_LOG_LEVEL */
+    const char
+        *name; /* "lease" is --lease, SAGAD_LEASE and the member "lease" of the file; "log-level" is SAGAD_LOG_LEVEL */
     enum setting_type type;
-    const char *unit;        /* for people; may be NULL */
-    const char *value;       /* the default, as it would be written; NULL: none */
-    int64_t min, max;        /* SETTING_NUMBER, SETTING_DURATION and SETTING_BYTES */
-    const char *text;        /* what it does */
-    bool secret;             /* masked when printed */
+    const char *unit;  /* for people; may be NULL */
+    const char *value; /* the default, as it would be written; NULL: none */
+    int64_t min, max;  /* SETTING_NUMBER, SETTING_DURATION and SETTING_BYTES */
+    const char *text;  /* what it does */
+    bool secret;       /* masked when printed */
 };
 
 struct setting_value {
-    struct slice text;       /* SLICE_NONE: not set */
-    int64_t number;          /* milliseconds, bytes, number, or 0 and 1 */
+    struct slice text; /* SLICE_NONE: not set */
+    int64_t number;    /* milliseconds, bytes, number, or 0 and 1 */
     enum setting_origin origin;
 };
 
@@ -43,13 +45,16 @@ void settings_init(struct settings *settings, const struct setting *table, size_
 void settings_fini(struct settings *settings);
 
 /*
- * Flags are `--name VALUE`, `--name=VALUE`, and `--name` for switches; argv[from] is the first. They end before the first argument that
- * is none, or behind `--`: `first_word` is the index of what follows (argc when nothing does), set on success only.
- * All three end with ERR_CONFIG for an unknown name or a value out of its bounds; whatever was read before it stays set.
+ * Flags are `--name VALUE`, `--name=VALUE`, and `--name` for switches; argv[from] is the first. They end before the
+ * first argument that is none, or behind `--`: `first_word` is the index of what follows (argc when nothing does), set
+ * on success only. All three end with ERR_CONFIG for an unknown name or a value out of its bounds; whatever was read
+ * before it stays set.
  */
-MUST_USE enum err_code settings_from_args(struct settings *settings, int argc, char **argv, int from, int *first_word, struct err *err);
+MUST_USE enum err_code settings_from_args(struct settings *settings, int argc, char **argv, int from, int *first_word,
+                                          struct err *err);
 MUST_USE enum err_code settings_from_environment(struct settings *settings, const char *prefix, struct err *err);
-MUST_USE enum err_code settings_from_file(struct settings *settings, const char *path, struct err *err); /* a JSON object, each value of its own type */
+MUST_USE enum err_code settings_from_file(struct settings *settings, const char *path,
+                                          struct err *err); /* a JSON object, each value of its own type */
 
 /* The name must stand in the table. */
 const char *settings_text(const struct settings *settings, const char *name); /* NULL when not set */
@@ -57,6 +62,7 @@ int64_t settings_number(const struct settings *settings, const char *name);   /*
 bool settings_switch(const struct settings *settings, const char *name);
 
 void settings_help(const struct settings *settings, struct buffer *out);
-void settings_print(const struct settings *settings, struct buffer *out); /* JSON: {name: {value, origin}}; secrets masked */
+void settings_print(const struct settings *settings,
+                    struct buffer *out); /* JSON: {name: {value, origin}}; secrets masked */
 
 #endif

@@ -92,7 +92,9 @@ size_t utf8_obeyed(const char *at, size_t len)
         return 2; /* U+0080 to U+009F; U+061C */
     }
     if (len >= 3 && c[0] == 0xe2 && c[1] == 0x80) {
-        return c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae) ? 3 : 0; /* U+200E, U+200F, U+2028 to U+202E */
+        return c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae)
+                   ? 3
+                   : 0; /* U+200E, U+200F, U+2028 to U+202E */
     }
     return len >= 3 && c[0] == 0xe2 && c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9 ? 3 : 0; /* U+2066 to U+2069 */
 }
@@ -152,7 +154,8 @@ bool slice_to_i64(struct slice a, int64_t *out)
         }
         int digit = a.ptr[i] - '0';
 
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, negative ? -digit : digit, &value)) {
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, negative ? -digit : digit, &value)) {
             return false;
         }
     }

@@ -22,17 +22,17 @@ struct slice {
 #define SLICE_ARG(s) (int)(s).len, (s).ptr
 #define SLICE_NONE ((struct slice){NULL, 0})
 
-struct slice slice_of(const char *text);                       /* a NUL-terminated string, borrowed; NULL gives SLICE_NONE */
-bool slice_is(struct slice a, const char *text);               /* byte for byte */
+struct slice slice_of(const char *text);         /* a NUL-terminated string, borrowed; NULL gives SLICE_NONE */
+bool slice_is(struct slice a, const char *text); /* byte for byte */
 bool slice_equal(struct slice a, struct slice b);
-int slice_compare(struct slice a, struct slice b);             /* memcmp order, shorter first */
+int slice_compare(struct slice a, struct slice b); /* memcmp order, shorter first */
 bool slice_starts_with(struct slice a, const char *prefix);
 /* The parts between separators, an empty one where two meet. Says how many; behind `parts_max` nothing is looked at. */
 size_t slice_split(struct slice a, char separator, struct slice *parts, size_t parts_max);
-struct slice slice_trim(struct slice a);                       /* without leading and trailing space, tab, CR, LF */
+struct slice slice_trim(struct slice a); /* without leading and trailing space, tab, CR, LF */
 /* NUL-terminated, cut where it is too long; "" of SLICE_NONE. */
 void slice_to_text(char *out, size_t out_bytes, struct slice a);
-bool slice_to_i64(struct slice a, int64_t *out);               /* decimal with optional '-'; false on overflow or anything else */
+bool slice_to_i64(struct slice a, int64_t *out); /* decimal with optional '-'; false on overflow or anything else */
 
 /*
  * A buffer grows up to `bytes_max`. What does not fit is dropped whole and `overflow` becomes true and stays so:
@@ -46,15 +46,16 @@ struct buffer {
 
 void buffer_init(struct buffer *buffer, size_t bytes_max);
 void buffer_fini(struct buffer *buffer);
-void buffer_reset(struct buffer *buffer);                      /* empties it, keeps the memory */
+void buffer_reset(struct buffer *buffer); /* empties it, keeps the memory */
 void buffer_put(struct buffer *buffer, const void *bytes, size_t len);
-char *buffer_extend(struct buffer *buffer, size_t len);        /* `len` more bytes, for the caller to fill; NULL: over the bound */
+char *buffer_extend(struct buffer *buffer,
+                    size_t len); /* `len` more bytes, for the caller to fill; NULL: over the bound */
 void buffer_put_slice(struct buffer *buffer, struct slice text);
 void buffer_put_text(struct buffer *buffer, const char *text);
 void buffer_put_char(struct buffer *buffer, char c);
-void buffer_put_i64(struct buffer *buffer, int64_t value);     /* decimal */
+void buffer_put_i64(struct buffer *buffer, int64_t value); /* decimal */
 void buffer_printf(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
-struct slice buffer_slice(const struct buffer *buffer);        /* borrowed until the next change */
-const char *buffer_c(struct buffer *buffer);                   /* NUL-terminated, borrowed until the next change */
+struct slice buffer_slice(const struct buffer *buffer); /* borrowed until the next change */
+const char *buffer_c(struct buffer *buffer);            /* NUL-terminated, borrowed until the next change */
 
 #endif

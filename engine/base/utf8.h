@@ -37,8 +37,9 @@ static inline size_t utf8_length(const char *at, size_t left)
 /* True of well-formed text without NUL, the empty text too: what a record and a row of PostgreSQL can keep as it is. */
 bool text_is_utf8(struct slice text);
 /*
- * Bytes of the character at `at` if a terminal does not show it but obeys it: a C1 control, a line or paragraph separator, or one
- * that changes the direction of the text; 0: it is shown. With these a text reads as another one than it is.
+ * Bytes of the character at `at` if a terminal does not show it but obeys it: a C1 control, a line or paragraph
+ * separator, or one that changes the direction of the text; 0: it is shown. With these a text reads as another one than
+ * it is.
  */
 size_t utf8_obeyed(const char *at, size_t len);
 bool text_is_shown(struct slice text); /* it has none of them */

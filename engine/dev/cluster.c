@@ -113,10 +113,11 @@ int dev_file_open(const char *path, mode_t mode, struct err *err)
 }
 
 /*
- * mkdir -p, then an absolute path without links. What is made is private; where PostgreSQL runs as another user, that one
- * can pass through it.
+ * mkdir -p, then an absolute path without links. What is made is private; where PostgreSQL runs as another user, that
+ * one can pass through it.
  */
-static enum err_code directory_make(const char *path, const struct dev_user *user, char out[DEV_PATH_BYTES], struct err *err)
+static enum err_code directory_make(const char *path, const struct dev_user *user, char out[DEV_PATH_BYTES],
+                                    struct err *err)
 {
     mode_t mode = user->changes ? 0711 : 0700;
     char part[DEV_PATH_BYTES], real[PATH_MAX], inside[PATH_MAX + 2];
@@ -290,8 +291,9 @@ static int data_major(const struct dev_cluster *cluster, struct err *err)
 static enum err_code data_make(const struct dev_cluster *cluster, struct err *err)
 {
     char fresh[DEV_PATH_BYTES + 16];
-    const char *arguments[] = {"initdb", "-D", fresh, "-U", "sagad", "--auth=trust",
-                         "--encoding=UTF8", "--locale=C", "--no-instructions", NULL};
+    const char *arguments[] = {
+        "initdb", "-D", fresh, "-U", "sagad", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-instructions",
+        NULL};
     enum err_code code;
 
     CHECK(text_fits(fresh, sizeof(fresh), cluster->data, ".new"));
@@ -377,11 +379,26 @@ static enum err_code postmaster_await(struct dev_cluster *cluster, bool is_child
 
 static enum err_code postmaster_start(struct dev_cluster *cluster, struct err *err)
 {
-    const char *arguments[] = {"postgres", "-D", cluster->data, "-k", cluster->socket_directory,
-                         "-p", "5432", "-c", "listen_addresses=",
-                         "-c", "fsync=on", "-c", "full_page_writes=on",
-                         "-c", "synchronous_commit=on", "-c", "logging_collector=off",
-                         "-c", "unix_socket_permissions=0700", NULL};
+    const char *arguments[] = {"postgres",
+                               "-D",
+                               cluster->data,
+                               "-k",
+                               cluster->socket_directory,
+                               "-p",
+                               "5432",
+                               "-c",
+                               "listen_addresses=",
+                               "-c",
+                               "fsync=on",
+                               "-c",
+                               "full_page_writes=on",
+                               "-c",
+                               "synchronous_commit=on",
+                               "-c",
+                               "logging_collector=off",
+                               "-c",
+                               "unix_socket_permissions=0700",
+                               NULL};
     pid_t pid = dev_program_start(&cluster->postgres, "postgres", arguments, &cluster->user, cluster->log_path);
 
     if (pid < 0) {
@@ -414,8 +431,8 @@ static enum err_code postmaster_get(struct dev_cluster *cluster, void (*say)(con
     remove_in(cluster->socket_directory, "/.s.PGSQL.5432.lock");
     tell(say, "starting PostgreSQL %d in %s", cluster->postgres.major, cluster->data);
     code = postmaster_start(cluster, err);
-    /* The workers of a killed server hold its memory for a moment, and a new one refuses to start as long as they do.
-     */
+    /* The workers of a killed server hold its memory for a moment, and a new one refuses to start as
+     * long as they do. */
     for (int i = 0; i < STALE_STARTS && stale && code != ERR_OK && cluster->postmaster == 0; i++) {
         wait_a_little();
         code = postmaster_start(cluster, err);

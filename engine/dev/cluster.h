@@ -13,20 +13,20 @@
 #include "dev/program.h"
 
 struct dev_cluster {
-    char dsn[256];                     /* for libpq, with ERR_OK */
-    char directory[DEV_PATH_BYTES];    /* absolute */
+    char dsn[256];                  /* for libpq, with ERR_OK */
+    char directory[DEV_PATH_BYTES]; /* absolute */
     char data[DEV_PATH_BYTES];
     char socket_directory[64];
     char log_path[DEV_PATH_BYTES + 32];
     struct dev_user user;
     struct dev_postgres postgres;
-    int lock_fd;                       /* one sagad at a time in a folder */
+    int lock_fd; /* one sagad at a time in a folder */
     pid_t postmaster;
-    bool reused;                       /* the server was running already */
+    bool reused; /* the server was running already */
 };
 
-/* $XDG_STATE_HOME/sagad/dev, or ~/.local/state/sagad/dev. False when neither variable is set or the path is too long.
- */
+/* $XDG_STATE_HOME/sagad/dev, or ~/.local/state/sagad/dev. False when neither variable is set or the
+ * path is too long. */
 bool dev_cluster_default_directory(char *out, size_t out_bytes);
 
 /*
@@ -38,8 +38,9 @@ MUST_USE enum err_code dev_cluster_start(struct dev_cluster *cluster, const char
                                          void (*say)(const char *line), struct err *err);
 
 /*
- * A file of ours in that folder, opened for reading and writing, made with `mode` where it is missing. A link, a file of
- * somebody else, with another name beside this one, or with more rights than `mode` is refused: -1, with the sentence.
+ * A file of ours in that folder, opened for reading and writing, made with `mode` where it is missing. A link, a file
+ * of somebody else, with another name beside this one, or with more rights than `mode` is refused: -1, with the
+ * sentence.
  */
 MUST_USE int dev_file_open(const char *path, mode_t mode, struct err *err);
 

@@ -19,7 +19,7 @@ struct dev_user { /* as whom the programs run */
     char name[64];
 };
 
-struct dev_postgres { /* an installed PostgreSQL */
+struct dev_postgres {         /* an installed PostgreSQL */
     char bin[DEV_PATH_BYTES]; /* the folder of its programs */
     int major;
 };

@@ -1,6 +1,6 @@
 /*
- * A look at each tool of a document, those written in place too, and at each of its three callers of an adapter: the tool itself,
- * its probe and its precheck.
+ * A look at each tool of a document, those written in place too, and at each of its three callers of an adapter: the
+ * tool itself, its probe and its precheck.
  */
 #include "review/review.h"
 
@@ -12,7 +12,7 @@ struct caller { /* of an adapter */
     const struct tool *tool;
     struct slice adapter, pointer; /* of the settings */
     const struct template *settings;
-    const char *what;              /* "the probe" */
+    const char *what; /* "the probe" */
     bool reads, question;
 };
 
@@ -40,14 +40,20 @@ static void look_at_tool(const struct look *look, const struct tool *tool, struc
     if (look->tool) {
         look->tool(tool, pointer, look->faults);
     }
-    look_at_caller(look, (struct caller){tool, tool->adapter, SLICE_NONE, &tool->settings, reads ? "this `read`" : "the tool", reads, false},
+    look_at_caller(look,
+                   (struct caller){tool, tool->adapter, SLICE_NONE, &tool->settings, reads ? "this `read`" : "the tool",
+                                   reads, false},
                    pointer);
     if (tool->has_probe) {
-        look_at_caller(look, (struct caller){tool, tool->probe.adapter, SLICE_NONE, &tool->probe.settings, "the probe", true, true},
-                       below(look, pointer, "probe"));
+        look_at_caller(
+            look,
+            (struct caller){tool, tool->probe.adapter, SLICE_NONE, &tool->probe.settings, "the probe", true, true},
+            below(look, pointer, "probe"));
     }
     if (tool->has_precheck) {
-        look_at_caller(look, (struct caller){tool, tool->precheck.adapter, SLICE_NONE, &tool->precheck.settings, "the precheck", true, true},
+        look_at_caller(look,
+                       (struct caller){tool, tool->precheck.adapter, SLICE_NONE, &tool->precheck.settings,
+                                       "the precheck", true, true},
                        below(look, pointer, "precheck"));
     }
 }
@@ -66,7 +72,8 @@ static void look_at(const struct look *look, const struct document *document)
 
         for (uint32_t k = 0; json_next_element(&walk, &step); k++) {
             if (json_type(json_member(step, "call")) == JSON_OBJECT) {
-                struct slice place = json_pointer_join(look->faults->arena, steps, arena_printf(look->faults->arena, "%u", (unsigned)k));
+                struct slice place =
+                    json_pointer_join(look->faults->arena, steps, arena_printf(look->faults->arena, "%u", (unsigned)k));
 
                 look_at_tool(look, item->saga->steps[k].tool, below(look, place, "call"));
             }
@@ -110,7 +117,8 @@ static bool sends_args(const struct caller *caller)
     if (slice_is(caller->adapter, "http")) {
         struct slice method = json_member(settings, "method");
 
-        return !caller->question && !json_member(settings, "body").ptr && !(method.ptr ? method_is(method, without, COUNT_OF(without)) : caller->reads);
+        return !caller->question && !json_member(settings, "body").ptr &&
+               !(method.ptr ? method_is(method, without, COUNT_OF(without)) : caller->reads);
     }
     return slice_is(caller->adapter, "exec") || slice_is(caller->adapter, "builtin") ||
            (slice_is(caller->adapter, "mcp") && !json_member(settings, "arguments").ptr);
@@ -121,11 +129,13 @@ static void warn_of_method(const struct caller *caller, struct faults *faults)
     static const char *const harmless[] = {"GET", "HEAD"};
     struct slice method = json_member(caller->settings->json, "method");
 
-    if (!caller->reads || !slice_is(caller->adapter, "http") || !method.ptr || method_is(method, harmless, COUNT_OF(harmless))) {
+    if (!caller->reads || !slice_is(caller->adapter, "http") || !method.ptr ||
+        method_is(method, harmless, COUNT_OF(harmless))) {
         return;
     }
     faults_add(faults, json_pointer_join(faults->arena, caller->pointer, SLICE("method")),
-               "%s is sent with %.*s, again and again until it is answered, and its receiver must change nothing then; leave `method` "
+               "%s is sent with %.*s, again and again until it is answered, and its receiver must change nothing then; "
+               "leave `method` "
                "out for a GET",
                caller->what, SLICE_ARG(method));
 }
@@ -135,7 +145,8 @@ static void warn_of_argv(const struct caller *caller, struct faults *faults)
     bool is_mcp = slice_is(caller->adapter, "mcp");
     struct slice settings = is_mcp ? json_member(caller->settings->json, "server") : caller->settings->json;
     struct slice argv = json_member(settings, "argv"), element;
-    struct slice pointer = is_mcp ? json_pointer_join(faults->arena, caller->pointer, SLICE("server")) : caller->pointer;
+    struct slice pointer =
+        is_mcp ? json_pointer_join(faults->arena, caller->pointer, SLICE("server")) : caller->pointer;
     struct json_walk walk = json_walk(argv);
 
     if (!(is_mcp || slice_is(caller->adapter, "exec")) || json_type(argv) != JSON_ARRAY) {
@@ -150,7 +161,8 @@ static void warn_of_argv(const struct caller *caller, struct faults *faults)
         }
         if (i > 0 && slice_starts_with(text, "${") && mentions_args(text)) {
             faults_add(faults, json_pointer_join(faults->arena, pointer, arena_printf(faults->arena, "%u", i)),
-                       "an argument that begins with what the caller gives can be an option of the program, such as \"--help\"; put "
+                       "an argument that begins with what the caller gives can be an option of the program, such as "
+                       "\"--help\"; put "
                        "\"--\" before it, where the program takes that for the end of its options");
         }
     }
@@ -173,7 +185,8 @@ static void warn_tool(const struct tool *tool, struct slice pointer, struct faul
 
     if (json_bool(json_member(tool->body, "url_raw"), &raw) && raw) {
         faults_add(faults, json_pointer_join(faults->arena, pointer, SLICE("url_raw")),
-                   "what templates put into a URL is sent as it is: a value with \"/\", \"?\" or \"#\" in it makes another URL; leave "
+                   "what templates put into a URL is sent as it is: a value with \"/\", \"?\" or \"#\" in it makes "
+                   "another URL; leave "
                    "`url_raw` out, or end single values in `| @uri`");
     }
 }
@@ -181,7 +194,8 @@ static void warn_tool(const struct tool *tool, struct slice pointer, struct faul
 void advice_warn(const struct document *document, struct faults *warnings)
 {
     for (size_t i = 0; i < document->warnings->count; i++) {
-        faults_add(warnings, document->warnings->items[i].pointer, "%.*s", SLICE_ARG(document->warnings->items[i].detail));
+        faults_add(warnings, document->warnings->items[i].pointer, "%.*s",
+                   SLICE_ARG(document->warnings->items[i].detail));
     }
     look_at(&(struct look){warn_caller, warn_tool, warnings}, document);
 }
@@ -193,13 +207,16 @@ static void differ_from_first(const struct caller *caller, struct faults *faults
     struct slice settings = caller->settings->json;
 
     if (slice_is(caller->adapter, "http") && caller->reads && !json_member(settings, "method").ptr) {
-        faults_add(faults, caller->pointer, "%s has no `method`: it sends GET; under reading 1 it sent POST", caller->what);
+        faults_add(faults, caller->pointer, "%s has no `method`: it sends GET; under reading 1 it sent POST",
+                   caller->what);
     }
     if (slice_is(caller->adapter, "http") && sends_args(caller)) {
-        faults_add(faults, caller->pointer, "%s has no `body`: it sends its arguments as JSON; under reading 1 it sent none", caller->what);
+        faults_add(faults, caller->pointer,
+                   "%s has no `body`: it sends its arguments as JSON; under reading 1 it sent none", caller->what);
     }
     if (template_encodes_url(caller->settings)) {
-        faults_add(faults, caller->pointer, "values in the URL are percent-encoded; under reading 1 they were put in as they are");
+        faults_add(faults, caller->pointer,
+                   "values in the URL are percent-encoded; under reading 1 they were put in as they are");
     }
 }
 

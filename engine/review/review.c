@@ -15,7 +15,8 @@ static void review_settings(const struct document_check *check, struct faults *f
     adapter->check(check->settings, check->pointer, check->key_place, faults);
 }
 
-void review_document_core(struct slice text, const struct tool_source *registered, struct arena *arena, struct faults *faults, struct document *out)
+void review_document_core(struct slice text, const struct tool_source *registered, struct arena *arena,
+                          struct faults *faults, struct document *out)
 {
     document_check(text, registered, arena, faults, out);
     for (size_t i = 0; i < out->check_count; i++) {
@@ -25,7 +26,8 @@ void review_document_core(struct slice text, const struct tool_source *registere
     }
 }
 
-void review_document(struct slice text, const struct tool_source *registered, struct arena *arena, struct faults *faults, struct document *out)
+void review_document(struct slice text, const struct tool_source *registered, struct arena *arena,
+                     struct faults *faults, struct document *out)
 {
     review_document_core(text, registered, arena, faults, out);
     for (size_t i = 0; i < out->check_count; i++) {

@@ -1,21 +1,20 @@
 /* The engine as a whole: start, being ready, drain, end. */
-#include "run/saga/cases.h"
-#include "run/exchange/inbox.h"
 #include "run/call/limiter.h"
+#include "run/exchange/inbox.h"
 #include "run/request/work.h"
+#include "run/saga/cases.h"
 
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/metric.h"
 #include "base/resident.h"
-#include "io/postgres/pool.h"
 #include "io/http/client.h"
+#include "io/postgres/pool.h"
 
 #define CONNECTIONS_PER_HOST 64
 #define LINKS_PER_DATABASE 8 /* of the adapter sql; a PostgreSQL takes about a hundred, from everybody */
 #define LINK_IDLE_MS 30000
-
 
 static void load_definitions(struct engine *engine);
 
@@ -125,8 +124,8 @@ static void on_store_away(struct store *store, const struct err *err, void *cont
     }
     if (engine->database_ready) {
         /*
-         * One that was lost may be back in a moment, also where this process slept and the next owner of its shards has ended its
-         * connections; where it just did not answer, a lease has passed already.
+         * One that was lost may be back in a moment, also where this process slept and the next owner of its shards has
+         * ended its connections; where it just did not answer, a lease has passed already.
          */
         loop_clock_update(engine->loop); /* it may show a time before the sleep */
         bool hangs = store_has_hung(store) && !engine_is_current(engine);
@@ -152,7 +151,8 @@ void engine_reason(const struct engine *engine, struct err *err)
         *err = *leases_reason(engine->leases);
     } else if (engine->leases && !leases_are_current(engine->leases)) {
         (void)err_set(err, ERR_STORE, "the database has not answered within a lease");
-        err_hint(err, "look at the server: does its disk, its synchronous standby, or a pooler with too few connections hold it up?");
+        err_hint(err, "look at the server: does its disk, its synchronous standby, or a pooler with too few "
+                      "connections hold it up?");
     } else if (!engine->definitions_loaded) {
         (void)err_set(err, ERR_STORE, "this engine is reading its definitions");
     } else if (shards_owned(engine) == 0) {
@@ -218,7 +218,8 @@ void engine_health(const struct engine *engine, struct engine_health *out)
     *out = (struct engine_health){.alive = true,
                                   .database = engine->database_ready && engine_is_current(engine),
                                   .schema = engine->definitions_loaded && !engine->refused,
-                                  .leases = owned > 0 && engine_is_current(engine), /* what cannot be renewed has run out */
+                                  .leases =
+                                      owned > 0 && engine_is_current(engine), /* what cannot be renewed has run out */
                                   .loaded = owned > 0 && loading == 0 && engine->definitions_loaded,
                                   .draining = engine->draining,
                                   .warning = engine->store ? store_warning(engine->store) : NULL};
@@ -347,7 +348,8 @@ static void on_left(struct deferred *deferred)
     engine->drained(engine->drained_context);
 }
 
-/* The store has just refused what it could not append: whoever asked for that is answered first, by what is deferred before this. */
+/* The store has just refused what it could not append: whoever asked for that is answered first, by what is deferred
+ * before this. */
 static void on_store_closed(void *context)
 {
     struct engine *engine = context;
@@ -419,7 +421,8 @@ void engine_check_drained(struct engine *engine)
 {
     close_when_quiet(engine);
     if (!engine->leases_releasing && engine->draining && engine->calls_under_way == 0 &&
-        engine->evaluations_under_way == 0 && engine->turns_under_way == 0 && list_empty(&engine->ready) && !answers_under_way(engine)) {
+        engine->evaluations_under_way == 0 && engine->turns_under_way == 0 && list_empty(&engine->ready) &&
+        !answers_under_way(engine)) {
         /* From the timer, never from inside a turn. */
         timer_start(engine->loop, &engine->drain_timer, 0, on_patience_over);
     }

@@ -17,28 +17,32 @@ struct store_options;
 
 struct engine_options {
     const char *dsn;
-    const char *engine_name;         /* shown to people; default host:pid */
-    const char *version;             /* of the program, shown to people */
-    bool standby;                    /* owns shards only while no engine lives that is no standby */
-    int64_t lease_ms;                /* default 10000 */
+    const char *engine_name; /* shown to people; default host:pid */
+    const char *version;     /* of the program, shown to people */
+    bool standby;            /* owns shards only while no engine lives that is no standby */
+    int64_t lease_ms;        /* default 10000 */
     int writers, readers;
-    size_t sagas_max;                /* unfinished ones in memory; more are refused with ERR_BUSY. default 100000 */
+    size_t sagas_max; /* unfinished ones in memory; more are refused with ERR_BUSY. default 100000 */
     /* of the process; new work is refused with ERR_BUSY when it has more. default half of what there is */
     size_t memory_bytes_max;
-    int64_t commit_delay_ms;         /* new work is taken in more slowly while commits take longer; default 250 */
-    int64_t call_delay_ms;           /* the same while calls wait longer for a place; default 2000 */
-    size_t payload_bytes_max;        /* of an input, arguments or a result; default 262144 */
-    size_t response_bytes_max;       /* of a tool's answer; default 1 MiB */
-    uint32_t calls_max;              /* under way at once; further ones queue. default 256 */
-    uint32_t exec_max;               /* child processes at once; default 16 */
-    int64_t park_after_ms;           /* a saga at rest leaves memory after so long; default 2000 */
-    int64_t park_ahead_ms;           /* and stays when it goes on sooner than that; default 10000 */
-    int64_t key_look_ms;             /* small bundles of keys are put together after so long (store/batch/keys.c); 0: the store's default */
-    int64_t forget_share;            /* percent of the time for removing ended sagas while turns wait, 1 to 100; default 10; see retention.c */
-    const char *budgets_file;        /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
-    const struct egress *egress;     /* which addresses tools may call; copied. NULL: only what is denied always is denied */
-    const struct programs *programs; /* which tools may run, and as whom; as long as the engine. NULL: any, as ourselves */
-    const char *secrets_file;        /* JSON object of names and texts; NULL: only SAGAD_SECRET_NAME variables */
+    int64_t commit_delay_ms;   /* new work is taken in more slowly while commits take longer; default 250 */
+    int64_t call_delay_ms;     /* the same while calls wait longer for a place; default 2000 */
+    size_t payload_bytes_max;  /* of an input, arguments or a result; default 262144 */
+    size_t response_bytes_max; /* of a tool's answer; default 1 MiB */
+    uint32_t calls_max;        /* under way at once; further ones queue. default 256 */
+    uint32_t exec_max;         /* child processes at once; default 16 */
+    int64_t park_after_ms;     /* a saga at rest leaves memory after so long; default 2000 */
+    int64_t park_ahead_ms;     /* and stays when it goes on sooner than that; default 10000 */
+    int64_t key_look_ms;  /* small bundles of keys are put together after so long (store/batch/keys.c); 0: the store's
+                             default */
+    int64_t forget_share; /* percent of the time for removing ended sagas while turns wait, 1 to 100; default 10; see
+                             retention.c */
+    const char *budgets_file; /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
+    const struct egress
+        *egress; /* which addresses tools may call; copied. NULL: only what is denied always is denied */
+    const struct programs
+        *programs;            /* which tools may run, and as whom; as long as the engine. NULL: any, as ourselves */
+    const char *secrets_file; /* JSON object of names and texts; NULL: only SAGAD_SECRET_NAME variables */
     bool risk_losing_acknowledged_work;
     /* owns shards and has loaded them; first time only */
     void (*on_ready)(struct engine *engine, void *context);
@@ -56,7 +60,8 @@ void engine_free(struct engine *engine); /* after done */
 struct engine_health {
     bool alive, database, schema, leases, loaded, draining;
     struct err err;      /* the newest reason for not being ready */
-    const char *warning; /* it works, and somebody should know something about the database; NULL: nothing. Lives as long as the program */
+    const char *warning; /* it works, and somebody should know something about the database; NULL: nothing. Lives as
+                            long as the program */
 };
 /* ready: database, schema, leases and loaded, not draining */
 void engine_health(const struct engine *engine, struct engine_health *out);
@@ -69,17 +74,17 @@ void engine_health(const struct engine *engine, struct engine_health *out);
  * where there is one.
  */
 struct call_result {
-    bool going_on;                   /* 202 */
-    bool replayed;                   /* Idempotent-Replayed: true */
-    int64_t first_ms;                /* Idempotent-First-At */
-    int64_t retry_after_ms;          /* with a refusal that a later repeat may get past; 0: none */
-    struct slice key;                /* text, for Location; SLICE_NONE: there is no operation */
-    struct slice operation;          /* JSON record; SLICE_NONE: there is none */
-    struct slice pointers, pattern;  /* JSON arrays: where the arguments differ, which calls go round; SLICE_NONE */
+    bool going_on;                  /* 202 */
+    bool replayed;                  /* Idempotent-Replayed: true */
+    int64_t first_ms;               /* Idempotent-First-At */
+    int64_t retry_after_ms;         /* with a refusal that a later repeat may get past; 0: none */
+    struct slice key;               /* text, for Location; SLICE_NONE: there is no operation */
+    struct slice operation;         /* JSON record; SLICE_NONE: there is none */
+    struct slice pointers, pattern; /* JSON arrays: where the arguments differ, which calls go round; SLICE_NONE */
 };
 
 struct engine_questions { /* which of those that a person is asked */
-    uint64_t number; /* 0: list */
+    uint64_t number;      /* 0: list */
     bool open_only;
     struct slice status; /* without open_only: one of these, with commas between; SLICE_NONE: any */
     size_t limit;
@@ -87,49 +92,49 @@ struct engine_questions { /* which of those that a person is asked */
 };
 
 struct engine_request {
-    struct arena *arena;             /* in: for everything in and out; the caller's, untouched after done */
-    struct slice namespace, actor;   /* in: from the token */
+    struct arena *arena;           /* in: for everything in and out; the caller's, untouched after done */
+    struct slice namespace, actor; /* in: from the token */
     void (*done)(struct engine_request *request);
-    void *context;                   /* in: the caller's */
-    bool wants_saga;                 /* in: start; see engine_start_saga() */
+    void *context;   /* in: the caller's */
+    bool wants_saga; /* in: start; see engine_start_saga() */
 
-    enum err_code code;              /* out */
-    struct err err;                  /* out, unless ERR_OK */
-    struct faults faults;            /* out, with ERR_INVALID: may hold places */
-    struct slice answer;             /* out, with ERR_OK: JSON; for lists the array of items */
-    struct slice next_cursor;        /* out: lists; SLICE_NONE: no more */
-    struct saga_id saga;             /* out: start, find */
-    bool created;                    /* out: start, false when the saga was there already */
-    struct call_result call;         /* out: call */
+    enum err_code code;       /* out */
+    struct err err;           /* out, unless ERR_OK */
+    struct faults faults;     /* out, with ERR_INVALID: may hold places */
+    struct slice answer;      /* out, with ERR_OK: JSON; for lists the array of items */
+    struct slice next_cursor; /* out: lists; SLICE_NONE: no more */
+    struct saga_id saga;      /* out: start, find */
+    bool created;             /* out: start, false when the saga was there already */
+    struct call_result call;  /* out: call */
 
-    union {                          /* in */
+    union { /* in */
         struct {
-            bool engines;            /* and the engines, which belong to no namespace */
+            bool engines; /* and the engines, which belong to no namespace */
         } stats;
         struct {
             struct slice document;
         } define;
         struct {
             struct slice saga, input /* JSON; SLICE_NONE is {} */, business_id, tags /* JSON or none */;
-            struct slice key;        /* Idempotency-Key; without another id it is the business id, too; SLICE_NONE: none */
-            uint32_t version;        /* 0: the newest */
+            struct slice key; /* Idempotency-Key; without another id it is the business id, too; SLICE_NONE: none */
+            uint32_t version; /* 0: the newest */
         } start;
         struct {
-            struct slice business_id, key /* as in start */, tags /* JSON or none */, budget, loop /* JSON or none, checked */,
-                on_timeout /* text or none */;
-            int64_t deadline_ms;     /* from now; 0: the default, 24 h */
+            struct slice business_id, key /* as in start */, tags /* JSON or none */, budget,
+                loop /* JSON or none, checked */, on_timeout /* text or none */;
+            int64_t deadline_ms; /* from now; 0: the default, 24 h */
         } open;
         struct {
-            struct saga_id saga;     /* nil: outside any saga */
-            struct slice run;        /* then: the caller's name of the run */
+            struct saga_id saga; /* nil: outside any saga */
+            struct slice run;    /* then: the caller's name of the run */
             struct slice tool, step /* SLICE_NONE: implicit */, scope, args /* JSON; SLICE_NONE is {} */, emission,
                 conversation_turn;
             int64_t wait_ms;
         } call;
         struct {
             struct saga_id id;
-            struct slice output;     /* JSON or none */
-            int64_t wait_ms;         /* for what is not settled */
+            struct slice output; /* JSON or none */
+            int64_t wait_ms;     /* for what is not settled */
         } complete;
         struct {
             struct op_key key;
@@ -137,7 +142,7 @@ struct engine_request {
         } bypass;
         struct {
             struct op_key key;
-            int64_t micros;          /* 0 to COST_MICROS_MAX */
+            int64_t micros; /* 0 to COST_MICROS_MAX */
             struct slice note;
         } cost;
         struct {
@@ -161,7 +166,7 @@ struct engine_request {
         struct engine_questions approvals;
         struct {
             struct saga_id id;
-            int64_t wait_ms;         /* answer when the saga has ended, or when this is over; 0: at once */
+            int64_t wait_ms; /* answer when the saga has ended, or when this is over; 0: at once */
         } get;
         struct {
             struct saga_id id;
@@ -174,7 +179,8 @@ struct engine_request {
         } abort;
         struct {
             uint64_t number;
-            struct op_key key;       /* of the operation, whether or not a person is asked about it; nil: `number` says which */
+            struct op_key
+                key; /* of the operation, whether or not a person is asked about it; nil: `number` says which */
             enum operator_action action;
             bool happened, undone, again, accept_double;
             struct slice result, args, note; /* JSON, JSON, text; SLICE_NONE: not given */
@@ -183,7 +189,7 @@ struct engine_request {
             struct slice name, business_id;
         } find;
         struct {
-            struct slice id;         /* the first characters of it, as uuid_range_parse() takes them; SLICE_NONE: any */
+            struct slice id; /* the first characters of it, as uuid_range_parse() takes them; SLICE_NONE: any */
             struct slice status, saga, business_id, tag_name, tag_value, step, error;
             int64_t since_ms, until_ms;
             size_t limit;
@@ -200,28 +206,31 @@ struct engine_request {
         struct engine_questions escalations;
         struct {
             enum definition_kind kind;
-            struct slice name;       /* SLICE_NONE: list */
-            uint32_t version;        /* 0: the newest */
+            struct slice name; /* SLICE_NONE: list */
+            uint32_t version;  /* 0: the newest */
         } definitions;
     } in;
 
-    void *internal;                  /* the engine's, until done */
+    void *internal; /* the engine's, until done */
 };
 
 void engine_define(struct engine *engine, struct engine_request *request);
 void engine_get_definitions(struct engine *engine, struct engine_request *request);
-/* done when durable. answer: with `wants_saga` the saga as its start left it, where it is in memory and not large; else none: use engine_get_saga */
+/* done when durable. answer: with `wants_saga` the saga as its start left it, where it is in memory and not large; else
+ * none: use engine_get_saga */
 void engine_start_saga(struct engine *engine, struct engine_request *request);
-void engine_open_saga(struct engine *engine, struct engine_request *request);  /* like engine_start_saga */
+void engine_open_saga(struct engine *engine, struct engine_request *request); /* like engine_start_saga */
 void engine_call(struct engine *engine, struct engine_request *request);
 void engine_complete_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
 /* answer: {key, fingerprint, reason, actor, expires_at} */
 void engine_bypass(struct engine *engine, struct engine_request *request);
-void engine_say_cost(struct engine *engine, struct engine_request *request); /* answer: the operation */
+void engine_say_cost(struct engine *engine, struct engine_request *request);    /* answer: the operation */
 void engine_resume_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
-void engine_pause_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
-void engine_signal_saga(struct engine *engine, struct engine_request *request); /* answer: {saga, name, taken, created}; `created`: false for a repeat */
-void engine_decide(struct engine *engine, struct engine_request *request);      /* answer: the approval */
+void engine_pause_saga(struct engine *engine, struct engine_request *request);  /* answer: the saga */
+void engine_signal_saga(
+    struct engine *engine,
+    struct engine_request *request); /* answer: {saga, name, taken, created}; `created`: false for a repeat */
+void engine_decide(struct engine *engine, struct engine_request *request); /* answer: the approval */
 void engine_get_approvals(struct engine *engine, struct engine_request *request);
 /* out: `saga`, by its business id; ERR_NOT_FOUND: the namespace has none. A run is found under its name and "~run". */
 void engine_find_saga(struct engine *engine, struct engine_request *request);
@@ -233,7 +242,8 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request);
 void engine_list_operations(struct engine *engine, struct engine_request *request);
 void engine_get_operation(struct engine *engine, struct engine_request *request);
 void engine_get_escalations(struct engine *engine, struct engine_request *request);
-void engine_resolve(struct engine *engine, struct engine_request *request);    /* answer: the escalation; with a key the operation */
+void engine_resolve(struct engine *engine,
+                    struct engine_request *request); /* answer: the escalation; with a key the operation */
 void engine_get_stats(struct engine *engine, struct engine_request *request);
 void engine_get_engines(struct engine *engine, struct engine_request *request);
 /* Prometheus text, labelled by namespace and tool */
@@ -241,8 +251,8 @@ void engine_get_engines(struct engine *engine, struct engine_request *request);
 void engine_write_tool_metrics(const struct engine *engine, struct slice namespace, struct buffer *out);
 
 /*
- * Would a start be refused now, because there is too much work? Then ERR_BUSY, with a sentence and after how long to come
- * again: the cheapest answer, before a body is read.
+ * Would a start be refused now, because there is too much work? Then ERR_BUSY, with a sentence and after how long to
+ * come again: the cheapest answer, before a body is read.
  */
 bool engine_refuses_new(struct engine *engine, struct err *err, int64_t *retry_after_ms);
 

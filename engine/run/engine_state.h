@@ -12,11 +12,11 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "run/call/call_queue.h"
-#include "run/request/definitions.h"
-#include "run/engine.h"
 #include "run/call/eval.h"
-#include "run/intake/intake.h"
 #include "run/call/secrets.h"
+#include "run/engine.h"
+#include "run/intake/intake.h"
+#include "run/request/definitions.h"
 #include "store/store.h"
 
 struct live;
@@ -41,8 +41,8 @@ enum activity_state {
     ACTIVITY_ASKING,    /* the guards, in PostgreSQL */
     ACTIVITY_RENDERING, /* settings or arguments are being evaluated */
     ACTIVITY_CALLING,
-    ACTIVITY_JUDGING,   /* the answer is being evaluated */
-    ACTIVITY_REPORTING  /* its mail is in the mailbox */
+    ACTIVITY_JUDGING,  /* the answer is being evaluated */
+    ACTIVITY_REPORTING /* its mail is in the mailbox */
 };
 
 /* what a WANT_ADMIT, or a call behind a half-open breaker, reads first */
@@ -54,32 +54,33 @@ struct act { /* what only an activity has whose time has come: timers that are f
     struct arena *inquiry_arena; /* they may be many, so each begins it anew; NULL: there was none */
     struct eval eval;
     struct call *call;
-    const struct tool *tool;     /* of a call or a probe */
+    const struct tool *tool;               /* of a call or a probe */
     const struct compensator *compensator; /* of a forward operation, for the arguments of its undo */
     int64_t started_us;
     struct outcome outcome;
     struct slice response, args, key; /* JSON, JSON, text; in `arena` */
-    struct slice binary;         /* body of an answer that is no text; else SLICE_NONE */
-    struct slice undoes;         /* key of the forward operation, where the compensator's adapter looks for it; else SLICE_NONE */
+    struct slice binary;              /* body of an answer that is no text; else SLICE_NONE */
+    struct slice
+        undoes; /* key of the forward operation, where the compensator's adapter looks for it; else SLICE_NONE */
     struct expression_context context; /* as it was when the call was made */
     int64_t cost_micros;
     struct slice cost_unknown, result_error; /* why the one is not known, why the other could not be made */
     struct mail mail;
 };
 
-struct activity { /* one want being carried out; lies in its arena */
+struct activity {                /* one want being carried out; lies in its arena */
     struct list_link link;       /* in its saga's list, sorted like wants; unlinked once detached */
     struct list_link queue_link; /* in the line of its tool: */
     struct call_queue *queue;    /* in which, */
     struct call_line *line;      /* and which; NULL: it does not wait for a place (call_queue.c) */
     struct engine *engine;
-    struct live *live;           /* NULL: detached, its saga left memory; it ends by itself */
+    struct live *live; /* NULL: detached, its saga left memory; it ends by itself */
     struct want want;
     enum activity_state state;
     struct arena arena;
     struct timer timer;
-    struct act *act;             /* NULL: its time has not come; activity_act() */
-    struct saga_id saga;         /* whose it is, also when that has left memory */
+    struct act *act;     /* NULL: its time has not come; activity_act() */
+    struct saga_id saga; /* whose it is, also when that has left memory */
     uint32_t shard;
     struct slice namespace;
     struct op_key operation_key; /* of a call, probe or admission */
@@ -99,34 +100,34 @@ struct activity { /* one want being carried out; lies in its arena */
 
 #define REFUSALS_MAX 3 /* then the saga waits for a person, or for the next engine, instead of asking for ever */
 
-struct live { /* a saga in memory; lies in its arena */
+struct live {              /* a saga in memory; lies in its arena */
     struct list_link link; /* in its shard's list */
     struct engine *engine;
     struct shard *shard;
     struct arena arena;
     struct saga saga;
     struct list mailbox, activities, waiters;
-    struct list callers;   /* work that waits until an operation, or all of them, are settled (call.c) */
+    struct list callers;             /* work that waits until an operation, or all of them, are settled (call.c) */
     const struct digest *run_digest; /* of a run: its place in engine->runs; NULL */
-    struct list_link doubt_link; /* in engine->doubtful */
-    struct list_link ready_link; /* in engine->ready */
-    struct list_link rest_link; /* in engine->resting: nothing of it has moved since rest_boot_ms */
+    struct list_link doubt_link;     /* in engine->doubtful */
+    struct list_link ready_link;     /* in engine->ready */
+    struct list_link rest_link;      /* in engine->resting: nothing of it has moved since rest_boot_ms */
     int64_t rest_boot_ms;
     struct parking *parking; /* its row in due is being written: no turn begins before that is known (park.c) */
-    struct mail *current;  /* being decided or appended */
-    struct turn *turn;     /* being appended; NULL: none */
-    uint32_t asks;         /* for locks, under way: the end of a saga must not come before what it asked for (lock.c) */
+    struct mail *current;    /* being decided or appended */
+    struct turn *turn;       /* being appended; NULL: none */
+    uint32_t asks; /* for locks, under way: the end of a saga must not come before what it asked for (lock.c) */
     /* a run that was woken, or a saga that was parked: recovery finds it in the table awake, however old it is */
     bool awake;
-    bool parked;           /* it has a row in due: its next append takes that away */
-    bool was_due;          /* it had one since it is in memory, or may have had */
-    bool park_refused;     /* its row was refused, and may be there all the same: not tried again before the saga moves */
-    bool dropped;          /* its shard was lost: freed when the turn is over */
-    bool begun;            /* something of it has settled; read back from its log it counts so too */
-    bool taken_in;         /* here, as something new, and in memory since then */
-    bool interrupted;      /* just loaded: calls that are wanted were made by an engine that is gone */
-    bool maker_died;       /* and that is certain: none of them is under way from a living one */
-    uint8_t refusals;      /* turns in a row, asked for by its own activities, that the database refused as data */
+    bool parked;       /* it has a row in due: its next append takes that away */
+    bool was_due;      /* it had one since it is in memory, or may have had */
+    bool park_refused; /* its row was refused, and may be there all the same: not tried again before the saga moves */
+    bool dropped;      /* its shard was lost: freed when the turn is over */
+    bool begun;        /* something of it has settled; read back from its log it counts so too */
+    bool taken_in;     /* here, as something new, and in memory since then */
+    bool interrupted;  /* just loaded: calls that are wanted were made by an engine that is gone */
+    bool maker_died;   /* and that is certain: none of them is under way from a living one */
+    uint8_t refusals;  /* turns in a row, asked for by its own activities, that the database refused as data */
 };
 
 /* GIVING: another engine is to have it (handover.c); ours, and nothing begins in it */
@@ -143,8 +144,9 @@ struct shard {
     int64_t escalations_open;    /* of this shard, also of sagas that are not in memory */
     struct list sagas;
     struct shard_load load;
-    int64_t busy_until_ms; /* its owner, another engine, takes in nothing new before (intake_engine.c); boot-time clock */
-    int64_t oldest_unreadable_ms; /* when the oldest saga was made whose log makes no sense here; 0: none */
+    int64_t
+        busy_until_ms; /* its owner, another engine, takes in nothing new before (intake_engine.c); boot-time clock */
+    int64_t oldest_unreadable_ms;  /* when the oldest saga was made whose log makes no sense here; 0: none */
     bool load_running, load_stale; /* stale: lost while loading */
     int64_t give_until_boot_ms;    /* handover.c: then it is kept */
     int64_t keep_until_boot_ms;    /* and not tried again before this */
@@ -159,22 +161,22 @@ struct shard {
 struct tool_health {
     struct slice namespace, name;
     uint64_t calls, retries, unknown, failed, completed;
-    uint32_t exec_places;        /* places among the child processes that its calls have, or were promised */
+    uint32_t exec_places; /* places among the child processes that its calls have, or were promised */
     struct call_line lines[CALL_QUEUE_COUNT]; /* its calls that wait for a place */
-    uint64_t operations;         /* keys that were new */
+    uint64_t operations;                      /* keys that were new */
     uint64_t duplicates[DUPLICATE_DECISIONS];
     uint64_t drift, loop_trips, budget_refusals;
     uint64_t rate_refusals, breaker_refusals; /* agents' calls that were refused */
-    uint64_t breaker_opened, pauses; /* seen by this engine; set by limiter.c, and so is: */
+    uint64_t breaker_opened, pauses;          /* seen by this engine; set by limiter.c, and so is: */
     /* of its worst endpoint, as last told by the store: 0 closed, 1 open, 2 half open; set by limiter.c */
     int breaker_state;
     int64_t unknown_open, unknown_oldest_ms; /* scratch of a walk over the sagas in memory */
 };
 
-struct intake_seen { /* of what left a queue since the intake looked last */
-    int64_t least_us;     /* the shortest wait; INT64_MAX: none has left */
+struct intake_seen {  /* of what left a queue since the intake looked last */
+    int64_t least_us; /* the shortest wait; INT64_MAX: none has left */
     uint32_t count;
-    double per_second;    /* smoothed over the looks before */
+    double per_second; /* smoothed over the looks before */
 };
 
 struct engine {
@@ -187,49 +189,49 @@ struct engine {
     struct adapter_host host;
     struct definitions *definitions;
     struct secrets secrets;
-    struct arena arena;         /* names and options */
+    struct arena arena; /* names and options */
     struct shard shards[SHARD_COUNT];
-    uint32_t next_shard;        /* round robin for sagas without a business id */
-    struct map sagas;           /* saga id -> struct live */
-    struct map runs;            /* digest of (namespace, "~run", run) -> struct live, of the runs in memory */
-    struct map cases;           /* saga id -> struct late_case: whose logs cannot be read (cases.c) */
-    struct map loadings;        /* saga id, or that digest -> struct loading (load.c) */
+    uint32_t next_shard; /* round robin for sagas without a business id */
+    struct map sagas;    /* saga id -> struct live */
+    struct map runs;     /* digest of (namespace, "~run", run) -> struct live, of the runs in memory */
+    struct map cases;    /* saga id -> struct late_case: whose logs cannot be read (cases.c) */
+    struct map loadings; /* saga id, or that digest -> struct loading (load.c) */
     struct list watches;
-    struct list ready;          /* sagas that go on in the next round of `advance` */
+    struct list ready; /* sagas that go on in the next round of `advance` */
     struct deferred advance;
-    struct list resting;        /* sagas that may leave memory when they have been quiet for long enough, the longest first */
+    struct list resting; /* sagas that may leave memory when they have been quiet for long enough, the longest first */
     struct timer rest_timer;
-    struct parker *parker;      /* park.c */
+    struct parker *parker;       /* park.c */
     struct retention *retention; /* retention.c */
-    size_t parked_loaded;       /* parked ones that are in memory all the same, because something came for them */
-    size_t evicted;             /* parked since memory was given back to the system last (park.c) */
+    size_t parked_loaded;        /* parked ones that are in memory all the same, because something came for them */
+    size_t evicted;              /* parked since memory was given back to the system last (park.c) */
     struct call_queue call_queues[CALL_QUEUE_COUNT];
-    uint32_t calls_let_in;      /* counts (call_queue.c) */
-    struct list detached;       /* calls under way whose saga left memory */
+    uint32_t calls_let_in; /* counts (call_queue.c) */
+    struct list detached;  /* calls under way whose saga left memory */
     struct timer call_timer;
     uint32_t calls_under_way, execs_under_way;
     uint32_t calls_promised, execs_promised; /* places kept for calls whose intent is being made durable */
-    uint32_t evaluations_under_way; /* for wants, and of the answers of calls, which are not in the log yet */
+    uint32_t evaluations_under_way;          /* for wants, and of the answers of calls, which are not in the log yet */
     struct list idle_turns;
     size_t turns_under_way;
-    struct list turns_open;     /* of them, those being appended, the oldest first */
+    struct list turns_open; /* of them, those being appended, the oldest first */
     struct intake intake;
     struct intake_seen turns_seen[2]; /* [1]: of those that begin a saga */
     struct intake_seen calls_seen[2]; /* [1]: of CALL_QUEUE_FIRST */
-    struct list works;          /* requests that are not answered */
-    struct list errands;        /* inputs on their way to other engines (inbox_post.c) */
-    size_t resident;            /* bytes, when last asked for; */
+    struct list works;                /* requests that are not answered */
+    struct list errands;              /* inputs on their way to other engines (inbox_post.c) */
+    size_t resident;                  /* bytes, when last asked for; */
     int64_t resident_ms, trimmed_ms;
     struct map tool_health;
-    struct list doubtful; /* health.c: sagas in memory of which something may be unknown */
+    struct list doubtful;       /* health.c: sagas in memory of which something may be unknown */
     struct map resting_unknown; /* health.c: saga id -> what nobody knows of a saga that left memory */
     struct deferred watch_inbox;
     struct timer handover_timer;
-    struct map deliveries;      /* inbox row id -> its delivery under way */
-    struct list late_outcomes;  /* inbox_late.c: evidence on its way to the owner of a saga */
+    struct map deliveries;     /* inbox row id -> its delivery under way */
+    struct list late_outcomes; /* inbox_late.c: evidence on its way to the owner of a saga */
     struct limiter *limiter;
     bool ready_told, database_ready, definitions_loaded, draining, refused;
-    struct err reason;          /* for not being ready */
+    struct err reason; /* for not being ready */
     struct timer drain_timer;
     struct {
         struct map operations, sagas;
@@ -256,7 +258,7 @@ struct live *live_from_log(struct engine *engine, struct shard *shard, struct sa
 void live_enter(struct live *live);
 void live_discard(struct live *live);
 void live_set_run(struct live *live, const struct digest *digest); /* it is that run */
-void live_leave_run(struct live *live); /* it turned out that there is another */
+void live_leave_run(struct live *live);                            /* it turned out that there is another */
 struct live *live_find(struct engine *engine, struct saga_id id);
 /* The same for whoever shows it: only while our lease holds. Past that another engine may have taken it further. */
 struct live *live_shown(struct engine *engine, struct saga_id id);
@@ -264,19 +266,19 @@ struct live *live_shown(struct engine *engine, struct saga_id id);
 void live_send(struct live *live, struct mail *mail);
 /* Soon, from the loop, the saga takes its next input, or leaves memory where nothing is left to do for it. */
 void live_ready(struct live *live);
-void live_after_turn(struct live *live);               /* reconcile, tell callers, go on */
-void live_drop(struct live *live);                     /* its shard was lost */
-void live_evict(struct live *live);                    /* it is parked, and nobody wants anything of it */
+void live_after_turn(struct live *live); /* reconcile, tell callers, go on */
+void live_drop(struct live *live);       /* its shard was lost */
+void live_evict(struct live *live);      /* it is parked, and nobody wants anything of it */
 
 /* turn.c */
 /* JSON whose digest tells a repeat of this start from another one under the same id */
 struct slice mail_asked(const struct mail *start);
 /* A start that ended with ERR_CONFLICT: ERR_OK, and the saga that it is a repeat of; or why it is none (start.c). */
-enum err_code start_repeated(const struct mail *mail, const struct append *append, struct arena *arena, struct saga_id *saga,
-                             struct err *err);
+enum err_code start_repeated(const struct mail *mail, const struct append *append, struct arena *arena,
+                             struct saga_id *saga, struct err *err);
 void turn_begin(struct live *live, struct mail *mail);
-void turns_free(struct engine *engine); /* the idle ones, at the end */
-int64_t turn_began_us(const struct list_link *turn);    /* in engine->turns_open */
+void turns_free(struct engine *engine);              /* the idle ones, at the end */
+int64_t turn_began_us(const struct list_link *turn); /* in engine->turns_open */
 /* of the turn being appended, inside the done of its mail too; NULL: none */
 const struct append *turn_append(const struct live *live);
 
@@ -310,47 +312,48 @@ static inline bool step_calls(const struct step_definition *step)
 
 /* activity.c */
 void activities_reconcile(struct live *live);
-void activities_resume(struct shard *shard);           /* it was being given, and is kept */
-void activities_detach(struct live *live);             /* the saga leaves memory: cancel what can be cancelled */
+void activities_resume(struct shard *shard);            /* it was being given, and is kept */
+void activities_detach(struct live *live);              /* the saga leaves memory: cancel what can be cancelled */
 void activities_cancel_detached(struct engine *engine); /* at the engine's end: their time is over */
-void activity_exec_take(struct activity *activity, struct tool_health *of); /* a place among the child processes; NULL: gives it back */
-void activity_report_timer(struct activity *activity);  /* what it waited for is due */
+void activity_exec_take(struct activity *activity,
+                        struct tool_health *of);       /* a place among the child processes; NULL: gives it back */
+void activity_report_timer(struct activity *activity); /* what it waited for is due */
 void activity_act(struct activity *activity);          /* from here on it has its `act` */
 static inline struct activity *activity_of(struct eval *eval)
 {
     return container_of(eval, struct act, eval)->activity;
 }
-void activity_report(struct activity *activity);       /* act->mail.input is what its saga is told */
-void activity_return(struct activity *activity);       /* a call that was never sent, and will not be by this engine */
-void activity_end(struct activity *activity);          /* unlink and free */
+void activity_report(struct activity *activity); /* act->mail.input is what its saga is told */
+void activity_return(struct activity *activity); /* a call that was never sent, and will not be by this engine */
+void activity_end(struct activity *activity);    /* unlink and free */
 
 /* park.c: sagas at rest leave memory, and come back when their time has come */
 struct parker *parker_new(struct engine *engine);
 void parker_free(struct parker *parker);
-void parker_stop(struct parker *parker);               /* draining */
-void parker_look(struct parker *parker);               /* a shard was gained: what of it is due, and when comes the next? */
+void parker_stop(struct parker *parker); /* draining */
+void parker_look(struct parker *parker); /* a shard was gained: what of it is due, and when comes the next? */
 int64_t parker_lag_ms(const struct parker *parker);    /* by how much the oldest is overdue */
 void parker_due(struct parker *parker, int64_t at_ms); /* something is due then; INT64_MAX: nothing is */
 /* after whatever may have been the last thing that kept a saga in memory */
 void park_consider(struct live *live);
-void park_forget(struct live *live);                   /* it moves, or leaves memory */
+void park_forget(struct live *live); /* it moves, or leaves memory */
 void park_set_parked(struct live *live, bool parked);
 
 /* retention.c: ended sagas whose time is over are removed */
 struct retention *retention_new(struct engine *engine);
 void retention_free(struct retention *retention);
-void retention_stop(struct retention *retention);      /* draining */
-void retention_look(struct retention *retention);      /* a shard was gained */
+void retention_stop(struct retention *retention);               /* draining */
+void retention_look(struct retention *retention);               /* a shard was gained */
 void retention_due(struct retention *retention, int64_t at_ms); /* one is to go then */
 
 /* lock.c */
-void lock_begin(struct activity *activity);            /* WANT_LOCK */
+void lock_begin(struct activity *activity); /* WANT_LOCK */
 
 /* evaluation.c */
-void evaluation_begin(struct activity *activity);      /* WANT_EVALUATE */
+void evaluation_begin(struct activity *activity); /* WANT_EVALUATE */
 
 /* dispatch.c */
-void dispatch_begin(struct activity *activity);        /* a call or a probe whose place and time have come */
+void dispatch_begin(struct activity *activity); /* a call or a probe whose place and time have come */
 void dispatch_cancel(struct activity *activity);
 
 /* precheck.c: an inquiry has its answer, or could not be made */
@@ -360,7 +363,7 @@ void precheck_unasked(struct activity *activity, struct slice error, struct slic
 /* caller.c: who waits for operations of a saga */
 /* after a turn, and at its end: answer those whose operation is settled */
 void callers_check(struct live *live);
-void callers_drop(struct live *live);                  /* it left memory: they ask the database from now on */
+void callers_drop(struct live *live); /* it left memory: they ask the database from now on */
 
 /* health.c: what the records of a durable turn mean for the figures of tools, and those figures */
 void health_count(struct live *live, const struct records *records);
@@ -390,24 +393,26 @@ static inline bool live_stops(const struct live *live)
 /* handover.c */
 /* so many shards are beyond our share (lease_options) */
 void handover_surplus(size_t count, void *engine);
-void handover_all(struct engine *engine);              /* draining: each as soon as it is quiet */
+void handover_all(struct engine *engine); /* draining: each as soon as it is quiet */
 
 /* forgotten.c: another history was accepted */
 void forgotten_init(struct engine *engine);
 void forgotten_fini(struct engine *engine);
-void forgotten_made(const struct activity *activity);  /* its call leaves */
-void forgotten_log(struct engine *engine);             /* history was rewound: the last calls, for people, in case nothing else outlives us */
-void forgotten_know(struct engine *engine, struct known_work *out); /* see store_options */
+void forgotten_made(const struct activity *activity); /* its call leaves */
+void forgotten_log(
+    struct engine *engine); /* history was rewound: the last calls, for people, in case nothing else outlives us */
+void forgotten_know(struct engine *engine, struct known_work *out);                      /* see store_options */
 void forgotten_note(struct engine *engine, const struct op_key *key, uint32_t attempts); /* so many were made */
-void forgotten_remember(struct engine *engine);        /* before its sagas leave memory */
-void forgotten_compare(struct live *live);             /* it was read back */
-void forgotten_tell(struct engine *engine, uint32_t shard); /* the shard is loaded: which of its sagas were not read back? */
+void forgotten_remember(struct engine *engine); /* before its sagas leave memory */
+void forgotten_compare(struct live *live);      /* it was read back */
+void forgotten_tell(struct engine *engine,
+                    uint32_t shard); /* the shard is loaded: which of its sagas were not read back? */
 /* This attempt was made, and the log may not know it. */
 bool forgotten_call(struct engine *engine, const struct op_key *key, uint32_t attempt);
 
 /* shard.c */
-void shard_leave(struct shard *shard);                 /* its sagas leave memory; it is ours no more */
-void shard_watch(struct engine *engine);               /* which shards' inbox is ours has changed */
+void shard_leave(struct shard *shard);   /* its sagas leave memory; it is ours no more */
+void shard_watch(struct engine *engine); /* which shards' inbox is ours has changed */
 /* By the lease, as far as can be known here: another engine may have taken the shard, and we have not heard of it. */
 bool shard_is_surely_ours(const struct engine *engine, uint32_t shard);
 void shard_gained(uint32_t shard, int64_t epoch, void *engine);
@@ -426,14 +431,14 @@ void intake_begin(struct engine *engine);
 bool intake_admits(struct engine *engine, struct err *err, int64_t *retry_after_ms);
 /* the owner of this shard, another engine, refused something new */
 void intake_elsewhere(struct shard *shard, int64_t retry_after_ms);
-void intake_show(struct engine *engine);               /* sets the gauges */
+void intake_show(struct engine *engine); /* sets the gauges */
 
 /* inbox.c */
 void inbox_rows(const struct inbox_row *rows, size_t count, void *engine);
 
 /* query/saga.c */
-void waiters_answer(struct live *live);                /* the saga has ended */
-void waiters_drop(struct live *live);                  /* it left memory: they ask the database from now on */
+void waiters_answer(struct live *live); /* the saga has ended */
+void waiters_drop(struct live *live);   /* it left memory: they ask the database from now on */
 
 /* engine.c */
 void engine_reload_definitions(struct engine *engine);

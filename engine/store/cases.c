@@ -1,4 +1,5 @@
-/* Cases of which no log tells: written beside the log, by the owner of the shard alone. See schema/migrations/0016_case.sql. */
+/* Cases of which no log tells: written beside the log, by the owner of the shard alone. See
+ * schema/migrations/0016_case.sql. */
 #include "store/store_state.h"
 
 static void on_put(struct db_query *query, const struct db_rows *rows)

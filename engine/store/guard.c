@@ -62,8 +62,8 @@ static enum guard_verdict verdict_parse(struct slice text)
     static const struct {
         const char *name;
         enum guard_verdict verdict;
-    } names[] = {{"granted", GUARD_GRANTED}, {"rate", GUARD_RATE},     {"concurrency", GUARD_CONCURRENCY},
-                 {"breaker", GUARD_BREAKER}, {"paused", GUARD_PAUSED}, {"budget", GUARD_BUDGET},
+    } names[] = {{"granted", GUARD_GRANTED},  {"rate", GUARD_RATE},     {"concurrency", GUARD_CONCURRENCY},
+                 {"breaker", GUARD_BREAKER},  {"paused", GUARD_PAUSED}, {"budget", GUARD_BUDGET},
                  {"unpriced", GUARD_UNPRICED}};
 
     for (size_t i = 0; i < COUNT_OF(names); i++) {

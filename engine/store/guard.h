@@ -8,8 +8,15 @@
 
 #include "store/store.h"
 
-enum guard_verdict { GUARD_GRANTED, GUARD_RATE, GUARD_CONCURRENCY, GUARD_BREAKER, GUARD_PAUSED, GUARD_BUDGET,
-                     GUARD_UNPRICED /* nobody knows what an earlier call of a budget cost: nothing can be said to be left */ };
+enum guard_verdict {
+    GUARD_GRANTED,
+    GUARD_RATE,
+    GUARD_CONCURRENCY,
+    GUARD_BREAKER,
+    GUARD_PAUSED,
+    GUARD_BUDGET,
+    GUARD_UNPRICED /* nobody knows what an earlier call of a budget cost: nothing can be said to be left */
+};
 
 #define GUARD_BUDGETS_MAX 12 /* with and without namespace and tool, each by day, by month and for ever */
 
@@ -38,8 +45,12 @@ struct guard_ask {
 };
 void store_guard_ask(struct store *store, struct guard_ask *ask);
 
-enum guard_charge { CHARGE_KEEP, /* nobody knows yet */ CHARGE_GIVE_BACK, CHARGE_SETTLE,
-                    CHARGE_UNPRICED /* it happened, and nobody knows what it cost: until store_guard_price() */ };
+enum guard_charge {
+    CHARGE_KEEP,
+    /* nobody knows yet */ CHARGE_GIVE_BACK,
+    CHARGE_SETTLE,
+    CHARGE_UNPRICED /* it happened, and nobody knows what it cost: until store_guard_price() */
+};
 enum breaker_state { BREAKER_CLOSED, BREAKER_OPEN, BREAKER_HALF_OPEN };
 
 struct guard_tell {
@@ -59,7 +70,8 @@ struct guard_tell {
 };
 void store_guard_tell(struct store *store, struct guard_tell *tell);
 
-struct guard_price { /* a person says what an operation cost; nothing happens where it reserved nothing, or is settled */
+struct guard_price { /* a person says what an operation cost; nothing happens where it reserved
+                      * nothing, or is settled */
     struct store_read read;
     struct slice namespace, tool;
     struct uuid operation;

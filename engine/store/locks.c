@@ -1,6 +1,6 @@
 /*
- * Locks on business keys: asking for one. They are released by the append that ends their saga (append_batch.c); who comes
- * next is decided in schema/migrations/0007_waiting.sql.
+ * Locks on business keys: asking for one. They are released by the append that ends their saga (append_batch.c); who
+ * comes next is decided in schema/migrations/0007_waiting.sql.
  */
 #include "store/store_state.h"
 

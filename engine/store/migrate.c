@@ -2,10 +2,10 @@
  * `sagad migrate`: bring the schema up to date, in one transaction under an advisory lock. Either all of it happened or
  * nothing; of two at once the second one waits and then finds nothing to do.
  *
- * A program runs on the schema it was made for and on the next one. So engines may run while a migration takes that one step,
- * and are replaced one after another behind it; appends wait for as long as it takes. A longer step, or one that an engine
- * which is there does not know of, is refused while engines run: the lease table is taken first, so that none can acquire a
- * lease meanwhile.
+ * A program runs on the schema it was made for and on the next one. So engines may run while a migration takes that one
+ * step, and are replaced one after another behind it; appends wait for as long as it takes. A longer step, or one that
+ * an engine which is there does not know of, is refused while engines run: the lease table is taken first, so that none
+ * can acquire a lease meanwhile.
  */
 #include "store/migrate.h"
 
@@ -26,7 +26,8 @@ static const char begin_sql[] = "begin;"
                                 " set local search_path = pg_catalog, pg_temp;"
                                 " select pg_advisory_xact_lock(" MIGRATE_LOCK ");";
 
-static const char present_sql[] = "select (to_regclass('sagad.schema_version') is not null)::int, pg_is_in_recovery()::int";
+static const char present_sql[] =
+    "select (to_regclass('sagad.schema_version') is not null)::int, pg_is_in_recovery()::int";
 
 static const char version_sql[] = "select coalesce(max(version), 0) from sagad.schema_version";
 
@@ -38,7 +39,8 @@ static const char held_sql[] = "select count(*), min(owner) from sagad.shard whe
 static const char held_by_older_sql[] =
     "select count(*), min(t.who) from ("
     "select e.name || ' ' || e.version from sagad.engine e where e.expires_at > clock_timestamp() and e.schema < %d"
-    " union all select s.owner from sagad.shard s where s.expires_at > clock_timestamp() and coalesce(s.owner_identity, '') not like 'loss/%%' and not exists"
+    " union all select s.owner from sagad.shard s where s.expires_at > clock_timestamp() and "
+    "coalesce(s.owner_identity, '') not like 'loss/%%' and not exists"
     " (select 1 from sagad.engine e where e.identity = s.owner_identity)) as t (who)";
 
 struct answer { /* the columns of the last row */
@@ -52,7 +54,8 @@ static void on_row(void *context, int columns, const char *const *values)
 
     answer->number = columns > 0 && values[0] ? strtol(values[0], NULL, 10) : 0;
     answer->second_number = columns > 1 && values[1] ? strtol(values[1], NULL, 10) : 0;
-    (void)snprintf(answer->text, sizeof(answer->text), "%s", columns > 1 && values[1] ? values[1] : ""); /* a long name is cut */
+    (void)snprintf(answer->text, sizeof(answer->text), "%s",
+                   columns > 1 && values[1] ? values[1] : ""); /* a long name is cut */
 }
 
 int migrate_newest(void)
@@ -109,8 +112,10 @@ static enum err_code refuse_if_engines_run(struct db_session *session, int versi
     }
     if (code == ERR_OK && answer.number > 0) {
         err_set(err, ERR_BUSY, "engines are running on this database that do not run on the new schema");
-        err_detail(err, "one of them is %s; each runs on the schema it was made for and on the next one, and the new one is %d",
-                   answer.text, migrate_newest());
+        err_detail(
+            err,
+            "one of them is %s; each runs on the schema it was made for and on the next one, and the new one is %d",
+            answer.text, migrate_newest());
         err_hint(err, "stop them, or replace them by the release before this one first, and run `sagad migrate` again");
         return ERR_BUSY;
     }
@@ -124,8 +129,8 @@ static enum err_code apply(struct db_session *session, const struct migration *m
     enum err_code code = db_session_run(session, migration->sql, NULL, NULL, err);
 
     if (code == ERR_OK) {
-        (void)snprintf(sql, sizeof(sql), "insert into sagad.schema_version (version, name) values (%d, '%s')", migration->version,
-                       migration->name); /* names are ours: letters and underscores */
+        (void)snprintf(sql, sizeof(sql), "insert into sagad.schema_version (version, name) values (%d, '%s')",
+                       migration->version, migration->name); /* names are ours: letters and underscores */
         code = ask(session, sql, &answer, err);
     }
     return code == ERR_OK ? code : err_context(err, "migration %d (%s)", migration->version, migration->name);
@@ -165,7 +170,9 @@ static enum err_code migrate_within(struct db_session *session, void (*progress)
     }
     code = db_session_run(session, "commit", NULL, NULL, err);
     if (code == ERR_OK && progress) {
-        (void)snprintf(line, sizeof(line), first == migrate_newest() ? "the schema is up to date (version %d)" : "the schema is at version %d now",
+        (void)snprintf(line, sizeof(line),
+                       first == migrate_newest() ? "the schema is up to date (version %d)"
+                                                 : "the schema is at version %d now",
                        migrate_newest());
         progress(line);
     }

@@ -1,4 +1,5 @@
-/* The migrations, compiled in from schema/migrations by embed_migrations.sh. migrate() itself is declared in store.h. */
+/* The migrations, compiled in from schema/migrations by embed_migrations.sh. migrate() itself
+ * is declared in store.h. */
 #ifndef SAGAD_STORE_MIGRATE_H
 #define SAGAD_STORE_MIGRATE_H
 
@@ -10,6 +11,6 @@ struct migration {
 
 extern const struct migration migrations[]; /* by version, without gaps; ends with version 0 */
 
-int migrate_newest(void);                   /* the version of the schema that this program runs on */
+int migrate_newest(void); /* the version of the schema that this program runs on */
 
 #endif

@@ -1,13 +1,15 @@
 /*
- * See sql.h. Array statements are planned once, for tables of any size: the connections switch plans off that read whole
- * tables (store_setup in store.c), so that a plan made when a table was empty is not a trap later.
+ * See sql.h. Array statements are planned once, for tables of any size: the connections switch plans off that read
+ * whole tables (store_setup in store.c), so that a plan made when a table was empty is not a trap later.
  */
 #include "store/sql.h"
 
 #include "core/definition/definition.h"
 
-/* Of the row of one saga, found by its key. Not as `what = 'parked'`: a plan that was made while the table was empty would
- * go through all that are parked instead. */
+/* clang-format off */
+
+/* Of the row of one saga, found by its key. Not as `what = 'parked'`: a plan that was made while the table was empty
+ * would go through all that are parked instead. */
 #define IS_PARKED "(d.what = 'parked') is true"
 
 /* --- append --- */
@@ -21,10 +23,10 @@ const struct db_statement sql_fence = {
     " having count(*) <> cardinality($1::int2[])",
 };
 
-#define SAGA_COLUMNS                                                                                                   \
+#define SAGA_COLUMNS \
     "shard, id, namespace, name, version, status, tags, input_digest, created_at, updated_at, ended_at"
-#define SAGA_ARRAYS                                                                                                    \
-    "$1::int2[], $2::uuid[], $3::text[], $4::text[], $5::int4[], $6::text[], $7::text[], $8::bytea[], "                \
+#define SAGA_ARRAYS \
+    "$1::int2[], $2::uuid[], $3::text[], $4::text[], $5::int4[], $6::text[], $7::text[], $8::bytea[], " \
     "$9::timestamptz[], $10::timestamptz[], $11::timestamptz[]"
 
 const struct db_statement sql_start = {
@@ -35,8 +37,8 @@ const struct db_statement sql_start = {
 };
 
 /*
- * $14: of the key of the request, if it had one. $15: where a saga would lie that has this key for its business id; null
- * where that is this saga itself.
+ * $14: of the key of the request, if it had one. $15: where a saga would lie that has this key for its business id;
+ * null where that is this saga itself.
  */
 const struct db_statement sql_start_unique = {
     "start_unique",
@@ -58,7 +60,7 @@ const struct db_statement sql_lower_low = {
 };
 
 #define LOG_COLUMNS "shard, saga, seq, records, at, epoch, payload"
-#define LOG_ARRAYS                                                                                                     \
+#define LOG_ARRAYS \
     "$1::int2[], $2::uuid[], $3::int4[], $4::int2[], $5::timestamptz[], $6::int8[], $7::bytea[]"
 
 const struct db_statement sql_log = {
@@ -84,29 +86,33 @@ const struct db_statement sql_log_unique = {
     " where (u.saga_shard is null or (select true from sagad.saga s where s.shard = u.saga_shard and s.id = u.saga))"
 
 /*
- * One row for each of the 16 shards that keys are bundled in, with all that the batch makes known there. $4: the shard of a saga
- * that may have been refused, else NULL. A small one is looked at by $7, others twelve times as late.
+ * One row for each of the 16 shards that keys are bundled in, with all that the batch makes known there. $4: the shard
+ * of a saga that may have been refused, else NULL. A small one is looked at by $7, others twelve times as late.
  */
 const struct db_statement sql_key_bundle = {
     "key_bundle",
     "insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)"
-    " select (u.shard % 16)::int2, case when count(*) < 16 then $7::timestamptz else $6::timestamptz + 12 * ($7::timestamptz - $6::timestamptz) end,"
+    " select (u.shard % 16)::int2, case when count(*) < 16 then $7::timestamptz else $6::timestamptz + 12 *"
+    " ($7::timestamptz - $6::timestamptz) end,"
     " $5::uuid, $6::timestamptz, array_agg(u.key), array_agg(u.saga)" KNOWN_KEYS " group by (u.shard % 16)::int2",
 };
 
-/* The same for engines of the schema before: they look nowhere else, and "no such operation" is not what they may say. */
+/* The same for engines of the schema before: they look nowhere else, and "no such operation" is not what they may
+ * say. */
 const struct db_statement sql_key_for_older = {
     "key_for_older",
-    "insert into sagad.operation_key (shard, key, saga) select u.shard, u.key, u.saga" KNOWN_KEYS " on conflict (shard, key) do nothing",
+    "insert into sagad.operation_key (shard, key, saga) select u.shard, u.key, u.saga" KNOWN_KEYS " on conflict"
+    " (shard, key) do nothing",
 };
 
 /*
- * Bundles of the shard $1 whose time to be looked at has come by $2, at most $3, and no more after some $6 keys: one of $4 keys
- * or more stays as it is if one of its sagas, another one each time, is there; of others what belongs to sagas that are gone is
- * dropped (of those of the last quarter of an hour it is not asked), and the rest put together by $5. Looked at again after nine
- * times their age, five minutes to thirty days. How many bundles and keys were looked at.
+ * Bundles of the shard $1 whose time to be looked at has come by $2, at most $3, and no more after some $6 keys: one of
+ * $4 keys or more stays as it is if one of its sagas, another one each time, is there; of others what belongs to sagas
+ * that are gone is dropped (of those of the last quarter of an hour it is not asked), and the rest put together by $5.
+ * Looked at again after nine times their age, five minutes to thirty days. How many bundles and keys were looked at.
  */
-#define KEY_LOOKED_AT(made_at) "$2::timestamptz + least(greatest(9 * ($2::timestamptz - " made_at "), interval '5 minutes'), interval '30 days')"
+#define KEY_LOOKED_AT(made_at) "$2::timestamptz + least(greatest(9 * ($2::timestamptz - " made_at "), interval '5" \
+    " minutes'), interval '30 days')"
 
 /* Not exists(): planned while there are no sagas that reads all of them. */
 #define SAGA_IS_THERE(id) "(select true from sagad.saga s where s.shard = sagad.shard_of(" id ") and s.id = " id ")"
@@ -115,18 +121,24 @@ const struct db_statement sql_key_for_older = {
 
 const struct db_statement sql_key_sweep = {
     "key_sweep",
-    "with due as materialized (delete from sagad.key_bundle b where b.ctid = any (array(select o.ctid from (select n.ctid,"
-    " sum(cardinality(n.keys)) over (order by n.check_at, n.id rows between unbounded preceding and 1 preceding) as before"
-    " from sagad.key_bundle n where n.shard = $1::int2 and n.check_at <= $2::timestamptz order by n.check_at, n.id limit $3::int8) as o"
+    "with due as materialized (delete from sagad.key_bundle b where b.ctid = any (array(select o.ctid from (select"
+    " n.ctid,"
+    " sum(cardinality(n.keys)) over (order by n.check_at, n.id rows between unbounded preceding and 1 preceding) as"
+    " before"
+    " from sagad.key_bundle n where n.shard = $1::int2 and n.check_at <= $2::timestamptz order by n.check_at, n.id"
+    " limit $3::int8) as o"
     " where coalesce(o.before, 0) < $6::int8))"
     " returning b.shard, b.check_at, b.id, b.made_at, b.keys, b.sagas),"
-    " seen as materialized (select d.*, cardinality(d.keys) >= $4::int8 and coalesce(" SAGA_IS_THERE(KEY_LOOKED_FOR) ", false) as stays from due d),"
-    " kept as (select n.shard, n.made_at, e.key, e.saga, row_number() over (partition by n.shard order by n.check_at, n.id, e.i) as number"
+    " seen as materialized (select d.*, cardinality(d.keys) >= $4::int8 and"
+    " coalesce(" SAGA_IS_THERE(KEY_LOOKED_FOR) ", false) as stays from due d),"
+    " kept as (select n.shard, n.made_at, e.key, e.saga, row_number() over (partition by n.shard order by"
+    " n.check_at, n.id, e.i) as number"
     " from seen n cross join lateral unnest(n.keys, n.sagas) with ordinality as e (key, saga, i)"
     " where not n.stays and (n.made_at > $2::timestamptz - interval '15 minutes' or " SAGA_IS_THERE("e.saga") ")),"
     " put as (insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)"
     " select n.shard, " KEY_LOOKED_AT("n.made_at") ", n.id, n.made_at, n.keys, n.sagas from seen n where n.stays"
-    " union all select k.shard, " KEY_LOOKED_AT("min(k.made_at)") ", sagad.new_id(), min(k.made_at), array_agg(k.key), array_agg(k.saga)"
+    " union all select k.shard, " KEY_LOOKED_AT("min(k.made_at)") ", sagad.new_id(), min(k.made_at),"
+    " array_agg(k.key), array_agg(k.saga)"
     " from kept k group by k.shard, (k.number - 1) / $5::int8)"
     " select count(*), coalesce(sum(cardinality(d.keys)), 0)::int8 from due d",
 };
@@ -164,7 +176,8 @@ const struct db_statement sql_escalation_resolve = {
 /* The join is for the first turn of a run that was refused: it leaves nothing. */
 const struct db_statement sql_awake_add = {
     "awake_add",
-    "insert into sagad.awake (shard, saga) select u.shard, u.saga from unnest($1::int2[], $2::uuid[]) as u (shard, saga)"
+    "insert into sagad.awake (shard, saga) select u.shard, u.saga from unnest($1::int2[], $2::uuid[]) as u (shard,"
+    " saga)"
     " join sagad.saga s on s.shard = u.shard and s.id = u.saga on conflict (shard, saga) do nothing",
 };
 
@@ -188,7 +201,8 @@ const struct db_statement sql_approval_open = {
     "approval_open",
     "insert into sagad.approval (shard, number, saga, namespace, opened_at, expires_at, step, status, body)"
     " select u.shard, u.number, u.saga, u.namespace, u.opened_at, u.expires_at, u.step, u.status, u.body"
-    " from unnest($1::int2[], $2::int8[], $3::uuid[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::text[], $8::text[],"
+    " from unnest($1::int2[], $2::int8[], $3::uuid[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::text[],"
+    " $8::text[],"
     " $9::bytea[]) as u (shard, number, saga, namespace, opened_at, expires_at, step, status, body)"
     " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
 };
@@ -196,8 +210,10 @@ const struct db_statement sql_approval_open = {
 /* One that is asked and over in the first turn of a saga: the join leaves it out with the start that was refused. */
 const struct db_statement sql_approval_end = {
     "approval_end",
-    "with ended as materialized (select u.* from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::text[], $5::bytea[], $6::uuid[], $7::timestamptz[])"
-    " as u (shard, number, at, status, body, saga, expires_at) join sagad.saga s on s.shard = u.shard and s.id = u.saga),"
+    "with ended as materialized (select u.* from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::text[],"
+    " $5::bytea[], $6::uuid[], $7::timestamptz[])"
+    " as u (shard, number, at, status, body, saga, expires_at) join sagad.saga s on s.shard = u.shard and s.id ="
+    " u.saga),"
     " changed as (update sagad.approval a set ended_at = case when u.status <> 'open' then u.at end, status = u.status,"
     " expires_at = coalesce(u.expires_at, a.expires_at), body = coalesce(u.body, a.body)"
     " from ended u where a.shard = u.shard and a.number = u.number returning 1)"
@@ -231,7 +247,8 @@ const struct db_statement sql_forget_later = {
     " on conflict (shard, saga) do update set what = excluded.what, at = excluded.at",
 };
 
-/* Of sagas that are there and never had a row: without the looks for both, which take as long as the rows themselves. */
+/* Of sagas that are there and never had a row: without the looks for both, which take as long as the rows
+ * themselves. */
 const struct db_statement sql_forget_first = {
     "forget_first",
     "insert into sagad.due (shard, saga, what, at) select u.shard, u.saga, 'forget', u.at"
@@ -249,7 +266,8 @@ const struct db_statement sql_lock_release = {
 const struct db_statement sql_taken = {
     "taken",
     "select u.i::int4, s.id, s.input_digest, s.business_digest, s.found"
-    " from unnest($1::int2[], $2::bytea[], $3::bytea[], $4::int2[]) with ordinality as u (shard, digest, key_digest, key_shard, i)"
+    " from unnest($1::int2[], $2::bytea[], $3::bytea[], $4::int2[]) with ordinality as u (shard, digest,"
+    " key_digest, key_shard, i)"
     " cross join lateral"
     " (select b.id, b.input_digest, b.business_digest, 1 as found from sagad.saga b"
     " where b.shard = u.shard and b.business_digest = u.digest and b.business_digest is not null"
@@ -272,7 +290,8 @@ const struct db_statement sql_end_backend = {
     " and a.pid <> pg_backend_pid()",
 };
 
-/* Locking rows makes the transaction a writing one, so that its COMMIT waits until a synchronous standby has all that is seen below. */
+/* Locking rows makes the transaction a writing one, so that its COMMIT waits until a synchronous standby has all
+ * that is seen below. */
 const struct db_statement sql_hold_shards = {
     "hold_shards",
     "select s.shard from sagad.shard s where s.shard = any($1::int2[]) order by s.shard for key share",
@@ -285,220 +304,10 @@ const struct db_statement sql_look = {
     " join sagad.log l on l.shard = u.shard and l.saga = u.saga and l.seq = u.seq",
 };
 
-/* --- start-up --- */
-
-const struct db_statement sql_check_server = {
-    "check_server",
-    "select pg_backend_pid(),"
-    " (select (extract(epoch from a.backend_start) * 1000000)::int8 from pg_stat_get_activity(pg_backend_pid()) a),"
-    " current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),"
-    " pg_is_in_recovery(),"
-    " case when pg_is_in_recovery() then 0"
-    " else ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int4 end,"
-    " current_setting('transaction_read_only'), current_user::text,"
-    " exists (select 1 from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'schema_version'),"
-    " coalesce(has_schema_privilege(n.oid, 'usage'), false),"
-    " (select string_agg(g.line, '; ' order by g.line)"
-    "    from (select t.privileges || ' on ' || string_agg(t.name, ', ' order by t.name) as line"
-    "    from (select r.name, string_agg(r.privilege, ', ' order by r.privilege) as privileges"
-    "    from (values ('schema_version', 'select'), ('shard', 'select'), ('shard', 'update'),"
-    "                 ('saga', 'select'), ('saga', 'insert'), ('saga', 'update'), ('saga', 'delete'), ('log', 'select'), ('log', 'insert'),"
-    "                 ('log', 'delete'), ('operation_key', 'select'), ('operation_key', 'insert'), ('operation_key', 'delete'), ('key_bundle', 'select'), ('key_bundle', 'insert'), ('key_bundle', 'delete'), ('inbox', 'select'),"
-    "                 ('inbox', 'insert'), ('inbox', 'delete'), ('awake', 'select'), ('awake', 'insert'), ('awake', 'delete'),"
-    "                 ('answer', 'select'), ('answer', 'insert'), ('answer', 'delete'), ('escalation', 'select'), ('escalation', 'insert'),"
-    "                 ('escalation', 'update'), ('escalation', 'delete'), ('lock', 'select'), ('lock', 'insert'), ('lock', 'delete'),"
-    "                 ('number_gone', 'select'), ('number_gone', 'insert'), ('number_gone', 'update'), ('history_loss', 'select'), ('history_loss', 'insert'), ('history_shard', 'select'), ('history_shard', 'insert'),"
-    "                 ('history_saga', 'select'), ('history_saga', 'insert'), ('history_call', 'select'), ('history_call', 'insert'), ('tool', 'select'), ('tool', 'insert'), ('definition', 'select'),"
-    "                 ('definition', 'insert')"
-    "          union all select t, p from unnest(array['due', 'engine', 'approval', 'guard', 'guard_place', 'guard_breaker', 'guard_budget', 'guard_reservation']) as t"
-    "          cross join unnest(array['select', 'insert', 'update', 'delete']) as p) as r (name, privilege)"
-    "    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = r.name"
-    "   where not has_table_privilege(c.oid, r.privilege) group by r.name) as t group by t.privileges) as g),"
-    " current_setting('synchronous_standby_names') <> '',"
-    " (select count(*) from pg_catalog.pg_stat_replication p where coalesce(p.state, 'streaming') = 'streaming')"
-    " from (select 1) as one left join pg_catalog.pg_namespace n on n.nspname = 'sagad'",
-};
-
-const struct db_statement sql_check_schema = {
-    "check_schema",
-    "select max(v.version), pg_backend_pid() from sagad.schema_version v",
-};
-
-/* --- history: see history.c --- */
-
-/* Of turns that were confirmed to us, those that are not there. */
-const struct db_statement sql_history_missing = {
-    "history_missing",
-    "select u.saga, u.seq, u.at from unnest($1::int2[], $2::uuid[], $3::int4[], $4::int8[], $5::timestamptz[]) as u (shard, saga, seq, epoch, at)"
-    " where (select true from sagad.log l where l.shard = u.shard and l.saga = u.saga and l.seq = u.seq and l.epoch = u.epoch and l.at = u.at) is null",
-};
-
-const struct db_statement sql_history_open = {
-    "history_open",
-    "select count(*) from sagad.history_loss h where h.accepted_at is null",
-};
-
-/* What each shard's counters say; less than an engine has seen: the history was rewound. */
-const struct db_statement sql_history_marks = {
-    "history_marks",
-    "select s.shard, s.epoch, s.turns from sagad.shard s",
-};
-
-/* The loss, then what is known of it, in one transaction. It may be made again when the answer was lost: nothing happens twice, nor after a person has accepted it. */
-#define LOSS_IS_OPEN "(select h.accepted_at is null from sagad.history_loss h where h.id = $1::uuid)"
-
-const struct db_statement sql_history_found = {
-    "history_found",
-    "insert into sagad.history_loss (id, engine, missing, unlisted, calls_since)"
-    " values ($1::uuid, $2::text, $3::text, $4::int8, $5::timestamptz) on conflict (id) do nothing",
-};
-
-/* Of sagas that somebody knows up to a record, those that lack it, or have another one of a later epoch in its place. */
-const struct db_statement sql_history_sagas = {
-    "history_sagas",
-    "insert into sagad.history_saga (shard, saga, loss, seq, seq_left)"
-    " select u.shard, u.saga, $1::uuid, u.seq,"
-    " coalesce((select l.seq + l.records - 1 from sagad.log l where l.shard = u.shard and l.saga = u.saga order by l.seq desc limit 1), 0)"
-    " from unnest($2::int2[], $3::uuid[], $4::int4[], $5::int8[]) as u (shard, saga, seq, epoch)"
-    " where " LOSS_IS_OPEN " and (select l.epoch <= u.epoch and l.seq + l.records > u.seq from sagad.log l"
-    " where l.shard = u.shard and l.saga = u.saga and l.seq <= u.seq order by l.seq desc limit 1) is not true"
-    " on conflict (shard, saga, loss) do nothing",
-};
-
-const struct db_statement sql_history_shards = {
-    "history_shards",
-    "insert into sagad.history_shard (shard, loss, epoch, turns, turns_left)"
-    " select s.shard, $1::uuid, greatest(s.epoch, u.epoch), greatest(s.turns, u.turns), s.turns"
-    " from unnest($2::int2[], $3::int8[], $4::int8[], $5::bool[]) as u (shard, epoch, turns, lacks) join sagad.shard s on s.shard = u.shard"
-    " where " LOSS_IS_OPEN " and (u.lacks or (select true from sagad.history_saga h where h.shard = u.shard and h.loss = $1::uuid limit 1))"
-    " on conflict (shard, loss) do nothing",
-};
-
-/* By what every engine asks before it takes or renews a shard, also one of an earlier release; and whoever has it is fenced. */
-const struct db_statement sql_history_mark = {
-    "history_mark",
-    "with marked as (select s.shard, h.epoch from sagad.history_shard h join sagad.shard s on s.shard = h.shard"
-    " where h.loss = $1::uuid and s.owner_identity is distinct from 'loss/' || $1::uuid::text and " LOSS_IS_OPEN
-    " order by s.shard for update of s)"
-    " update sagad.shard s set epoch = greatest(s.epoch, m.epoch) + 1, owner = 'nobody: see sagad.history_loss',"
-    " owner_identity = 'loss/' || $1::uuid::text, expires_at = timestamptz '9999-01-01 00:00:00+00' from marked m where s.shard = m.shard",
-};
-
-const struct db_statement sql_history_calls = {
-    "history_calls",
-    "insert into sagad.history_call (shard, key, loss, saga, attempts, effect, tool)"
-    " select u.shard, u.key, $1::uuid, u.saga, u.attempts, u.effect, u.tool"
-    " from unnest($2::int2[], $3::uuid[], $4::uuid[], $5::int4[], $6::text[], $7::text[]) as u (shard, saga, key, attempts, effect, tool)"
-    " where " LOSS_IS_OPEN " and (select true from sagad.history_saga h where h.shard = u.shard and h.saga = u.saga and h.loss = $1::uuid)"
-    " order by u.attempts desc, u.tool is null on conflict (shard, key, loss) do nothing",
-};
-
-const struct db_statement sql_history_accepted = {
-    "history_accepted",
-    "select h.accepted_at is not null from sagad.history_loss h where h.id = $1::uuid",
-};
-
-/* --- leases --- */
-
-const struct db_statement sql_lease_table = {
-    "lease_table",
-    "select s.shard, s.epoch, s.owner, s.owner_identity, s.expires_at, s.low,"
-    " coalesce((extract(epoch from s.expires_at - clock_timestamp()) * 1000)::int8, -1), s.turns"
-    " from sagad.shard s order by s.shard",
-};
-
-/* Connections carry the instance of their engine in their name: sagad/INSTANCE/what-for. */
-const struct db_statement sql_lease_end_backends = {
-    "lease_end_backends",
-    "select count(pg_terminate_backend(a.pid)) from pg_catalog.pg_stat_activity a"
-    " where a.application_name like 'sagad/%' and split_part(a.application_name, '/', 2) = any($1::text[])"
-    " and ($2::text is null or split_part(a.application_name, '/', 3) = $2::text)"
-    " and a.pid <> pg_backend_pid()",
-};
-
-const struct db_statement sql_lease_lock = {
-    "lease_lock",
-    "select u.shard, pg_try_advisory_lock($1::int4, u.shard::int4) from unnest($2::int2[]) as u (shard)",
-};
-
-const struct db_statement sql_lease_unlock = {
-    "lease_unlock",
-    "select pg_advisory_unlock($1::int4, u.shard::int4) from unnest($2::int2[]) as u (shard)",
-};
-
-/*
- * FOR UPDATE waits for appends under way, and those behind it find another epoch: see fence() in the migrations. An epoch is never used twice, also
- * where takeovers were forgotten in a failover: the timeline of the server is its upper half, and the first one counts as 0.
- */
-const struct db_statement sql_lease_take = {
-    "lease_take",
-    "with mine as (select s.shard from sagad.shard s where s.shard = any($1::int2[])"
-    " and (s.expires_at is null or s.expires_at < clock_timestamp() or s.owner_identity = any($2::text[]))"
-    " order by s.shard for update)"
-    " update sagad.shard s set epoch = greatest(s.epoch + 1,"
-    " (('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int8 - 1) << 32), owner = $3::text, owner_identity = $4::text,"
-    " expires_at = clock_timestamp() + $5::int8 * interval '1 millisecond'"
-    " from mine where s.shard = mine.shard returning s.shard, s.epoch, s.low, s.turns",
-};
-
-/* `low` moves on only if nobody moved it back since we saw it (lower_low). */
-const struct db_statement sql_lease_renew = {
-    "lease_renew",
-    "update sagad.shard s set expires_at = clock_timestamp() + $5::int8 * interval '1 millisecond',"
-    " low = case when u.low is null then s.low"
-    " when s.low is not distinct from u.low_seen then u.low"
-    " when s.low is null then null else least(s.low, u.low) end, turns = greatest(s.turns, u.turns)"
-    " from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::timestamptz[], $7::int8[]) as u (shard, epoch, low, low_seen, turns)"
-    " where s.shard = u.shard and s.epoch = u.epoch and s.owner_identity = $6::text returning s.shard, s.low, s.expires_at",
-};
-
-const struct db_statement sql_lease_release = {
-    "lease_release",
-    "with mine as (update sagad.shard s set owner = null, owner_identity = null, expires_at = null"
-    " from unnest($1::int2[], $2::int8[]) as u (shard, epoch)"
-    " where s.shard = u.shard and s.epoch = u.epoch and s.owner_identity = $3::text returning 1)"
-    " select count(*), pg_notify('" SQL_LEASES_CHANNEL "', '') from mine",
-};
-
-const struct db_statement sql_lease_unlock_all = {
-    "lease_unlock_all",
-    "select pg_advisory_unlock_all()",
-};
-
-/* --- engines: see schema/migrations/0008_engine.sql --- */
-
-/* What an engine is does not change while it lives; what it says does. */
-const struct db_statement sql_engine_put = {
-    "engine_put",
-    "insert into sagad.engine as e (instance, identity, name, version, schema, standby, leaving, expires_at,"
-    " append_lag_ms, due_lag_ms, inbox_rows)"
-    " values ($1::text, $2::text, $3::text, $4::text, $5::int4, $6::bool, $7::bool,"
-    " clock_timestamp() + $8::int8 * interval '1 millisecond', $9::int8, $10::int8, $11::int8)"
-    " on conflict (instance) do update set leaving = excluded.leaving, expires_at = excluded.expires_at,"
-    " append_lag_ms = excluded.append_lag_ms, due_lag_ms = excluded.due_lag_ms, inbox_rows = excluded.inbox_rows",
-};
-
-const struct db_statement sql_engine_table = {
-    "engine_table",
-    "select e.instance, e.identity, e.name, e.version, e.schema, e.standby, e.leaving, e.started_at,"
-    " (extract(epoch from e.expires_at - clock_timestamp()) * 1000)::int8, e.append_lag_ms, e.due_lag_ms, e.inbox_rows"
-    " from sagad.engine e order by e.instance",
-};
-
-const struct db_statement sql_engine_remove = {
-    "engine_remove",
-    "delete from sagad.engine e where e.instance = any($1::text[])",
-};
-
-/* Who is there has changed, or who is leaving: the others look at once. */
-const struct db_statement sql_engine_tell = {
-    "engine_tell",
-    "select pg_notify('" SQL_LEASES_CHANNEL "', '')",
-};
-
 /* --- loads and reads --- */
 
-/* Unfinished are those behind `low` but for the parked, and those that are awake, however old. One that is both comes once. */
+/* Unfinished are those behind `low` but for the parked, and those that are awake, however old. One that is both
+ * comes once. */
 const struct db_statement sql_load = {
     "load",
     "select s.id, s.namespace, l.seq, l.at, l.payload, s.awake from (select u.id, u.namespace,"
@@ -506,7 +315,8 @@ const struct db_statement sql_load = {
     " from ((select g.id, g.namespace from sagad.saga g"
     " where g.shard = $1::int2 and g.id > $2::uuid"
     " and g.id >= coalesce((select sagad.id_floor(h.low) from sagad.shard h where h.shard = $1::int2), $2::uuid)"
-    " and g.ended_at is null and not exists (select 1 from sagad.due d where d.shard = g.shard and d.saga = g.id and " IS_PARKED ")"
+    " and g.ended_at is null and not exists (select 1 from sagad.due d where d.shard = g.shard and d.saga = g.id"
+    " and " IS_PARKED ")"
     " order by g.id limit $3::int8)"
     " union (select r.id, r.namespace from sagad.awake a join sagad.saga r on r.shard = a.shard and r.id = a.saga"
     " where a.shard = $1::int2 and a.saga > $2::uuid and r.ended_at is null order by a.saga limit $3::int8)) as u"
@@ -529,8 +339,8 @@ const struct db_statement sql_load_forgotten = {
     "select c.key, c.attempts from sagad.history_call c where c.shard = $1::int2",
 };
 
-#define ROW_COLUMNS                                                                                                    \
-    "s.id, s.namespace, s.name, s.version, s.status, s.tags::text, s.business_id, s.input_digest, s.created_at, "      \
+#define ROW_COLUMNS \
+    "s.id, s.namespace, s.name, s.version, s.status, s.tags::text, s.business_id, s.input_digest, s.created_at, " \
     "s.updated_at, s.ended_at"
 
 const struct db_statement sql_saga_row = {
@@ -555,33 +365,34 @@ const struct db_statement sql_saga_by_key = {
     "select k.saga from (select o.saga from sagad.operation_key o where o.shard = $1::int2 and o.key = $2::uuid"
     " union all select e.saga from sagad.key_bundle b cross join lateral unnest(b.keys, b.sagas) as e (key, saga)"
     " where b.shard = ($1::int2 % 16)::int2 and $2::uuid = any (b.keys) and e.key = $2::uuid) as k"
-    " join sagad.saga s on s.shard = sagad.shard_of(k.saga) and s.id = k.saga where s.namespace = $3::text order by k.saga limit 1",
+    " join sagad.saga s on s.shard = sagad.shard_of(k.saga) and s.id = k.saga where s.namespace = $3::text order by"
+    " k.saga limit 1",
 };
 
 /*
- * Unfinished sagas lie behind `low`, or stand in due or awake, however old they are. This gives the ids of shard `h` that are
- * before `bound`, each once.
+ * Unfinished sagas lie behind `low`, or stand in due or awake, however old they are. This gives the ids of shard `h`
+ * that are before `bound`, each once.
  */
-#define OLDER_BEFORE(bound)                                                                                            \
-    "(select d.saga from sagad.due d where d.shard = h.shard and d.what = 'parked' and d.saga < " bound                \
-    " union all select a.saga from sagad.awake a where a.shard = h.shard and a.saga < " bound                          \
+#define OLDER_BEFORE(bound) \
+    "(select d.saga from sagad.due d where d.shard = h.shard and d.what = 'parked' and d.saga < " bound \
+    " union all select a.saga from sagad.awake a where a.shard = h.shard and a.saga < " bound \
     " and not exists (select 1 from sagad.due d where d.shard = a.shard and d.saga = a.saga and " IS_PARKED "))"
 
 /*
  * The newest of each shard, merged: ids are in order of time within a shard, and no index has to span shards. $4: only
  * unfinished ones are wanted. $11: runs are left out.
  */
-#define LIST_CONDITION                                                                                                 \
-    " and g.namespace = $3::text"                                                                                      \
-    " and (not $4::bool or g.ended_at is null) and (not $11::bool or g.name <> '" RUN_SAGA_NAME "')"                   \
-    " and ($5::text is null or g.status = $5::text)"                                                                   \
-    " and ($6::text is null or g.name = $6::text)"                                                                     \
-    " and ($7::text is null or g.business_id = $7::text)"                                                              \
+#define LIST_CONDITION \
+    " and g.namespace = $3::text" \
+    " and (not $4::bool or g.ended_at is null) and (not $11::bool or g.name <> '" RUN_SAGA_NAME "')" \
+    " and ($5::text is null or g.status = $5::text)" \
+    " and ($6::text is null or g.name = $6::text)" \
+    " and ($7::text is null or g.business_id = $7::text)" \
     " and ($8::text is null or g.tags ->> $8::text = $9::text)"
 
-#define LIST_OLDER(table, condition)                                                                                   \
-    "(select g.* from sagad." table " w join sagad.saga g on g.shard = w.shard and g.id = w.saga"                      \
-    " where $4::bool and w.shard = h.shard and w.saga < $1::uuid and w.saga < sagad.id_floor(h.low)"                   \
+#define LIST_OLDER(table, condition) \
+    "(select g.* from sagad." table " w join sagad.saga g on g.shard = w.shard and g.id = w.saga" \
+    " where $4::bool and w.shard = h.shard and w.saga < $1::uuid and w.saga < sagad.id_floor(h.low)" \
     " and w.saga >= $2::uuid" condition LIST_CONDITION " order by w.saga desc limit $10::int8)"
 
 const struct db_statement sql_saga_list = {
@@ -591,14 +402,15 @@ const struct db_statement sql_saga_list = {
     " and g.id >= greatest($2::uuid, case when $4::bool then sagad.id_floor(h.low) end)" LIST_CONDITION
     " order by g.id desc limit $10::int8)"
     " union all " LIST_OLDER("due", " and w.what = 'parked'")
-    " union all " LIST_OLDER("awake", " and not exists (select 1 from sagad.due d where d.shard = w.shard and d.saga = w.saga and " IS_PARKED ")")
+    " union all " LIST_OLDER("awake", " and not exists (select 1 from sagad.due d where d.shard = w.shard and"
+    " d.saga = w.saga and " IS_PARKED ")")
     ") as s order by s.id desc limit $10::int8",
 };
 
 /*
- * Unfinished sagas, all of them, and what has ended of those from an id on: $3, or a later one that has $2 behind it in its
- * shard, which bounds what is read. That id is in each row; a row with the status NULL when there is nothing to count. Runs are no
- * sagas to people.
+ * Unfinished sagas, all of them, and what has ended of those from an id on: $3, or a later one that has $2 behind it in
+ * its shard, which bounds what is read. That id is in each row; a row with the status NULL when there is nothing to
+ * count. Runs are no sagas to people.
  */
 #define NO_ID "'00000000-0000-0000-0000-000000000000'::uuid"
 
@@ -621,8 +433,8 @@ const struct db_statement sql_saga_count = {
 };
 
 /* Open sagas and runs have no definition. */
-#define VERSION_CONDITION                                                                                              \
-    " g.namespace = $1::text and g.ended_at is null and g.name not in ('" OPEN_SAGA_NAME "', '" RUN_SAGA_NAME "')"     \
+#define VERSION_CONDITION \
+    " g.namespace = $1::text and g.ended_at is null and g.name not in ('" OPEN_SAGA_NAME "', '" RUN_SAGA_NAME "')" \
     " group by g.name, g.version"
 
 const struct db_statement sql_version_count = {
@@ -637,37 +449,41 @@ const struct db_statement sql_version_count = {
 };
 
 /*
- * What people are asked, newest first. A number carries its shard, so that the order over all shards is that of `opened_at`;
- * $1 and $2 are the instant and the number of the last row of the page before, or null. The rows of sagas are looked up for the
- * page alone, and are there as long as the question is.
+ * What people are asked, newest first. A number carries its shard, so that the order over all shards is that of
+ * `opened_at`; $1 and $2 are the instant and the number of the last row of the page before, or null. The rows of sagas
+ * are looked up for the page alone, and are there as long as the question is.
  */
-#define QUESTION_COLUMNS(ended_at) "q.number, q.saga, q.body, q." ended_at " is null, q.opened_at, s.name, s.business_id, s.tags::text"
+#define QUESTION_COLUMNS(ended_at) "q.number, q.saga, q.body, q." ended_at " is null, q.opened_at, s.name," \
+    " s.business_id, s.tags::text"
 
 /* The saga that a refused follower was to follow may lie in another shard than the question. */
 #define SAGA_OF_QUESTION " left join sagad.saga s on s.shard = get_byte(uuid_send(q.saga), 15)::int2 and s.id = q.saga"
 
-#define QUESTION_LIST(table, ended_at, condition)                                                                      \
-    "select " QUESTION_COLUMNS(ended_at) " from (select p.* from sagad.shard h cross join lateral"                     \
-    " (select * from sagad." table " g where g.shard = h.shard and g.namespace = $3::text"                             \
-    " and (g.opened_at, g.number) < (coalesce($1::timestamptz, 'infinity'), coalesce($2::int8, 0))" condition          \
-    " order by g.opened_at desc, g.number desc limit $4::int8) as p"                                                   \
-    " order by p.opened_at desc, p.number desc limit $4::int8) as q" SAGA_OF_QUESTION                                  \
+#define QUESTION_LIST(table, ended_at, condition) \
+    "select " QUESTION_COLUMNS(ended_at) " from (select p.* from sagad.shard h cross join lateral" \
+    " (select * from sagad." table " g where g.shard = h.shard and g.namespace = $3::text" \
+    " and (g.opened_at, g.number) < (coalesce($1::timestamptz, 'infinity'), coalesce($2::int8, 0))" condition \
+    " order by g.opened_at desc, g.number desc limit $4::int8) as p" \
+    " order by p.opened_at desc, p.number desc limit $4::int8) as q" SAGA_OF_QUESTION \
     " order by q.opened_at desc, q.number desc"
 
-/* "is not distinct": a plan that is made while there are no questions would go by the namespace instead of the number. */
-#define QUESTION_ONE(table, ended_at)                                                                                  \
-    "select " QUESTION_COLUMNS(ended_at) " from sagad." table " q" SAGA_OF_QUESTION                                    \
+/* "is not distinct": a plan that is made while there are no questions would go by the namespace instead of the
+ * number. */
+#define QUESTION_ONE(table, ended_at) \
+    "select " QUESTION_COLUMNS(ended_at) " from sagad." table " q" SAGA_OF_QUESTION \
     " where q.shard = $1::int2 and q.number = $2::int8 and q.namespace is not distinct from $3::text"
 
 const struct db_statement sql_escalation_list = {"escalation_list", QUESTION_LIST("escalation", "resolved_at",
-    " and (cardinality($5::text[]) = 0 or (case when g.resolved_at is null then 'open' else 'resolved' end) = any($5::text[]))")};
+    " and (cardinality($5::text[]) = 0 or (case when g.resolved_at is null then 'open' else 'resolved' end) ="
+    " any($5::text[]))")};
 const struct db_statement sql_escalation_list_open = {
     "escalation_list_open", QUESTION_LIST("escalation", "resolved_at", " and g.resolved_at is null")};
 const struct db_statement sql_escalation_one = {"escalation_one", QUESTION_ONE("escalation", "resolved_at")};
 
 const struct db_statement sql_case_put = {
     "case_put",
-    "select sagad.case_put($1::int2, $2::int8, $3::int8, $4::uuid, $5::text, $6::timestamptz, $7::timestamptz, $8::text,"
+    "select sagad.case_put($1::int2, $2::int8, $3::int8, $4::uuid, $5::text, $6::timestamptz, $7::timestamptz,"
+    " $8::text,"
     " $9::bytea, $10::uuid, $11::bool)",
 };
 
@@ -680,8 +496,8 @@ const struct db_statement sql_approval_one = {"approval_one", QUESTION_ONE("appr
 /* --- what is due --- */
 
 /*
- * The lease rows are locked against a takeover, and read as they are once that lock is there: what was decided under another
- * epoch is left out instead of taking the others with it.
+ * The lease rows are locked against a takeover, and read as they are once that lock is there: what was decided under
+ * another epoch is left out instead of taking the others with it.
  */
 const struct db_statement sql_park = {
     "park",
@@ -702,14 +518,15 @@ const struct db_statement sql_forget = {
     "select sagad.forget($1::int2[], $2::int8[], $3::uuid[])",
 };
 
-#define DUE(what, limit, of_shard)                                                                                     \
-    "(select d.* from unnest($1::int2[]) as u (shard) cross join lateral (select * from sagad.due w"                   \
-    " where w.shard = u.shard and w.what = '" what "' and w.at <= $2::timestamptz order by w.at limit " of_shard ") as d" \
+#define DUE(what, limit, of_shard) \
+    "(select d.* from unnest($1::int2[]) as u (shard) cross join lateral (select * from sagad.due w" \
+    " where w.shard = u.shard and w.what = '" what "' and w.at <= $2::timestamptz order by w.at limit " of_shard ")" \
+    " as d" \
     " order by d.at limit " limit ")"
 
 /*
- * Each who asks wants one of both kinds, and sets the limit of the other to 0. Of what is to be forgotten no shard gives more
- * than about twice its share: a million that are due cost one read as little as a thousand.
+ * Each who asks wants one of both kinds, and sets the limit of the other to 0. Of what is to be forgotten no shard
+ * gives more than about twice its share: a million that are due cost one read as little as a thousand.
  */
 const struct db_statement sql_due = {
     "due",
@@ -721,16 +538,19 @@ const struct db_statement sql_due = {
 
 const struct db_statement sql_due_next = {
     "due_next",
-    "select min(d.at) from unnest($1::int2[]) as u (shard) cross join (values ('parked', $3::int8), ('forget', $4::int8)) as k (what, wanted)"
+    "select min(d.at) from unnest($1::int2[]) as u (shard) cross join (values ('parked', $3::int8), ('forget',"
+    " $4::int8)) as k (what, wanted)"
     " cross join lateral (select w.at from sagad.due w"
-    " where w.shard = u.shard and w.what = k.what and w.at > $2::timestamptz order by w.at limit 1) as d where k.wanted > 0",
+    " where w.shard = u.shard and w.what = k.what and w.at > $2::timestamptz order by w.at limit 1) as d where"
+    " k.wanted > 0",
 };
 
 /* --- locks on business keys: see schema/migrations/0007_waiting.sql --- */
 
 const struct db_statement sql_lock_take = {
     "lock_take",
-    "select l.held from sagad.lock_take($1::int2, $2::bytea, $3::text, $4::text, $5::int2, $6::uuid, $7::bool) as l (held)"
+    "select l.held from sagad.lock_take($1::int2, $2::bytea, $3::text, $4::text, $5::int2, $6::uuid, $7::bool) as l"
+    " (held)"
     " where l.held is not null",
 };
 
@@ -773,7 +593,8 @@ const struct db_statement sql_answer_put = {
 
 const struct db_statement sql_answer_drop_inputs = {
     "answer_drop_inputs",
-    "delete from sagad.inbox i using unnest($1::int2[], $2::uuid[]) as u (shard, id) where i.shard = u.shard and i.id = u.id",
+    "delete from sagad.inbox i using unnest($1::int2[], $2::uuid[]) as u (shard, id) where i.shard = u.shard and"
+    " i.id = u.id",
 };
 
 const struct db_statement sql_answer_take = {
@@ -796,17 +617,17 @@ const struct db_statement sql_definition_lock = {
     "select pg_advisory_xact_lock($1::int4, $2::int4)",
 };
 
-#define PUT(table)                                                                                                     \
-    "with wanted as materialized (select * from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[])"              \
-    " with ordinality as u (namespace, name, identity, body, i)),"                                                     \
-    " newest as materialized (select w.*, n.version as old_version, n.reading as old_reading,"                         \
-    " n.identity is distinct from w.identity or n.reading < $5::int4 as is_new from wanted w"                          \
-    " left join lateral (select t.version, t.identity, t.reading from sagad." table " t"                               \
-    " where t.namespace = w.namespace and t.name = w.name order by t.version desc limit 1) as n on true),"             \
-    " made as (insert into sagad." table " (namespace, name, version, identity, body, reading)"                        \
-    " select n.namespace, n.name, coalesce(n.old_version, 0) + 1, n.identity, n.body, $5::int4 from newest n"          \
-    " where n.is_new returning 1)"                                                                                     \
-    " select n.i::int4, case when n.is_new then coalesce(n.old_version, 0) + 1 else n.old_version end, n.is_new,"      \
+#define PUT(table) \
+    "with wanted as materialized (select * from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[])" \
+    " with ordinality as u (namespace, name, identity, body, i))," \
+    " newest as materialized (select w.*, n.version as old_version, n.reading as old_reading," \
+    " n.identity is distinct from w.identity or n.reading < $5::int4 as is_new from wanted w" \
+    " left join lateral (select t.version, t.identity, t.reading from sagad." table " t" \
+    " where t.namespace = w.namespace and t.name = w.name order by t.version desc limit 1) as n on true)," \
+    " made as (insert into sagad." table " (namespace, name, version, identity, body, reading)" \
+    " select n.namespace, n.name, coalesce(n.old_version, 0) + 1, n.identity, n.body, $5::int4 from newest n" \
+    " where n.is_new returning 1)" \
+    " select n.i::int4, case when n.is_new then coalesce(n.old_version, 0) + 1 else n.old_version end, n.is_new," \
     " case when n.is_new then $5::int4 else n.old_reading end from newest n order by n.i"
 
 const struct db_statement sql_definition_put = {"definition_put", PUT("definition")};
@@ -833,14 +654,16 @@ const struct db_statement sql_definition_state = {
 
 const struct db_statement sql_guard_ask = {
     "guard_ask",
-    "select verdict, retry_after_ms, is_probe from sagad.guard_ask($1::int2, $2::text, $3::text, $4::text, $5::int8, $6::int8,"
+    "select verdict, retry_after_ms, is_probe from sagad.guard_ask($1::int2, $2::text, $3::text, $4::text,"
+    " $5::int8, $6::int8,"
     " $7::int8, $8::int8, $9::int8, $10::uuid, $11::bool, $12::uuid, $13::int2[], $14::text[], $15::timestamptz[],"
     " $16::int8[], $17::int8[], $18::int8[], $19::int8[], $20::int8[], $21::int8[])",
 };
 
 const struct db_statement sql_guard_tell = {
     "guard_tell",
-    "select breaker_state, breaker_changed from sagad.guard_tell($1::int2, $2::text, $3::text, $4::text, $5::int8, $6::int8,"
+    "select breaker_state, breaker_changed from sagad.guard_tell($1::int2, $2::text, $3::text, $4::text, $5::int8,"
+    " $6::int8,"
     " $7::int8, $8::uuid, $9::uuid, $10::text, $11::bool, $12::int8, $13::int8, $14::text, $15::int8)",
 };
 
@@ -849,7 +672,8 @@ const struct db_statement sql_guard_price = {
     "select sagad.guard_price($1::int2, $2::text, $3::text, $4::uuid, $5::int8)",
 };
 
-/* In the order given, which is that of the names, as everywhere: so that two that touch the same budgets cannot wait for each other. */
+/* In the order given, which is that of the names, as everywhere: so that two that touch the same budgets cannot wait
+ * for each other. */
 const struct db_statement sql_guard_count = {
     "guard_count",
     "insert into sagad.guard_budget as b (shard, name, period, calls, emissions, micros)"
@@ -865,7 +689,8 @@ const struct db_statement sql_guard_list = {
     "select g.namespace, g.tool, coalesce(b.endpoint, ''), coalesce(b.state, 'closed'),"
     " case when b.state <> 'closed' and b.open_until > clock_timestamp() then b.open_until end,"
     " case when g.paused_until > clock_timestamp() then g.paused_until end,"
-    " (select count(*)::int8 from sagad.guard_place p where p.shard = g.shard and p.namespace = g.namespace and p.tool = g.tool"
+    " (select count(*)::int8 from sagad.guard_place p where p.shard = g.shard and p.namespace = g.namespace and"
+    " p.tool = g.tool"
     " and p.expires_at > clock_timestamp()), coalesce(b.opened, 0)"
     " from sagad.guard g left join sagad.guard_breaker b"
     " on b.shard = g.shard and b.namespace = g.namespace and b.tool = g.tool"
@@ -879,8 +704,10 @@ const struct db_statement *const sql_hot[] = {
     &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
     &sql_lease_renew, &sql_load,           &sql_load_numbers, &sql_saga_row,
     &sql_saga_turns, &sql_saga_by_business_id, &sql_saga_by_key, &sql_saga_list,
-    &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_one, &sql_inbox_read, &sql_inbox_drop, &sql_inbox_find,
+    &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_one, &sql_inbox_read,
+    &sql_inbox_drop, &sql_inbox_find,
     &sql_awake_add, &sql_awake_remove, &sql_answer_put, &sql_answer_drop_inputs, &sql_answer_take,
-    &sql_approval_open, &sql_approval_end, &sql_follow, &sql_unpark, &sql_forget_later, &sql_forget_first, &sql_approval_list, &sql_approval_list_open,
+    &sql_approval_open, &sql_approval_end, &sql_follow, &sql_unpark, &sql_forget_later, &sql_forget_first,
+    &sql_approval_list, &sql_approval_list_open,
     &sql_approval_one, &sql_version_count, &sql_park, &sql_due, &sql_due_next, NULL,
 };

@@ -10,7 +10,7 @@
 /* the append, in the order of the pipeline */
 extern const struct db_statement sql_fence;
 extern const struct db_statement sql_start;
-extern const struct db_statement sql_start_unique;      /* with a business id: returns the ids that were new */
+extern const struct db_statement sql_start_unique; /* with a business id: returns the ids that were new */
 extern const struct db_statement sql_lower_low;
 extern const struct db_statement sql_log;
 /* the same, of starts with a business id: only if the start was new */
@@ -26,14 +26,14 @@ extern const struct db_statement sql_awake_remove;
 extern const struct db_statement sql_inbox_consume;
 extern const struct db_statement sql_approval_open;
 extern const struct db_statement sql_approval_end;
-extern const struct db_statement sql_follow;            /* starts of other sagas, for whoever owns them */
+extern const struct db_statement sql_follow; /* starts of other sagas, for whoever owns them */
 extern const struct db_statement sql_unpark;
 extern const struct db_statement sql_forget_later;
 extern const struct db_statement sql_forget_first;
 extern const struct db_statement sql_lock_release;
 
 /* what is asked about an append */
-extern const struct db_statement sql_taken;             /* who has the business ids */
+extern const struct db_statement sql_taken; /* who has the business ids */
 extern const struct db_statement sql_epochs;
 extern const struct db_statement sql_end_backend;
 extern const struct db_statement sql_hold_shards;
@@ -71,7 +71,7 @@ extern const struct db_statement sql_engine_tell;
 /* loads and reads */
 extern const struct db_statement sql_load;
 extern const struct db_statement sql_load_forgotten;
-extern const struct db_statement sql_load_numbers;      /* the highest that were given */
+extern const struct db_statement sql_load_numbers; /* the highest that were given */
 extern const struct db_statement sql_saga_row;
 extern const struct db_statement sql_saga_turns;
 extern const struct db_statement sql_saga_by_business_id;
@@ -88,8 +88,8 @@ extern const struct db_statement sql_approval_one;
 extern const struct db_statement sql_version_count;
 
 /* what is due */
-extern const struct db_statement sql_park;              /* gives the positions of those whose shard is at its epoch */
-extern const struct db_statement sql_forget;            /* the same */
+extern const struct db_statement sql_park;   /* gives the positions of those whose shard is at its epoch */
+extern const struct db_statement sql_forget; /* the same */
 extern const struct db_statement sql_due;
 extern const struct db_statement sql_due_next;
 
@@ -103,18 +103,18 @@ extern const struct db_statement sql_inbox_drop;
 extern const struct db_statement sql_inbox_find;
 
 /* answers */
-extern const struct db_statement sql_answer_put;        /* many; says to whoever listens which they are */
+extern const struct db_statement sql_answer_put; /* many; says to whoever listens which they are */
 extern const struct db_statement sql_answer_drop_inputs;
 extern const struct db_statement sql_answer_take;
 extern const struct db_statement sql_answer_sweep;
 
 /* definitions */
 extern const struct db_statement sql_definition_lock;
-extern const struct db_statement sql_definition_put;    /* kind DEFINITION_SAGA */
-extern const struct db_statement sql_tool_put;          /* kind DEFINITION_TOOL */
+extern const struct db_statement sql_definition_put; /* kind DEFINITION_SAGA */
+extern const struct db_statement sql_tool_put;       /* kind DEFINITION_TOOL */
 extern const struct db_statement sql_definition_notify;
 extern const struct db_statement sql_definition_load;
-extern const struct db_statement sql_definition_state;  /* changes whenever something was registered */
+extern const struct db_statement sql_definition_state; /* changes whenever something was registered */
 
 /* guards */
 extern const struct db_statement sql_guard_ask;

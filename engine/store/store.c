@@ -71,8 +71,8 @@ bool store_is_checked(const struct store *store)
 
 void store_tell(struct store *store)
 {
-    bool ready = !store->refused && !store->closing && !store->trouble && !store->history.is_other && conns_up(store, true) > 0 &&
-                 conns_up(store, false) > 0;
+    bool ready = !store->refused && !store->closing && !store->trouble && !store->history.is_other &&
+                 conns_up(store, true) > 0 && conns_up(store, false) > 0;
 
     if (store->closing || store->refused) {
         store->ready = false;
@@ -188,10 +188,13 @@ static bool check_durable(const struct conn_facts *facts, struct err *err)
     }
     if (facts->names_standbys &&
         (strcmp(facts->synchronous_commit, "local") == 0 || strcmp(facts->synchronous_commit, "remote_write") == 0)) {
-        err_set(err, ERR_CONFIG, "the database runs with synchronous_commit = %s and would lose acknowledged work in a failover",
+        err_set(err, ERR_CONFIG,
+                "the database runs with synchronous_commit = %s and would lose acknowledged work in a failover",
                 facts->synchronous_commit);
-        err_detail(err, "synchronous_standby_names is set, and commits do not wait until a standby has them on its disk");
-        err_hint(err, "set synchronous_commit = on, also for the role and the database, or start with --risk-losing-acknowledged-work");
+        err_detail(err,
+                   "synchronous_standby_names is set, and commits do not wait until a standby has them on its disk");
+        err_hint(err, "set synchronous_commit = on, also for the role and the database, or start with "
+                      "--risk-losing-acknowledged-work");
         return false;
     }
     return true;
@@ -286,8 +289,9 @@ static void conn_submit(struct conn *conn, size_t count, bool read_only, void (*
 }
 
 /*
- * A primary that was restarted shows commits that its synchronous standby never got. So nothing that is read here counts before a commit of our
- * own was confirmed behind it: a locked row makes the transaction a writing one, and its COMMIT waits until the standby has all that was there.
+ * A primary that was restarted shows commits that its synchronous standby never got. So nothing that is read here
+ * counts before a commit of our own was confirmed behind it: a locked row makes the transaction a writing one, and its
+ * COMMIT waits until the standby has all that was there.
  */
 static void check_schema_and_commit(struct conn *conn)
 {
@@ -318,7 +322,8 @@ static void conn_check_failed(struct conn *conn)
         store_refuse(conn->store, &err);
         return;
     }
-    if ((strcmp(conn->check.sqlstate, "42P01") == 0 || strcmp(conn->check.sqlstate, "42703") == 0) && conn->facts.schema_version > 0 && !check_version(&conn->facts, &err)) {
+    if ((strcmp(conn->check.sqlstate, "42P01") == 0 || strcmp(conn->check.sqlstate, "42703") == 0) &&
+        conn->facts.schema_version > 0 && !check_version(&conn->facts, &err)) {
         store_refuse(conn->store, &err); /* what we ask by has no table or column there */
         return;
     }

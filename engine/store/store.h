@@ -22,36 +22,37 @@
 
 struct store;
 
-/* What an engine knows to have been acknowledged to it, and to have been called. Sagas and calls may stand in it twice. */
+/* What an engine knows to have been acknowledged to it, and to have been called. Sagas and calls may
+ * stand in it twice. */
 struct known_work {
-    struct arena *arena;       /* in: for what follows */
+    struct arena *arena; /* in: for what follows */
     struct known_saga {
         struct saga_id id;
-        uint64_t seq;          /* up to this record, under an epoch not above `epoch` */
+        uint64_t seq; /* up to this record, under an epoch not above `epoch` */
         int64_t epoch;
-    } *sagas;
+    } * sagas;
     size_t saga_count;
     struct known_call {
-        struct saga_id saga;   /* stands among the sagas, too */
+        struct saga_id saga; /* stands among the sagas, too */
         struct op_key key;
         uint32_t attempts;
         enum effect effect;
-        struct slice tool;     /* SLICE_NONE: not known any more */
-    } *calls;
+        struct slice tool; /* SLICE_NONE: not known any more */
+    } * calls;
     size_t call_count;
-    size_t left_out;           /* sagas and calls that were too many */
-    int64_t calls_since_ms;    /* of sagas that left memory, calls are known from here on; 0: all */
+    size_t left_out;        /* sagas and calls that were too many */
+    int64_t calls_since_ms; /* of sagas that left memory, calls are known from here on; 0: all */
 };
 
 struct store_options {
     const char *dsn;
-    int writers;               /* connections for appends; more than two at once only while a full batch waits. default 4 */
-    int readers;               /* default 2 */
-    size_t batch_max;          /* turns in one transaction; default 500 */
-    size_t second_batch_min;   /* another batch leaves while one is under way only when so many wait, or a quarter of a
-                                * crowd (append.c); default 200 */
-    int64_t key_look_ms;       /* small bundles of keys are put together after so long (keys.c); default 300000 */
-    int64_t answer_ms;         /* an append that is not answered for so long: its connection is given up; default 10 s */
+    int writers;      /* connections for appends; more than two at once only while a full batch waits. default 4 */
+    int readers;      /* default 2 */
+    size_t batch_max; /* turns in one transaction; default 500 */
+    size_t second_batch_min; /* another batch leaves while one is under way only when so many wait, or a quarter of a
+                              * crowd (append.c); default 200 */
+    int64_t key_look_ms;     /* small bundles of keys are put together after so long (keys.c); default 300000 */
+    int64_t answer_ms;       /* an append that is not answered for so long: its connection is given up; default 10 s */
     bool risk_losing_acknowledged_work; /* accept fsync=off and its like */
     /* connected, checked, schema in order; again after each loss */
     void (*on_ready)(struct store *store, void *context);
@@ -82,63 +83,65 @@ size_t store_appends_waiting(const struct store *store); /* and under way */
 struct append_start { /* with the first turn */
     struct slice namespace, saga_name, tags /* JSON or none */;
     uint32_t version;
-    struct slice business_id;       /* SLICE_NONE: none */
-    struct digest business_digest;  /* of namespace, saga name and business id */
-    bool has_key;                   /* the request had an Idempotency-Key; without an id of its own that is the business id, too */
-    struct digest key_digest;       /* then: of namespace, saga name and key */
-    struct digest input_digest;     /* canonical input */
+    struct slice business_id;      /* SLICE_NONE: none */
+    struct digest business_digest; /* of namespace, saga name and business id */
+    bool has_key; /* the request had an Idempotency-Key; without an id of its own that is the business id, too */
+    struct digest key_digest;   /* then: of namespace, saga name and key */
+    struct digest input_digest; /* canonical input */
 };
 
 struct append_escalation { /* a record escalation.opened or .resolved of this turn */
     uint64_t number;
-    bool opened;                    /* else resolved */
+    bool opened; /* else resolved */
     struct slice step, reason, body /* JSON of the escalation as the API shows it */;
 };
 
 struct append_approval { /* opened (step.waiting for a person), decided, or over without a decision in this turn */
     uint64_t number;
-    bool opened;                    /* else it ends; with the status "open" it goes on, and has more time */
-    struct slice step, status /* "open" "approved" "refused" "expired" "cancelled" */, body /* JSON of the approval as the API shows it */;
-    int64_t expires_ms;             /* 0: never */
+    bool opened; /* else it ends; with the status "open" it goes on, and has more time */
+    struct slice step, status /* "open" "approved" "refused" "expired" "cancelled" */,
+        body /* JSON of the approval as the API shows it */;
+    int64_t expires_ms; /* 0: never */
 };
 
 struct append_follower { /* an inbox row "start", in the same transaction */
     uint32_t shard;
-    struct saga_id saga;            /* the id that it will have, unless its business id is taken */
-    struct uuid input;              /* id of the inbox row */
-    struct slice payload;           /* JSON, as inbox.c reads a start */
+    struct saga_id saga;  /* the id that it will have, unless its business id is taken */
+    struct uuid input;    /* id of the inbox row */
+    struct slice payload; /* JSON, as inbox.c reads a start */
 };
 
 struct append {
     struct saga_id saga;
     struct slice namespace;
     uint32_t shard;
-    int64_t epoch;                  /* of the lease under which the turn was decided */
+    int64_t epoch; /* of the lease under which the turn was decided */
     int64_t at_ms;
     uint64_t first_seq;
     uint32_t record_count;
-    struct slice payload;           /* JSON array of the records' text forms; borrowed until done */
-    const struct op_key *new_keys;  /* operations that this turn makes known for the first time */
+    struct slice payload;          /* JSON array of the records' text forms; borrowed until done */
+    const struct op_key *new_keys; /* operations that this turn makes known for the first time */
     uint32_t new_key_count;
     const struct append_start *start; /* NULL but for the first turn */
-    bool status_changed;            /* status below is not what it was before the turn */
+    bool status_changed;              /* status below is not what it was before the turn */
     enum saga_status status;
     /* set with a status change; false with one takes ended_at back: a run that was woken */
     bool ended;
     /* a woken run is unfinished although it is old: recovery finds it in the table awake */
     enum { AWAKE_AS_IT_WAS, AWAKE_ADD, AWAKE_REMOVE } awake;
-    int64_t started_ms;             /* of the saga */
+    int64_t started_ms; /* of the saga */
     const struct append_escalation *escalations;
     uint32_t escalation_count;
     const struct append_approval *approvals;
     uint32_t approval_count;
     const struct append_follower *followers; /* with the end of the saga */
     uint32_t follower_count;
-    bool unparks;                   /* the saga has a row in due 'parked': removed, and put into awake instead (or not, where it ended) */
-    bool releases_locks;            /* with the end of a saga that wanted some: whoever is next in line gets an inbox row "locked" */
-    int64_t forget_ms;              /* with the end: when retention is over; 0: never */
-    bool never_due;                 /* with forget_ms, and not with a start: no row in due can be of it. Cheaper; a mistake is mended */
-    bool from_inbox;                /* removes this inbox row in the same transaction */
+    bool unparks; /* the saga has a row in due 'parked': removed, and put into awake instead (or not, where it ended) */
+    bool releases_locks; /* with the end of a saga that wanted some: whoever is next in line gets
+                          * an inbox row "locked" */
+    int64_t forget_ms;   /* with the end: when retention is over; 0: never */
+    bool never_due; /* with forget_ms, and not with a start: no row in due can be of it. Cheaper; a mistake is mended */
+    bool from_inbox; /* removes this inbox row in the same transaction */
     struct uuid inbox_id;
 
     /*
@@ -147,16 +150,16 @@ struct append {
      * data); ERR_STOPPING (store_close(): nobody knows). Of all but ERR_OK and ERR_STOPPING nothing happened.
      */
     enum err_code code;
-    struct err err;                 /* out */
-    struct saga_id existing;        /* out, with ERR_CONFLICT */
-    struct digest existing_input;   /* out, with ERR_CONFLICT */
-    bool existing_other_id;         /* out, with ERR_CONFLICT: that saga has the key of this start, and another business id */
+    struct err err;               /* out */
+    struct saga_id existing;      /* out, with ERR_CONFLICT */
+    struct digest existing_input; /* out, with ERR_CONFLICT */
+    bool existing_other_id; /* out, with ERR_CONFLICT: that saga has the key of this start, and another business id */
     void (*done)(struct append *append);
 
-    struct list_link link;          /* the store's */
-    int tries;                      /* the store's: size of the group that is tried apart */
-    uint32_t history;               /* the store's: by which history it was decided */
-    int64_t since_boot_ms;          /* the store's: when it came */
+    struct list_link link; /* the store's */
+    int tries;             /* the store's: size of the group that is tried apart */
+    uint32_t history;      /* the store's: by which history it was decided */
+    int64_t since_boot_ms; /* the store's: when it came */
 };
 
 /* At most one append of a saga may be under way. Appends ready in the same turn of the loop share a commit. */
@@ -174,10 +177,10 @@ int64_t store_append_lag_ms(const struct store *store); /* how long the oldest a
 
 struct leases;
 
-struct engine_lags {                /* what an engine says of itself in the table of engines */
-    int64_t append_ms;              /* how long the oldest append has been waiting */
-    int64_t due_ms;                 /* by how much the oldest parked saga is overdue */
-    int64_t inbox_rows;             /* it is at work on */
+struct engine_lags {    /* what an engine says of itself in the table of engines */
+    int64_t append_ms;  /* how long the oldest append has been waiting */
+    int64_t due_ms;     /* by how much the oldest parked saga is overdue */
+    int64_t inbox_rows; /* it is at work on */
 };
 
 /*
@@ -185,17 +188,17 @@ struct engine_lags {                /* what an engine says of itself in the tabl
  * that (on_surplus, leases_give()). Engines that leave, and standbys beside one that is none, have no share.
  */
 struct lease_options {
-    int64_t ttl_ms;                 /* default 10 s; renewed each third of it */
-    int64_t margin_ms;              /* sends stop so long before the end; default a fifth */
-    const char *engine_name;        /* shown to people */
-    const char *version;            /* of the program; shown to people */
-    bool standby;                   /* takes shards only while no engine lives that is no standby; then all that are free */
+    int64_t ttl_ms;          /* default 10 s; renewed each third of it */
+    int64_t margin_ms;       /* sends stop so long before the end; default a fifth */
+    const char *engine_name; /* shown to people */
+    const char *version;     /* of the program; shown to people */
+    bool standby;            /* takes shards only while no engine lives that is no standby; then all that are free */
     /*
      * After each renewal: so many shards are beyond our share, 0 most of the time. The owner chooses which, and calls
      * leases_give() for each as soon as nothing of it is under way. NULL: nothing is given away.
      */
     void (*on_surplus)(size_t count, void *context);
-    void (*lags)(struct engine_lags *out, void *context); /* may be NULL */
+    void (*lags)(struct engine_lags *out, void *context);            /* may be NULL */
     void (*on_gained)(uint32_t shard, int64_t epoch, void *context); /* load its sagas */
     /* drop its sagas at once, write nothing; not after leases_release() */
     void (*on_lost)(uint32_t shard, int64_t epoch, void *context);
@@ -217,15 +220,17 @@ void leases_leave(struct leases *leases);
 void leases_give(struct leases *leases, uint32_t shard);
 bool lease_is_held(const struct leases *leases, uint32_t shard, int64_t *epoch);
 int64_t lease_last_epoch(const struct leases *leases, uint32_t shard); /* whoever holds it, as last read */
-/* Our last word with the database is younger than a lease. False: it hangs, or is away; others may have taken over what was ours. */
+/* Our last word with the database is younger than a lease. False: it hangs, or is away; others may have taken over what
+ * was ours. */
 bool leases_are_current(const struct leases *leases);
-/* Why they are not, or why nothing could be taken yet: the last thing that went wrong on their connection; ERR_OK: nothing did. */
+/* Why they are not, or why nothing could be taken yet: the last thing that went wrong on their connection; ERR_OK:
+ * nothing did. */
 const struct err *leases_reason(const struct leases *leases);
 /* reads CLOCK_BOOTTIME now; ask right before a call leaves */
 bool lease_allows_send(const struct leases *leases, uint32_t shard);
 /*
- * For so long after on_gained() the engine that had it before may still believe that it may send: its lease was over by the database's
- * clock, and that clock may have stepped. 0: it gave the shard away, or is known to have ended.
+ * For so long after on_gained() the engine that had it before may still believe that it may send: its lease was over by
+ * the database's clock, and that clock may have stepped. 0: it gave the shard away, or is known to have ended.
  */
 int64_t lease_doubt_ms(const struct leases *leases, uint32_t shard);
 /* Was it taken from a process that certainly has ended? An owner whose lease is over may only stand still. */
@@ -240,7 +245,7 @@ void leases_write_json(struct leases *leases, struct buffer *out);
 struct stored_turn {
     uint64_t first_seq;
     int64_t at_ms;
-    struct slice payload;           /* borrowed during the callback, or in the request's arena */
+    struct slice payload; /* borrowed during the callback, or in the request's arena */
 };
 
 struct shard_load {
@@ -267,21 +272,22 @@ struct inbox_row {
     struct uuid id;
     uint32_t shard;
     struct saga_id saga;
-    /* "start", "abort", "resolve", "call", "complete", "bypass", "resume", "settled", "signal", "decide", "pause", "locked" */
+    /* "start", "abort", "resolve", "call", "complete", "bypass", "resume", "settled", "signal", "decide", "pause",
+     * "locked" */
     struct slice kind;
-    struct slice payload;           /* JSON */
+    struct slice payload; /* JSON */
 };
 
 struct inbox_put {
-    struct inbox_row row;           /* in; id may be nil, then it is made */
-    bool once;                      /* in; see below */
+    struct inbox_row row; /* in; id may be nil, then it is made */
+    bool once;            /* in; see below */
     enum err_code code;
     struct err err;
     void (*done)(struct inbox_put *put);
     void *internal;
 };
-/* Durable when done; the owner is notified. Should the answer be lost it is put again: it may then arrive twice, under one
- * id. With `once` it is not, and ends with ERR_LOST_COMMIT: it is there, or was and is consumed, or never came. */
+/* Durable when done; the owner is notified. Should the answer be lost it is put again: it may then arrive twice, under
+ * one id. With `once` it is not, and ends with ERR_LOST_COMMIT: it is there, or was and is consumed, or never came. */
 void store_inbox_put(struct store *store, struct inbox_put *put);
 
 /* `on_rows` is called with rows of shards in `shards` (a bit set) when there are some: after a notification, and by a
@@ -299,19 +305,19 @@ void store_inbox_drop(struct store *store, uint32_t shard, const struct uuid *id
  */
 struct answer_put {
     uint32_t shard;
-    struct uuid input;              /* id of the inbox row */
-    struct slice body;              /* JSON; borrowed until done */
-    bool drop_input;                /* the input was refused: remove the inbox row in the same transaction */
+    struct uuid input; /* id of the inbox row */
+    struct slice body; /* JSON; borrowed until done */
+    bool drop_input;   /* the input was refused: remove the inbox row in the same transaction */
     /* out: ERR_OK, ERR_STORE (refused), ERR_STOPPING; while the database is away it waits */
     enum err_code code;
     void (*done)(struct answer_put *put); /* may be NULL */
-    struct list_link link;          /* the store's */
+    struct list_link link;                /* the store's */
 };
 /* an input that an append is about to consume is not dropped */
 void store_answer_put(struct store *store, struct answer_put *put);
 
-struct answer_wait {                /* lies in the waiter; on_answer comes once, unless it is removed before */
-    struct list_link link;          /* the store's */
+struct answer_wait {       /* lies in the waiter; on_answer comes once, unless it is removed before */
+    struct list_link link; /* the store's */
     uint32_t shard;
     struct uuid input;
     void (*on_answer)(struct answer_wait *wait, struct slice body); /* body is borrowed during the call */
@@ -325,8 +331,8 @@ void store_answer_stop(struct store *store, struct answer_wait *wait); /* a no-o
 
 struct store_read {
     struct arena *arena;
-    enum err_code code;             /* out: ERR_OK, ERR_NOT_FOUND, ERR_STORE */
-    struct err err;                 /* out */
+    enum err_code code; /* out: ERR_OK, ERR_NOT_FOUND, ERR_STORE */
+    struct err err;     /* out */
     void (*done)(struct store_read *read);
     void *context;
     void *internal;
@@ -344,7 +350,7 @@ struct list_engines { /* the tables of engines and shards, as they are now */
     size_t count;
     struct shard_row {
         int64_t epoch, left_ms;
-        struct slice identity;       /* of whoever holds it; SLICE_NONE: nobody */
+        struct slice identity; /* of whoever holds it; SLICE_NONE: nobody */
     } shards[SHARD_COUNT];
 };
 void store_list_engines(struct store *store, struct list_engines *list);
@@ -360,55 +366,55 @@ struct saga_row { /* of the table saga */
 
 struct read_saga { /* the row and the whole log of a saga; ERR_NOT_FOUND also for another namespace */
     struct store_read read;
-    struct saga_id id;              /* in */
-    struct slice namespace;         /* in */
-    uint64_t after_seq;             /* in: turns that hold a record beyond this */
-    size_t turns_max;               /* in; 0: all */
-    struct saga_row row;            /* out */
-    struct stored_turn *turns;      /* out */
-    size_t turn_count;              /* out */
+    struct saga_id id;         /* in */
+    struct slice namespace;    /* in */
+    uint64_t after_seq;        /* in: turns that hold a record beyond this */
+    size_t turns_max;          /* in; 0: all */
+    struct saga_row row;       /* out */
+    struct stored_turn *turns; /* out */
+    size_t turn_count;         /* out */
 };
 void store_read_saga(struct store *store, struct read_saga *read);
 
 struct find_saga { /* by business id */
     struct store_read read;
-    struct digest business_digest;  /* in */
-    uint32_t shard;                 /* in */
-    struct saga_id id;              /* out */
-    struct digest input_digest;     /* out */
+    struct digest business_digest; /* in */
+    uint32_t shard;                /* in */
+    struct saga_id id;             /* out */
+    struct digest input_digest;    /* out */
 };
 void store_find_saga(struct store *store, struct find_saga *find);
 
 struct find_operation { /* which saga has this key */
     struct store_read read;
-    struct op_key key;              /* in */
-    struct slice namespace;         /* in */
-    struct saga_id id;              /* out */
+    struct op_key key;      /* in */
+    struct slice namespace; /* in */
+    struct saga_id id;      /* out */
 };
 void store_find_operation(struct store *store, struct find_operation *find);
 
 struct find_input { /* ERR_OK: the row is still in the inbox; ERR_NOT_FOUND: it was consumed or dropped */
     struct store_read read;
-    uint32_t shard;                 /* in */
-    struct uuid id;                 /* in */
+    uint32_t shard; /* in */
+    struct uuid id; /* in */
 };
 void store_find_input(struct store *store, struct find_input *find);
 
 struct list_sagas { /* newest first */
     struct store_read read;
-    struct slice namespace;                             /* in */
-    bool has_status;                                    /* in */
-    enum saga_status status;                            /* in */
-    struct slice saga_name, business_id;                /* in; SLICE_NONE: any */
-    struct slice tag_name, tag_value;                   /* in */
-    int64_t since_ms, until_ms;                         /* in; 0: any */
-    bool without_runs;                                  /* in: leave "~run" out */
-    struct uuid before;                                 /* in; nil: from the newest */
-    bool has_ids;                                       /* in: only ids from first_id to last_id */
-    struct uuid first_id, last_id;                      /* in */
-    size_t limit;                                       /* in */
-    struct saga_row *rows;                              /* out */
-    size_t count;                                       /* out */
+    struct slice namespace;              /* in */
+    bool has_status;                     /* in */
+    enum saga_status status;             /* in */
+    struct slice saga_name, business_id; /* in; SLICE_NONE: any */
+    struct slice tag_name, tag_value;    /* in */
+    int64_t since_ms, until_ms;          /* in; 0: any */
+    bool without_runs;                   /* in: leave "~run" out */
+    struct uuid before;                  /* in; nil: from the newest */
+    bool has_ids;                        /* in: only ids from first_id to last_id */
+    struct uuid first_id, last_id;       /* in */
+    size_t limit;                        /* in */
+    struct saga_row *rows;               /* out */
+    size_t count;                        /* out */
 };
 void store_list_sagas(struct store *store, struct list_sagas *list);
 
@@ -418,42 +424,43 @@ enum question_kind { QUESTION_ESCALATION, QUESTION_APPROVAL };
 struct question_row {
     uint64_t number;
     struct saga_id saga;
-    struct slice body;              /* JSON of the question itself */
+    struct slice body; /* JSON of the question itself */
     bool open;
     int64_t opened_ms;
     struct slice saga_name, business_id, tags; /* of its saga; SLICE_NONE: it has none */
 };
 struct list_questions { /* newest first; or one by number */
     struct store_read read;
-    enum question_kind kind;        /* in */
-    struct slice namespace;         /* in */
-    bool open_only;                 /* in */
-    struct slice status;            /* in, without open_only: one of these, with commas between; SLICE_NONE: any */
-    uint64_t number;                /* in; 0: many */
-    int64_t before_ms;              /* in; instant and number of the last row of the page before */
-    uint64_t before;                /* in; 0: from the newest */
-    size_t limit;                   /* in */
-    struct question_row *rows;      /* out */
-    size_t count;                   /* out */
+    enum question_kind kind;   /* in */
+    struct slice namespace;    /* in */
+    bool open_only;            /* in */
+    struct slice status;       /* in, without open_only: one of these, with commas between; SLICE_NONE: any */
+    uint64_t number;           /* in; 0: many */
+    int64_t before_ms;         /* in; instant and number of the last row of the page before */
+    uint64_t before;           /* in; 0: from the newest */
+    size_t limit;              /* in */
+    struct question_row *rows; /* out */
+    size_t count;              /* out */
 };
 void store_list_questions(struct store *store, struct list_questions *list);
 
 /*
- * An escalation of which no log tells, opened (resolved_ms is 0) or resolved, where the shard is at its epoch. A saga has one open
- * case "unreadable" at most: `stands_as` is then the number of the one that is there. A repeat changes nothing.
+ * An escalation of which no log tells, opened (resolved_ms is 0) or resolved, where the shard is at its epoch. A saga
+ * has one open case "unreadable" at most: `stands_as` is then the number of the one that is there. A repeat changes
+ * nothing.
  */
 struct case_put {
     struct store_read read;
-    uint32_t shard;                 /* in; the number's: number modulo SHARD_COUNT */
-    int64_t epoch;                  /* in */
-    uint64_t number;                /* in */
-    struct saga_id saga;            /* in; may lie in another shard */
+    uint32_t shard;                       /* in; the number's: number modulo SHARD_COUNT */
+    int64_t epoch;                        /* in */
+    uint64_t number;                      /* in */
+    struct saga_id saga;                  /* in; may lie in another shard */
     struct slice namespace, reason, body; /* in */
-    int64_t opened_ms, resolved_ms; /* in */
-    struct uuid input;              /* in: this row of the inbox is removed in the same transaction; nil: none */
-    bool ends_saga;                 /* in: the saga, of this shard, is abandoned; its locks are given on */
-    uint64_t stands_as;             /* out; 0: nothing was written, because ... */
-    bool fenced, decided;           /* out: ... another engine has the shard; it was resolved before */
+    int64_t opened_ms, resolved_ms;       /* in */
+    struct uuid input;                    /* in: this row of the inbox is removed in the same transaction; nil: none */
+    bool ends_saga;                       /* in: the saga, of this shard, is abandoned; its locks are given on */
+    uint64_t stands_as;                   /* out; 0: nothing was written, because ... */
+    bool fenced, decided;                 /* out: ... another engine has the shard; it was resolved before */
 };
 void store_case_put(struct store *store, struct case_put *put);
 
@@ -462,20 +469,22 @@ struct version_row {
     uint32_t version;
     int64_t unfinished;
 };
-struct count_versions { /* how many unfinished sagas of each version of each definition; versions without one are left out */
+struct count_versions { /* how many unfinished sagas of each version of each definition; versions without one are left
+                           out */
     struct store_read read;
-    struct slice namespace;         /* in */
-    struct version_row *rows;       /* out */
-    size_t count;                   /* out */
+    struct slice namespace;   /* in */
+    struct version_row *rows; /* out */
+    size_t count;             /* out */
 };
 void store_count_versions(struct store *store, struct count_versions *count);
 
-/* By status, over a namespace; runs are not counted. All that are unfinished, and the ended ones that started since `since_ms`. */
+/* By status, over a namespace; runs are not counted. All that are unfinished, and the ended ones that started since
+ * `since_ms`. */
 struct count_sagas {
     struct store_read read;
     struct slice namespace;
-    uint32_t newest;                   /* of a shard, and of all namespaces: before that many no ended saga is looked for */
-    int64_t since_ms;                  /* in, and out: later if a shard has more than `newest` since */
+    uint32_t newest;  /* of a shard, and of all namespaces: before that many no ended saga is looked for */
+    int64_t since_ms; /* in, and out: later if a shard has more than `newest` since */
     int64_t counts[SAGA_STATUS_COUNT]; /* out */
 };
 void store_count_sagas(struct store *store, struct count_sagas *count);
@@ -484,15 +493,16 @@ void store_count_sagas(struct store *store, struct count_sagas *count);
  * --- due: sagas that left memory while they wait, and ended ones that are to be forgotten ---
  */
 
-struct park { /* fenced; after ERR_OK recovery does not load the saga any more: its due time, or mail, does. Many share a transaction */
+struct park { /* fenced; after ERR_OK recovery does not load the saga any more: its due time, or mail, does. Many share
+                 a transaction */
     struct saga_id saga;
     uint32_t shard;
     int64_t epoch;
-    int64_t due_ms;                 /* INT64_MAX: nothing but mail moves it */
-    bool awake;                     /* it stands in the table awake: removed */
-    enum err_code code;             /* out: ERR_OK, ERR_FENCED, ERR_STORE (refused), ERR_STOPPING */
+    int64_t due_ms;     /* INT64_MAX: nothing but mail moves it */
+    bool awake;         /* it stands in the table awake: removed */
+    enum err_code code; /* out: ERR_OK, ERR_FENCED, ERR_STORE (refused), ERR_STOPPING */
     void (*done)(struct park *park);
-    struct list_link link;          /* the store's */
+    struct list_link link; /* the store's */
 };
 void store_park(struct store *store, struct park *park);
 
@@ -500,31 +510,32 @@ struct due_row {
     struct saga_id saga;
     uint32_t shard;
     struct slice namespace;
-    bool forget;                    /* else it is parked, and its time has come */
-    int64_t at_ms;                  /* when it was due */
+    bool forget;   /* else it is parked, and its time has come */
+    int64_t at_ms; /* when it was due */
 };
 struct due_take { /* reads, changes nothing: the first append of a saga removes its row */
     struct store_read read;
-    uint64_t shards;                /* in: bit set */
-    int64_t now_ms;                 /* in: the engine's clock */
-    size_t limit, forget_limit;     /* in: of those that are parked, and of those that are forgotten; 0: of these nothing is told */
-    struct due_row *rows;           /* out: those that are due, the parked before the others */
-    size_t count;                   /* out */
-    bool more;                      /* out: there may be more than the limits allow */
-    int64_t next_ms;                /* out: when the next one is that is not; INT64_MAX: none */
+    uint64_t shards; /* in: bit set */
+    int64_t now_ms;  /* in: the engine's clock */
+    size_t limit,
+        forget_limit; /* in: of those that are parked, and of those that are forgotten; 0: of these nothing is told */
+    struct due_row *rows; /* out: those that are due, the parked before the others */
+    size_t count;         /* out */
+    bool more;            /* out: there may be more than the limits allow */
+    int64_t next_ms;      /* out: when the next one is that is not; INT64_MAX: none */
 };
 void store_due_take(struct store *store, struct due_take *take);
 
 /*
- * Removes an ended saga whose retention is over: its log, its keys, its row, escalations, approvals. Fenced; a no-op when
- * it is gone. Those asked for in one turn of the loop share a transaction, up to 500. One that the database refuses for
- * itself has been told of in the log and is due again in an hour; the others are removed.
+ * Removes an ended saga whose retention is over: its log, its keys, its row, escalations, approvals. Fenced; a no-op
+ * when it is gone. Those asked for in one turn of the loop share a transaction, up to 500. One that the database
+ * refuses for itself has been told of in the log and is due again in an hour; the others are removed.
  */
 struct forget {
     struct saga_id saga;
     uint32_t shard;
     int64_t epoch;
-    enum err_code code;             /* out: ERR_OK, ERR_FENCED, ERR_STORE (refused), ERR_STOPPING */
+    enum err_code code; /* out: ERR_OK, ERR_FENCED, ERR_STORE (refused), ERR_STOPPING */
     void (*done)(struct forget *forget);
     struct list_link link;
 };
@@ -533,15 +544,17 @@ void store_forget(struct store *store, struct forget *forget);
 /*
  * --- locks on business keys ---
  *
- * Who came first holds it. Asking again for a key that the saga is in line for already takes nothing twice, so that a restart simply asks again.
+ * Who came first holds it. Asking again for a key that the saga is in line for already takes nothing twice, so that a
+ * restart simply asks again.
  */
 struct lock_take {
     struct store_read read;
-    struct slice namespace, key;    /* in */
-    struct saga_id saga;            /* in */
-    uint32_t shard;                 /* in: of the saga */
-    bool fails;                     /* in: do not stand in line */
-    bool held;                      /* out; false: in line (an inbox row "locked" {"namespace","key"} comes when it is its turn), or with `fails` not taken */
+    struct slice namespace, key; /* in */
+    struct saga_id saga;         /* in */
+    uint32_t shard;              /* in: of the saga */
+    bool fails;                  /* in: do not stand in line */
+    bool held; /* out; false: in line (an inbox row "locked" {"namespace","key"} comes when it is its turn), or with
+                  `fails` not taken */
 };
 void store_lock_take(struct store *store, struct lock_take *take);
 
@@ -558,15 +571,16 @@ struct definition_row {
 };
 struct load_definitions { /* all of them, or those of one name: the engine keeps them in memory */
     struct store_read read;
-    struct definition_row *rows;    /* out */
-    size_t count;                   /* out */
+    struct definition_row *rows; /* out */
+    size_t count;                /* out */
 };
 void store_load_definitions(struct store *store, struct load_definitions *load);
 
-struct put_definitions { /* all or nothing; a new version where the identity differs from the newest one's, or the reading is newer */
+struct put_definitions { /* all or nothing; a new version where the identity differs from the newest one's, or the
+                            reading is newer */
     struct store_read read;
-    struct definition_row *rows;    /* in; out: version */
-    bool *created;                  /* out: one a row */
+    struct definition_row *rows; /* in; out: version */
+    bool *created;               /* out: one a row */
     size_t count;
 };
 void store_put_definitions(struct store *store, struct put_definitions *put);

@@ -31,11 +31,12 @@ struct conn_facts { /* what a connection's checks found */
     int64_t backend_started_us;
     char fsync[8], full_page_writes[8], synchronous_commit[16], read_only[8], user[80], missing[480];
     bool standby, has_table, has_usage;
-    bool names_standbys;      /* synchronous_standby_names is set */
-    int64_t streams;          /* standbys that stream from it, as far as we may see */
+    bool names_standbys; /* synchronous_standby_names is set */
+    int64_t streams;     /* standbys that stream from it, as far as we may see */
     int schema_version, second_pid;
     int64_t missing_turns, losses_open; /* history.c */
-    uint64_t shards_missing, shards_back, shards_behind; /* a turn is missing; at an epoch before one that we saw; with fewer turns than we saw */
+    uint64_t shards_missing, shards_back,
+        shards_behind; /* a turn is missing; at an epoch before one that we saw; with fewer turns than we saw */
     struct saga_id missing_saga;
     int64_t missing_seq, missing_at_ms;
 };
@@ -46,34 +47,34 @@ struct conn {
     struct store *store;
     struct db *db;
     bool writer;
-    bool up;                  /* connected and all checks passed */
+    bool up; /* connected and all checks passed */
     bool checking;
-    int backend_pid;          /* of this connection, while up */
+    int backend_pid; /* of this connection, while up */
     int64_t backend_started_us;
     char name[64];
-    struct arena arena;       /* of the check */
+    struct arena arena; /* of the check */
     struct db_transaction check;
     struct db_query check_queries[CONN_QUERIES_MAX];
-    int doubts;               /* checks in a row that missed something */
+    int doubts; /* checks in a row that missed something */
     struct conn_facts facts;
     struct timer recheck;
-    struct batch *batch;      /* of a writer */
+    struct batch *batch; /* of a writer */
 };
 
 /* --- appends (append.c, append_batch.c, append_resolve.c) --- */
 
 enum batch_phase {
     BATCH_IDLE,
-    BATCH_SENT,      /* the append itself */
-    BATCH_TAKEN,     /* asking whose the business ids are */
-    BATCH_EPOCHS,    /* it was fenced: asking which shards are lost */
-    BATCH_LOST,      /* nobody knows what came of it: waiting for a connection, or for the time of the next try */
-    BATCH_ENDING,    /* making sure that the old backend is gone */
-    BATCH_LOOKING    /* reading the log */
+    BATCH_SENT,   /* the append itself */
+    BATCH_TAKEN,  /* asking whose the business ids are */
+    BATCH_EPOCHS, /* it was fenced: asking which shards are lost */
+    BATCH_LOST,   /* nobody knows what came of it: waiting for a connection, or for the time of the next try */
+    BATCH_ENDING, /* making sure that the old backend is gone */
+    BATCH_LOOKING /* reading the log */
 };
 
 #define BATCH_QUERIES_MAX 24
-#define BATCH_BYTES_MAX (4u << 20)    /* of payloads in one transaction, if it has more than one append */
+#define BATCH_BYTES_MAX (4u << 20) /* of payloads in one transaction, if it has more than one append */
 
 struct batch { /* a writer has one, again and again */
     struct store *store;
@@ -81,18 +82,18 @@ struct batch { /* a writer has one, again and again */
     enum batch_phase phase;
     struct arena arena;
     struct append **items;
-    bool *refused;            /* of items: starts whose business id was taken */
+    bool *refused; /* of items: starts whose business id was taken */
     size_t count, capacity;
     struct db_query queries[BATCH_QUERIES_MAX];
     size_t query_count;
     struct db_transaction transaction;
-    size_t unique_cursor;     /* where the last id that came back was found */
-    int backend_pid;          /* who has it, should the answer be lost */
+    size_t unique_cursor; /* where the last id that came back was found */
+    int backend_pid;      /* who has it, should the answer be lost */
     int64_t backend_started_us;
     bool backend_gone;
-    int64_t backends_left;    /* answer of sql_end_backend */
+    int64_t backends_left; /* answer of sql_end_backend */
     struct timer again;
-    unsigned char *found;     /* answers of sql_taken (by what it was found), sql_look and sql_epochs, one an item */
+    unsigned char *found; /* answers of sql_taken (by what it was found), sql_look and sql_epochs, one an item */
     int64_t epochs[SHARD_COUNT];
 };
 
@@ -105,7 +106,7 @@ struct evidence { /* a turn that was confirmed */
     int64_t epoch, at_ms;
 };
 
-struct shard_mark {           /* neither ever goes down in one history */
+struct shard_mark { /* neither ever goes down in one history */
     int64_t epoch, turns;
 };
 
@@ -113,16 +114,17 @@ struct shard_mark {           /* neither ever goes down in one history */
 
 struct history {
     struct evidence last[STORE_WRITERS_MAX][SHARD_COUNT];
-    bool is_other;            /* something is missing, and nobody has accepted that */
-    bool is_doubted;          /* the last check missed something, or found a loss that is not accepted */
+    bool is_other;   /* something is missing, and nobody has accepted that */
+    bool is_doubted; /* the last check missed something, or found a loss that is not accepted */
     bool is_written, is_asking, is_accepted;
-    bool is_there;            /* the row of the loss; a history that was rewound once may be so again */
-    uint64_t lacking;         /* shards of which something is missing */
+    bool is_there;                       /* the row of the loss; a history that was rewound once may be so again */
+    uint64_t lacking;                    /* shards of which something is missing */
     struct shard_mark seen[SHARD_COUNT]; /* the highest that the lease table has shown */
-    int64_t turns[SHARD_COUNT]; /* that were confirmed, of shards that are ours: what was in the table when they were taken, and ours */
-    size_t asked;             /* connections, one after another */
-    uint32_t number;          /* of histories that were accepted: an append of an earlier one is not made any more */
-    struct uuid loss;         /* its row in history_loss */
+    int64_t turns[SHARD_COUNT]; /* that were confirmed, of shards that are ours: what was in the table when they were
+                                   taken, and ours */
+    size_t asked;               /* connections, one after another */
+    uint32_t number;            /* of histories that were accepted: an append of an earlier one is not made any more */
+    struct uuid loss;           /* its row in history_loss */
     struct err err;
     struct timer poll;
     struct arena arena;
@@ -145,8 +147,8 @@ struct inbox_watch {
     struct db_query query;
     struct inbox_row *rows;
     size_t row_count;
-    struct uuid after;        /* where the next page begins: rows that wait for long must not hide those behind them */
-    struct list drops;        /* under way */
+    struct uuid after; /* where the next page begins: rows that wait for long must not hide those behind them */
+    struct list drops; /* under way */
     struct uuid consumed[CONSUMED_MAX]; /* since the poll under way was sent */
     size_t consumed_count;
 };
@@ -154,13 +156,13 @@ struct inbox_watch {
 /* --- answers (answers.c) --- */
 
 struct answers {
-    struct list puts;                   /* to be written when the ones under way are */
+    struct list puts; /* to be written when the ones under way are */
     bool putting;
     struct deferred put_soon;
     struct timer put_again, sweep;
 
-    struct map waits;                   /* input -> struct answer_wait */
-    struct list ripe;                   /* of them, those to be asked for next */
+    struct map waits; /* input -> struct answer_wait */
+    struct list ripe; /* of them, those to be asked for next */
     struct timer poll;
     bool taking;
     struct arena arena;
@@ -169,7 +171,7 @@ struct answers {
     struct {
         struct uuid input;
         struct slice body;
-    } *taken;
+    } * taken;
     size_t taken_count;
 };
 
@@ -194,9 +196,10 @@ struct due_item {
 };
 
 struct due_kind {
-    const char *refused;                /* event of the log */
-    const struct db_statement *statement; /* arrays of shard, epoch, saga; gives the positions of those that were not fenced */
-    size_t max;                         /* in one transaction */
+    const char *refused; /* event of the log */
+    const struct db_statement
+        *statement; /* arrays of shard, epoch, saga; gives the positions of those that were not fenced */
+    size_t max;     /* in one transaction */
     struct due_item (*item)(struct list_link *link);
     void (*put_more)(struct db_args *args, struct list_link *const *links, size_t count); /* more arrays; may be NULL */
     void (*tell)(struct list_link *link, enum err_code code);
@@ -207,13 +210,13 @@ struct due_queue {
     struct store *store;
     const struct due_kind *kind;
     struct list waiting;
-    struct list_link **sent;            /* under way, or lost */
+    struct list_link **sent; /* under way, or lost */
     size_t sent_count;
-    bool *held;                         /* of sent: its shard is at its epoch */
-    size_t max;                         /* of sent now: fewer after one was refused for its rows, or took too long */
-    size_t refused_in_a_row;            /* alone, with nothing between that was done */
-    bool busy;                          /* a transaction is under way */
-    bool lost;                          /* the answer was, and its backend may still be there */
+    bool *held;              /* of sent: its shard is at its epoch */
+    size_t max;              /* of sent now: fewer after one was refused for its rows, or took too long */
+    size_t refused_in_a_row; /* alone, with nothing between that was done */
+    bool busy;               /* a transaction is under way */
+    bool lost;               /* the answer was, and its backend may still be there */
     int backend_pid;
     int64_t backend_started_us, backends_left;
     struct deferred soon;
@@ -227,56 +230,56 @@ struct key_sweep { /* keys.c */
     struct store *store;
     struct timer timer;
     struct arena arena;
-    uint32_t shard;           /* the one under way, or the next */
-    int64_t bundles_max;      /* in one statement */
-    int64_t bundles, keys;    /* that it has looked at */
-    bool under_way;           /* a statement: no timer runs */
-    bool is_behind;           /* in this round something was left that is due */
-    bool is_fed;              /* keys were made known here, or bundles were due, since this round began */
-    bool rests;               /* nothing was going on: the next round is far away */
+    uint32_t shard;        /* the one under way, or the next */
+    int64_t bundles_max;   /* in one statement */
+    int64_t bundles, keys; /* that it has looked at */
+    bool under_way;        /* a statement: no timer runs */
+    bool is_behind;        /* in this round something was left that is due */
+    bool is_fed;           /* keys were made known here, or bundles were due, since this round began */
+    bool rests;            /* nothing was going on: the next round is far away */
     int64_t began_boot_ms;
-    uint64_t rounds;          /* over all shards, that have ended */
+    uint64_t rounds; /* over all shards, that have ended */
 };
 
 struct store {
     struct loop *loop;
     struct store_options options;
-    struct arena arena;                 /* texts of the options */
+    struct arena arena;                  /* texts of the options */
     char instance[STORE_INSTANCE_BYTES]; /* random; in the name of each connection */
-    struct conn conns[STORE_CONNS_MAX]; /* writers, then readers; the first reader listens */
+    struct conn conns[STORE_CONNS_MAX];  /* writers, then readers; the first reader listens */
     size_t conn_count, writer_count;
-    int timeline;                       /* the highest seen */
-    bool is_asynchronous;               /* standbys stream from it, and no commit waits for one */
+    int timeline;         /* the highest seen */
+    bool is_asynchronous; /* standbys stream from it, and no commit waits for one */
 
     bool ready, was_ready, refused, closing;
     bool away_told;
-    bool hung;                          /* a connection got no answer and was given up; none has come up since */
+    bool hung; /* a connection got no answer and was given up; none has come up since */
     struct err away_err;
 
-    struct list waiting;                /* appends */
-    struct list newcomers;              /* appends that begin a saga nobody was promised yet: behind the others */
-    bool newcomer_led;                  /* a large one of them was the first in the last batch */
+    struct list waiting;   /* appends */
+    struct list newcomers; /* appends that begin a saga nobody was promised yet: behind the others */
+    bool newcomer_led;     /* a large one of them was the first in the last batch */
     /* of batches refused as data: groups that are tried apart; `tries` is the size of the group */
     struct list suspects;
     size_t append_count;
-    size_t batches_sent;                /* under way */
+    size_t batches_sent; /* under way */
     struct loop_hook hook;
-    size_t crowd;                       /* turns under way or ready when a batch was sent last */
+    size_t crowd; /* turns under way or ready when a batch was sent last */
     struct deferred half_ready;
-    struct timer pause;                 /* nothing is sent while it runs: after a deadlock and the like */
-    bool trouble;                       /* the database answers and takes no appends: one batch at a time is tried */
+    struct timer pause; /* nothing is sent while it runs: after a deadlock and the like */
+    bool trouble;       /* the database answers and takes no appends: one batch at a time is tried */
     bool trouble_may_try;
     int trouble_count;
     struct timer trouble_timer;
-    int64_t low_ms[SHARD_COUNT];        /* the highest low that a renewal may have set; 0: none */
+    int64_t low_ms[SHARD_COUNT]; /* the highest low that a renewal may have set; 0: none */
 
     /* its unfinished sagas were handed over since the lease was taken: `low` may move */
     bool loaded[SHARD_COUNT];
-    unsigned loads_due[SHARD_COUNT];    /* counts takings, to tell a load from an earlier one */
+    unsigned loads_due[SHARD_COUNT]; /* counts takings, to tell a load from an earlier one */
 
-    struct list loads;                  /* shard loads that wait for their turn, or for a connection */
-    size_t loads_begun;                 /* that wait no more, or only for a connection */
-    struct list jobs;                   /* and writing requests whose answer was lost */
+    struct list loads;  /* shard loads that wait for their turn, or for a connection */
+    size_t loads_begun; /* that wait no more, or only for a connection */
+    struct list jobs;   /* and writing requests whose answer was lost */
     struct inbox_watch inbox;
     struct answers answers;
     struct due_queue parks, forgets;
@@ -292,18 +295,19 @@ struct store {
 };
 
 /* store.c */
-extern const char *const store_setup[];       /* of writers, readers and the lease connection */
+extern const char *const store_setup[]; /* of writers, readers and the lease connection */
 void store_name_connection(const struct store *store, const char *what, char out[64]);
 void store_db_closed(struct store *store);
 /* It took longer than a lease: every connection is made anew, perhaps to another server. */
 void store_unanswered(struct store *store, const struct err *err);
-bool store_is_checked(const struct store *store); /* a connection is up that has passed all checks, and none doubts the history */
-void store_tell(struct store *store);         /* readiness may have changed: tell the owner */
+bool store_is_checked(
+    const struct store *store);       /* a connection is up that has passed all checks, and none doubts the history */
+void store_tell(struct store *store); /* readiness may have changed: tell the owner */
 struct conn *store_reader(struct store *store); /* the least busy one that is up, or NULL */
 
 /* append.c */
 void appends_init(struct store *store);
-void appends_stop(struct store *store);       /* ends what waits with ERR_STOPPING */
+void appends_stop(struct store *store); /* ends what waits with ERR_STOPPING */
 void appends_fini(struct store *store);
 void appends_conn_up(struct conn *conn);
 /* of starts not yet durable, for each shard; INT64_MAX: none */
@@ -313,12 +317,13 @@ void append_again(struct store *store, struct append *append); /* it certainly d
 /* one that waits or is under way does */
 bool appends_will_consume(const struct store *store, const struct uuid *inbox_id);
 struct append *batch_take(struct batch *batch, size_t i);
-void batch_finish(struct batch *batch);       /* it holds no append any more */
+void batch_finish(struct batch *batch); /* it holds no append any more */
 void batch_submit(struct batch *batch, enum batch_phase phase, bool read_only);
 void store_pause(struct store *store, int64_t ms);
 void store_trouble(struct store *store, const struct err *err); /* the database refuses appends */
 
-void appends_drop_rewound(struct store *store); /* another history was accepted: what waits was decided by what is gone */
+void appends_drop_rewound(
+    struct store *store); /* another history was accepted: what waits was decided by what is gone */
 
 /* history.c */
 void history_init(struct store *store);
@@ -326,12 +331,13 @@ void history_stop(struct store *store);
 void history_fini(struct store *store);
 void history_note(struct store *store, const struct conn *writer, const struct append *append); /* it was confirmed */
 void history_forget(struct store *store, uint32_t shard, struct saga_id saga); /* it is about to be removed */
-size_t history_put_checks(struct conn *conn, size_t at); /* adds to the check_queries; how many there are then */
+size_t history_put_checks(struct conn *conn, size_t at);  /* adds to the check_queries; how many there are then */
 bool history_is_good(struct conn *conn, struct err *err); /* by what they answered */
 /* It is another one: of the shards `lacking` something is missing. */
 void history_found(struct store *store, uint64_t lacking, const struct err *err);
 void history_torn(struct batch *batch); /* the same, by an append behind a hole */
-/* What the lease table has shown, once that is confirmed. False: less than before. Then every connection is made anew, and looks. */
+/* What the lease table has shown, once that is confirmed. False: less than before. Then every connection is made anew,
+ * and looks. */
 bool history_saw(struct store *store, const struct shard_mark table[SHARD_COUNT]);
 
 /* append_batch.c */
@@ -342,16 +348,18 @@ struct db_args *batch_query(struct batch *batch, const struct db_statement *stat
 void batch_clear_queries(struct batch *batch);
 struct slice digest_slice(const struct digest *digest, size_t bytes);
 bool start_has_own_id(const struct append_start *start);
-void batch_put_key(struct db_args *args, const struct append_start *start);       /* digest of the key, or null */
-void batch_put_key_shard(struct db_args *args, const struct append_start *start); /* of a saga that had it for its id; null: that is this one */
+void batch_put_key(struct db_args *args, const struct append_start *start); /* digest of the key, or null */
+void batch_put_key_shard(
+    struct db_args *args,
+    const struct append_start *start); /* of a saga that had it for its id; null: that is this one */
 
 /* append_resolve.c */
 void batch_ask_taken(struct batch *batch);
 void batch_taken_done(struct batch *batch);
 void batch_ask_epochs(struct batch *batch);
 void batch_epochs_done(struct batch *batch);
-void batch_lost(struct batch *batch);         /* its answer was lost */
-void batch_resolve(struct batch *batch);      /* the next step, if there is a connection */
+void batch_lost(struct batch *batch);    /* its answer was lost */
+void batch_resolve(struct batch *batch); /* the next step, if there is a connection */
 void batch_ending_done(struct batch *batch);
 void batch_looking_done(struct batch *batch);
 
@@ -359,11 +367,12 @@ void batch_looking_done(struct batch *batch);
 void leases_store_ready(struct leases *leases);
 void leases_store_checked(struct leases *leases); /* a connection has passed its checks */
 int64_t leases_ttl_ms(const struct leases *leases);
-void leases_be_patient(struct leases *leases); /* history may have been rewound: what has expired is left to its owner, who knows */
+void leases_be_patient(
+    struct leases *leases); /* history may have been rewound: what has expired is left to its owner, who knows */
 void leases_reconnect(struct leases *leases, const struct err *reason);
-void leases_lose_all(struct leases *leases);  /* another history was accepted: all is taken anew */
-void leases_close(struct leases *leases);     /* store_close() */
-void leases_free(struct leases *leases);      /* accepts NULL */
+void leases_lose_all(struct leases *leases); /* another history was accepted: all is taken anew */
+void leases_close(struct leases *leases);    /* store_close() */
+void leases_free(struct leases *leases);     /* accepts NULL */
 
 /* load.c */
 void loads_run(struct store *store);
@@ -380,7 +389,7 @@ void answers_init(struct store *store);
 void answers_conn_up(struct store *store);
 void answers_notified(struct store *store, struct slice payload);
 void answers_stop(struct store *store);
-void answers_fini(struct store *store);       /* ends what waits to be written with ERR_STOPPING */
+void answers_fini(struct store *store); /* ends what waits to be written with ERR_STOPPING */
 
 /* due_queue.c */
 void due_queue_init(struct due_queue *queue, struct store *store, const struct due_kind *kind);
@@ -394,7 +403,8 @@ void dues_conn_up(struct store *store);
 void dues_fini(struct store *store);
 
 /* lease_fleet.c */
-/* There is an engine that knows no bundles of keys, or one went within the hour without leaving, when we looked last. */
+/* There is an engine that knows no bundles of keys, or one went within the hour without leaving,
+ * when we looked last. */
 bool leases_beside_older(const struct leases *leases);
 
 /* keys.c */
@@ -422,15 +432,15 @@ struct job { /* lies in the request's arena */
     size_t query_count;
     struct db_transaction transaction;
     struct deferred deferred;
-    struct list_link link;             /* in store->jobs: its answer was lost, and it waits for a connection */
+    struct list_link link; /* in store->jobs: its answer was lost, and it waits for a connection */
     /* done again when its answer was lost: it is made so that a repeat does no harm; `once` when it is not */
     bool writes, once;
     int tries;
-    bool found;                        /* set by on_rows; a request for one thing ends with ERR_NOT_FOUND without it */
+    bool found; /* set by on_rows; a request for one thing ends with ERR_NOT_FOUND without it */
     bool wants_one;
-    enum err_code code;                /* out */
-    struct err err;                    /* out */
-    void (*finish)(struct job *job);   /* always; tells the request's owner */
+    enum err_code code;              /* out */
+    struct err err;                  /* out */
+    void (*finish)(struct job *job); /* always; tells the request's owner */
 };
 
 struct job *job_new(struct store *store, struct arena *arena, void *request, void (*finish)(struct job *job));

@@ -18,7 +18,8 @@ struct serving {
     bool away, busy;
 };
 
-/* Whoever sent the signal waits for this: the loop hands out signals last in a turn, behind requests that came later. */
+/* Whoever sent the signal waits for this: the loop hands out signals last in a turn, behind
+ * requests that came later. */
 static void acknowledge(const struct serving *serving)
 {
     CHECK(write(serving->told, "!", 1) == 1);

@@ -33,14 +33,22 @@ const validator = (pointer) => {
 }
 const escape = (part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')).replaceAll('%7E', '~')
 
-const patterns = Object.keys(openapi.paths).map((path) => ({ path, regexp: new RegExp('^' + path.replace(/\{[^}]+\}/g, '[^/]+') + '$') }))
+const patterns = Object.keys(openapi.paths).map((path) => ({
+  path,
+  regexp: new RegExp('^' + path.replace(/\{[^}]+\}/g, '[^/]+') + '$')
+}))
 const described = new Set()
-let base, child, count = 0
+let base,
+  child,
+  count = 0
 const faults = []
 
 function hold(pointer, value, what) {
   const check = validator(pointer)
-  if (!check(value)) faults.push(`${what}: ${ajv.errorsText(check.errors, { separator: '; ' })}\n    ${JSON.stringify(value).slice(0, 600)}`)
+  if (!check(value))
+    faults.push(
+      `${what}: ${ajv.errorsText(check.errors, { separator: '; ' })}\n    ${JSON.stringify(value).slice(0, 600)}`
+    )
 }
 
 function holdHeader(name, schema, value, what) {
@@ -54,7 +62,8 @@ async function ask(method, path, { body, headers = {}, status, raw } = {}) {
   if (text !== undefined) headers['content-type'] = 'application/json'
   if (token && !('authorization' in headers)) headers.authorization = `Bearer ${token}`
   let answer
-  for (let tries = 0; ; tries++, await sleep(500)) { // a machine that stalls makes the real one refuse for a moment
+  for (let tries = 0; ; tries++, await sleep(500)) {
+    // a machine that stalls makes the real one refuse for a moment
     answer = await fetch(base + path, { method, headers, body: text, redirect: 'manual' })
     if (fake || answer.status !== 503 || status === undefined || tries === 60) break
     await answer.text()
@@ -65,7 +74,8 @@ async function ask(method, path, { body, headers = {}, status, raw } = {}) {
   const operation = found && openapi.paths[found.path][method.toLowerCase()]
   const type = (answer.headers.get('content-type') ?? '').split(';')[0]
   count++
-  if (status !== undefined && answer.status !== status) faults.push(`${what}, expected ${status}: ${answered.slice(0, 400)}`)
+  if (status !== undefined && answer.status !== status)
+    faults.push(`${what}, expected ${status}: ${answered.slice(0, 400)}`)
   if (type === 'application/problem+json') hold('/components/schemas/Problem', JSON.parse(answered), what)
   if (type === 'application/json' || type === 'application/problem+json') {
     for (const [name, header] of Object.entries(operation?.responses[answer.status]?.headers ?? {})) {
@@ -73,7 +83,8 @@ async function ask(method, path, { body, headers = {}, status, raw } = {}) {
       if (value !== null) holdHeader(name, header.schema, value, what)
     }
   }
-  if (type === 'application/problem+json' && JSON.parse(answered).status !== answer.status) faults.push(`${what}: the problem says another status`)
+  if (type === 'application/problem+json' && JSON.parse(answered).status !== answer.status)
+    faults.push(`${what}: the problem says another status`)
   if (!operation) return { answer, json: type.endsWith('json') && answered ? JSON.parse(answered) : undefined }
   const response = operation.responses[answer.status]
   if (!response) {
@@ -81,11 +92,19 @@ async function ask(method, path, { body, headers = {}, status, raw } = {}) {
   } else if (response.content) {
     if (!response.content[type]) faults.push(`${what}: the type ${type} is not described`)
     else if (type === 'application/json') {
-      hold(`/paths/${escape(found.path)}/${method.toLowerCase()}/responses/${answer.status}/content/${escape(type)}/schema`, JSON.parse(answered), what)
+      hold(
+        `/paths/${escape(found.path)}/${method.toLowerCase()}/responses/${answer.status}/content/${escape(type)}/schema`,
+        JSON.parse(answered),
+        what
+      )
     }
   }
   if (operation.requestBody && body !== undefined && answer.ok) {
-    hold(`/paths/${escape(found.path)}/${method.toLowerCase()}/requestBody/content/${escape('application/json')}/schema`, body, what + ' (its request)')
+    hold(
+      `/paths/${escape(found.path)}/${method.toLowerCase()}/requestBody/content/${escape('application/json')}/schema`,
+      body,
+      what + ' (its request)'
+    )
   }
   if (answer.ok) described.add(operation.operationId)
   return { answer, json: type.endsWith('json') && answered ? JSON.parse(answered) : undefined, text: answered }
@@ -101,11 +120,15 @@ const definitions = {
   sagas: [
     { name: 'quick', steps: [{ id: 'one', call: 't.one', with: { n: 1 } }] },
     { name: 'stuck', steps: [{ id: 'one', call: 't.stuck' }] },
-    { name: 'tree', locks: ['walk:${ .input.lock }'], steps: [
-      { id: 'each', call: 't.read', for_each: '${ [1, 2] }', with: { n: '${ .item }' } },
-      { id: 'paid', signal: { name: 'paid', timeout: '1h' } },
-      { id: 'boss', approve: { show: { amount: '${ .steps.paid.result }' }, timeout: '1h' } }
-    ] }
+    {
+      name: 'tree',
+      locks: ['walk:${ .input.lock }'],
+      steps: [
+        { id: 'each', call: 't.read', for_each: '${ [1, 2] }', with: { n: '${ .item }' } },
+        { id: 'paid', signal: { name: 'paid', timeout: '1h' } },
+        { id: 'boss', approve: { show: { amount: '${ .steps.paid.result }' }, timeout: '1h' } }
+      ]
+    }
   ]
 }
 
@@ -130,7 +153,10 @@ async function walk() {
   await ask('GET', '/v1/tools/nothing', { status: 404 })
 
   const business = 'walk-' + Date.now()
-  const started = await ask('POST', '/v1/sagas?wait=5s', { body: { saga: 'quick', input: { n: 1 }, id: business, tags: { walk: 'yes' } }, status: 201 })
+  const started = await ask('POST', '/v1/sagas?wait=5s', {
+    body: { saga: 'quick', input: { n: 1 }, id: business, tags: { walk: 'yes' } },
+    status: 201
+  })
   const id = started.json?.id
   if (started.answer.headers.get('location') !== `/v1/sagas/${id}`) faults.push('the Location is not that of the saga')
   await ask('POST', '/v1/sagas', { body: { saga: 'quick', input: { n: 1.0 }, id: business }, status: 200 })
@@ -142,7 +168,11 @@ async function walk() {
   await ask('POST', '/v1/sagas', { raw: '{"saga":"quick","input":"' + 'x'.repeat(1100000) + '"}', status: 413 })
   await ask('GET', '/v1/sagas', { status: 200 })
   await ask('GET', '/v1/sagas?limit=1', { status: 200 })
-  await ask('GET', `/v1/sagas?saga=quick&status=completed&tag.walk=yes&since=2020-01-01T00:00:00Z&business_id=${business}`, { status: 200 })
+  await ask(
+    'GET',
+    `/v1/sagas?saga=quick&status=completed&tag.walk=yes&since=2020-01-01T00:00:00Z&business_id=${business}`,
+    { status: 200 }
+  )
   await ask('GET', '/v1/sagas?nonsense=1', { status: 400 })
   await ask('GET', `/v1/sagas/${id}`, { status: 200 })
   await ask('GET', `/v1/sagas/${id}?wait=100ms`, { status: 200 })
@@ -150,7 +180,10 @@ async function walk() {
   await ask('GET', `/v1/sagas/${id}/log`, { status: 200 })
   await ask('GET', `/v1/sagas/${id}/log?limit=1`, { status: 200 })
   await ask('GET', `/v1/sagas/${id}/log?follow=true`, { status: 200 })
-  await ask('GET', `/v1/sagas/${id}/log`, { headers: { accept: 'text/event-stream', 'last-event-id': '1000' }, status: 204 })
+  await ask('GET', `/v1/sagas/${id}/log`, {
+    headers: { accept: 'text/event-stream', 'last-event-id': '1000' },
+    status: 204
+  })
   await ask('POST', `/v1/sagas/${id}/abort`, { body: { note: 'too late' }, status: 409 })
   await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/abort', { body: { note: 'walk' }, status: 404 })
 
@@ -170,8 +203,14 @@ async function walk() {
   await ask('GET', '/v1/escalations?status=resolved,open', { status: 200 })
   await ask('GET', '/v1/escalations?status=all', { status: 200 })
   await ask('POST', `/v1/escalations/${n}/resolve`, { body: { action: 'forget', note: 'x' }, status: 422 })
-  await ask('POST', `/v1/escalations/${n}/resolve`, { body: { action: 'resolve', as: 'happened', result: { a: 1 }, note: 'seen it' }, status: 200 })
-  await ask('POST', `/v1/escalations/${n}/resolve`, { body: { action: 'resolve', as: 'not_happened', note: 'again' }, status: 409 })
+  await ask('POST', `/v1/escalations/${n}/resolve`, {
+    body: { action: 'resolve', as: 'happened', result: { a: 1 }, note: 'seen it' },
+    status: 200
+  })
+  await ask('POST', `/v1/escalations/${n}/resolve`, {
+    body: { action: 'resolve', as: 'not_happened', note: 'again' },
+    status: 409
+  })
   const aborting = await ask('POST', '/v1/sagas', { body: { saga: 'stuck' }, status: 201 })
   await ask('POST', `/v1/sagas/${aborting.json?.id}/abort`, { body: { note: 'walk' }, status: 200 })
 
@@ -206,24 +245,41 @@ async function walkVerdict() {
   await ask('POST', path, { body: { as: 'perhaps', note: 'walk' }, status: 422 })
   await ask('POST', path, { body: { as: 'happened' }, status: 422 })
   await ask('POST', path, { body: { as: 'happened', note: 'walk' }, status: 200 })
-  await ask('POST', '/v1/operations/00000000-0000-8000-8000-000000000000/resolve', { body: { as: 'happened', note: 'walk' }, status: 404 })
+  await ask('POST', '/v1/operations/00000000-0000-8000-8000-000000000000/resolve', {
+    body: { as: 'happened', note: 'walk' },
+    status: 404
+  })
 }
 
 // Many starts as one request; each is answered as it is alone.
 async function walkBatch(business) {
   const statuses = (asked) => asked.json?.items?.map((item) => item.status).join()
-  const expectStatuses = (asked, wanted) => { if (statuses(asked) !== wanted) faults.push(`a batch: ${statuses(asked)}, expected ${wanted}: ${asked.text}`) }
-  const good = [{ saga: 'quick', input: { n: 1 }, id: business }, { saga: 'quick', input: 1, id: business + '-a', tags: { a: 'b' } }, { open: true, id: business + '-o' }]
+  const expectStatuses = (asked, wanted) => {
+    if (statuses(asked) !== wanted) faults.push(`a batch: ${statuses(asked)}, expected ${wanted}: ${asked.text}`)
+  }
+  const good = [
+    { saga: 'quick', input: { n: 1 }, id: business },
+    { saga: 'quick', input: 1, id: business + '-a', tags: { a: 'b' } },
+    { open: true, id: business + '-o' }
+  ]
   expectStatuses(await ask('POST', '/v1/sagas/batch', { body: good, status: 200 }), '200,201,201')
-  const mixed = [{ saga: 'quick', input: { n: 2 }, id: business }, { saga: 'nothing' }, 7, { saga: 'quick', colour: 1 }, { open: true, id: business + '-o' }]
+  const mixed = [
+    { saga: 'quick', input: { n: 2 }, id: business },
+    { saga: 'nothing' },
+    7,
+    { saga: 'quick', colour: 1 },
+    { open: true, id: business + '-o' }
+  ]
   const answers = await ask('POST', '/v1/sagas/batch', { raw: JSON.stringify(mixed), status: 200 })
   expectStatuses(answers, '422,404,422,422,200')
   for (const [i, body] of mixed.entries()) {
     const alone = await ask('POST', '/v1/sagas', { raw: JSON.stringify(body) })
-    if (JSON.stringify(alone.json) !== JSON.stringify(answers.json?.items?.[i]?.body)) faults.push(`alone ${alone.text}, in a batch ${JSON.stringify(answers.json?.items?.[i])}`)
+    if (JSON.stringify(alone.json) !== JSON.stringify(answers.json?.items?.[i]?.body))
+      faults.push(`alone ${alone.text}, in a batch ${JSON.stringify(answers.json?.items?.[i])}`)
   }
   const thousand = Array.from({ length: 1000 }, (_, i) => ({ saga: 'quick', id: `${business}-${i}` }))
-  const calm = async () => { // the same again until the engine is not too busy for any of it
+  const calm = async () => {
+    // the same again until the engine is not too busy for any of it
     for (let tries = 0; ; tries++, await sleep(500)) {
       const answer = await ask('POST', '/v1/sagas/batch', { body: thousand, status: 200 })
       if (tries === 60 || !statuses(answer)?.includes('503')) return answer
@@ -231,9 +287,11 @@ async function walkBatch(business) {
   }
   const first = await calm()
   const again = await calm()
-  if (!/^20[01](,20[01]){999}$/.test(statuses(first)) || !statuses(first).includes('201')) faults.push(`a thousand starts: ${statuses(first)}`)
+  if (!/^20[01](,20[01]){999}$/.test(statuses(first)) || !statuses(first).includes('201'))
+    faults.push(`a thousand starts: ${statuses(first)}`)
   if (statuses(again) !== Array(1000).fill(200).join()) faults.push(`a thousand repeats: ${statuses(again)}`)
-  if (first.json?.items?.some((item, i) => item.body.id !== again.json?.items?.[i].body.id)) faults.push('a repeat is another saga')
+  if (first.json?.items?.some((item, i) => item.body.id !== again.json?.items?.[i].body.id))
+    faults.push('a repeat is another saga')
   await ask('POST', '/v1/sagas/batch', { body: [], status: 200 })
   await ask('POST', '/v1/sagas/batch', { body: { saga: 'quick' }, status: 422 })
   await ask('POST', '/v1/sagas/batch', { raw: '[{]', status: 400 })
@@ -242,7 +300,10 @@ async function walkBatch(business) {
 
 // Signals, approvals, pauses: of a saga that waits.
 async function walkWaits() {
-  const started = await ask('POST', '/v1/sagas', { body: { saga: 'tree', input: { lock: 'a' + Date.now() } }, status: 201 })
+  const started = await ask('POST', '/v1/sagas', {
+    body: { saga: 'tree', input: { lock: 'a' + Date.now() } },
+    status: 201
+  })
   const id = started.json?.id
   const path = `/v1/sagas/${id}`
   await ask('POST', `${path}/pause`, { body: { note: 'walk' }, status: 200 })
@@ -276,8 +337,14 @@ async function walkWaits() {
   await ask('GET', path, { status: 200 })
   await ask('GET', '/v1/sagas?status=waiting', { status: 200 })
   await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'maybe' }, status: 422 })
-  await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'approve', note: 'walk', hash: '0'.repeat(64) }, status: 409 })
-  const decided = await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'approve', note: 'walk', hash: one.json?.hash }, status: 200 })
+  await ask('POST', `/v1/approvals/${n}`, {
+    body: { decision: 'approve', note: 'walk', hash: '0'.repeat(64) },
+    status: 409
+  })
+  const decided = await ask('POST', `/v1/approvals/${n}`, {
+    body: { decision: 'approve', note: 'walk', hash: one.json?.hash },
+    status: 200
+  })
   if (decided.json?.status !== 'approved') faults.push(`an approval is not approved: ${decided.text}`)
   await ask('POST', `/v1/approvals/${n}`, { body: { decision: 'refuse', note: 'walk' }, status: 409 })
   await ask('POST', '/v1/approvals/999999999', { body: { decision: 'refuse', note: 'walk' }, status: 404 })
@@ -289,7 +356,8 @@ async function walkWaits() {
 async function walkCalls() {
   const run = 'walk-' + Date.now()
   const headerIs = (asked, name, value) => {
-    if (asked.answer.headers.get(name) !== value) faults.push(`${name} is ${asked.answer.headers.get(name)}, expected ${value}: ${asked.text}`)
+    if (asked.answer.headers.get(name) !== value)
+      faults.push(`${name} is ${asked.answer.headers.get(name)}, expected ${value}: ${asked.text}`)
   }
   const call = { run, tool: 't.one', args: { n: 1.5 } }
   const first = await ask('POST', '/v1/operations', { body: call, headers: { 'idempotency-key': run }, status: 200 })
@@ -309,20 +377,35 @@ async function walkCalls() {
   const going = await ask('POST', '/v1/operations?wait=10ms', { body: slow, status: 202 })
   headerIs(going, 'location', `/v1/operations/${going.json?.key}`)
   const dup = await ask('POST', '/v1/operations?wait=10ms', { body: slow, status: 409 })
-  if (!(Number(dup.answer.headers.get('retry-after')) >= 1) || dup.json?.operation?.key !== going.json?.key) faults.push(`in flight: ${dup.text}`)
+  if (!(Number(dup.answer.headers.get('retry-after')) >= 1) || dup.json?.operation?.key !== going.json?.key)
+    faults.push(`in flight: ${dup.text}`)
   await ask('GET', `/v1/operations/${going.json?.key}`, { status: 200 })
   await ask('GET', `/v1/operations?run=${run}`, { status: 200 })
   await ask('POST', `/v1/operations/${first.json?.key}/bypass`, { body: { reason: 'walk' }, status: 200 })
   await ask('POST', `/v1/operations/${first.json?.key}/bypass`, { body: {}, status: 422 })
-  await ask('POST', '/v1/operations/00000000-0000-8000-8000-000000000000/bypass', { body: { reason: 'walk' }, status: 404 })
+  await ask('POST', '/v1/operations/00000000-0000-8000-8000-000000000000/bypass', {
+    body: { reason: 'walk' },
+    status: 404
+  })
 
   await ask('POST', `/v1/operations/${first.json?.key}/cost`, { body: { micros: 0, note: 'walk' }, status: 200 })
   await ask('POST', `/v1/operations/${first.json?.key}/cost`, { body: { micros: 2.5, note: 'walk' }, status: 422 })
   await ask('POST', `/v1/operations/${first.json?.key}/cost`, { body: { micros: -1, note: 'walk' }, status: 422 })
   await ask('POST', `/v1/operations/${first.json?.key}/cost`, { body: { micros: 1 }, status: 422 })
-  await ask('POST', '/v1/operations/00000000-0000-8000-8000-000000000000/cost', { body: { micros: 1, note: 'walk' }, status: 404 })
+  await ask('POST', '/v1/operations/00000000-0000-8000-8000-000000000000/cost', {
+    body: { micros: 1, note: 'walk' },
+    status: 404
+  })
 
-  const opening = { open: true, id: run, tags: { walk: 'open' }, deadline: '15m', on_timeout: 'abort', budget: { calls: 10 }, loop: { repeats: 5 } }
+  const opening = {
+    open: true,
+    id: run,
+    tags: { walk: 'open' },
+    deadline: '15m',
+    on_timeout: 'abort',
+    budget: { calls: 10 },
+    loop: { repeats: 5 }
+  }
   const opened = await ask('POST', '/v1/sagas', { body: opening, status: 201 })
   const path = `/v1/sagas/${opened.json?.id}`
   headerIs(opened, 'location', path)
@@ -348,7 +431,10 @@ async function walkCalls() {
   await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/complete', { body: {}, status: 404 })
   await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/resume', { body: { note: 'walk' }, status: 404 })
 
-  const looping = await ask('POST', '/v1/sagas', { body: { open: true, loop: { repeats: 2, max_cycle: 1 } }, status: 201 })
+  const looping = await ask('POST', '/v1/sagas', {
+    body: { open: true, loop: { repeats: 2, max_cycle: 1 } },
+    status: 201
+  })
   await paused(`/v1/sagas/${looping.json?.id}`)
   const left = await ask('POST', '/v1/sagas', { body: { open: true }, status: 201 })
   await ask('POST', `/v1/sagas/${left.json?.id}/abort`, { body: { note: 'walk' }, status: 200 })
@@ -379,7 +465,9 @@ async function walkNames() {
 async function paused(path) {
   let patterns = 0
   for (let i = 0; i < 12; i++) {
-    const asked = await ask('POST', `${path}/calls`, { body: { tool: fake ? (i ? 'as.paused' : 'as.loop-detected') : 't.read', args: { n: 1 }, turn: Math.floor(i / 6) } })
+    const asked = await ask('POST', `${path}/calls`, {
+      body: { tool: fake ? (i ? 'as.paused' : 'as.loop-detected') : 't.read', args: { n: 1 }, turn: Math.floor(i / 6) }
+    })
     patterns += asked.json?.type?.endsWith(':loop-detected') && asked.json.pattern?.length ? 1 : 0
     const saga = await ask('GET', path, { status: 200 })
     if (saga.json?.status === 'paused') break
@@ -394,9 +482,16 @@ async function beginDev(program) {
   chmodSync(folder, 0o755) // PostgreSQL runs as another user
   let said = ''
   let ended = false
-  child = spawn(program, ['dev', '--dir', join(folder, 'dev'), '--listen', `127.0.0.1:${port}`], { stdio: ['ignore', 'ignore', 'pipe'] })
-  child.stderr.on('data', (data) => { said += data })
-  child.once('exit', () => { ended = true; rmSync(folder, { recursive: true, force: true }) })
+  child = spawn(program, ['dev', '--dir', join(folder, 'dev'), '--listen', `127.0.0.1:${port}`], {
+    stdio: ['ignore', 'ignore', 'pipe']
+  })
+  child.stderr.on('data', (data) => {
+    said += data
+  })
+  child.once('exit', () => {
+    ended = true
+    rmSync(folder, { recursive: true, force: true })
+  })
   for (let i = 0; i < 600; i++) {
     if (ended) throw new Error(`${program} did not start: ${said}`)
     const ready = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null)
@@ -423,18 +518,24 @@ function holdDescription() {
   const tags = new Set(openapi.tags.map((tag) => tag.name))
   const holdExamples = (pointer, content, what) => {
     for (const [type, media] of Object.entries(content ?? {})) {
-      const examples = Object.values(media.examples ?? {}).map((one) => openapi.components.examples[one.$ref.split('/').at(-1)])
+      const examples = Object.values(media.examples ?? {}).map(
+        (one) => openapi.components.examples[one.$ref.split('/').at(-1)]
+      )
       if (examples.length === 0 && !what.startsWith('openapi ')) faults.push(`${what}: no example`)
-      for (const example of examples) hold(`${pointer}/content/${escape(type)}/schema`, example.value, `${what}: an example`)
+      for (const example of examples)
+        hold(`${pointer}/content/${escape(type)}/schema`, example.value, `${what}: an example`)
     }
   }
   for (const [path, operations] of Object.entries(openapi.paths)) {
     for (const [method, operation] of Object.entries(operations)) {
-      const what = operation.operationId, pointer = `/paths/${escape(path)}/${method}`
+      const what = operation.operationId,
+        pointer = `/paths/${escape(path)}/${method}`
       if (operation.tags?.length !== 1 || !tags.has(operation.tags[0])) faults.push(`${what}: no tag of the document`)
       if (!operation.description) faults.push(`${what}: no description`)
-      if (operation.requestBody) holdExamples(`${pointer}/requestBody`, operation.requestBody.content, `${what} (its request)`)
-      for (const [status, response] of Object.entries(operation.responses)) holdExamples(`${pointer}/responses/${status}`, response.content, `${what} ${status}`)
+      if (operation.requestBody)
+        holdExamples(`${pointer}/requestBody`, operation.requestBody.content, `${what} (its request)`)
+      for (const [status, response] of Object.entries(operation.responses))
+        holdExamples(`${pointer}/responses/${status}`, response.content, `${what} ${status}`)
     }
   }
 }
@@ -450,7 +551,8 @@ if (child) {
 }
 for (const path of Object.values(openapi.paths)) {
   for (const operation of Object.values(path)) {
-    if (!described.has(operation.operationId) && operation.operationId !== 'getTool') faults.push(`${operation.operationId} was never answered well`)
+    if (!described.has(operation.operationId) && operation.operationId !== 'getTool')
+      faults.push(`${operation.operationId} was never answered well`)
   }
 }
 for (const fault of faults) console.log('- ' + fault)

@@ -1,4 +1,5 @@
 /* What the API promises, over a fake engine and real sockets. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -7,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,10 +26,14 @@ static struct raw_answer answer;
 static void write_tokens(bool with_late)
 {
     static const struct test_token tokens[] = {
-        {"a-reader", "default", "reader", NULL},      {"an-agent", "default", "agent", NULL},
-        {"an-operator", "default", "operator", NULL}, {"an-admin", "default", "admin", NULL},
-        {"other-admin", "other", "admin", NULL},      {"expired", "default", "admin", "2020-01-01T00:00:00Z"},
-        {"above-all", "*", "admin", NULL},            {"all-reader", "*", "reader", NULL},
+        {"a-reader", "default", "reader", NULL},
+        {"an-agent", "default", "agent", NULL},
+        {"an-operator", "default", "operator", NULL},
+        {"an-admin", "default", "admin", NULL},
+        {"other-admin", "other", "admin", NULL},
+        {"expired", "default", "admin", "2020-01-01T00:00:00Z"},
+        {"above-all", "*", "admin", NULL},
+        {"all-reader", "*", "reader", NULL},
         {"late", "default", "admin", NULL},
     };
 
@@ -324,7 +328,8 @@ static void new_work_is_refused_under_an_overload_and_nothing_else_is(void **sta
 
 /* --- lists and pages --- */
 
-#define VERSION(n, unfinished) "{\"version\":" n ",\"created_at\":\"2026-01-31T09:05:00.250Z\",\"unfinished\":" unfinished "}"
+#define VERSION(n, unfinished)                                                                                         \
+    "{\"version\":" n ",\"created_at\":\"2026-01-31T09:05:00.250Z\",\"unfinished\":" unfinished "}"
 #define ONE "\"versions\":[" VERSION("1", "0") "]"
 #define THREE "\"versions\":[" VERSION("2", "3") "," VERSION("1", "0") "]"
 
@@ -333,8 +338,9 @@ static void lists_are_paged(void **state)
     (void)state;
     ask("GET", "/v1/definitions?limit=2", NULL);
     assert_int_equal(answer.status, 200);
-    assert_string_equal(answer.body, "{\"items\":[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1," ONE "},"
-                                     "{\"kind\":\"saga\",\"name\":\"b\",\"version\":2," THREE "}],\"next_cursor\":\"2\"}");
+    assert_string_equal(answer.body,
+                        "{\"items\":[{\"kind\":\"saga\",\"name\":\"a\",\"version\":1," ONE "},"
+                        "{\"kind\":\"saga\",\"name\":\"b\",\"version\":2," THREE "}],\"next_cursor\":\"2\"}");
     ask("GET", "/v1/definitions?limit=2&cursor=2", NULL);
     assert_string_equal(answer.body,
                         "{\"items\":[{\"kind\":\"saga\",\"name\":\"c\",\"version\":1," ONE "}],\"next_cursor\":null}");
@@ -520,8 +526,8 @@ static int connect_as(const char *token, const char *method, const char *target,
     int fd = raw_connect(with_tokens.port);
 
     (void)snprintf(request, sizeof(request),
-                   "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n%s", method,
-                   target, token, strlen(body), body);
+                   "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n%s",
+                   method, target, token, strlen(body), body);
     raw_send(fd, request, strlen(request));
     return fd;
 }

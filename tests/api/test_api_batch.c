@@ -150,7 +150,8 @@ static void each_start_gets_a_saga_with_its_location_in_the_order_of_the_batch(v
     (void)state;
     buffer_init(&body, 1 << 20);
     for (size_t i = 0; i < 300; i++) {
-        buffer_printf(&body, "%c{\"saga\":\"%s\",\"id\":\"order-%zu\",\"input\":%zu}", i ? ',' : '[', i % 2 ? "slow" : "quick", i, i);
+        buffer_printf(&body, "%c{\"saga\":\"%s\",\"id\":\"order-%zu\",\"input\":%zu}", i ? ',' : '[',
+                      i % 2 ? "slow" : "quick", i, i);
     }
     buffer_put_text(&body, "]");
     ask(BATCH, buffer_c(&body));
@@ -169,8 +170,9 @@ static void each_start_gets_a_saga_with_its_location_in_the_order_of_the_batch(v
 
 static void the_same_id_is_the_same_saga_within_a_batch_and_across_batches(void **state)
 {
-    static const char body[] = "[{\"saga\":\"slow\",\"id\":\"b-1\",\"input\":{}},{\"saga\":\"slow\",\"id\":\"b-1\",\"input\":{}},"
-                               "{\"saga\":\"slow\",\"id\":\"b-1\",\"input\":{\"a\":1}}]";
+    static const char body[] =
+        "[{\"saga\":\"slow\",\"id\":\"b-1\",\"input\":{}},{\"saga\":\"slow\",\"id\":\"b-1\",\"input\":{}},"
+        "{\"saga\":\"slow\",\"id\":\"b-1\",\"input\":{\"a\":1}}]";
     static const int64_t first[] = {201, 200, 422}, again[] = {200, 200, 422};
     struct slice id = SLICE_NONE;
 
@@ -225,7 +227,8 @@ static void an_idempotency_key_stands_for_each_place_of_the_batch(void **state)
     raw_ask(host.port, "POST", BATCH, head, body, &answer);
     struct slice items = results(3);
 
-    for (size_t i = 0; i < 3; i++) { /* with its place the key is too long, for the saga that has an id of its own, too */
+    for (size_t i = 0; i < 3;
+         i++) { /* with its place the key is too long, for the saga that has an id of its own, too */
         assert_int_equal(number(json_element(items, i), "status"), 422);
     }
 }
@@ -361,7 +364,11 @@ static void a_batch_is_of_the_namespace_of_its_token(void **state)
         const char *token;
         int status;
         int64_t element;
-    } asked[] = {{"an-agent", 200, 201}, {"an-agent", 200, 200}, {"other-agent", 200, 201}, {"a-reader", 403, 0}, {"nobody", 401, 0}};
+    } asked[] = {{"an-agent", 200, 201},
+                 {"an-agent", 200, 200},
+                 {"other-agent", 200, 201},
+                 {"a-reader", 403, 0},
+                 {"nobody", 401, 0}};
     char path[] = "/tmp/sagad-test-batch-XXXXXX", head[128];
     int fd = mkstemp(path);
 

@@ -66,10 +66,10 @@ static const struct {
     {"a NUL in the target", "GET /livez%00x HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
     {"a % that encodes nothing", "GET /livez%zz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
     {"a path that is not UTF-8", "GET /v1/sagas/%ff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
-    {"a query parameter that is not UTF-8",
-     "GET /v1/sagas?business_id=%c3%28 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
-    {"the name of a query parameter that is not UTF-8",
-     "GET /v1/sagas?tag.%fe=1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
+    {"a query parameter that is not UTF-8", "GET /v1/sagas?business_id=%c3%28 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400,
+     true},
+    {"the name of a query parameter that is not UTF-8", "GET /v1/sagas?tag.%fe=1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+     400, true},
     {"an Idempotency-Key that is not UTF-8",
      "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: \xff\r\nContent-Length: "
      "16\r\n\r\n{\"saga\":\"quick\"}",
@@ -88,18 +88,18 @@ static const struct {
     {"a line folded twice", "GET /livez HTTP/1.1\r\nX: a\r\n b\r\n c\r\nHost: localhost\r\n\r\n", 400, true},
     {"a Content-Length without a value", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length:\r\n\r\n", 400,
      true},
-    {"a Transfer-Encoding without a value",
-     "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\r\n\r\n", 400, true},
+    {"a Transfer-Encoding without a value", "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\r\n\r\n",
+     400, true},
     {"another field without a value", "GET /livez HTTP/1.1\r\nHost: localhost\r\nX:\r\n\r\n", 200, false},
     {"white space around values", "GET /livez HTTP/1.1\r\nHost: \t localhost\r\nX:  a b \t\r\nY: c\r\n\r\n", 200,
      false},
     {"a field without a name", "GET /livez HTTP/1.1\r\n: y\r\nHost: localhost\r\n\r\n", 400, true},
     {"two Authorization",
-     "GET /livez HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n", 400,
-     true},
+     "GET /livez HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n", 400, true},
     {"an encoded slash", "GET /v1%2Fsagas HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
     {"an encoded slash within a part", "GET /v1/sagas/a%2flog HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
-    {"an encoded slash in the query", "GET /v1/sagas?business_id=a%2Fb HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, false},
+    {"an encoded slash in the query", "GET /v1/sagas?business_id=a%2Fb HTTP/1.1\r\nHost: localhost\r\n\r\n", 200,
+     false},
     {"an odd method", "G@T /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, true},
     {"far too much body by its length",
      "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n", 413, true},
@@ -308,7 +308,8 @@ static void a_line_of_a_chunk_without_an_end_costs_next_to_nothing(void **state)
 /* Nobody waits for the end of a body that comes in chunks, of a client that may not send it. */
 static void whoever_may_not_is_told_so_before_the_end_of_a_body_in_chunks(void **state)
 {
-    static const char head[] = "POST /v1/sagas HTTP/1.1\r\nHost: evil.example\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n";
+    static const char head[] =
+        "POST /v1/sagas HTTP/1.1\r\nHost: evil.example\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n";
     static struct raw_answer answer;
     int fd = raw_connect(patient.port);
 
@@ -441,7 +442,8 @@ static void whoever_comes_beyond_the_limit_of_connections_is_told_to_come_again(
 {
     enum { CONNECTIONS = 4 };
     static const char livez[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    static const char start[] = "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16\r\n\r\n{\"saga\":\"quick\"}";
+    static const char start[] =
+        "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16\r\n\r\n{\"saga\":\"quick\"}";
     struct api_host few = api_host_start(&(struct api_options){.connections_max = CONNECTIONS});
     static struct raw_answer answer;
     int fds[CONNECTIONS], silent, fd, tries = 0;

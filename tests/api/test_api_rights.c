@@ -159,7 +159,8 @@ static void fill(const char *pattern, char *out, size_t size)
     if (strncmp(pattern, NAMED, sizeof(NAMED) - 1) == 0) {
         const char *end = pattern + sizeof(NAMED) - 1;
 
-        (void)snprintf(out, size, "/v1/sagas/by-business-id/~open/b-%u%s", opened, strncmp(end, "/signals", 8) == 0 ? "/signals/paid" : end);
+        (void)snprintf(out, size, "/v1/sagas/by-business-id/~open/b-%u%s", opened,
+                       strncmp(end, "/signals", 8) == 0 ? "/signals/paid" : end);
         return;
     }
     const char *thing = strncmp(brace, "{id}", 4) == 0    ? id

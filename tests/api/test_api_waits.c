@@ -206,7 +206,8 @@ static void an_answer_counts_for_what_was_seen_and_the_first_one_holds(void **st
 {
     (void)state;
     ask("POST", "/v1/approvals/1", "",
-        "{\"decision\":\"approve\",\"note\":\"seen\",\"hash\":\"0000000000000000000000000000000000000000000000000000000000000000\"}");
+        "{\"decision\":\"approve\",\"note\":\"seen\",\"hash\":"
+        "\"0000000000000000000000000000000000000000000000000000000000000000\"}");
     assert_int_equal(answer.status, 409);
     assert_true(body_has("urn:sagad:problem:conflict"));
     ask("POST", "/v1/approvals/1", "", "{\"decision\":\"refuse\",\"hash\":\"" HASH "\",\"note\":\"too much\"}");

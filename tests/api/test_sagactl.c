@@ -197,8 +197,12 @@ static const struct {
     {"show slow/a/b%252F -o json", 0, "\"business_id\":\"a/b%2F\""},
     {"show slow/a%2Fb%2F", 3, "no such thing"},
     {"log slow/a/b%252F", 0, ""},
-    {"start quick --id a\xe2\x80\xae" "b", 1, "none that turn the direction"},
-    {"start quick --id a\xc2\x9b" "31mb", 1, "none that turn the direction"},
+    {"start quick --id a\xe2\x80\xae"
+     "b",
+     1, "none that turn the direction"},
+    {"start quick --id a\xc2\x9b"
+     "31mb",
+     1, "none that turn the direction"},
     {"signal slow/a/b%252F paid", 0, "paid"},
     {"pause slow/a/b%252F --note x", 0, "  "},
     {"resume slow/a/b%252F --note x", 0, "  "},
@@ -244,7 +248,9 @@ static const struct {
     {"call as.breaker-open --run r1", 6, "refused as"},
     {"call as.paused --run r1", 9, "refused as"},
     {"operations --run r1", 0, "t.slow"},
-    {"call t.one --run r\xc2\x9b" "31m\xe2\x80\xae --step s", 0, ""},
+    {"call t.one --run r\xc2\x9b"
+     "31m\xe2\x80\xae --step s",
+     0, ""},
     {"operations", 0, "r\\u009b31m\\u202e"},
     {"bypass 8c0f1a44-0000-8000-8000-000000000001 --reason again", 3, "no such thing"},
     {"open --id trip-1 --calls 5 --deadline 15m", 0, "running"},
@@ -270,15 +276,18 @@ static const struct {
     {"approve 1 --refuse --note changed", 4, "decided before"},
     {"approve 3 --refuse --note no -o json", 0, "\"n\":3"},
     {"list --status waiting", 0, "BUSINESS ID"},
-    {"escalations", 0, "N  SAGA      BUSINESS ID        STEP  TOOL             REASON   ERROR    COST      OPENED\n"
-                       "1  checkout  order-2026-000042  one   payments.charge  unknown  timeout  12500000  "},
+    {"escalations", 0,
+     "N  SAGA      BUSINESS ID        STEP  TOOL             REASON   ERROR    COST      OPENED\n"
+     "1  checkout  order-2026-000042  one   payments.charge  unknown  timeout  12500000  "},
     {"escalations --all", 0, "  STATUS\n"},
     {"escalations 1", 0, "tries again"},
     {"resolve 1 retry --note back", 0, "resolved"},
     {"resolve 1 retry --note back", 4, "resolved before"},
     {"resolve 1 --as happened --note back", 4, "resolved before"},
     {"stats", 0, "running"},
-    {"stats", 0, "  TOOL   UNKNOWN NOW  UNKNOWN  FAILED  COMPLETED  RETRIES  CALLS  BREAKER\n  t.one  2            3        1       6          3        10     open\n"},
+    {"stats", 0,
+     "  TOOL   UNKNOWN NOW  UNKNOWN  FAILED  COMPLETED  RETRIES  CALLS  BREAKER\n  t.one  2            3        1      "
+     " 6          3        10     open\n"},
     {"stats -o json", 0, "{\"sagas\""},
     {"engines", 0, "0-2 5 7-8"},
     {"engines", 0, "nobody holds the shards 63"},
@@ -488,7 +497,7 @@ static void the_lines_of_a_file_are_started_in_batches(void **state)
     assert_memory_equal(out, "1       started  0", 18);
     assert_non_null(strstr(out, "\n2500    started  0"));
     assert_non_null(strstr(talk, "2500 started, 0 there already, 0 refused\n"));
-    assert_null(strchr(talk, '\r')); /* no progress but on a terminal */
+    assert_null(strchr(talk, '\r'));                 /* no progress but on a terminal */
     assert_int_equal(run_lines(NULL, "-o name"), 0); /* the same file again: the same sagas */
     assert_non_null(strstr(talk, "0 started, 2500 there already, 0 refused\n"));
     assert_int_equal(strlen(out), 2500 * 37);
@@ -509,7 +518,8 @@ static void a_line_that_is_refused_is_told_and_the_others_are_started(void **sta
     assert_non_null(strstr(out, "4       refused  there is no such thing"));
     assert_non_null(strstr(out, "5       refused  "));
     assert_non_null(strstr(out, "6       started  0"));
-    assert_non_null(strstr(out, "8       refused  the body is wrong in 1 place, each named in \"errors\": /colour: unknown"));
+    assert_non_null(
+        strstr(out, "8       refused  the body is wrong in 1 place, each named in \"errors\": /colour: unknown"));
     assert_non_null(strstr(out, "9       started  0"));
     assert_non_null(strstr(talk, "3 started, 0 there already, 5 refused\n"));
     assert_int_equal(run_lines(NULL, "-o json"), 1);
@@ -562,11 +572,28 @@ static size_t widest_line(const char *text)
 static void show_draws_groups_waits_and_the_lane_of_undoing(void **state)
 {
     static const char *const says[] = {
-        "└─ ✗ capture", "│  child-failed: capture failed", "http-402: no money", "… 990 more, all completed", "? #700",
-        "2. undone, 3 tries, 100 ms", "1. undone, 100 ms", "▒", "━", "─", "█", "for each of 1000", "child saga",
-        "waits for the signal paid, until ", "waits for approval 1, until ", "  sagactl approve 1 --note TEXT",
-        "sleeps until ", "held back since 09:05:00, before anything is sent: its breaker is open, asked again now",
-        "tried 2 times since 09:05:00, and held back now: its rate is used up, asked again now", "order:7 held, stock:9 waits in line", "then      starts quick", "2 kept"};
+        "└─ ✗ capture",
+        "│  child-failed: capture failed",
+        "http-402: no money",
+        "… 990 more, all completed",
+        "? #700",
+        "2. undone, 3 tries, 100 ms",
+        "1. undone, 100 ms",
+        "▒",
+        "━",
+        "─",
+        "█",
+        "for each of 1000",
+        "child saga",
+        "waits for the signal paid, until ",
+        "waits for approval 1, until ",
+        "  sagactl approve 1 --note TEXT",
+        "sleeps until ",
+        "held back since 09:05:00, before anything is sent: its breaker is open, asked again now",
+        "tried 2 times since 09:05:00, and held back now: its rate is used up, asked again now",
+        "order:7 held, stock:9 waits in line",
+        "then      starts quick",
+        "2 kept"};
     char id[64], arguments[160];
 
     (void)state;
@@ -600,8 +627,9 @@ static void show_draws_groups_waits_and_the_lane_of_undoing(void **state)
 /* The input to its third line, and only when asked for all of it, and for what was sent. */
 static void show_tells_what_the_saga_was_given_and_what_it_sent(void **state)
 {
-    static const char *const says[] = {"\n  sent\n    one  t.one\n      key   7c0f1a44-0000-8000-8000-000000000001, not sent\n",
-                                       "\n      args  {\"n\":1.0}\n"};
+    static const char *const says[] = {
+        "\n  sent\n    one  t.one\n      key   7c0f1a44-0000-8000-8000-000000000001, not sent\n",
+        "\n      args  {\"n\":1.0}\n"};
     char id[64], arguments[512], large[300];
 
     (void)state;
@@ -653,8 +681,9 @@ static void a_definition_with_faults_is_told_all_of_them(void **state)
 static void a_fault_says_its_line_and_whether_the_service_was_asked(void **state)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX", arguments[256];
-    static const char text[] = "{\"sagas\":[\n {\"name\":\"s\",\"description\":\"\xc3\xa4\",\"steps\":[{\"id\":\"a\",\"call\":\"t.reed\"},\n"
-                               "  {\"id\":\"b\",\"call\":\"t.read\"}]}]}";
+    static const char text[] =
+        "{\"sagas\":[\n {\"name\":\"s\",\"description\":\"\xc3\xa4\",\"steps\":[{\"id\":\"a\",\"call\":\"t.reed\"},\n"
+        "  {\"id\":\"b\",\"call\":\"t.read\"}]}]}";
     int fd = mkstemp(path);
 
     (void)state;
@@ -663,8 +692,10 @@ static void a_fault_says_its_line_and_whether_the_service_was_asked(void **state
     (void)close(fd);
     (void)snprintf(arguments, sizeof(arguments), "check %s", path);
     assert_int_equal(run(arguments), 1);
-    assert_non_null(strstr(talk, ":2:58: /sagas/0/steps/0/call: there is no tool `t.reed` in this document, and what is registered was not "
-                                 "looked at: add --server"));
+    assert_non_null(strstr(
+        talk,
+        ":2:58: /sagas/0/steps/0/call: there is no tool `t.reed` in this document, and what is registered was not "
+        "looked at: add --server"));
     assert_non_null(strstr(talk, ":3:20: /sagas/0/steps/1/call: there is no tool `t.read`"));
     (void)snprintf(arguments, sizeof(arguments), "check -o json %s", path);
     assert_int_equal(run(arguments), 1);
@@ -683,10 +714,13 @@ static void files_are_proven_and_drawn_without_a_service(void **state)
     char path[] = "/tmp/sagactl-test-XXXXXX";
     static const char text[] =
         "{\"tools\":[{\"name\":\"undo\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\"},"
-        "{\"name\":\"book\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\",\"compensate\":{\"tool\":\"undo\"}},"
+        "{\"name\":\"book\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\",\"compensate\":{\"tool\":\"undo\"}}"
+        ","
         "{\"name\":\"mail\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"once\",\"terminal\":true}],"
-        "\"sagas\":[{\"name\":\"trip\",\"steps\":[{\"id\":\"room\",\"call\":\"book\"},{\"id\":\"tell\",\"call\":\"mail\","
-        "\"when\":\"${ .input.say == \\\"yes\\\" }\"}]},{\"name\":\"other\",\"steps\":[{\"id\":\"one\",\"call\":\"book\"}]}]}";
+        "\"sagas\":[{\"name\":\"trip\",\"steps\":[{\"id\":\"room\",\"call\":\"book\"},{\"id\":\"tell\",\"call\":"
+        "\"mail\","
+        "\"when\":\"${ .input.say == \\\"yes\\\" "
+        "}\"}]},{\"name\":\"other\",\"steps\":[{\"id\":\"one\",\"call\":\"book\"}]}]}";
     static const struct {
         const char *arguments; /* behind the path */
         const char *command;
@@ -696,8 +730,11 @@ static void files_are_proven_and_drawn_without_a_service(void **state)
         {"", "prove", 0, "other: ", "VIOLATED"},
         {"--saga trip", "prove", 0, "tell  fails for certain", "other: "},
         {"--saga trip", "prove", 0, "all end well", "  one  "},
-        {"--saga trip -o json", "prove", 0, "{\"step\":\"tell\",\"direction\":\"do\",\"effect\":\"once\",\"happens\":\"fails\",\"then\":\"none\",\"place\":null,"
-         "\"end\":\"compensated\",\"waits_for\":null,\"undone\":[\"room\"],\"standing\":[],\"violation\":null}", NULL},
+        {"--saga trip -o json", "prove", 0,
+         "{\"step\":\"tell\",\"direction\":\"do\",\"effect\":\"once\",\"happens\":\"fails\",\"then\":\"none\","
+         "\"place\":null,"
+         "\"end\":\"compensated\",\"waits_for\":null,\"undone\":[\"room\"],\"standing\":[],\"violation\":null}",
+         NULL},
         {"-o json", "prove", 0, "\"saga\":\"trip\",\"ok\":true,\"violations\":0,\"covered\":{\"points\":", NULL},
         {"--saga none", "prove", 3, "no saga none", NULL},
         {"--saga trip", "graph", 0, "\"room\" -> \"tell\";", "digraph \"other\""},
@@ -730,16 +767,20 @@ static void children_elements_and_waits_are_drawn_as_what_they_are(void **state)
     char path[] = "/tmp/sagactl-test-XXXXXX", other[] = "/tmp/sagactl-test-XXXXXX", arguments[128];
     static const char child[] =
         "{\"tools\":[{\"name\":\"undo\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\"},"
-        "{\"name\":\"book\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\",\"compensate\":{\"tool\":\"undo\"}}],"
-        "\"sagas\":[{\"name\":\"child\",\"steps\":[{\"id\":\"a\",\"call\":\"book\"},{\"id\":\"b\",\"sleep\":\"1h\"}]}]}";
+        "{\"name\":\"book\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\",\"compensate\":{\"tool\":\"undo\"}}"
+        "],"
+        "\"sagas\":[{\"name\":\"child\",\"steps\":[{\"id\":\"a\",\"call\":\"book\"},{\"id\":\"b\",\"sleep\":\"1h\"}]}]"
+        "}";
     static const char parent[] =
-        "{\"sagas\":[{\"name\":\"parent\",\"steps\":[{\"id\":\"each\",\"saga\":\"child\",\"for_each\":\"${ .input.list }\"},"
+        "{\"sagas\":[{\"name\":\"parent\",\"steps\":[{\"id\":\"each\",\"saga\":\"child\",\"for_each\":\"${ .input.list "
+        "}\"},"
         "{\"id\":\"seats\",\"call\":\"book\",\"for_each\":\"${ .input.list }\",\"concurrency\":3},"
         "{\"id\":\"paid\",\"signal\":{\"name\":\"money\",\"timeout\":\"5m\"}},{\"id\":\"ok\",\"approve\":{}}]}]}";
     static const struct {
         const char *format, *says;
     } asked[] = {
-        {"dot", "subgraph \"cluster each\" {\n  label=\"each\\nsaga child\\nfor each of ${ .input.list }, 1 at once\";"},
+        {"dot",
+         "subgraph \"cluster each\" {\n  label=\"each\\nsaga child\\nfor each of ${ .input.list }, 1 at once\";"},
         {"dot", "\"each/a\" -> \"each/b\";"},
         {"dot", "\"each/b\" -> \"each end\";"},
         {"dot", "\"each end\" -> \"seats\";"},

@@ -23,23 +23,34 @@ async function warm(rig) {
 
 async function parked(rig, count, seconds) {
   await warm(rig)
-  if (!await rig.reaches((metrics) => metrics.sagad_sagas_loaded === 0, 60)) throw new Error('the first 400 sagas were not parked within a minute')
+  if (!(await rig.reaches((metrics) => metrics.sagad_sagas_loaded === 0, 60)))
+    throw new Error('the first 400 sagas were not parked within a minute')
   const empty = rig.residentBytes()
   const started = await startSleepers(rig, count)
   const parkedBegun = Date.now()
-  const all = await rig.reaches((metrics) => metrics.sagad_sagas_loaded === 0 && metrics.sagad_sagas_parked_total >= count, 600)
+  const all = await rig.reaches(
+    (metrics) => metrics.sagad_sagas_loaded === 0 && metrics.sagad_sagas_parked_total >= count,
+    600
+  )
   if (!all) throw new Error(`not all of ${count} sagas were parked within 10 minutes`)
   const toPark = (Date.now() - parkedBegun) / 1000
   await sleep(11000) // the sessions of PostgreSQL tell of what they did
   const asleep = rig.residentBytes()
-  const transactions = () => Number(rig.sql("select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"))
+  const transactions = () =>
+    Number(rig.sql('select xact_commit + xact_rollback from pg_stat_database where datname = current_database()'))
   const before = { transactions: transactions(), cpu: cpuOf(rig.sagad.pid), at: Date.now() }
   await sleep(seconds * 1000)
   const after = { transactions: transactions(), cpu: cpuOf(rig.sagad.pid), at: Date.now() }
   const window = (after.at - before.at) / 1000
   return {
-    sagas: count, starts_per_second: started.sagas_per_second, parked_after_seconds: toPark, empty_mib: empty / mib, asleep_mib: asleep / mib, grown_mib: (asleep - empty) / mib,
-    transactions_a_minute: 60 * (after.transactions - before.transactions) / window, cpu_percent: 100 * (after.cpu - before.cpu) / window
+    sagas: count,
+    starts_per_second: started.sagas_per_second,
+    parked_after_seconds: toPark,
+    empty_mib: empty / mib,
+    asleep_mib: asleep / mib,
+    grown_mib: (asleep - empty) / mib,
+    transactions_a_minute: (60 * (after.transactions - before.transactions)) / window,
+    cpu_percent: (100 * (after.cpu - before.cpu)) / window
   }
 }
 
@@ -55,6 +66,8 @@ export async function asleep(rig, count, seconds) {
   return {
     parked: await rig.onFreshDatabase('asleep', ['--park-after', '1s'], () => parked(rig, count, seconds)),
     // In memory, since nothing is parked for an hour.
-    in_flight: await rig.onFreshDatabase('in_flight', ['--park-after', '1h'], () => inFlight(rig, Math.min(count, 50000)))
+    in_flight: await rig.onFreshDatabase('in_flight', ['--park-after', '1h'], () =>
+      inFlight(rig, Math.min(count, 50000))
+    )
   }
 }

@@ -21,15 +21,26 @@ import { measurements } from './workloads.mjs'
 async function measure(rig, wanted) {
   const reference = new Reference(rig)
   const gauge = new Gauge(rig, wanted.round)
-  const chosen = () => measurements({ rig, reference }).filter(({ workload }) => workload === 'ref' || wanted.workloads.includes(workload))
+  const chosen = () =>
+    measurements({ rig, reference }).filter(({ workload }) => workload === 'ref' || wanted.workloads.includes(workload))
   const trial = Math.max(1, Math.min(5, Math.floor(wanted.round / 4)))
   const count = chosen().length
   const roomSeconds = Math.ceil(wanted.round / 3)
-  const progress = new Progress(roomSeconds + trial * 5 + wanted.rounds * count * wanted.round + (wanted.workloads.includes('W6') ? 60 : 0) + (wanted.workloads.includes('kill') ? 60 : 0))
+  const progress = new Progress(
+    roomSeconds +
+      trial * 5 +
+      wanted.rounds * count * wanted.round +
+      (wanted.workloads.includes('W6') ? 60 : 0) +
+      (wanted.workloads.includes('kill') ? 60 : 0)
+  )
 
   await progress.during('PostgreSQL makes room for its log', roomSeconds, () => rig.makeRoom(80 * wanted.round))
-  await progress.during('the number of clients at which (i) is fastest', trial * 3, () => reference.chooseClients(trial))
-  await progress.during('sagad warms up', trial * 2, () => rig.drive(['--saga', 'bench_w1', '--seconds', String(trial), '--concurrency', '256']))
+  await progress.during('the number of clients at which (i) is fastest', trial * 3, () =>
+    reference.chooseClients(trial)
+  )
+  await progress.during('sagad warms up', trial * 2, () =>
+    rig.drive(['--saga', 'bench_w1', '--seconds', String(trial), '--concurrency', '256'])
+  )
 
   const list = chosen()
   const rounds = []
@@ -40,7 +51,9 @@ async function measure(rig, wanted) {
     for (const one of list) {
       rig.sql('checkpoint') // each begins with what came before on disk, and pays for its own pages
       const text = `round ${number} of ${wanted.rounds}  ${one.name}`
-      const figures = await progress.during(text, wanted.round, () => one.measure({ rig, gauge, seconds: wanted.round, round }))
+      const figures = await progress.during(text, wanted.round, () =>
+        one.measure({ rig, gauge, seconds: wanted.round, round })
+      )
       if (figures.error) failures.push([text, figures.error])
       else {
         round[one.id] = figures
@@ -55,13 +68,26 @@ async function measure(rig, wanted) {
     else once[name] = figures
   }
   const many = (count) => count.toLocaleString('en')
-  if (wanted.ended > 0) await measureOnce('grown', `W1 over ${many(wanted.ended)} ended sagas`, () => grown(rig, wanted.ended, wanted.round, wanted.rounds))
-  if (wanted.workloads.includes('W6')) await measureOnce('asleep', `W6 ${many(wanted.sleeping)} sleep`, () => asleep(rig, wanted.sleeping, Math.max(10, Math.min(60, wanted.round))))
-  if (wanted.workloads.includes('kill')) await measureOnce('killed', `SIGKILL with ${many(wanted.unfinished)} unfinished sagas`, () => killed(rig, wanted.unfinished))
-  if (wanted.profile) await measureOnce('profiled', 'profiles', () => profile(rig, Math.min(20, wanted.round), wanted.out))
+  if (wanted.ended > 0)
+    await measureOnce('grown', `W1 over ${many(wanted.ended)} ended sagas`, () =>
+      grown(rig, wanted.ended, wanted.round, wanted.rounds)
+    )
+  if (wanted.workloads.includes('W6'))
+    await measureOnce('asleep', `W6 ${many(wanted.sleeping)} sleep`, () =>
+      asleep(rig, wanted.sleeping, Math.max(10, Math.min(60, wanted.round)))
+    )
+  if (wanted.workloads.includes('kill'))
+    await measureOnce('killed', `SIGKILL with ${many(wanted.unfinished)} unfinished sagas`, () =>
+      killed(rig, wanted.unfinished)
+    )
+  if (wanted.profile)
+    await measureOnce('profiled', 'profiles', () => profile(rig, Math.min(20, wanted.round), wanted.out))
   const summed = summary(rounds)
   return {
-    reference: { naive_clients: reference.clients, tried: reference.tried }, rounds, once, failures,
+    reference: { naive_clients: reference.clients, tried: reference.tried },
+    rounds,
+    once,
+    failures,
     measures: list.map(({ id, name, workload }) => ({ id, name, workload, figures: summed[id] ?? {} }))
   }
 }
@@ -75,9 +101,14 @@ try {
   await rig.open(wanted.sagad, wanted.profile ? profileSettings : [])
   const measured = await measure(rig, wanted)
   result = {
-    begun_at: begun.toISOString(), seconds: Math.round((Date.now() - begun) / 1000), options: wanted, machine: rig.machine(), batches: rig.batches,
+    begun_at: begun.toISOString(),
+    seconds: Math.round((Date.now() - begun) / 1000),
+    options: wanted,
+    machine: rig.machine(),
+    batches: rig.batches,
     ended_sagas: rig.endedSagas(),
-    ...measured, bars: bars(measured.rounds, measured.once, { batches: rig.batches })
+    ...measured,
+    bars: bars(measured.rounds, measured.once, { batches: rig.batches })
   }
 } catch (error) {
   console.error(`bench: ${error.stack}`)

@@ -9,7 +9,11 @@ const narrowest = 0.4 // pixels: what is thinner is not drawn; it counts all the
 export function tree(text) {
   const root = { name: 'all', samples: 0, inner: new Map() }
   for (const sample of text.split(/\n\s*\n/)) {
-    const frames = sample.split('\n').map((line) => /^\s*[0-9a-f]+ (.+?)\s*$/.exec(line)?.[1]).filter(Boolean).reverse()
+    const frames = sample
+      .split('\n')
+      .map((line) => /^\s*[0-9a-f]+ (.+?)\s*$/.exec(line)?.[1])
+      .filter(Boolean)
+      .reverse()
     if (frames.length === 0) continue
     let at = root
     root.samples++
@@ -29,7 +33,7 @@ const escape = (text) => text.replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&
 function colour(name) {
   let hash = 0
   for (const c of name) hash = (hash * 31 + c.codePointAt(0)) % 997
-  return `hsl(${10 + hash % 45} ${70 + hash % 20}% ${62 + hash % 12}%)`
+  return `hsl(${10 + (hash % 45)} ${70 + (hash % 20)}% ${62 + (hash % 12)}%)`
 }
 
 export function flame(title, root) {
@@ -37,18 +41,20 @@ export function flame(title, root) {
   const height = top + depth * rowHeight + 12
   const boxes = []
   const draw = (node, x, level) => {
-    const w = width * node.samples / root.samples
+    const w = (width * node.samples) / root.samples
     if (w < narrowest) return
     const y = height - 12 - (level + 1) * rowHeight
     const fits = Math.floor((w - 6) / 6.6)
     const label = fits < 3 ? '' : node.name.length > fits ? `${node.name.slice(0, fits - 1)}…` : node.name
-    const share = (100 * node.samples / root.samples).toFixed(1)
-    boxes.push(`<g><title>${escape(node.name)}: ${share} %, ${node.samples} samples</title><rect x="${x.toFixed(1)}" y="${y}" width="${Math.max(0.3, w - 0.4).toFixed(1)}" height="${rowHeight - 1}" fill="${colour(node.name)}"/>`
-      + `${label && `<text x="${(x + 3).toFixed(1)}" y="${y + 12}">${escape(label)}</text>`}</g>`)
+    const share = ((100 * node.samples) / root.samples).toFixed(1)
+    boxes.push(
+      `<g><title>${escape(node.name)}: ${share} %, ${node.samples} samples</title><rect x="${x.toFixed(1)}" y="${y}" width="${Math.max(0.3, w - 0.4).toFixed(1)}" height="${rowHeight - 1}" fill="${colour(node.name)}"/>` +
+        `${label && `<text x="${(x + 3).toFixed(1)}" y="${y + 12}">${escape(label)}</text>`}</g>`
+    )
     let from = x
     for (const inner of [...node.inner.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
       draw(inner, from, level + 1)
-      from += width * inner.samples / root.samples
+      from += (width * inner.samples) / root.samples
     }
   }
   draw(root, 0, 0)

@@ -9,8 +9,14 @@ const ticks = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 function stat(pid) {
   try {
     // Behind the name, which may hold blanks: state, ppid, ...; utime is the 12th of them, cutime the 14th.
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '').split(' ')
-    return { parent: Number(fields[1]), own: (Number(fields[11]) + Number(fields[12])) / ticks, ended: (Number(fields[13]) + Number(fields[14])) / ticks }
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ')
+    return {
+      parent: Number(fields[1]),
+      own: (Number(fields[11]) + Number(fields[12])) / ticks,
+      ended: (Number(fields[13]) + Number(fields[14])) / ticks
+    }
   } catch {
     return undefined // it ended meanwhile; its parent has its time
   }
@@ -36,7 +42,9 @@ function memoryOfFamily(pid) {
     if (!/^\d+$/.test(name) || (Number(name) !== pid && stat(name)?.parent !== pid)) continue
     try {
       kib += Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${name}/smaps_rollup`, 'utf8'))?.[1] ?? 0)
-    } catch { /* it ended meanwhile, or is not ours to look at */ }
+    } catch {
+      /* it ended meanwhile, or is not ours to look at */
+    }
   }
   return kib / 1024
 }
@@ -50,24 +58,39 @@ export class Gauge {
   // Sessions of PostgreSQL tell of their rows with a delay, of 10 s when they are idle. One log row is one turn: that says when all is told.
   async rowsTold() {
     const read = () => {
-      const [all, logs] = this.rig.sql(`select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0), coalesce(sum(n_tup_ins) filter (where relname like 'log%'), 0)
-        from pg_stat_user_tables where schemaname = 'sagad'`).split('|').map(Number)
+      const [all, logs] = this.rig
+        .sql(
+          `select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0), coalesce(sum(n_tup_ins) filter (where relname like 'log%'), 0)
+        from pg_stat_user_tables where schemaname = 'sagad'`
+        )
+        .split('|')
+        .map(Number)
       return { all, logs }
     }
     const { sagad_turns_total: turns } = await this.rig.metrics()
     let rows = read()
-    for (const end = Date.now() + this.patience * 1000; rows.logs < turns && Date.now() < end; rows = read()) await sleep(250)
+    for (const end = Date.now() + this.patience * 1000; rows.logs < turns && Date.now() < end; rows = read())
+      await sleep(250)
     return rows.all
   }
 
   async read(rows) {
     const { rig } = this
     const told = rows ? await this.rowsTold() : undefined
-    const [xid, lsn] = rig.sql("select pg_snapshot_xmax(pg_current_snapshot()), pg_current_wal_insert_lsn() - '0/0'").split('|').map(Number)
+    const [xid, lsn] = rig
+      .sql("select pg_snapshot_xmax(pg_current_snapshot()), pg_current_wal_insert_lsn() - '0/0'")
+      .split('|')
+      .map(Number)
     const metrics = await rig.metrics()
     return {
-      at: Date.now() / 1000, engine: cpuOf(rig.sagad.pid), postgres: cpuOfFamily(rig.postgres.pid), xid, lsn, rows: told,
-      turns: metrics.sagad_turns_total, batches: metrics.sagad_batches_total
+      at: Date.now() / 1000,
+      engine: cpuOf(rig.sagad.pid),
+      postgres: cpuOfFamily(rig.postgres.pid),
+      xid,
+      lsn,
+      rows: told,
+      turns: metrics.sagad_turns_total,
+      batches: metrics.sagad_batches_total
     }
   }
 
@@ -75,7 +98,9 @@ export class Gauge {
   async around(work, { rows = false } = {}) {
     const before = await this.read(rows)
     let peak = 0
-    const timer = setInterval(() => { peak = Math.max(peak, this.rig.residentBytes()) }, 250)
+    const timer = setInterval(() => {
+      peak = Math.max(peak, this.rig.residentBytes())
+    }, 250)
     let figures
     try {
       figures = await work()
@@ -89,12 +114,19 @@ export class Gauge {
     const each = (value) => (sagas > 0 ? value / sagas : NaN)
     return {
       ...figures,
-      cpu_per_1000: { engine: 1000 * each(after.engine - before.engine), postgres: 1000 * each(after.postgres - before.postgres),
-        both: 1000 * each(after.engine - before.engine + after.postgres - before.postgres), driver: 1000 * each(figures.driver_cpu_seconds ?? NaN) },
-      commits_per_saga: each(after.xid - before.xid), wal_bytes_per_saga: each(after.lsn - before.lsn), turns_per_saga: each(after.turns - before.turns),
+      cpu_per_1000: {
+        engine: 1000 * each(after.engine - before.engine),
+        postgres: 1000 * each(after.postgres - before.postgres),
+        both: 1000 * each(after.engine - before.engine + after.postgres - before.postgres),
+        driver: 1000 * each(figures.driver_cpu_seconds ?? NaN)
+      },
+      commits_per_saga: each(after.xid - before.xid),
+      wal_bytes_per_saga: each(after.lsn - before.lsn),
+      turns_per_saga: each(after.turns - before.turns),
       turns_per_batch: (after.turns - before.turns) / (after.batches - before.batches),
       ...(rows && { rows_per_saga: each(told - before.rows), rows_per_second: (told - before.rows) / figures.seconds }),
-      postgres_mib: memoryOfFamily(this.rig.postgres.pid), engine_mib_peak: Math.max(peak, this.rig.residentBytes()) / 1048576
+      postgres_mib: memoryOfFamily(this.rig.postgres.pid),
+      engine_mib_peak: Math.max(peak, this.rig.residentBytes()) / 1048576
     }
   }
 }

@@ -3,7 +3,9 @@
 import { spread } from './statistics.mjs'
 
 async function fill(rig, count) {
-  const how = rig.batches ? ['--batch', '1000', '--in-flight', '10000', '--concurrency', '4'] : ['--in-flight', '10000', '--concurrency', '64']
+  const how = rig.batches
+    ? ['--batch', '1000', '--in-flight', '10000', '--concurrency', '4']
+    : ['--in-flight', '10000', '--concurrency', '64']
   const missing = count - rig.endedSagas()
   if (missing > 0) await rig.drive(['--saga', 'bench_w1', '--sagas', String(missing), '--warmup', '0', ...how])
   return rig.endedSagas()
@@ -11,7 +13,8 @@ async function fill(rig, count) {
 
 async function rate(rig, seconds) {
   rig.sql('checkpoint')
-  return (await rig.drive(['--saga', 'bench_w1', '--seconds', String(seconds), '--concurrency', '256'])).sagas_per_second
+  return (await rig.drive(['--saga', 'bench_w1', '--seconds', String(seconds), '--concurrency', '256']))
+    .sagas_per_second
 }
 
 export async function grown(rig, count, seconds, rounds) {

@@ -16,9 +16,12 @@ async function metricsOrNothing(rig) {
 }
 
 async function killAndWatch(rig, count) {
-  const how = rig.batches ? ['--batch', String(Math.min(1000, count)), '--no-wait', '--concurrency', '4'] : ['--no-wait', '--concurrency', '64']
+  const how = rig.batches
+    ? ['--batch', String(Math.min(1000, count)), '--no-wait', '--concurrency', '4']
+    : ['--no-wait', '--concurrency', '64']
   const started = await rig.drive(['--saga', 'bench_hold', '--sagas', String(count), '--warmup', '0', ...how])
-  if (!await rig.reaches((metrics) => underWay(metrics) >= count, 120)) throw new Error(`not all of ${count} sagas came to their call`)
+  if (!(await rig.reaches((metrics) => underWay(metrics) >= count, 120)))
+    throw new Error(`not all of ${count} sagas came to their call`)
   await rig.kill9()
   const kill = Date.now()
   rig.launchEngine(settings)
@@ -33,7 +36,12 @@ async function killAndWatch(rig, count) {
     if (underWay(metrics) >= count) all = now
   }
   if (!all) throw new Error(`not all of ${count} sagas were under way again within 300 s`)
-  return { sagas: started.sagas, owned_seconds: (owned - kill) / 1000, first_call_seconds: (first - owned) / 1000, all_seconds: (all - owned) / 1000 }
+  return {
+    sagas: started.sagas,
+    owned_seconds: (owned - kill) / 1000,
+    first_call_seconds: (first - owned) / 1000,
+    all_seconds: (all - owned) / 1000
+  }
 }
 
 export function killed(rig, count) {

@@ -1,7 +1,7 @@
 /*
- * Counts what a program asks of malloc(): loaded before all others (LD_PRELOAD), it adds one to a 64-bit number for each malloc(), calloc() and
- * realloc() of any thread. The number stands in a file that others may read meanwhile; MALLOC_COUNT_FILE names it. Whoever would have been asked
- * without us does the work: libmimalloc or glibc.
+ * Counts what a program asks of malloc(): loaded before all others (LD_PRELOAD), it adds one to a 64-bit number for
+ * each malloc(), calloc() and realloc() of any thread. The number stands in a file that others may read meanwhile;
+ * MALLOC_COUNT_FILE names it. Whoever would have been asked without us does the work: libmimalloc or glibc.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -31,7 +31,8 @@ static void count(void)
     (void)__atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
 }
 
-/* Asked for again and again until it is there: found the first time, and the same for every thread. dlsym() allocates only when it fails. */
+/* Asked for again and again until it is there: found the first time, and the same for every thread. dlsym() allocates
+ * only when it fails. */
 static void *the_real(void **function, const char *name)
 {
     void *found = __atomic_load_n(function, __ATOMIC_RELAXED);

@@ -18,13 +18,18 @@ export class Progress {
     const show = () => {
       const spent = (Date.now() - begun) / 1000
       const left = Math.max(0, this.total - this.done - Math.min(spent, seconds))
-      process.stderr.write(`\r\x1b[K  ${text}  ${paint(2, `${spent.toFixed(0)} of ${seconds} s; about ${clock(left)} to go`)}`)
+      process.stderr.write(
+        `\r\x1b[K  ${text}  ${paint(2, `${spent.toFixed(0)} of ${seconds} s; about ${clock(left)} to go`)}`
+      )
     }
     if (terminal) show()
     const timer = terminal ? setInterval(show, 250) : undefined
     try {
       const figures = await work()
-      this.say(text, figures?.per_second ? `${Math.round(figures.per_second).toLocaleString('en')} ${figures.of ?? ''} a second` : '')
+      this.say(
+        text,
+        figures?.per_second ? `${Math.round(figures.per_second).toLocaleString('en')} ${figures.of ?? ''} a second` : ''
+      )
       return figures
     } catch (error) {
       this.say(text, paint(31, `failed: ${error.message.split('\n')[0]}`))

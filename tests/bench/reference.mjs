@@ -30,12 +30,15 @@ export class Reference {
     this.pgbench = join(rig.binaries, 'pgbench')
     this.dsn = rig.dsn.replace('dbname=postgres', 'dbname=reference')
     for (const [name, text] of Object.entries(scripts)) writeFileSync(this.path(name), text)
-    this.sql(`create table saga(id bigint primary key, status int not null, updated_at timestamptz not null)`,
+    this.sql(
+      `create table saga(id bigint primary key, status int not null, updated_at timestamptz not null)`,
       `insert into saga select i, 0, now() from generate_series(1, ${sagas}) i`,
       'create table operation(id bigint generated always as identity primary key, saga bigint not null, status int not null, payload text not null)',
       'create table event(id bigint generated always as identity primary key, saga bigint not null, kind int not null, payload text not null)',
       'create table raw_row(id bigint primary key, kind int not null, payload text not null)',
-      'create table committed(kind int not null, payload text not null)', 'vacuum analyze')
+      'create table committed(kind int not null, payload text not null)',
+      'vacuum analyze'
+    )
   }
 
   path(name) {
@@ -54,18 +57,47 @@ export class Reference {
 
   // On a busy machine not one transaction may end within a second: then it gets ten times as long.
   async run(name, clients, seconds) {
-    return await this.try(name, clients, seconds) ?? await this.try(name, clients, 10 * seconds) ?? Promise.reject(new Error(`pgbench: ${this.talk}`))
+    return (
+      (await this.try(name, clients, seconds)) ??
+      (await this.try(name, clients, 10 * seconds)) ??
+      Promise.reject(new Error(`pgbench: ${this.talk}`))
+    )
   }
 
   async try(name, clients, seconds) {
     this.sql('truncate operation, event, raw_row, committed')
-    const args = ['-n', '-M', 'prepared', '-T', String(seconds), '-c', String(clients), '-j', String(Math.min(2, clients)), '-f', this.path(name)]
+    const args = [
+      '-n',
+      '-M',
+      'prepared',
+      '-T',
+      String(seconds),
+      '-c',
+      String(clients),
+      '-j',
+      String(Math.min(2, clients)),
+      '-f',
+      this.path(name)
+    ]
     if (name === 'rows') args.push('-D', 'n=0')
-    const { out, talk } = await this.rig.output('pgbench', this.pgbench, [...args, '-h', this.rig.directory, '-p', '5432', '-U', 'postgres', 'reference'])
+    const { out, talk } = await this.rig.output('pgbench', this.pgbench, [
+      ...args,
+      '-h',
+      this.rig.directory,
+      '-p',
+      '5432',
+      '-U',
+      'postgres',
+      'reference'
+    ])
     const rate = Number(/tps = ([\d.]+)/.exec(out)?.[1])
     this.talk = talk || out
     if (!(rate > 0)) return undefined
-    return { per_second: rate * (name === 'rows' ? rowsOfInsert : 1), of: name === 'rows' ? 'rows' : 'transactions', clients }
+    return {
+      per_second: rate * (name === 'rows' ? rowsOfInsert : 1),
+      of: name === 'rows' ? 'rows' : 'transactions',
+      clients
+    }
   }
 
   // The number of clients at which (i) is fastest here.

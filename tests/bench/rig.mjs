@@ -8,7 +8,14 @@ import { definitions } from './definitions.mjs'
 
 // PostgreSQL with room, so that neither side is measured while it waits for a checkpoint; the same for sagad and the references.
 const postgresSettings = {
-  fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on', shared_buffers: '1GB', max_wal_size: '16GB', min_wal_size: '8GB', checkpoint_timeout: '1h', max_connections: '100',
+  fsync: 'on',
+  synchronous_commit: 'on',
+  full_page_writes: 'on',
+  shared_buffers: '1GB',
+  max_wal_size: '16GB',
+  min_wal_size: '8GB',
+  checkpoint_timeout: '1h',
+  max_connections: '100',
   track_io_timing: 'off'
 }
 
@@ -16,7 +23,10 @@ export class Rig extends World {
   // SAGAD_SHOP is the one service here; see service.c.
   async open(sagadArgs, morePostgresSettings = []) {
     this.extraArgs = sagadArgs
-    await this.startPostgres([...Object.entries(postgresSettings).flatMap(([name, value]) => ['-c', `${name}=${value}`]), ...morePostgresSettings])
+    await this.startPostgres([
+      ...Object.entries(postgresSettings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+      ...morePostgresSettings
+    ])
     this.servicePort = await freePort()
     this.launch('service', this.shopPath, [String(this.servicePort)])
     this.sql('create database reference')
@@ -31,7 +41,9 @@ export class Rig extends World {
   // A database that has run for a while takes the old files of its log anew; a fresh one fills each with zeros first, and all wait for that
   // file, some 50 ms twice a second. From the checkpoint on there are as many as were filled here.
   makeRoom(megabytes) {
-    this.sql(`select count(pg_logical_emit_message(false, 'room', repeat('x', 1000000))) from generate_series(1, ${megabytes})`)
+    this.sql(
+      `select count(pg_logical_emit_message(false, 'room', repeat('x', 1000000))) from generate_series(1, ${megabytes})`
+    )
     this.sql('checkpoint')
   }
 
@@ -46,8 +58,23 @@ export class Rig extends World {
   }
 
   launchSagadAt(port, args = []) {
-    return this.launch('sagad', this.sagadPath, ['--database', this.dsn, '--listen', `127.0.0.1:${port}`, '--exec-as-me', '--log-format', 'text', '--log-level', 'warn',
-      '--commit-delay', '60s', '--sagas-max', '300000', ...this.extraArgs, ...args])
+    return this.launch('sagad', this.sagadPath, [
+      '--database',
+      this.dsn,
+      '--listen',
+      `127.0.0.1:${port}`,
+      '--exec-as-me',
+      '--log-format',
+      'text',
+      '--log-level',
+      'warn',
+      '--commit-delay',
+      '60s',
+      '--sagas-max',
+      '300000',
+      ...this.extraArgs,
+      ...args
+    ])
   }
 
   // Runs `work` with the port of a second engine that has its share of the shards; afterwards the first one has all of them again.
@@ -56,7 +83,8 @@ export class Rig extends World {
     const { sagad_shards_owned: shards } = await this.metrics()
     const second = this.launchSagadAt(port)
     try {
-      if (!await this.reaches((metrics) => metrics.sagad_shards_owned <= shards / 2, 60)) throw new Error('the second engine does not get its share of the shards')
+      if (!(await this.reaches((metrics) => metrics.sagad_shards_owned <= shards / 2, 60)))
+        throw new Error('the second engine does not get its share of the shards')
       return await work(port)
     } finally {
       second.kill('SIGTERM')
@@ -101,7 +129,9 @@ export class Rig extends World {
   // {NAME: value} of the counters and gauges without labels.
   async metrics() {
     const page = (await this.api('GET', '/metrics')).text
-    return Object.fromEntries([...page.matchAll(/^(\w+) (\d+(?:\.\d+)?)$/gm)].map(([, name, value]) => [name, Number(value)]))
+    return Object.fromEntries(
+      [...page.matchAll(/^(\w+) (\d+(?:\.\d+)?)$/gm)].map(([, name, value]) => [name, Number(value)])
+    )
   }
 
   // Runs a program to its end; its standard output.
@@ -109,8 +139,12 @@ export class Rig extends World {
     const child = this.launch(name, path, args, { stdio: ['ignore', 'pipe', 'pipe'] })
     let out = ''
     let talk = ''
-    child.stdout.setEncoding('utf8').on('data', (text) => { out += text })
-    child.stderr.setEncoding('utf8').on('data', (text) => { talk += text })
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      out += text
+    })
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      talk += text
+    })
     const closed = new Promise((resolve) => child.on('close', resolve))
     const end = await child.ended
     if (end.code !== 127) await closed
@@ -120,21 +154,37 @@ export class Rig extends World {
 
   // One run of the load driver: its figures, with `talk` where something went wrong.
   async drive(args, port = this.port) {
-    const { out, talk } = await this.output('driver', this.sagactlPath, ['--server', `http://127.0.0.1:${port}`, 'bench', ...args, '-o', 'json'])
+    const { out, talk } = await this.output('driver', this.sagactlPath, [
+      '--server',
+      `http://127.0.0.1:${port}`,
+      'bench',
+      ...args,
+      '-o',
+      'json'
+    ])
     return { ...JSON.parse(out), ...(talk && { talk }) }
   }
 
   machine() {
     const [{ model }] = cpus()
     return {
-      cores: cpus().length, model, memory_mib: Math.round(totalmem() / 1048576), kernel: release(), file_system: execFileSync('stat', ['-f', '-c', '%T', this.directory], { encoding: 'utf8' }).trim(), postgres: this.sql('show server_version'),
-      postgres_settings: postgresSettings, sagad: this.sagadOnce(['--version']).stdout.trim(), sagad_settings: this.extraArgs.join(' '), node: process.version
+      cores: cpus().length,
+      model,
+      memory_mib: Math.round(totalmem() / 1048576),
+      kernel: release(),
+      file_system: execFileSync('stat', ['-f', '-c', '%T', this.directory], { encoding: 'utf8' }).trim(),
+      postgres: this.sql('show server_version'),
+      postgres_settings: postgresSettings,
+      sagad: this.sagadOnce(['--version']).stdout.trim(),
+      sagad_settings: this.extraArgs.join(' '),
+      node: process.version
     }
   }
 
   // Until the service answers that it has done what `over` asks for.
   async reaches(over, seconds) {
-    for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(200)) if (over(await this.metrics())) return true
+    for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(200))
+      if (over(await this.metrics())) return true
     return false
   }
 

@@ -1,7 +1,7 @@
 /*
- * The least that a service can be: answers every request with 200 and {"ok":true}, over connections that stay. One thread,
- * one epoll, no allocation after a connection was accepted, so that W3 measures how sagad calls and not how well somebody
- * answers.
+ * The least that a service can be: answers every request with 200 and {"ok":true}, over connections that stay. One
+ * thread, one epoll, no allocation after a connection was accepted, so that W3 measures how sagad calls and not how
+ * well somebody answers.
  *
  *   bench-service PORT
  */

@@ -25,6 +25,10 @@ export function summary(rounds) {
       for (const [name, value] of Object.entries(leaves(figures))) (all[id][name] ??= []).push(value)
     }
   }
-  return Object.fromEntries(Object.entries(all).map(([id, names]) =>
-    [id, Object.fromEntries(Object.entries(names).map(([name, values]) => [name, spread(values)]))]))
+  return Object.fromEntries(
+    Object.entries(all).map(([id, names]) => [
+      id,
+      Object.fromEntries(Object.entries(names).map(([name, values]) => [name, spread(values)]))
+    ])
+  )
 }

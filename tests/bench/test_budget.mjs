@@ -13,12 +13,37 @@ import { definitions } from './definitions.mjs'
 
 const file = join(root, 'tests', 'bench', 'budget.json')
 const write = process.argv.includes('--write')
-const postgresSettings = ['shared_preload_libraries=pg_stat_statements', 'full_page_writes=off', 'fsync=off', 'autovacuum=off', 'checkpoint_timeout=1h', 'max_wal_size=8GB', 'wal_keep_size=8GB', 'shared_buffers=256MB']
+const postgresSettings = [
+  'shared_preload_libraries=pg_stat_statements',
+  'full_page_writes=off',
+  'fsync=off',
+  'autovacuum=off',
+  'checkpoint_timeout=1h',
+  'max_wal_size=8GB',
+  'wal_keep_size=8GB',
+  'shared_buffers=256MB'
+]
 
 // How far a budget lies above what was measured when it was written. What is counted alike in every run has little air; WAL has more, since pages split
 // where random keys fall. How many turns share a commit depends on how fast commits are, and that has much.
-const air = { turns: 1, statements: 1.01, reads: 1.01, commits: 1.01, rows: 1.01, wal_bytes: 1.15, allocations: 1.06, allocations_per_turn: 1.06 }
-const airOfBatches = { ...air, statements: 3, reads: undefined, commits: 3, allocations: 1.15, allocations_per_turn: 1.15 }
+const air = {
+  turns: 1,
+  statements: 1.01,
+  reads: 1.01,
+  commits: 1.01,
+  rows: 1.01,
+  wal_bytes: 1.15,
+  allocations: 1.06,
+  allocations_per_turn: 1.06
+}
+const airOfBatches = {
+  ...air,
+  statements: 3,
+  reads: undefined,
+  commits: 3,
+  allocations: 1.15,
+  allocations_per_turn: 1.15
+}
 
 // A few statements by the clock are no news: what an engine asks now and then, whatever it does.
 const byTheClock = { statements: 0.05, reads: 0.05, commits: 0.05 }
@@ -26,7 +51,10 @@ const byTheClock = { statements: 0.05, reads: 0.05, commits: 0.05 }
 class Budget extends World {
   async open() {
     await this.startPostgres(postgresSettings.flatMap((setting) => ['-c', setting]))
-    if (this.sql("select count(*) from pg_available_extensions where name in ('pg_stat_statements', 'pg_walinspect')") !== '2') {
+    if (
+      this.sql("select count(*) from pg_available_extensions where name in ('pg_stat_statements', 'pg_walinspect')") !==
+      '2'
+    ) {
       console.log('# skipped: PostgreSQL has no pg_stat_statements and pg_walinspect here')
       await this.stop()
       process.exit(77)
@@ -40,9 +68,35 @@ class Budget extends World {
     writeFileSync(this.counterPath, Buffer.alloc(8))
     this.port = await freePort()
     // Nothing that runs by the clock: the lease is long.
-    this.sagad = this.launch('sagad', this.sagadPath, ['--database', this.dsn.replace('user=postgres', 'user=engine'), '--listen', `127.0.0.1:${this.port}`, '--log-format', 'text',
-      '--log-level', 'warn', '--lease', '10m', '--commit-delay', '60s', '--call-delay', '60s', '--park-after', '300ms', '--risk-losing-acknowledged-work'],
-    { env: { ...process.env, ...(this.counts && { LD_PRELOAD: process.env.SAGAD_MALLOC_COUNT, MALLOC_COUNT_FILE: this.counterPath }) } })
+    this.sagad = this.launch(
+      'sagad',
+      this.sagadPath,
+      [
+        '--database',
+        this.dsn.replace('user=postgres', 'user=engine'),
+        '--listen',
+        `127.0.0.1:${this.port}`,
+        '--log-format',
+        'text',
+        '--log-level',
+        'warn',
+        '--lease',
+        '10m',
+        '--commit-delay',
+        '60s',
+        '--call-delay',
+        '60s',
+        '--park-after',
+        '300ms',
+        '--risk-losing-acknowledged-work'
+      ],
+      {
+        env: {
+          ...process.env,
+          ...(this.counts && { LD_PRELOAD: process.env.SAGAD_MALLOC_COUNT, MALLOC_COUNT_FILE: this.counterPath })
+        }
+      }
+    )
     await this.ready()
     await this.define(definitions(await freePort()))
   }
@@ -74,15 +128,31 @@ class Budget extends World {
     await work(count)
     const mallocsThen = this.mallocs()
     const end = this.sql('select pg_current_wal_insert_lsn()')
-    const [statements, reads] = this.sql(`select coalesce(sum(calls) filter (where wal_records > 0), 0), coalesce(sum(calls) filter (where wal_records = 0), 0)
-      from pg_stat_statements where userid = 'engine'::regrole`).split('|').map(Number)
+    const [statements, reads] = this.sql(
+      `select coalesce(sum(calls) filter (where wal_records > 0), 0), coalesce(sum(calls) filter (where wal_records = 0), 0)
+      from pg_stat_statements where userid = 'engine'::regrole`
+    )
+      .split('|')
+      .map(Number)
     this.sql('checkpoint') // so that all up to `end` is on disk, where pg_walinspect reads it
-    const records = Object.fromEntries(this.sql(`select "resource_manager/record_type", count from pg_get_wal_stats('${begin}', '${end}', true) where count > 0`).split('\n').map((line) => line.split('|')))
-    const sum = (pattern) => Object.entries(records).reduce((all, [name, many]) => all + (pattern.test(name) ? Number(many) : 0), 0)
+    const records = Object.fromEntries(
+      this.sql(
+        `select "resource_manager/record_type", count from pg_get_wal_stats('${begin}', '${end}', true) where count > 0`
+      )
+        .split('\n')
+        .map((line) => line.split('|'))
+    )
+    const sum = (pattern) =>
+      Object.entries(records).reduce((all, [name, many]) => all + (pattern.test(name) ? Number(many) : 0), 0)
     const made = this.turns() - turns
     const each = {
-      turns: made, statements, reads, commits: sum(/^Transaction\/COMMIT/), rows: sum(/^Heap2?\/(INSERT|UPDATE|HOT_UPDATE|DELETE|MULTI_INSERT)/),
-      wal_bytes: Number(this.sql(`select '${end}'::pg_lsn - '${begin}'::pg_lsn`)), ...(this.counts && { allocations: mallocsThen - mallocs })
+      turns: made,
+      statements,
+      reads,
+      commits: sum(/^Transaction\/COMMIT/),
+      rows: sum(/^Heap2?\/(INSERT|UPDATE|HOT_UPDATE|DELETE|MULTI_INSERT)/),
+      wal_bytes: Number(this.sql(`select '${end}'::pg_lsn - '${begin}'::pg_lsn`)),
+      ...(this.counts && { allocations: mallocsThen - mallocs })
     }
     const figures = Object.fromEntries(Object.entries(each).map(([name, value]) => [name, value / count]))
     return { ...figures, ...(this.counts && made > 0 && { allocations_per_turn: figures.allocations / figures.turns }) }
@@ -112,7 +182,8 @@ class Budget extends World {
         const answers = await Promise.all(Array.from({ length: 4 }, () => this.api('POST', '/v1/sagas/batch', starts)))
         for (const answer of answers) {
           const { items } = await this.well(answer, 200)
-          if (items.some(({ status }) => status >= 300)) throw new Error(`a start in a batch: ${answer.text}`.slice(0, 500))
+          if (items.some(({ status }) => status >= 300))
+            throw new Error(`a start in a batch: ${answer.text}`.slice(0, 500))
         }
         rows += starts.length * 4 * each
         await this.rows(table, rows)
@@ -134,12 +205,36 @@ class Budget extends World {
 const world = new Budget()
 const workloads = [
   { id: 'w1_single', name: 'W1 three steps, one at a time', count: 200, work: world.single('bench_w1') },
-  { id: 'w2_single', name: 'W2 the third step fails, two undone, one at a time', count: 200, work: world.single('bench_w2', {}, 'compensated') },
-  { id: 'w4_small', name: 'W4 for_each over 10, one at a time', count: 100, work: world.single('bench_w4', { items: Array.from({ length: 10 }, (_, i) => i) }) },
+  {
+    id: 'w2_single',
+    name: 'W2 the third step fails, two undone, one at a time',
+    count: 200,
+    work: world.single('bench_w2', {}, 'compensated')
+  },
+  {
+    id: 'w4_small',
+    name: 'W4 for_each over 10, one at a time',
+    count: 100,
+    work: world.single('bench_w4', { items: Array.from({ length: 10 }, (_, i) => i) })
+  },
   { id: 'call', name: 'a call outside sagas', count: 200, work: world.calls() },
   { id: 'call_repeat', name: 'the same call again', count: 200, work: world.calls('2') },
-  { id: 'w1_batches', name: 'W1 by batches, 1,024 in flight', count: 8192, warm: 1024, work: world.batches('bench_w1', 'log', 4), air: airOfBatches },
-  { id: 'asleep', name: 'a saga that sleeps, until it has left memory; by batches', count: 1024, warm: 32, work: world.batches('bench_w6', 'due', 1), air: { ...airOfBatches, turns: 1.1, rows: 1.06, statements: 10, commits: 10 } }
+  {
+    id: 'w1_batches',
+    name: 'W1 by batches, 1,024 in flight',
+    count: 8192,
+    warm: 1024,
+    work: world.batches('bench_w1', 'log', 4),
+    air: airOfBatches
+  },
+  {
+    id: 'asleep',
+    name: 'a saga that sleeps, until it has left memory; by batches',
+    count: 1024,
+    warm: 32,
+    work: world.batches('bench_w6', 'due', 1),
+    air: { ...airOfBatches, turns: 1.1, rows: 1.06, statements: 10, commits: 10 }
+  }
 ]
 
 const names = ['turns', 'statements', 'reads', 'commits', 'rows', 'wal_bytes', 'allocations', 'allocations_per_turn']
@@ -147,61 +242,97 @@ const upTo3Digits = (value) => {
   const unit = value > 0 ? 10 ** (Math.floor(Math.log10(value)) - 2) : 1
   return Number((Math.ceil(value / unit - 1e-9) * unit).toPrecision(3))
 }
-const shown = (value) => (value === undefined ? '' : value >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3))))
+const shown = (value) =>
+  value === undefined ? '' : value >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)))
 const airFor = (workload, name) => (workload.air ?? air)[name]
 
 function budgetOf(workload, figures) {
   const held = names.filter((name) => figures[name] !== undefined && airFor(workload, name))
-  return Object.fromEntries(held.map((name) => [name, upTo3Digits(figures[name] * airFor(workload, name) + (workload.air ? 0 : byTheClock[name] ?? 0))]))
+  return Object.fromEntries(
+    held.map((name) => [
+      name,
+      upTo3Digits(figures[name] * airFor(workload, name) + (workload.air ? 0 : (byTheClock[name] ?? 0)))
+    ])
+  )
 }
 
 // A line a workload, so that a change of it is a line.
 function writeBudget(measured) {
-  const line = (workload) => `  ${JSON.stringify(workload.id)}: ${JSON.stringify(budgetOf(workload, measured[workload.id])).replace(/([,:])/g, '$1 ')}`
+  const line = (workload) =>
+    `  ${JSON.stringify(workload.id)}: ${JSON.stringify(budgetOf(workload, measured[workload.id])).replace(/([,:])/g, '$1 ')}`
   writeFileSync(file, `{\n${workloads.map(line).join(',\n')}\n}\n`)
 }
 
 function printTable(measured, budget) {
   const row = (first, cells) => console.log(first.padEnd(52) + cells.map((cell) => cell.padStart(13)).join(''))
-  row('# for each saga or call', names.map((name) => name.replace('allocations_per_turn', 'alloc./turn')))
+  row(
+    '# for each saga or call',
+    names.map((name) => name.replace('allocations_per_turn', 'alloc./turn'))
+  )
   for (const { id, name } of workloads) {
     if (!measured[id]) continue
-    row(`# ${name}`, names.map((figure) => shown(measured[id][figure])))
-    row('#   at most', names.map((figure) => shown(budget[id]?.[figure])))
-    row('#   a turn', names.map((figure) => (/turn/.test(figure) ? '' : shown(measured[id][figure] / measured[id].turns))))
+    row(
+      `# ${name}`,
+      names.map((figure) => shown(measured[id][figure]))
+    )
+    row(
+      '#   at most',
+      names.map((figure) => shown(budget[id]?.[figure]))
+    )
+    row(
+      '#   a turn',
+      names.map((figure) => (/turn/.test(figure) ? '' : shown(measured[id][figure] / measured[id].turns)))
+    )
   }
 }
 
 const aboveBudget = (figures, most) => Object.entries(most ?? {}).filter(([name, value]) => figures?.[name] > value)
-const least = (one, other) => (one ? Object.fromEntries(names.map((name) => [name, one[name] === undefined ? undefined : Math.min(one[name], other[name])])) : other)
+const least = (one, other) =>
+  one
+    ? Object.fromEntries(
+        names.map((name) => [name, one[name] === undefined ? undefined : Math.min(one[name], other[name])])
+      )
+    : other
 
 await run(world, async () => {
   const measured = {}
   const allowed = write ? {} : JSON.parse(readFileSync(file, 'utf8'))
-  await promise('every workload runs to its end', async () => {
-    await world.open()
-    for (const { id, count, warm = 20, work } of workloads) {
-      await work(warm)
-      // A machine that stands still for a moment only ever adds: a timer that fires in between, a turn that is made again. The least of six counts.
-      for (let take = 0; take < 6 && (take === 0 || aboveBudget(measured[id], allowed[id]).length > 0); take++) {
-        measured[id] = least(measured[id], await world.costOf(id === 'call' ? count + take : count, work)) // a call that was made is a repeat
+  await promise(
+    'every workload runs to its end',
+    async () => {
+      await world.open()
+      for (const { id, count, warm = 20, work } of workloads) {
+        await work(warm)
+        // A machine that stands still for a moment only ever adds: a timer that fires in between, a turn that is made again. The least of six counts.
+        for (let take = 0; take < 6 && (take === 0 || aboveBudget(measured[id], allowed[id]).length > 0); take++) {
+          measured[id] = least(measured[id], await world.costOf(id === 'call' ? count + take : count, work)) // a call that was made is a repeat
+        }
       }
-    }
-    if (write) writeBudget(measured)
-  }, 560)
+      if (write) writeBudget(measured)
+    },
+    560
+  )
   const budget = JSON.parse(readFileSync(file, 'utf8'))
   printTable(measured, budget)
   for (const workload of workloads) {
     const { id, name } = workload
     await promise(`within its budget: ${name}`, () => {
-      const above = aboveBudget(measured[id], budget[id]).map(([figure, most]) => `${figure} ${shown(measured[id][figure])} instead of ${shown(most)}`)
+      const above = aboveBudget(measured[id], budget[id]).map(
+        ([figure, most]) => `${figure} ${shown(measured[id][figure])} instead of ${shown(most)}`
+      )
       expect(measured[id] && budget[id], 'it was measured, and has a budget')
-      expect(above.length === 0, 'above the budget; what costs more on purpose: node tests/bench/test_budget.mjs --write', above.join(', '))
+      expect(
+        above.length === 0,
+        'above the budget; what costs more on purpose: node tests/bench/test_budget.mjs --write',
+        above.join(', ')
+      )
     })
     for (const [figure, most] of Object.entries(budget[id] ?? {})) {
       // Held against what was measured when the budget was written.
-      if (most >= 0.2 && measured[id]?.[figure] < 0.8 * most / airFor(workload, figure)) {
-        console.log(`# ${id}: ${figure} is ${shown(measured[id][figure])}, far below ${shown(most)} in tests/bench/budget.json: tighten it with node tests/bench/test_budget.mjs --write`)
+      if (most >= 0.2 && measured[id]?.[figure] < (0.8 * most) / airFor(workload, figure)) {
+        console.log(
+          `# ${id}: ${figure} is ${shown(measured[id][figure])}, far below ${shown(most)} in tests/bench/budget.json: tighten it with node tests/bench/test_budget.mjs --write`
+        )
       }
     }
   }

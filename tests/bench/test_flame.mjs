@@ -31,9 +31,17 @@ await run({ showLogs() {}, stop() {} }, async () => {
     expect(svg.startsWith('<svg ') && svg.trimEnd().endsWith('</svg>'), 'an SVG', svg.slice(0, 80))
     expect(svg.includes('<title>turn_begin: 50.0 %, 2 samples</title>'), 'its share', svg)
     const y = (name) => Number(new RegExp(`<title>${name}: [^<]*</title><rect x="[\\d.]+" y="(\\d+)"`).exec(svg)?.[1])
-    expect(y('turn_begin') < y('loop_run') && y('loop_run') < y('main'), 'on top of each other', [y('turn_begin'), y('loop_run'), y('main')])
+    expect(y('turn_begin') < y('loop_run') && y('loop_run') < y('main'), 'on top of each other', [
+      y('turn_begin'),
+      y('loop_run'),
+      y('main')
+    ])
   })
   await promise('names and the title cannot break it', () => {
-    expect(svg.includes('operator&lt;(a, b)') && svg.includes('a &lt;title&gt;') && !svg.includes('operator<'), 'escaped', svg)
+    expect(
+      svg.includes('operator&lt;(a, b)') && svg.includes('a &lt;title&gt;') && !svg.includes('operator<'),
+      'escaped',
+      svg
+    )
   })
 })

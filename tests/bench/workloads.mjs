@@ -15,14 +15,29 @@ function batchFor(inFlight) {
 // `starts` and what else the driver is told; each goes through the public API.
 function sagas(saga, args, { rows = false, of = 'sagas' } = {}) {
   return async ({ rig, gauge, seconds }) => {
-    const figures = await gauge.around(() => rig.drive(['--saga', saga, '--seconds', String(seconds), '--steps', '0', '--warmup', '0', ...args]), { rows })
+    const figures = await gauge.around(
+      () => rig.drive(['--saga', saga, '--seconds', String(seconds), '--steps', '0', '--warmup', '0', ...args]),
+      { rows }
+    )
     const { sagas_per_second: perSecond, transitions_per_second: unused, ...rest } = figures
-    return { per_second: perSecond, of, ...(transitions[saga] && { transitions_per_second: perSecond * transitions[saga] }), ...rest }
+    return {
+      per_second: perSecond,
+      of,
+      ...(transitions[saga] && { transitions_per_second: perSecond * transitions[saga] }),
+      ...rest
+    }
   }
 }
 
 const single = (clients) => ['--concurrency', String(clients)]
-const inFlight = (count) => ['--batch', String(batchFor(count)), '--in-flight', String(count), '--concurrency', String(batchConnections)]
+const inFlight = (count) => [
+  '--batch',
+  String(batchFor(count)),
+  '--in-flight',
+  String(count),
+  '--concurrency',
+  String(batchConnections)
+]
 // What is looked into with --profile: what the driver is told.
 export const loads = [
   { id: 'w1-single', name: 'W1 by single starts, 256 clients that wait', args: ['--saga', 'bench_w1', ...single(256)] },
@@ -31,11 +46,17 @@ export const loads = [
   { id: 'w3-single', name: 'W3 three HTTP steps, 256 clients that wait', args: ['--saga', 'bench_w3', ...single(256)] }
 ]
 
-const reference = (name, clients) => ({ reference: measured }) => ({ seconds }) => measured.run(name, clients ?? measured.clients, seconds)
+const reference =
+  (name, clients) =>
+  ({ reference: measured }) =>
+  ({ seconds }) =>
+    measured.run(name, clients ?? measured.clients, seconds)
 
 function openLoop({ rig, gauge, seconds, round }) {
   const rate = Math.max(1, Math.floor((round.w1_single?.per_second ?? 0) / 2))
-  return sagas('bench_w1', ['--rate', String(rate), '--concurrency', '512'])({ rig, gauge, seconds }).then((figures) => ({ ...figures, rate }))
+  return sagas('bench_w1', ['--rate', String(rate), '--concurrency', '512'])({ rig, gauge, seconds }).then(
+    (figures) => ({ ...figures, rate })
+  )
 }
 
 // Half of the clients at each of two engines over the one database.
@@ -44,16 +65,45 @@ async function twoEngines({ rig, seconds }) {
     const args = ['--saga', 'bench_w1', '--seconds', String(seconds), '--steps', '0', '--warmup', '0', ...single(128)]
     const [one, other] = await Promise.all([rig.drive(args), rig.drive(args, port)])
     const perSecond = one.sagas_per_second + other.sagas_per_second
-    return { per_second: perSecond, of: 'sagas', transitions_per_second: perSecond * transitions.bench_w1, errors: one.errors + other.errors, refused: one.refused + other.refused }
+    return {
+      per_second: perSecond,
+      of: 'sagas',
+      transitions_per_second: perSecond * transitions.bench_w1,
+      errors: one.errors + other.errors,
+      refused: one.refused + other.refused
+    }
   })
 }
 
 // New calls outside sagas, and the same once more: what the registry's answer to a repeat costs.
 async function duplicates({ rig, seconds }) {
   const half = String(Math.max(1, Math.round(seconds / 2)))
-  const { new: made, repeated, ratio, talk } = await rig.drive(['--calls', 'bench.do', '--duplicates', '--rounds', '1', '--seconds', half, '--concurrency', '64'])
+  const {
+    new: made,
+    repeated,
+    ratio,
+    talk
+  } = await rig.drive([
+    '--calls',
+    'bench.do',
+    '--duplicates',
+    '--rounds',
+    '1',
+    '--seconds',
+    half,
+    '--concurrency',
+    '64'
+  ])
   const of = ({ per_second, latency_ms }) => ({ per_second, latency_ms })
-  return { per_second: repeated.per_second, of: 'repeats', made: of(made), repeated: of(repeated), ratio: ratio.median, errors: made.rounds[0].errors + repeated.rounds[0].errors, ...(talk && { talk }) }
+  return {
+    per_second: repeated.per_second,
+    of: 'repeats',
+    made: of(made),
+    repeated: of(repeated),
+    ratio: ratio.median,
+    errors: made.rounds[0].errors + repeated.rounds[0].errors,
+    ...(talk && { talk })
+  }
 }
 
 // W1 that is kept, before and after W1 whose retention is over after two seconds: what removing the ended ones takes of the rate, whichever way
@@ -68,7 +118,7 @@ async function forgotten(context) {
   const before = await gone()
   rig.sql('checkpoint')
   const measured = await run('bench_gone', half)
-  const during = await gone() - before
+  const during = (await gone()) - before
   const left = () => Number(rig.sql("select count(*) from sagad.due where what = 'forget'"))
   const begun = Date.now()
   const leftBehind = left()
@@ -81,9 +131,21 @@ async function forgotten(context) {
   const all = [kept, measured, await keep()]
   const keptPerSecond = (all[0].per_second + all[2].per_second) / 2
   const total = (name) => all.reduce((sum, figures) => sum + figures[name], 0)
-  const talk = all.map((figures) => figures.talk).filter(Boolean).join('; ')
-  return { ...measured, kept_per_second: keptPerSecond, ratio: measured.per_second / keptPerSecond, forgotten_per_second: during / measured.seconds,
-    forgotten_per_second_idle: leftBehind / idle, left_behind: leftBehind, errors: total('errors'), refused: total('refused'), ...(talk && { talk }) }
+  const talk = all
+    .map((figures) => figures.talk)
+    .filter(Boolean)
+    .join('; ')
+  return {
+    ...measured,
+    kept_per_second: keptPerSecond,
+    ratio: measured.per_second / keptPerSecond,
+    forgotten_per_second: during / measured.seconds,
+    forgotten_per_second_idle: leftBehind / idle,
+    left_behind: leftBehind,
+    errors: total('errors'),
+    refused: total('refused'),
+    ...(talk && { talk })
+  }
 }
 
 const hundred = JSON.stringify({ items: Array.from({ length: 100 }, (_, i) => i) })
@@ -92,24 +154,100 @@ const hundred = JSON.stringify({ items: Array.from({ length: 100 }, (_, i) => i)
 export function measurements({ rig, reference: measured }) {
   const ref = (name, clients) => reference(name, clients)({ reference: measured })
   const all = [
-    { id: 'naive', workload: 'ref', name: `(i) pgbench, a step in five statements, ${measured.clients} clients`, measure: ref('naive') },
-    { id: 'w1_single', workload: 'W1', name: 'W1 three steps, single starts, 256 clients that wait for the end', measure: sagas('bench_w1', single(256)) },
-    { id: 'w1_1024', workload: 'W1', batches: true, name: 'W1 by batches of 256, 1,024 in flight', measure: sagas('bench_w1', inFlight(1024), { rows: true }) },
-    { id: 'w1_1024', workload: 'W1', unless: true, name: 'W1 by single starts (no batches here), 1,024 in flight', measure: sagas('bench_w1', ['--in-flight', '1024', '--concurrency', '64'], { rows: true }) },
-    { id: 'rows', workload: 'ref', name: '(ii) rows by INSERT ... SELECT, primary key, 2 connections', measure: ref('rows', 2) },
-    { id: 'w1_10000', workload: 'W1', batches: true, name: 'W1 by batches of 1,000, 10,000 in flight', measure: sagas('bench_w1', inFlight(10000), { rows: true }) },
-    { id: 'retention', workload: 'retention', batches: true, name: 'W1 by batches of 256, 1,024 in flight, removed 2 s after their end', measure: forgotten },
-    { id: 'w2', workload: 'W2', batches: true, name: 'W2 third step fails, two undone, by batches, 1,024 in flight', measure: sagas('bench_w2', inFlight(1024), { rows: true }) },
-    { id: 'w2_single', workload: 'W2', name: 'W2 by single starts, 256 clients that wait', measure: sagas('bench_w2', single(256)) },
-    { id: 'w3', workload: 'W3', name: 'W3 three HTTP steps, single starts, 256 clients that wait', measure: sagas('bench_w3', single(256)) },
-    { id: 'w4', workload: 'W4', name: 'W4 for_each over 100, single starts, 64 clients that wait', measure: sagas('bench_w4', [...single(64), '--input', hundred]) },
+    {
+      id: 'naive',
+      workload: 'ref',
+      name: `(i) pgbench, a step in five statements, ${measured.clients} clients`,
+      measure: ref('naive')
+    },
+    {
+      id: 'w1_single',
+      workload: 'W1',
+      name: 'W1 three steps, single starts, 256 clients that wait for the end',
+      measure: sagas('bench_w1', single(256))
+    },
+    {
+      id: 'w1_1024',
+      workload: 'W1',
+      batches: true,
+      name: 'W1 by batches of 256, 1,024 in flight',
+      measure: sagas('bench_w1', inFlight(1024), { rows: true })
+    },
+    {
+      id: 'w1_1024',
+      workload: 'W1',
+      unless: true,
+      name: 'W1 by single starts (no batches here), 1,024 in flight',
+      measure: sagas('bench_w1', ['--in-flight', '1024', '--concurrency', '64'], { rows: true })
+    },
+    {
+      id: 'rows',
+      workload: 'ref',
+      name: '(ii) rows by INSERT ... SELECT, primary key, 2 connections',
+      measure: ref('rows', 2)
+    },
+    {
+      id: 'w1_10000',
+      workload: 'W1',
+      batches: true,
+      name: 'W1 by batches of 1,000, 10,000 in flight',
+      measure: sagas('bench_w1', inFlight(10000), { rows: true })
+    },
+    {
+      id: 'retention',
+      workload: 'retention',
+      batches: true,
+      name: 'W1 by batches of 256, 1,024 in flight, removed 2 s after their end',
+      measure: forgotten
+    },
+    {
+      id: 'w2',
+      workload: 'W2',
+      batches: true,
+      name: 'W2 third step fails, two undone, by batches, 1,024 in flight',
+      measure: sagas('bench_w2', inFlight(1024), { rows: true })
+    },
+    {
+      id: 'w2_single',
+      workload: 'W2',
+      name: 'W2 by single starts, 256 clients that wait',
+      measure: sagas('bench_w2', single(256))
+    },
+    {
+      id: 'w3',
+      workload: 'W3',
+      name: 'W3 three HTTP steps, single starts, 256 clients that wait',
+      measure: sagas('bench_w3', single(256))
+    },
+    {
+      id: 'w4',
+      workload: 'W4',
+      name: 'W4 for_each over 100, single starts, 64 clients that wait',
+      measure: sagas('bench_w4', [...single(64), '--input', hundred])
+    },
     { id: 'w5', workload: 'W5', name: 'W5 calls outside sagas and their repeats, 64 clients', measure: duplicates },
     { id: 'commit_32', workload: 'ref', name: '(iii) commits of one row, 32 clients', measure: ref('commit', 32) },
-    { id: 'w7', workload: 'W7', name: 'W7 starts only, 256 clients', measure: sagas('bench_w7', [...single(256), '--no-wait'], { of: 'acknowledgements' }) },
-    { id: 'w7_batch', workload: 'W7', batches: true, name: 'W7 starts only, by batches of 256, 4 clients', measure: sagas('bench_w7', ['--batch', '256', '--no-wait', '--concurrency', '4'], { of: 'acknowledgements' }) },
+    {
+      id: 'w7',
+      workload: 'W7',
+      name: 'W7 starts only, 256 clients',
+      measure: sagas('bench_w7', [...single(256), '--no-wait'], { of: 'acknowledgements' })
+    },
+    {
+      id: 'w7_batch',
+      workload: 'W7',
+      batches: true,
+      name: 'W7 starts only, by batches of 256, 4 clients',
+      measure: sagas('bench_w7', ['--batch', '256', '--no-wait', '--concurrency', '4'], { of: 'acknowledgements' })
+    },
     { id: 'commit_1', workload: 'ref', name: '(iii) commits of one row, 1 client', measure: ref('commit', 1) },
     { id: 'one', workload: 'W1', name: 'W1 one saga at a time', measure: sagas('bench_w1', single(1)) },
-    { id: 'w1_two', workload: 'two', name: 'W1 two engines on the one database, 128 clients at each', measure: twoEngines },
+    {
+      id: 'w1_two',
+      workload: 'two',
+      name: 'W1 two engines on the one database, 128 clients at each',
+      measure: twoEngines
+    },
     { id: 'open', workload: 'W1', name: 'W1 at half of the rate of single starts, open loop', measure: openLoop }
   ]
   return all.filter((one) => (one.batches ? rig.batches : !one.unless || !rig.batches))

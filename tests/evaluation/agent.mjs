@@ -60,7 +60,10 @@ export class Journey {
   notNow(answer) {
     if (answer.status === 503 || answer.status === 429) return true
     if (answer.status === 202) return true
-    return answer.status === 409 && /in-flight|outcome-unknown|awaiting-operator|unsettled|locked|busy/.test(answer.json?.type ?? '')
+    return (
+      answer.status === 409 &&
+      /in-flight|outcome-unknown|awaiting-operator|unsettled|locked|busy/.test(answer.json?.type ?? '')
+    )
   }
 
   fault(what, answer) {
@@ -72,34 +75,55 @@ export class Journey {
   async open() {
     const { wish } = this
     const byHeader = wish.luck('id by header') < 0.3
-    const body = { open: true, deadline: wish.deadline, on_timeout: 'abort', tags: { wish: wish.id }, ...(byHeader ? {} : { id: wish.id }) }
-    this.id = await this.insist('open', (tries, manner) => this.agent.json('POST', '/v1/sagas', body,
-      { manner, headers: byHeader ? { 'idempotency-key': wish.id } : {} }), (answer) => {
-      if (answer.status === 201 || answer.status === 200) return answer.json.id
-      if (!this.notNow(answer)) {
-        this.fault('the opening of the saga', answer)
-        throw new Stuck('cannot open')
+    const body = {
+      open: true,
+      deadline: wish.deadline,
+      on_timeout: 'abort',
+      tags: { wish: wish.id },
+      ...(byHeader ? {} : { id: wish.id })
+    }
+    this.id = await this.insist(
+      'open',
+      (tries, manner) =>
+        this.agent.json('POST', '/v1/sagas', body, { manner, headers: byHeader ? { 'idempotency-key': wish.id } : {} }),
+      (answer) => {
+        if (answer.status === 201 || answer.status === 200) return answer.json.id
+        if (!this.notNow(answer)) {
+          this.fault('the opening of the saga', answer)
+          throw new Stuck('cannot open')
+        }
       }
-    })
+    )
   }
 
   async look() {
-    return this.insist('look', (tries, manner) => this.agent.json('GET', `/v1/sagas/${this.id}`, undefined, { manner }), (answer) => {
-      if (answer.status === 200) return answer.json
-      if (!this.notNow(answer)) {
-        this.fault('the look at the saga', answer)
-        throw new Stuck('cannot look')
+    return this.insist(
+      'look',
+      (tries, manner) => this.agent.json('GET', `/v1/sagas/${this.id}`, undefined, { manner }),
+      (answer) => {
+        if (answer.status === 200) return answer.json
+        if (!this.notNow(answer)) {
+          this.fault('the look at the saga', answer)
+          throw new Stuck('cannot look')
+        }
       }
-    })
+    )
   }
 
   body(step, label) {
     const { wish } = this
     const said = (name) => wish.luck(`${label} ${name}`)
-    const args = wish.paraphrases ? paraphrase(step.args, said, true) : wish.kind === 'bypass' ? paraphrase(step.args, said, false) : JSON.stringify(step.args)
+    const args = wish.paraphrases
+      ? paraphrase(step.args, said, true)
+      : wish.kind === 'bypass'
+        ? paraphrase(step.args, said, false)
+        : JSON.stringify(step.args)
     const more = {
-      tool: step.tool, ...(wish.named ? { step: step.step } : {}), ...(wish.scope ? { scope: wish.scope } : {}),
-      ...(this.turn > 0 ? { turn: `turn ${this.turn}` } : {}), ...(this.id ? {} : { run: wish.id })
+      tool: step.tool,
+      ...(wish.named ? { step: step.step } : {}),
+      ...(wish.scope ? { scope: wish.scope } : {}),
+      ...(this.turn > 0 ? { turn: `turn ${this.turn}` } : {}),
+      ...(this.id ? {} : { run: wish.id })
     }
     return `${JSON.stringify(more).slice(0, -1)},"args":${args}}`
   }
@@ -116,49 +140,68 @@ export class Journey {
     let text
     let turned = 0
     let said
-    return this.insist(label, (tries, manner) => {
-      const saying = hasEmission ? `${label} ${turned}` : `${label} ${tries}`
-      if (saying !== said) text = this.body(step, saying)
-      said = saying
-      this.seen.calls++
-      return this.agent.ask('POST', this.path(), text, { manner, headers: hasEmission ? { 'idempotency-key': `${wish.id}/${saying}` } : {} })
-    }, (answer) => {
-      const type = answer.json?.type ?? ''
-      if (answer.status === 200) {
-        const replayed = answer.headers['idempotent-replayed'] === 'true'
-        this.seen.replayed += replayed
-        this.answers.push({ step: step.step, key: answer.json.key, result: JSON.stringify(answer.json.result), replayed, reads: step.kind === null })
-        return { done: answer.json }
+    return this.insist(
+      label,
+      (tries, manner) => {
+        const saying = hasEmission ? `${label} ${turned}` : `${label} ${tries}`
+        if (saying !== said) text = this.body(step, saying)
+        said = saying
+        this.seen.calls++
+        return this.agent.ask('POST', this.path(), text, {
+          manner,
+          headers: hasEmission ? { 'idempotency-key': `${wish.id}/${saying}` } : {}
+        })
+      },
+      (answer) => {
+        const type = answer.json?.type ?? ''
+        if (answer.status === 200) {
+          const replayed = answer.headers['idempotent-replayed'] === 'true'
+          this.seen.replayed += replayed
+          this.answers.push({
+            step: step.step,
+            key: answer.json.key,
+            result: JSON.stringify(answer.json.result),
+            replayed,
+            reads: step.kind === null
+          })
+          return { done: answer.json }
+        }
+        if (answer.status === 424) {
+          this.seen.failures++
+          return { failed: answer.json }
+        }
+        if (this.notNow(answer)) {
+          this.seen.waits++
+          return undefined
+        }
+        if (answer.status === 409 && /loop/.test(type)) {
+          // The user is asked, and speaks again: a new turn, and another request on the wire.
+          this.seen.loops++
+          turned = ++this.turn
+          return undefined
+        }
+        if (answer.status === 409 && /paus|suspend/.test(type)) {
+          this.seen.paused++
+          this.suspended(answer.json.operation?.saga ?? this.id)
+          return undefined
+        }
+        if (answer.status === 409 && /closed|sealed|ended|past-point|compensat|abort|not-running|conflict/.test(type))
+          return { closed: type }
+        this.fault(`the call of ${step.tool}`, answer)
+        throw new Stuck(`${label}: an answer that the contract does not know`)
       }
-      if (answer.status === 424) {
-        this.seen.failures++
-        return { failed: answer.json }
-      }
-      if (this.notNow(answer)) {
-        this.seen.waits++
-        return undefined
-      }
-      if (answer.status === 409 && /loop/.test(type)) {
-        // The user is asked, and speaks again: a new turn, and another request on the wire.
-        this.seen.loops++
-        turned = ++this.turn
-        return undefined
-      }
-      if (answer.status === 409 && /paus|suspend/.test(type)) {
-        this.seen.paused++
-        this.suspended(answer.json.operation?.saga ?? this.id)
-        return undefined
-      }
-      if (answer.status === 409 && /closed|sealed|ended|past-point|compensat|abort|not-running|conflict/.test(type)) return { closed: type }
-      this.fault(`the call of ${step.tool}`, answer)
-      throw new Stuck(`${label}: an answer that the contract does not know`)
-    })
+    )
   }
 
   // Heard to the end, in the same sense each time: one that does not get on. A registry stops it; polling for news it lets alone.
   async circle(step, label, rounds) {
     const args = paraphrase(step.args, this.wish.luck, false)
-    const body = { tool: step.tool, ...(this.wish.named ? { step: step.step } : {}), ...(this.wish.scope ? { scope: this.wish.scope } : {}), ...(this.turn > 0 ? { turn: `turn ${this.turn}` } : {}) }
+    const body = {
+      tool: step.tool,
+      ...(this.wish.named ? { step: step.step } : {}),
+      ...(this.wish.scope ? { scope: this.wish.scope } : {}),
+      ...(this.turn > 0 ? { turn: `turn ${this.turn}` } : {})
+    }
     for (let round = 0; round < rounds;) {
       if (this.late()) throw new Stuck(`${label}: going in circles`)
       const answer = await this.agent.ask('POST', this.path(), `${JSON.stringify(body).slice(0, -1)},"args":${args}}`)
@@ -183,23 +226,33 @@ export class Journey {
   }
 
   async endBy(verb, label) {
-    return this.insist(`${verb} ${label}`, (tries, manner) => this.agent.json('POST', `/v1/sagas/${this.id}/${verb}`, verb === 'abort' ? { note: 'the agent says so' } : {}, { manner }), (answer) => {
-      if (answer.status >= 200 && answer.status < 300 && answer.status !== 202) return verb
-      if (answer.status === 202) return verb
-      if (answer.status === 409 && /past-point/.test(answer.json?.type ?? '')) return 'past'
-      if (this.notNow(answer)) return undefined
-      if (answer.status === 409 && /paus|suspend/.test(answer.json?.type ?? '')) return undefined
-      if (answer.status === 409) return 'refused' // ended the other way already
-      this.fault(`${verb} of the saga`, answer)
-      throw new Stuck(`${verb}: an answer that the contract does not know`)
-    })
+    return this.insist(
+      `${verb} ${label}`,
+      (tries, manner) =>
+        this.agent.json('POST', `/v1/sagas/${this.id}/${verb}`, verb === 'abort' ? { note: 'the agent says so' } : {}, {
+          manner
+        }),
+      (answer) => {
+        if (answer.status >= 200 && answer.status < 300 && answer.status !== 202) return verb
+        if (answer.status === 202) return verb
+        if (answer.status === 409 && /past-point/.test(answer.json?.type ?? '')) return 'past'
+        if (this.notNow(answer)) return undefined
+        if (answer.status === 409 && /paus|suspend/.test(answer.json?.type ?? '')) return undefined
+        if (answer.status === 409) return 'refused' // ended the other way already
+        this.fault(`${verb} of the saga`, answer)
+        throw new Stuck(`${verb}: an answer that the contract does not know`)
+      }
+    )
   }
 
   // As a finger on a button does it: twice.
   async click(verb) {
     const label = ++this.clicks
     const twice = this.wish.luck(`${verb} twice`) < 0.5
-    const [first] = await Promise.all([this.endBy(verb, `${label} first`), ...(twice ? [this.endBy(verb, `${label} second`)] : [])])
+    const [first] = await Promise.all([
+      this.endBy(verb, `${label} first`),
+      ...(twice ? [this.endBy(verb, `${label} second`)] : [])
+    ])
     return first
   }
 
@@ -246,10 +299,19 @@ export class Journey {
       }
       if (answer.failed) return this.click('abort')
       // The answers change only while the saga is open: of one that has ended they come from the record.
-      if (step.polls && await this.circle(step, `${label} polls`, step.polls) === true && ['running', 'waiting'].includes((await this.look()).status)) {
+      if (
+        step.polls &&
+        (await this.circle(step, `${label} polls`, step.polls)) === true &&
+        ['running', 'waiting'].includes((await this.look()).status)
+      ) {
         this.faults.push('polling with changing answers was taken for a loop')
       }
-      if (wish.obsessed && step.kind === 'charge' && this.seen.loops === 0 && await this.circle(step, `${label} obsessed`, 12) === false) {
+      if (
+        wish.obsessed &&
+        step.kind === 'charge' &&
+        this.seen.loops === 0 &&
+        (await this.circle(step, `${label} obsessed`, 12)) === false
+      ) {
         this.faults.push('an agent went round in a circle twelve times, and nobody stopped it')
       }
       if (wish.luck(`${label} again`) < wish.repeats) await this.call(step, `${label} again`)
@@ -292,28 +354,47 @@ export class Journey {
   async single() {
     const step = this.wish.steps[0]
     const first = await this.duty(step, 'single')
-    for (let again = 0; again < 2; again++) if (this.wish.luck(`again ${again}`) < this.wish.repeats) await this.call(step, `single again ${again}`)
+    for (let again = 0; again < 2; again++)
+      if (this.wish.luck(`again ${again}`) < this.wish.repeats) await this.call(step, `single again ${again}`)
     if (this.wish.kind === 'bypass' && first.done) await this.bypass(step, first.done.key)
-    this.final = await this.insist('operations', (tries, manner) => this.operator.json('GET', `/v1/operations?run=${encodeURIComponent(this.wish.id)}&limit=50`, undefined, { manner }),
-      (answer) => (answer.status === 200 && answer.json.items.every((item) => ['completed', 'failed'].includes(item.state)) ? { operations: answer.json.items } : undefined))
+    this.final = await this.insist(
+      'operations',
+      (tries, manner) =>
+        this.operator.json('GET', `/v1/operations?run=${encodeURIComponent(this.wish.id)}&limit=50`, undefined, {
+          manner
+        }),
+      (answer) =>
+        answer.status === 200 && answer.json.items.every((item) => ['completed', 'failed'].includes(item.state))
+          ? { operations: answer.json.items }
+          : undefined
+    )
   }
 
   // A person signs one more execution off; then the button is pressed twice.
   async bypass(step, key) {
     this.signed = 0
-    await this.insist('bypass', (tries, manner) => {
-      this.signed++
-      return this.operator.json('POST', `/v1/operations/${key}/bypass`, { reason: 'the customer wants two of them' }, { manner })
-    }, (answer) => {
-      if (answer.status >= 200 && answer.status < 300) {
-        this.signedForSure++
-        return true
+    await this.insist(
+      'bypass',
+      (tries, manner) => {
+        this.signed++
+        return this.operator.json(
+          'POST',
+          `/v1/operations/${key}/bypass`,
+          { reason: 'the customer wants two of them' },
+          { manner }
+        )
+      },
+      (answer) => {
+        if (answer.status >= 200 && answer.status < 300) {
+          this.signedForSure++
+          return true
+        }
+        if (answer.status === 409) return true // signed off already: the answer was lost
+        if (this.notNow(answer)) return undefined
+        this.fault('the sign-off', answer)
+        throw new Stuck('cannot sign off')
       }
-      if (answer.status === 409) return true // signed off already: the answer was lost
-      if (this.notNow(answer)) return undefined
-      this.fault('the sign-off', answer)
-      throw new Stuck('cannot sign off')
-    })
+    )
     await Promise.all([this.call(step, 'bypassed, first click'), this.call(step, 'bypassed, second click')])
     if (this.wish.luck('a third') < 0.5) await this.call(step, 'bypassed, third click')
   }

@@ -29,22 +29,32 @@ export class Client {
         }
         resolve(answer)
       }
-      const exchange = request({
-        host, port, method, path, agent: this.pool,
-        headers: {
-          ...(this.token ? { authorization: `Bearer ${this.token}` } : {}),
-          ...(text === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }), ...headers
+      const exchange = request(
+        {
+          host,
+          port,
+          method,
+          path,
+          agent: this.pool,
+          headers: {
+            ...(this.token ? { authorization: `Bearer ${this.token}` } : {}),
+            ...(text === undefined
+              ? {}
+              : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+            ...headers
+          }
+        },
+        (answer) => {
+          const parts = []
+          answer.on('data', (part) => {
+            parts.push(part)
+            if (manner.cut) end({ lost: 'cut' })
+          })
+          answer.on('end', () => end(heard(answer, Buffer.concat(parts).toString('utf8'))))
+          answer.on('error', () => end({ lost: 'broken' }))
+          answer.on('close', () => end({ lost: 'closed' }))
         }
-      }, (answer) => {
-        const parts = []
-        answer.on('data', (part) => {
-          parts.push(part)
-          if (manner.cut) end({ lost: 'cut' })
-        })
-        answer.on('end', () => end(heard(answer, Buffer.concat(parts).toString('utf8'))))
-        answer.on('error', () => end({ lost: 'broken' }))
-        answer.on('close', () => end({ lost: 'closed' }))
-      })
+      )
       exchange.on('error', (error) => end({ lost: error.code ?? 'error' }))
       timer = setTimeout(() => end({ lost: 'patience' }), manner.hangUpAfter ?? seconds * 1000)
       exchange.end(text)
@@ -64,6 +74,8 @@ function heard(answer, text) {
   let json
   try {
     json = JSON.parse(text)
-  } catch { /* who needs it looks */ }
+  } catch {
+    /* who needs it looks */
+  }
   return { status: answer.statusCode, headers: answer.headers, text, json }
 }

@@ -17,15 +17,24 @@ import { Person } from './person.mjs'
 import { Trial } from './trial.mjs'
 import { shops } from './wish.mjs'
 
-const usage = 'usage: evaluate [--shop keys|ignores-keys|blind|all] [--runs N] [--seed N] [--agents N] [--engines N] [--chaos PERCENT] [--no-kills] [--first N] [--patience SECONDS] [--json FILE]'
+const usage =
+  'usage: evaluate [--shop keys|ignores-keys|blind|all] [--runs N] [--seed N] [--agents N] [--engines N] [--chaos PERCENT] [--no-kills] [--first N] [--patience SECONDS] [--json FILE]'
 
 function options() {
   try {
     const { values } = parseArgs({
       options: {
-        shop: { type: 'string', default: 'all' }, runs: { type: 'string', default: quick ? '100' : '800' }, seed: { type: 'string' },
-        agents: { type: 'string', default: '64' }, engines: { type: 'string', default: '2' }, chaos: { type: 'string', default: '10' },
-        'no-kills': { type: 'boolean', default: false }, first: { type: 'string', default: '0' }, patience: { type: 'string', default: '240' }, json: { type: 'string' }, help: { type: 'boolean', short: 'h' }
+        shop: { type: 'string', default: 'all' },
+        runs: { type: 'string', default: quick ? '100' : '800' },
+        seed: { type: 'string' },
+        agents: { type: 'string', default: '64' },
+        engines: { type: 'string', default: '2' },
+        chaos: { type: 'string', default: '10' },
+        'no-kills': { type: 'boolean', default: false },
+        first: { type: 'string', default: '0' },
+        patience: { type: 'string', default: '240' },
+        json: { type: 'string' },
+        help: { type: 'boolean', short: 'h' }
       }
     })
     if (values.help) {
@@ -37,10 +46,19 @@ function options() {
       if (!Number.isInteger(value) || value < 0) throw new Error(`--${name} takes a whole number`)
       return value
     }
-    if (values.shop !== 'all' && !shops[values.shop]) throw new Error(`--shop is one of ${Object.keys(shops).join(', ')}, all`)
+    if (values.shop !== 'all' && !shops[values.shop])
+      throw new Error(`--shop is one of ${Object.keys(shops).join(', ')}, all`)
     return {
-      shops: values.shop === 'all' ? Object.keys(shops) : [values.shop], runs: number('runs'), agents: Math.max(1, number('agents')), engines: Math.max(1, number('engines')),
-      chaos: number('chaos'), seed: number('seed', process.env.SAGAD_TEST_SEED ?? Date.now() % 1000000), first: number('first'), patience: number('patience'), kills: !values['no-kills'], json: values.json
+      shops: values.shop === 'all' ? Object.keys(shops) : [values.shop],
+      runs: number('runs'),
+      agents: Math.max(1, number('agents')),
+      engines: Math.max(1, number('engines')),
+      chaos: number('chaos'),
+      seed: number('seed', process.env.SAGAD_TEST_SEED ?? Date.now() % 1000000),
+      first: number('first'),
+      patience: number('patience'),
+      kills: !values['no-kills'],
+      json: values.json
     }
   } catch (error) {
     console.error(`evaluate: ${error.message}\n${usage}`)
@@ -50,15 +68,41 @@ function options() {
 
 // What goes wrong at the shop, by weight. Waits are longer than a restart of sagad, and shorter than the tools' `visibility`.
 const modes = {
-  'reset-after-effect': 6, 'reset-before-effect': 4, '500-before': 4, '500-after': 4, '503': 1, '429': 1, garbage: 2, truncated: 4, slow: 6, late: 4,
-  'timeout-after-effect': 2, hang: 1, redelivered: 4
+  'reset-after-effect': 6,
+  'reset-before-effect': 4,
+  '500-before': 4,
+  '500-after': 4,
+  503: 1,
+  429: 1,
+  garbage: 2,
+  truncated: 4,
+  slow: 6,
+  late: 4,
+  'timeout-after-effect': 2,
+  hang: 1,
+  redelivered: 4
 }
 
-const tokens = { agent: 'agent-of-the-evaluation', operator: 'operator-of-the-evaluation', admin: 'admin-of-the-evaluation' }
+const tokens = {
+  agent: 'agent-of-the-evaluation',
+  operator: 'operator-of-the-evaluation',
+  admin: 'admin-of-the-evaluation'
+}
 
 function tokensFile(path) {
   const sha256 = (text) => createHash('sha256').update(text).digest('hex')
-  writeFileSync(path, JSON.stringify({ tokens: Object.entries(tokens).map(([role, text]) => ({ name: role, sha256: sha256(text), namespace: 'default', role })) }), { mode: 0o644 })
+  writeFileSync(
+    path,
+    JSON.stringify({
+      tokens: Object.entries(tokens).map(([role, text]) => ({
+        name: role,
+        sha256: sha256(text),
+        namespace: 'default',
+        role
+      }))
+    }),
+    { mode: 0o644 }
+  )
   return path
 }
 
@@ -78,7 +122,7 @@ class Nemesis {
         if (this.stopping) break
         // Rather the one that works than one that looks on.
         let engine = engines[Math.floor(Math.random() * engines.length)]
-        if (!await this.world.asks(engine, '/readyz')) engine = engines[Math.floor(Math.random() * engines.length)]
+        if (!(await this.world.asks(engine, '/readyz'))) engine = engines[Math.floor(Math.random() * engines.length)]
         await this.world.killEngine(engine)
         this.kills++
         if (Math.random() < 0.15) {
@@ -107,16 +151,19 @@ class Nemesis {
 function progress(trial, began, total) {
   const terminal = process.stderr.isTTY
   let last = 0
-  return setInterval(() => {
-    const seconds = (Date.now() - began) / 1000
-    const ended = trial.journeys.filter((journey) => journey.ended).length
-    const line = `${ended}/${total} wishes, ${trial.journeys.length - ended} under way, ${(ended / seconds).toFixed(1)} a second`
-    if (terminal) process.stderr.write(`\r\x1b[K  ${line}`)
-    else if (seconds - last >= 10) {
-      last = seconds
-      console.log(`# ${line}`)
-    }
-  }, terminal ? 250 : 1000)
+  return setInterval(
+    () => {
+      const seconds = (Date.now() - began) / 1000
+      const ended = trial.journeys.filter((journey) => journey.ended).length
+      const line = `${ended}/${total} wishes, ${trial.journeys.length - ended} under way, ${(ended / seconds).toFixed(1)} a second`
+      if (terminal) process.stderr.write(`\r\x1b[K  ${line}`)
+      else if (seconds - last >= 10) {
+        last = seconds
+        console.log(`# ${line}`)
+      }
+    },
+    terminal ? 250 : 1000
+  )
 }
 
 async function evaluate(shop, wanted) {
@@ -125,18 +172,31 @@ async function evaluate(shop, wanted) {
     await Promise.all([world.startPostgres(['-c', 'max_connections=120']), world.startShop(['--no-sync'])])
     await world.startEngines(wanted.engines, ['--tokens', tokensFile(`${world.directory}/tokens.json`)])
     const addresses = world.engines.map(({ port }) => ({ host: '127.0.0.1', port }))
-    const clients = Object.fromEntries(Object.entries(tokens).map(([role, token]) => [role, new Client(() => addresses, token)]))
+    const clients = Object.fromEntries(
+      Object.entries(tokens).map(([role, token]) => [role, new Client(() => addresses, token)])
+    )
     let defined = await clients.admin.json('POST', '/v1/definitions', world.example('registry.json'))
-    for (const end = Date.now() + 30000; defined.status === 503 && Date.now() < end;) { // the second engine is still connecting
+    for (const end = Date.now() + 30000; defined.status === 503 && Date.now() < end;) {
+      // the second engine is still connecting
       await new Promise((resolve) => setTimeout(resolve, 100))
       defined = await clients.admin.json('POST', '/v1/definitions', world.example('registry.json'))
     }
     if (defined.status !== 200) throw new Error(`the definitions are refused: ${defined.text ?? defined.lost}`)
-    await world.shopSettings({ ...shops[shop].settings, chaos: { percent: wanted.chaos, seed: wanted.seed, ms: 400, modes } })
+    await world.shopSettings({
+      ...shops[shop].settings,
+      chaos: { percent: wanted.chaos, seed: wanted.seed, ms: 400, modes }
+    })
     const books = new Books(world.ledgerPath)
     const trial = new Trial({
-      ...wanted, shop, agent: clients.agent, operator: clients.operator, patience: wanted.patience * 1000, suspended: (saga) => saga && person.waiting.add(saga),
-      before: async (wish) => { if (wish.tagBefore) await world.atShop('PUT', `/tags/${wish.id}-customer`, { request: 'before', tag: 'vip' }) }
+      ...wanted,
+      shop,
+      agent: clients.agent,
+      operator: clients.operator,
+      patience: wanted.patience * 1000,
+      suspended: (saga) => saga && person.waiting.add(saga),
+      before: async (wish) => {
+        if (wish.tagBefore) await world.atShop('PUT', `/tags/${wish.id}-customer`, { request: 'before', tag: 'vip' })
+      }
     })
     const person = new Person(clients.operator, books, { met: (item, operation) => trial.met(item, operation) })
     const nemesis = wanted.kills ? new Nemesis(world) : undefined
@@ -148,10 +208,22 @@ async function evaluate(shop, wanted) {
     await person.stop()
     trial.judge(books)
     const counts = trial.counts(books)
-    const faults = [...person.faults, ...(nemesis?.error ? [String(nemesis.error)] : []), ...await foldsAgain(world)]
+    const faults = [...person.faults, ...(nemesis?.error ? [String(nemesis.error)] : []), ...(await foldsAgain(world))]
     const result = {
-      shop, seed: wanted.seed, first: wanted.first, engines: wanted.engines, agents: wanted.agents, chaos: wanted.chaos, kills: nemesis?.kills ?? 0, ...counts,
-      verdicts: person.verdicts, resumed: person.resumed, reasons: person.reasons, lost_answers: clients.agent.lost, nobody: clients.agent.nobody, faults: faults.length
+      shop,
+      seed: wanted.seed,
+      first: wanted.first,
+      engines: wanted.engines,
+      agents: wanted.agents,
+      chaos: wanted.chaos,
+      kills: nemesis?.kills ?? 0,
+      ...counts,
+      verdicts: person.verdicts,
+      resumed: person.resumed,
+      reasons: person.reasons,
+      lost_answers: clients.agent.lost,
+      nobody: clients.agent.nobody,
+      faults: faults.length
     }
     await evidence(trial, books, clients.operator, faults, wanted, shop, world)
     for (const client of Object.values(clients)) client.close()
@@ -165,7 +237,9 @@ async function evaluate(shop, wanted) {
 async function foldsAgain(world) {
   for (const engine of world.engines) await world.engineReady(engine)
   const replay = world.replayAll(['--token', tokens.admin])
-  return replay.status === 0 ? [] : [`sagactl replay --all ended with ${replay.status}: ${replay.stdout.slice(-800)} ${replay.stderr.slice(-400)}`]
+  return replay.status === 0
+    ? []
+    : [`sagactl replay --all ended with ${replay.status}: ${replay.stdout.slice(-800)} ${replay.stderr.slice(-400)}`]
 }
 
 async function evidence(trial, books, client, faults, wanted, shop, world) {
@@ -175,20 +249,35 @@ async function evidence(trial, books, client, faults, wanted, shop, world) {
     for (const sentence of what) console.log(`  - ${sentence}`)
     if (journey) {
       const { luck, ...wish } = journey.wish
-      console.log(`  again: evaluate --shop ${shop} --seed ${wanted.seed} --first ${wish.number} --runs 1 --engines ${wanted.engines}`)
+      console.log(
+        `  again: evaluate --shop ${shop} --seed ${wanted.seed} --first ${wish.number} --runs 1 --engines ${wanted.engines}`
+      )
       console.log(`  wish: ${JSON.stringify(wish)}`)
-      console.log(`  agent: ${JSON.stringify({ last: journey.last, seen: journey.seen, signed: journey.signed, person: journey.person })}`)
-      console.log(`  told: ${journey.answers.map((answer) => `${answer.step} ${answer.key} ${answer.result}${answer.replayed ? ' (replayed)' : ''}`).join('\n        ')}`)
+      console.log(
+        `  agent: ${JSON.stringify({ last: journey.last, seen: journey.seen, signed: journey.signed, person: journey.person })}`
+      )
+      console.log(
+        `  told: ${journey.answers.map((answer) => `${answer.step} ${answer.key} ${answer.result}${answer.replayed ? ' (replayed)' : ''}`).join('\n        ')}`
+      )
     }
     for (const line of books.byRequest.get(request) ?? []) console.log(`  ledger: ${JSON.stringify(line)}`)
     const saga = journey?.id ?? journey?.final?.operations?.[0]?.saga
     if (saga) {
-      const [shown, log] = [await client.json('GET', `/v1/sagas/${saga}`), await client.json('GET', `/v1/sagas/${saga}/log?limit=500`)]
+      const [shown, log] = [
+        await client.json('GET', `/v1/sagas/${saga}`),
+        await client.json('GET', `/v1/sagas/${saga}/log?limit=500`)
+      ]
       console.log(`  saga: ${shown.text}`)
       for (const entry of log.json?.items ?? [log.text]) console.log(`  log: ${JSON.stringify(entry).slice(0, 500)}`)
     } else if (journey) console.log(`  final: ${JSON.stringify(journey.final)}`)
   }
-  if (trial.verdicts.length > 12) console.log(`\n... and ${trial.verdicts.length - 12} wishes more: ${trial.verdicts.slice(12).map((verdict) => verdict.request).join(' ')}`)
+  if (trial.verdicts.length > 12)
+    console.log(
+      `\n... and ${trial.verdicts.length - 12} wishes more: ${trial.verdicts
+        .slice(12)
+        .map((verdict) => verdict.request)
+        .join(' ')}`
+    )
   if (trial.verdicts.length > 0 || faults.length > 0) world.showLogs()
 }
 
@@ -216,11 +305,20 @@ function table(results) {
     ['not exactly one, or not zero net: WRONG', ...results.map((one) => one.wrong + one.faults)]
   ]
   const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => String(row[column]).length)))
-  for (const row of rows) console.log(row.map((cell, column) => (column === 0 ? String(cell).padEnd(widths[0]) : String(cell).padStart(widths[column] + 2))).join(''))
+  for (const row of rows)
+    console.log(
+      row
+        .map((cell, column) =>
+          column === 0 ? String(cell).padEnd(widths[0]) : String(cell).padStart(widths[column] + 2)
+        )
+        .join('')
+    )
 }
 
 const wanted = options()
-console.log(`# seed ${wanted.seed}, ${wanted.runs} wishes for each shop, ${wanted.agents} agents at once, ${wanted.engines} engines, ${wanted.kills ? 'killed at random' : 'not killed'}, chaos ${wanted.chaos} %`)
+console.log(
+  `# seed ${wanted.seed}, ${wanted.runs} wishes for each shop, ${wanted.agents} agents at once, ${wanted.engines} engines, ${wanted.kills ? 'killed at random' : 'not killed'}, chaos ${wanted.chaos} %`
+)
 const results = []
 let broken
 for (const shop of wanted.shops) {

@@ -9,7 +9,10 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 export const bugs = {
   'key-has-arguments': ['the key changes with the words of a call', /effects of \w+ for one wish/],
   'racers-all-call': ['callers at the same time do not know of each other', /effects of \w+ for one wish/],
-  'lost-answer-is-failure': ['an unknown outcome is taken for a failure', /operations are completed|undone 0 times|had no effect/],
+  'lost-answer-is-failure': [
+    'an unknown outcome is taken for a failure',
+    /operations are completed|undone 0 times|had no effect/
+  ],
   'blind-retry': ['an unknown outcome is called again without looking', /effects under the key/],
   'undo-forgotten': ['the last undo is left out', /compensated, and/],
   'undo-in-order-of-doing': ['undone from the first to the last', /undone after it/],
@@ -46,11 +49,14 @@ export class Paper {
     this.server = createServer((request, answer) => {
       const parts = []
       request.on('data', (part) => parts.push(part))
-      request.on('end', () => this.serve(request, Buffer.concat(parts).toString('utf8')).catch((error) => problem(500, 'internal', String(error.stack)))
-        .then(({ status = 200, body, headers = {} }) => {
-          answer.writeHead(status, { 'content-type': 'application/json', ...headers })
-          answer.end(JSON.stringify(body))
-        }))
+      request.on('end', () =>
+        this.serve(request, Buffer.concat(parts).toString('utf8'))
+          .catch((error) => problem(500, 'internal', String(error.stack)))
+          .then(({ status = 200, body, headers = {} }) => {
+            answer.writeHead(status, { 'content-type': 'application/json', ...headers })
+            answer.end(JSON.stringify(body))
+          })
+      )
     })
     await new Promise((resolve) => this.server.listen(0, '127.0.0.1', resolve))
     this.port = this.server.address().port
@@ -67,22 +73,33 @@ export class Paper {
     const parts = url.pathname.split('/').slice(2)
     const at = `${request.method} ${parts[0]}${parts[2] ? `/${parts[2]}` : ''}`
     switch (at) {
-      case 'POST sagas': return this.open(body.id ?? request.headers['idempotency-key'], body)
-      case 'GET sagas': return parts[1] ? { body: this.show(this.sagas.get(parts[1])) } : { body: { items: [] } }
-      case 'GET sagas/log': return { body: { items: this.sagas.get(parts[1]).log } }
-      case 'POST sagas/calls': return this.call(this.sagas.get(parts[1]), body)
-      case 'POST sagas/complete': return this.complete(this.sagas.get(parts[1]))
-      case 'POST sagas/abort': return this.abort(this.sagas.get(parts[1]))
-      case 'POST operations': return this.call(this.run(body.run), body)
+      case 'POST sagas':
+        return this.open(body.id ?? request.headers['idempotency-key'], body)
+      case 'GET sagas':
+        return parts[1] ? { body: this.show(this.sagas.get(parts[1])) } : { body: { items: [] } }
+      case 'GET sagas/log':
+        return { body: { items: this.sagas.get(parts[1]).log } }
+      case 'POST sagas/calls':
+        return this.call(this.sagas.get(parts[1]), body)
+      case 'POST sagas/complete':
+        return this.complete(this.sagas.get(parts[1]))
+      case 'POST sagas/abort':
+        return this.abort(this.sagas.get(parts[1]))
+      case 'POST operations':
+        return this.call(this.run(body.run), body)
       case 'GET operations':
-        if (parts[1]) return { body: { run: [...this.sagas.values()].find((saga) => saga.operations.has(parts[1])).id } }
+        if (parts[1])
+          return { body: { run: [...this.sagas.values()].find((saga) => saga.operations.has(parts[1])).id } }
         return { body: { items: [...this.run(url.searchParams.get('run')).operations.values()].map(record) } }
       case 'POST operations/bypass':
         if (!this.signOffs.has(parts[1])) this.signOffs.set(parts[1], 'open')
         return { body: {} }
-      case 'GET escalations': return { body: { items: this.escalations.filter((one) => one.status === 'open') } }
-      case 'POST escalations/resolve': return this.resolve(this.escalations[Number(parts[1])], body)
-      default: return problem(404, 'not-found', at)
+      case 'GET escalations':
+        return { body: { items: this.escalations.filter((one) => one.status === 'open') } }
+      case 'POST escalations/resolve':
+        return this.resolve(this.escalations[Number(parts[1])], body)
+      default:
+        return problem(404, 'not-found', at)
     }
   }
 
@@ -97,19 +114,35 @@ export class Paper {
   }
 
   run(name) {
-    if (!this.sagas.has(`~${name}`)) this.sagas.set(`~${name}`, { id: name, status: 'running', operations: new Map(), log: [], order: [], isRun: true })
+    if (!this.sagas.has(`~${name}`))
+      this.sagas.set(`~${name}`, {
+        id: name,
+        status: 'running',
+        operations: new Map(),
+        log: [],
+        order: [],
+        isRun: true
+      })
     return this.sagas.get(`~${name}`)
   }
 
   show(saga) {
-    return { id: saga.id, status: saga.status, steps: [...saga.operations.values()].map((one) => ({ ...record(one), id: one.step, status: one.state })) }
+    return {
+      id: saga.id,
+      status: saga.status,
+      steps: [...saga.operations.values()].map((one) => ({ ...record(one), id: one.step, status: one.state }))
+    }
   }
 
   // --- one call ---
 
   async call(saga, { tool, step = `~${tool}`, scope = '', args, turn }) {
     const words = this.bug === 'key-has-arguments' ? JSON.stringify(args) : ''
-    const name = (generation) => createHash('sha256').update(JSON.stringify([saga.id, step, tool, scope, generation, words])).digest('hex').slice(0, 32)
+    const name = (generation) =>
+      createHash('sha256')
+        .update(JSON.stringify([saga.id, step, tool, scope, generation, words]))
+        .digest('hex')
+        .slice(0, 32)
     let generation = 0
     while (saga.operations.has(name(generation + 1))) generation++
     let key = name(generation)
@@ -125,7 +158,17 @@ export class Paper {
     }
     if (!operation) {
       if (saga.status !== 'running') return problem(409, 'closed', 'the saga has ended')
-      operation = { key, saga, step, tool, args, state: 'in_flight', took_effect: 'maybe', attempts: 0, isRead: tool.startsWith('catalog') || tool.startsWith('shipping') }
+      operation = {
+        key,
+        saga,
+        step,
+        tool,
+        args,
+        state: 'in_flight',
+        took_effect: 'maybe',
+        attempts: 0,
+        isRead: tool.startsWith('catalog') || tool.startsWith('shipping')
+      }
       saga.operations.set(key, operation)
       saga.order.push(operation)
       operation.settled = this.drive(operation)
@@ -140,16 +183,22 @@ export class Paper {
     const circle = `${key} ${JSON.stringify(operation.result)} ${JSON.stringify({ ...args, asked_at: 0 })}`
     saga.circle = { said: circle, times: saga.circle?.said === circle ? saga.circle.times + 1 : 1 }
     if (saga.circle.times > 3 && this.bug !== 'circles') return problem(409, 'loop-detected', 'round and round')
-    const result = !isNew && this.strikes('answer-made-up') ? { id: `ch-${Math.floor(Math.random() * 1e6)}` } : operation.result
+    const result =
+      !isNew && this.strikes('answer-made-up') ? { id: `ch-${Math.floor(Math.random() * 1e6)}` } : operation.result
     return { body: { ...record(operation), result }, headers: isNew ? {} : { 'idempotent-replayed': 'true' } }
   }
 
   async drive(operation) {
     if (operation.tool === 'customers.tag') {
       let before
-      while (![200, 404].includes((before = await this.fetch('GET', `/tags/${operation.args.customer}`))?.status)) await sleep(50)
+      while (![200, 404].includes((before = await this.fetch('GET', `/tags/${operation.args.customer}`))?.status))
+        await sleep(50)
       if (before.status === 200) {
-        Object.assign(operation, { state: 'completed', took_effect: this.strikes('undo-of-what-was-before') ? 'yes' : 'before', result: { id: before.body.id } })
+        Object.assign(operation, {
+          state: 'completed',
+          took_effect: this.strikes('undo-of-what-was-before') ? 'yes' : 'before',
+          result: { id: before.body.id }
+        })
         return
       }
     }
@@ -157,7 +206,8 @@ export class Paper {
       const outcome = await this.attempt(operation)
       operation.attempts++
       if (outcome.state === 'unknown') {
-        if (this.strikes('lost-answer-is-failure')) return void Object.assign(operation, { state: 'failed', took_effect: 'no', error: 'timeout' })
+        if (this.strikes('lost-answer-is-failure'))
+          return void Object.assign(operation, { state: 'failed', took_effect: 'no', error: 'timeout' })
         const found = await this.lookUp(operation)
         if (found) return void Object.assign(operation, { state: 'completed', took_effect: 'yes', result: found })
         if (this.shop === 'blind' && !operation.isRead && !this.strikes('blind-retry')) return this.ask(operation)
@@ -180,12 +230,22 @@ export class Paper {
     if (answer.status === 429) return { state: 'again' }
     if (answer.status === 503) return { state: 'unknown' }
     if (answer.status >= 400) return { state: 'failed', took_effect: 'no', error: JSON.stringify(answer.body) }
-    return { state: 'completed', took_effect: operation.isRead ? 'no' : 'yes', result: operation.isRead ? answer.body : { id: answer.body.id } }
+    return {
+      state: 'completed',
+      took_effect: operation.isRead ? 'no' : 'yes',
+      result: operation.isRead ? answer.body : { id: answer.body.id }
+    }
   }
 
   // What became of a key, where the shop tells; looked up after the time in which a late effect may come.
   async lookUp(operation) {
-    if (this.shop !== 'ignores-keys' || operation.isRead || operation.tool === 'customers.tag' || this.strikes('blind-retry')) return undefined
+    if (
+      this.shop !== 'ignores-keys' ||
+      operation.isRead ||
+      operation.tool === 'customers.tag' ||
+      this.strikes('blind-retry')
+    )
+      return undefined
     await sleep(800)
     for (;;) {
       const answer = await this.fetch('GET', `${this.path(operation)[1]}/by-key/${operation.key}`)
@@ -198,7 +258,10 @@ export class Paper {
   async fetch(method, path, body, key) {
     try {
       const answer = await fetch(this.base + path, {
-        method, body: body === undefined || method === 'GET' ? undefined : JSON.stringify(body), headers: key ? { 'idempotency-key': key } : {}, signal: AbortSignal.timeout(2000)
+        method,
+        body: body === undefined || method === 'GET' ? undefined : JSON.stringify(body),
+        headers: key ? { 'idempotency-key': key } : {},
+        signal: AbortSignal.timeout(2000)
       })
       const text = await answer.text()
       return { status: answer.status, body: JSON.parse(text) }
@@ -209,8 +272,18 @@ export class Paper {
 
   ask(operation) {
     operation.state = 'unknown'
-    this.escalations.push({ n: this.escalations.length, saga: operation.saga.id, operation: operation.key, reason: 'unknown', status: 'open', opened_at: new Date().toISOString(), of: undefined })
-    return new Promise((resolve) => { operation.told = resolve })
+    this.escalations.push({
+      n: this.escalations.length,
+      saga: operation.saga.id,
+      operation: operation.key,
+      reason: 'unknown',
+      status: 'open',
+      opened_at: new Date().toISOString(),
+      of: undefined
+    })
+    return new Promise((resolve) => {
+      operation.told = resolve
+    })
   }
 
   resolve(escalation, { as, result }) {
@@ -219,7 +292,12 @@ export class Paper {
     for (const saga of this.sagas.values()) {
       const operation = saga.operations.get(escalation.operation)
       if (!operation) continue
-      Object.assign(operation, as === 'happened' ? { state: 'completed', took_effect: 'yes', result } : { state: 'failed', took_effect: 'no', error: 'it did not happen' })
+      Object.assign(
+        operation,
+        as === 'happened'
+          ? { state: 'completed', took_effect: 'yes', result }
+          : { state: 'failed', took_effect: 'no', error: 'it did not happen' }
+      )
       operation.told()
     }
     return { body: escalation }
@@ -229,14 +307,16 @@ export class Paper {
 
   async complete(saga) {
     await Promise.all(saga.order.map((operation) => operation.settled))
-    if (saga.status !== 'running') return saga.status === 'completed' ? { body: this.show(saga) } : problem(409, 'closed', 'it was aborted')
+    if (saga.status !== 'running')
+      return saga.status === 'completed' ? { body: this.show(saga) } : problem(409, 'closed', 'it was aborted')
     saga.status = 'completed'
     return { body: this.show(saga) }
   }
 
   async abort(saga) {
     if (saga.status === 'completed') return problem(409, 'past-point-of-no-return', 'it is completed')
-    if (saga.order.some((operation) => operation.tool.startsWith('mail') && operation.state === 'completed')) return problem(409, 'past-point-of-no-return', 'the mail is out')
+    if (saga.order.some((operation) => operation.tool.startsWith('mail') && operation.state === 'completed'))
+      return problem(409, 'past-point-of-no-return', 'the mail is out')
     if (saga.status !== 'running') return { status: 202, body: this.show(saga) }
     saga.status = 'compensating'
     if (!this.strikes('never-ends')) this.undo(saga)
@@ -257,7 +337,7 @@ export class Paper {
       return
     }
     for (const operation of plan) {
-      while (!await this.takeBack(operation)) await sleep(50)
+      while (!(await this.takeBack(operation))) await sleep(50)
       operation.took_effect = 'undone'
     }
     saga.status = 'compensated'
@@ -265,7 +345,11 @@ export class Paper {
 
   async takeBack(operation) {
     const { id } = operation.result
-    const path = operation.tool.startsWith('stock') ? `/reservations/${id}` : operation.tool.startsWith('cards') ? `/charges/${id}` : `/tags/${operation.args.customer}`
+    const path = operation.tool.startsWith('stock')
+      ? `/reservations/${id}`
+      : operation.tool.startsWith('cards')
+        ? `/charges/${id}`
+        : `/tags/${operation.args.customer}`
     const answer = await this.fetch('DELETE', path, undefined, `undo-${operation.key}`)
     return answer?.status === 200 || answer?.status === 404
   }
@@ -273,8 +357,14 @@ export class Paper {
 
 function record(operation) {
   return {
-    key: operation.key, state: operation.state, took_effect: operation.took_effect, step: operation.step, tool: operation.tool,
-    result: operation.result, error: operation.error, attempts: operation.attempts
+    key: operation.key,
+    state: operation.state,
+    took_effect: operation.took_effect,
+    step: operation.step,
+    tool: operation.tool,
+    result: operation.result,
+    error: operation.error,
+    attempts: operation.attempts
   }
 }
 

@@ -52,22 +52,36 @@ export class Person {
     const due = open.filter((item) => Date.now() - Date.parse(item.opened_at) > this.quiet)
     if (due.length === 0) return
     this.books.read()
-    await Promise.all(due.map(async (item) => {
-      const line = this.books.byKey.get(item.operation)?.[0]
-      const decision = item.reason !== 'unknown' ? { action: 'retry' }
-        : line ? { action: 'resolve', as: 'happened', result: { id: line.id } } : { action: 'resolve', as: 'not_happened' }
-      const answer = await this.client.json('POST', `/v1/escalations/${item.n}/resolve`, { ...decision, note: 'as the books have it' })
-      if (answer.lost || answer.status === 503 || answer.status === 409) return
-      if (answer.status === 200) this.verdicts++
-      else this.faults.push(`the verdict ${JSON.stringify(decision)} on ${JSON.stringify(item).slice(0, 300)} was answered with ${answer.status}: ${answer.text?.slice(0, 300)}`)
-    }))
+    await Promise.all(
+      due.map(async (item) => {
+        const line = this.books.byKey.get(item.operation)?.[0]
+        const decision =
+          item.reason !== 'unknown'
+            ? { action: 'retry' }
+            : line
+              ? { action: 'resolve', as: 'happened', result: { id: line.id } }
+              : { action: 'resolve', as: 'not_happened' }
+        const answer = await this.client.json('POST', `/v1/escalations/${item.n}/resolve`, {
+          ...decision,
+          note: 'as the books have it'
+        })
+        if (answer.lost || answer.status === 503 || answer.status === 409) return
+        if (answer.status === 200) this.verdicts++
+        else
+          this.faults.push(
+            `the verdict ${JSON.stringify(decision)} on ${JSON.stringify(item).slice(0, 300)} was answered with ${answer.status}: ${answer.text?.slice(0, 300)}`
+          )
+      })
+    )
   }
 
   async resume() {
     const paused = new Set([...this.waiting, ...(await this.list('/v1/sagas?status=paused')).map((saga) => saga.id)])
     this.waiting.clear()
     for (const id of paused) {
-      const answer = await this.client.json('POST', `/v1/sagas/${id}/resume`, { note: 'go on, and do not go in circles' })
+      const answer = await this.client.json('POST', `/v1/sagas/${id}/resume`, {
+        note: 'go on, and do not go in circles'
+      })
       this.resumed += answer.status === 200 || answer.status === 202
     }
   }

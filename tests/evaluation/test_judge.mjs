@@ -8,7 +8,21 @@ import { Person } from './person.mjs'
 import { Trial } from './trial.mjs'
 import { shops } from './wish.mjs'
 
-const chaos = { percent: 12, ms: 250, modes: { 'reset-after-effect': 3, 'reset-before-effect': 2, '500-before': 2, '500-after': 2, garbage: 1, truncated: 2, slow: 2, late: 2, redelivered: 2 } }
+const chaos = {
+  percent: 12,
+  ms: 250,
+  modes: {
+    'reset-after-effect': 3,
+    'reset-before-effect': 2,
+    '500-before': 2,
+    '500-after': 2,
+    garbage: 1,
+    truncated: 2,
+    slow: 2,
+    late: 2,
+    redelivered: 2
+  }
+}
 const tries = quick ? [40, 150, 400] : [150, 400] // wishes: a bug strikes some of them, and one that strikes few needs more
 const seed = Number(process.env.SAGAD_TEST_SEED ?? 7)
 
@@ -28,8 +42,18 @@ await run(new World(), async (world) => {
     const client = new Client(() => [{ host: '127.0.0.1', port: paper.port }])
     const books = new Books(world.ledgerPath)
     const made = new Trial({
-      seed, runs, shop, agents: 100, agent: client, operator: client, patience, wait: '2s', vanishedAfter: '1s',
-      before: async (wish) => { if (wish.tagBefore) await world.atShop('PUT', `/tags/${wish.id}-customer`, { request: 'before', tag: 'vip' }) }
+      seed,
+      runs,
+      shop,
+      agents: 100,
+      agent: client,
+      operator: client,
+      patience,
+      wait: '2s',
+      vanishedAfter: '1s',
+      before: async (wish) => {
+        if (wish.tagBefore) await world.atShop('PUT', `/tags/${wish.id}-customer`, { request: 'before', tag: 'vip' })
+      }
     })
     const person = new Person(client, books, { quiet: 700, met: (item, operation) => made.met(item, operation) })
     await made.go()
@@ -42,7 +66,8 @@ await run(new World(), async (world) => {
     return { verdicts, counts, made, books }
   }
 
-  const shown = (verdicts) => verdicts.slice(0, 3).map((verdict) => ({ wish: verdict.request, what: verdict.what.slice(0, 3) }))
+  const shown = (verdicts) =>
+    verdicts.slice(0, 3).map((verdict) => ({ wish: verdict.request, what: verdict.what.slice(0, 3) }))
 
   for (const shop of Object.keys(shops)) {
     await promise(`${shops[shop].says}, an honest registry: the judge has nothing to say`, async () => {
@@ -50,7 +75,11 @@ await run(new World(), async (world) => {
       console.log(`# ${JSON.stringify(counts)}`)
       expect(verdicts.length === 0, `${verdicts.length} wishes are wrong`, shown(verdicts))
       expect(counts.completed > 20 && counts.compensated > 5 && counts.replayed > 20, 'all kinds of ends', counts)
-      expect((counts.person > 0) === (shop === 'blind'), 'a person is needed where nothing can be looked up, and only there', counts)
+      expect(
+        counts.person > 0 === (shop === 'blind'),
+        'a person is needed where nothing can be looked up, and only there',
+        counts
+      )
     })
   }
 
@@ -59,7 +88,12 @@ await run(new World(), async (world) => {
     await promise(`found: ${says} (${bug})`, async () => {
       let verdicts, sentences
       for (const runs of tries) {
-        ({ verdicts } = await trial(where[bug] ?? 'keys', { runs, bug, share: bug === 'undo-of-what-was-before' ? 1 : 0.3, patience: bug === 'never-ends' ? 9000 : 60000 }))
+        ;({ verdicts } = await trial(where[bug] ?? 'keys', {
+          runs,
+          bug,
+          share: bug === 'undo-of-what-was-before' ? 1 : 0.3,
+          patience: bug === 'never-ends' ? 9000 : 60000
+        }))
         sentences = verdicts.flatMap((verdict) => verdict.what).filter((what) => found.test(what))
         if (sentences.length > 0) break
       }
@@ -69,20 +103,31 @@ await run(new World(), async (world) => {
   }
 
   const behind = {
-    'a charge made twice, behind the registry\'s back': async (made) => {
+    "a charge made twice, behind the registry's back": async (made) => {
       const done = made.journeys.find((journey) => journey.final?.status === 'completed')
       await world.atShop('POST', '/charges', { request: done.wish.id, amount: 5, customer: 'x' }, 'another-key')
       return done
     },
     'an undo that never came': async (made) => {
       // Done again under a key that nobody knows, after all was undone: as if the undo had been lost.
-      const undone = made.journeys.find((journey) => journey.final?.status === 'compensated' && journey.final.steps.some((step) => step.took_effect === 'undone'))
+      const undone = made.journeys.find(
+        (journey) =>
+          journey.final?.status === 'compensated' && journey.final.steps.some((step) => step.took_effect === 'undone')
+      )
       await world.atShop('POST', '/reservations', { request: undone.wish.id, sku: 'kettle', qty: 1 }, 'nobody-knows')
       return undone
     },
     'an undo of what should stand': async (made, books) => {
       const done = made.journeys.find((journey) => journey.final?.status === 'completed')
-      await world.atShop('DELETE', `/charges/${books.read().things(done.wish.id).find((line) => line.kind === 'charge').id}`)
+      await world.atShop(
+        'DELETE',
+        `/charges/${
+          books
+            .read()
+            .things(done.wish.id)
+            .find((line) => line.kind === 'charge').id
+        }`
+      )
       return done
     },
     'an effect that nobody wished for': async () => {
@@ -92,12 +137,19 @@ await run(new World(), async (world) => {
   for (const [what, spoil] of Object.entries(behind)) {
     await promise(`found: ${what}`, async () => {
       let victim
-      const { verdicts } = await trial('keys', { runs: 60, meanwhile: async (made, books) => {
-        await world.shopSettings({ chaos: { percent: 0 } })
-        victim = await spoil(made, books)
-        await sleep(50)
-      } })
-      expect(verdicts.length === 1 && (!victim || verdicts[0].journey === victim), 'that wish, and no other', shown(verdicts))
+      const { verdicts } = await trial('keys', {
+        runs: 60,
+        meanwhile: async (made, books) => {
+          await world.shopSettings({ chaos: { percent: 0 } })
+          victim = await spoil(made, books)
+          await sleep(50)
+        }
+      })
+      expect(
+        verdicts.length === 1 && (!victim || verdicts[0].journey === victim),
+        'that wish, and no other',
+        shown(verdicts)
+      )
       console.log(`#   ${verdicts[0].what[0].slice(0, 160)}`)
     })
   }

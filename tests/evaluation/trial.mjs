@@ -5,8 +5,36 @@ import { wishOf } from './wish.mjs'
 
 export class Trial {
   // `agent` and `operator` are clients. `before(wish)` prepares the world for a wish. `each` is called when a wish has ended.
-  constructor({ seed, runs, first = 0, shop, agents = 64, agent, operator, patience, wait, vanishedAfter, suspended, before = async () => {}, each = () => {} }) {
-    Object.assign(this, { seed, runs, first, shop, agents, agent, operator, patience, wait, vanishedAfter, suspended, before, each })
+  constructor({
+    seed,
+    runs,
+    first = 0,
+    shop,
+    agents = 64,
+    agent,
+    operator,
+    patience,
+    wait,
+    vanishedAfter,
+    suspended,
+    before = async () => {},
+    each = () => {}
+  }) {
+    Object.assign(this, {
+      seed,
+      runs,
+      first,
+      shop,
+      agents,
+      agent,
+      operator,
+      patience,
+      wait,
+      vanishedAfter,
+      suspended,
+      before,
+      each
+    })
     this.journeys = []
     this.byId = new Map() // saga id or wish id -> journey
   }
@@ -31,7 +59,9 @@ export class Trial {
 
   // An escalation came up: whose was it?
   met(item, operation) {
-    const journey = this.journeys.find((one) => (one.id ?? one.wish.id) === (item.saga ?? operation?.saga) || one.wish.id === operation?.run)
+    const journey = this.journeys.find(
+      (one) => (one.id ?? one.wish.id) === (item.saga ?? operation?.saga) || one.wish.id === operation?.run
+    )
     if (journey) journey.person = true
     else this.strangers = (this.strangers ?? 0) + 1
   }
@@ -44,8 +74,26 @@ export class Trial {
 
   counts(books) {
     const counts = {
-      runs: this.journeys.length, seconds: this.took / 1000, completed: 0, compensated: 0, abandoned: 0, failed: 0, stranded: 0, person: 0,
-      effects: 0, undone: 0, doubles: 0, left: 0, calls: 0, replayed: 0, loops: 0, paused: 0, crashes: 0, replans: 0, signed: 0, wrong: this.verdicts.length
+      runs: this.journeys.length,
+      seconds: this.took / 1000,
+      completed: 0,
+      compensated: 0,
+      abandoned: 0,
+      failed: 0,
+      stranded: 0,
+      person: 0,
+      effects: 0,
+      undone: 0,
+      doubles: 0,
+      left: 0,
+      calls: 0,
+      replayed: 0,
+      loops: 0,
+      paused: 0,
+      crashes: 0,
+      replans: 0,
+      signed: 0,
+      wrong: this.verdicts.length
     }
     for (const journey of this.journeys) {
       const { final, seen, wish } = journey
@@ -60,7 +108,11 @@ export class Trial {
         counts.undone += undone
         counts.doubles += Math.max(0, done - 1 - journey.signed)
       }
-      if (final?.status === 'compensated') counts.left += Object.values(books.tally(wish.id)).reduce((sum, one) => sum + Math.abs(one.done - one.undone), 0)
+      if (final?.status === 'compensated')
+        counts.left += Object.values(books.tally(wish.id)).reduce(
+          (sum, one) => sum + Math.abs(one.done - one.undone),
+          0
+        )
     }
     counts.requests = books.lines.length
     counts.troubled = books.lines.filter((line) => line.fault).length

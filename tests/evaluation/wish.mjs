@@ -24,8 +24,16 @@ const pick = (luck, table) => {
 // The shop as it is, and the tools that fit it (schema/examples/registry.json).
 export const shops = {
   keys: { settings: { keys: 'honour', status: 'by-key' }, tool: (name) => name, says: 'a shop that honours keys' },
-  'ignores-keys': { settings: { keys: 'ignore', status: 'by-key' }, tool: (name) => `${name}_checked`, says: 'a shop that ignores keys and can be asked' },
-  blind: { settings: { keys: 'ignore', status: 'none' }, tool: (name) => `${name}_once`, says: 'a shop with neither keys nor a status read' }
+  'ignores-keys': {
+    settings: { keys: 'ignore', status: 'by-key' },
+    tool: (name) => `${name}_checked`,
+    says: 'a shop that ignores keys and can be asked'
+  },
+  blind: {
+    settings: { keys: 'ignore', status: 'none' },
+    tool: (name) => `${name}_once`,
+    says: 'a shop with neither keys nor a status read'
+  }
 }
 
 export function wishOf(seed, number, shop) {
@@ -38,22 +46,50 @@ export function wishOf(seed, number, shop) {
   const steps = {
     track: { step: 'track', tool: 'shipping.track', args: { shipment: id }, kind: null, polls: 5 },
     look: { step: 'look', tool: 'catalog.price', args: { sku: 'kettle' }, kind: null },
-    tag: { step: 'tag', tool: 'customers.tag', args: { request: id, customer: `${id}-customer`, tag: 'vip' }, kind: 'tag' },
+    tag: {
+      step: 'tag',
+      tool: 'customers.tag',
+      args: { request: id, customer: `${id}-customer`, tag: 'vip' },
+      kind: 'tag'
+    },
     reserve: {
-      step: 'reserve', tool: shops[shop].tool('stock.reserve'), kind: 'reserve',
+      step: 'reserve',
+      tool: shops[shop].tool('stock.reserve'),
+      kind: 'reserve',
       args: { request: id, sku: trouble === 'out of stock' ? 'none' : 'kettle', qty: 1, memo: 'please' }
     },
     charge: {
-      step: 'charge', tool: shops[shop].tool('cards.charge'), kind: 'charge',
-      args: { request: id, amount, currency: 'EUR', customer: trouble === 'declined' ? 'declined' : `${id}-customer`, memo: 'for the kettle' }
+      step: 'charge',
+      tool: shops[shop].tool('cards.charge'),
+      kind: 'charge',
+      args: {
+        request: id,
+        amount,
+        currency: 'EUR',
+        customer: trouble === 'declined' ? 'declined' : `${id}-customer`,
+        memo: 'for the kettle'
+      }
     },
     mail: {
-      step: 'mail', tool: shops[shop].tool('mail.notify'), kind: 'mail',
-      args: { request: id, to: trouble === 'bounces' ? `bounce@${id}.example` : `${id}@x.example`, subject: `Your order ${id}`, memo: 'hello' }
+      step: 'mail',
+      tool: shops[shop].tool('mail.notify'),
+      kind: 'mail',
+      args: {
+        request: id,
+        to: trouble === 'bounces' ? `bounce@${id}.example` : `${id}@x.example`,
+        subject: `Your order ${id}`,
+        memo: 'hello'
+      }
     }
   }
   const wish = {
-    number, seed, shop, id, kind, trouble, luck,
+    number,
+    seed,
+    shop,
+    id,
+    kind,
+    trouble,
+    luck,
     named: luck('named') < 0.7, // else the step is implicit: ~TOOL
     scope: luck('scope') < 0.3 ? id : undefined,
     forgetful: luck('forgetful') * 0.35, // how often an answer is not heard
@@ -66,7 +102,14 @@ export function wishOf(seed, number, shop) {
     tagBefore: tagged && luck('tag before') < 0.5
   }
   if (kind === 'buy') {
-    wish.steps = [...(luck('look') < 0.3 ? [steps.look] : []), ...(tagged ? [steps.tag] : []), steps.reserve, steps.charge, ...(luck('track') < 0.15 ? [steps.track] : []), steps.mail]
+    wish.steps = [
+      ...(luck('look') < 0.3 ? [steps.look] : []),
+      ...(tagged ? [steps.tag] : []),
+      steps.reserve,
+      steps.charge,
+      ...(luck('track') < 0.15 ? [steps.track] : []),
+      steps.mail
+    ]
     wish.fate = pick(luck('fate'), { complete: 68, abort: 18, vanish: 8, torn: 6 }) // torn: completes and aborts at once
     wish.turnsBackAt = Math.floor(luck('turns back') * wish.steps.length) // abort, vanish: before this step
     wish.deadline = wish.fate === 'vanish' ? '4s' : '300s'
@@ -84,10 +127,14 @@ export function wishOf(seed, number, shop) {
 export function paraphrase(args, luck, drift) {
   const said = { ...args, asked_at: String(luck('asked at')) }
   if (args.memo === undefined) delete said.asked_at // a tool that knows no such member
-  if (drift && said.memo !== undefined && luck('memo') < 0.6) said.memo = `${args.memo} (${Math.floor(luck('memo text') * 1000)})`
+  if (drift && said.memo !== undefined && luck('memo') < 0.6)
+    said.memo = `${args.memo} (${Math.floor(luck('memo text') * 1000)})`
   if (drift && said.memo !== undefined && luck('no memo') < 0.1) delete said.memo
   if (drift && said.currency && luck('currency') < 0.5) said.currency = 'eur'
-  const members = Object.entries(said).map(([name, value]) => [luck(`order of ${name}`), `${JSON.stringify(name)}${luck('space') < 0.5 ? ': ' : ':'}${inWords(value, luck(name))}`])
+  const members = Object.entries(said).map(([name, value]) => [
+    luck(`order of ${name}`),
+    `${JSON.stringify(name)}${luck('space') < 0.5 ? ': ' : ':'}${inWords(value, luck(name))}`
+  ])
   if (luck('order') < 0.5) members.sort((a, b) => a[0] - b[0])
   return `{${members.map((member) => member[1]).join(luck('line') < 0.3 ? ',\n  ' : ',')}}`
 }

@@ -15,7 +15,8 @@ import { worldOf } from './campaign/topologies.mjs'
 
 const options = parseOptions(process.argv.slice(2))
 if (options.list) {
-  for (const fault of allFaults) console.log(`${fault.name.padEnd(12)} ${fault.topology.padEnd(8)} ${whyNot(fault) ?? ''}`)
+  for (const fault of allFaults)
+    console.log(`${fault.name.padEnd(12)} ${fault.topology.padEnd(8)} ${whyNot(fault) ?? ''}`)
   process.exit(0)
 }
 
@@ -34,7 +35,11 @@ for (let number = 0; ; number++) {
   const from = Date.now()
   let found
   try {
-    found = await round.go(() => part.next(random), (fault, label) => part.fired(fault, label), part.seconds)
+    found = await round.go(
+      () => part.next(random),
+      (fault, label) => part.fired(fault, label),
+      part.seconds
+    )
   } catch (error) {
     found = { violations: [{ rule: 'campaign', saga: '', what: String(error.stack) }], counts: {}, measures: {} }
   }

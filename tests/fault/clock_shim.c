@@ -1,7 +1,8 @@
 /*
- * Moves the wall clock of one process: loaded before all others (LD_PRELOAD) it adds to CLOCK_REALTIME what stands in a file, as a signed
- * 64-bit number of nanoseconds that another process changes whenever it likes. The file is named by CLOCK_SHIM_FILE. Clocks that only go forward
- * (monotonic, boot time) stay as they are: that is what a jump of the wall clock is.
+ * Moves the wall clock of one process: loaded before all others (LD_PRELOAD) it adds to CLOCK_REALTIME what stands in a
+ * file, as a signed 64-bit number of nanoseconds that another process changes whenever it likes. The file is named by
+ * CLOCK_SHIM_FILE. Clocks that only go forward (monotonic, boot time) stay as they are: that is what a jump of the wall
+ * clock is.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

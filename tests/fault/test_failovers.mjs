@@ -20,7 +20,9 @@ let number = 0
 // A start, repeated until it is acknowledged.
 async function begin(name = `saga-${number++}`) {
   for (const end = Date.now() + patience * 1000; ; await sleep(50)) {
-    const answer = await world.api('POST', '/v1/sagas', { saga: 'once', id: name, input: { name } }, { seconds: 15 }).catch(() => undefined)
+    const answer = await world
+      .api('POST', '/v1/sagas', { saga: 'once', id: name, input: { name } }, { seconds: 15 })
+      .catch(() => undefined)
     if (answer && answer.status < 300) return acknowledged.set(name, answer.json.id) && name
     expect(!answer || answer.status === 503, `the start of ${name}`, answer?.text)
     expect(Date.now() < end, `the start of ${name} is acknowledged`, answer?.text)
@@ -53,7 +55,11 @@ async function judge(kind, forgotten = new Set()) {
     if (saga.status === 'completed') expectEqual(calls.get(name), 1, `${kind}: calls of ${name}, which has completed`)
   }
   for (const [name, count] of calls) expect(count === 1, `${kind}: ${name} was called ${count} times`)
-  expectEqual(world.sql('select count(*) from (select business_id from sagad.saga group by 1 having count(*) > 1) twice'), '0', 'starts that made two sagas')
+  expectEqual(
+    world.sql('select count(*) from (select business_id from sagad.saga group by 1 having count(*) > 1) twice'),
+    '0',
+    'starts that made two sagas'
+  )
   acknowledged.clear()
   calls.clear()
   return kept.length
@@ -106,8 +112,14 @@ const kinds = {
     const forgotten = new Set(await Promise.all([begin(), begin(), begin()]))
     await world.kill(first)
     world.promote(second)
-    await world.within(patience, 'the engine finds what is missing', async () => (await world.readyz()).json?.reason?.includes('another history'))
-    await world.within(patience, 'it is written down', () => world.sql('select count(*) from sagad.history_loss where accepted_at is null') === '1')
+    await world.within(patience, 'the engine finds what is missing', async () =>
+      (await world.readyz()).json?.reason?.includes('another history')
+    )
+    await world.within(
+      patience,
+      'it is written down',
+      () => world.sql('select count(*) from sagad.history_loss where accepted_at is null') === '1'
+    )
     const done = world.sagadOnce(['accept-history', '--database', world.dsn, '--note', 'the old primary is gone'])
     expectEqual(done.status, 0, done.stderr)
     await world.ready()
@@ -124,36 +136,55 @@ await run(world, async () => {
   await world.startPair({ synchronous: true })
   await world.startSagad()
   await world.define({
-    tools: [{ name: 'once', effect: 'once', terminal: true, timeout: '5s', http: { method: 'POST', url: `http://127.0.0.1:${port}/\${ .args.name }`, body: '${ .args }' } }],
+    tools: [
+      {
+        name: 'once',
+        effect: 'once',
+        terminal: true,
+        timeout: '5s',
+        http: { method: 'POST', url: `http://127.0.0.1:${port}/\${ .args.name }`, body: '${ .args }' }
+      }
+    ],
     sagas: [{ name: 'once', steps: [{ id: 'call', call: 'once', with: { name: '${ .input.name }' } }] }]
   })
-  await promise('the judge finds a start that is lost, and a call that was made twice', async () => {
-    const name = await begin()
-    await world.until(acknowledged.get(name), ['completed'])
-    const accuses = async (what) => {
-      const found = await judge('planted').then(() => undefined, (error) => error.message)
-      expect(found?.includes(what), `the judge says: ${what}`, found)
-    }
-    calls.set(name, 2)
-    await accuses(`calls of ${name}`)
-    calls.set(name, 1)
-    calls.set('nobody', 2)
-    await accuses('nobody was called 2 times')
-    calls.delete('nobody')
-    acknowledged.set('lost', crypto.randomUUID())
-    await accuses('404')
-    acknowledged.delete('lost')
-    acknowledged.set('another', acknowledged.get(name))
-    await accuses('the saga of another')
-    acknowledged.delete('another')
-    expectEqual(await judge('planted'), 1, 'what is left is right')
-  }, 120)
+  await promise(
+    'the judge finds a start that is lost, and a call that was made twice',
+    async () => {
+      const name = await begin()
+      await world.until(acknowledged.get(name), ['completed'])
+      const accuses = async (what) => {
+        const found = await judge('planted').then(
+          () => undefined,
+          (error) => error.message
+        )
+        expect(found?.includes(what), `the judge says: ${what}`, found)
+      }
+      calls.set(name, 2)
+      await accuses(`calls of ${name}`)
+      calls.set(name, 1)
+      calls.set('nobody', 2)
+      await accuses('nobody was called 2 times')
+      calls.delete('nobody')
+      acknowledged.set('lost', crypto.randomUUID())
+      await accuses('404')
+      acknowledged.delete('lost')
+      acknowledged.set('another', acknowledged.get(name))
+      await accuses('the saga of another')
+      acknowledged.delete('another')
+      expectEqual(await judge('planted'), 1, 'what is left is right')
+    },
+    120
+  )
   for (const [kind, fails] of Object.entries(kinds)) {
-    await promise(`${rounds} times: ${kind}`, async () => {
-      let count = 0
-      for (let round = 0; round < rounds; round++) count += await fails()
-      console.log(`# ${count} sagas`)
-    }, 120 * rounds)
+    await promise(
+      `${rounds} times: ${kind}`,
+      async () => {
+        let count = 0
+        for (let round = 0; round < rounds; round++) count += await fails()
+        console.log(`# ${count} sagas`)
+      },
+      120 * rounds
+    )
   }
   receiver.close()
 })

@@ -8,11 +8,29 @@ await run(new World(), async (world) => {
   await world.startEngines(2)
   const shop = `http://127.0.0.1:${world.shopPort}`
   const both = async () => {
-    for (const engine of world.engines) for (let tries = 0; tries < 200 && !(await world.asks(engine, '/v1/definitions/twice')); tries++) await sleep(50)
+    for (const engine of world.engines)
+      for (let tries = 0; tries < 200 && !(await world.asks(engine, '/v1/definitions/twice')); tries++) await sleep(50)
   }
   await world.define({
-    tools: [{ name: 'buy', effect: 'keyed', key: { window: '1h' }, terminal: true, timeout: '5s', http: { method: 'POST', url: `${shop}/charges`, body: '${ .args }' } }],
-    sagas: [{ name: 'twice', steps: [{ id: 'go', signal: { name: 'go' } }, { id: 'buy', call: 'buy', with: { amount: 1, customer: '${ .input.name }' } }] }]
+    tools: [
+      {
+        name: 'buy',
+        effect: 'keyed',
+        key: { window: '1h' },
+        terminal: true,
+        timeout: '5s',
+        http: { method: 'POST', url: `${shop}/charges`, body: '${ .args }' }
+      }
+    ],
+    sagas: [
+      {
+        name: 'twice',
+        steps: [
+          { id: 'go', signal: { name: 'go' } },
+          { id: 'buy', call: 'buy', with: { amount: 1, customer: '${ .input.name }' } }
+        ]
+      }
+    ]
   })
   await both()
   // Keeps a copy of each row of the inbox; the tests' own, nothing of sagad's schema.
@@ -24,17 +42,27 @@ await run(new World(), async (world) => {
     for (let i = 0; i < 24; i++) {
       world.port = world.engines[i % 2].port
       const id = await world.start('twice', { name: `n${i}` }, i % 3 ? { id: `b${i}` } : {})
-      const signal = await world.api('POST', `/v1/sagas/${id}/signals/go`, { i }, { headers: i % 2 ? { 'idempotency-key': `s${i}` } : {} })
+      const signal = await world.api(
+        'POST',
+        `/v1/sagas/${id}/signals/go`,
+        { i },
+        { headers: i % 2 ? { 'idempotency-key': `s${i}` } : {} }
+      )
       expect(signal.status < 300, 'the signal', signal.text)
       ids.push(id)
     }
     for (const id of ids) await finish(world, id, 'completed')
-    expect(Number(world.sql("select count(*) from kept where kind = 'start'")) > 3, 'some starts went through the inbox')
+    expect(
+      Number(world.sql("select count(*) from kept where kind = 'start'")) > 3,
+      'some starts went through the inbox'
+    )
   })
   await promise('all that went through the inbox comes again: nothing happens twice, nothing stays there', async () => {
     const turns = world.sql('select count(*) from sagad.log')
     world.sql('drop trigger keep on sagad.inbox')
-    world.sql("insert into sagad.inbox select * from kept; select pg_notify('sagad_inbox', shard::text) from (select distinct shard from kept) as k")
+    world.sql(
+      "insert into sagad.inbox select * from kept; select pg_notify('sagad_inbox', shard::text) from (select distinct shard from kept) as k"
+    )
     for (let tries = 0; tries < 300 && world.sql('select count(*) from sagad.inbox') !== '0'; tries++) await sleep(100)
     expectEqual(world.sql('select count(*) from sagad.inbox'), '0', 'rows left in the inbox')
     expectEqual(world.sql('select count(*) from sagad.log'), turns, 'turns')

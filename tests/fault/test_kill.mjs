@@ -12,28 +12,43 @@ await run(new World(), async (world) => {
   // Each kill interrupts what is being undone, and doubles its pause: by the default to five minutes.
   const { tools, ...rest } = world.example('shop.json')
   const soon = { max: '5s' }
-  await world.define({ ...rest, tools: tools.map((tool) => tool.compensate ? { ...tool, compensate: { ...tool.compensate, retry: { ...tool.compensate.retry, ...soon } } } : tool) })
+  await world.define({
+    ...rest,
+    tools: tools.map((tool) =>
+      tool.compensate
+        ? { ...tool, compensate: { ...tool.compensate, retry: { ...tool.compensate.retry, ...soon } } }
+        : tool
+    )
+  })
   const load = new Load(world, seed)
-  await promise(`sagad comes back after each of ${kills} kills`, async () => {
-    for (let kill = 1; kill <= kills; kill++) {
-      // Also while it still starts and takes its shards.
-      await sleep(random() < 0.1 ? random() * 50 : 50 + random() * 350)
-      await world.kill9()
-      if (random() < 0.15) {
-        world.launchSagad()
-        await sleep(random() * 150)
+  await promise(
+    `sagad comes back after each of ${kills} kills`,
+    async () => {
+      for (let kill = 1; kill <= kills; kill++) {
+        // Also while it still starts and takes its shards.
+        await sleep(random() < 0.1 ? random() * 50 : 50 + random() * 350)
         await world.kill9()
+        if (random() < 0.15) {
+          world.launchSagad()
+          await sleep(random() * 150)
+          await world.kill9()
+        }
+        world.launchSagad()
+        await world.ready()
+        if (kill % 25 === 0) console.log(`# ${kill} kills, ${load.acknowledged.size} acknowledged`)
       }
-      world.launchSagad()
-      await world.ready()
-      if (kill % 25 === 0) console.log(`# ${kill} kills, ${load.acknowledged.size} acknowledged`)
-    }
-  }, 1500)
+    },
+    1500
+  )
   await sleep(500)
   await load.stop(60)
   await judge(world, load)
-  await promise('SIGTERM: drained, exit code 0', async () => {
-    world.sagad.kill('SIGTERM')
-    expectEqual((await world.sagad.ended).code, 0, 'exit code')
-  }, 15)
+  await promise(
+    'SIGTERM: drained, exit code 0',
+    async () => {
+      world.sagad.kill('SIGTERM')
+      expectEqual((await world.sagad.ended).code, 0, 'exit code')
+    },
+    15
+  )
 })

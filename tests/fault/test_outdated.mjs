@@ -16,7 +16,12 @@ const until = async (what, so, seconds = 60) => {
 // Repeats what may be repeated.
 async function told(engine, path, body, headers) {
   let answer
-  for (const end = Date.now() + 30000; Date.now() < end && (!answer || answer.status === 503 || answer.status === 429); await sleep(50)) answer = await ask(engine.host, engine.port, 'POST', path, body, { headers })
+  for (
+    const end = Date.now() + 30000;
+    Date.now() < end && (!answer || answer.status === 503 || answer.status === 429);
+    await sleep(50)
+  )
+    answer = await ask(engine.host, engine.port, 'POST', path, body, { headers })
   return answer
 }
 
@@ -24,7 +29,15 @@ await run(world, async () => {
   await world.startAll()
   const [first, second] = world.engines
   await world.defineAt(first, {
-    sagas: [{ name: 'asks', steps: [{ id: 'wait', signal: { name: 'go' } }, { id: 'ask', approve: { show: '${ .input }' } }] }]
+    sagas: [
+      {
+        name: 'asks',
+        steps: [
+          { id: 'wait', signal: { name: 'go' } },
+          { id: 'ask', approve: { show: '${ .input }' } }
+        ]
+      }
+    ]
   })
   const ids = []
   let questions
@@ -36,8 +49,14 @@ await run(world, async () => {
     await Promise.all([first, second].map((engine) => world.killEngine(engine)))
     first.args = ['--park-after', '10m'] // it keeps what waits in memory
     world.launchEngine(first)
-    await until('the first engine has all shards', async () => (await world.query('select count(distinct owner) from sagad.shard')) === '1' && (await ask(first.host, first.port, 'GET', '/readyz'))?.status === 200)
-    for (let i = 0; i < sagas; i++) ids.push((await told(first, '/v1/sagas', { saga: 'asks', id: `asks-${i}`, input: {} })).json.id)
+    await until(
+      'the first engine has all shards',
+      async () =>
+        (await world.query('select count(distinct owner) from sagad.shard')) === '1' &&
+        (await ask(first.host, first.port, 'GET', '/readyz'))?.status === 200
+    )
+    for (let i = 0; i < sagas; i++)
+      ids.push((await told(first, '/v1/sagas', { saga: 'asks', id: `asks-${i}`, input: {} })).json.id)
     expect(await held(), 'a renewal was held back')
     keepHolding = (async () => {
       while (holding) await held(500)
@@ -45,8 +64,17 @@ await run(world, async () => {
   })
   await promise('the other one takes over and goes on', async () => {
     world.launchEngine(second)
-    await until('the second engine has all shards', async () => (await world.query('select count(distinct owner) from sagad.shard')) === '1' && (await ask(second.host, second.port, 'GET', '/readyz'))?.status === 200)
-    for (const id of ids) expect((await told(second, `/v1/sagas/${id}/signals/go`, {}, { 'idempotency-key': id })).status < 300, 'the signal')
+    await until(
+      'the second engine has all shards',
+      async () =>
+        (await world.query('select count(distinct owner) from sagad.shard')) === '1' &&
+        (await ask(second.host, second.port, 'GET', '/readyz'))?.status === 200
+    )
+    for (const id of ids)
+      expect(
+        (await told(second, `/v1/sagas/${id}/signals/go`, {}, { 'idempotency-key': id })).status < 300,
+        'the signal'
+      )
     await until('all questions are asked', async () => {
       questions = (await ask(second.host, second.port, 'GET', '/v1/approvals?status=open&limit=100'))?.json?.items
       return questions?.length === sagas
@@ -54,16 +82,46 @@ await run(world, async () => {
   })
   await promise('the first one refuses no decision for good', async () => {
     const statuses = []
-    await until('the first one shows nothing that may be old', async () => (await ask(first.host, first.port, 'GET', '/v1/approvals?status=open&limit=100'))?.status === 503)
-    for (const { n } of questions) statuses.push((await ask(first.host, first.port, 'POST', `/v1/approvals/${n}`, { decision: 'approve', note: 'yes' }, { seconds: 10 }))?.status)
-    expect(statuses.every((status) => status === undefined || status === 503 || status === 200), 'the answers', statuses)
+    await until(
+      'the first one shows nothing that may be old',
+      async () => (await ask(first.host, first.port, 'GET', '/v1/approvals?status=open&limit=100'))?.status === 503
+    )
+    for (const { n } of questions)
+      statuses.push(
+        (
+          await ask(
+            first.host,
+            first.port,
+            'POST',
+            `/v1/approvals/${n}`,
+            { decision: 'approve', note: 'yes' },
+            { seconds: 10 }
+          )
+        )?.status
+      )
+    expect(
+      statuses.every((status) => status === undefined || status === 503 || status === 200),
+      'the answers',
+      statuses
+    )
   })
   await promise('and takes them when it has its connections back', async () => {
     holding = false
     await keepHolding
     first.proxies[0].cut()
-    for (const { n } of questions) expect([200, 409].includes((await told(first, `/v1/approvals/${n}`, { decision: 'approve', note: 'yes' })).status), 'a decision is taken')
-    await until('all end', async () => (await world.query('select count(*) from sagad.saga where ended_at is null')) === '0')
-    expectEqual(await world.query("select count(*) from sagad.approval where status = 'approved'"), String(sagas), 'approved')
+    for (const { n } of questions)
+      expect(
+        [200, 409].includes((await told(first, `/v1/approvals/${n}`, { decision: 'approve', note: 'yes' })).status),
+        'a decision is taken'
+      )
+    await until(
+      'all end',
+      async () => (await world.query('select count(*) from sagad.saga where ended_at is null')) === '0'
+    )
+    expectEqual(
+      await world.query("select count(*) from sagad.approval where status = 'approved'"),
+      String(sagas),
+      'approved'
+    )
   })
 })

@@ -12,27 +12,40 @@ await run(new World(), async (world) => {
   await world.startSagad()
   await world.define(world.example('shop.json'))
   const load = new Load(world, seed)
-  await promise(`sagad lives through ${restarts} crashes of PostgreSQL, and is ready after each`, async () => {
-    for (let restart = 1; restart <= restarts; restart++) {
-      await sleep(300 + random() * 1200)
-      const before = load.acknowledged.size
-      await world.killPostgres()
-      // Also for longer than a lease.
-      await sleep(random() < 0.2 ? 3000 : random() * 500)
-      await world.startPostgres()
-      await world.ready(60)
-      const until = Date.now() + 30000
-      while (load.acknowledged.size <= before && Date.now() < until) await sleep(50)
-      expect(load.acknowledged.size > before, 'starts are acknowledged again', { before, after: load.acknowledged.size })
-      console.log(`# ${restart} crashes, ${load.acknowledged.size} acknowledged`)
-    }
-  }, 1200)
+  await promise(
+    `sagad lives through ${restarts} crashes of PostgreSQL, and is ready after each`,
+    async () => {
+      for (let restart = 1; restart <= restarts; restart++) {
+        await sleep(300 + random() * 1200)
+        const before = load.acknowledged.size
+        await world.killPostgres()
+        // Also for longer than a lease.
+        await sleep(random() < 0.2 ? 3000 : random() * 500)
+        await world.startPostgres()
+        await world.ready(60)
+        const until = Date.now() + 30000
+        while (load.acknowledged.size <= before && Date.now() < until) await sleep(50)
+        expect(load.acknowledged.size > before, 'starts are acknowledged again', {
+          before,
+          after: load.acknowledged.size
+        })
+        console.log(`# ${restart} crashes, ${load.acknowledged.size} acknowledged`)
+      }
+    },
+    1200
+  )
   await sleep(500)
   await load.stop()
   await judge(world, load)
-  await promise('it was one and the same sagad all the time', () => expect(!world.sagad.end, 'sagad ended', world.sagad.end))
-  await promise('SIGTERM: drained, exit code 0', async () => {
-    world.sagad.kill('SIGTERM')
-    expectEqual((await world.sagad.ended).code, 0, 'exit code')
-  }, 15)
+  await promise('it was one and the same sagad all the time', () =>
+    expect(!world.sagad.end, 'sagad ended', world.sagad.end)
+  )
+  await promise(
+    'SIGTERM: drained, exit code 0',
+    async () => {
+      world.sagad.kill('SIGTERM')
+      expectEqual((await world.sagad.ended).code, 0, 'exit code')
+    },
+    15
+  )
 })

@@ -52,7 +52,16 @@ await run(world, async () => {
   await receiver.listen()
   const [first, second] = world.engines
   await world.defineAt(first, {
-    tools: [{ name: 'put', effect: 'idempotent', terminal: true, timeout: '60s', retry: { initial: '50ms' }, http: { method: 'PUT', url: `http://127.0.0.1:${receiver.port}/\${ .args.name }`, body: '${ .args }' } }],
+    tools: [
+      {
+        name: 'put',
+        effect: 'idempotent',
+        terminal: true,
+        timeout: '60s',
+        retry: { initial: '50ms' },
+        http: { method: 'PUT', url: `http://127.0.0.1:${receiver.port}/\${ .args.name }`, body: '${ .args }' }
+      }
+    ],
     sagas: [{ name: 'put', steps: [{ id: 'put', call: 'put', with: { name: '${ .input.name }' } }] }]
   })
 
@@ -60,31 +69,56 @@ await run(world, async () => {
     ['without its database', () => first.proxies[0].freeze(), () => first.proxies[0].thaw()],
     ['stopped', () => world.stopEngine(first), () => world.continueEngine(first)]
   ]) {
-    await promise(`an engine is ${how} until another one has its shards: none of the calls that wait in it for a connection leaves`, async () => {
-      if (!second.down) await world.killEngine(second)
-      await until('the first engine has all shards', async () => (await count('sagad.shard where owner is not null')) === 64 && (await ask(first.host, first.port, 'GET', '/readyz'))?.status === 200)
-      receiver.hold(perHost)
-      const word = how.split(' ')[0]
-      for (let i = 0; i < perHost + more; i++) {
-        let answer
-        for (let tries = 0; tries < 100 && answer?.status !== 201 && answer?.status !== 200; tries++) {
-          answer = await ask(first.host, first.port, 'POST', '/v1/sagas', { saga: 'put', id: `${word}-${i}`, input: { name: `${word}-${i}` } })
+    await promise(
+      `an engine is ${how} until another one has its shards: none of the calls that wait in it for a connection leaves`,
+      async () => {
+        if (!second.down) await world.killEngine(second)
+        await until(
+          'the first engine has all shards',
+          async () =>
+            (await count('sagad.shard where owner is not null')) === 64 &&
+            (await ask(first.host, first.port, 'GET', '/readyz'))?.status === 200
+        )
+        receiver.hold(perHost)
+        const word = how.split(' ')[0]
+        for (let i = 0; i < perHost + more; i++) {
+          let answer
+          for (let tries = 0; tries < 100 && answer?.status !== 201 && answer?.status !== 200; tries++) {
+            answer = await ask(first.host, first.port, 'POST', '/v1/sagas', {
+              saga: 'put',
+              id: `${word}-${i}`,
+              input: { name: `${word}-${i}` }
+            })
+          }
+          expect([200, 201].includes(answer?.status), 'a start is taken', answer?.text)
         }
-        expect([200, 201].includes(answer?.status), 'a start is taken', answer?.text)
-      }
-      await until('all calls are begun, and as many as there are connections have come', async () =>
-        receiver.held.length === perHost && (await count(`sagad.log where convert_from(payload, 'UTF8') like '%step.intent%${word}-%'`)) === perHost + more)
-      await sleep(200)
-      expectEqual(receiver.requests.length, perHost, 'requests')
-      await away()
-      world.launchEngine(second)
-      await until('the other engine has brought all to its end', async () => (await count('sagad.saga where ended_at is null')) === 0)
-      expectEqual(receiver.requests.length, 2 * perHost + more, 'requests')
-      receiver.letGo()
-      await sleep(300)
-      await back()
-      await sleep(1500)
-      expectEqual(receiver.requests.length, 2 * perHost + more, 'requests, when the first engine has had its connections back')
-    }, 180)
+        await until(
+          'all calls are begun, and as many as there are connections have come',
+          async () =>
+            receiver.held.length === perHost &&
+            (await count(`sagad.log where convert_from(payload, 'UTF8') like '%step.intent%${word}-%'`)) ===
+              perHost + more
+        )
+        await sleep(200)
+        expectEqual(receiver.requests.length, perHost, 'requests')
+        await away()
+        world.launchEngine(second)
+        await until(
+          'the other engine has brought all to its end',
+          async () => (await count('sagad.saga where ended_at is null')) === 0
+        )
+        expectEqual(receiver.requests.length, 2 * perHost + more, 'requests')
+        receiver.letGo()
+        await sleep(300)
+        await back()
+        await sleep(1500)
+        expectEqual(
+          receiver.requests.length,
+          2 * perHost + more,
+          'requests, when the first engine has had its connections back'
+        )
+      },
+      180
+    )
   }
 })

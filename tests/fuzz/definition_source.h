@@ -1,4 +1,5 @@
-/* Tools and sagas out of a document {"tools": [...], "sagas": [...]}, for the compiler: what targets with definitions share. */
+/* Tools and sagas out of a document {"tools": [...], "sagas": [...]}, for the compiler: what targets with definitions
+ * share. */
 #ifndef SAGAD_TESTS_DEFINITION_SOURCE_H
 #define SAGAD_TESTS_DEFINITION_SOURCE_H
 
@@ -11,8 +12,8 @@ struct definition_source {
     struct arena *arena;
 };
 
-static inline bool source_find(const struct definition_source *self, const char *list, struct slice name, struct slice *body,
-                               uint32_t *version_found)
+static inline bool source_find(const struct definition_source *self, const char *list, struct slice name,
+                               struct slice *body, uint32_t *version_found)
 {
     struct json_walk walk = json_walk(json_member(self->document, list));
     struct slice item;
@@ -27,19 +28,22 @@ static inline bool source_find(const struct definition_source *self, const char 
     return false;
 }
 
-static inline bool source_find_tool(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+static inline bool source_find_tool(void *context, struct slice name, uint32_t version, struct slice *body,
+                                    uint32_t *version_found)
 {
     (void)version;
     return source_find(context, "tools", name, body, version_found);
 }
 
-static inline bool source_find_saga(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
+static inline bool source_find_saga(void *context, struct slice name, uint32_t version, struct slice *body,
+                                    uint32_t *version_found)
 {
     (void)version;
     return source_find(context, "sagas", name, body, version_found);
 }
 
-static inline const struct tool_source *definition_source_init(struct definition_source *self, struct slice document, struct arena *arena)
+static inline const struct tool_source *definition_source_init(struct definition_source *self, struct slice document,
+                                                               struct arena *arena)
 {
     *self = (struct definition_source){{source_find_tool, self, source_find_saga}, document, arena};
     return &self->source;

@@ -1,6 +1,6 @@
 /*
- * The engine's door (run/engine.h) for fuzz_api.c: notes the requests that are under way, and holds what the API hands over
- * against what run/engine.h says of it. Nothing that is malformed may come this far.
+ * The engine's door (run/engine.h) for fuzz_api.c: notes the requests that are under way, and holds what the API hands
+ * over against what run/engine.h says of it. Nothing that is malformed may come this far.
  */
 #include "tests/fuzz/engine_door.h"
 

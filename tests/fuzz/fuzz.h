@@ -47,7 +47,8 @@ static inline uint8_t fuzz_byte(struct slice *rest)
     return byte;
 }
 
-/* The memory of one execution: emptied here, and kept from one to the next because a new one costs more than most parsers. */
+/* The memory of one execution: emptied here, and kept from one to the next because a new one costs more than most
+ * parsers. */
 static inline struct arena *fuzz_arena(void)
 {
     static struct arena arena;

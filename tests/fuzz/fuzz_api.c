@@ -1,14 +1,11 @@
 /*
  * Requests to the API, behind the HTTP library and in front of the engine. The input:
  *
- *     SCRIPT                       how the engine answers: a character each time, see answer(); ~ first: it takes nothing new
- *     METHOD TARGET
- *     Name: value                  header lines
- *                                  an empty line
- *     body
+ *     SCRIPT                       how the engine answers: a character each time, see answer(); ~ first: it takes
+ * nothing new METHOD TARGET Name: value                  header lines an empty line body
  *
- * Every request is answered exactly once, and so is each start of a batch, whatever the engine says and whenever the client leaves; an error is a problem
- * document; and nothing malformed comes through to the engine (engine_door.c).
+ * Every request is answered exactly once, and so is each start of a batch, whatever the engine says and whenever the
+ * client leaves; an error is a problem document; and nothing malformed comes through to the engine (engine_door.c).
  */
 #include "api/server.h"
 #include "io/http/guard.h"
@@ -74,7 +71,8 @@ static void check_problem(int status, struct slice body)
     int64_t told;
 
     MUST(json_type(json_member(body, "type")) == JSON_STRING && json_type(json_member(body, "title")) == JSON_STRING);
-    MUST(json_type(json_member(body, "detail")) == JSON_STRING && json_type(json_member(body, "retryable")) == JSON_BOOL);
+    MUST(json_type(json_member(body, "detail")) == JSON_STRING &&
+         json_type(json_member(body, "retryable")) == JSON_BOOL);
     MUST(json_i64(json_member(body, "status"), &told) && told == status && status >= 400);
 }
 
@@ -147,7 +145,8 @@ static struct slice log_entries(const struct engine_request *request, char how)
         return SLICE("[]");
     }
     return arena_printf(request->arena, "[{\"seq\":%llu,\"type\":\"%s\",\n\"data\":{}}]",
-                        (unsigned long long)(request->in.log.after_seq & INT32_MAX) + 1, how == '1' ? "step.intent" : "saga.completed");
+                        (unsigned long long)(request->in.log.after_seq & INT32_MAX) + 1,
+                        how == '1' ? "step.intent" : "saga.completed");
 }
 
 static void answer_well(struct engine_request *request, enum door door, char how)
@@ -156,7 +155,8 @@ static void answer_well(struct engine_request *request, enum door door, char how
     request->next_cursor = SLICE_NONE;
     switch (door) {
     case DOOR_THING:
-        request->answer = how == '0' ? SLICE("{\"id\":1,\"ended_at\":null}") : SLICE("{\"id\":1,\"ended_at\":\"2026-01-01T00:00:00.000Z\"}");
+        request->answer = how == '0' ? SLICE("{\"id\":1,\"ended_at\":null}")
+                                     : SLICE("{\"id\":1,\"ended_at\":\"2026-01-01T00:00:00.000Z\"}");
         break;
     case DOOR_LIST:
         request->answer = how == '0' ? SLICE("[]") : SLICE("[{\"name\":\"a\"},{\"name\":\"b\"}]");
@@ -174,7 +174,8 @@ static void answer_well(struct engine_request *request, enum door door, char how
         break;
     case DOOR_CALL:
         request->answer = SLICE("{\"key\":1}");
-        request->call = (struct call_result){.going_on = how == '1', .replayed = how == '2', .first_ms = how == '2', .key = SLICE("key")};
+        request->call = (struct call_result){
+            .going_on = how == '1', .replayed = how == '2', .first_ms = how == '2', .key = SLICE("key")};
         break;
     }
 }
@@ -194,10 +195,12 @@ static void answer(char how)
     } else if (how >= '0' && how <= '9') {
         answer_well(request, door, how);
     } else {
-        request->code = err_set(&request->err, (enum err_code)(1 + (unsigned char)how % (ERR_COUNT - 1)), "as the script says \"\x01");
+        request->code = err_set(&request->err, (enum err_code)(1 + (unsigned char)how % (ERR_COUNT - 1)),
+                                "as the script says \"\x01");
         request->faults = (struct faults){0};
         if (door == DOOR_CALL) {
-            request->call = (struct call_result){.pointers = SLICE("[\"/a\"]"), .operation = SLICE("{}"), .retry_after_ms = how};
+            request->call =
+                (struct call_result){.pointers = SLICE("[\"/a\"]"), .operation = SLICE("{}"), .retry_after_ms = how};
         }
     }
     request->done(request);
@@ -207,7 +210,10 @@ static void answer(char how)
 
 static int hex(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 static struct slice percent_decode(struct slice text, bool plus, struct arena *arena)
@@ -249,7 +255,8 @@ static bool read_target(struct slice target, struct arena *arena)
         if (now.exchange.query_count == HTTP_QUERY_MAX) {
             return false;
         }
-        now.query[now.exchange.query_count++] = (struct http_pair){percent_decode(name, true, arena), percent_decode(value, true, arena)};
+        now.query[now.exchange.query_count++] =
+            (struct http_pair){percent_decode(name, true, arena), percent_decode(value, true, arena)};
     }
     return true;
 }
@@ -280,7 +287,8 @@ static bool read_request(struct slice text, struct arena *arena)
     }
     now.exchange.body = text;
     return !http_guard_target(target) &&
-           !http_guard_headers(now.exchange.method, SLICE("HTTP/1.1"), now.headers, now.exchange.header_count, &length) &&
+           !http_guard_headers(now.exchange.method, SLICE("HTTP/1.1"), now.headers, now.exchange.header_count,
+                               &length) &&
            read_target(target, arena);
 }
 

@@ -22,7 +22,8 @@ static void write_backwards(struct json_writer *w, const char *name, struct slic
         json_array_end(w);
     } else if (json_type(value) == JSON_OBJECT) {
         size_t count = json_count(value), i = count;
-        struct slice *names = arena_array(arena, count + 1, sizeof(*names)), *values = arena_array(arena, count + 1, sizeof(*values));
+        struct slice *names = arena_array(arena, count + 1, sizeof(*names)),
+                     *values = arena_array(arena, count + 1, sizeof(*values));
 
         while (json_next_member(&walk, &name_raw, &inner)) {
             i--;
@@ -39,7 +40,8 @@ static void write_backwards(struct json_writer *w, const char *name, struct slic
     }
 }
 
-static void check_left_out(struct slice value, struct slice pointer, const struct slice *patterns, size_t count, struct arena *arena)
+static void check_left_out(struct slice value, struct slice pointer, const struct slice *patterns, size_t count,
+                           struct arena *arena)
 {
     struct json_walk walk = json_walk(value);
     struct slice name_raw, inner;

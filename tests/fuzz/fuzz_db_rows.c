@@ -1,9 +1,9 @@
 /*
- * PostgreSQL's binary formats, both ways. The input is a list of values: a byte for the type, then as many bytes as the type
- * has (a text: a length of two bytes first, which may say anything).
+ * PostgreSQL's binary formats, both ways. The input is a list of values: a byte for the type, then as many bytes as the
+ * type has (a text: a length of two bytes first, which may say anything).
  *
- * What is encoded as a parameter, given back by libpq as a column, and decoded, is the same value; an array is laid out as
- * PostgreSQL reads it; and a column of any length is borrowed with exactly that length.
+ * What is encoded as a parameter, given back by libpq as a column, and decoded, is the same value; an array is laid out
+ * as PostgreSQL reads it; and a column of any length is borrowed with exactly that length.
  */
 #include <endian.h>
 
@@ -203,7 +203,8 @@ static void check_array(const struct value *values, size_t count, struct arena *
     const char *bytes = args->values[0];
     size_t len = (size_t)args->lengths[0];
 
-    MUST(args->count == 1 && len >= at && word(bytes) == 1 && word(bytes + 4) == (nulls > 0) && word(bytes + 12) == items);
+    MUST(args->count == 1 && len >= at && word(bytes) == 1 && word(bytes + 4) == (nulls > 0) &&
+         word(bytes + 12) == items);
     for (size_t i = 0; i < items; i++) {
         uint32_t item;
 

@@ -1,12 +1,13 @@
 /*
- * Definition documents. Every fault names a place of the document. What is accepted compiles again, tool by tool and saga by
- * saga, from its stored form, and has the same identity; so does its canonical form.
+ * Definition documents. Every fault names a place of the document. What is accepted compiles again, tool by tool and
+ * saga by saga, from its stored form, and has the same identity; so does its canonical form.
  */
 #include "adapters/adapter.h"
 #include "base/canon.h"
 #include "tests/fuzz/definition_source.h"
 
-static void compile_again(const struct document_item *item, struct slice body, const struct tool_source *source, struct arena *arena)
+static void compile_again(const struct document_item *item, struct slice body, const struct tool_source *source,
+                          struct arena *arena)
 {
     struct digest identity = canon_digest(body, arena);
     struct faults faults;
@@ -25,7 +26,8 @@ static void compile_again(const struct document_item *item, struct slice body, c
     }
 }
 
-/* What the layers above look at: settings of adapters. They may find faults, and their places are in the document too. */
+/* What the layers above look at: settings of adapters. They may find faults, and their places are
+ * in the document too. */
 static void check_settings(const struct document *document, struct slice text, struct arena *arena)
 {
     struct faults faults;

@@ -1,14 +1,16 @@
 /*
- * The same call with other arguments: two JSON, each on a line, and what a tool says is material or volatile. They differ just
- * when their fingerprints do, whichever came first, and each pointer that is named is one of a place where they do.
+ * The same call with other arguments: two JSON, each on a line, and what a tool says is material or volatile. They
+ * differ just when their fingerprints do, whichever came first, and each pointer that is named is one of a place where
+ * they do.
  */
-#include "core/definition/drift.h"
 #include "base/canon.h"
+#include "core/definition/drift.h"
 #include "tests/fuzz/fuzz.h"
 
 static const struct tool *tool(void)
 {
-    static const char body[] = "{\"name\":\"t\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\",\"material\":[\"/amount\",\"/to/name\"],"
+    static const char body[] = "{\"name\":\"t\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\",\"material\":["
+                               "\"/amount\",\"/to/name\"],"
                                "\"volatile\":[\"/note\",\"/items/*/at\"]}";
     static struct arena arena;
     static const struct tool *compiled;

@@ -1,9 +1,10 @@
 /*
- * Templates and the direct way through plain paths. The input is a template on the first line and a JSON behind it, which
- * is what every name in an expression stands for.
+ * Templates and the direct way through plain paths. The input is a template on the first line and a JSON behind it,
+ * which is what every name in an expression stands for.
  *
- * Each plain path gives what libjq gives for the same parts, value for value and error for error (whether libjq reads the same
- * parts out of the text is asked by fuzz_jq_path.c: compiling takes it milliseconds). What is rendered is JSON.
+ * Each plain path gives what libjq gives for the same parts, value for value and error for error (whether libjq reads
+ * the same parts out of the text is asked by fuzz_jq_path.c: compiling takes it milliseconds). What is rendered is
+ * JSON.
  */
 #include "base/canon.h"
 #include "core/language/expression.h"
@@ -54,8 +55,9 @@ static void compare(const struct expression *e, const struct expression_context 
         MUST(jq);
     }
     for (size_t i = 0; i < e->part_count; i++) {
-        parts = jv_array_append(parts, e->parts[i].member.ptr ? jv_string_sized(e->parts[i].member.ptr, (int)e->parts[i].member.len)
-                                                              : jv_number((double)e->parts[i].index));
+        parts = jv_array_append(parts, e->parts[i].member.ptr
+                                           ? jv_string_sized(e->parts[i].member.ptr, (int)e->parts[i].member.len)
+                                           : jv_number((double)e->parts[i].index));
     }
     input = jv_object_set(input, jv_string("p"), parts);
     input = jv_object_set(input, jv_string("v"), jv_parse_sized(json.ptr, (int)json.len));
@@ -92,8 +94,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct slice json = fuzz_input(data, size), text = fuzz_line(&json);
     struct arena *arena = fuzz_arena();
-    struct expression_step steps[2] = {{SLICE("a"), json, SLICE("completed")}, {SLICE("b"), SLICE_NONE, SLICE("pending")}};
-    struct expression_context context = {json, json, json, json, json, SLICE("id"), SLICE("name"), SLICE("key"), 1, steps, 2};
+    struct expression_step steps[2] = {{SLICE("a"), json, SLICE("completed")},
+                                       {SLICE("b"), SLICE_NONE, SLICE("pending")}};
+    struct expression_context context = {json,          json,         json, json,  json, SLICE("id"),
+                                         SLICE("name"), SLICE("key"), 1,    steps, 2};
     struct template template, alone;
     struct faults faults;
     size_t uses = 0, named = 0;

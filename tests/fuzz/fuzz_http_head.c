@@ -34,7 +34,8 @@ static size_t read_headers(struct slice rest, struct http_pair *pairs)
         size_t name_len = colon ? (size_t)(colon - line.ptr) : line.len;
 
         pairs[count].name = (struct slice){line.ptr, name_len};
-        pairs[count].value = slice_trim((struct slice){line.ptr + name_len + (colon ? 1 : 0), line.len - name_len - (colon ? 1 : 0)});
+        pairs[count].value =
+            slice_trim((struct slice){line.ptr + name_len + (colon ? 1 : 0), line.len - name_len - (colon ? 1 : 0)});
         count++;
     }
     return count;

@@ -1,9 +1,9 @@
 /*
- * What the HTTP adapter makes of a tool's settings and of an answer. The input is a URL (or a JSON Pointer) on the first
- * line and a JSON, or an answer's bytes, behind it.
+ * What the HTTP adapter makes of a tool's settings and of an answer. The input is a URL (or a JSON Pointer) on the
+ * first line and a JSON, or an answer's bytes, behind it.
  *
- * Nothing that is put into a URL can end its query or begin another part of it; a body with a key set holds that key and is
- * otherwise what it was.
+ * Nothing that is put into a URL can end its query or begin another part of it; a body with a key set holds that key
+ * and is otherwise what it was.
  */
 #include "adapters/answer.h"
 #include "adapters/http_parts.h"
@@ -24,7 +24,8 @@ static void query(struct slice url, struct slice json, struct arena *arena)
     for (size_t i = 0; i < longer.len; i++) {
         bool was_there = memchr(url.ptr ? url.ptr : "", longer.ptr[i], url.len) != NULL;
 
-        MUST(was_there || strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%&=?", longer.ptr[i]));
+        MUST(was_there ||
+             strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%&=?", longer.ptr[i]));
     }
 }
 

@@ -1,6 +1,6 @@
 /*
- * What an engine that owns a shard answers to another one, by way of the database. The other may be of another version: what
- * makes no sense is refused with a sentence. What is read, written and read again is the same.
+ * What an engine that owns a shard answers to another one, by way of the database. The other may be of another version:
+ * what makes no sense is refused with a sentence. What is read, written and read again is the same.
  */
 #include "run/exchange/inbox.h"
 #include "tests/fuzz/fuzz.h"
@@ -13,7 +13,8 @@ static enum err_code read(struct slice body, struct engine_request *request, str
     *err = (struct err){0};
     request->code = inbox_answer_read(body, work, err);
     request->err = *err;
-    request->answer = request->code == ERR_OK && work->out.len > 0 ? arena_slice(&work->arena, buffer_slice(&work->out)) : SLICE_NONE;
+    request->answer =
+        request->code == ERR_OK && work->out.len > 0 ? arena_slice(&work->arena, buffer_slice(&work->out)) : SLICE_NONE;
     return request->code;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The text of plain paths: what we read as a path is one for libjq too, with the same value. The input is the path, a line
- * end, and the JSON that it goes through. Slow, because libjq compiles its whole library with each program.
+ * The text of plain paths: what we read as a path is one for libjq too, with the same value. The input is the path, a
+ * line end, and the JSON that it goes through. Slow, because libjq compiles its whole library with each program.
  */
 #include "core/language/expression.h"
 #include "tests/fuzz/jq_here.h"

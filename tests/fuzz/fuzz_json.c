@@ -150,7 +150,8 @@ static void write_again(struct json_writer *w, const char *name, struct slice va
     }
 }
 
-static void check_pointers(struct slice whole, struct slice value, struct slice pointer, size_t *left, struct arena *arena)
+static void check_pointers(struct slice whole, struct slice value, struct slice pointer, size_t *left,
+                           struct arena *arena)
 {
     struct json_walk walk = json_walk(value);
     struct slice name_raw, inner;

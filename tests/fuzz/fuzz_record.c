@@ -1,6 +1,6 @@
 /*
- * The record codec. The input is one record as text. What is read is written and read again, and then written to the same
- * bytes: nothing is lost on the way, and the log does not depend on how often it was copied.
+ * The record codec. The input is one record as text. What is read is written and read again, and then written to the
+ * same bytes: nothing is lost on the way, and the log does not depend on how often it was copied.
  */
 #include "core/definition/definition.h"
 #include "core/record/record.h"
@@ -9,7 +9,8 @@
 #define ECHO "\"builtin\":{\"do\":\"echo\"}"
 
 static const char document[] =
-    "{\"tools\":[{\"name\":\"book\"," ECHO ",\"effect\":\"keyed\",\"key\":{\"window\":\"24h\"},\"compensate\":{\"tool\":\"cancel\"}},"
+    "{\"tools\":[{\"name\":\"book\"," ECHO
+    ",\"effect\":\"keyed\",\"key\":{\"window\":\"24h\"},\"compensate\":{\"tool\":\"cancel\"}},"
     "{\"name\":\"cancel\"," ECHO ",\"effect\":\"idempotent\"}],"
     "\"sagas\":[{\"name\":\"trip\",\"steps\":[{\"id\":\"a\",\"call\":\"book\"},{\"id\":\"b\",\"call\":\"book\"},"
     "{\"id\":\"s\",\"signal\":{\"name\":\"paid\"}},{\"id\":\"p\",\"approve\":{\"roles\":[\"operator\"]}}]}]}";
@@ -24,8 +25,9 @@ static const struct definition *trip(void)
     if (!definition) {
         arena_init(&arena, 16384);
         faults_init(&faults, &arena);
-        definition = definition_compile(json_element(json_member(slice_of(document), "sagas"), 0), 1,
-                                        definition_source_init(&self, slice_of(document), &arena), SLICE(""), &arena, &faults);
+        definition =
+            definition_compile(json_element(json_member(slice_of(document), "sagas"), 0), 1,
+                               definition_source_init(&self, slice_of(document), &arena), SLICE(""), &arena, &faults);
         MUST(definition && faults.count == 0);
     }
     return definition;
@@ -57,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(record_read(buffer_slice(&first), definition, arena, &again, &err) == ERR_OK);
     record_write(&again, definition, &second);
     MUST(slice_equal(buffer_slice(&first), buffer_slice(&second)));
-    MUST(again.type == record.type && again.step == record.step && again.attempt == record.attempt && again.due_ms == record.due_ms);
+    MUST(again.type == record.type && again.step == record.step && again.attempt == record.attempt &&
+         again.due_ms == record.due_ms);
     return 0;
 }

@@ -1,12 +1,12 @@
 /*
- * A hostile log. The first line of the input is a definition document, or {"open": BOOL, "tools": [...]} for an open saga
- * or a run; each further line is the payload of one turn, an array of records, as it lies in the database.
+ * A hostile log. The first line of the input is a definition document, or {"open": BOOL, "tools": [...]} for an open
+ * saga or a run; each further line is the payload of one turn, an array of records, as it lies in the database.
  *
- * It is folded as run/saga/fold.c does it: each record read, checked, applied. The check refuses what does not fit; whatever passes
- * must not end the process, and what the saga then shows, wants and says is well-formed.
+ * It is folded as run/saga/fold.c does it: each record read, checked, applied. The check refuses what does not fit;
+ * whatever passes must not end the process, and what the saga then shows, wants and says is well-formed.
  */
-#include "core/show/explain.h"
 #include "core/saga/saga.h"
+#include "core/show/explain.h"
 #include "tests/fuzz/definition_source.h"
 
 #define KEPT 8
@@ -22,7 +22,8 @@ struct subject { /* a definition that was compiled, kept because most mutations 
     size_t tool_count;
 };
 
-static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name, uint32_t version)
+static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name,
+                                     uint32_t version)
 {
     const struct subject *subject = (const struct subject *)(const void *)shelf;
 
@@ -63,9 +64,9 @@ static void compile(struct subject *self)
     if (json_member(self->text, "open").ptr) {
         self->definition = compile_open(self, &faults);
     } else if (json_type(sagas) == JSON_ARRAY && json_count(sagas) > 0) {
-        self->definition = definition_compile(json_element(sagas, json_count(sagas) - 1), 1,
-                                              definition_source_init(&source, self->text, &self->arena), SLICE(""), &self->arena,
-                                              &faults); /* the last one: those before it may be its children */
+        self->definition = definition_compile(
+            json_element(sagas, json_count(sagas) - 1), 1, definition_source_init(&source, self->text, &self->arena),
+            SLICE(""), &self->arena, &faults); /* the last one: those before it may be its children */
     }
 }
 
@@ -105,7 +106,8 @@ static void look_at(const struct saga *saga, struct arena *arena, struct wants *
     }
     buffer_reset(&out);
     saga_write_json(saga, &out);
-    MUST(!out.overflow && json_check(buffer_slice(&out), &(struct json_limits){(size_t)1 << 26, 96, 1024, 400}, NULL) == ERR_OK);
+    MUST(!out.overflow &&
+         json_check(buffer_slice(&out), &(struct json_limits){(size_t)1 << 26, 96, 1024, 400}, NULL) == ERR_OK);
     buffer_reset(&out);
     explain(saga, BEGIN_MS, &out);
     MUST(out.len > 0);

@@ -1,6 +1,6 @@
 /*
- * Small texts: instants, durations, ids, digests, numbers, names. The first byte says which, the rest is the text. What can be
- * read is written and read again to the same value.
+ * Small texts: instants, durations, ids, digests, numbers, names. The first byte says which, the rest is the text. What
+ * can be read is written and read again to the same value.
  */
 #include <stdio.h>
 
@@ -11,8 +11,8 @@
 #include "base/instant.h"
 #include "base/role.h"
 #include "base/settings.h"
-#include "core/language/decimal.h"
 #include "core/definition/parts.h"
+#include "core/language/decimal.h"
 #include "core/saga/saga.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -112,7 +112,8 @@ static void decimals(struct slice text, struct arena *arena)
     int64_t x, y;
     int order;
 
-    if (!fuzz_is_json(first) || !fuzz_is_json(second) || json_type(first) != JSON_NUMBER || json_type(second) != JSON_NUMBER) {
+    if (!fuzz_is_json(first) || !fuzz_is_json(second) || json_type(first) != JSON_NUMBER ||
+        json_type(second) != JSON_NUMBER) {
         return;
     }
     a = decimal_of(json_trim(first), arena);

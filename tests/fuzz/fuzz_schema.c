@@ -1,6 +1,6 @@
 /*
- * Input schemas. The input is a schema on the first line and a value behind it. Faults name places of the schema, or of the
- * value. A schema says the same of a value when it stands within allOf, and the opposite within not.
+ * Input schemas. The input is a schema on the first line and a value behind it. Faults name places of the schema, or of
+ * the value. A schema says the same of a value when it stands within allOf, and the opposite within not.
  */
 #include "core/language/schema.h"
 #include "tests/fuzz/fuzz.h"
@@ -17,7 +17,8 @@ static bool accepts(const struct schema *schema, struct slice value, struct aren
     for (size_t i = 0; i < faults.count; i++) {
         struct slice detail = faults.items[i].detail;
 
-        *bounded = *bounded || memmem(detail.ptr, detail.len, "too ", 4) || memmem(detail.ptr, detail.len, TOO_MUCH, strlen(TOO_MUCH)) ||
+        *bounded = *bounded || memmem(detail.ptr, detail.len, "too ", 4) ||
+                   memmem(detail.ptr, detail.len, TOO_MUCH, strlen(TOO_MUCH)) ||
                    memmem(detail.ptr, detail.len, "deep", 4);
     }
     return faults.count == 0;
@@ -39,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct slice value = fuzz_input(data, size), text = fuzz_line(&value);
     struct arena *arena = fuzz_arena();
-    const struct schema *schema, *all, *not;
+    const struct schema *schema, *all, *not ;
     bool bounded = false, ok;
 
     if (!fuzz_is_json(text)) {
@@ -55,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     all = compile(arena_printf(arena, "{\"allOf\":[%.*s,true]}", SLICE_ARG(text)), arena);
     not = compile(arena_printf(arena, "{\"not\":%.*s}", SLICE_ARG(text)), arena);
-    if (all && not) { /* else it is nested as deeply as may be */
+    if (all && not ) { /* else it is nested as deeply as may be */
         bool in_all = accepts(all, value, arena, &bounded), in_not = accepts(not, value, arena, &bounded);
 
         MUST(bounded || (in_all == ok && in_not == !ok));

@@ -1,6 +1,6 @@
 /*
- * libjq in this process, to hold the direct way through plain paths against. The product never does this: there it runs in a
- * helper process (io/process/jq_helper.h). Here nothing but paths is given to it.
+ * libjq in this process, to hold the direct way through plain paths against. The product never does this: there it runs
+ * in a helper process (io/process/jq_helper.h). Here nothing but paths is given to it.
  */
 #ifndef SAGAD_TESTS_JQ_HERE_H
 #define SAGAD_TESTS_JQ_HERE_H

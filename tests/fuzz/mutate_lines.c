@@ -1,6 +1,7 @@
 /*
- * How libFuzzer makes new logs out of old ones: half of the time by bytes, as ever, else by lines. A log whose records have
- * changed places, come twice or are missing is what record_check() is there for, and bytes alone hardly ever make one.
+ * How libFuzzer makes new logs out of old ones: half of the time by bytes, as ever, else by lines. A log whose records
+ * have changed places, come twice or are missing is what record_check() is there for, and bytes alone hardly ever make
+ * one.
  */
 #include <stdlib.h>
 
@@ -60,9 +61,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsi
         break;
     default: /* bytes of one line */
         memcpy(changed, lines[one].ptr, lines[one].len);
-        lines[one] = (struct slice){(const char *)changed, LLVMFuzzerMutate(changed, lines[one].len, lines[one].len + 32 < size_max
-                                                                                                         ? lines[one].len + 32
-                                                                                                         : size_max)};
+        lines[one] = (struct slice){
+            (const char *)changed,
+            LLVMFuzzerMutate(changed, lines[one].len, lines[one].len + 32 < size_max ? lines[one].len + 32 : size_max)};
         break;
     }
     for (size_t i = 0; i < count; i++) {

@@ -1,9 +1,10 @@
 /*
- * The main() of a fuzz target where there is no libFuzzer: runs the archives, folders and files named, each input once, so that
- * a corpus is a regression test with any compiler. What does not hold ends the process; the input is named before.
+ * The main() of a fuzz target where there is no libFuzzer: runs the archives, folders and files named, each input once,
+ * so that a corpus is a regression test with any compiler. What does not hold ends the process; the input is named
+ * before.
  *
- * An archive is a file whose name ends in .tar, in the ustar form: a header of a block for each input, then its bytes, filled up
- * to whole blocks; an empty name is the end. tools/fuzz makes them.
+ * An archive is a file whose name ends in .tar, in the ustar form: a header of a block for each input, then its bytes,
+ * filled up to whole blocks; an empty name is the end. tools/fuzz makes them.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -112,7 +113,8 @@ static bool run(const char *path)
     while ((entry = readdir(folder)) != NULL) {
         char inner[PATH_BYTES_MAX];
 
-        if (entry->d_name[0] != '.' && snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name) < (int)sizeof(inner)) {
+        if (entry->d_name[0] != '.' &&
+            snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name) < (int)sizeof(inner)) {
             ok = run_file(inner) && ok;
         }
     }

@@ -105,8 +105,13 @@ void on_closed(void *context)
 void open_to(const char *dsn, bool reconnect)
 {
     static const char *const setup[] = {"set application_name = 'renamed'", "listen news", NULL};
-    const struct db_options options = {.dsn = dsn, .application_name = "test", .setup = setup, .reconnect = reconnect,
-                                       .on_state = on_state, .on_notify = on_notify, .context = &cluster};
+    const struct db_options options = {.dsn = dsn,
+                                       .application_name = "test",
+                                       .setup = setup,
+                                       .reconnect = reconnect,
+                                       .on_state = on_state,
+                                       .on_notify = on_notify,
+                                       .context = &cluster};
 
     db = db_open(loop, &options);
     assert_int_equal(ready_count + lost_count, 0);
@@ -304,7 +309,8 @@ struct db_args *int4_args(int32_t value)
 
 void fresh_table(void)
 {
-    ask("set client_min_messages = warning; drop table if exists part, item; create table item(id int8 primary key, note text);"
+    ask("set client_min_messages = warning; drop table if exists part, item; create table item(id int8 primary key, "
+        "note text);"
         "create table part(item int8 references item deferrable initially deferred)");
 }
 

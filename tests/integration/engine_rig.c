@@ -51,8 +51,12 @@ bool is_so(void *context)
 
 void engine_rig_begin(void)
 {
-    struct engine_options options = {.dsn = cluster_dsn(&host.cluster), .engine_name = "one", .lease_ms = 3000, .park_after_ms = park_after_ms,
-                                     .park_ahead_ms = park_ahead_ms, .on_ready = on_ready};
+    struct engine_options options = {.dsn = cluster_dsn(&host.cluster),
+                                     .engine_name = "one",
+                                     .lease_ms = 3000,
+                                     .park_after_ms = park_after_ms,
+                                     .park_ahead_ms = park_ahead_ms,
+                                     .on_ready = on_ready};
 
     is_ready = false;
     engine = engine_start(host.loop, &options);
@@ -82,7 +86,10 @@ static bool has_database(void *context)
 
 void engine_rig_begin_other(void)
 {
-    struct engine_options options = {.dsn = cluster_dsn(&host.cluster), .engine_name = "two", .lease_ms = 3000, .park_after_ms = park_after_ms,
+    struct engine_options options = {.dsn = cluster_dsn(&host.cluster),
+                                     .engine_name = "two",
+                                     .lease_ms = 3000,
+                                     .park_after_ms = park_after_ms,
                                      .park_ahead_ms = park_ahead_ms};
 
     other = engine_start(host.loop, &options);
@@ -112,7 +119,8 @@ void ask_begin(struct ask *ask)
 {
     memset(ask, 0, sizeof(*ask));
     arena_init(&ask->arena, 4096);
-    ask->request = (struct engine_request){.arena = &ask->arena, .namespace = SLICE("default"), .actor = SLICE("agent-7"), .done = on_done};
+    ask->request = (struct engine_request){
+        .arena = &ask->arena, .namespace = SLICE("default"), .actor = SLICE("agent-7"), .done = on_done};
 }
 
 void ask_wait(struct ask *ask)
@@ -125,7 +133,8 @@ void ask_end(struct ask *ask)
     arena_fini(&ask->arena);
 }
 
-void prepare_call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args, int64_t wait_ms)
+void prepare_call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args,
+                  int64_t wait_ms)
 {
     ask_begin(ask);
     ask->request.in.call.run = slice_of(run);
@@ -147,7 +156,8 @@ void call(struct ask *ask, const char *run, const char *step, const char *tool, 
     ask_wait(ask);
 }
 
-void call_in(struct ask *ask, struct saga_id saga, const char *step, const char *tool, const char *args, int64_t wait_ms)
+void call_in(struct ask *ask, struct saga_id saga, const char *step, const char *tool, const char *args,
+             int64_t wait_ms)
 {
     prepare_call(ask, NULL, step, tool, args, wait_ms);
     ask->request.in.call.saga = saga;
@@ -157,7 +167,8 @@ void call_in(struct ask *ask, struct saga_id saga, const char *step, const char 
 void assert_code(const struct ask *ask, enum err_code code)
 {
     if (ask->request.code != code) {
-        fail_msg("%s instead of %s: %s (%s)", err_name(ask->request.code), err_name(code), ask->request.err.message, ask->request.err.detail);
+        fail_msg("%s instead of %s: %s (%s)", err_name(ask->request.code), err_name(code), ask->request.err.message,
+                 ask->request.err.detail);
     }
 }
 
@@ -177,12 +188,18 @@ static const char document[] =
     "{\"name\":\"greet\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},\"compensate\":{\"tool\":\"forget\"},"
     "\"input\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}}}},"
     "{\"name\":\"forget\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"}},"
-    "{\"name\":\"nap\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"sleep\",\"for\":\"600ms\"},\"compensate\":{\"tool\":\"forget\"}},"
-    "{\"name\":\"slow\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"sleep\",\"for\":\"3s\"},\"compensate\":{\"tool\":\"forget\"}},"
-    "{\"name\":\"refuse\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"fail\"},\"compensate\":{\"tool\":\"forget\"}},"
-    "{\"name\":\"lose\",\"effect\":\"once\",\"builtin\":{\"do\":\"fail\",\"outcome\":\"unknown\"},\"compensate\":{\"tool\":\"forget\"}},"
-    "{\"name\":\"rare\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},\"compensate\":{\"tool\":\"forget\"},\"rate\":{\"limit\":1,\"per\":\"30s\"}},"
-    "{\"name\":\"either\",\"effect\":{\"if\":\"${ .args.dry | not }\",\"then\":\"once\",\"else\":\"read\"},\"builtin\":{\"do\":\"echo\"},"
+    "{\"name\":\"nap\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"sleep\",\"for\":\"600ms\"},\"compensate\":{"
+    "\"tool\":\"forget\"}},"
+    "{\"name\":\"slow\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"sleep\",\"for\":\"3s\"},\"compensate\":{"
+    "\"tool\":\"forget\"}},"
+    "{\"name\":\"refuse\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"fail\"},\"compensate\":{\"tool\":\"forget\"}}"
+    ","
+    "{\"name\":\"lose\",\"effect\":\"once\",\"builtin\":{\"do\":\"fail\",\"outcome\":\"unknown\"},\"compensate\":{"
+    "\"tool\":\"forget\"}},"
+    "{\"name\":\"rare\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},\"compensate\":{\"tool\":\"forget\"},"
+    "\"rate\":{\"limit\":1,\"per\":\"30s\"}},"
+    "{\"name\":\"either\",\"effect\":{\"if\":\"${ .args.dry | not "
+    "}\",\"then\":\"once\",\"else\":\"read\"},\"builtin\":{\"do\":\"echo\"},"
     "\"compensate\":{\"tool\":\"forget\"}},"
     "{\"name\":\"send\",\"effect\":\"once\",\"terminal\":true,\"builtin\":{\"do\":\"echo\"}}"
     "]}";
@@ -196,7 +213,8 @@ void engine_rig_define(void)
     engine_define(engine, &ask.request);
     ask_wait(&ask);
     for (size_t i = 0; i < ask.request.faults.count; i++) {
-        print_message("%.*s: %.*s\n", SLICE_ARG(ask.request.faults.items[i].pointer), SLICE_ARG(ask.request.faults.items[i].detail));
+        print_message("%.*s: %.*s\n", SLICE_ARG(ask.request.faults.items[i].pointer),
+                      SLICE_ARG(ask.request.faults.items[i].detail));
     }
     assert_code(&ask, ERR_OK);
     ask_end(&ask);

@@ -1,6 +1,6 @@
 /*
- * A whole engine on a PostgreSQL of its own, tools to call and the requests of agents. The wall clock of its loop can be set on: link
- * with --wrap=loop_wall_ms.
+ * A whole engine on a PostgreSQL of its own, tools to call and the requests of agents. The wall clock of its loop can
+ * be set on: link with --wrap=loop_wall_ms.
  */
 #ifndef SAGAD_TESTS_ENGINE_RIG_H
 #define SAGAD_TESTS_ENGINE_RIG_H
@@ -40,10 +40,13 @@ void ask_end(struct ask *ask);
 void assert_code(const struct ask *ask, enum err_code code);
 void assert_member(struct slice object, const char *name, const char *json);
 
-void prepare_call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args, int64_t wait_ms);
-void begin_call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args, int64_t wait_ms);
+void prepare_call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args,
+                  int64_t wait_ms);
+void begin_call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args,
+                int64_t wait_ms);
 void call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args); /* and wait */
-void call_in(struct ask *ask, struct saga_id saga, const char *step, const char *tool, const char *args, int64_t wait_ms); /* begins */
+void call_in(struct ask *ask, struct saga_id saga, const char *step, const char *tool, const char *args,
+             int64_t wait_ms); /* begins */
 struct saga_id open_saga(const char *id, int64_t deadline_ms);
 struct saga_id open_with_budget(const char *budget);
 void complete(struct ask *ask, struct saga_id id, int64_t wait_ms); /* begins */

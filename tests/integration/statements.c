@@ -1,6 +1,6 @@
 /*
- * Says as JSON what the store sends: the settings of its connections and every statement of sql.h, so that a test of the
- * plans (test_plans.mjs) asks PostgreSQL about these texts and not about copies of them.
+ * Says as JSON what the store sends: the settings of its connections and every statement of sql.h, so that a test of
+ * the plans (test_plans.mjs) asks PostgreSQL about these texts and not about copies of them.
  */
 #include <stdio.h>
 

@@ -42,7 +42,8 @@ static void on_patience(struct timer *timer)
     loop_stop(waiting->loop);
 }
 
-static void wait_on(struct host *host, bool (*condition)(void *context), void *context, int64_t patience_ms, bool may_be_late)
+static void wait_on(struct host *host, bool (*condition)(void *context), void *context, int64_t patience_ms,
+                    bool may_be_late)
 {
     struct waiting waiting = {.loop = host->loop, .condition = condition, .context = context};
 
@@ -55,7 +56,8 @@ static void wait_on(struct host *host, bool (*condition)(void *context), void *c
     loop_hook_remove(host->loop, &waiting.hook);
     if (waiting.late && !may_be_late) {
         /* No jump out of here: what the store still holds lies in frames of this test. */
-        (void)fprintf(stderr, "waited for nothing; the store's last word: %s (%s)\n", host->err.message, host->err.detail);
+        (void)fprintf(stderr, "waited for nothing; the store's last word: %s (%s)\n", host->err.message,
+                      host->err.detail);
         cluster_free(&host->cluster);
         exit(1);
     }
@@ -181,8 +183,8 @@ static void on_row(void *context, int columns, const char *const *values)
     struct answer *answer = context;
 
     for (int i = 0; i < columns && answer->out; i++) {
-        int len = snprintf(answer->out + answer->len, answer->out_bytes - answer->len, "%s%s", values[i] ? values[i] : "null",
-                           i + 1 < columns ? "|" : "\n");
+        int len = snprintf(answer->out + answer->len, answer->out_bytes - answer->len, "%s%s",
+                           values[i] ? values[i] : "null", i + 1 < columns ? "|" : "\n");
 
         assert_true(len >= 0 && answer->len + (size_t)len < answer->out_bytes);
         answer->len += (size_t)len;

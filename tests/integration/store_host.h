@@ -1,6 +1,6 @@
 /*
- * What the tests of the store share: a private PostgreSQL with the schema, a loop that runs until something is so, stores
- * on it, and turns to append.
+ * What the tests of the store share: a private PostgreSQL with the schema, a loop that runs until something is so,
+ * stores on it, and turns to append.
  */
 #ifndef SAGAD_TESTS_STORE_HOST_H
 #define SAGAD_TESTS_STORE_HOST_H
@@ -15,25 +15,30 @@ struct host {
     int ready_count, away_count, refused_count;
 };
 
-void host_start(struct host *host, const char *const *settings); /* with the schema; skips the program where there is no PostgreSQL */
+void host_start(struct host *host,
+                const char *const *settings); /* with the schema; skips the program where there is no PostgreSQL */
 void host_stop(struct host *host);
 
-struct store *host_store(struct host *host, const struct store_options *options); /* NULL: defaults; waits until ready */
+struct store *host_store(struct host *host,
+                         const struct store_options *options); /* NULL: defaults; waits until ready */
 struct store *host_store_begin(struct host *host, const struct store_options *options); /* does not wait */
 void host_store_close(struct host *host, struct store *store);
 
-void host_run_until(struct host *host, bool (*condition)(void *context), void *context); /* fails the test after a minute */
-bool host_is_set(void *context); /* a condition: the bool that context points at */
+void host_run_until(struct host *host, bool (*condition)(void *context),
+                    void *context); /* fails the test after a minute */
+bool host_is_set(void *context);    /* a condition: the bool that context points at */
 void host_run_ms(struct host *host, int64_t ms);
-void host_until_number(struct host *host, long number, const char *sql); /* what no turn of the loop tells; fails the test after a minute */
+void host_until_number(struct host *host, long number,
+                       const char *sql); /* what no turn of the loop tells; fails the test after a minute */
 
 void host_sql(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3);
 long host_number(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3); /* first column of the last row */
-void host_text(struct host *host, char *out, size_t out_bytes, const char *format, ...) PRINTF_LIKE(4, 5); /* all rows, columns joined by '|', rows by newline */
+void host_text(struct host *host, char *out, size_t out_bytes, const char *format, ...)
+    PRINTF_LIKE(4, 5); /* all rows, columns joined by '|', rows by newline */
 
 /* All keys of operations that are known, as a table (key, saga). */
-#define KNOWN_KEYS                                                                                                                         \
-    "(select o.key, o.saga from sagad.operation_key o union all"                                                                           \
+#define KNOWN_KEYS                                                                                                     \
+    "(select o.key, o.saga from sagad.operation_key o union all"                                                       \
     " select e.key, e.saga from sagad.key_bundle b cross join lateral unnest(b.keys, b.sagas) as e (key, saga))"
 
 /* --- turns --- */
@@ -44,13 +49,14 @@ struct turn {
     struct append_escalation escalation;
     struct op_key keys[2];
     char payload[700];
-    int done;              /* how often */
-    int *done_count;       /* counted as well when not NULL */
+    int done;        /* how often */
+    int *done_count; /* counted as well when not NULL */
     void (*after)(struct turn *turn);
     void *context;
 };
 
-/* A turn of one record. Sagas of the tests live in namespace "default", are named "order" and take their input's digest from "input". */
+/* A turn of one record. Sagas of the tests live in namespace "default", are named "order" and take their input's digest
+ * from "input". */
 void turn_start(struct turn *turn, struct saga_id id, int64_t epoch, const char *business_id);
 void turn_next(struct turn *turn, struct saga_id id, int64_t epoch, uint64_t seq, const char *type);
 struct digest turn_business_digest(const char *business_id);
@@ -59,7 +65,7 @@ void host_append(struct host *host, struct store *store, struct turn *turn); /* 
 bool turn_is_done(void *turn);
 
 struct saga_id host_saga(uint32_t shard); /* a new id */
-const char *id_text(struct saga_id id); /* good until the fourth one after it */
+const char *id_text(struct saga_id id);   /* good until the fourth one after it */
 
 /* --- reads --- */
 

@@ -1,6 +1,6 @@
 /*
- * The adapter `mcp` against servers that do as told, over HTTP and over standard input: every outcome, and answers that no
- * honest server gives. A call is settled once, never inside begin(), and never promises more than is known.
+ * The adapter `mcp` against servers that do as told, over HTTP and over standard input: every outcome, and answers that
+ * no honest server gives. A call is settled once, never inside begin(), and never promises more than is known.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -112,28 +112,32 @@ static void trial_run(struct trial *t, int64_t cancel_after_ms)
     t->call_count = 0;
 }
 
-static void expect(const struct call *call, const char *what, enum outcome_kind kind, bool unsent, const char *error, const char *result)
+static void expect(const struct call *call, const char *what, enum outcome_kind kind, bool unsent, const char *error,
+                   const char *result)
 {
     const struct outcome *outcome = &call->outcome;
 
     if (outcome->kind != kind || outcome->unsent != unsent || (error && !slice_is(outcome->error, error)) ||
         (result && !slice_is(outcome->result, result))) {
-        fail_msg("%s: %s%s, error %.*s (%.*s), result %.*s, response %.*s", what, outcome->unsent ? "unsent " : "", outcome_name(outcome->kind),
-                 SLICE_ARG(outcome->error), SLICE_ARG(outcome->detail), SLICE_ARG(outcome->result), SLICE_ARG(call->response));
+        fail_msg("%s: %s%s, error %.*s (%.*s), result %.*s, response %.*s", what, outcome->unsent ? "unsent " : "",
+                 outcome_name(outcome->kind), SLICE_ARG(outcome->error), SLICE_ARG(outcome->detail),
+                 SLICE_ARG(outcome->result), SLICE_ARG(call->response));
     }
 }
 
 /* --- HTTP ----------------------------------------------------------------------------------------------------- */
 
-#define GREETING "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}"
+#define GREETING                                                                                                       \
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"serverInfo\":" \
+    "{\"name\":\"s\",\"version\":\"1\"}}}"
 #define ANSWER(members) "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{" members "}}"
 #define REFUSAL(code) "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":" code ",\"message\":\"no\"}}"
 #define TEXT(text) "\"content\":[{\"type\":\"text\",\"text\":\"" text "\"}]"
 
 static const char *http(struct arena *arena, const char *status, const char *more, const char *type, const char *body)
 {
-    return arena_text(arena, arena_printf(arena, "HTTP/1.1 %s\r\n%sContent-Type: %s\r\nContent-Length: %zu\r\n\r\n%s", status, more, type,
-                                          strlen(body), body));
+    return arena_text(arena, arena_printf(arena, "HTTP/1.1 %s\r\n%sContent-Type: %s\r\nContent-Length: %zu\r\n\r\n%s",
+                                          status, more, type, strlen(body), body));
 }
 
 #define JSON "application/json"
@@ -150,29 +154,50 @@ struct http_row {
 };
 
 static const struct http_row http_rows[] = {
-    {"200 OK", JSON, ANSWER(TEXT("hi")), STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, "[{\"type\":\"text\",\"text\":\"hi\"}]"},
-    {"200 OK", JSON, ANSWER(TEXT("hi") ",\"structuredContent\":{\"n\":1.50}"), STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, "{\"n\":1.50}"},
-    {"200 OK", JSON, ANSWER(TEXT("hi") ",\"resultType\":\"complete\",\"isError\":false"), STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, NULL},
-    {"200 OK", EVENTS, "id: 1\ndata: \n\nevent: message\nid: 2\ndata: " ANSWER(TEXT("hi")) "\n\n", STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, NULL},
-    {"200 OK", EVENTS, "\xef\xbb\xbf: hello\r\rdata:{\"jsonrpc\":\"2.0\",\r\ndata: \"id\":2,\"result\":{}}\r\n\r\n", STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, NULL},
-    {"200 OK", EVENTS, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n\ndata: {}\n\n"
-     "data: nonsense\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\n\ndata: " ANSWER(TEXT("hi")) "\n\n", STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, NULL},
+    {"200 OK", JSON, ANSWER(TEXT("hi")), STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL,
+     "[{\"type\":\"text\",\"text\":\"hi\"}]"},
+    {"200 OK", JSON, ANSWER(TEXT("hi") ",\"structuredContent\":{\"n\":1.50}"), STUB_KEEP, 0, 0, false,
+     OUTCOME_COMPLETED, NULL, "{\"n\":1.50}"},
+    {"200 OK", JSON, ANSWER(TEXT("hi") ",\"resultType\":\"complete\",\"isError\":false"), STUB_KEEP, 0, 0, false,
+     OUTCOME_COMPLETED, NULL, NULL},
+    {"200 OK", EVENTS, "id: 1\ndata: \n\nevent: message\nid: 2\ndata: " ANSWER(TEXT("hi")) "\n\n", STUB_KEEP, 0, 0,
+     false, OUTCOME_COMPLETED, NULL, NULL},
+    {"200 OK", EVENTS, "\xef\xbb\xbf: hello\r\rdata:{\"jsonrpc\":\"2.0\",\r\ndata: \"id\":2,\"result\":{}}\r\n\r\n",
+     STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, NULL},
+    {"200 OK", EVENTS,
+     "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\ndata: "
+     "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n\ndata: {}\n\n"
+     "data: nonsense\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\n\ndata: " ANSWER(TEXT("hi")) "\n\n",
+     STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, NULL},
     /* the tool says no */
-    {"200 OK", JSON, ANSWER(TEXT("no money") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "tool-error", NULL},
-    {"200 OK", JSON, ANSWER(TEXT("no money") ",\"isError\":true"), STUB_KEEP, 0, 0, true, OUTCOME_FAILED, "tool-error", NULL},
-    {"200 OK", JSON, ANSWER(TEXT("MCP error -32602: Tool charge not found") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
-    {"200 OK", JSON, ANSWER(TEXT("MCP error -32602: Input validation error: Invalid arguments for tool charge: [x]") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
-    {"200 OK", JSON, ANSWER(TEXT("Input validation error: Invalid arguments for tool charge: x") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
-    {"200 OK", JSON, ANSWER(TEXT("Input validation error: Invalid arguments for tool charger: x") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "tool-error", NULL},
-    {"200 OK", JSON, ANSWER(TEXT("MCP error -32602: Tool other not found") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "tool-error", NULL},
-    {"200 OK", JSON, ANSWER(TEXT("MCP error -32602: Output validation error: Tool charge has an output schema") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "tool-error", NULL},
+    {"200 OK", JSON, ANSWER(TEXT("no money") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN,
+     "tool-error", NULL},
+    {"200 OK", JSON, ANSWER(TEXT("no money") ",\"isError\":true"), STUB_KEEP, 0, 0, true, OUTCOME_FAILED, "tool-error",
+     NULL},
+    {"200 OK", JSON, ANSWER(TEXT("MCP error -32602: Tool charge not found") ",\"isError\":true"), STUB_KEEP, 0, 0,
+     false, OUTCOME_FAILED, "mcp-32602", NULL},
+    {"200 OK", JSON,
+     ANSWER(
+         TEXT("MCP error -32602: Input validation error: Invalid arguments for tool charge: [x]") ",\"isError\":true"),
+     STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
+    {"200 OK", JSON, ANSWER(TEXT("Input validation error: Invalid arguments for tool charge: x") ",\"isError\":true"),
+     STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
+    {"200 OK", JSON, ANSWER(TEXT("Input validation error: Invalid arguments for tool charger: x") ",\"isError\":true"),
+     STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "tool-error", NULL},
+    {"200 OK", JSON, ANSWER(TEXT("MCP error -32602: Tool other not found") ",\"isError\":true"), STUB_KEEP, 0, 0, false,
+     OUTCOME_UNKNOWN, "tool-error", NULL},
+    {"200 OK", JSON,
+     ANSWER(TEXT("MCP error -32602: Output validation error: Tool charge has an output schema") ",\"isError\":true"),
+     STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "tool-error", NULL},
     /* the protocol says no */
     {"200 OK", JSON, REFUSAL("-32600"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32600", NULL},
     {"200 OK", JSON, REFUSAL("-32601"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32601", NULL},
     {"200 OK", EVENTS, "data: " REFUSAL("-32602") "\n\n", STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
     {"400 Bad Request", JSON, REFUSAL("-32602"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
-    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32602,\"message\":\"Tool charge has an output schema but no structured content was provided\"}}", STUB_KEEP, 0, 0, false,
-     OUTCOME_UNKNOWN, "mcp-32602", NULL},
+    {"200 OK", JSON,
+     "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32602,\"message\":\"Tool charge has an output schema but no "
+     "structured content was provided\"}}",
+     STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "mcp-32602", NULL},
     {"200 OK", JSON, REFUSAL("-32603"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "mcp-32603", NULL},
     {"200 OK", JSON, REFUSAL("7"), STUB_KEEP, 0, 0, true, OUTCOME_UNKNOWN, "mcp7", NULL},
     {"500 Oops", JSON, REFUSAL("-32603"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "mcp-32603", NULL},
@@ -187,17 +212,25 @@ static const struct http_row http_rows[] = {
     /* nobody can say */
     {"202 Accepted", JSON, "", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
     {"200 OK", JSON, "", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
-    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"resu", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
-    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
-    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":\"2\",\"result\":{}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
-    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{},\"error\":{\"code\":-32600}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
-    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":[]}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
-    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":\"-32600\"}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"resu", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable",
+     NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN,
+     "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":\"2\",\"result\":{}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN,
+     "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{},\"error\":{\"code\":-32600}}", STUB_KEEP, 0, 0, false,
+     OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":[]}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN,
+     "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":\"-32600\"}}", STUB_KEEP, 0, 0, false,
+     OUTCOME_UNKNOWN, "unreadable", NULL},
     {"200 OK", JSON, "{\"id\":2,\"result\":{}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
     {"200 OK", JSON, "[" ANSWER("") "]", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
-    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
+    {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600}}", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN,
+     "unreadable", NULL},
     {"200 OK", JSON, ANSWER("\"isError\":\"no\""), STUB_KEEP, 0, 0, true, OUTCOME_UNKNOWN, "unreadable", NULL},
-    {"200 OK", JSON, ANSWER("\"resultType\":\"input_required\""), STUB_KEEP, 0, 0, true, OUTCOME_UNKNOWN, "incomplete", NULL},
+    {"200 OK", JSON, ANSWER("\"resultType\":\"input_required\""), STUB_KEEP, 0, 0, true, OUTCOME_UNKNOWN, "incomplete",
+     NULL},
     {"200 OK", JSON, ANSWER("\"task\":{\"taskId\":\"1\"}"), STUB_KEEP, 0, 0, true, OUTCOME_UNKNOWN, "incomplete", NULL},
     {"200 OK", EVENTS, "data: " ANSWER(TEXT("hi")) "\n", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "cut", NULL},
     {"200 OK", EVENTS, ": only a comment\n\n", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "cut", NULL},
@@ -205,10 +238,14 @@ static const struct http_row http_rows[] = {
     {NULL, NULL, NULL, STUB_RESET, 0, 0, false, OUTCOME_UNKNOWN, "reset", NULL},
     {NULL, NULL, NULL, STUB_HANG, 2000, 0, false, OUTCOME_UNKNOWN, "timeout", NULL},
     {NULL, NULL, NULL, STUB_HANG, 0, 1500, false, OUTCOME_UNKNOWN, "cancelled", NULL},
-    {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {\"jso", STUB_CLOSE, 0, 0, false, OUTCOME_UNKNOWN, "cut", NULL},
-    {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " ANSWER("") "\n\n", STUB_HANG, 0, 0, false, OUTCOME_COMPLETED, NULL, "null"},
-    {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ", STUB_FLOOD, 0, 0, false, OUTCOME_UNKNOWN, "too-large", NULL},
-    {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", STUB_FLOOD, 0, 0, false, OUTCOME_UNKNOWN, "too-large", NULL},
+    {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {\"jso", STUB_CLOSE, 0, 0, false,
+     OUTCOME_UNKNOWN, "cut", NULL},
+    {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " ANSWER("") "\n\n", STUB_HANG, 0, 0,
+     false, OUTCOME_COMPLETED, NULL, "null"},
+    {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ", STUB_FLOOD, 0, 0, false,
+     OUTCOME_UNKNOWN, "too-large", NULL},
+    {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", STUB_FLOOD, 0, 0, false, OUTCOME_UNKNOWN,
+     "too-large", NULL},
 };
 
 static void an_answer_over_http_means_what_it_says_and_no_more(void **state)
@@ -229,12 +266,17 @@ static void an_answer_over_http_means_what_it_says_and_no_more(void **state)
         };
 
         stub = stub_server_new(acts, COUNT_OF(acts));
-        call = trial_call(&t, arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/mcp\"},\"tool\":\"charge\"}", stub_server_port(stub))));
+        call = trial_call(
+            &t,
+            arena_text(&t.arena,
+                       arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/mcp\"},\"tool\":\"charge\"}",
+                                    stub_server_port(stub))));
         call->harmless = row->harmless;
         call->timeout_ms = row->timeout_ms ? row->timeout_ms : 5000;
         snprintf(what, sizeof(what), "row %zu: %.100s", i, row->body ? row->body : "(nothing)");
         trial_run(&t, row->cancel_ms);
-        expect(call, what, row->kind, false, row->error, row->result && !strcmp(row->result, "null") ? NULL : row->result);
+        expect(call, what, row->kind, false, row->error,
+               row->result && !strcmp(row->result, "null") ? NULL : row->result);
         assert_int_equal(stub_server_requests(stub), 3);
         trial_fini(&t);
         stub_server_free(stub);
@@ -251,9 +293,11 @@ static void before_the_call_has_left_it_may_be_tried_again(void **state)
         {"401 Unauthorized", "", "{}", STUB_KEEP, "handshake"},
         {"500 Oops", "", "{}", STUB_KEEP, "handshake"},
         {"200 OK", "", "{}", STUB_KEEP, "handshake"},
-        {"200 OK", "", "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"1999-01-01\"}}", STUB_KEEP, "version"},
+        {"200 OK", "", "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"1999-01-01\"}}", STUB_KEEP,
+         "version"},
         {"200 OK", "", "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", STUB_KEEP, "version"},
-        {"200 OK", "", "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"x\"}}", STUB_KEEP, "handshake"},
+        {"200 OK", "", "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"x\"}}", STUB_KEEP,
+         "handshake"},
         {"200 OK", "Mcp-Session-Id: a b\r\n", GREETING, STUB_KEEP, "handshake"},
         {NULL, NULL, NULL, STUB_CLOSE, "reset"},
         {NULL, NULL, NULL, STUB_HANG, "timeout"},
@@ -268,17 +312,22 @@ static void before_the_call_has_left_it_may_be_tried_again(void **state)
         const char *settings;
 
         trial_init(&t);
-        struct stub_act act = {table[i].status ? http(&t.arena, table[i].status, table[i].more, JSON, table[i].body) : table[i].body, table[i].then};
+        struct stub_act act = {table[i].status ? http(&t.arena, table[i].status, table[i].more, JSON, table[i].body)
+                                               : table[i].body,
+                               table[i].then};
 
         stub = stub_server_new(&act, 1);
-        settings = arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}", stub_server_port(stub)));
+        settings = arena_text(
+            &t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}",
+                                   stub_server_port(stub)));
         a = trial_call(&t, settings);
         b = trial_call(&t, settings); /* waits for the handshake of the first */
         a->timeout_ms = b->timeout_ms = table[i].then == STUB_HANG ? 300 : 20000;
         trial_run(&t, 0);
         expect(a, table[i].error, OUTCOME_RETRY, true, table[i].error, NULL);
         expect(b, table[i].error, OUTCOME_RETRY, true, table[i].error, NULL);
-        assert_true(stub_server_requests(stub) <= 2); /* where the time of the first was over, the second may have tried */
+        assert_true(stub_server_requests(stub) <=
+                    2); /* where the time of the first was over, the second may have tried */
         trial_fini(&t);
         stub_server_free(stub);
     }
@@ -291,7 +340,10 @@ static void nobody_listening_is_unsent(void **state)
 
     (void)state;
     trial_init(&t);
-    call = trial_call(&t, arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}", stub_port_refused())));
+    call = trial_call(
+        &t, arena_text(&t.arena,
+                       arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}",
+                                    stub_port_refused())));
     trial_run(&t, 0);
     expect(call, "refused", OUTCOME_RETRY, true, "refused", NULL);
     trial_fini(&t);
@@ -300,8 +352,10 @@ static void nobody_listening_is_unsent(void **state)
 static void a_session_is_shared_and_opened_again_when_the_server_forgot_it(void **state)
 {
     static const char *const forgotten[][2] = {
-        {"404 Not Found", "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32001,\"message\":\"Session not found\"}}"},
-        {"400 Bad Request", "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32000,\"message\":\"Bad Request: No valid session ID provided\"}}"},
+        {"404 Not Found",
+         "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32001,\"message\":\"Session not found\"}}"},
+        {"400 Bad Request",
+         "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32000,\"message\":\"Bad Request: No valid session ID provided\"}}"},
         {"404 Not Found", ""},
     };
 
@@ -320,14 +374,19 @@ static void a_session_is_shared_and_opened_again_when_the_server_forgot_it(void 
             {http(&t.arena, "200 OK", "", JSON, ANSWER("")), STUB_KEEP},
             {http(&t.arena, "200 OK", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}"), STUB_KEEP},
             {http(&t.arena, forgotten[i][0], "", JSON, forgotten[i][1]), STUB_KEEP},
-            {http(&t.arena, "200 OK", "Mcp-Session-Id: s-2\r\n", JSON, "{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"protocolVersion\":\"2025-11-25\"}}"), STUB_KEEP},
+            {http(&t.arena, "200 OK", "Mcp-Session-Id: s-2\r\n", JSON,
+                  "{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"protocolVersion\":\"2025-11-25\"}}"),
+             STUB_KEEP},
             {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
             {http(&t.arena, "200 OK", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":6,\"result\":{}}"), STUB_KEEP},
         };
 
         stub = stub_server_new(acts, COUNT_OF(acts));
-        settings = arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\",\"bearer\":\"hush\",\"headers\":{\"X-A\":\"b\"}},\"tool\":\"charge\"}",
-                                                     stub_server_port(stub)));
+        settings = arena_text(&t.arena,
+                              arena_printf(&t.arena,
+                                           "{\"server\":{\"url\":\"http://127.0.0.1:%d/"
+                                           "\",\"bearer\":\"hush\",\"headers\":{\"X-A\":\"b\"}},\"tool\":\"charge\"}",
+                                           stub_server_port(stub)));
         call = trial_call(&t, settings);
         trial_run(&t, 0);
         expect(call, "first", OUTCOME_COMPLETED, false, NULL, NULL);
@@ -371,13 +430,18 @@ static void a_server_that_forgets_every_session_is_not_asked_for_ever(void **sta
         {http(&t.arena, "200 OK", SESSION, JSON, GREETING), STUB_KEEP},
         {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
         {http(&t.arena, "404 Not Found", "", JSON, ""), STUB_KEEP},
-        {http(&t.arena, "200 OK", SESSION, JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"protocolVersion\":\"2025-11-25\"}}"), STUB_KEEP},
+        {http(&t.arena, "200 OK", SESSION, JSON,
+              "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"protocolVersion\":\"2025-11-25\"}}"),
+         STUB_KEEP},
         {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
         {http(&t.arena, "404 Not Found", "", JSON, ""), STUB_KEEP},
     };
 
     stub = stub_server_new(acts, COUNT_OF(acts));
-    call = trial_call(&t, arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}", stub_server_port(stub))));
+    call = trial_call(
+        &t, arena_text(&t.arena,
+                       arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}",
+                                    stub_server_port(stub))));
     trial_run(&t, 0);
     expect(call, "404 twice", OUTCOME_FAILED, false, "http-404", NULL);
     assert_int_equal(stub_server_requests(stub), 6);
@@ -396,13 +460,19 @@ static void a_server_without_a_handshake_is_spoken_to_without(void **state)
     (void)state;
     trial_init(&t);
     struct stub_act acts[] = {
-        {http(&t.arena, "400 Bad Request", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32022,\"message\":\"x\"}}"), STUB_KEEP},
+        {http(&t.arena, "400 Bad Request", "", JSON,
+              "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32022,\"message\":\"x\"}}"),
+         STUB_KEEP},
         {http(&t.arena, "200 OK", "", JSON, ANSWER(TEXT("hi") ",\"resultType\":\"complete\"")), STUB_KEEP},
-        {http(&t.arena, "404 Not Found", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":{\"code\":-32601,\"message\":\"x\"}}"), STUB_KEEP},
+        {http(&t.arena, "404 Not Found", "", JSON,
+              "{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":{\"code\":-32601,\"message\":\"x\"}}"),
+         STUB_KEEP},
     };
 
     stub = stub_server_new(acts, COUNT_OF(acts));
-    settings = arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}", stub_server_port(stub)));
+    settings = arena_text(&t.arena,
+                          arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}",
+                                       stub_server_port(stub)));
     call = trial_call(&t, settings);
     trial_run(&t, 0);
     expect(call, "modern", OUTCOME_COMPLETED, false, NULL, NULL);
@@ -432,16 +502,26 @@ static void the_response_holds_what_conditions_ask_for(void **state)
         {http(&t.arena, "200 OK", "", JSON, GREETING), STUB_KEEP},
         {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
         {http(&t.arena, "200 OK", "", JSON, ANSWER(TEXT("hi") ",\"isError\":true")), STUB_KEEP},
-        {http(&t.arena, "200 OK", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":{\"code\":-32603,\"message\":\"no\"}}"), STUB_KEEP},
+        {http(&t.arena, "200 OK", "", JSON,
+              "{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":{\"code\":-32603,\"message\":\"no\"}}"),
+         STUB_KEEP},
     };
 
     stub = stub_server_new(acts, COUNT_OF(acts));
     for (int i = 0; i < 2; i++) {
-        call = trial_call(&t, arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\",\"arguments\":{}}", stub_server_port(stub))));
+        call = trial_call(
+            &t, arena_text(
+                    &t.arena,
+                    arena_printf(&t.arena,
+                                 "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\",\"arguments\":{}}",
+                                 stub_server_port(stub))));
         trial_run(&t, 0);
         assert_string_equal(arena_text(&t.arena, call->response),
-                            i ? "{\"result\":null,\"structuredContent\":null,\"content\":null,\"isError\":false,\"error\":{\"code\":-32603,\"message\":\"no\"},\"status\":200}"
-                              : "{\"result\":{" TEXT("hi") ",\"isError\":true},\"structuredContent\":null,\"content\":[{\"type\":\"text\",\"text\":\"hi\"}],\"isError\":true,\"error\":null,\"status\":200}");
+                            i ? "{\"result\":null,\"structuredContent\":null,\"content\":null,\"isError\":false,"
+                                "\"error\":{\"code\":-32603,\"message\":\"no\"},\"status\":200}"
+                              : "{\"result\":{" TEXT(
+                                    "hi") ",\"isError\":true},\"structuredContent\":null,\"content\":[{\"type\":"
+                                          "\"text\",\"text\":\"hi\"}],\"isError\":true,\"error\":null,\"status\":200}");
     }
     trial_fini(&t);
     stub_server_free(stub);
@@ -506,13 +586,18 @@ static void an_answer_over_standard_output_means_what_it_says_and_no_more(void *
         {HELLO "read line; echo '" ANSWER(TEXT("hi")) "'; read line", 0, 0, OUTCOME_COMPLETED, false, NULL},
         {HELLO "read line; echo '" ANSWER(TEXT("hi")) "'", 0, 0, OUTCOME_COMPLETED, false, NULL}, /* its last words */
         {HELLO "read line; printf '" ANSWER("") "'", 0, 0, OUTCOME_UNKNOWN, false, "server-ended"},
-        {HELLO "read line; echo noise; echo '{}'; echo '[]'; echo '{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}'; echo '" ANSWER("") "'; read line", 0, 0, OUTCOME_COMPLETED, false, NULL},
-        {HELLO "echo '{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}'; read line; read pong; case $pong in *'\"id\":\"p\",\"result\":{}'*) echo '" ANSWER("") "';; esac; read line", 0, 0,
-         OUTCOME_COMPLETED, false, NULL},
-        {HELLO "read line; case $line in *'" KEY "'*) echo '" ANSWER("") "';; esac; read line", 0, 0, OUTCOME_COMPLETED, false, NULL},
+        {HELLO "read line; echo noise; echo '{}'; echo '[]'; echo '{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}'; "
+               "echo '" ANSWER("") "'; read line",
+         0, 0, OUTCOME_COMPLETED, false, NULL},
+        {HELLO "echo '{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}'; read line; read pong; case $pong in "
+               "*'\"id\":\"p\",\"result\":{}'*) echo '" ANSWER("") "';; esac; read line",
+         0, 0, OUTCOME_COMPLETED, false, NULL},
+        {HELLO "read line; case $line in *'" KEY "'*) echo '" ANSWER("") "';; esac; read line", 0, 0, OUTCOME_COMPLETED,
+         false, NULL},
         {HELLO "read line; echo '" REFUSAL("-32602") "'; read line", 0, 0, OUTCOME_FAILED, false, "mcp-32602"},
         {HELLO "read line; echo '" REFUSAL("-32603") "'; read line", 0, 0, OUTCOME_UNKNOWN, false, "mcp-32603"},
-        {HELLO "read line; echo '" ANSWER(TEXT("x") ",\"isError\":true") "'; read line", 0, 0, OUTCOME_UNKNOWN, false, "tool-error"},
+        {HELLO "read line; echo '" ANSWER(TEXT("x") ",\"isError\":true") "'; read line", 0, 0, OUTCOME_UNKNOWN, false,
+         "tool-error"},
         {HELLO "read line; exit 0", 0, 0, OUTCOME_UNKNOWN, false, "server-ended"},
         {HELLO "read line; exec 1>&-; sleep 60", 0, 0, OUTCOME_UNKNOWN, false, "server-ended"},
         {HELLO "read line; kill -9 $$", 0, 0, OUTCOME_UNKNOWN, false, "server-ended"},
@@ -523,10 +608,13 @@ static void an_answer_over_standard_output_means_what_it_says_and_no_more(void *
         {"read line; exit 1", 0, 0, OUTCOME_RETRY, true, "server-ended"},
         {"sleep 60", 300, 0, OUTCOME_RETRY, true, "timeout"},
         {"sleep 60", 0, 300, OUTCOME_RETRY, true, "cancelled"},
-        {"read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"x\"}}'; read line", 0, 0, OUTCOME_RETRY, true, "handshake"},
-        {"read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"1\"}}'; read line", 0, 0, OUTCOME_RETRY, true, "version"},
-        {"read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"x\"}}'; read line; case $line in *2026-07-28*) echo '" ANSWER("") "';; esac; read line", 0, 0,
-         OUTCOME_COMPLETED, false, NULL},
+        {"read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"x\"}}'; read line", 0,
+         0, OUTCOME_RETRY, true, "handshake"},
+        {"read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"1\"}}'; read line", 0, 0,
+         OUTCOME_RETRY, true, "version"},
+        {"read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"x\"}}'; read line; "
+         "case $line in *2026-07-28*) echo '" ANSWER("") "';; esac; read line",
+         0, 0, OUTCOME_COMPLETED, false, NULL},
     };
 
     (void)state;
@@ -570,7 +658,8 @@ static void a_call_that_may_not_leave_any_more_is_unsent(void **state)
 
     (void)state;
     trial_init(&t);
-    call = trial_call(&t, script_settings(&t, HELLO "read a; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}'; read b"));
+    call = trial_call(&t,
+                      script_settings(&t, HELLO "read a; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}'; read b"));
     call->may_leave = no_more;
     trial_run(&t, 0);
     expect(call, "a process", OUTCOME_RETRY, true, "withheld", NULL);
@@ -580,7 +669,10 @@ static void a_call_that_may_not_leave_any_more_is_unsent(void **state)
     struct stub_server *stub = stub_server_new(&act, 1);
 
     trial_init(&t);
-    call = trial_call(&t, arena_text(&t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}", stub_server_port(stub))));
+    call = trial_call(
+        &t, arena_text(&t.arena,
+                       arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}",
+                                    stub_server_port(stub))));
     call->may_leave = no_more;
     trial_run(&t, 0);
     expect(call, "HTTP", OUTCOME_RETRY, true, "withheld", NULL);
@@ -598,8 +690,10 @@ static void calls_share_one_process_and_are_told_apart_by_id(void **state)
     (void)state;
     trial_init(&t);
     /* Answers in another order, each with the process's own number as the result. */
-    settings = script_settings(&t, HELLO "read a; read b; read c; for i in 4 2 3; do echo '{\"jsonrpc\":\"2.0\",\"id\":'$i',\"result\":{\"structuredContent\":['$i','$$']}}'; done; "
-                                         "read d; echo '{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"structuredContent\":[5,'$$']}}'; read e");
+    settings = script_settings(
+        &t, HELLO "read a; read b; read c; for i in 4 2 3; do echo "
+                  "'{\"jsonrpc\":\"2.0\",\"id\":'$i',\"result\":{\"structuredContent\":['$i','$$']}}'; done; "
+                  "read d; echo '{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"structuredContent\":[5,'$$']}}'; read e");
     for (int i = 0; i < 3; i++) {
         calls[i] = trial_call(&t, settings);
     }
@@ -629,10 +723,13 @@ static void a_server_that_died_is_started_again_and_its_calls_are_unknown(void *
     (void)state;
     assert_non_null(mkdtemp(directory));
     trial_init(&t);
-    snprintf(script, sizeof(script),
-             "read line; id=${line#*\\\"id\\\":}; id=${id%%%%,*}; echo '{\"jsonrpc\":\"2.0\",\"id\":'$id',\"result\":{\"protocolVersion\":\"2025-11-25\"}}'; read line; read line; "
-             "if mkdir %s/once; then read line; exit 1; fi; id=${line#*\\\"id\\\":}; echo '{\"jsonrpc\":\"2.0\",\"id\":'${id%%%%,*}',\"result\":{}}'; read line",
-             directory);
+    snprintf(
+        script, sizeof(script),
+        "read line; id=${line#*\\\"id\\\":}; id=${id%%%%,*}; echo "
+        "'{\"jsonrpc\":\"2.0\",\"id\":'$id',\"result\":{\"protocolVersion\":\"2025-11-25\"}}'; read line; read line; "
+        "if mkdir %s/once; then read line; exit 1; fi; id=${line#*\\\"id\\\":}; echo "
+        "'{\"jsonrpc\":\"2.0\",\"id\":'${id%%%%,*}',\"result\":{}}'; read line",
+        directory);
     settings = script_settings(&t, script);
     a = trial_call(&t, settings);
     b = trial_call(&t, settings);
@@ -675,7 +772,11 @@ static void a_server_that_writes_without_an_end_is_ended_while_nobody_calls_it(v
 
     (void)state;
     trial_init(&t);
-    call = trial_call(&t, script_settings(&t, HELLO "read line; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"structuredContent\":['$$']}}'; exec yes ''"));
+    call = trial_call(
+        &t,
+        script_settings(
+            &t, HELLO
+            "read line; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"structuredContent\":['$$']}}'; exec yes ''"));
     trial_run(&t, 0);
     expect(call, "before the flood", OUTCOME_COMPLETED, false, NULL, NULL);
     assert_true(json_i64(json_element(call->outcome.result, 0), &pid) && pid > 1);
@@ -695,10 +796,14 @@ static void no_process_outlives_the_engine(void **state)
 
     (void)state;
     trial_init(&t);
-    call = trial_call(&t, script_settings(&t, "trap '' TERM; " HELLO "sleep 600 & read line; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"structuredContent\":['$$','$!']}}'; wait"));
+    call = trial_call(
+        &t,
+        script_settings(&t, "trap '' TERM; " HELLO "sleep 600 & read line; echo "
+                            "'{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"structuredContent\":['$$','$!']}}'; wait"));
     trial_run(&t, 0);
     expect(call, "with a child of its own", OUTCOME_COMPLETED, false, NULL, NULL);
-    assert_true(json_i64(json_element(call->outcome.result, 0), &shell) && json_i64(json_element(call->outcome.result, 1), &sleeper));
+    assert_true(json_i64(json_element(call->outcome.result, 0), &shell) &&
+                json_i64(json_element(call->outcome.result, 1), &sleeper));
     assert_int_equal(kill((pid_t)sleeper, 0), 0);
     trial_fini(&t);
     while (kill(-(pid_t)shell, 0) == 0 && tries++ < 100) { /* the shell itself stays as a zombie of this process */
@@ -723,7 +828,8 @@ static void no_process_outlives_the_engine(void **state)
 
 static void an_event_is_the_same_however_the_stream_is_cut(void **state)
 {
-    static const char stream[] = "\xef\xbb\xbfid: 1\ndata: \n\n: c\r\ndata: a\r\ndata:b\r\n\r\ndata: c\r\revent: x\ndata\n\ndata: d\n\n";
+    static const char stream[] =
+        "\xef\xbb\xbfid: 1\ndata: \n\n: c\r\ndata: a\r\ndata:b\r\n\r\ndata: c\r\revent: x\ndata\n\ndata: d\n\n";
 
     (void)state;
     for (size_t step = 1; step < sizeof(stream); step++) {

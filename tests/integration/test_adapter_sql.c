@@ -1,6 +1,6 @@
 /*
- * The adapter sql against a real PostgreSQL, through a proxy that cuts at a COMMIT: before it nothing has happened, after it the
- * barrier knows, and what is undone before it came never comes.
+ * The adapter sql against a real PostgreSQL, through a proxy that cuts at a COMMIT: before it nothing has happened,
+ * after it the barrier knows, and what is undone before it came never comes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -160,9 +160,10 @@ static void expect(const struct call *call, enum outcome_kind kind, const char *
 {
     const struct outcome *outcome = &call->outcome;
 
-    if (outcome->kind != kind || (error && !slice_is(outcome->error, error)) || (response && !slice_is(call->response, response))) {
-        fail_msg("%.*s: %s, error %.*s (%.*s), response %.*s", SLICE_ARG(call->settings), outcome_name(outcome->kind), SLICE_ARG(outcome->error),
-                 SLICE_ARG(outcome->detail), SLICE_ARG(call->response));
+    if (outcome->kind != kind || (error && !slice_is(outcome->error, error)) ||
+        (response && !slice_is(call->response, response))) {
+        fail_msg("%.*s: %s, error %.*s (%.*s), response %.*s", SLICE_ARG(call->settings), outcome_name(outcome->kind),
+                 SLICE_ARG(outcome->error), SLICE_ARG(outcome->detail), SLICE_ARG(call->response));
     }
 }
 
@@ -201,8 +202,12 @@ static int64_t balance(void)
     return ask("select amount from account where id = 1");
 }
 
-#define PAY "{`database`:`DB`,`statement`:`update account set amount = amount - $1 where id = 1 returning amount`,`params`:[10]}"
-#define PAY_ONCE "{`database`:`DB`,`statement`:`update account set amount = amount - $1 where id = 1 returning amount`,`params`:[10],`barrier`:true}"
+#define PAY                                                                                                            \
+    "{`database`:`DB`,`statement`:`update account set amount = amount - $1 where id = 1 returning "                    \
+    "amount`,`params`:[10]}"
+#define PAY_ONCE                                                                                                       \
+    "{`database`:`DB`,`statement`:`update account set amount = amount - $1 where id = 1 returning "                    \
+    "amount`,`params`:[10],`barrier`:true}"
 #define DOZES "select count(*) from pg_stat_activity where application_name = 'sagad sql' and wait_event = 'PgSleep'"
 #define UNPAY "{`database`:`DB`,`statement`:`update account set amount = amount + 10 where id = 1`,`barrier`:true}"
 #define ABSENT "{\"rows\":[],\"count\":0,\"absent\":true}"
@@ -225,14 +230,16 @@ static void barrier_install(void)
 
 static int setup(void **state)
 {
-    static const struct db_pool_options options = {.links_max = LINKS_MAX, .idle_ms = 300, .application_name = "sagad sql"};
+    static const struct db_pool_options options = {
+        .links_max = LINKS_MAX, .idle_ms = 300, .application_name = "sagad sql"};
 
     (void)state;
     arena_init(&arena, 64 * 1024);
     host = (struct adapter_host){.loop = loop_new(), .response_bytes_max = 20000};
     host.databases = db_pool_new(host.loop, &options);
     running_count = 0;
-    ask("drop table if exists account; create table account (id int primary key, amount numeric not null check (amount > -1000000)); "
+    ask("drop table if exists account; create table account (id int primary key, amount numeric not null check (amount "
+        "> -1000000)); "
         "insert into account values (1, 1000)");
     commit_cutter_set(&cutter, CUT_NOTHING);
     return 0;
@@ -252,19 +259,25 @@ static int teardown(void **state)
 
 static void rows_come_as_json_of_their_types(void **state)
 {
-    struct call *call = call_new("{`database`:`DB`,`statement`:`select 9007199254740993::int8 as big, 1.50::numeric as exact, 'NaN'::numeric as nan, 0.1::float8 as f, "
-                                 "true as t, null::int as n, $1::jsonb as j, 'a\\`b'::text as s, '{1,2}'::int[] as list, "
-                                 "'2026-01-02 03:04:05+00'::timestamptz as at, '\\\\x00ff'::bytea as raw, $2::text as p, $key::uuid = '00000000-0000-8000-8000-000000000001' as k`,"
-                                 "`params`:[{`a`:[1,2.50]},`$1; drop table account`]}", "00000000-0000-8000-8000-000000000001", NULL);
+    struct call *call =
+        call_new("{`database`:`DB`,`statement`:`select 9007199254740993::int8 as big, 1.50::numeric as exact, "
+                 "'NaN'::numeric as nan, 0.1::float8 as f, "
+                 "true as t, null::int as n, $1::jsonb as j, 'a\\`b'::text as s, '{1,2}'::int[] as list, "
+                 "'2026-01-02 03:04:05+00'::timestamptz as at, '\\\\x00ff'::bytea as raw, $2::text as p, $key::uuid = "
+                 "'00000000-0000-8000-8000-000000000001' as k`,"
+                 "`params`:[{`a`:[1,2.50]},`$1; drop table account`]}",
+                 "00000000-0000-8000-8000-000000000001", NULL);
 
     (void)state;
     expect(call_run(call), OUTCOME_COMPLETED, NULL,
-           "{\"rows\":[{\"big\":9007199254740993,\"exact\":1.50,\"nan\":\"NaN\",\"f\":0.1,\"t\":true,\"n\":null,\"j\":{\"a\": [1, 2.50]},\"s\":\"a\\\"b\","
-           "\"list\":\"{1,2}\",\"at\":\"2026-01-02 03:04:05+00\",\"raw\":\"\\\\x00ff\",\"p\":\"$1; drop table account\",\"k\":true}],\"count\":1}");
+           "{\"rows\":[{\"big\":9007199254740993,\"exact\":1.50,\"nan\":\"NaN\",\"f\":0.1,\"t\":true,\"n\":null,\"j\":{"
+           "\"a\": [1, 2.50]},\"s\":\"a\\\"b\","
+           "\"list\":\"{1,2}\",\"at\":\"2026-01-02 03:04:05+00\",\"raw\":\"\\\\x00ff\",\"p\":\"$1; drop table "
+           "account\",\"k\":true}],\"count\":1}");
     assert_true(slice_equal(call->outcome.result, call->response));
     expect(call_run(call_new(PAY, NULL, NULL)), OUTCOME_COMPLETED, NULL, "{\"rows\":[{\"amount\":990}],\"count\":1}");
-    expect(call_run(call_new("{`database`:`DB`,`statement`:`delete from account where id = 7; -- ends`}", NULL, NULL)), OUTCOME_COMPLETED, NULL,
-           "{\"rows\":[],\"count\":0}");
+    expect(call_run(call_new("{`database`:`DB`,`statement`:`delete from account where id = 7; -- ends`}", NULL, NULL)),
+           OUTCOME_COMPLETED, NULL, "{\"rows\":[],\"count\":0}");
     assert_int_equal(balance(), 990);
 }
 
@@ -287,10 +300,14 @@ static void an_error_before_the_commit_has_no_effect(void **state)
         {"select pay_and_raise('57P01')", "[]", OUTCOME_RETRY, "sql-57P01"},
         {"select pay_and_raise('55P03')", "[]", OUTCOME_RETRY, "sql-55P03"},
         {"select pay_and_raise('0A000')", "[]", OUTCOME_FAILED, "sql-0A000"},
-        {"insert into later select 1 from (select pay()) p", "[]", OUTCOME_FAILED, "sql-23503"}, /* refused at the COMMIT */
-        {"with p as (update account set amount = 0 returning amount) select amount, amount from p", "[]", OUTCOME_FAILED, "columns"},
-        {"with p as (update account set amount = 0 returning amount) select repeat('x', 30000) from p", "[]", OUTCOME_FAILED, "too-large"},
-        {"with p as (update account set amount = 0 returning amount) select g from p, generate_series(1, 300000) g", "[]", OUTCOME_FAILED, "too-large"},
+        {"insert into later select 1 from (select pay()) p", "[]", OUTCOME_FAILED,
+         "sql-23503"}, /* refused at the COMMIT */
+        {"with p as (update account set amount = 0 returning amount) select amount, amount from p", "[]",
+         OUTCOME_FAILED, "columns"},
+        {"with p as (update account set amount = 0 returning amount) select repeat('x', 30000) from p", "[]",
+         OUTCOME_FAILED, "too-large"},
+        {"with p as (update account set amount = 0 returning amount) select g from p, generate_series(1, 300000) g",
+         "[]", OUTCOME_FAILED, "too-large"},
         {"copy account to stdout", "[]", OUTCOME_FAILED, "sql-0A000"},
         {"call pay_and_commit()", "[]", OUTCOME_FAILED, "sql-2D000"},
         {"update account set amount = 1; update account set amount = 2", "[]", OUTCOME_FAILED, "bad-settings"},
@@ -298,26 +315,34 @@ static void an_error_before_the_commit_has_no_effect(void **state)
     };
 
     (void)state;
-    ask("create or replace function pay() returns int language sql as 'update account set amount = amount - 10 where id = 1 returning 1';"
-        "create or replace function pay_and_raise(state text) returns int language plpgsql as $$ begin perform pay(); raise exception using errcode = state, message = 'no'; end $$;"
+    ask("create or replace function pay() returns int language sql as 'update account set amount = amount - 10 where "
+        "id = 1 returning 1';"
+        "create or replace function pay_and_raise(state text) returns int language plpgsql as $$ begin perform pay(); "
+        "raise exception using errcode = state, message = 'no'; end $$;"
         "create or replace procedure pay_and_commit() language plpgsql as $$ begin perform pay(); commit; end $$;"
         "drop table if exists later; create table later (account int references account deferrable initially deferred);"
-        "alter table later drop constraint later_account_fkey; drop table if exists parent; create table parent (id int primary key);"
+        "alter table later drop constraint later_account_fkey; drop table if exists parent; create table parent (id "
+        "int primary key);"
         "alter table later add foreign key (account) references parent deferrable initially deferred");
     for (int barrier = 0; barrier < 2; barrier++) {
         for (size_t i = 0; i < COUNT_OF(table); i++) {
-            struct call *call = call_new(arena_text(&arena, arena_printf(&arena, "{`database`:`DB`,`statement`:`%s`,`params`:%s,`barrier`:%s}", table[i].statement,
-                                                                         table[i].params, barrier ? "true" : "false")), NULL, NULL);
+            struct call *call = call_new(
+                arena_text(&arena, arena_printf(&arena, "{`database`:`DB`,`statement`:`%s`,`params`:%s,`barrier`:%s}",
+                                                table[i].statement, table[i].params, barrier ? "true" : "false")),
+                NULL, NULL);
 
             expect(call_run(call), table[i].kind, table[i].error, NULL);
             assert_null(call->response.ptr);
-            assert_null(memmem(call->outcome.detail.ptr, call->outcome.detail.len, "secret", 6)); /* refused values are not quoted */
+            assert_null(memmem(call->outcome.detail.ptr, call->outcome.detail.len, "secret",
+                               6)); /* refused values are not quoted */
             assert_int_equal(call->outcome.unsent, strcmp(table[i].error, "bad-settings") == 0);
         }
     }
     assert_int_equal(balance(), 1000);
-    assert_int_equal(ask("select count(*) from sagad_barrier.operation where key::text like '0190f5e4-7f2c-8a51-9b7d-%' and recorded_at > now() - interval '1 hour' "
-                         "and verdict = 'done'"), 0);
+    assert_int_equal(ask("select count(*) from sagad_barrier.operation where key::text like "
+                         "'0190f5e4-7f2c-8a51-9b7d-%' and recorded_at > now() - interval '1 hour' "
+                         "and verdict = 'done'"),
+                     0);
     ask("drop table later");
 }
 
@@ -328,7 +353,8 @@ static void a_read_can_change_nothing(void **state)
     (void)state;
     call->send_key = false;
     expect(call_run(call), OUTCOME_FAILED, "sql-25006", NULL);
-    call = call_new("{`database`:`DB`,`statement`:`select amount from account where $key::uuid is not null`}", NULL, NULL);
+    call =
+        call_new("{`database`:`DB`,`statement`:`select amount from account where $key::uuid is not null`}", NULL, NULL);
     call->send_key = false;
     expect(call_run(call), OUTCOME_COMPLETED, NULL, "{\"rows\":[{\"amount\":1000}],\"count\":1}");
     commit_cutter_set(&cutter, CUT_AFTER_COMMIT);
@@ -373,7 +399,8 @@ static void what_may_not_leave_any_more_when_there_is_a_connection_is_unsent(voi
 
 static void what_takes_too_long_is_rolled_back(void **state)
 {
-    struct call *call = call_new("{`database`:`DB`,`statement`:`with p as (update account set amount = 0) select pg_sleep(60)`}", NULL, NULL);
+    struct call *call = call_new(
+        "{`database`:`DB`,`statement`:`with p as (update account set amount = 0) select pg_sleep(60)`}", NULL, NULL);
 
     (void)state;
     call->timeout_ms = 3000;
@@ -395,7 +422,8 @@ static void what_takes_too_long_is_rolled_back(void **state)
 
 static void what_is_cancelled_is_rolled_back(void **state)
 {
-    struct call *call = call_new("{`database`:`DB`,`statement`:`with p as (update account set amount = 0) select pg_sleep(3)`}", NULL, NULL);
+    struct call *call = call_new(
+        "{`database`:`DB`,`statement`:`with p as (update account set amount = 0) select pg_sleep(3)`}", NULL, NULL);
 
     (void)state;
     call_begin(call);
@@ -415,7 +443,8 @@ static void what_is_cancelled_is_rolled_back(void **state)
 
 static void a_killed_session_has_no_effect_and_the_next_call_gets_another(void **state)
 {
-    struct call *call = call_new("{`database`:`DB`,`statement`:`with p as (update account set amount = 0) select pg_sleep(60)`}", NULL, NULL);
+    struct call *call = call_new(
+        "{`database`:`DB`,`statement`:`with p as (update account set amount = 0) select pg_sleep(60)`}", NULL, NULL);
 
     (void)state;
     call_begin(call);
@@ -425,7 +454,10 @@ static void a_killed_session_has_no_effect_and_the_next_call_gets_another(void *
     expect(call, OUTCOME_RETRY, "sql-57P01", NULL);
     assert_int_equal(balance(), 1000);
     expect(call_run(call_new(PAY, NULL, NULL)), OUTCOME_COMPLETED, NULL, NULL);
-    ask("select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'sagad sql'"); /* while it rests */
+    ask("select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'sagad sql'"); /* while
+                                                                                                                  it
+                                                                                                                  rests
+                                                                                                                */
     expect(call_run(call_new(PAY, NULL, NULL)), OUTCOME_COMPLETED, NULL, NULL);
     assert_int_equal(balance(), 980);
 }
@@ -435,7 +467,9 @@ static void a_killed_session_has_no_effect_and_the_next_call_gets_another(void *
 static void a_session_forgets_what_a_statement_set_and_ends_when_nobody_wants_it(void **state)
 {
     (void)state;
-    expect(call_run(call_new("{`database`:`DB`,`statement`:`select set_config('search_path', 'nowhere', false) as s`}", NULL, NULL)), OUTCOME_COMPLETED, NULL, NULL);
+    expect(call_run(call_new("{`database`:`DB`,`statement`:`select set_config('search_path', 'nowhere', false) as s`}",
+                             NULL, NULL)),
+           OUTCOME_COMPLETED, NULL, NULL);
     run_ms(100);
     assert_int_equal(db_pool_links(host.databases), 1);
     expect(call_run(call_new(PAY, NULL, NULL)), OUTCOME_COMPLETED, NULL, NULL);
@@ -469,11 +503,14 @@ static void a_lost_commit_is_settled_by_the_barrier(void **state)
     expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_RETRY, "commit-failed", NULL);
     assert_int_equal(balance(), 1000);
     commit_cutter_set(&cutter, CUT_AFTER_COMMIT);
-    expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_COMPLETED, NULL, "{\"rows\":[{\"amount\":990}],\"count\":1}");
+    expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_COMPLETED, NULL,
+           "{\"rows\":[{\"amount\":990}],\"count\":1}");
     assert_int_equal(balance(), 990);
-    expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_COMPLETED, NULL, "{\"rows\":[{\"amount\":990}],\"count\":1}"); /* the first answer */
-    commit_cutter_set(&cutter, CUT_HOLD_COMMIT); /* it arrives when we look already */
-    expect(call_run(call_new(PAY_ONCE, NULL, NULL)), OUTCOME_COMPLETED, NULL, "{\"rows\":[{\"amount\":980}],\"count\":1}");
+    expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_COMPLETED, NULL,
+           "{\"rows\":[{\"amount\":990}],\"count\":1}"); /* the first answer */
+    commit_cutter_set(&cutter, CUT_HOLD_COMMIT);         /* it arrives when we look already */
+    expect(call_run(call_new(PAY_ONCE, NULL, NULL)), OUTCOME_COMPLETED, NULL,
+           "{\"rows\":[{\"amount\":980}],\"count\":1}");
     assert_int_equal(balance(), 980);
 }
 
@@ -483,8 +520,10 @@ static void a_session_that_is_killed_at_its_commit_is_settled_by_the_barrier(voi
 
     (void)state;
     /* A deferred trigger sleeps inside the COMMIT. */
-    ask("create or replace function doze() returns trigger language plpgsql as $$ begin perform pg_sleep(60); return null; end $$;"
-        "create constraint trigger doze after update on account deferrable initially deferred for each row execute function doze()");
+    ask("create or replace function doze() returns trigger language plpgsql as $$ begin perform pg_sleep(60); return "
+        "null; end $$;"
+        "create constraint trigger doze after update on account deferrable initially deferred for each row execute "
+        "function doze()");
     call_begin(call);
     wait_for(DOZES);
     ask("select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'sagad sql'");
@@ -501,7 +540,8 @@ static void a_session_that_is_killed_at_its_commit_is_settled_by_the_barrier(voi
 /* Until the checkpointer has taken the setting too, all commit at once. */
 static struct call *pay_until_one_waits_for_its_standby(int64_t *paid)
 {
-    static const char waits[] = "select count(*) from pg_stat_activity where application_name = 'sagad sql' and wait_event = 'SyncRep'";
+    static const char waits[] =
+        "select count(*) from pg_stat_activity where application_name = 'sagad sql' and wait_event = 'SyncRep'";
 
     for (int tries = 0; tries < 5000; tries++) {
         struct call *call = call_new(PAY, NULL, NULL);
@@ -572,7 +612,8 @@ static void what_was_done_is_undone_once(void **state)
     expect(call_run(call_new(UNPAY, undo, key)), OUTCOME_COMPLETED, NULL, "{\"rows\":[],\"count\":1}");
     expect(call_run(call_new(UNPAY, undo, key)), OUTCOME_COMPLETED, NULL, "{\"rows\":[],\"count\":1}");
     expect(call_run(call_new(UNPAY, NULL, key)), OUTCOME_COMPLETED, NULL, ABSENT); /* another undo of the same */
-    expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_COMPLETED, NULL, "{\"rows\":[{\"amount\":990}],\"count\":1}");
+    expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_COMPLETED, NULL,
+           "{\"rows\":[{\"amount\":990}],\"count\":1}");
     assert_int_equal(balance(), 1000);
 }
 
@@ -592,7 +633,9 @@ static void what_changed_nothing_is_not_undone(void **state)
     const char *key = new_key();
 
     (void)state;
-    expect(call_run(call_new("{`database`:`DB`,`statement`:`update account set amount = amount - 10 where id = 1 and amount > 5000`,`barrier`:true}", key, NULL)),
+    expect(call_run(call_new("{`database`:`DB`,`statement`:`update account set amount = amount - 10 where id = 1 and "
+                             "amount > 5000`,`barrier`:true}",
+                             key, NULL)),
            OUTCOME_COMPLETED, NULL, "{\"rows\":[],\"count\":0}");
     expect(call_run(call_new(UNPAY, NULL, key)), OUTCOME_COMPLETED, NULL, ABSENT);
     assert_int_equal(balance(), 1000);

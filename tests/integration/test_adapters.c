@@ -103,11 +103,13 @@ static void trial_run(struct trial *t, int64_t cancel_after_ms)
     assert_int_equal(t->settled_count, 1);
 }
 
-static void expect(const struct trial *t, const char *what, enum outcome_kind kind, const char *error, const char *result)
+static void expect(const struct trial *t, const char *what, enum outcome_kind kind, const char *error,
+                   const char *result)
 {
     const struct outcome *outcome = &t->call->outcome;
 
-    if (outcome->kind != kind || (error && !slice_is(outcome->error, error)) || (result && !slice_is(outcome->result, result))) {
+    if (outcome->kind != kind || (error && !slice_is(outcome->error, error)) ||
+        (result && !slice_is(outcome->result, result))) {
         fail_msg("%s: %s, error %.*s (%.*s), result %.*s", what, outcome_name(outcome->kind), SLICE_ARG(outcome->error),
                  SLICE_ARG(outcome->detail), SLICE_ARG(outcome->result));
     }
@@ -272,13 +274,16 @@ static void exec_gives_the_program_its_environment_and_no_other(void **state)
     (void)state;
     setenv("SECRET_OF_OURS", "x", 1);
     trial_init(&t);
-    trial_call(&t, "exec", "{\"argv\":[\"sh\",\"-c\",\"echo \\\"[\\\\\\\"$A\\\\\\\",\\\\\\\"$MY_KEY\\\\\\\",\\\\\\\"$SECRET_OF_OURS\\\\\\\"]\\\"; echo no >&2\"],"
-                           "\"env\":{\"A\":7,\"MY_KEY\":\"mine\"}}");
+    trial_call(&t, "exec",
+               "{\"argv\":[\"sh\",\"-c\",\"echo "
+               "\\\"[\\\\\\\"$A\\\\\\\",\\\\\\\"$MY_KEY\\\\\\\",\\\\\\\"$SECRET_OF_OURS\\\\\\\"]\\\"; echo no >&2\"],"
+               "\"env\":{\"A\":7,\"MY_KEY\":\"mine\"}}");
     t.call->key_place = KEY_PLACE_ENV;
     t.call->key_name = SLICE("MY_KEY");
     trial_run(&t, 0);
     expect(&t, "environment", OUTCOME_COMPLETED, NULL, "[\"7\",\"" KEY "\",\"\"]");
-    assert_true(slice_is(t.call->response, "{\"exit\":0,\"signal\":null,\"stdout\":[\"7\",\"" KEY "\",\"\"],\"stderr\":\"no\\n\"}"));
+    assert_true(slice_is(t.call->response,
+                         "{\"exit\":0,\"signal\":null,\"stdout\":[\"7\",\"" KEY "\",\"\"],\"stderr\":\"no\\n\"}"));
     trial_fini(&t);
 }
 
@@ -286,7 +291,9 @@ static void exec_gives_the_program_its_environment_and_no_other(void **state)
 
 static struct call *trial_http(struct trial *t, const struct stub_server *stub, const char *members)
 {
-    return trial_call(t, "http", arena_printf(&t->arena, "{\"url\":\"http://127.0.0.1:%d/x\"%s}", stub_server_port(stub), members).ptr);
+    return trial_call(
+        t, "http",
+        arena_printf(&t->arena, "{\"url\":\"http://127.0.0.1:%d/x\"%s}", stub_server_port(stub), members).ptr);
 }
 
 static void http_keeps_its_promises(void **state)
@@ -300,9 +307,12 @@ static void http_keeps_its_promises(void **state)
         {"HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nplain", OUTCOME_COMPLETED, NULL, "\"plain\""},
         {"HTTP/1.1 204 No Content\r\n\r\n", OUTCOME_COMPLETED, NULL, "null"},
         {"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", OUTCOME_RUNNING, "http-202", NULL},
-        {"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{\"a\":", OUTCOME_UNKNOWN, "unreadable", NULL},
-        {"HTTP/1.1 200 OK\r\nContent-Type: application/problem+json; x=y\r\nContent-Length: 2\r\n\r\n\xff\xfe", OUTCOME_UNKNOWN, "unreadable", NULL},
-        {"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 2\r\n\r\n\xff\xfe", OUTCOME_COMPLETED, NULL, "null"},
+        {"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{\"a\":", OUTCOME_UNKNOWN,
+         "unreadable", NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Type: application/problem+json; x=y\r\nContent-Length: 2\r\n\r\n\xff\xfe",
+         OUTCOME_UNKNOWN, "unreadable", NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 2\r\n\r\n\xff\xfe", OUTCOME_COMPLETED, NULL,
+         "null"},
         {"HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n", OUTCOME_UNKNOWN, "http-302", NULL},
         {"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n", OUTCOME_FAILED, "http-400", NULL},
         {"HTTP/1.1 404 Not\r\nContent-Length: 0\r\n\r\n", OUTCOME_FAILED, "http-404", NULL},
@@ -385,7 +395,9 @@ static void http_writes_key_body_headers_and_query_as_told(void **state)
 
     (void)state;
     trial_init(&t);
-    trial_http(&t, stub, ",\"body\":{\"amount\": 5.00},\"headers\":{\"X-N\":7,\"idempotency-key\":\"mine\",\"X-Null\":null},\"query\":{\"q\":\"a b\"}");
+    trial_http(&t, stub,
+               ",\"body\":{\"amount\": "
+               "5.00},\"headers\":{\"X-N\":7,\"idempotency-key\":\"mine\",\"X-Null\":null},\"query\":{\"q\":\"a b\"}");
     trial_run(&t, 0);
     stub_server_last(stub, request, sizeof(request));
     assert_ptr_equal(strstr(request, "POST /x?q=a%20b HTTP/1.1\r\n"), request);
@@ -395,7 +407,8 @@ static void http_writes_key_body_headers_and_query_as_told(void **state)
     assert_non_null(strstr(request, "\r\nX-N: 7\r\n"));
     assert_non_null(strstr(request, "\r\nContent-Type: application/json\r\n"));
     assert_non_null(strstr(request, "\r\n\r\n{\"amount\": 5.00}"));
-    assert_true(slice_is(t.call->response, "{\"status\":200,\"headers\":{\"content-length\":\"2\",\"x-a\":\"b, c\"},\"body\":{}}"));
+    assert_true(slice_is(t.call->response,
+                         "{\"status\":200,\"headers\":{\"content-length\":\"2\",\"x-a\":\"b, c\"},\"body\":{}}"));
 
     trial_http(&t, stub, ",\"body\":{\"a\":1}");
     t.call->key_place = KEY_PLACE_BODY;
@@ -405,7 +418,9 @@ static void http_writes_key_body_headers_and_query_as_told(void **state)
     assert_non_null(strstr(request, "\r\n\r\n{\"a\":1,\"meta\":{\"key\":\"" KEY "\"}}"));
     assert_null(strstr(request, "Idempotency-Key"));
 
-    trial_http(&t, stub, ",\"method\":\"PUT\",\"body\":\"a=b\",\"headers\":{\"content-type\":\"application/x-www-form-urlencoded\"}");
+    trial_http(
+        &t, stub,
+        ",\"method\":\"PUT\",\"body\":\"a=b\",\"headers\":{\"content-type\":\"application/x-www-form-urlencoded\"}");
     t.call->key_place = KEY_PLACE_QUERY;
     t.call->key_name = SLICE("key");
     trial_run(&t, 0);
@@ -475,13 +490,16 @@ static void a_url_that_leads_elsewhere_is_never_sent(void **state)
     (void)state;
     trial_init(&t);
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
-        trial_call(&t, "http", arena_printf(&t.arena, "{\"url\":\"http://127.0.0.1:%d%s\"}", stub_port_refused(), paths[i]).ptr)->reading = READING_SECOND;
+        trial_call(&t, "http",
+                   arena_printf(&t.arena, "{\"url\":\"http://127.0.0.1:%d%s\"}", stub_port_refused(), paths[i]).ptr)
+            ->reading = READING_SECOND;
         trial_run(&t, 0);
         expect(&t, paths[i], OUTCOME_FAILED, "bad-settings", NULL);
         assert_true(t.call->outcome.unsent);
         t.call->reading = READING_FIRST;
     }
-    trial_call(&t, "http", arena_printf(&t.arena, "{\"url\":\"http://127.0.0.1:%d/a/../b\"}", stub_port_refused()).ptr)->reading = READING_FIRST;
+    trial_call(&t, "http", arena_printf(&t.arena, "{\"url\":\"http://127.0.0.1:%d/a/../b\"}", stub_port_refused()).ptr)
+        ->reading = READING_FIRST;
     trial_run(&t, 0);
     expect(&t, "as it was registered", OUTCOME_RETRY, "refused", NULL);
     trial_fini(&t);
@@ -493,8 +511,13 @@ static void http_honours_retry_after(void **state)
         const char *value;
         int64_t least_ms, most_ms;
     } table[] = {
-        {"7", 7000, 7000}, {"0", 0, 0}, {"-5", 0, 0}, {"soon", 0, 0}, {"99999999999999999", 7 * 24 * 3600 * 1000, 7 * 24 * 3600 * 1000},
-        {"Wed, 21 Oct 2015 07:28:00 GMT", 0, 0}, {"Fri, 31 Dec 2299 23:59:59 GMT", 7 * 24 * 3600 * 1000, 7 * 24 * 3600 * 1000},
+        {"7", 7000, 7000},
+        {"0", 0, 0},
+        {"-5", 0, 0},
+        {"soon", 0, 0},
+        {"99999999999999999", 7 * 24 * 3600 * 1000, 7 * 24 * 3600 * 1000},
+        {"Wed, 21 Oct 2015 07:28:00 GMT", 0, 0},
+        {"Fri, 31 Dec 2299 23:59:59 GMT", 7 * 24 * 3600 * 1000, 7 * 24 * 3600 * 1000},
     };
 
     (void)state;
@@ -504,12 +527,14 @@ static void http_honours_retry_after(void **state)
         struct stub_server *stub;
         struct trial t;
 
-        snprintf(answer, sizeof(answer), "HTTP/1.1 429 Many\r\nRetry-After: %s\r\nContent-Length: 0\r\n\r\n", table[i].value);
+        snprintf(answer, sizeof(answer), "HTTP/1.1 429 Many\r\nRetry-After: %s\r\nContent-Length: 0\r\n\r\n",
+                 table[i].value);
         stub = stub_server_new(&act, 1);
         trial_init(&t);
         trial_http(&t, stub, "");
         trial_run(&t, 0);
-        assert_true(t.call->outcome.retry_after_ms >= table[i].least_ms && t.call->outcome.retry_after_ms <= table[i].most_ms);
+        assert_true(t.call->outcome.retry_after_ms >= table[i].least_ms &&
+                    t.call->outcome.retry_after_ms <= table[i].most_ms);
         trial_fini(&t);
         stub_server_free(stub);
     }
@@ -517,7 +542,8 @@ static void http_honours_retry_after(void **state)
 
 static void http_without_body_is_not_sent_twice_unless_that_is_harmless(void **state)
 {
-    static const struct stub_act acts[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE}, {NULL, STUB_CLOSE},
+    static const struct stub_act acts[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE},
+                                           {NULL, STUB_CLOSE},
                                            {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE}};
     struct stub_server *stub = stub_server_new(acts, 3);
     struct trial t;

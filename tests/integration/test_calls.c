@@ -1,6 +1,6 @@
 /*
- * Agents' calls through a whole engine: what is new is carried out, what is a repeat is not, whoever waits is answered, and none of
- * it depends on the saga being in memory or on the engine staying alive.
+ * Agents' calls through a whole engine: what is new is carried out, what is a repeat is not, whoever waits is answered,
+ * and none of it depends on the saga being in memory or on the engine staying alive.
  */
 #include "tests/integration/engine_rig.h"
 
@@ -169,7 +169,8 @@ static void calls_of_a_run_survive_the_engine(void **state)
 
 static bool is_at_rest(void *run)
 {
-    return host_number(&host, "select count(*) from sagad.saga where business_id = '%s' and ended_at is not null", (const char *)run) == 1;
+    return host_number(&host, "select count(*) from sagad.saga where business_id = '%s' and ended_at is not null",
+                       (const char *)run) == 1;
 }
 
 static void a_run_that_rests_is_read_back_for_the_next_call(void **state)
@@ -191,7 +192,8 @@ static void a_run_that_rests_is_read_back_for_the_next_call(void **state)
 
     prepare_call(&one, run, "hello", "greet", "{\"name\":\"Bob\"}", 20000);
     prepare_call(&two, run, "hello", "greet", "{\"name\":\"Bob\"}", 20000);
-    one.request.in.call.conversation_turn = two.request.in.call.conversation_turn = SLICE("2"); /* else it were the same call three times */
+    one.request.in.call.conversation_turn = two.request.in.call.conversation_turn =
+        SLICE("2"); /* else it were the same call three times */
     engine_call(engine, &one.request);
     engine_call(engine, &two.request);
     ask_wait(&one);
@@ -208,7 +210,8 @@ static void a_run_that_rests_is_read_back_for_the_next_call(void **state)
     assert_code(&one, ERR_OK);
     assert_true(one.request.call.going_on);
     assert_int_equal(host_number(&host, "select count(*) from sagad.awake"), 1);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.saga where business_id = '%s' and ended_at is null", run), 1);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.saga where business_id = '%s' and ended_at is null", run), 1);
     engine_rig_end();
     engine_rig_begin();
     call(&two, run, "long", "slow", "{}");
@@ -373,7 +376,8 @@ static void figures_of_tools_say_what_was_new_and_what_was_not(void **state)
     buffer_init(&text, 1 << 20);
     engine_write_tool_metrics(engine, SLICE_NONE, &text);
     assert_non_null(strstr(buffer_c(&text), "sagad_tool_operations_total{namespace=\"default\",tool=\"greet\"} "));
-    assert_non_null(strstr(buffer_c(&text), "sagad_tool_duplicates_total{namespace=\"default\",tool=\"greet\",decision=\"replayed\"} "));
+    assert_non_null(strstr(buffer_c(&text),
+                           "sagad_tool_duplicates_total{namespace=\"default\",tool=\"greet\",decision=\"replayed\"} "));
     assert_non_null(strstr(buffer_c(&text), "# TYPE sagad_tool_unknown_open gauge"));
     buffer_fini(&text);
     ask_begin(&ask);

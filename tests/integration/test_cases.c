@@ -1,6 +1,6 @@
 /*
- * Cases of which no log tells: a saga whose log cannot be read, and a follower that is refused after the end of its saga. A person
- * hears of them, and can end them.
+ * Cases of which no log tells: a saga whose log cannot be read, and a follower that is refused after the end of its
+ * saga. A person hears of them, and can end them.
  */
 #include "tests/integration/engine_rig.h"
 
@@ -15,15 +15,17 @@
 #include "base/metric.h"
 #include "io/process/jq.h"
 
-#define STRICT(required) "{\"name\":\"strict\",\"input\":{\"type\":\"object\",\"required\":[" required "]},\"steps\":[{\"id\":\"b\",\"call\":\"greet\",\"with\":{}}]}"
+#define STRICT(required)                                                                                               \
+    "{\"name\":\"strict\",\"input\":{\"type\":\"object\",\"required\":[" required                                      \
+    "]},\"steps\":[{\"id\":\"b\",\"call\":\"greet\",\"with\":{}}]}"
 
 static const char document[] =
     "{\"sagas\":["
-    "{\"name\":\"acts\",\"steps\":[{\"id\":\"a\",\"call\":\"greet\",\"with\":{}},{\"id\":\"paid\",\"signal\":{\"name\":\"paid\"}}]},"
-    STRICT("\"n\"") ","
-    "{\"name\":\"leads\",\"steps\":[{\"id\":\"a\",\"call\":\"greet\",\"with\":{}}],"
-    "\"then\":[{\"saga\":\"strict\",\"id\":\"f-${ .input.of }\",\"input\":{\"m\":1}}]}"
-    "]}";
+    "{\"name\":\"acts\",\"steps\":[{\"id\":\"a\",\"call\":\"greet\",\"with\":{}},{\"id\":\"paid\",\"signal\":{\"name\":"
+    "\"paid\"}}]}," STRICT("\"n\"") ","
+                                    "{\"name\":\"leads\",\"steps\":[{\"id\":\"a\",\"call\":\"greet\",\"with\":{}}],"
+                                    "\"then\":[{\"saga\":\"strict\",\"id\":\"f-${ .input.of }\",\"input\":{\"m\":1}}]}"
+                                    "]}";
 
 static void define(const char *text)
 {
@@ -112,7 +114,8 @@ static void resolved(struct engine *at, long number, enum operator_action action
 
 static long number_of(struct saga_id id)
 {
-    return host_number(&host, "select max(number) from sagad.escalation where saga = '%s' and resolved_at is null", id_text(id));
+    return host_number(&host, "select max(number) from sagad.escalation where saga = '%s' and resolved_at is null",
+                       id_text(id));
 }
 
 static struct slice shown(long number, struct ask *ask)
@@ -150,9 +153,13 @@ static struct saga_id spoilt(void)
     struct saga_id id = start("acts", NULL, "{}");
 
     host_run_until(&host, memory_is_empty, NULL);
-    host_sql(&host, "drop table if exists kept; create table kept as select * from sagad.log where saga = '%s'", id_text(id));
-    host_sql(&host, "insert into sagad.log select shard, saga, (select max(seq + records) from sagad.log where saga = '%s'), 1, at, epoch,"
-                    " '[{\"type\":\"saga.sung\",\"data\":{}}]' from sagad.log where saga = '%s' and seq = 1", id_text(id), id_text(id));
+    host_sql(&host, "drop table if exists kept; create table kept as select * from sagad.log where saga = '%s'",
+             id_text(id));
+    host_sql(&host,
+             "insert into sagad.log select shard, saga, (select max(seq + records) from sagad.log where saga = '%s'), "
+             "1, at, epoch,"
+             " '[{\"type\":\"saga.sung\",\"data\":{}}]' from sagad.log where saga = '%s' and seq = 1",
+             id_text(id), id_text(id));
     assert_int_equal(signal_it(id), ERR_CORRUPT);
     return id;
 }
@@ -193,10 +200,16 @@ static void a_saga_that_cannot_be_read_is_a_case_and_ends_by_it(void **state)
     engine_rig_end_other();
     resolved(engine, number, OPERATOR_ABANDON, ERR_DECIDED);
     assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), gauge - 1);
-    assert_int_equal(host_number(&host, about("select count(*) from sagad.saga where id = '%s' and status = 'abandoned' and ended_at is not null", id)), 1);
+    assert_int_equal(
+        host_number(
+            &host,
+            about("select count(*) from sagad.saga where id = '%s' and status = 'abandoned' and ended_at is not null",
+                  id)),
+        1);
     assert_int_equal(host_number(&host, about("select count(*) from sagad.due where saga = '%s'", id)), 0);
-    assert_int_equal(host_number(&host, about("select count(*) from sagad.log where saga = '%s'", id)),
-                     host_number(&host, about("select count(*) + 1 from kept where saga = '%s'", id))); /* nothing was appended */
+    assert_int_equal(
+        host_number(&host, about("select count(*) from sagad.log where saga = '%s'", id)),
+        host_number(&host, about("select count(*) + 1 from kept where saga = '%s'", id))); /* nothing was appended */
     uint64_t unreadable = metric_value(METRIC_SAGAS_UNREADABLE);
 
     engine_rig_end();
@@ -217,7 +230,8 @@ static void one_that_can_be_read_again_closes_its_case(void **state)
     (void)state;
     wait_for(1, about(OPEN_CASES, id));
     number = number_of(id);
-    host_sql(&host, "delete from sagad.log l using kept k where l.saga = k.saga; insert into sagad.log select * from kept");
+    host_sql(&host,
+             "delete from sagad.log l using kept k where l.saga = k.saga; insert into sagad.log select * from kept");
     assert_int_equal(signal_it(id), ERR_OK);
     wait_for(0, about(OPEN_CASES, id));
     assert_member(shown(number, &ask), "action", "\"evidence\"");
@@ -226,7 +240,8 @@ static void one_that_can_be_read_again_closes_its_case(void **state)
     id = spoilt();
     wait_for(1, about(OPEN_CASES, id));
     number = number_of(id);
-    host_sql(&host, "delete from sagad.log l using kept k where l.saga = k.saga; insert into sagad.log select * from kept");
+    host_sql(&host,
+             "delete from sagad.log l using kept k where l.saga = k.saga; insert into sagad.log select * from kept");
     resolve(engine, number, OPERATOR_ABANDON, ERR_OK, &ask);
     assert_member(ask.request.answer, "action", "\"evidence\"");
     ask_end(&ask);
@@ -259,7 +274,8 @@ static void a_follower_that_is_refused_is_a_case_on_the_saga_that_has_completed(
     wait_for(1, "select count(*) from sagad.saga where business_id = 'f-one' and status = 'completed'");
     assert_int_equal(host_number(&host, about(OPEN_CASES, id)), 0);
     resolved(engine, number, OPERATOR_RETRY, ERR_DECIDED);
-    assert_int_equal(host_number(&host, about("select count(*) from sagad.saga where id = '%s' and status = 'completed'", id)), 1);
+    assert_int_equal(
+        host_number(&host, about("select count(*) from sagad.saga where id = '%s' and status = 'completed'", id)), 1);
 }
 
 static void so_is_one_that_another_saga_with_other_input_stands_for(void **state)

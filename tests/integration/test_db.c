@@ -165,8 +165,8 @@ static void look_at_sums(const struct db_rows *rows)
 
 static void arrays_may_be_empty_or_large(void **state)
 {
-    static const struct db_statement statement = {
-        "sizes", "select cardinality($1::int8[]), cardinality($2::text[]), (select sum(length(t))::int8 from unnest($2::text[]) t)"};
+    static const struct db_statement statement = {"sizes", "select cardinality($1::int8[]), cardinality($2::text[]), "
+                                                           "(select sum(length(t))::int8 from unnest($2::text[]) t)"};
     struct db_args *args = db_args_new(&arena);
     struct tx tx = {.look = look_at_sums};
     char text[300];

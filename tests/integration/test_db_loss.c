@@ -5,7 +5,8 @@
 
 static void a_lost_connection_leaves_sent_writes_unknown_and_comes_back(void **state)
 {
-    struct tx sleeper = {.look = NULL}, write = {.look = NULL}, read = {.look = NULL}, refused = {.look = NULL}, after = {.look = NULL};
+    struct tx sleeper = {.look = NULL}, write = {.look = NULL}, read = {.look = NULL}, refused = {.look = NULL},
+              after = {.look = NULL};
     int pid = db_backend_pid(db);
 
     (void)state;
@@ -39,7 +40,8 @@ static void a_lost_connection_leaves_sent_writes_unknown_and_comes_back(void **s
     tx_run(&after);
     assert_committed(&after);
     assert_int_equal(ask("select count(*) from item"), 1);
-    assert_int_equal(ask("select count(*) from pg_stat_activity where application_name = 'renamed'"), 1); /* the set-up ran again */
+    assert_int_equal(ask("select count(*) from pg_stat_activity where application_name = 'renamed'"),
+                     1); /* the set-up ran again */
 }
 
 static void an_idle_connection_that_is_ended_says_why(void **state)
@@ -258,7 +260,8 @@ static void a_refused_connection_is_explained(void **state)
 static void a_setup_that_is_refused_is_a_refused_connection(void **state)
 {
     static const char *const setup[] = {"select 1", "set no_such_setting = 1", NULL};
-    const struct db_options options = {.dsn = cluster_dsn(&cluster), .setup = setup, .on_state = on_state, .context = &cluster};
+    const struct db_options options = {
+        .dsn = cluster_dsn(&cluster), .setup = setup, .on_state = on_state, .context = &cluster};
 
     (void)state;
     db = db_open(loop, &options);
@@ -306,12 +309,14 @@ static void a_session_runs_several_statements_and_reports_the_first_error(void *
     assert_int_equal(db_session_open(cluster_dsn(&cluster), "t", &session, &err), ERR_OK);
     assert_true(db_session_server_version(session) >= 150000);
     row_calls = 0;
-    assert_int_equal(db_session_run(session, "select 7, null; select generate_series(1, 3)", on_three, &row_calls, &err), ERR_OK);
+    assert_int_equal(
+        db_session_run(session, "select 7, null; select generate_series(1, 3)", on_three, &row_calls, &err), ERR_OK);
     assert_int_equal(row_calls, 4);
     assert_int_equal(db_session_run(session, "select 1; select 1/0; select 2", NULL, NULL, &err), ERR_STORE);
     assert_string_equal(err.detail, "division by zero");
     assert_int_equal(db_session_run(session, "select 1", NULL, NULL, NULL), ERR_OK);
-    assert_int_equal(db_session_run(session, "select pg_terminate_backend(pg_backend_pid())", NULL, NULL, &err), ERR_STORE);
+    assert_int_equal(db_session_run(session, "select pg_terminate_backend(pg_backend_pid())", NULL, NULL, &err),
+                     ERR_STORE);
     assert_int_equal(db_session_run(session, "select 1", NULL, NULL, &err), ERR_STORE);
     db_session_close(session);
     db_session_close(NULL);

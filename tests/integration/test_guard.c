@@ -1,4 +1,5 @@
-/* Bounds over all engines: two stores on one database race, and no bound is passed, nothing is taken twice, nothing is lost. */
+/* Bounds over all engines: two stores on one database race, and no bound is passed, nothing is taken twice, nothing is
+ * lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,15 +48,24 @@ static struct uuid holder(uint8_t number)
 /* An ask about a tool without bounds; the test adds what it is about. */
 static struct guard_ask asking(const char *tool, uint8_t number)
 {
-    return (struct guard_ask){.read = {.arena = &arena, .done = on_done}, .namespace = SLICE("default"), .tool = slice_of(tool),
-                              .endpoint = SLICE("http://127.0.0.1:9001"), .place_ms = PLACE_MS, .holder = holder(number),
+    return (struct guard_ask){.read = {.arena = &arena, .done = on_done},
+                              .namespace = SLICE("default"),
+                              .tool = slice_of(tool),
+                              .endpoint = SLICE("http://127.0.0.1:9001"),
+                              .place_ms = PLACE_MS,
+                              .holder = holder(number),
                               .operation = holder(number)};
 }
 
 static struct guard_tell telling(const struct guard_ask *ask)
 {
-    return (struct guard_tell){.read = {.arena = &arena, .done = on_done}, .namespace = ask->namespace, .tool = ask->tool,
-                               .endpoint = ask->endpoint, .rate = ask->rate, .breaker = ask->breaker, .holder = ask->holder,
+    return (struct guard_tell){.read = {.arena = &arena, .done = on_done},
+                               .namespace = ask->namespace,
+                               .tool = ask->tool,
+                               .endpoint = ask->endpoint,
+                               .rate = ask->rate,
+                               .breaker = ask->breaker,
+                               .holder = ask->holder,
                                .operation = ask->operation};
 }
 
@@ -299,7 +309,8 @@ static void a_probe_that_fails_doubles_the_rest(void **state)
     assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER);
     assert_true(ask.retry_after_ms > 3000 && ask.retry_after_ms <= 4800);
     /* It ends at 10 minutes. */
-    host_sql(&host, "update sagad.guard_breaker set cooldown_ms = 500000, open_until = now() - interval '1 s' where tool = 'doubling'");
+    host_sql(&host, "update sagad.guard_breaker set cooldown_ms = 500000, open_until = now() - interval '1 s' where "
+                    "tool = 'doubling'");
     assert_int_equal(ask_one(&ask, 0), GUARD_GRANTED);
     tell_one(&tell, 0);
     assert_int_equal(host_number(&host, "select cooldown_ms from sagad.guard_breaker where tool = 'doubling'"), 600000);
@@ -341,8 +352,13 @@ static void another_endpoint_has_a_breaker_of_its_own(void **state)
 
 static struct guard_budget budget(const char *name, int64_t calls_max, int64_t micros_max, int64_t micros)
 {
-    return (struct guard_budget){.name = slice_of(name), .calls_max = calls_max, .emissions_max = -1, .micros_max = micros_max,
-                                 .calls = 1, .emissions = 1, .micros = micros};
+    return (struct guard_budget){.name = slice_of(name),
+                                 .calls_max = calls_max,
+                                 .emissions_max = -1,
+                                 .micros_max = micros_max,
+                                 .calls = 1,
+                                 .emissions = 1,
+                                 .micros = micros};
 }
 
 static long used(const char *name, const char *what)
@@ -425,7 +441,8 @@ static void a_cost_that_nobody_knows_is_not_counted_as_nothing(void **state)
     struct guard_budget one[] = {budget("unpriced", 10, 1000, 1)};
     struct guard_ask asks[3];
     struct guard_tell tell;
-    struct guard_price price = {.read = {.arena = &arena, .done = on_done}, .namespace = SLICE("default"), .cost_micros = 300};
+    struct guard_price price = {
+        .read = {.arena = &arena, .done = on_done}, .namespace = SLICE("default"), .cost_micros = 300};
 
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -487,7 +504,8 @@ static void another_period_begins_anew(void **state)
 
 static void duplicates_are_counted_without_being_asked(void **state)
 {
-    struct guard_budget add[] = {{.name = SLICE("count-a"), .emissions = 5}, {.name = SLICE("count-b"), .emissions = 1, .micros = 9}};
+    struct guard_budget add[] = {{.name = SLICE("count-a"), .emissions = 5},
+                                 {.name = SLICE("count-b"), .emissions = 1, .micros = 9}};
     struct guard_count count = {.read = {.arena = &arena, .done = on_done}, .budgets = add, .budget_count = 2};
 
     (void)state;
@@ -515,7 +533,8 @@ static void a_refusal_takes_nothing(void **state)
     assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
     assert_int_equal(ask_one(&second, 0), GUARD_CONCURRENCY);
     assert_int_equal(used("nothing", "calls"), 0);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.guard where tool = 'nothing' and rate_at = '-infinity'"), 1);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.guard where tool = 'nothing' and rate_at = '-infinity'"), 1);
 }
 
 static void what_there_is_can_be_listed(void **state)

@@ -87,19 +87,39 @@ static void every_end_of_a_request_is_told_truly(void **state)
         const char *error;
     } table[] = {
         {"a whole answer", {OK_KEEP, STUB_KEEP}, true, true, NULL},
-        {"a chunked answer", {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", STUB_KEEP}, true, true, NULL},
+        {"a chunked answer",
+         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", STUB_KEEP},
+         true,
+         true,
+         NULL},
         {"an answer that ends with the connection", {"HTTP/1.1 200 OK\r\n\r\nok", STUB_CLOSE}, true, true, NULL},
         {"an interim answer first", {"HTTP/1.1 100 Continue\r\n\r\n" OK_KEEP, STUB_KEEP}, true, true, NULL},
         {"closed without an answer", {NULL, STUB_CLOSE}, true, false, "reset"},
         {"reset after everything was read", {NULL, STUB_RESET}, true, false, "reset"},
         {"cut in the middle of the headers", {"HTTP/1.1 200 OK\r\nContent-Le", STUB_CLOSE}, true, false, "cut"},
         {"cut behind a header", {"HTTP/1.1 200 OK\r\nX-A: b\r\n", STUB_CLOSE}, true, false, "cut"},
-        {"cut in the middle of the body", {"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nhalf", STUB_CLOSE}, true, false, "cut"},
-        {"cut in the middle of a chunk", {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n20\r\nhalf", STUB_CLOSE}, true, false, "cut"},
+        {"cut in the middle of the body",
+         {"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nhalf", STUB_CLOSE},
+         true,
+         false,
+         "cut"},
+        {"cut in the middle of a chunk",
+         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n20\r\nhalf", STUB_CLOSE},
+         true,
+         false,
+         "cut"},
         {"garbage", {"this is no HTTP\r\n\r\n", STUB_CLOSE}, true, false, "protocol"},
-        {"more than allowed", {"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", STUB_FLOOD}, true, false, "too-large"},
+        {"more than allowed",
+         {"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", STUB_FLOOD},
+         true,
+         false,
+         "too-large"},
         {"silence", {NULL, STUB_HANG}, true, false, "timeout"},
-        {"half an answer, then silence", {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", STUB_HANG}, true, false, "timeout"},
+        {"half an answer, then silence",
+         {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", STUB_HANG},
+         true,
+         false,
+         "timeout"},
     };
 
     (void)state;
@@ -111,7 +131,8 @@ static void every_end_of_a_request_is_told_truly(void **state)
         x.request.timeout_ms = table[i].error && strcmp(table[i].error, "timeout") == 0 ? 1000 : 20000;
         exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{\"amount\":5}"));
         if (x.request.sent != table[i].sent || x.request.complete != table[i].complete ||
-            (x.request.error ? !table[i].error || strcmp(x.request.error, table[i].error) != 0 : table[i].error != NULL)) {
+            (x.request.error ? !table[i].error || strcmp(x.request.error, table[i].error) != 0
+                             : table[i].error != NULL)) {
             fail_msg("%s: sent %d, complete %d, error %s (%s)", table[i].what, x.request.sent, x.request.complete,
                      x.request.error ? x.request.error : "none", x.request.detail);
         }
@@ -155,8 +176,8 @@ static void what_never_left_is_told_as_unsent(void **state)
         x.request.timeout_ms = 60000; /* a resolver without a network takes its time */
         exchange_run(&x, "POST", table[i].url, SLICE("{}"));
         if (x.request.sent || x.request.complete || strcmp(x.request.error, table[i].error) != 0) {
-            fail_msg("%s: sent %d, complete %d, error %s (%s)", table[i].url, x.request.sent, x.request.complete, x.request.error,
-                     x.request.detail);
+            fail_msg("%s: sent %d, complete %d, error %s (%s)", table[i].url, x.request.sent, x.request.complete,
+                     x.request.error, x.request.detail);
         }
         exchange_fini(&x);
     }
@@ -242,7 +263,7 @@ static void what_had_to_wait_for_room_in_the_socket_has_left_and_does_not_leave_
         bool fresh;
         const char *error;
     } table[] = {
-        {STUB_CLOSE, 12, false, "reset"},  {STUB_CLOSE, 20000, false, "reset"}, {STUB_RESET, 12, false, "reset"},
+        {STUB_CLOSE, 12, false, "reset"},  {STUB_CLOSE, 20000, false, "reset"},  {STUB_RESET, 12, false, "reset"},
         {STUB_HANG, 12, false, "timeout"}, {STUB_HANG, 20000, false, "timeout"}, {STUB_CLOSE, 12, true, "reset"},
         {STUB_HANG, 12, true, "timeout"},
     };
@@ -252,7 +273,8 @@ static void what_had_to_wait_for_room_in_the_socket_has_left_and_does_not_leave_
     memset(body, 'a', sizeof(body));
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         /* The server has one connection at a time. */
-        const struct stub_act acts[] = {{OK_KEEP, table[i].fresh ? STUB_CLOSE : STUB_KEEP}, {NULL, table[i].then}, {OK_KEEP, STUB_KEEP}};
+        const struct stub_act acts[] = {
+            {OK_KEEP, table[i].fresh ? STUB_CLOSE : STUB_KEEP}, {NULL, table[i].then}, {OK_KEEP, STUB_KEEP}};
         struct stub_server *stub = stub_server_new(acts, 3);
         struct exchange x;
 
@@ -264,7 +286,8 @@ static void what_had_to_wait_for_room_in_the_socket_has_left_and_does_not_leave_
         x.request.fresh_connection = table[i].fresh;
         exchange_run(&x, "POST", arena_printf(&x.arena, "http://127.0.0.1:%d/full", stub_server_port(stub)).ptr,
                      (struct slice){body, table[i].body_bytes});
-        if (is_full || !x.request.sent || x.request.complete || strcmp(x.request.error, table[i].error) != 0 || stub_server_requests(stub) != 2) {
+        if (is_full || !x.request.sent || x.request.complete || strcmp(x.request.error, table[i].error) != 0 ||
+            stub_server_requests(stub) != 2) {
             fail_msg("%zu: sent %d, complete %d, error %s (%s), %d requests", i, x.request.sent, x.request.complete,
                      x.request.error ? x.request.error : "none", x.request.detail, stub_server_requests(stub));
         }
@@ -379,7 +402,8 @@ static void a_redirect_is_an_answer(void **state)
 
 static void a_request_arrives_as_it_was_written(void **state)
 {
-    static const struct http_header headers[] = {{SLICE("X-Empty"), SLICE("")}, {SLICE("X-Key"), SLICE("abc")},
+    static const struct http_header headers[] = {{SLICE("X-Empty"), SLICE("")},
+                                                 {SLICE("X-Key"), SLICE("abc")},
                                                  {SLICE("Content-Type"), SLICE("application/json")}};
     struct stub_act act = {OK_KEEP, STUB_KEEP};
     struct stub_server *stub = stub_server_new(&act, 1);
@@ -411,8 +435,11 @@ static void a_request_arrives_as_it_was_written(void **state)
 
 static void a_header_with_a_line_end_never_leaves(void **state)
 {
-    static const struct http_header bad[] = {{SLICE("X-A"), SLICE("b\r\nX-Evil: 1")}, {SLICE("X-A"), SLICE("b\0c")},
-                                             {SLICE("X A"), SLICE("b")}, {SLICE(""), SLICE("b")}, {SLICE("X:A"), SLICE("b")}};
+    static const struct http_header bad[] = {{SLICE("X-A"), SLICE("b\r\nX-Evil: 1")},
+                                             {SLICE("X-A"), SLICE("b\0c")},
+                                             {SLICE("X A"), SLICE("b")},
+                                             {SLICE(""), SLICE("b")},
+                                             {SLICE("X:A"), SLICE("b")}};
     struct stub_act act = {OK_KEEP, STUB_KEEP};
     struct stub_server *stub = stub_server_new(&act, 1);
 

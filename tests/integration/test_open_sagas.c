@@ -1,5 +1,6 @@
 /*
- * Open sagas through a whole engine, from their first call to their end, and callers at two engines of which one owns nothing.
+ * Open sagas through a whole engine, from their first call to their end, and callers at two engines of which one owns
+ * nothing.
  */
 #include "tests/integration/engine_rig.h"
 
@@ -177,9 +178,10 @@ static void a_budget_waits_for_a_cost_that_nobody_could_compute(void **state)
 
     (void)state;
     ask_begin(&ask);
-    ask.request.in.define.document = SLICE("{\"tools\":[{\"name\":\"priced\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},"
-                                           "\"compensate\":{\"tool\":\"forget\"},\"cost\":\"${ .result.fee }\"},"
-                                           "{\"name\":\"forget\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"}}]}");
+    ask.request.in.define.document =
+        SLICE("{\"tools\":[{\"name\":\"priced\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},"
+              "\"compensate\":{\"tool\":\"forget\"},\"cost\":\"${ .result.fee }\"},"
+              "{\"name\":\"forget\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"}}]}");
     engine_define(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
@@ -196,7 +198,7 @@ static void a_budget_waits_for_a_cost_that_nobody_could_compute(void **state)
     assert_code(&ask, ERR_BUDGET);
     ask_end(&ask);
     engine_rig_begin_other();
-    say_cost(other, key, 120, ERR_OK); /* by way of the owner */
+    say_cost(other, key, 120, ERR_OK);  /* by way of the owner */
     say_cost(engine, key, 120, ERR_OK); /* said again */
     say_cost(engine, key, 121, ERR_DECIDED);
     engine_rig_end_other();
@@ -204,8 +206,12 @@ static void a_budget_waits_for_a_cost_that_nobody_could_compute(void **state)
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s' and convert_from(payload, 'UTF8') like"
-                                        " '%%operation.priced%%invoice 4711%%'", id_text(id)), 1);
+    assert_int_equal(
+        host_number(&host,
+                    "select count(*) from sagad.log where saga = '%s' and convert_from(payload, 'UTF8') like"
+                    " '%%operation.priced%%invoice 4711%%'",
+                    id_text(id)),
+        1);
 }
 
 /* As guard.c finds the shard of a tool. */
@@ -244,9 +250,14 @@ static void after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a
     assert_code(&ask, ERR_ENDED);
     ask_end(&ask);
     uuid_text(&key.uuid, text);
-    host_sql(&host, "insert into sagad.guard_budget (shard, name, period, micros, unpriced) values (1, 'b', '2026-01-01Z', 1, 1)");
-    host_sql(&host, "insert into sagad.guard_reservation (shard, namespace, tool, operation, state, budget_shards, budgets, periods, micros)"
-                    " values (%d, 'default', 'priced', '%s', 'unpriced', '{1}', '{b}', '{2026-01-01Z}', '{1}')", shard_of_tool("priced"), text);
+    host_sql(
+        &host,
+        "insert into sagad.guard_budget (shard, name, period, micros, unpriced) values (1, 'b', '2026-01-01Z', 1, 1)");
+    host_sql(&host,
+             "insert into sagad.guard_reservation (shard, namespace, tool, operation, state, budget_shards, budgets, "
+             "periods, micros)"
+             " values (%d, 'default', 'priced', '%s', 'unpriced', '{1}', '{b}', '{2026-01-01Z}', '{1}')",
+             shard_of_tool("priced"), text);
     for (int i = 0; i < 2; i++) {
         ask_begin(&ask);
         ask.request.in.cost.key = key;
@@ -257,9 +268,14 @@ static void after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a
         assert_code(&ask, i ? ERR_ENDED : ERR_OK);
         ask_end(&ask);
     }
-    assert_int_equal(host_number(&host, "select micros * 10 + unpriced from sagad.guard_budget where name = 'b'"), 1200);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.escalation where saga = '%s' and reason = 'cost' and resolved_at is not"
-                                        " null and convert_from(body, 'UTF8') like '%%invoice 4712%%'", id_text(id)), 1);
+    assert_int_equal(host_number(&host, "select micros * 10 + unpriced from sagad.guard_budget where name = 'b'"),
+                     1200);
+    assert_int_equal(
+        host_number(&host,
+                    "select count(*) from sagad.escalation where saga = '%s' and reason = 'cost' and resolved_at is not"
+                    " null and convert_from(body, 'UTF8') like '%%invoice 4712%%'",
+                    id_text(id)),
+        1);
     assert_int_equal(host_number(&host, "select sum(records) from sagad.log where saga = '%s'", id_text(id)), records);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Sagas that wait cost no memory and no queries, and are there when their time comes, when mail comes for them, and when
- * another engine has their shard by then.
+ * Sagas that wait cost no memory and no queries, and are there when their time comes, when mail comes for them, and
+ * when another engine has their shard by then.
  */
 #include "tests/integration/engine_rig.h"
 
@@ -23,17 +23,22 @@ static const char document[] =
     "{\"sagas\":["
     "{\"name\":\"stuck\",\"steps\":[{\"id\":\"lost\",\"call\":\"lose\",\"with\":{\"name\":\"${ .input.name }\"}},"
     "{\"id\":\"next\",\"call\":\"greet\",\"with\":{}}]},"
-    "{\"name\":\"dozes\",\"steps\":[{\"id\":\"a\",\"call\":\"greet\",\"with\":{}},{\"id\":\"doze\",\"sleep\":\"1500ms\"},"
+    "{\"name\":\"dozes\",\"steps\":[{\"id\":\"a\",\"call\":\"greet\",\"with\":{}},{\"id\":\"doze\",\"sleep\":"
+    "\"1500ms\"},"
     "{\"id\":\"b\",\"call\":\"greet\",\"with\":{\"name\":\"b\"}}]},"
-    "{\"name\":\"sleeps\",\"steps\":[{\"id\":\"sleep\",\"sleep\":\"1h\"},{\"id\":\"b\",\"call\":\"greet\",\"with\":{\"name\":\"b\"}}]},"
+    "{\"name\":\"sleeps\",\"steps\":[{\"id\":\"sleep\",\"sleep\":\"1h\"},{\"id\":\"b\",\"call\":\"greet\",\"with\":{"
+    "\"name\":\"b\"}}]},"
     "{\"name\":\"listens\",\"steps\":[{\"id\":\"paid\",\"signal\":{\"name\":\"paid\"}},"
-    "{\"id\":\"b\",\"call\":\"greet\",\"with\":{\"name\":\"${ .steps.paid.result.by }\"}}],\"output\":\"${ .steps.b.result.name }\"},"
+    "{\"id\":\"b\",\"call\":\"greet\",\"with\":{\"name\":\"${ .steps.paid.result.by }\"}}],\"output\":\"${ "
+    ".steps.b.result.name }\"},"
     "{\"name\":\"counts\",\"steps\":[{\"id\":\"n\",\"for_each\":\"${ .input }\",\"signal\":{\"name\":\"n\"}}],"
     "\"output\":\"${ .steps.n.result }\"},"
     "{\"name\":\"asks\",\"steps\":[{\"id\":\"ok\",\"approve\":{\"show\":{\"sum\":\"${ .input.sum }\"}}},"
-    "{\"id\":\"b\",\"call\":\"greet\",\"with\":{\"name\":\"${ .steps.ok.result.decision }\"}}],\"output\":\"${ .steps.b.result.name }\"},"
+    "{\"id\":\"b\",\"call\":\"greet\",\"with\":{\"name\":\"${ .steps.ok.result.decision }\"}}],\"output\":\"${ "
+    ".steps.b.result.name }\"},"
     "{\"name\":\"hurries\",\"steps\":[{\"id\":\"ok\",\"approve\":{\"timeout\":\"1h\"}}]},"
-    "{\"name\":\"holds\",\"locks\":[{\"key\":\"car:${ .input.car }\"}],\"steps\":[{\"id\":\"go\",\"signal\":{\"name\":\"go\"}}]},"
+    "{\"name\":\"holds\",\"locks\":[{\"key\":\"car:${ .input.car "
+    "}\"}],\"steps\":[{\"id\":\"go\",\"signal\":{\"name\":\"go\"}}]},"
     "{\"name\":\"forgets\",\"retention\":\"1s\",\"steps\":[{\"id\":\"a\",\"call\":\"greet\",\"with\":{}}]}"
     "]}";
 
@@ -383,7 +388,8 @@ static int64_t instant_of(const struct ask *ask, struct slice entry)
     return at_ms;
 }
 
-/* How long the saga was paused as its log says. What we waited may be more: its time is the database's, whose answers are late now and then. */
+/* How long the saga was paused as its log says. What we waited may be more: its time is the database's, whose answers
+ * are late now and then. */
 static long paused_ms_of(struct saga_id id)
 {
     struct ask ask;
@@ -420,11 +426,13 @@ static void an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left(vo
     pause(id, engine_pause_saga);
     host_run_ms(&host, 300);
     pause(id, engine_resume_saga);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.approval where status = 'open' and ended_at is null"
-                                        " and expires_at = opened_at + interval '1 hour' + interval '%ld ms'"
-                                        " and convert_from(body, 'UTF8')::jsonb ->> 'status' = 'open'"
-                                        " and (convert_from(body, 'UTF8')::jsonb ->> 'expires_at')::timestamptz = expires_at",
-                                 paused_ms_of(id)), 1);
+    assert_int_equal(host_number(&host,
+                                 "select count(*) from sagad.approval where status = 'open' and ended_at is null"
+                                 " and expires_at = opened_at + interval '1 hour' + interval '%ld ms'"
+                                 " and convert_from(body, 'UTF8')::jsonb ->> 'status' = 'open'"
+                                 " and (convert_from(body, 'UTF8')::jsonb ->> 'expires_at')::timestamptz = expires_at",
+                                 paused_ms_of(id)),
+                     1);
     ask_begin(&ask);
     ask.request.in.abort.id = id;
     engine_abort_saga(engine, &ask.request);
@@ -432,7 +440,9 @@ static void an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left(vo
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
     assert_saga(id, 20000, "status", "\"compensated\"");
-    assert_int_equal(host_number(&host, "select count(*) from sagad.approval where status = 'cancelled' and ended_at is not null"), 1);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.approval where status = 'cancelled' and ended_at is not null"),
+        1);
     host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
@@ -549,7 +559,8 @@ static void an_ended_saga_is_forgotten_when_its_retention_is_over(void **state)
     assert_nothing_is_left();
 }
 
-/* They leave memory after a millisecond, so that what comes for them meets them at every stage of leaving and coming back. */
+/* They leave memory after a millisecond, so that what comes for them meets them at every stage of leaving and coming
+ * back. */
 static void mail_that_meets_a_saga_on_its_way_out_or_in_is_not_lost(void **state)
 {
     static struct ask asks[FEW];

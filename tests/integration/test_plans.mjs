@@ -60,27 +60,51 @@ analyze;
 `
 
 // Arguments for statements that only call a function: {?} is the saga that `of` finds.
-const ofQuestion = "select e.saga from sagad.escalation e where e.shard = 15 and e.resolved_at is not null limit 1"
+const ofQuestion = 'select e.saga from sagad.escalation e where e.shard = 15 and e.resolved_at is not null limit 1'
 const ofCase = 'select id from sagad.saga where shard = 16 and ended_at is null limit 1'
 const calls = {
-  forget: { of: "select s.id from sagad.saga s join sagad.escalation e on e.saga = s.id where s.shard = 5 and s.ended_at is not null limit 1", args: "'{5}', '{0}', '{?}'" },
-  lock_take: { of: 'select id from sagad.saga where shard = 10 and ended_at is null limit 1', args: "9, sha256('k'), 'default', 'k', 10, '?', false" },
-  lock_release: { of: 'select saga from sagad.lock where saga_shard = 10 and ticket = 1 limit 1', args: "'{10}', '{?}'" },
-  guard_ask: { args: `7, 'default', 'tool7', 'one', 100, 1000, 10, 5, 60000, '${'0'.repeat(31)}1', true, '${'0'.repeat(31)}2', '{8}', '{budget8}', array[now()], '{9}', '{-1}', '{-1}', '{1}', '{1}', '{1}'` },
-  guard_tell: { args: `7, 'default', 'tool7', 'one', 5, 60000, 1000, '${'0'.repeat(31)}1', '${'0'.repeat(31)}2', 'failed', true, 10, 10, 'settle', 5` },
-  case_put: { of: ofCase, args: `16, 0, 1168, '?', 'default', now(), now(), 'unreadable', '', '${'0'.repeat(31)}3', true` },
+  forget: {
+    of: 'select s.id from sagad.saga s join sagad.escalation e on e.saga = s.id where s.shard = 5 and s.ended_at is not null limit 1',
+    args: "'{5}', '{0}', '{?}'"
+  },
+  lock_take: {
+    of: 'select id from sagad.saga where shard = 10 and ended_at is null limit 1',
+    args: "9, sha256('k'), 'default', 'k', 10, '?', false"
+  },
+  lock_release: {
+    of: 'select saga from sagad.lock where saga_shard = 10 and ticket = 1 limit 1',
+    args: "'{10}', '{?}'"
+  },
+  guard_ask: {
+    args: `7, 'default', 'tool7', 'one', 100, 1000, 10, 5, 60000, '${'0'.repeat(31)}1', true, '${'0'.repeat(31)}2', '{8}', '{budget8}', array[now()], '{9}', '{-1}', '{-1}', '{1}', '{1}', '{1}'`
+  },
+  guard_tell: {
+    args: `7, 'default', 'tool7', 'one', 5, 60000, 1000, '${'0'.repeat(31)}1', '${'0'.repeat(31)}2', 'failed', true, 10, 10, 'settle', 5`
+  },
+  case_put: {
+    of: ofCase,
+    args: `16, 0, 1168, '?', 'default', now(), now(), 'unreadable', '', '${'0'.repeat(31)}3', true`
+  },
   guard_price: { args: `7, 'default', 'tool7', '${'0'.repeat(31)}3', 5` }
 }
 
 const world = new World()
 
 function psql(script) {
-  const asked = spawnSync(join(world.binaries, 'psql'), ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', world.dsn, '-f', '-'], { input: script, encoding: 'utf8', maxBuffer: 1 << 26 })
+  const asked = spawnSync(
+    join(world.binaries, 'psql'),
+    ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', world.dsn, '-f', '-'],
+    { input: script, encoding: 'utf8', maxBuffer: 1 << 26 }
+  )
   if (asked.status !== 0) throw new Error(`psql: ${asked.stderr}`.slice(0, 2000))
   return asked
 }
 
-const prologue = setup.map((line) => `${line};`).join('\n').replace(/^select/m, '\\o /dev/null\nselect') + '\n\\o\n'
+const prologue =
+  setup
+    .map((line) => `${line};`)
+    .join('\n')
+    .replace(/^select/m, '\\o /dev/null\nselect') + '\n\\o\n'
 
 // {name: [plan]} of all statements: whatever their parameters are.
 function plansOfAll() {
@@ -90,21 +114,33 @@ function plansOfAll() {
     return `\\echo #${name}\nprepare "${name}" as ${sql};\nexplain (format json) execute "${name}" ${nulls};`
   })
   const out = psql(prologue + asked.join('\n')).stdout
-  return Object.fromEntries(out.split(/^#/m).slice(1).map((part) => [part.slice(0, part.indexOf('\n')), [JSON.parse(part.slice(part.indexOf('\n')))[0].Plan]]))
+  return Object.fromEntries(
+    out
+      .split(/^#/m)
+      .slice(1)
+      .map((part) => [part.slice(0, part.indexOf('\n')), [JSON.parse(part.slice(part.indexOf('\n')))[0].Plan]])
+  )
 }
 
 // Plans of what a function does inside, as it was run, and of the call itself.
 function plansInside(name) {
   const { sql } = statements.find((statement) => statement.name === name)
   const { of, args } = calls[name]
-  const { stderr } = psql(`load 'auto_explain';\n${prologue}set client_min_messages = notice;\nset auto_explain.log_nested_statements = on;
+  const { stderr } =
+    psql(`load 'auto_explain';\n${prologue}set client_min_messages = notice;\nset auto_explain.log_nested_statements = on;
     set auto_explain.log_level = notice;\nset auto_explain.log_format = json;\nprepare p as ${sql};\nbegin;\nset local auto_explain.log_min_duration = 0;
     execute p (${args.replace('?', of ? world.sql(of) : '?')});\nset local auto_explain.log_min_duration = -1;\nrollback;`)
-  return [...stderr.matchAll(/plan:\n(\{[\s\S]*?\n\})/g)].map(([, text]) => JSON.parse(text)).filter((plan) => !plan['Query Text'].startsWith('prepare p')).map((plan) => plan.Plan)
+  return [...stderr.matchAll(/plan:\n(\{[\s\S]*?\n\})/g)]
+    .map(([, text]) => JSON.parse(text))
+    .filter((plan) => !plan['Query Text'].startsWith('prepare p'))
+    .map((plan) => plan.Plan)
 }
 
 // Its plan says nothing, since the work is done inside a function of the schema. Those named here read no table, or are called only to complain.
-const needsCall = ({ sql }) => [...sql.matchAll(/sagad\.(\w+)\(/g)].some(([, name]) => !['expect', 'fence', 'id_floor', 'new_id', 'shard_of', 'torn'].includes(name))
+const needsCall = ({ sql }) =>
+  [...sql.matchAll(/sagad\.(\w+)\(/g)].some(
+    ([, name]) => !['expect', 'fence', 'id_floor', 'new_id', 'shard_of', 'torn'].includes(name)
+  )
 
 function* nodes(plan) {
   yield plan
@@ -113,12 +149,27 @@ function* nodes(plan) {
 
 // The tables and indexes that plans read: [{table, index, bounds}]. Indexes of PostgreSQL's own tables are its business, and a scan by row
 // ids reads the rows that something else has found.
-const reads = (plans) => plans.flatMap((plan) => [...nodes(plan)])
-  .filter((node) => / Scan$/.test(node['Node Type']) && node['Node Type'] !== 'Tid Scan' && (node['Index Name'] ?? node['Relation Name']) && !/^pg_/.test(node['Index Name'] ?? node['Relation Name']))
-  .map((node) => ({ table: node['Relation Name'], index: node['Index Name'], bounds: node['Index Cond'] }))
+const reads = (plans) =>
+  plans
+    .flatMap((plan) => [...nodes(plan)])
+    .filter(
+      (node) =>
+        / Scan$/.test(node['Node Type']) &&
+        node['Node Type'] !== 'Tid Scan' &&
+        (node['Index Name'] ?? node['Relation Name']) &&
+        !/^pg_/.test(node['Index Name'] ?? node['Relation Name'])
+    )
+    .map((node) => ({ table: node['Relation Name'], index: node['Index Name'], bounds: node['Index Cond'] }))
 
 // As plans.txt has it: each index once; a small table by its name in brackets, however it is read.
-const used = (plans) => [...new Set(reads(plans).map(({ table, index }) => (small.has(table) ? `(${table})` : index ?? `${table} as a whole`)))].sort().join(' ') || '-'
+const used = (plans) =>
+  [
+    ...new Set(
+      reads(plans).map(({ table, index }) => (small.has(table) ? `(${table})` : (index ?? `${table} as a whole`)))
+    )
+  ]
+    .sort()
+    .join(' ') || '-'
 
 // Unique over all shards: for its key there is one row at most.
 const single = new Set(['saga_key_digest'])
@@ -128,12 +179,19 @@ function faultsOf(name, plans, filled) {
   for (const { table, index, bounds } of reads(plans)) {
     if (small.has(table) || exceptions[name]?.of === table) continue
     if (!bounds) faults.push(`reads ${table} as a whole${index ? ` by ${index}` : ''}`)
-    else if (!/shard/.test(bounds) && !single.has(index)) faults.push(`reads ${table} by ${index} for all shards: ${bounds}`)
+    else if (!/shard/.test(bounds) && !single.has(index))
+      faults.push(`reads ${table} by ${index} for all shards: ${bounds}`)
   }
   for (const node of plans.flatMap((plan) => [...nodes(plan)])) {
     const rows = node['Plan Rows']
     if (/Hash Join|Merge Join|Bitmap/.test(node['Node Type'])) faults.push(`has a ${node['Node Type']}`)
-    if (filled && rows > sortedMost && !exceptions[name] && (/Sort/.test(node['Node Type']) || node.Strategy === 'Hashed')) faults.push(`has a ${node['Node Type']} of ${rows} rows`)
+    if (
+      filled &&
+      rows > sortedMost &&
+      !exceptions[name] &&
+      (/Sort/.test(node['Node Type']) || node.Strategy === 'Hashed')
+    )
+      faults.push(`has a ${node['Node Type']} of ${rows} rows`)
   }
   return faults
 }
@@ -149,15 +207,29 @@ function table(empty, filled) {
   return [
     `# PostgreSQL ${version()}. What each statement of the store reads, and by which index; (in brackets) tables of a few rows, -: nothing. "empty:" where the`,
     '# plan that is made while the tables are empty differs. Held against PostgreSQL by test_plans.mjs, which says how to write this anew.',
-    '', '# of every turn or every input, or asked by people while it runs', ...statements.filter(({ hot }) => hot).map(line),
-    '', '# the others', ...statements.filter(({ hot }) => !hot).map(line), ''
+    '',
+    '# of every turn or every input, or asked by people while it runs',
+    ...statements.filter(({ hot }) => hot).map(line),
+    '',
+    '# the others',
+    ...statements.filter(({ hot }) => !hot).map(line),
+    ''
   ].join('\n')
 }
 
 await run(world, async () => {
   let empty, filled
   await promise('100,000 sagas are there', async () => {
-    await world.startPostgres(['-c', 'fsync=off', '-c', 'autovacuum=off', '-c', 'max_wal_size=4GB', '-c', 'shared_buffers=256MB'])
+    await world.startPostgres([
+      '-c',
+      'fsync=off',
+      '-c',
+      'autovacuum=off',
+      '-c',
+      'max_wal_size=4GB',
+      '-c',
+      'shared_buffers=256MB'
+    ])
     world.migrate()
     empty = plansOfAll()
     psql(fill)
@@ -168,20 +240,36 @@ await run(world, async () => {
       expect(reads(filled[name]).length > 0, `plans of what ${name} does inside`)
     }
   })
-  await promise('no statement reads a large table or all shards, hashes or sorts one, on full tables and when it was planned on empty ones', () => {
-    const onEmpty = (name) => (empty[name] === filled[name] ? [] : faultsOf(name, empty[name], false).map((fault) => `${fault}, planned while it was empty`))
-    const faults = statements.flatMap(({ name }) => [...new Set([...faultsOf(name, filled[name], true), ...onEmpty(name)])].map((fault) => `${name} ${fault}`))
-    expect(faults.length === 0, 'the plans', faults.join('\n'))
-  })
+  await promise(
+    'no statement reads a large table or all shards, hashes or sorts one, on full tables and when it was planned on empty ones',
+    () => {
+      const onEmpty = (name) =>
+        empty[name] === filled[name]
+          ? []
+          : faultsOf(name, empty[name], false).map((fault) => `${fault}, planned while it was empty`)
+      const faults = statements.flatMap(({ name }) =>
+        [...new Set([...faultsOf(name, filled[name], true), ...onEmpty(name)])].map((fault) => `${name} ${fault}`)
+      )
+      expect(faults.length === 0, 'the plans', faults.join('\n'))
+    }
+  )
   await promise('each statement goes by the indexes that plans.txt says', () => {
     const now = table(empty, filled)
     if (process.argv.includes('--write')) writeFileSync(file, now)
     const then = readFileSync(file, 'utf8')
     if (then.match(/PostgreSQL (\d+)/)[1] !== version()) return // another one may find other ways; what is forbidden is forbidden there too
     const lines = new Set(then.split('\n'))
-    expectEqual(now.split('\n').filter((line) => !lines.has(line)), [], 'lines that plans.txt does not have; if it is meant so: node tests/integration/test_plans.mjs --write')
+    expectEqual(
+      now.split('\n').filter((line) => !lines.has(line)),
+      [],
+      'lines that plans.txt does not have; if it is meant so: node tests/integration/test_plans.mjs --write'
+    )
     const found = new Set(now.split('\n'))
-    expectEqual(then.split('\n').filter((line) => !found.has(line)), [], 'lines of plans.txt for which there is nothing any more')
+    expectEqual(
+      then.split('\n').filter((line) => !found.has(line)),
+      [],
+      'lines of plans.txt for which there is nothing any more'
+    )
     expectEqual(now, then, 'the order of plans.txt')
   })
 })

@@ -1,4 +1,5 @@
-/* Names and sizes that cannot be: a run that is called as if it were a saga, one with the name of a saga, a result that is too large. */
+/* Names and sizes that cannot be: a run that is called as if it were a saga, one with the name of a saga, a result that
+ * is too large. */
 #include "tests/integration/engine_rig.h"
 
 #include <setjmp.h>
@@ -19,7 +20,8 @@ static const char document[] =
     "{\"tools\":["
     "{\"name\":\"twice\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},\"compensate\":{\"tool\":\"forget\"},"
     "\"result\":{\"a\":\"${ .response }\",\"b\":\"${ .response }\"}},"
-    "{\"name\":\"twice_paid\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},\"compensate\":{\"tool\":\"forget\"},"
+    "{\"name\":\"twice_paid\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},\"compensate\":{\"tool\":"
+    "\"forget\"},"
     "\"cost\":\"${ .result.price | tonumber }\"}],"
     "\"sagas\":[{\"name\":\"listens\",\"steps\":[{\"id\":\"paid\",\"signal\":{\"name\":\"paid\"}}]}]}";
 
@@ -38,7 +40,8 @@ static int set_up(void **state)
     ask.request.in.define.document = slice_of(document);
     begin_and_wait(&ask, engine_define);
     for (size_t i = 0; i < ask.request.faults.count; i++) {
-        print_message("%.*s: %.*s\n", SLICE_ARG(ask.request.faults.items[i].pointer), SLICE_ARG(ask.request.faults.items[i].detail));
+        print_message("%.*s: %.*s\n", SLICE_ARG(ask.request.faults.items[i].pointer),
+                      SLICE_ARG(ask.request.faults.items[i].detail));
     }
     assert_code(&ask, ERR_OK);
     ask_end(&ask);

@@ -1,4 +1,5 @@
-/* Answers to inputs that another engine took: they reach the one that waits, and nobody else; they are gone when read; nothing is asked while nobody waits. */
+/* Answers to inputs that another engine took: they reach the one that waits, and nobody else; they are gone when read;
+ * nothing is asked while nobody waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +63,8 @@ static void ask(struct asked *asked, uint32_t shard)
 static void say(struct said *said, uint32_t shard, const struct uuid *input, const char *body, bool drop_input)
 {
     (void)snprintf(said->body, sizeof(said->body), "%s", body);
-    said->put = (struct answer_put){.shard = shard, .input = *input, .body = slice_of(said->body), .drop_input = drop_input, .done = on_said};
+    said->put = (struct answer_put){
+        .shard = shard, .input = *input, .body = slice_of(said->body), .drop_input = drop_input, .done = on_said};
     store_answer_put(owner, &said->put);
     assert_int_equal(said->done, 0); /* never inside the call */
 }
@@ -101,8 +103,11 @@ static void a_refusal_takes_the_input_away_with_its_answer(void **state)
     (void)state;
     ask(&asked, 4);
     uuid_text(&asked.wait.input, text);
-    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (4, '%s', gen_random_uuid(), 'call', '{}'),"
-                    " (4, gen_random_uuid(), gen_random_uuid(), 'call', '{}')", text);
+    host_sql(
+        &host,
+        "insert into sagad.inbox (shard, id, saga, kind, payload) values (4, '%s', gen_random_uuid(), 'call', '{}'),"
+        " (4, gen_random_uuid(), gen_random_uuid(), 'call', '{}')",
+        text);
     say(&said, 4, &asked.wait.input, "{\"code\":\"invalid\"}", true);
     host_run_until(&host, is_answered, &asked);
     host_run_until(&host, is_said, &said); /* the answer may be read before who wrote it hears of its commit */
@@ -226,7 +231,8 @@ static void what_nobody_fetched_is_swept_once_by_who_wrote_answers(void **state)
     struct uuid input = uuid_v7(1);
 
     (void)state;
-    host_sql(&host, "insert into sagad.answer (shard, input, at, body) select 9, gen_random_uuid(), now() - interval '11 minutes', '{}' from generate_series(1, 5)");
+    host_sql(&host, "insert into sagad.answer (shard, input, at, body) select 9, gen_random_uuid(), now() - interval "
+                    "'11 minutes', '{}' from generate_series(1, 5)");
     say(&said, 9, &input, "{}", false);
     host_run_until(&host, is_said, &said);
     assert_true(timer_running(&owner->answers.sweep));

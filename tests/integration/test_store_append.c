@@ -88,10 +88,14 @@ static void a_saga_is_a_row_and_each_turn_is_one(void **state)
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
 
-    host_text(&host, out, sizeof(out), "select shard, namespace, name, version, status, tags, business_id, length(business_digest),"
-              " length(input_digest), ended_at is not null, updated_at >= created_at from sagad.saga where id = '%s'", id_text(id));
+    host_text(&host, out, sizeof(out),
+              "select shard, namespace, name, version, status, tags, business_id, length(business_digest),"
+              " length(input_digest), ended_at is not null, updated_at >= created_at from sagad.saga where id = '%s'",
+              id_text(id));
     assert_string_equal(out, "5|default|order|1|completed|{\"shop\": \"north\"}|order-1|16|32|t|t\n");
-    host_text(&host, out, sizeof(out), "select shard, seq, records, epoch, convert_from(payload, 'UTF8') from sagad.log where saga = '%s' order by seq",
+    host_text(&host, out, sizeof(out),
+              "select shard, seq, records, epoch, convert_from(payload, 'UTF8') from sagad.log where saga = '%s' order "
+              "by seq",
               id_text(id));
     assert_string_equal(out, "5|1|1|0|[{\"type\": \"saga.started\"}]\n"
                              "5|2|1|0|[{\"type\": \"step.intent\"}]\n"
@@ -239,12 +243,14 @@ static void many_run_noting(struct many *many, int *order)
     assert_int_equal(count_code(many, ERR_OK), many->count);
 }
 
-/* Two batches of 500: of the first an eighth is for those that begin, and the rest for what was begun, although it came later. */
+/* Two batches of 500: of the first an eighth is for those that begin, and the rest for what was begun, although it came
+ * later. */
 static void what_was_begun_goes_before_what_begins(void **state)
 {
     enum { BEGUN = 450, BEGINNING = 600 };
     struct many first = many_new(BEGUN), both = many_new(BEGUN + BEGINNING);
-    const char *with_the_first = "select count(*) from sagad.log where seq = %d and xmin = (select xmin from sagad.log where saga = '%s' and seq = 2)";
+    const char *with_the_first = "select count(*) from sagad.log where seq = %d and xmin = (select xmin from sagad.log "
+                                 "where saga = '%s' and seq = 2)";
 
     (void)state;
     for (int i = 0; i < BEGUN; i++) {
@@ -369,7 +375,9 @@ static void of_32_starts_with_one_business_id_one_wins_and_the_others_learn_who(
     }
     assert_int_equal(host_number(&host, "select count(*) from sagad.saga where business_id = 'the-same'"), 1);
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where shard = 7"), 1);
-    assert_int_equal(host_number(&host, "select count(*) from " KNOWN_KEYS " k join sagad.saga s on s.id = k.saga where s.shard = 7"), 1);
+    assert_int_equal(host_number(&host, "select count(*) from " KNOWN_KEYS
+                                        " k join sagad.saga s on s.id = k.saga where s.shard = 7"),
+                     1);
     assert_int_equal(host_number(&host, "select count(*) from " KNOWN_KEYS " k where sagad.shard_of(k.saga) = 7"), 1);
     free(many.turns);
 }
@@ -427,7 +435,8 @@ static void a_key_that_is_known_already_is_no_error(void **state)
     many_run(&many);
     assert_int_equal(count_code(&many, ERR_OK), 49);
     assert_int_equal(many.turns[40].append.code, ERR_CORRUPT);
-    assert_int_equal(host_number(&host, "select count(distinct key) from " KNOWN_KEYS " k where sagad.shard_of(saga) = 21"), 48);
+    assert_int_equal(
+        host_number(&host, "select count(distinct key) from " KNOWN_KEYS " k where sagad.shard_of(saga) = 21"), 48);
     free(many.turns);
 }
 
@@ -437,7 +446,10 @@ static void a_status_of_a_saga_that_is_not_there_is_refused(void **state)
     struct saga_id id = host_saga(13);
 
     (void)state;
-    host_sql(&host, "insert into sagad.log (shard, saga, seq, records, at, epoch, payload) values (13, '%s', 1, 1, now(), 1, '[]')", id_text(id));
+    host_sql(
+        &host,
+        "insert into sagad.log (shard, saga, seq, records, at, epoch, payload) values (13, '%s', 1, 1, now(), 1, '[]')",
+        id_text(id));
     turn_next(&turn, id, 0, 2, "saga.completed");
     turn.append.status_changed = true;
     host_append(&host, store, &turn);
@@ -454,7 +466,8 @@ static void an_input_of_the_inbox_is_consumed_with_its_turn_and_only_once(void *
 
     (void)state;
     uuid_text(&input, text);
-    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (14, '%s', '%s', 'start', '{}')", text, id_text(id));
+    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (14, '%s', '%s', 'start', '{}')",
+             text, id_text(id));
     turn_start(&turn, id, 0, NULL);
     turn.append.from_inbox = true;
     turn.append.inbox_id = input;
@@ -478,7 +491,8 @@ static void a_refused_start_leaves_its_input_in_the_inbox(void **state)
 
     (void)state;
     uuid_text(&input, text);
-    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (7, '%s', '%s', 'start', '{}')", text, text);
+    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (7, '%s', '%s', 'start', '{}')",
+             text, text);
     turn_start(&turn, host_saga(7), 0, "the-same");
     turn.append.from_inbox = true;
     turn.append.inbox_id = input;
@@ -499,7 +513,10 @@ static void an_escalation_is_opened_and_resolved_with_its_turn(void **state)
     turn_start(&turn, id, 0, NULL);
     host_append(&host, store, &turn);
     turn_next(&turn, id, 0, 2, "escalation.opened");
-    turn.escalation = (struct append_escalation){.number = 3 * SHARD_COUNT + 15, .opened = true, .step = SLICE("charge"), .reason = SLICE("unknown"),
+    turn.escalation = (struct append_escalation){.number = 3 * SHARD_COUNT + 15,
+                                                 .opened = true,
+                                                 .step = SLICE("charge"),
+                                                 .reason = SLICE("unknown"),
                                                  .body = SLICE("{\"n\": 207}")};
     turn.append.escalations = &turn.escalation;
     turn.append.escalation_count = 1;
@@ -507,16 +524,20 @@ static void an_escalation_is_opened_and_resolved_with_its_turn(void **state)
     turn.append.status = SAGA_ESCALATED;
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
-    host_text(&host, out, sizeof(out), "select shard, number, namespace, step, reason, resolved_at is null, convert_from(body, 'UTF8') from sagad.escalation");
+    host_text(&host, out, sizeof(out),
+              "select shard, number, namespace, step, reason, resolved_at is null, convert_from(body, 'UTF8') from "
+              "sagad.escalation");
     assert_string_equal(out, "15|207|default|charge|unknown|t|{\"n\": 207}\n");
 
     turn_next(&turn, id, 0, 3, "escalation.resolved");
-    turn.escalation = (struct append_escalation){.number = 3 * SHARD_COUNT + 15, .body = SLICE("{\"n\": 207, \"status\": \"resolved\"}")};
+    turn.escalation = (struct append_escalation){.number = 3 * SHARD_COUNT + 15,
+                                                 .body = SLICE("{\"n\": 207, \"status\": \"resolved\"}")};
     turn.append.escalations = &turn.escalation;
     turn.append.escalation_count = 1;
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
-    host_text(&host, out, sizeof(out), "select step, resolved_at is null, convert_from(body, 'UTF8') from sagad.escalation");
+    host_text(&host, out, sizeof(out),
+              "select step, resolved_at is null, convert_from(body, 'UTF8') from sagad.escalation");
     assert_string_equal(out, "charge|f|{\"n\": 207, \"status\": \"resolved\"}\n");
 }
 
@@ -533,9 +554,13 @@ static void a_start_with_an_old_id_moves_recovery_back(void **state)
     turn_start(&turn, old, 0, NULL);
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.saga s join sagad.shard h using (shard) where s.id = '%s' and s.id >= sagad.id_floor(h.low)",
-                                 id_text(old)), 1);
-    assert_int_equal(host_number(&host, "select extract(epoch from low)::int8 from sagad.shard where shard = 16"), 1700000000);
+    assert_int_equal(host_number(&host,
+                                 "select count(*) from sagad.saga s join sagad.shard h using (shard) where s.id = '%s' "
+                                 "and s.id >= sagad.id_floor(h.low)",
+                                 id_text(old)),
+                     1);
+    assert_int_equal(host_number(&host, "select extract(epoch from low)::int8 from sagad.shard where shard = 16"),
+                     1700000000);
     store->low_ms[16] = 0;
 }
 
@@ -560,10 +585,13 @@ static void changing_a_status_touches_no_index(void **state)
     }
     many_run(&many);
     assert_int_equal(count_code(&many, ERR_OK), 300);
-    for (int i = 0; i < 300 && host_number(&host, "select n_tup_upd from pg_stat_user_tables where relname = 'saga'") < 300; i++) {
+    for (int i = 0;
+         i < 300 && host_number(&host, "select n_tup_upd from pg_stat_user_tables where relname = 'saga'") < 300; i++) {
         host_run_ms(&host, 200);
     }
-    assert_true(host_number(&host, "select n_tup_hot_upd * 100 / n_tup_upd from pg_stat_user_tables where relname = 'saga'") >= 95);
+    assert_true(
+        host_number(&host, "select n_tup_hot_upd * 100 / n_tup_upd from pg_stat_user_tables where relname = 'saga'") >=
+        95);
     free(ids);
     free(many.turns);
 }
@@ -587,7 +615,8 @@ static void a_large_payload_comes_back_byte_for_byte(void **state)
     assert_int_equal(turn.append.code, ERR_OK);
     digest = digest_sha256(turn.append.payload);
     digest_hex(&digest, hex);
-    host_text(&host, out, sizeof(out), "select encode(sha256(payload), 'hex') from sagad.log where saga = '%s'", id_text(id));
+    host_text(&host, out, sizeof(out), "select encode(sha256(payload), 'hex') from sagad.log where saga = '%s'",
+              id_text(id));
     assert_memory_equal(out, hex, 64);
     free(payload);
 }
@@ -601,7 +630,8 @@ static long unfinished(struct saga_id id)
 
 static long awake(struct saga_id id)
 {
-    return host_number(&host, "select count(*) from sagad.awake where shard = sagad.shard_of('%s') and saga = '%s'", id_text(id), id_text(id));
+    return host_number(&host, "select count(*) from sagad.awake where shard = sagad.shard_of('%s') and saga = '%s'",
+                       id_text(id), id_text(id));
 }
 
 static void a_run_that_rested_is_woken_and_rests_again(void **state)
@@ -648,14 +678,18 @@ static void what_is_added_to_the_log_of_an_ended_saga_leaves_its_end_as_it_was(v
     turn.append.ended = true;
     turn.append.status = SAGA_COMPLETED;
     host_append(&host, store, &turn);
-    ended = host_number(&host, "select (extract(epoch from ended_at) * 1000)::int8 from sagad.saga where id = '%s'", id_text(id));
+    ended = host_number(&host, "select (extract(epoch from ended_at) * 1000)::int8 from sagad.saga where id = '%s'",
+                        id_text(id));
     turn_next(&turn, id, 0, 2, "operation.duplicate");
     turn.append.ended = true;
     turn.append.status = SAGA_COMPLETED;
     turn.append.at_ms += 60000;
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
-    assert_int_equal(host_number(&host, "select (extract(epoch from ended_at) * 1000)::int8 from sagad.saga where id = '%s'", id_text(id)), ended);
+    assert_int_equal(host_number(&host,
+                                 "select (extract(epoch from ended_at) * 1000)::int8 from sagad.saga where id = '%s'",
+                                 id_text(id)),
+                     ended);
 }
 
 /* --- SQL for people --- */
@@ -682,16 +716,23 @@ static void steps_and_operations_can_be_read_in_sql(void **state)
     (void)state;
     append_payload(id, 1, 2,
                    "[{\"type\":\"saga.started\",\"data\":{\"saga\":\"order\"}},"
-                   "{\"type\":\"step.intent\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-000000000001\",\"attempt\":1,\"data\":{}}]");
+                   "{\"type\":\"step.intent\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-000000000001\","
+                   "\"attempt\":1,\"data\":{}}]");
     append_payload(id, 3, 2,
-                   "[{\"type\":\"step.completed\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-000000000001\",\"attempt\":1,\"data\":{\"result\":{\"id\":7}}},"
-                   "{\"type\":\"step.intent\",\"step\":\"charge\",\"key\":\"00000000-0000-8000-8000-000000000002\",\"attempt\":1,\"data\":{}}]");
+                   "[{\"type\":\"step.completed\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-"
+                   "000000000001\",\"attempt\":1,\"data\":{\"result\":{\"id\":7}}},"
+                   "{\"type\":\"step.intent\",\"step\":\"charge\",\"key\":\"00000000-0000-8000-8000-000000000002\","
+                   "\"attempt\":1,\"data\":{}}]");
     append_payload(id, 5, 1,
-                   "[{\"type\":\"step.unknown\",\"step\":\"charge\",\"key\":\"00000000-0000-8000-8000-000000000002\",\"attempt\":1,\"data\":{\"error\":\"timeout\"}}]");
+                   "[{\"type\":\"step.unknown\",\"step\":\"charge\",\"key\":\"00000000-0000-8000-8000-000000000002\","
+                   "\"attempt\":1,\"data\":{\"error\":\"timeout\"}}]");
     append_payload(id, 6, 1,
-                   "[{\"type\":\"compensation.intent\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-000000000003\",\"attempt\":1,\"data\":{}}]");
+                   "[{\"type\":\"compensation.intent\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-"
+                   "000000000003\",\"attempt\":1,\"data\":{}}]");
 
-    host_text(&host, out, sizeof(out), "select seq, type, step, attempt, data from sagad.log_entry where shard = sagad.shard_of('%s') and saga = '%s' order by seq",
+    host_text(&host, out, sizeof(out),
+              "select seq, type, step, attempt, data from sagad.log_entry where shard = sagad.shard_of('%s') and saga "
+              "= '%s' order by seq",
               id_text(id), id_text(id));
     assert_string_equal(out, "1|saga.started|null|null|{\"saga\": \"order\"}\n"
                              "2|step.intent|reserve|1|{}\n"
@@ -699,19 +740,33 @@ static void steps_and_operations_can_be_read_in_sql(void **state)
                              "4|step.intent|charge|1|{}\n"
                              "5|step.unknown|charge|1|{\"error\": \"timeout\"}\n"
                              "6|compensation.intent|reserve|1|{}\n");
-    host_text(&host, out, sizeof(out), "select step, status, error from sagad.saga_step where shard = 20 and saga = '%s' order by step", id_text(id));
+    host_text(&host, out, sizeof(out),
+              "select step, status, error from sagad.saga_step where shard = 20 and saga = '%s' order by step",
+              id_text(id));
     assert_string_equal(out, "charge|unknown|timeout\nreserve|compensating|null\n");
-    host_text(&host, out, sizeof(out), "select right(key::text, 1), step, direction, state from sagad.operation where shard = 20 and saga = '%s' order by key", id_text(id));
+    host_text(&host, out, sizeof(out),
+              "select right(key::text, 1), step, direction, state from sagad.operation where shard = 20 and saga = "
+              "'%s' order by key",
+              id_text(id));
     assert_string_equal(out, "1|reserve|do|completed\n2|charge|do|unknown\n3|reserve|undo|in_flight\n");
-    append_payload(id, 7, 2,
-                   "[{\"type\":\"step.called\",\"step\":\"~pay\",\"key\":\"00000000-0000-8000-8000-000000000004\",\"data\":{}},"
-                   "{\"type\":\"operation.duplicate\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-000000000001\",\"data\":{}}]");
-    append_payload(id, 9, 1, "[{\"type\":\"step.late\",\"step\":\"charge\",\"key\":\"00000000-0000-8000-8000-000000000002\",\"data\":{}}]");
-    host_text(&host, out, sizeof(out), "select step, status from sagad.saga_step where shard = 20 and saga = '%s' order by step", id_text(id));
+    append_payload(
+        id, 7, 2,
+        "[{\"type\":\"step.called\",\"step\":\"~pay\",\"key\":\"00000000-0000-8000-8000-000000000004\",\"data\":{}},"
+        "{\"type\":\"operation.duplicate\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-000000000001\","
+        "\"data\":{}}]");
+    append_payload(
+        id, 9, 1,
+        "[{\"type\":\"step.late\",\"step\":\"charge\",\"key\":\"00000000-0000-8000-8000-000000000002\",\"data\":{}}]");
+    host_text(&host, out, sizeof(out),
+              "select step, status from sagad.saga_step where shard = 20 and saga = '%s' order by step", id_text(id));
     assert_string_equal(out, "charge|unknown\nreserve|compensating\n~pay|pending\n");
-    host_text(&host, out, sizeof(out), "select right(key::text, 1), state from sagad.operation where shard = 20 and saga = '%s' order by key", id_text(id));
+    host_text(&host, out, sizeof(out),
+              "select right(key::text, 1), state from sagad.operation where shard = 20 and saga = '%s' order by key",
+              id_text(id));
     assert_string_equal(out, "1|completed\n2|unknown\n3|in_flight\n4|pending\n");
-    host_text(&host, out, sizeof(out), "explain select * from sagad.log_entry where shard = sagad.shard_of('%s') and saga = '%s'", id_text(id), id_text(id));
+    host_text(&host, out, sizeof(out),
+              "explain select * from sagad.log_entry where shard = sagad.shard_of('%s') and saga = '%s'", id_text(id),
+              id_text(id));
     assert_non_null(strstr(out, "log_pk"));
 }
 
@@ -735,13 +790,15 @@ static void explain(const struct db_statement *statement)
     }
     len += snprintf(sql + len, sizeof(sql) - (size_t)len, "prepare p as %s; explain execute p", statement->sql);
     for (int i = 0; i < parameters; i++) {
-        len += snprintf(sql + len, sizeof(sql) - (size_t)len, "%snull%s", i == 0 ? " (" : ", ", i + 1 == parameters ? ")" : "");
+        len += snprintf(sql + len, sizeof(sql) - (size_t)len, "%snull%s", i == 0 ? " (" : ", ",
+                        i + 1 == parameters ? ")" : "");
     }
     assert_true((size_t)len < sizeof(sql));
     host_text(&host, out, sizeof(out), "%s", sql);
 }
 
-/* A line of the plan that reads a whole table or a whole index. The 64 rows of table shard may be read, and the few of table engine. */
+/* A line of the plan that reads a whole table or a whole index. The 64 rows of table shard may be read, and the few of
+ * table engine. */
 static bool reads_all(const char *line, const char *next)
 {
     bool is_small = strstr(line, " on shard ") != NULL || strstr(line, " on engine ") != NULL;

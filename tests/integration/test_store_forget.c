@@ -1,4 +1,5 @@
-/* Approvals as the store keeps them, and sagas that are forgotten with everything they have when their retention is over. */
+/* Approvals as the store keeps them, and sagas that are forgotten with everything they have when their retention is
+ * over. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +47,8 @@ static void ending(struct turn *turn, struct saga_id id, uint64_t seq)
 
 /* --- loads --- */
 
-static void on_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count)
+static void on_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns,
+                    size_t count)
 {
     (void)load;
     (void)id;
@@ -74,10 +76,15 @@ static struct shard_load load(uint32_t shard)
 
 /* --- approvals --- */
 
-static void open_approval(struct turn *turn, struct append_approval *approval, struct saga_id id, uint64_t seq, uint64_t number, int64_t expires_ms)
+static void open_approval(struct turn *turn, struct append_approval *approval, struct saga_id id, uint64_t seq,
+                          uint64_t number, int64_t expires_ms)
 {
-    *approval = (struct append_approval){.number = number, .opened = true, .step = SLICE("ask"), .status = SLICE("open"),
-                                         .body = SLICE("{\"shown\": 1}"), .expires_ms = expires_ms};
+    *approval = (struct append_approval){.number = number,
+                                         .opened = true,
+                                         .step = SLICE("ask"),
+                                         .status = SLICE("open"),
+                                         .body = SLICE("{\"shown\": 1}"),
+                                         .expires_ms = expires_ms};
     turn_next(turn, id, 0, seq, "step.waiting");
     turn->append.approvals = approval;
     turn->append.approval_count = 1;
@@ -89,7 +96,10 @@ static void an_approval_is_opened_and_decided_with_its_turn(void **state)
     struct append_approval approval;
     struct turn turn = {0};
     struct list_questions list = {.kind = QUESTION_APPROVAL, .namespace = SLICE("default"), .limit = 3},
-                          open = {.kind = QUESTION_APPROVAL, .namespace = SLICE("default"), .limit = 10, .open_only = true},
+                          open = {.kind = QUESTION_APPROVAL,
+                                  .namespace = SLICE("default"),
+                                  .limit = 10,
+                                  .open_only = true},
                           one = {.kind = QUESTION_APPROVAL, .namespace = SLICE("default"), .number = 2 * 64 + 40},
                           foreign = {.kind = QUESTION_APPROVAL, .namespace = SLICE("other"), .number = 2 * 64 + 40};
 
@@ -104,7 +114,8 @@ static void an_approval_is_opened_and_decided_with_its_turn(void **state)
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
     turn_next(&turn, id, 0, 6, "approval.decided");
-    approval = (struct append_approval){.number = 64 * 2 + 40, .status = SLICE("refused"), .body = SLICE("{\"decision\": \"refuse\"}")};
+    approval = (struct append_approval){
+        .number = 64 * 2 + 40, .status = SLICE("refused"), .body = SLICE("{\"decision\": \"refuse\"}")};
     turn.append.approvals = &approval;
     turn.append.approval_count = 1;
     host_append(&host, store, &turn);
@@ -112,7 +123,8 @@ static void an_approval_is_opened_and_decided_with_its_turn(void **state)
 
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 3);
-    assert_true(list.rows[0].number == 64 * 4 + 40 && list.rows[0].open && slice_is(list.rows[0].body, "{\"shown\": 1}"));
+    assert_true(list.rows[0].number == 64 * 4 + 40 && list.rows[0].open &&
+                slice_is(list.rows[0].body, "{\"shown\": 1}"));
     assert_true(uuid_equal(&list.rows[0].saga.uuid, &id.uuid));
     assert_true(list.rows[2].number == 64 * 2 + 40 && !list.rows[2].open);
     list.before = list.rows[2].number;
@@ -124,8 +136,11 @@ static void an_approval_is_opened_and_decided_with_its_turn(void **state)
     assert_int_equal(ASK(store_list_questions, &one), ERR_OK);
     assert_true(one.count == 1 && slice_is(one.rows[0].body, "{\"decision\": \"refuse\"}"));
     assert_int_equal(ASK(store_list_questions, &foreign), ERR_NOT_FOUND);
-    host_text(&host, out, sizeof(out), "select number, step, status, ended_at is null, expires_at at time zone 'utc' from sagad.approval where shard = 40 order by 1");
-    assert_string_equal(out, "104|ask|open|t|null\n168|ask|refused|f|null\n232|ask|open|t|2030-01-01 00:00:00\n296|ask|open|t|null\n360|ask|open|t|null\n");
+    host_text(&host, out, sizeof(out),
+              "select number, step, status, ended_at is null, expires_at at time zone 'utc' from sagad.approval where "
+              "shard = 40 order by 1");
+    assert_string_equal(out, "104|ask|open|t|null\n168|ask|refused|f|null\n232|ask|open|t|2030-01-01 "
+                             "00:00:00\n296|ask|open|t|null\n360|ask|open|t|null\n");
     assert_int_equal(load(40).approval_number_max, 360);
     assert_int_equal(load(41).approval_number_max, 0);
 }
@@ -184,10 +199,13 @@ static const char *rows_of(struct saga_id id)
 {
     const char *text = id_text(id);
 
-    host_text(&host, out, sizeof(out), "select (select count(*) from sagad.saga where id = '%s'), (select count(*) from sagad.log where saga = '%s'),"
-              " (select count(*) from " KNOWN_KEYS " k join sagad.saga s on s.id = k.saga where k.saga = '%s'), (select count(*) from sagad.escalation where saga = '%s'),"
-              " (select count(*) from sagad.approval where saga = '%s'), (select count(*) from sagad.due where saga = '%s')",
-              text, text, text, text, text, text);
+    host_text(
+        &host, out, sizeof(out),
+        "select (select count(*) from sagad.saga where id = '%s'), (select count(*) from sagad.log where saga = '%s'),"
+        " (select count(*) from " KNOWN_KEYS " k join sagad.saga s on s.id = k.saga where k.saga = '%s'), (select "
+        "count(*) from sagad.escalation where saga = '%s'),"
+        " (select count(*) from sagad.approval where saga = '%s'), (select count(*) from sagad.due where saga = '%s')",
+        text, text, text, text, text, text);
     return out;
 }
 
@@ -208,8 +226,11 @@ static struct saga_id whole_saga(uint32_t shard, uint64_t n, const char *busines
         assert_true(random_bytes(turn.keys[0].uuid.bytes, sizeof(turn.keys[0].uuid.bytes)));
         uuid_text(&turn.keys[0].uuid, key);
         turn_next(&turn, id, 0, 2 + i, "");
-        len = snprintf(turn.payload, sizeof(turn.payload), i ? "[{\"type\":\"step.intent\",\"step\":\"a\",\"key\":\"%s\",\"data\":{\"n\":1e999999,\"t\":\"\\u0000\\\\ \xc3\xa4\"}}]"
-                                                             : "[{\"type\": \"step.pending\", \"key\": \"%s\"}]", key);
+        len = snprintf(turn.payload, sizeof(turn.payload),
+                       i ? "[{\"type\":\"step.intent\",\"step\":\"a\",\"key\":\"%s\",\"data\":{\"n\":1e999999,\"t\":"
+                           "\"\\u0000\\\\ \xc3\xa4\"}}]"
+                         : "[{\"type\": \"step.pending\", \"key\": \"%s\"}]",
+                       key);
         turn.append.payload = (struct slice){turn.payload, (size_t)len};
         turn.append.new_keys = turn.keys;
         turn.append.new_key_count = 1;
@@ -217,7 +238,8 @@ static struct saga_id whole_saga(uint32_t shard, uint64_t n, const char *busines
         assert_int_equal(turn.append.code, ERR_OK);
     }
     open_approval(&turn, &approval, id, 4, 64 * n + shard, 0);
-    turn.escalation = (struct append_escalation){.number = 64 * n + shard, .opened = true, .reason = SLICE("unknown"), .body = SLICE("{}")};
+    turn.escalation = (struct append_escalation){
+        .number = 64 * n + shard, .opened = true, .reason = SLICE("unknown"), .body = SLICE("{}")};
     turn.append.escalations = &turn.escalation;
     turn.append.escalation_count = 1;
     host_append(&host, store, &turn);
@@ -236,11 +258,15 @@ static void a_saga_is_forgotten_with_everything_it_has_and_nothing_else(void **s
 
     (void)state;
     /* As engines of the schema before made them known. */
-    host_sql(&host, "insert into sagad.operation_key select b.shard, e.key, e.saga from sagad.key_bundle b cross join lateral unnest(b.keys, b.sagas) as e (key, saga);"
+    host_sql(&host, "insert into sagad.operation_key select b.shard, e.key, e.saga from sagad.key_bundle b cross join "
+                    "lateral unnest(b.keys, b.sagas) as e (key, saga);"
                     " delete from sagad.key_bundle");
     /* A key of the other one stands in its log: as a duplicate call of an agent names it. */
-    host_sql(&host, "update sagad.log set payload = convert_to('[{\"type\":\"x\",\"key\":\"' || (select key from sagad.operation_key where saga = '%s' limit 1) || '\"}]', 'UTF8')"
-                    " where saga = '%s' and seq = 1", id_text(stays), id_text(goes));
+    host_sql(&host,
+             "update sagad.log set payload = convert_to('[{\"type\":\"x\",\"key\":\"' || (select key from "
+             "sagad.operation_key where saga = '%s' limit 1) || '\"}]', 'UTF8')"
+             " where saga = '%s' and seq = 1",
+             id_text(stays), id_text(goes));
     assert_string_equal(rows_of(goes), "1|5|2|1|1|1\n");
     assert_int_equal(forget(goes, 1), ERR_FENCED);
     assert_string_equal(rows_of(goes), "1|5|2|1|1|1\n");
@@ -272,11 +298,15 @@ static void a_saga_that_has_not_ended_is_not_forgotten(void **state)
 /* Of a batch each goes or stays for itself, whatever the others are. */
 static void a_batch_removes_of_each_saga_what_it_may(void **state)
 {
-    struct saga_id ended = whole_saga(51, 1, NULL), other = whole_saga(52, 2, NULL), stays = whole_saga(53, 3, NULL), fenced = whole_saga(54, 4, NULL);
+    struct saga_id ended = whole_saga(51, 1, NULL), other = whole_saga(52, 2, NULL), stays = whole_saga(53, 3, NULL),
+                   fenced = whole_saga(54, 4, NULL);
     struct saga_id runs = start(51), gone = whole_saga(52, 5, NULL);
     struct forget forgets[] = {
-        {.saga = fenced, .shard = 54, .epoch = 1}, {.saga = other, .shard = 52}, {.saga = runs, .shard = 51},
-        {.saga = gone, .shard = 52},               {.saga = ended, .shard = 51},
+        {.saga = fenced, .shard = 54, .epoch = 1},
+        {.saga = other, .shard = 52},
+        {.saga = runs, .shard = 51},
+        {.saga = gone, .shard = 52},
+        {.saga = ended, .shard = 51},
     };
     int count = COUNT_OF(forgets);
 
@@ -300,7 +330,6 @@ static void a_batch_removes_of_each_saga_what_it_may(void **state)
     assert_int_equal(load(51).approval_number_max, 64 + 51); /* each shard keeps its own numbers */
     assert_int_equal(load(52).escalation_number_max, 5 * 64 + 52);
 }
-
 
 static void on_one_forgotten(struct forget *forget)
 {
@@ -327,7 +356,8 @@ static void many_are_forgotten_some_at_a_time(void **state)
         assert_int_equal(turn.append.code, ERR_OK);
         forgets[i] = (struct forget){.saga = turn.append.saga, .shard = turn.append.shard, .done = on_one_forgotten};
     }
-    assert_int_equal(host_number(&host, "select count(*) from sagad.due where shard between 47 and 49 and what = 'forget'"), COUNT);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.due where shard between 47 and 49 and what = 'forget'"), COUNT);
     forgets_done = 0;
     transactions = host_number(&host, WRITERS);
     for (int i = 0; i < COUNT; i++) {
@@ -335,8 +365,10 @@ static void many_are_forgotten_some_at_a_time(void **state)
     }
     host_run_until(&host, all_forgotten, &count);
     assert_in_range(host_number(&host, WRITERS) - transactions, 2, 6); /* the database writes for itself, too */
-    assert_int_equal(host_number(&host, "select (select count(*) from sagad.saga where shard between 47 and 49) + (select count(*) from sagad.log where shard between 47 and 49)"
-                                        " + (select count(*) from sagad.due where shard between 47 and 49)"), 0);
+    assert_int_equal(host_number(&host, "select (select count(*) from sagad.saga where shard between 47 and 49) + "
+                                        "(select count(*) from sagad.log where shard between 47 and 49)"
+                                        " + (select count(*) from sagad.due where shard between 47 and 49)"),
+                     0);
     free(forgets);
 }
 
@@ -421,7 +453,8 @@ static void what_cannot_be_removed_keeps_no_other_and_comes_again_in_an_hour(voi
         assert_string_equal(rows_of(forgets[i].saga), refused ? "1|1|0|0|0|1\n" : "0|0|0|0|0|0\n");
     }
     assert_int_equal(host_number(&host, "select count(*) from sagad.due where shard = 56 and what = 'forget' and"
-                                        " at between now() + interval '55 min' and now() + interval '61 min'"), 3);
+                                        " at between now() + interval '55 min' and now() + interval '61 min'"),
+                     3);
     mend();
     assert_int_equal(forget(forgets[0].saga, 0), ERR_OK);
     assert_string_equal(rows_of(forgets[0].saga), "0|0|0|0|0|0\n");
@@ -460,9 +493,10 @@ static void a_refusal_of_the_moment_is_only_waited_for(void **state)
     (void)state;
     make_due(forgets, COUNT, 57);
     damage();
-    host_sql(&host, "create or replace function refuse() returns trigger language plpgsql as $$ begin"
-                    " if nextval('public.tried_at_seq') = 4 then raise exception 'not now' using errcode = '40P01'; end if;"
-                    " return old; end $$");
+    host_sql(&host,
+             "create or replace function refuse() returns trigger language plpgsql as $$ begin"
+             " if nextval('public.tried_at_seq') = 4 then raise exception 'not now' using errcode = '40P01'; end if;"
+             " return old; end $$");
     assert_int_equal(forget_all(forgets, COUNT, ""), 0);
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(forgets[i].code, ERR_OK);
@@ -498,13 +532,16 @@ static void waits_and_groups_can_be_read_in_sql(void **state)
 
     (void)state;
     turn_next(&turn, id, 0, 2, "");
-    turn.append.payload = SLICE("[{\"type\":\"step.opened\",\"step\":\"each\"},{\"type\":\"step.waiting\",\"step\":\"each#0\"},"
-                                "{\"type\":\"step.opened\",\"step\":\"child\"},{\"type\":\"step.failing\",\"step\":\"child\"}]");
+    turn.append.payload =
+        SLICE("[{\"type\":\"step.opened\",\"step\":\"each\"},{\"type\":\"step.waiting\",\"step\":\"each#0\"},"
+              "{\"type\":\"step.opened\",\"step\":\"child\"},{\"type\":\"step.failing\",\"step\":\"child\"}]");
     turn.append.record_count = 4;
     host_append(&host, store, &turn);
-    host_text(&host, out, sizeof(out), "select step, status from sagad.saga_step where shard = 50 and saga = '%s' order by step", id_text(id));
+    host_text(&host, out, sizeof(out),
+              "select step, status from sagad.saga_step where shard = 50 and saga = '%s' order by step", id_text(id));
     assert_string_equal(out, "child|compensating\neach|running\neach#0|waiting\n");
-    assert_int_equal(host_number(&host, "select count(*) from sagad.operation where shard = 50 and saga = '%s'", id_text(id)), 0);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.operation where shard = 50 and saga = '%s'", id_text(id)), 0);
 }
 
 /* --- */

@@ -1,4 +1,5 @@
-/* From the key of an operation to its saga: what a batch makes known is found, and what is gone is dropped in the end. */
+/* From the key of an operation to its saga: what a batch makes known is found, and what is gone is
+ * dropped in the end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,14 +81,16 @@ static void sweep(void)
 {
     uint64_t before = store->key_sweep.rounds;
 
-    host_sql(&host, "update sagad.key_bundle set made_at = made_at - interval '1 hour', check_at = to_timestamp(40 * floor(extract(epoch from now()) / 40) - 40)");
+    host_sql(&host, "update sagad.key_bundle set made_at = made_at - interval '1 hour', check_at = to_timestamp(40 * "
+                    "floor(extract(epoch from now()) / 40) - 40)");
     keys_sweep(store);
     host_run_until(&host, has_swept, &before);
 }
 
 static void remove_saga(struct saga_id id)
 {
-    host_sql(&host, "delete from sagad.log where saga = '%s'; delete from sagad.saga where id = '%s'", id_text(id), id_text(id));
+    host_sql(&host, "delete from sagad.log where saga = '%s'; delete from sagad.saga where id = '%s'", id_text(id),
+             id_text(id));
 }
 
 /* --- */
@@ -151,7 +154,8 @@ static void small_bundles_are_put_together_and_lose_what_is_gone(void **state)
     for (int i = 0; i < 6; i++) {
         assert_true(i == 2 ? is_unknown(keys[i]) : is_of(keys[i], ids[i]));
     }
-    assert_int_equal(host_number(&host, "select count(*) from sagad.key_bundle where check_at > now() + interval '8 hours'"), 1);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.key_bundle where check_at > now() + interval '8 hours'"), 1);
     for (int i = 0; i < 6; i++) {
         remove_saga(ids[i]);
     }
@@ -166,13 +170,18 @@ static void a_large_bundle_stays_as_long_as_a_saga_is_found(void **state)
     (void)state;
     (void)start_with_key(first, 10, NULL);
     (void)start_with_key(other, 10, NULL);
-    host_sql(&host, "delete from sagad.key_bundle; insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)"
-                    " select 10, now(), sagad.new_id(), now() - interval '1 hour', array_agg(gen_random_uuid()),"
-                    " array_agg(case when n = 1 then '%s'::uuid when n = 2 then '%s' else overlay(gen_random_uuid()::text placing '0008' from 33)::uuid end order by n)"
-                    " from generate_series(1, 40) as n", id_text(first), id_text(other));
+    host_sql(&host,
+             "delete from sagad.key_bundle; insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)"
+             " select 10, now(), sagad.new_id(), now() - interval '1 hour', array_agg(gen_random_uuid()),"
+             " array_agg(case when n = 1 then '%s'::uuid when n = 2 then '%s' else overlay(gen_random_uuid()::text "
+             "placing '0008' from 33)::uuid end order by n)"
+             " from generate_series(1, 40) as n",
+             id_text(first), id_text(other));
     sweep();
     assert_int_equal(host_number(&host, "select cardinality(keys) from sagad.key_bundle"), 40);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.key_bundle where check_at between now() + interval '17 h' and now() + interval '19 h'"), 1);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.key_bundle where check_at between now() + interval "
+                                        "'17 h' and now() + interval '19 h'"),
+                     1);
     remove_saga(first);
     sweep();
     assert_int_equal(host_number(&host, "select count(*) from " KNOWN_KEYS " k where saga = '%s'", id_text(other)), 1);
@@ -188,8 +197,11 @@ static void many_small_bundles_are_put_together_in_rounds(void **state)
 
     (void)state;
     (void)start_with_key(id, 10, NULL);
-    host_sql(&host, "delete from sagad.key_bundle; insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)"
-                    " select 10, now() - interval '1 s', sagad.new_id(), now(), array[gen_random_uuid()], array['%s'::uuid] from generate_series(1, 1300)", id_text(id));
+    host_sql(&host,
+             "delete from sagad.key_bundle; insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)"
+             " select 10, now() - interval '1 s', sagad.new_id(), now(), array[gen_random_uuid()], array['%s'::uuid] "
+             "from generate_series(1, 1300)",
+             id_text(id));
     keys_sweep(store);
     for (uint64_t last = before + 2; before <= last; before++) { /* 512, 512, and the rest */
         host_run_until(&host, has_swept, &before);
@@ -251,9 +263,16 @@ static void a_key_that_two_sagas_have_is_that_of_the_older_one(void **state)
 
     (void)state;
     (void)start_with_key(older, 10, NULL);
-    host_sql(&host, "update sagad.key_bundle b set keys = array[k.keys[1]] from sagad.key_bundle k where k.sagas[1] = '%s'", id_text(newer));
+    host_sql(&host,
+             "update sagad.key_bundle b set keys = array[k.keys[1]] from sagad.key_bundle k where k.sagas[1] = '%s'",
+             id_text(newer));
     assert_true(is_of(key, older));
-    assert_int_equal(host_number(&host, "select count(*) from (select sagad.saga_of(keys[1]) as saga from sagad.key_bundle) q where saga = '%s'", id_text(older)), 2);
+    assert_int_equal(
+        host_number(
+            &host,
+            "select count(*) from (select sagad.saga_of(keys[1]) as saga from sagad.key_bundle) q where saga = '%s'",
+            id_text(older)),
+        2);
     sweep();
     assert_true(is_of(key, older));
     host_sql(&host, "delete from sagad.key_bundle");
@@ -273,13 +292,17 @@ static void an_engine_of_the_schema_before_finds_what_is_made_known_beside_it(vo
     (void)start_with_key(host_saga(8), 10, NULL);
     assert_int_equal(host_number(&host, "select count(*) from sagad.operation_key"), 0);
     assert_false(leases_beside_older(leases));
-    host_sql(&host, "insert into sagad.engine (instance, identity, name, version, schema, expires_at) values ('old', '', 'old', '0', 9, now() + interval '1 h');"
+    host_sql(&host, "insert into sagad.engine (instance, identity, name, version, schema, expires_at) values ('old', "
+                    "'', 'old', '0', 9, now() + interval '1 h');"
                     " select pg_notify('" SQL_LEASES_CHANNEL "', '')"); /* as who comes does */
     host_run_until(&host, is_beside_older, &(bool){true});
     key = start_with_key(id, 10, NULL);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.operation_key where saga = '%s' and shard = 10", id_text(id)), 1);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.operation_key where saga = '%s' and shard = 10", id_text(id)),
+        1);
     assert_true(is_of(key, id));
-    host_sql(&host, "update sagad.engine set expires_at = now() - interval '2 hours' where name = 'old'; select pg_notify('" SQL_LEASES_CHANNEL "', '')");
+    host_sql(&host, "update sagad.engine set expires_at = now() - interval '2 hours' where name = 'old'; select "
+                    "pg_notify('" SQL_LEASES_CHANNEL "', '')");
     host_run_until(&host, is_beside_older, &(bool){false});
     (void)start_with_key(host_saga(8), 10, NULL);
     assert_int_equal(host_number(&host, "select count(*) from sagad.operation_key"), 1);
@@ -321,8 +344,12 @@ static int setup(void **state)
     host_start(&host, NULL);
     arena_init(&arena, 65536);
     store = host_store(&host, NULL);
-    leases = leases_start(store, &(struct lease_options){.ttl_ms = 60000, .engine_name = "one", .version = "1", .on_gained = on_lease,
-                                                         .on_lost = on_lease, .oldest_unfinished_ms = no_unfinished_ms});
+    leases = leases_start(store, &(struct lease_options){.ttl_ms = 60000,
+                                                         .engine_name = "one",
+                                                         .version = "1",
+                                                         .on_gained = on_lease,
+                                                         .on_lost = on_lease,
+                                                         .oldest_unfinished_ms = no_unfinished_ms});
     host_run_until(&host, has_all, NULL);
     return 0;
 }

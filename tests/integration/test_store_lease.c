@@ -27,8 +27,8 @@ struct engine { /* as far as leases go */
     int gained, lost;
     int64_t oldest_ms; /* what it answers about its oldest unfinished saga */
     bool released;
-    size_t surplus;    /* as it was told last */
-    bool keeps;        /* it gives nothing away */
+    size_t surplus; /* as it was told last */
+    bool keeps;     /* it gives nothing away */
 };
 
 static void on_gained(uint32_t shard, int64_t epoch, void *context)
@@ -38,7 +38,8 @@ static void on_gained(uint32_t shard, int64_t epoch, void *context)
 
     assert_true(lease_is_held(engine->leases, shard, &held));
     assert_int_equal(held, epoch);
-    assert_true(engine->leases->shards[shard].deadline_ms > engine->leases->sent_ms); /* by now it may have passed: tests are stopped too */
+    assert_true(engine->leases->shards[shard].deadline_ms >
+                engine->leases->sent_ms); /* by now it may have passed: tests are stopped too */
     engine->gained++;
 }
 
@@ -161,7 +162,8 @@ struct renewals { /* seen since the test began to look */
 
 static struct renewals renewals_of(struct engine *engine)
 {
-    return (struct renewals){.engine = engine, .renewed_ms = engine->leases->renewed_ms, .looked_ms = engine->leases->looked_ms};
+    return (struct renewals){
+        .engine = engine, .renewed_ms = engine->leases->renewed_ms, .looked_ms = engine->leases->looked_ms};
 }
 
 static bool has_renewed_twice(void *context)
@@ -227,8 +229,10 @@ static void one_engine_owns_all_and_the_other_waits_until_it_lets_go(void **stat
     host_run_until(&host, has_looked, &two);
     host_run_ms(&host, 500);
     assert_int_equal(held_count(&two), 0);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.shard where owner = 'one' and expires_at > now()"), SHARD_COUNT);
-    assert_int_equal(host_number(&host, "select count(*) from pg_locks where locktype = 'advisory' and granted"), SHARD_COUNT);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.shard where owner = 'one' and expires_at > now()"),
+                     SHARD_COUNT);
+    assert_int_equal(host_number(&host, "select count(*) from pg_locks where locktype = 'advisory' and granted"),
+                     SHARD_COUNT);
 
     buffer_init(&json, 1 << 16);
     leases_write_json(two.leases, &json);
@@ -291,11 +295,14 @@ static void leases_of_a_process_that_is_gone_are_taken_at_once(void **state)
     }
     assert_false(lease_identity_is_dead(slice_of(own), own));
     assert_true(lease_identity_is_dead(slice_of(dead), own));
-    assert_false(lease_identity_is_dead(SLICE("other 1-2-3 pid:[1] 99999999 12345 0123456789abcdef"), own)); /* another machine: who knows */
+    assert_false(lease_identity_is_dead(SLICE("other 1-2-3 pid:[1] 99999999 12345 0123456789abcdef"),
+                                        own)); /* another machine: who knows */
     assert_false(lease_identity_is_dead(SLICE(""), own));
     assert_false(lease_identity_is_dead(SLICE("a b c"), own));
 
-    host_sql(&host, "update sagad.shard set owner = 'killed', owner_identity = '%s', expires_at = now() + interval '1 hour'", dead);
+    host_sql(&host,
+             "update sagad.shard set owner = 'killed', owner_identity = '%s', expires_at = now() + interval '1 hour'",
+             dead);
     began = boot_ms();
     engine_begin(&one, "one", 0);
     host_run_until(&host, is_owner, &one);
@@ -320,7 +327,8 @@ static void after_a_takeover_the_old_owner_writes_nothing_and_learns_it(void **s
     host_append(&host, one.store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
 
-    host_sql(&host, "update sagad.shard set expires_at = now() - interval '1 second'"); /* as if its renewals had not come for a while */
+    host_sql(&host, "update sagad.shard set expires_at = now() - interval '1 second'"); /* as if its renewals had not
+                                                                                           come for a while */
     engine_begin(&two, "two", 3000);
     host_run_until(&host, is_owner, &two);
     turn_next(&turn, id, epoch, 2, "step.intent");
@@ -351,7 +359,8 @@ static void a_takeover_waits_for_an_append_under_way(void **state)
 {
     struct engine one;
 
-    (void)state; /* an open transaction that holds the fence, as an append between its first statement and its COMMIT does */
+    (void)state; /* an open transaction that holds the fence, as an append between its first statement and its COMMIT
+                    does */
     engine_begin(&one, "one", 0);
     host_run_until(&host, is_owner, &one);
     engine_release(&one);
@@ -360,8 +369,12 @@ static void a_takeover_waits_for_an_append_under_way(void **state)
         struct err err = {.code = ERR_OK};
 
         assert_int_equal(db_session_open(cluster_dsn(&host.cluster), "append", &append, &err), ERR_OK);
-        assert_int_equal(db_session_run(append, "begin; select sagad.fence(array[6]::int2[], array[(select epoch from sagad.shard where shard = 6)])",
-                                        NULL, NULL, &err), ERR_OK);
+        assert_int_equal(
+            db_session_run(
+                append,
+                "begin; select sagad.fence(array[6]::int2[], array[(select epoch from sagad.shard where shard = 6)])",
+                NULL, NULL, &err),
+            ERR_OK);
         {
             struct engine two;
 
@@ -371,8 +384,12 @@ static void a_takeover_waits_for_an_append_under_way(void **state)
             assert_int_equal(db_session_run(append, "commit", NULL, NULL, &err), ERR_OK);
             host_run_until(&host, is_owner, &two);
             assert_int_equal(db_session_run(append, "begin", NULL, NULL, &err), ERR_OK);
-            assert_int_equal(db_session_run(append, "select sagad.fence(array[6]::int2[], array[(select epoch - 1 from sagad.shard where shard = 6)])",
-                                            NULL, NULL, &err), ERR_FENCED);
+            assert_int_equal(
+                db_session_run(
+                    append,
+                    "select sagad.fence(array[6]::int2[], array[(select epoch - 1 from sagad.shard where shard = 6)])",
+                    NULL, NULL, &err),
+                ERR_FENCED);
             engine_release(&two);
             engine_end(&two);
         }
@@ -391,7 +408,8 @@ static void a_lost_connection_costs_no_lease(void **state)
     host_run_until(&host, is_owner, &one);
     assert_true(lease_is_held(one.leases, 8, &epoch));
     for (int i = 0; i < 5; i++) {
-        host_sql(&host, "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%'");
+        host_sql(&host,
+                 "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%'");
         host_run_ms(&host, 700);
     }
     struct renewals renewals = renewals_of(&one);
@@ -431,7 +449,8 @@ static void without_the_database_sending_stops_in_time_and_goes_on_after(void **
 
 static bool load_done;
 
-static void on_no_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count)
+static void on_no_saga(struct shard_load *load, struct saga_id id, struct slice namespace,
+                       const struct stored_turn *turns, size_t count)
 {
     (void)load, (void)id, (void)namespace, (void)turns, (void)count;
 }
@@ -464,7 +483,9 @@ static void low_follows_the_oldest_unfinished_saga_once_the_shard_is_loaded(void
     assert_int_equal(host_number(&host, "select count(*) from sagad.shard where low is not null"), 0);
     store_load_shard(one.store, &load);
     host_run_until(&host, is_loaded, NULL);
-    host_until_number(&host, 1, "select count(*) from sagad.shard where shard = 2 and low between now() - interval '70 s' and now() - interval '55 s'");
+    host_until_number(&host, 1,
+                      "select count(*) from sagad.shard where shard = 2 and low between now() - interval '70 s' and "
+                      "now() - interval '55 s'");
     assert_int_equal(host_number(&host, "select count(*) from sagad.shard where low is not null"), 1);
     one.oldest_ms = INT64_C(1700000000000);
     host_until_number(&host, 1699999999, "select extract(epoch from low)::int8 from sagad.shard where shard = 2");
@@ -518,9 +539,11 @@ static void engines_share_equally_as_they_come_and_go(void **state)
     (void)state;
     engine_begin_as(&engines[0], "one", 3000, false);
     host_run_until(&host, is_shared, &fleet);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.engine where name = 'one' and version = '1.2.3' and not standby"
-                                        " and not leaving and append_lag_ms = 5 and due_lag_ms = 6 and inbox_rows = 7"
-                                        " and expires_at between clock_timestamp() and clock_timestamp() + interval '3 s'"), 1);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.engine where name = 'one' and version = '1.2.3' and not standby"
+                           " and not leaving and append_lag_ms = 5 and due_lag_ms = 6 and inbox_rows = 7"
+                           " and expires_at between clock_timestamp() and clock_timestamp() + interval '3 s'"),
+        1);
     assert_int_equal(host_number(&host, "select min(schema) from sagad.engine"), migrate_newest());
     epochs = host_number(&host, "select sum(epoch) from sagad.shard");
 
@@ -565,7 +588,8 @@ static void engines_share_equally_as_they_come_and_go(void **state)
     assert_int_equal(engines[0].lost, 0);
     host_sql(&host, "update sagad.engine set expires_at = expires_at - interval '2 hours' where name = 'three'");
     host_sql(&host, "notify sagad_leases"); /* an engine that is alone looks seldom by itself */
-    host_until_number(&host, 0, "select count(*) from sagad.engine where name = 'three'"); /* rows of the dead go in the end */
+    host_until_number(&host, 0,
+                      "select count(*) from sagad.engine where name = 'three'"); /* rows of the dead go in the end */
     engine_release(&engines[0]);
     engine_end(&engines[0]);
     assert_int_equal(host_number(&host, "select count(*) from sagad.engine where expires_at > now()"), 0);
@@ -585,10 +609,13 @@ static void an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there(vo
     host_run_until(&host, has_renewed_without_a_look, &renewals);
     assert_int_equal(held_count(&engines[0]), SHARD_COUNT);
     assert_true(lease_allows_send(engines[0].leases, 0));
-    assert_int_equal(host_number(&host, "select count(*) from sagad.shard where expires_at > clock_timestamp()"), SHARD_COUNT);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.shard where expires_at > clock_timestamp()"),
+                     SHARD_COUNT);
 
-    assert_true(lease_is_held(engines[0].leases, 7, &epoch)); /* its own renewal tells that a shard was taken, and it looks at once */
-    host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner_identity = 'else', expires_at = clock_timestamp() + interval '1 s' where shard = 7");
+    assert_true(lease_is_held(engines[0].leases, 7,
+                              &epoch)); /* its own renewal tells that a shard was taken, and it looks at once */
+    host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner_identity = 'else', expires_at = clock_timestamp() "
+                    "+ interval '1 s' where shard = 7");
     host_run_until(&host, has_lost_one, &engines[0]);
     host_run_until(&host, is_shared, &fleet); /* it is free again when that one has not renewed */
     assert_int_equal(host_number(&host, "select epoch from sagad.shard where shard = 7"), epoch + 2);
@@ -723,7 +750,9 @@ static void a_shard_whose_history_was_rewound_is_nobodys_until_a_person_accepts_
     assert_true(lease_is_held(one.leases, 5, &epoch));
     host_sql(&host, "update sagad.shard set epoch = epoch - 1 where shard = 5");
     host_run_until(&host, one_has_found_a_loss, (struct engine *[]){&one, &two}); /* both have seen the epoch */
-    assert_int_equal(host_number(&host, "select count(*) from sagad.history_shard h where h.shard = 5 and h.epoch >= %lld", (long long)epoch),
+    assert_int_equal(host_number(&host,
+                                 "select count(*) from sagad.history_shard h where h.shard = 5 and h.epoch >= %lld",
+                                 (long long)epoch),
                      host_number(&host, "select count(*) from sagad.history_loss"));
     assert_int_equal(host_number(&host, "select count(*) from sagad.history_shard h where h.shard <> 5"), 0);
     host_store_close(&host, one.store); /* what it knew stays, and the shard is not free when its lease is over */
@@ -731,7 +760,12 @@ static void a_shard_whose_history_was_rewound_is_nobodys_until_a_person_accepts_
     engine_begin_on(&one, host_store_begin(&host, NULL), "three", 3000, true);
     host_run_ms(&host, 4000);
     assert_int_equal(held_count(&one), 0); /* it comes after the loss, and waits */
-    assert_int_equal(host_number(&host, "select count(*) from sagad.shard where owner_identity like 'loss/%%' and shard = 5 and epoch > %lld", (long long)epoch), 1);
+    assert_int_equal(
+        host_number(
+            &host,
+            "select count(*) from sagad.shard where owner_identity like 'loss/%%' and shard = 5 and epoch > %lld",
+            (long long)epoch),
+        1);
     assert_int_equal(accept_history(host.cluster.dsn, "a person", "for the test", say_nothing, &err), ERR_OK);
     host_run_until(&host, is_owner, &one);
     assert_true(host_number(&host, "select epoch from sagad.shard where shard = 5") > epoch + 1);

@@ -1,4 +1,5 @@
-/* Locks on business keys: one holder at a time, in the order of coming, released with the end of their saga and not otherwise. */
+/* Locks on business keys: one holder at a time, in the order of coming, released with the end of their saga and not
+ * otherwise. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,8 +57,12 @@ static bool takes(struct saga_id saga, const char *key)
 
 static bool takes_or_fails(struct saga_id saga, const char *key)
 {
-    struct taking taking = {.take = {.read = {.arena = &arena, .done = on_taken}, .namespace = SLICE("default"), .key = slice_of(key),
-                                     .saga = saga, .shard = saga_id_shard(saga), .fails = true}};
+    struct taking taking = {.take = {.read = {.arena = &arena, .done = on_taken},
+                                     .namespace = SLICE("default"),
+                                     .key = slice_of(key),
+                                     .saga = saga,
+                                     .shard = saga_id_shard(saga),
+                                     .fails = true}};
 
     store_lock_take(store, &taking.take);
     host_run_until(&host, is_taken, &taking);
@@ -94,8 +99,10 @@ static void end(struct saga_id id)
 
 static long told(struct saga_id id)
 {
-    return host_number(&host, "select count(*) from sagad.inbox where shard = sagad.shard_of('%s') and saga = '%s' and kind = 'locked'", id_text(id),
-                       id_text(id));
+    return host_number(
+        &host,
+        "select count(*) from sagad.inbox where shard = sagad.shard_of('%s') and saga = '%s' and kind = 'locked'",
+        id_text(id), id_text(id));
 }
 
 static long in_line(const char *key)
@@ -119,9 +126,12 @@ static void who_came_first_holds_it_and_the_next_is_told(void **state)
     end(a);
     assert_int_equal(told(b), 1);
     assert_int_equal(told(c), 0);
-    host_text(&host, out, sizeof(out), "select shard, payload::text = '', convert_from(payload, 'UTF8')::json ->> 'namespace',"
-              " convert_from(payload, 'UTF8')::json ->> 'key', substr(id::text, 15, 1), sagad.id_floor(now() - interval '1 minute') < id,"
-              " sagad.id_floor(now() + interval '1 minute') > id from sagad.inbox where saga = '%s'", id_text(b));
+    host_text(&host, out, sizeof(out),
+              "select shard, payload::text = '', convert_from(payload, 'UTF8')::json ->> 'namespace',"
+              " convert_from(payload, 'UTF8')::json ->> 'key', substr(id::text, 15, 1), sagad.id_floor(now() - "
+              "interval '1 minute') < id,"
+              " sagad.id_floor(now() + interval '1 minute') > id from sagad.inbox where saga = '%s'",
+              id_text(b));
     assert_string_equal(out, "2|f|default|first|7|t|t\n");
     assert_true(takes(b, "first"));
     assert_false(takes(c, "first"));
@@ -165,8 +175,11 @@ static void who_does_not_wait_stands_in_no_line(void **state)
 static void the_same_key_in_another_namespace_is_another_lock(void **state)
 {
     struct saga_id a = start(1), b = start(2);
-    struct taking taking = {.take = {.read = {.arena = &arena, .done = on_taken}, .namespace = SLICE("elsewhere"), .key = SLICE("tenant"),
-                                     .saga = b, .shard = 2}};
+    struct taking taking = {.take = {.read = {.arena = &arena, .done = on_taken},
+                                     .namespace = SLICE("elsewhere"),
+                                     .key = SLICE("tenant"),
+                                     .saga = b,
+                                     .shard = 2}};
 
     (void)state;
     assert_true(takes(a, "tenant"));
@@ -267,8 +280,11 @@ static void of_many_who_come_at_once_exactly_one_holds_it(void **state)
         assert_int_equal(holders, 1);
     }
     assert_int_equal(host_number(&host, "select count(*) from sagad.lock where key like 'crowd-%%'"), ROUNDS * TAKERS);
-    assert_int_equal(host_number(&host, "select count(*) from (select 1 from sagad.lock where key like 'crowd-%%' group by key"
-                                        " having count(distinct ticket) <> %d or max(ticket) <> %d) as odd", TAKERS, TAKERS), 0);
+    assert_int_equal(host_number(&host,
+                                 "select count(*) from (select 1 from sagad.lock where key like 'crowd-%%' group by key"
+                                 " having count(distinct ticket) <> %d or max(ticket) <> %d) as odd",
+                                 TAKERS, TAKERS),
+                     0);
     for (int i = 0; i < TAKERS; i++) {
         end(ids[i]);
     }
@@ -341,7 +357,8 @@ static void worker_holds(struct worker *worker)
     }
     for (int i = 0; i < worker->wanted_count; i++) {
         assert_int_equal(holder[worker->wanted[i]], worker - workers);
-        holder[worker->wanted[i]] = -1; /* before the append leaves: its commit may be seen by others before we hear of it */
+        holder[worker->wanted[i]] =
+            -1; /* before the append leaves: its commit may be seen by others before we hear of it */
     }
     worker->turn.after = worker_ended;
     ending(&worker->turn, worker->id);
@@ -350,7 +367,8 @@ static void worker_holds(struct worker *worker)
 
 static void worker_answered(struct store_read *read)
 {
-    struct worker *worker = container_of(container_of(container_of(read, struct lock_take, read), struct taking, take), struct worker, taking);
+    struct worker *worker = container_of(container_of(container_of(read, struct lock_take, read), struct taking, take),
+                                         struct worker, taking);
 
     assert_int_equal(read->code, ERR_OK);
     worker->taking.done = true;
@@ -377,7 +395,8 @@ static void on_told(const struct inbox_row *rows, size_t count, void *context)
             if (uuid_equal(&workers[w].id.uuid, &rows[i].saga.uuid)) {
                 assert_true(slice_is(rows[i].kind, "locked"));
                 if (workers[w].taking.done && workers[w].at < workers[w].wanted_count) {
-                    worker_asks(&workers[w]); /* as an engine that was restarted would: it asks, and is told that it holds it */
+                    worker_asks(
+                        &workers[w]); /* as an engine that was restarted would: it asks, and is told that it holds it */
                 }
             }
         }

@@ -1,6 +1,6 @@
 /*
- * Appends while connections are cut and the server is killed: what was acknowledged is in the log, once, and what was not
- * acknowledged is appended when the truth is known. A worker is a saga that appends turn after turn.
+ * Appends while connections are cut and the server is killed: what was acknowledged is in the log, once, and what was
+ * not acknowledged is appended when the truth is known. A worker is a saga that appends turn after turn.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,8 @@ static void next_turn(struct turn *turn)
     struct worker *worker = container_of(turn, struct worker, turn);
 
     if (turn->append.code != ERR_OK) {
-        (void)fprintf(stderr, "a turn ended with %s: %s (%s)\n", err_name(turn->append.code), turn->append.err.message, turn->append.err.detail);
+        (void)fprintf(stderr, "a turn ended with %s: %s (%s)\n", err_name(turn->append.code), turn->append.err.message,
+                      turn->append.err.detail);
         abort();
     }
     worker->acknowledged++;
@@ -79,11 +80,16 @@ static void workers_stop_and_check(void)
     assert_int_equal(store_appends_waiting(store), 0);
     for (int i = 0; i < WORKERS; i += 17) {
         uuid_text(&workers[i].id.uuid, id);
-        assert_int_equal(host_number(&host, "select count(*) from sagad.log where shard = %d and saga = '%s'", i % SHARD_COUNT, id),
-                         (long)workers[i].acknowledged);
+        assert_int_equal(
+            host_number(&host, "select count(*) from sagad.log where shard = %d and saga = '%s'", i % SHARD_COUNT, id),
+            (long)workers[i].acknowledged);
     }
     /* Dense from 1 (the key forbids doubles), and as many as were acknowledged: none missing, none extra. */
-    assert_int_equal(host_number(&host, "select count(*) from (select 1 from sagad.log group by shard, saga having max(seq) <> count(*)) gaps"), 0);
+    assert_int_equal(
+        host_number(
+            &host,
+            "select count(*) from (select 1 from sagad.log group by shard, saga having max(seq) <> count(*)) gaps"),
+        0);
     assert_int_equal(host_number(&host, "select count(*) from sagad.log"), (long)acknowledged);
     host_sql(&host, "truncate sagad.log, sagad.saga");
 }
@@ -105,7 +111,9 @@ static void connections_cut_at_any_moment_lose_nothing(void **state)
     workers_start();
     for (int i = 0; i < rounds(20, 60) || (metric_value(METRIC_BATCHES_LOST) == lost && i < 600); i++) {
         host_run_ms(&host, 30 + i % 7 * 11);
-        host_sql(&host, "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%/writer'");
+        host_sql(
+            &host,
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%/writer'");
     }
     host_run_ms(&host, 300);
     workers_stop_and_check();
@@ -173,7 +181,8 @@ static void a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks(voi
     char text[UUID_TEXT_BYTES];
 
     (void)state;
-    /* A batch is "lost" while its backend still holds the row in an open transaction: what is not seen yet may still be committed. */
+    /* A batch is "lost" while its backend still holds the row in an open transaction: what is not seen yet may still be
+     * committed. */
     uuid_text(&id.uuid, text);
     host_run_until(&host, is_ready, NULL);
     assert_int_equal(db_session_open(cluster_dsn(&host.cluster), "sagad/other/writer", &other, &err), ERR_OK);
@@ -182,7 +191,8 @@ static void a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks(voi
 
         (void)snprintf(sql, sizeof(sql),
                        "begin; insert into sagad.log (shard, saga, seq, records, at, epoch, payload)"
-                       " values (1, '%s', 1, 1, now(), 0, '[{\"type\": \"saga.started\"}]')", text);
+                       " values (1, '%s', 1, 1, now(), 0, '[{\"type\": \"saga.started\"}]')",
+                       text);
         assert_int_equal(db_session_run(other, sql, NULL, NULL, &err), ERR_OK);
     }
     turn_start(&turn, id, 0, NULL);
@@ -190,14 +200,18 @@ static void a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks(voi
     batch->items[0] = &turn.append;
     batch->count = 1;
     store->append_count++;
-    batch->backend_pid = (int)host_number(&host, "select pid from pg_stat_activity where application_name = 'sagad/other/writer'");
-    batch->backend_started_us = host_number(&host, "select (extract(epoch from backend_start) * 1000000)::int8 from pg_stat_activity where application_name = 'sagad/other/writer'");
+    batch->backend_pid =
+        (int)host_number(&host, "select pid from pg_stat_activity where application_name = 'sagad/other/writer'");
+    batch->backend_started_us = host_number(&host, "select (extract(epoch from backend_start) * 1000000)::int8 from "
+                                                   "pg_stat_activity where application_name = 'sagad/other/writer'");
     batch_lost(batch);
     host_run_until(&host, turn_is_done, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
-    assert_int_equal(host_number(&host, "select count(*) from pg_stat_activity where application_name = 'sagad/other/writer'"), 0);
+    assert_int_equal(
+        host_number(&host, "select count(*) from pg_stat_activity where application_name = 'sagad/other/writer'"), 0);
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", text), 1);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.saga where id = '%s'", text), 1); /* it was ours, appended again */
+    assert_int_equal(host_number(&host, "select count(*) from sagad.saga where id = '%s'", text),
+                     1); /* it was ours, appended again */
     db_session_close(other);
     host_sql(&host, "truncate sagad.log, sagad.saga");
 }
@@ -211,7 +225,10 @@ static enum err_code resolve_against(const char *payload_there, struct saga_id i
 
     uuid_text(&id.uuid, text);
     host_run_until(&host, is_ready, NULL);
-    host_sql(&host, "insert into sagad.log (shard, saga, seq, records, at, epoch, payload) values (1, '%s', 2, 1, now(), 0, '%s')", text, payload_there);
+    host_sql(
+        &host,
+        "insert into sagad.log (shard, saga, seq, records, at, epoch, payload) values (1, '%s', 2, 1, now(), 0, '%s')",
+        text, payload_there);
     turn_next(&turn, id, 0, 2, "step.intent");
     assert_int_equal(batch->phase, BATCH_IDLE);
     batch->items[0] = &turn.append;
@@ -229,7 +246,8 @@ static void a_commit_that_did_happen_is_not_repeated(void **state)
 {
     (void)state;
     assert_int_equal(resolve_against("[{\"type\": \"step.intent\"}]", host_saga(1)), ERR_OK);
-    assert_int_equal(resolve_against("[{\"type\": \"step.failed\"}]", host_saga(1)), ERR_FENCED); /* somebody else's turn */
+    assert_int_equal(resolve_against("[{\"type\": \"step.failed\"}]", host_saga(1)),
+                     ERR_FENCED); /* somebody else's turn */
     host_sql(&host, "truncate sagad.log");
 }
 

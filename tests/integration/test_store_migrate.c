@@ -1,4 +1,5 @@
-/* The schema: made once however often and by however many it is asked for; what does not fit is refused with a sentence. */
+/* The schema: made once however often and by however many it is asked for; what does not fit is refused with a
+ * sentence. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,7 +112,9 @@ static void make_older_schema(void)
         }
     }
     db_session_close(session);
-    host_sql(&host, "insert into sagad.schema_version (version, name) select n, 'earlier' from generate_series(1, %d) n", migrate_newest() - 1);
+    host_sql(&host,
+             "insert into sagad.schema_version (version, name) select n, 'earlier' from generate_series(1, %d) n",
+             migrate_newest() - 1);
 }
 
 static void an_older_schema_asks_for_migrate(void **state)
@@ -140,12 +143,14 @@ static void a_migration_that_fails_leaves_nothing(void **state)
     struct err err = {.code = ERR_OK};
 
     (void)state;
-    host_sql(&host, "drop schema sagad cascade; create schema sagad; create table sagad.tool (x int)"); /* in the way of the third */
+    host_sql(&host, "drop schema sagad cascade; create schema sagad; create table sagad.tool (x int)"); /* in the way of
+                                                                                                           the third */
     assert_int_not_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_OK);
     assert_non_null(strstr(err.message, "migration 3"));
     assert_int_equal(host_number(&host, "select count(*) from pg_class where relname = 'schema_version'"), 0);
     host_sql(&host, "drop table sagad.tool");
-    assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_OK); /* into a schema that somebody made for us */
+    assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err),
+                     ERR_OK); /* into a schema that somebody made for us */
 }
 
 static void a_database_without_the_schema_asks_for_migrate(void **state)
@@ -164,7 +169,8 @@ static void missing_rights_are_named(void **state)
     char dsn[200];
 
     (void)state;
-    host_sql(&host, "create role weak login; grant usage on schema sagad to weak; grant select on all tables in schema sagad to weak;"
+    host_sql(&host, "create role weak login; grant usage on schema sagad to weak; grant select on all tables in schema "
+                    "sagad to weak;"
                     " create role weaker login");
     (void)snprintf(dsn, sizeof(dsn), "%s user=weak", cluster_dsn(&host.cluster));
     assert_true(refused_with(&(struct store_options){.dsn = dsn}, "lacks rights"));
@@ -197,13 +203,16 @@ static void every_table_and_column_says_what_it_is(void **state)
     char out[4096];
 
     (void)state;
-    host_text(&host, out, sizeof(out),
-              "select c.relname, a.attname from pg_class c join pg_namespace n on n.oid = c.relnamespace and n.nspname = 'sagad'"
-              " join pg_attribute a on a.attrelid = c.oid and a.attnum >= 0 and not a.attisdropped"
-              " where c.relkind = 'r' and (col_description(c.oid, a.attnum) is null or obj_description(c.oid) is null)");
+    host_text(
+        &host, out, sizeof(out),
+        "select c.relname, a.attname from pg_class c join pg_namespace n on n.oid = c.relnamespace and n.nspname = "
+        "'sagad'"
+        " join pg_attribute a on a.attrelid = c.oid and a.attnum >= 0 and not a.attisdropped"
+        " where c.relkind = 'r' and (col_description(c.oid, a.attnum) is null or obj_description(c.oid) is null)");
     assert_string_equal(out, "");
     assert_int_equal(host_number(&host, "select count(*) from pg_trigger t join pg_class c on c.oid = t.tgrelid"
-                                        " join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'sagad'"), 0);
+                                        " join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'sagad'"),
+                     0);
 }
 
 static int setup(void **state)

@@ -1,4 +1,4 @@
-/* What was written comes back: sagas and their logs, lists with each filter, unfinished ones of a shard, inbox, definitions. */
+/* What was written comes back: sagas and their logs, each filter of lists, unfinished ones, inbox, definitions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -154,10 +154,14 @@ static void each_filter_of_a_list_holds(void **state)
         {"running", {.namespace = SLICE("default"), .has_status = true, .status = SAGA_RUNNING}, 26},
         {"escalated", {.namespace = SLICE("default"), .has_status = true, .status = SAGA_ESCALATED}, 0},
         {"by name", {.namespace = SLICE("default"), .saga_name = SLICE("trip")}, 16},
-        {"by name and status", {.namespace = SLICE("default"), .saga_name = SLICE("order"), .has_status = true, .status = SAGA_COMPLETED}, 10},
+        {"by name and status",
+         {.namespace = SLICE("default"), .saga_name = SLICE("order"), .has_status = true, .status = SAGA_COMPLETED},
+         10},
         {"by business id", {.namespace = SLICE("default"), .business_id = SLICE("order-5")}, 1},
         {"by tag", {.namespace = SLICE("default"), .tag_name = SLICE("shop"), .tag_value = SLICE("south")}, 1},
-        {"by another value of the tag", {.namespace = SLICE("default"), .tag_name = SLICE("shop"), .tag_value = SLICE("east")}, 0},
+        {"by another value of the tag",
+         {.namespace = SLICE("default"), .tag_name = SLICE("shop"), .tag_value = SLICE("east")},
+         0},
         {"since long ago", {.namespace = SLICE("default"), .since_ms = INT64_C(1600000000000)}, 36},
         {"since the far future", {.namespace = SLICE("default"), .since_ms = INT64_C(4000000000000)}, 0},
         {"until long ago", {.namespace = SLICE("default"), .until_ms = INT64_C(1600000000000)}, 0},
@@ -189,8 +193,10 @@ static void sagas_are_counted_by_status(void **state)
 
 static void of_ended_sagas_the_newest_of_a_shard_are_counted(void **state)
 {
-    struct count_sagas all = {.namespace = SLICE("ended"), .newest = 1000}, newest = {.namespace = SLICE("ended"), .newest = 2};
-    struct count_sagas later = {.namespace = SLICE("ended"), .newest = 1000}, none = {.namespace = SLICE("nobody"), .newest = 0};
+    struct count_sagas all = {.namespace = SLICE("ended"), .newest = 1000},
+                       newest = {.namespace = SLICE("ended"), .newest = 2};
+    struct count_sagas later = {.namespace = SLICE("ended"), .newest = 1000},
+                       none = {.namespace = SLICE("nobody"), .newest = 0};
     struct saga_id id[5];
     struct turn turn = {0};
 
@@ -216,7 +222,8 @@ static void of_ended_sagas_the_newest_of_a_shard_are_counted(void **state)
     assert_int_equal(newest.since_ms, uuid_v7_ms(&id[2].uuid));
     later.since_ms = uuid_v7_ms(&id[4].uuid) + 1;
     assert_int_equal(ASK(store_count_sagas, &later), ERR_OK);
-    assert_true(later.counts[SAGA_RUNNING] == 1 && later.counts[SAGA_COMPLETED] == 0 && later.since_ms == uuid_v7_ms(&id[4].uuid) + 1);
+    assert_true(later.counts[SAGA_RUNNING] == 1 && later.counts[SAGA_COMPLETED] == 0 &&
+                later.since_ms == uuid_v7_ms(&id[4].uuid) + 1);
     assert_int_equal(ASK(store_count_sagas, &none), ERR_OK);
     assert_true(none.counts[SAGA_RUNNING] == 0 && none.counts[SAGA_COMPLETED] == 0);
     assert_int_equal(none.since_ms, uuid_v7_ms(&id[4].uuid));
@@ -230,7 +237,8 @@ struct loaded {
     bool done;
 };
 
-static void on_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count)
+static void on_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns,
+                    size_t count)
 {
     struct loaded *loaded = container_of(load, struct loaded, load);
 
@@ -274,7 +282,8 @@ static void a_shard_is_loaded_with_its_unfinished_sagas_and_no_others(void **sta
     host_sql(&host, "insert into sagad.log (shard, saga, seq, records, at, epoch, payload)"
                     " select shard, id, 2, 1, now(), 0, '[{}]' from sagad.saga where shard = 50");
     host_sql(&host, "insert into sagad.escalation (shard, number, saga, namespace, opened_at, reason, body)"
-                    " select 50, 64 * n + 50, gen_random_uuid(), 'default', date_trunc('milliseconds', now()), 'unknown', '{}' from generate_series(1, 9) n");
+                    " select 50, 64 * n + 50, gen_random_uuid(), 'default', date_trunc('milliseconds', now()), "
+                    "'unknown', '{}' from generate_series(1, 9) n");
     store_load_shard(store, &loaded.load);
     assert_false(loaded.done);
     host_run_until(&host, is_loaded, &loaded);
@@ -356,12 +365,14 @@ static void of_many_shards_a_few_are_loaded_at_once(void **state)
     }
     load_many("");
     assert_in_range(crowd.begun_at_first_end, 1, 4);
-    load_many("application_name like 'sagad/%/reader'"); /* all of those that read, those that wait for their turn behind them */
+    load_many("application_name like 'sagad/%/reader'"); /* all of those that read, those that wait for their turn
+                                                            behind them */
     load_many("pid = (select min(pid) from pg_stat_activity where application_name like 'sagad/%/reader')");
     free(turns);
 }
 
-/* Those are loaded anew; what was on its way is for nobody. Of the first a page had been asked for, of the last nothing. */
+/* Those are loaded anew; what was on its way is for nobody. Of the first a page had been asked for, of the last
+ * nothing. */
 static void a_load_of_a_shard_that_was_taken_again_ends(void **state)
 {
     (void)state;
@@ -383,7 +394,8 @@ static void a_run_that_was_woken_is_loaded_however_old_and_once(void **state)
 {
     struct loaded loaded = {.load = {.shard = 52, .on_saga = on_saga, .done = on_loaded}};
     struct turn turn = {0};
-    struct saga_id old = saga_id_new(INT64_C(1700000000000), 52), older = saga_id_new(INT64_C(1600000000000), 52), asleep = saga_id_new(INT64_C(1600000000000), 52);
+    struct saga_id old = saga_id_new(INT64_C(1700000000000), 52), older = saga_id_new(INT64_C(1600000000000), 52),
+                   asleep = saga_id_new(INT64_C(1600000000000), 52);
     struct saga_id ids_here[] = {old, older, asleep};
 
     (void)state;
@@ -395,7 +407,8 @@ static void a_run_that_was_woken_is_loaded_however_old_and_once(void **state)
         host_append(&host, store, &turn);
         assert_int_equal(turn.append.code, ERR_OK);
     }
-    host_sql(&host, "update sagad.shard set low = '2023-01-01Z' where shard = 52"); /* before one of them, behind the other */
+    host_sql(&host,
+             "update sagad.shard set low = '2023-01-01Z' where shard = 52"); /* before one of them, behind the other */
     store_load_shard(store, &loaded.load);
     host_run_until(&host, is_loaded, &loaded);
     assert_int_equal(loaded.sagas, 2);
@@ -406,8 +419,13 @@ static void a_run_that_was_woken_is_loaded_however_old_and_once(void **state)
 static void runs_can_be_left_out_of_a_list(void **state)
 {
     struct turn turn = {0};
-    struct list_sagas all = {.namespace = SLICE("runs"), .limit = 9}, sagas = {.namespace = SLICE("runs"), .limit = 9, .without_runs = true},
-                      runs = {.namespace = SLICE("runs"), .limit = 9, .saga_name = SLICE("~run"), .has_status = true, .status = SAGA_RUNNING};
+    struct list_sagas all = {.namespace = SLICE("runs"), .limit = 9},
+                      sagas = {.namespace = SLICE("runs"), .limit = 9, .without_runs = true},
+                      runs = {.namespace = SLICE("runs"),
+                              .limit = 9,
+                              .saga_name = SLICE("~run"),
+                              .has_status = true,
+                              .status = SAGA_RUNNING};
     struct count_sagas count = {.namespace = SLICE("runs"), .newest = 1000};
 
     (void)state;
@@ -434,7 +452,8 @@ static void a_load_goes_on_over_lost_connections(void **state)
 
     (void)state;
     store_load_shard(store, &loaded.load);
-    host_sql(&host, "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%/reader'");
+    host_sql(&host,
+             "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%/reader'");
     host_run_until(&host, is_loaded, &loaded);
     assert_int_equal(loaded.load.code, ERR_OK);
     assert_int_equal(loaded.sagas, 400);
@@ -476,7 +495,8 @@ static void escalations_are_listed_newest_first_and_read_by_number(void **state)
     assert_int_equal(ASK(store_list_questions, &foreign), ERR_NOT_FOUND);
 }
 
-/* A number carries its shard: of two questions the newer one may have the smaller number. Two are asked in one millisecond. */
+/* A number carries its shard: of two questions the newer one may have the smaller number. Two are asked in one
+ * millisecond. */
 static void questions_are_in_order_of_time_over_all_shards(void **state)
 {
     static const uint64_t newest_first[] = {64 + 3, 64 * 7 + 9, 64 * 2 + 8, 64 * 9 + 1};
@@ -492,11 +512,14 @@ static void questions_are_in_order_of_time_over_all_shards(void **state)
     uuid_text(&turn.append.saga.uuid, saga);
     for (enum question_kind kind = QUESTION_ESCALATION; kind <= QUESTION_APPROVAL; kind++) {
         struct list_questions list = {.kind = kind, .namespace = SLICE("timed"), .limit = 1, .open_only = true};
-        const char *table = kind == QUESTION_ESCALATION ? "escalation (shard, number, saga, namespace, opened_at, reason, body)"
-                                                        : "approval (shard, number, saga, namespace, opened_at, status, step, body)";
+        const char *table = kind == QUESTION_ESCALATION
+                                ? "escalation (shard, number, saga, namespace, opened_at, reason, body)"
+                                : "approval (shard, number, saga, namespace, opened_at, status, step, body)";
 
-        host_sql(&host, "insert into sagad.%s select n %% 64, n, '%s', 'timed', at::timestamptz, %s, '{}' from (values"
-                 " (67, '2026-01-31 09:05:03Z'), (457, '2026-01-31 09:05:02Z'), (136, '2026-01-31 09:05:02Z'), (577, '2026-01-31 09:05:01Z')) as v (n, at)",
+        host_sql(&host,
+                 "insert into sagad.%s select n %% 64, n, '%s', 'timed', at::timestamptz, %s, '{}' from (values"
+                 " (67, '2026-01-31 09:05:03Z'), (457, '2026-01-31 09:05:02Z'), (136, '2026-01-31 09:05:02Z'), (577, "
+                 "'2026-01-31 09:05:01Z')) as v (n, at)",
                  table, saga, kind == QUESTION_ESCALATION ? "'unknown'" : "'open', 'ask'");
         for (size_t i = 0; i < COUNT_OF(newest_first); i++) {
             assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
@@ -535,7 +558,9 @@ static void on_put(struct inbox_put *put)
 
 static void put_input(uint32_t shard)
 {
-    struct inbox_put put = {.row = {.shard = shard, .saga = ids[1], .kind = SLICE("abort"), .payload = SLICE("{\"note\": \"x\"}")}, .done = on_put};
+    struct inbox_put put = {
+        .row = {.shard = shard, .saga = ids[1], .kind = SLICE("abort"), .payload = SLICE("{\"note\": \"x\"}")},
+        .done = on_put};
 
     done = false;
     store_inbox_put(store, &put);
@@ -619,9 +644,9 @@ static bool saw_another(void *context)
 }
 
 /*
- * Between the word and its commit the row is there still: whoever was given it then refused it twice. The drop waits for a
- * table to be empty: for a lock it would wait as long as lock_timeout says, and then the row may come again. The other row
- * is written beside the store, whose connections are the drop's and the look's.
+ * Between the word and its commit the row is there still: whoever was given it then refused it twice. The drop waits
+ * for a table to be empty: for a lock it would wait as long as lock_timeout says, and then the row may come again. The
+ * other row is written beside the store, whose connections are the drop's and the look's.
  */
 static void an_input_does_not_come_again_while_it_is_being_dropped(void **state)
 {
@@ -633,11 +658,14 @@ static void an_input_does_not_come_again_while_it_is_being_dropped(void **state)
     host_run_until(&host, saw_rows, NULL);
     kinds_seen = 0;
     store_inbox_watch(store, UINT64_C(1) << 1 | UINT64_C(1) << 2, on_crowd, NULL);
-    host_sql(&host, "create table public.gate (); insert into public.gate default values;"
-                    " create function public.wait_at_gate() returns trigger language plpgsql as $$ begin"
-                    " for i in 1 .. 2000 loop exit when not exists (select from public.gate); perform pg_sleep(0.01); end loop;"
-                    " return old; end $$;"
-                    " create trigger gate before delete on sagad.inbox for each row when (old.shard = 1) execute function public.wait_at_gate()");
+    host_sql(
+        &host,
+        "create table public.gate (); insert into public.gate default values;"
+        " create function public.wait_at_gate() returns trigger language plpgsql as $$ begin"
+        " for i in 1 .. 2000 loop exit when not exists (select from public.gate); perform pg_sleep(0.01); end loop;"
+        " return old; end $$;"
+        " create trigger gate before delete on sagad.inbox for each row when (old.shard = 1) execute function "
+        "public.wait_at_gate()");
     store_inbox_drop(store, last_row.shard, &last_row.id);
     host_run_until(&host, drop_waits, NULL);
     host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload)"
@@ -651,16 +679,19 @@ static void an_input_does_not_come_again_while_it_is_being_dropped(void **state)
     assert_int_equal(kinds_seen, UINT64_C(1) << 2);
     assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 1);
     store_inbox_watch(store, 0, on_crowd, NULL);
-    host_sql(&host, "drop trigger gate on sagad.inbox; drop function public.wait_at_gate(); drop table public.gate; delete from sagad.inbox");
+    host_sql(&host, "drop trigger gate on sagad.inbox; drop function public.wait_at_gate(); drop table public.gate; "
+                    "delete from sagad.inbox");
     kinds_seen = 0;
 }
 
 static void inputs_that_wait_for_long_do_not_hide_those_behind_them(void **state)
 {
     (void)state;
-    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) select 4, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid,"
+    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) select 4, ('00000000-0000-7000-8000-' || "
+                    "lpad(n::text, 12, '0'))::uuid,"
                     " gen_random_uuid(), 'complete', '{}' from generate_series(1, 600) n;"
-                    " insert into sagad.inbox (shard, id, saga, kind, payload) values (5, 'ffffffff-0000-7000-8000-000000000000', gen_random_uuid(), 'call', '{}')");
+                    " insert into sagad.inbox (shard, id, saga, kind, payload) values (5, "
+                    "'ffffffff-0000-7000-8000-000000000000', gen_random_uuid(), 'call', '{}')");
     rows_seen = 0;
     store_inbox_watch(store, UINT64_C(1) << 4 | UINT64_C(1) << 5, on_crowd, NULL);
     host_run_until(&host, saw_the_last, NULL);
@@ -681,9 +712,11 @@ static void inputs_of_a_shard_gained_within_a_look_are_seen_at_once(void **state
     int64_t began = loop_boot_ms_now();
 
     (void)state;
-    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) select 4, ('11111111-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid,"
+    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) select 4, ('11111111-0000-7000-8000-' || "
+                    "lpad(n::text, 12, '0'))::uuid,"
                     " gen_random_uuid(), 'complete', '{}' from generate_series(1, 256) n;"
-                    " insert into sagad.inbox (shard, id, saga, kind, payload) values (5, '00000000-0000-7000-8000-000000000001', gen_random_uuid(), 'call', '{}')");
+                    " insert into sagad.inbox (shard, id, saga, kind, payload) values (5, "
+                    "'00000000-0000-7000-8000-000000000001', gen_random_uuid(), 'call', '{}')");
     kinds_seen = 0;
     store_inbox_watch(store, UINT64_C(1) << 4, on_crowd_gain, NULL);
     host_run_until(&host, saw_the_last, NULL);
@@ -699,7 +732,10 @@ static void an_input_is_found_while_it_is_in_the_inbox(void **state)
 
     (void)state;
     uuid_text(&find.id, text);
-    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (6, '%s', gen_random_uuid(), 'call', '{}')", text);
+    host_sql(
+        &host,
+        "insert into sagad.inbox (shard, id, saga, kind, payload) values (6, '%s', gen_random_uuid(), 'call', '{}')",
+        text);
     assert_int_equal(ASK(store_find_input, &find), ERR_OK);
     assert_int_equal(ASK(store_find_input, &elsewhere), ERR_NOT_FOUND);
     host_sql(&host, "delete from sagad.inbox where shard = 6");
@@ -721,20 +757,26 @@ static bool has_changed(void *context)
     return changes > *(int *)context;
 }
 
+static struct definition_row row(const char *namespace, enum definition_kind kind, const char *name, const char *body)
+{
+    return (struct definition_row){.namespace = slice_of(namespace),
+                                   .kind = kind,
+                                   .name = slice_of(name),
+                                   .body = slice_of(body),
+                                   .identity = digest_sha256(slice_of(name))};
+}
+
 static void definitions_get_versions_all_or_nothing(void **state)
 {
-    struct definition_row rows[] = {
-        {.namespace = SLICE("default"), .kind = DEFINITION_TOOL, .name = SLICE("echo"), .body = SLICE("{\"a\": 1}"), .identity = digest_sha256(SLICE("1"))},
-        {.namespace = SLICE("default"), .kind = DEFINITION_SAGA, .name = SLICE("order"), .body = SLICE("{\"b\": 1}"), .identity = digest_sha256(SLICE("2"))},
-        {.namespace = SLICE("default"), .kind = DEFINITION_TOOL, .name = SLICE("fail"), .body = SLICE("{\"c\": 1}"), .identity = digest_sha256(SLICE("3"))},
-    };
+    struct definition_row rows[] = {row("default", DEFINITION_TOOL, "echo", "{\"a\": 1}"),
+                                    row("default", DEFINITION_SAGA, "order", "{\"b\": 1}"),
+                                    row("default", DEFINITION_TOOL, "fail", "{\"c\": 1}")};
     struct put_definitions put = {.rows = rows, .count = 3};
     struct load_definitions load = {0};
-    int before;
+    int before = 0;
 
     (void)state;
     store_watch_definitions(store, on_changed, NULL);
-    before = 0;
     host_run_until(&host, has_changed, &before); /* what was there before the watch */
     before = changes;
     assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
@@ -755,30 +797,34 @@ static void definitions_get_versions_all_or_nothing(void **state)
     assert_int_equal(ASK(store_load_definitions, &load), ERR_OK);
     assert_int_equal(load.count, 4);
     assert_true(slice_is(load.rows[0].name, "echo") && load.rows[0].kind == DEFINITION_TOOL);
-    assert_true(slice_is(load.rows[2].name, "fail") && load.rows[2].version == 2 && slice_is(load.rows[2].body, "{\"c\": 2}"));
+    assert_true(slice_is(load.rows[2].name, "fail") && load.rows[2].version == 2 &&
+                slice_is(load.rows[2].body, "{\"c\": 2}"));
     assert_true(digest_equal(&load.rows[2].identity, &rows[2].identity));
-    assert_true(slice_is(load.rows[3].name, "order") && load.rows[3].kind == DEFINITION_SAGA && load.rows[3].created_ms > 0);
+    assert_true(slice_is(load.rows[3].name, "order") && load.rows[3].kind == DEFINITION_SAGA &&
+                load.rows[3].created_ms > 0);
 }
 
 static void the_same_text_under_a_newer_reading_is_a_next_version(void **state)
 {
-    struct definition_row rows[] = {
-        {.namespace = SLICE("read"), .kind = DEFINITION_TOOL, .name = SLICE("t"), .body = SLICE("{}"), .identity = digest_sha256(SLICE("t"))},
-    };
+    struct definition_row rows[] = {row("read", DEFINITION_TOOL, "t", "{}")};
     struct put_definitions put = {.rows = rows, .count = 1};
     struct load_definitions load = {0};
     size_t seen = 0;
 
     (void)state;
     /* As the release before wrote it, which knew no readings. */
-    host_sql(&host, "insert into sagad.tool (namespace, name, version, identity, body) select 'read', 't', 1, sha256('t'), '{}'");
+    host_sql(
+        &host,
+        "insert into sagad.tool (namespace, name, version, identity, body) select 'read', 't', 1, sha256('t'), '{}'");
     assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
     assert_true(put.created[0] && rows[0].version == 2 && rows[0].reading == READING_NEWEST);
     assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
     assert_true(!put.created[0] && rows[0].version == 2 && rows[0].reading == READING_NEWEST);
-    host_sql(&host, "insert into sagad.tool (namespace, name, version, identity, body, reading) select 'read', 't', 3, sha256('t'), '{}', 99");
+    host_sql(&host, "insert into sagad.tool (namespace, name, version, identity, body, reading) select 'read', 't', 3, "
+                    "sha256('t'), '{}', 99");
     assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
-    assert_true(!put.created[0] && rows[0].version == 3 && rows[0].reading == 99); /* of a later release: it is not taken back */
+    assert_true(!put.created[0] && rows[0].version == 3 &&
+                rows[0].reading == 99); /* of a later release: it is not taken back */
     assert_int_equal(ASK(store_load_definitions, &load), ERR_OK);
     for (size_t i = 0; i < load.count; i++) {
         if (slice_is(load.rows[i].namespace, "read")) {

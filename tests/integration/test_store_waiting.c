@@ -1,6 +1,6 @@
 /*
- * What waits: parked sagas and recovery, what is due, lists and counts of it, follow-up sagas. The connections go through a
- * proxy that can cut a transaction off at its end.
+ * What waits: parked sagas and recovery, what is due, lists and counts of it, follow-up sagas. The connections go
+ * through a proxy that can cut a transaction off at its end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -114,13 +114,15 @@ static void park(struct saga_id id, int64_t due_ms)
 
 static long parked(struct saga_id id)
 {
-    return host_number(&host, "select count(*) from sagad.due where shard = sagad.shard_of('%s') and saga = '%s' and what = 'parked'", id_text(id),
-                       id_text(id));
+    return host_number(
+        &host, "select count(*) from sagad.due where shard = sagad.shard_of('%s') and saga = '%s' and what = 'parked'",
+        id_text(id), id_text(id));
 }
 
 static long awake(struct saga_id id)
 {
-    return host_number(&host, "select count(*) from sagad.awake where shard = sagad.shard_of('%s') and saga = '%s'", id_text(id), id_text(id));
+    return host_number(&host, "select count(*) from sagad.awake where shard = sagad.shard_of('%s') and saga = '%s'",
+                       id_text(id), id_text(id));
 }
 
 /* --- loads --- */
@@ -132,7 +134,8 @@ struct loaded {
     bool done;
 };
 
-static void on_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count)
+static void on_saga(struct shard_load *load, struct saga_id id, struct slice namespace, const struct stored_turn *turns,
+                    size_t count)
 {
     struct loaded *loaded = container_of(load, struct loaded, load);
 
@@ -174,7 +177,8 @@ static void recovery_leaves_the_parked_alone_until_they_move(void **state)
     (void)state;
     park(waits, INT64_MAX);
     assert_int_equal(parked(waits), 1);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.due where saga = '%s' and at = 'infinity'", id_text(waits)), 1);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.due where saga = '%s' and at = 'infinity'", id_text(waits)), 1);
     loaded = load(1);
     assert_int_equal(loaded.sagas, 1);
     assert_true(uuid_equal(&loaded.first.uuid, &stays.uuid));
@@ -220,8 +224,11 @@ static void one_that_moves_to_its_end_is_neither_parked_nor_awake(void **state)
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
     assert_int_equal(awake(id), 0);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.due where saga = '%s' and what = 'forget' and at between now() and now() + interval '61 minutes'",
-                                 id_text(id)), 1);
+    assert_int_equal(host_number(&host,
+                                 "select count(*) from sagad.due where saga = '%s' and what = 'forget' and at between "
+                                 "now() and now() + interval '61 minutes'",
+                                 id_text(id)),
+                     1);
     park(kept, INT64_MAX);
     ending(&turn, kept, 2);
     turn.append.unparks = true;
@@ -246,8 +253,11 @@ static void end_together(const struct saga_id *ending_ids, const bool *never_due
     for (int i = 0; i < count; i++) {
         host_run_until(&host, turn_is_done, &turns[i]);
         assert_int_equal(turns[i].append.code, ERR_OK);
-        assert_int_equal(host_number(&host, "select count(*) from sagad.due where saga = '%s' and what = 'forget'"
-                                            " and at = to_timestamp(5000 + %d / 1000.0)", id_text(ending_ids[i]), i), 1);
+        assert_int_equal(host_number(&host,
+                                     "select count(*) from sagad.due where saga = '%s' and what = 'forget'"
+                                     " and at = to_timestamp(5000 + %d / 1000.0)",
+                                     id_text(ending_ids[i]), i),
+                         1);
     }
     assert_int_equal(metric_value(METRIC_BATCHES) - before, transactions);
 }
@@ -278,7 +288,8 @@ static void parks_that_are_ready_at_once_share_a_transaction(void **state)
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(parks[i].code, ERR_OK);
     }
-    assert_int_equal(host_number(&host, "select count(distinct xmin::text) from sagad.due where shard between 4 and 11"), 2);
+    assert_int_equal(
+        host_number(&host, "select count(distinct xmin::text) from sagad.due where shard between 4 and 11"), 2);
     assert_int_equal(host_number(&host, "select count(*) from sagad.due where shard between 4 and 11"), COUNT);
     host_sql(&host, "delete from sagad.due where shard between 4 and 11");
     free(parks);
@@ -307,8 +318,11 @@ static void a_park_waits_for_a_takeover_under_way_and_is_refused_then(void **sta
 
     (void)state;
     assert_int_equal(db_session_open(cluster_dsn(&host.cluster), "taker", &taker, &err), ERR_OK);
-    assert_int_equal(db_session_run(taker, "begin; select 1 from sagad.shard where shard = 12 for update;"
-                                           " update sagad.shard set epoch = epoch + 1 where shard = 12", NULL, NULL, &err), ERR_OK);
+    assert_int_equal(db_session_run(taker,
+                                    "begin; select 1 from sagad.shard where shard = 12 for update;"
+                                    " update sagad.shard set epoch = epoch + 1 where shard = 12",
+                                    NULL, NULL, &err),
+                     ERR_OK);
     parks_done = 0;
     store_park(store, &one);
     host_run_ms(&host, 200);
@@ -339,7 +353,8 @@ static void a_park_whose_answer_is_lost_is_repeated_and_never_overtakes_the_saga
         int strikes;
 
         host_run_until(&host, is_ready, NULL);
-        for (int warm = 0; warm < 6; warm++) { /* so that the connection has prepared it, and the next Sync is that of the park */
+        for (int warm = 0; warm < 6;
+             warm++) { /* so that the connection has prepared it, and the next Sync is that of the park */
             park(host_saga(4), 1);
         }
         strikes = commit_cutter_strikes(&cutter);
@@ -400,11 +415,11 @@ static void what_is_due_comes_in_order_and_the_next_time_is_known(void **state)
     for (int i = 0; i < 6; i++) {
         ids[i] = start_at(host_saga(20 + (uint32_t)i % 3), i == 4 ? "other" : "default");
     }
-    park(ids[0], 4000); /* shard 20 */
-    park(ids[1], 3000); /* 21 */
-    park(ids[2], 2000); /* 22: not asked about */
-    park(ids[3], 5001); /* 20 */
-    park(ids[4], 5000); /* 21 */
+    park(ids[0], 4000);                /* shard 20 */
+    park(ids[1], 3000);                /* 21 */
+    park(ids[2], 2000);                /* 22: not asked about */
+    park(ids[3], 5001);                /* 20 */
+    park(ids[4], 5000);                /* 21 */
     for (uint32_t i = 0; i < 3; i++) { /* due for longer than all that are parked */
         ending(&turns[i], start(20 + i % 2), 2);
         turns[i].append.forget_ms = 1000 + i;
@@ -457,8 +472,10 @@ static void of_a_million_that_are_due_each_shard_gives_about_its_share(void **st
     struct due_take take = {.shards = ~UINT64_C(0), .now_ms = 5000, .limit = 10, .forget_limit = 100};
 
     (void)state;
-    host_sql(&host, "insert into sagad.due (shard, saga, what, at) select 25, gen_random_uuid(), 'forget', to_timestamp(i / 1000.0) from generate_series(1, 300) as i");
-    host_sql(&host, "insert into sagad.due (shard, saga, what, at) select 26 + i %% 3, gen_random_uuid(), 'forget', to_timestamp(2) from generate_series(1, 30) as i");
+    host_sql(&host, "insert into sagad.due (shard, saga, what, at) select 25, gen_random_uuid(), 'forget', "
+                    "to_timestamp(i / 1000.0) from generate_series(1, 300) as i");
+    host_sql(&host, "insert into sagad.due (shard, saga, what, at) select 26 + i %% 3, gen_random_uuid(), 'forget', "
+                    "to_timestamp(2) from generate_series(1, 30) as i");
     assert_int_equal(ASK(store_due_take, &take), ERR_OK);
     assert_int_equal(take.count, 16 + 30);
     assert_true(take.more); /* although it is fewer than were asked for */
@@ -506,14 +523,17 @@ static void parked_and_woken_sagas_are_listed_and_counted_once_however_old(void 
         assert_int_equal(versions.count, 1);
         assert_true(slice_is(versions.rows[0].name, "order") && versions.rows[0].version == 1);
         assert_int_equal(versions.rows[0].unfinished, 4);
-        host_sql(&host, "update sagad.shard set low = now() - interval '1 minute' where shard = 24"); /* and once more behind the mark */
+        host_sql(&host,
+                 "update sagad.shard set low = now() - interval '1 minute' where shard = 24"); /* and once more behind
+                                                                                                  the mark */
     }
     list.limit = 2;
     assert_int_equal(ASK(store_list_sagas, &list), ERR_OK);
     assert_int_equal(list.count, 2);
     list.before = list.rows[1].id.uuid;
     assert_int_equal(ASK(store_list_sagas, &list), ERR_OK);
-    assert_true(list.count == 2 && uuid_equal(&list.rows[0].id.uuid, &old[1].uuid) && uuid_equal(&list.rows[1].id.uuid, &old[0].uuid));
+    assert_true(list.count == 2 && uuid_equal(&list.rows[0].id.uuid, &old[1].uuid) &&
+                uuid_equal(&list.rows[1].id.uuid, &old[0].uuid));
     assert_int_equal(ASK(store_count_versions, &foreign), ERR_OK);
     assert_int_equal(foreign.count, 0);
     host_sql(&host, "update sagad.shard set low = null where shard = 24");
@@ -541,10 +561,14 @@ static void versions_are_counted_apart_and_agents_have_none(void **state)
     }
     assert_int_equal(ASK(store_count_versions, &versions), ERR_OK);
     assert_int_equal(versions.count, 4);
-    assert_true(slice_is(versions.rows[0].name, "order") && versions.rows[0].version == 1 && versions.rows[0].unfinished == 2);
-    assert_true(slice_is(versions.rows[1].name, "order") && versions.rows[1].version == 2 && versions.rows[1].unfinished == 1);
-    assert_true(slice_is(versions.rows[2].name, "trip") && versions.rows[2].version == 1 && versions.rows[2].unfinished == 1);
-    assert_true(slice_is(versions.rows[3].name, "trip") && versions.rows[3].version == 2 && versions.rows[3].unfinished == 1);
+    assert_true(slice_is(versions.rows[0].name, "order") && versions.rows[0].version == 1 &&
+                versions.rows[0].unfinished == 2);
+    assert_true(slice_is(versions.rows[1].name, "order") && versions.rows[1].version == 2 &&
+                versions.rows[1].unfinished == 1);
+    assert_true(slice_is(versions.rows[2].name, "trip") && versions.rows[2].version == 1 &&
+                versions.rows[2].unfinished == 1);
+    assert_true(slice_is(versions.rows[3].name, "trip") && versions.rows[3].version == 2 &&
+                versions.rows[3].unfinished == 1);
 }
 
 /* --- follow-up sagas --- */
@@ -570,7 +594,10 @@ static bool saw_both(void *context)
 
 static struct append_follower follower(uint32_t shard)
 {
-    return (struct append_follower){.shard = shard, .saga = host_saga(shard), .input = uuid_v7(1700000000000), .payload = SLICE("{\"saga\":\"next\"}")};
+    return (struct append_follower){.shard = shard,
+                                    .saga = host_saga(shard),
+                                    .input = uuid_v7(1700000000000),
+                                    .payload = SLICE("{\"saga\":\"next\"}")};
 }
 
 static void what_follows_is_started_with_the_commit_that_ends(void **state)
@@ -589,7 +616,8 @@ static void what_follows_is_started_with_the_commit_that_ends(void **state)
     turn.append.follower_count = 2;
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
-    host_text(&host, out, sizeof(out), "select count(*) from sagad.inbox where saga not in ('%s', '%s')", id_text(followers[0].saga), id_text(followers[1].saga));
+    host_text(&host, out, sizeof(out), "select count(*) from sagad.inbox where saga not in ('%s', '%s')",
+              id_text(followers[0].saga), id_text(followers[1].saga));
     assert_string_equal(out, "0\n");
     host_run_until(&host, saw_both, NULL);
     assert_true(loop_boot_ms_now() - began < 5000); /* by the notification: the poll has ten seconds */
@@ -631,7 +659,10 @@ static void what_follows_is_there_once_whatever_comes_of_the_answer(void **state
         wait_for_strike(strikes);
         host_run_ms(&host, 700); /* the held one has reached the server, or what is left of its backend */
         assert_int_equal(commit_cutter_strikes(&cutter), strikes + 1);
-        assert_int_equal(host_number(&host, "select count(*) from sagad.inbox where shard = 33 and kind = 'start' and saga = '%s'", id_text(one.saga)), 1);
+        assert_int_equal(
+            host_number(&host, "select count(*) from sagad.inbox where shard = 33 and kind = 'start' and saga = '%s'",
+                        id_text(one.saga)),
+            1);
         assert_int_equal(host_number(&host, "select count(*) from sagad.due where saga = '%s'", id_text(id)), 1);
         assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 2);
     }
@@ -643,7 +674,10 @@ static void a_refused_start_leaves_nothing_of_what_would_wait_or_follow(void **s
     struct append_follower one = follower(35);
     struct append_approval approvals[] = {
         {.number = 64 + 34, .opened = true, .step = SLICE("ask"), .status = SLICE("open"), .body = SLICE("{}")},
-        {.number = 64 + 34, .step = SLICE("ask"), .status = SLICE("cancelled"), .body = SLICE("{}")}}; /* over at once */
+        {.number = 64 + 34,
+         .step = SLICE("ask"),
+         .status = SLICE("cancelled"),
+         .body = SLICE("{}")}}; /* over at once */
     struct turn turn = {0};
 
     (void)state;
@@ -658,7 +692,9 @@ static void a_refused_start_leaves_nothing_of_what_would_wait_or_follow(void **s
     turn.append.forget_ms = 1;
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_CONFLICT);
-    assert_int_equal(host_number(&host, "select (select count(*) from sagad.inbox) + (select count(*) from sagad.approval) + (select count(*) from sagad.due)"), 0);
+    assert_int_equal(host_number(&host, "select (select count(*) from sagad.inbox) + (select count(*) from "
+                                        "sagad.approval) + (select count(*) from sagad.due)"),
+                     0);
 }
 
 /* --- */

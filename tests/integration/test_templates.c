@@ -16,28 +16,36 @@
 #include "base/metric.h"
 #include "io/process/jq.h"
 
+/* clang-format off */
 #define NAMED(name, steps) "{\"name\":\"" name "\",\"steps\":[" steps "]"
 
 static const char document[] =
     "{\"sagas\":["
-    NAMED("each", "{\"id\":\"all\",\"for_each\":\"${ [.input.names[] | ascii_upcase] }\",\"concurrency\":2,\"call\":\"greet\","
+    NAMED("each", "{\"id\":\"all\",\"for_each\":\"${ [.input.names[] | ascii_upcase] }\","
+                  "\"concurrency\":2,\"call\":\"greet\","
                   "\"scope\":\"${ .item | ascii_downcase }\",\"with\":{\"name\":\"${ .item + \\\"!\\\" }\"}}")
     ",\"output\":\"${ [.steps.all.result[].name] }\"},"
     NAMED("child", "{\"id\":\"one\",\"call\":\"greet\",\"with\":{\"name\":\"${ .input.name | ltrimstr(\\\"x\\\") }\"}}")
     ",\"output\":\"${ .steps.one.result.name + \\\"?\\\" }\"},"
-    NAMED("parent", "{\"id\":\"kids\",\"for_each\":\"${ .input.names }\",\"saga\":\"child\",\"with\":{\"name\":\"${ \\\"x\\\" + .item }\"}}")
+    NAMED("parent", "{\"id\":\"kids\",\"for_each\":\"${ .input.names }\",\"saga\":\"child\","
+    "\"with\":{\"name\":\"${ \\\"x\\\" + .item }\"}}")
     ",\"output\":\"${ .steps.kids.result }\"},"
     NAMED("sleeper", "{\"id\":\"s\",\"sleep\":\"${ (.input.ms | tostring) + \\\"ms\\\" }\"}") "},"
-    NAMED("shown", "{\"id\":\"ok\",\"approve\":{\"show\":{\"twice\":\"${ .input.sum * 2 }\"},\"timeout\":\"500ms\"}}") "},"
+    NAMED("shown", "{\"id\":\"ok\",\"approve\":{\"show\":{\"twice\":\"${ .input.sum * 2 }\"},"
+    "\"timeout\":\"500ms\"}}") "},"
     NAMED("locked", "{\"id\":\"a\",\"call\":\"nap\",\"with\":{}}")
     ",\"locks\":[{\"key\":\"${ \\\"car:\\\" + (.input.car | tostring) }\",\"when_taken\":\"fail\"}]},"
-    NAMED("led", "{\"id\":\"a\",\"call\":\"greet\",\"with\":{\"name\":\"${ .input.name }\"}}") ",\"output\":\"${ .steps.a.result.name }\"},"
+    NAMED("led", "{\"id\":\"a\",\"call\":\"greet\",\"with\":{\"name\":\"${ .input.name }\"}}") ","
+    "\"output\":\"${ .steps.a.result.name }\"},"
     NAMED("leads", "{\"id\":\"a\",\"call\":\"greet\",\"with\":{\"name\":\"Kim\"}}")
-    ",\"then\":[{\"saga\":\"led\",\"id\":\"${ \\\"led-\\\" + .input.id }\",\"input\":{\"name\":\"${ .steps.a.result.name + \\\"!\\\" }\"}},"
+    ",\"then\":[{\"saga\":\"led\",\"id\":\"${ \\\"led-\\\" + .input.id }\","
+    "\"input\":{\"name\":\"${ .steps.a.result.name + \\\"!\\\" }\"}},"
     "{\"saga\":\"led\",\"input\":{\"name\":\"${ .input.id }\"}}]},"
     NAMED("misleads", "{\"id\":\"a\",\"call\":\"greet\",\"with\":{}}")
-    ",\"then\":[{\"saga\":\"led\",\"input\":{\"name\":\"${ .input.id | error }\"}},{\"saga\":\"led\",\"id\":\"good\",\"input\":{\"name\":\"good\"}}]}"
+    ",\"then\":[{\"saga\":\"led\",\"input\":{\"name\":\"${ .input.id | error }\"}},{\"saga\":\"led\","
+    "\"id\":\"good\",\"input\":{\"name\":\"good\"}}]}"
     "]}";
+/* clang-format on */
 
 static void define(void)
 {
@@ -89,7 +97,8 @@ static void assert_ends(struct saga_id id, const char *status, const char *membe
 static void elements_and_their_arguments_may_be_programs(void **state)
 {
     (void)state;
-    assert_ends(start("each", "{\"names\":[\"kim\",\"lee\",\"ann\"]}"), "\"completed\"", "output", "[\"KIM!\",\"LEE!\",\"ANN!\"]");
+    assert_ends(start("each", "{\"names\":[\"kim\",\"lee\",\"ann\"]}"), "\"completed\"", "output",
+                "[\"KIM!\",\"LEE!\",\"ANN!\"]");
     assert_ends(start("each", "{\"names\":[]}"), "\"completed\"", "output", "[]");
 }
 
@@ -120,7 +129,8 @@ static void what_a_person_is_shown_may_be_a_program(void **state)
 
     (void)state;
     assert_ends(id, "\"compensated\"", NULL, NULL); /* nobody decides */
-    host_text(&host, text, sizeof(text), "select status, convert_from(body, 'UTF8') like '%%{\"twice\":42}%%' from sagad.approval");
+    host_text(&host, text, sizeof(text),
+              "select status, convert_from(body, 'UTF8') like '%%{\"twice\":42}%%' from sagad.approval");
     assert_string_equal(text, "expired|t\n");
 }
 
@@ -166,9 +176,11 @@ static void sagas_follow_in_the_commit_that_ends_theirs(void **state)
     (void)state;
     assert_ends(id, "\"completed\"", NULL, NULL);
     host_run_until(&host, are_led, &led);
-    host_text(&host, text, sizeof(text), "select business_id from sagad.saga where name = 'led' and business_id = 'led-o1'");
+    host_text(&host, text, sizeof(text),
+              "select business_id from sagad.saga where name = 'led' and business_id = 'led-o1'");
     assert_string_equal(text, "led-o1\n");
-    assert_int_equal(host_number(&host, "select count(*) from sagad.saga where name = 'led' and business_id like 'then:%%:1'"), 1);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.saga where name = 'led' and business_id like 'then:%%:1'"), 1);
     assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 0);
 }
 

@@ -1,7 +1,7 @@
 /*
- * What a newer program, a hand in the tables or a broken disk has left: a log that cannot be read, an input that nobody understands, a
- * definition that does not compile. It is said so to whoever asks, nothing is done on its ground, everything else goes on, and what can be
- * read again goes on where it was.
+ * What a newer program, a hand in the tables or a broken disk has left: a log that cannot be read, an input that nobody
+ * understands, a definition that does not compile. It is said so to whoever asks, nothing is done on its ground,
+ * everything else goes on, and what can be read again goes on where it was.
  */
 #include "tests/integration/engine_rig.h"
 
@@ -16,27 +16,31 @@
 #include "base/metric.h"
 #include "io/process/jq.h"
 
-static const char document[] =
-    "{\"sagas\":["
-    "{\"name\":\"listens\",\"steps\":[{\"id\":\"paid\",\"signal\":{\"name\":\"paid\"}},{\"id\":\"b\",\"call\":\"greet\",\"with\":{}}]},"
-    "{\"name\":\"stuck\",\"steps\":[{\"id\":\"lost\",\"call\":\"lose\",\"with\":{}}]},"
-    "{\"name\":\"asks\",\"steps\":[{\"id\":\"ok\",\"approve\":{\"show\":{\"sum\":1}}}]},"
-    "{\"name\":\"strict\",\"input\":{\"type\":\"object\",\"required\":[\"n\"]},\"steps\":[{\"id\":\"b\",\"call\":\"greet\",\"with\":{}}]}"
-    "]}";
+static const char document[] = "{\"sagas\":["
+                               "{\"name\":\"listens\",\"steps\":[{\"id\":\"paid\",\"signal\":{\"name\":\"paid\"}},{"
+                               "\"id\":\"b\",\"call\":\"greet\",\"with\":{}}]},"
+                               "{\"name\":\"stuck\",\"steps\":[{\"id\":\"lost\",\"call\":\"lose\",\"with\":{}}]},"
+                               "{\"name\":\"asks\",\"steps\":[{\"id\":\"ok\",\"approve\":{\"show\":{\"sum\":1}}}]},"
+                               "{\"name\":\"strict\",\"input\":{\"type\":\"object\",\"required\":[\"n\"]},\"steps\":[{"
+                               "\"id\":\"b\",\"call\":\"greet\",\"with\":{}}]}"
+                               "]}";
 
 static const char *const ways[] = {
     /* What a record is not. */
-    "update sagad.log set payload = '[7]' where saga = '%s' and seq = (select max(seq) from sagad.log where saga = '%s')",
+    "update sagad.log set payload = '[7]' where saga = '%s' and seq = (select max(seq) from sagad.log where saga = "
+    "'%s')",
     /* A record of a kind that is not known here. */
     "update sagad.log set payload = '[{\"type\":\"saga.sung\",\"data\":{}}]' where saga = '%s'"
     " and seq = (select max(seq) from sagad.log where saga = '%s')",
     /* One that cannot come there. */
-    "insert into sagad.log select shard, saga, (select max(seq + records) from sagad.log where saga = '%s'), records, at, epoch,"
+    "insert into sagad.log select shard, saga, (select max(seq + records) from sagad.log where saga = '%s'), records, "
+    "at, epoch,"
     " payload from sagad.log where saga = '%s' and seq = 1",
     /* No beginning. */
     "update sagad.log set seq = seq + 100 where saga = '%s' and saga = '%s' and seq = 1",
     /* Begun by a definition that is not there. */
-    "update sagad.log set payload = convert_to(replace(convert_from(payload, 'UTF8'), '\"version\":1', '\"version\":77'), 'UTF8')"
+    "update sagad.log set payload = convert_to(replace(convert_from(payload, 'UTF8'), '\"version\":1', "
+    "'\"version\":77'), 'UTF8')"
     " where saga = '%s' and saga = '%s' and seq = 1",
 };
 
@@ -88,7 +92,8 @@ static void keep_log(void)
 
 static void mend(void)
 {
-    host_sql(&host, "delete from sagad.log l using kept k where l.saga = k.saga; insert into sagad.log select * from kept");
+    host_sql(&host,
+             "delete from sagad.log l using kept k where l.saga = k.saga; insert into sagad.log select * from kept");
 }
 
 static void spoil(struct saga_id id, size_t way)
@@ -157,8 +162,8 @@ static void list_its_operations(struct ask *ask, struct saga_id id)
     begin_and_wait(ask, engine_list_operations);
 }
 
-static void (*const verbs[])(struct ask *ask, struct saga_id id) = {get,       signal_it,   abort_it, pause_it,
-                                                                    resume_it, complete_it, call_it,  list_its_operations};
+static void (*const verbs[])(struct ask *ask, struct saga_id id) = {
+    get, signal_it, abort_it, pause_it, resume_it, complete_it, call_it, list_its_operations};
 
 static void assert_corrupt(void (*verb)(struct ask *ask, struct saga_id id), struct saga_id id)
 {
@@ -230,7 +235,8 @@ static void what_a_person_says_about_it_waits(void **state)
     spoil(asks, 0);
     for (int happened = 0; happened < 2; happened++) {
         ask_begin(&ask);
-        ask.request.in.resolve.number = (uint64_t)host_number(&host, "select max(number) from sagad.escalation where saga = '%s' and reason = 'unknown'", id_text(stuck));
+        ask.request.in.resolve.number = (uint64_t)host_number(
+            &host, "select max(number) from sagad.escalation where saga = '%s' and reason = 'unknown'", id_text(stuck));
         ask.request.in.resolve.action = OPERATOR_RESOLVE;
         ask.request.in.resolve.happened = happened;
         ask.request.in.resolve.note = SLICE("seen in the books");
@@ -239,14 +245,17 @@ static void what_a_person_says_about_it_waits(void **state)
         ask_end(&ask);
     }
     ask_begin(&ask);
-    ask.request.in.decision.number = (uint64_t)host_number(&host, "select max(number) from sagad.approval where saga = '%s'", id_text(asks));
+    ask.request.in.decision.number =
+        (uint64_t)host_number(&host, "select max(number) from sagad.approval where saga = '%s'", id_text(asks));
     ask.request.in.decision.approve = true;
     ask.request.in.decision.role = ROLE_ADMIN;
     begin_and_wait(&ask, engine_decide);
     assert_code(&ask, ERR_CORRUPT);
     ask_end(&ask);
     mend();
-    assert_int_equal(host_number(&host, "select count(*) from sagad.escalation where resolved_at is null and reason not in ('unreadable', 'follower')"), 1);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.escalation where resolved_at is null and reason "
+                                        "not in ('unreadable', 'follower')"),
+                     1);
 }
 
 static void an_operation_of_it_is_not_shown_and_not_signed_for(void **state)
@@ -344,8 +353,10 @@ static void send_input(struct saga_id id, const char *kind, const char *payload)
     char text[UUID_TEXT_BYTES];
 
     uuid_text(&input, text);
-    host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (%u, '%s', '%s', '%s', convert_to('%s', 'UTF8'))", shard,
-             text, id_text(id), kind, payload);
+    host_sql(&host,
+             "insert into sagad.inbox (shard, id, saga, kind, payload) values (%u, '%s', '%s', '%s', convert_to('%s', "
+             "'UTF8'))",
+             shard, text, id_text(id), kind, payload);
     host_sql(&host, "select pg_notify('sagad_inbox', '%u')", shard);
 }
 
@@ -422,10 +433,13 @@ static void an_input_for_a_saga_that_cannot_be_read_waits(void **state)
     wait_until_parked();
     keep_log();
     spoil(id, 0);
-    send_input(id, "settled", "{\"namespace\":\"default\",\"step\":0,\"attempt\":1,\"outcome\":\"completed\",\"result\":1}");
+    send_input(id, "settled",
+               "{\"namespace\":\"default\",\"step\":0,\"attempt\":1,\"outcome\":\"completed\",\"result\":1}");
     send_input(id, "locked", "{\"namespace\":\"default\",\"key\":\"k\"}");
     send_input(id, "abort", "{\"namespace\":\"default\",\"actor\":\"kim\",\"note\":\"not wanted\"}");
-    send_input(id, "call", "{\"namespace\":\"default\",\"tool\":\"nothing\",\"run\":\"x\"}"); /* such a tool may have been registered elsewhere */
+    send_input(id, "call",
+               "{\"namespace\":\"default\",\"tool\":\"nothing\",\"run\":\"x\"}"); /* such a tool may have been
+                                                                                     registered elsewhere */
     host_run_ms(&host, 1500);
     assert_int_equal(inputs(), 4);
     engine_rig_end(); /* with them in its hands */
@@ -448,11 +462,15 @@ static void a_follower_that_cannot_begin_is_told_to_people_and_holds_nobody_up(v
     struct saga_id ids[2] = {host_saga(1), host_saga(2)};
 
     (void)state;
-    send_input(ids[0], "start", "{\"namespace\":\"default\",\"saga\":\"strict\",\"follows\":\"00000000-0000-7000-8000-000000000001\",\"input\":{}}");
+    send_input(ids[0], "start",
+               "{\"namespace\":\"default\",\"saga\":\"strict\",\"follows\":\"00000000-0000-7000-8000-000000000001\","
+               "\"input\":{}}");
     wait_until_no_inputs();
     assert_int_equal(metric_value(METRIC_FOLLOWERS_REFUSED), refused + 1);
     /* What is not registered may be so in a moment, and is not after a while. */
-    send_input(ids[1], "start", "{\"namespace\":\"default\",\"saga\":\"nothing\",\"follows\":\"00000000-0000-7000-8000-000000000001\",\"input\":{}}");
+    send_input(ids[1], "start",
+               "{\"namespace\":\"default\",\"saga\":\"nothing\",\"follows\":\"00000000-0000-7000-8000-000000000001\","
+               "\"input\":{}}");
     host_run_ms(&host, 500);
     assert_int_equal(inputs(), 1);
     ahead_ms += 6000;
@@ -467,8 +485,9 @@ static void a_follower_that_cannot_begin_is_told_to_people_and_holds_nobody_up(v
     begin_and_wait(&ask, engine_start_saga);
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
-    send_input(host_saga(saga_id_shard(ask.request.saga)), "start", "{\"namespace\":\"default\",\"saga\":\"listens\",\"business_id\":\"taken\","
-                                                                  "\"follows\":\"00000000-0000-7000-8000-000000000001\",\"input\":{}}");
+    send_input(host_saga(saga_id_shard(ask.request.saga)), "start",
+               "{\"namespace\":\"default\",\"saga\":\"listens\",\"business_id\":\"taken\","
+               "\"follows\":\"00000000-0000-7000-8000-000000000001\",\"input\":{}}");
     wait_until_no_inputs();
     assert_int_equal(metric_value(METRIC_FOLLOWERS_REFUSED), refused + 2);
 }
@@ -480,17 +499,24 @@ static void what_does_not_compile_here_is_not_called_and_not_started(void **stat
     struct ask ask;
 
     (void)state;
-    host_sql(&host, "insert into sagad.tool (namespace, name, version, identity, body) select namespace, 'newer', 1, identity,"
-                    " convert_to('{\"name\":\"newer\",\"effect\":\"telepathic\"}', 'UTF8') from sagad.tool where name = 'greet'");
-    host_sql(&host, "insert into sagad.definition (namespace, name, version, identity, body) select namespace, 'newer', 1, identity,"
-                    " convert_to('{\"name\":\"newer\",\"steps\":[{\"id\":\"a\",\"dream\":1}]}', 'UTF8') from sagad.definition"
-                    " where name = 'listens'");
-    host_sql(&host, "insert into sagad.definition (namespace, name, version, identity, body) select namespace, 'newer_call', 1, identity,"
-                    " convert_to('{\"name\":\"newer_call\",\"steps\":[{\"id\":\"a\",\"call\":\"newer\",\"with\":{}}]}', 'UTF8') from"
+    host_sql(
+        &host,
+        "insert into sagad.tool (namespace, name, version, identity, body) select namespace, 'newer', 1, identity,"
+        " convert_to('{\"name\":\"newer\",\"effect\":\"telepathic\"}', 'UTF8') from sagad.tool where name = 'greet'");
+    host_sql(&host,
+             "insert into sagad.definition (namespace, name, version, identity, body) select namespace, 'newer', 1, "
+             "identity,"
+             " convert_to('{\"name\":\"newer\",\"steps\":[{\"id\":\"a\",\"dream\":1}]}', 'UTF8') from sagad.definition"
+             " where name = 'listens'");
+    host_sql(&host, "insert into sagad.definition (namespace, name, version, identity, body) select namespace, "
+                    "'newer_call', 1, identity,"
+                    " convert_to('{\"name\":\"newer_call\",\"steps\":[{\"id\":\"a\",\"call\":\"newer\",\"with\":{}}]}',"
+                    " 'UTF8') from"
                     " sagad.definition where name = 'listens'");
-    host_sql(&host, "insert into sagad.tool (namespace, name, version, identity, body) select namespace, 'half', 1, identity,"
-                    " convert_to('{\"name\":\"half\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},"
-                    "\"compensate\":{\"tool\":\"newer\"}}', 'UTF8') from sagad.tool where name = 'greet'");
+    host_sql(&host,
+             "insert into sagad.tool (namespace, name, version, identity, body) select namespace, 'half', 1, identity,"
+             " convert_to('{\"name\":\"half\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},"
+             "\"compensate\":{\"tool\":\"newer\"}}', 'UTF8') from sagad.tool where name = 'greet'");
     host_sql(&host, "select pg_notify('sagad_definitions', '')");
     host_run_ms(&host, 1500);
     ask_begin(&ask);

@@ -13,9 +13,12 @@
 #include "base/json.h"
 
 #define COMPENSATED ",'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}"
-#define KEYED_IF_SENT "'builtin':{'do':'echo'},'effect':{'if':'${ .args.send }','then':'keyed','else':'read'},'key':{'window':'60s'}"
+#define KEYED_IF_SENT                                                                                                  \
+    "'builtin':{'do':'echo'},'effect':{'if':'${ .args.send }','then':'keyed','else':'read'},'key':{'window':'60s'}"
 #define KEYED "'builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'}" COMPENSATED
-#define PROBED ",'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}"
+#define PROBED                                                                                                         \
+    ",'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no "          \
+    "}'},'visibility':'5s','give_up_after':'1h'}"
 
 static const char *const tool_texts[] = {
     "{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'}",
@@ -27,7 +30,8 @@ static const char *const tool_texts[] = {
     "{'name':'allow'," KEYED ",'on_duplicate':'allow'}",
     "{'name':'again'," KEYED ",'ttl':'1h','on_expired':'again'}",
     "{'name':'mail','builtin':{'do':'echo'},'effect':'once','terminal':true}",
-    "{'name':'announce','builtin':{'do':'echo'},'effect':{'if':'${ .args.send }','then':'once','else':'read'},'terminal':true}",
+    "{'name':'announce','builtin':{'do':'echo'},'effect':{'if':'${ .args.send "
+    "}','then':'once','else':'read'},'terminal':true}",
     "{'name':'fetch'," KEYED_IF_SENT COMPENSATED "}",
     "{'name':'once','builtin':{'do':'echo'},'effect':'once'" COMPENSATED "}",
     "{'name':'checked','builtin':{'do':'echo'},'effect':'checked'" COMPENSATED PROBED "}",
@@ -73,7 +77,8 @@ static const struct tool *find_tool(const struct call_trial *t, struct slice nam
     return tool;
 }
 
-static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name, uint32_t version)
+static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name,
+                                     uint32_t version)
 {
     (void)namespace;
     return find_version((const struct call_trial *)shelf, name, version);
@@ -102,7 +107,8 @@ static const struct saga_id id = {{{0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x00, 0x70, 0,
 
 static void trial_init(struct call_trial *t, enum saga_kind kind)
 {
-    *t = (struct call_trial){.shelf = {.find = shelf_find}, .kind = kind, .now_ms = CALL_TRIAL_START_MS, .next_escalation = 64};
+    *t = (struct call_trial){
+        .shelf = {.find = shelf_find}, .kind = kind, .now_ms = CALL_TRIAL_START_MS, .next_escalation = 64};
     arena_init(&t->arena, 16384);
     arena_init(&t->saga_arena, 16384);
     arena_init(&t->turn, 16384);
@@ -250,8 +256,8 @@ const struct step *call_trial_step(const struct call_trial *t, const char *label
     return &t->saga.steps[index_of(t, label)];
 }
 
-static void outcome(struct call_trial *t, enum saga_input_type type, uint32_t step, enum direction direction, uint32_t number,
-                    enum outcome_kind kind, const char *result)
+static void outcome(struct call_trial *t, enum saga_input_type type, uint32_t step, enum direction direction,
+                    uint32_t number, enum outcome_kind kind, const char *result)
 {
     struct saga_input input = {.type = type};
     struct outcome *out = &input.settled.outcome;
@@ -261,8 +267,9 @@ static void outcome(struct call_trial *t, enum saga_input_type type, uint32_t st
     input.settled.attempt = number;
     out->kind = kind;
     if (kind == OUTCOME_COMPLETED) {
-        out->result = result ? plain(&t->turn, result)
-                             : arena_printf(&t->turn, "{\"id\":\"%.*s\"}", SLICE_ARG(t->saga.definition->steps[step].id));
+        out->result = result
+                          ? plain(&t->turn, result)
+                          : arena_printf(&t->turn, "{\"id\":\"%.*s\"}", SLICE_ARG(t->saga.definition->steps[step].id));
         if (direction == DIRECTION_DO && t->saga.definition->steps[step].compensate.is_set) {
             input.settled.undo_args = SLICE("{\"id\":1}");
         }
@@ -284,7 +291,8 @@ void call_trial_settle_undo(struct call_trial *t, const char *label)
 {
     uint32_t step = index_of(t, label);
 
-    outcome(t, SAGA_INPUT_SETTLED, step, DIRECTION_UNDO, step_undo(&t->saga.steps[step])->attempts, OUTCOME_COMPLETED, NULL);
+    outcome(t, SAGA_INPUT_SETTLED, step, DIRECTION_UNDO, step_undo(&t->saga.steps[step])->attempts, OUTCOME_COMPLETED,
+            NULL);
 }
 
 void call_trial_probe(struct call_trial *t, const char *label, enum outcome_kind kind)
@@ -384,7 +392,8 @@ const char *call_trial_records(struct call_trial *t)
 
         all = arena_printf(&t->turn, "%.*s%s%s", SLICE_ARG(all), i ? ", " : "", record_type_name(record->type));
         if (record->step != STEP_NONE) {
-            all = arena_printf(&t->turn, "%.*s %.*s", SLICE_ARG(all), SLICE_ARG(t->saga.definition->steps[record->step].id));
+            all = arena_printf(&t->turn, "%.*s %.*s", SLICE_ARG(all),
+                               SLICE_ARG(t->saga.definition->steps[record->step].id));
         }
         if (record->decision.len) {
             all = arena_printf(&t->turn, "%.*s (%.*s)", SLICE_ARG(all), SLICE_ARG(record->decision));

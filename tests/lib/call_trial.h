@@ -1,6 +1,6 @@
 /*
- * Open sagas and runs on trial: the pure machine driven by an agent's calls, by hand. Each turn goes the way it goes in the
- * engine: decide, check, write as text, read that back, apply. See saga_trial.h for sagas that were written down.
+ * Open sagas and runs on trial: the pure machine driven by an agent's calls, by hand. Each turn goes the way it goes in
+ * the engine: decide, check, write as text, read that back, apply. See saga_trial.h for sagas that were written down.
  */
 #ifndef SAGAD_TESTS_CALL_TRIAL_H
 #define SAGAD_TESTS_CALL_TRIAL_H
@@ -46,7 +46,8 @@ enum err_code call_trial_input(struct call_trial *t, struct saga_input input);
 enum err_code call_trial_call(struct call_trial *t, struct wish wish);
 #define CALL(t, ...) call_trial_call(t, (struct wish){__VA_ARGS__})
 
-/* Of the operation that the step with this label is; the current attempt. A completed one gets `result`, {"id":"LABEL"} where that is NULL. */
+/* Of the operation that the step with this label is; the current attempt. A completed one gets `result`, {"id":"LABEL"}
+ * where that is NULL. */
 void call_trial_settle(struct call_trial *t, const char *label, enum outcome_kind kind, const char *result);
 void call_trial_settle_undo(struct call_trial *t, const char *label);
 void call_trial_probe(struct call_trial *t, const char *label, enum outcome_kind kind);
@@ -57,10 +58,12 @@ enum err_code call_trial_bypass(struct call_trial *t, const char *label);
 enum err_code call_trial_resume(struct call_trial *t);
 enum err_code call_trial_complete(struct call_trial *t);
 enum err_code call_trial_abort(struct call_trial *t);
-enum err_code call_trial_operator(struct call_trial *t, enum operator_action action); /* about the open escalation; resolved as happened */
+enum err_code call_trial_operator(struct call_trial *t,
+                                  enum operator_action action); /* about the open escalation; resolved as happened */
 
 const struct step *call_trial_step(const struct call_trial *t, const char *label);
-/* What the last turn recorded: "step.called a, step.intent a", a duplicate with its decision: "operation.duplicate a (waited)". */
+/* What the last turn recorded: "step.called a, step.intent a", a duplicate with its decision: "operation.duplicate a
+ * (waited)". */
 const char *call_trial_records(struct call_trial *t);
 
 #endif

@@ -197,11 +197,13 @@ static bool copied(struct cluster *cluster, const char *from, const char *to)
     return false;
 }
 
-/* What initdb has made here is the same each time, so that the first test keeps a copy for all that come later (world.mjs does the same). */
+/* What initdb has made here is the same each time, so that the first test keeps a copy for all that come later
+ * (world.mjs does the same). */
 static void make_data(struct cluster *cluster)
 {
     char data[128], path[300], template[200], fresh[256];
-    const char *argv[] = {"initdb", "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-N", NULL};
+    const char *argv[] = {"initdb",           "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8",
+                          "--locale=C.UTF-8", "-N", NULL};
     struct stat st;
 
     (void)snprintf(data, sizeof(data), "%s/data", cluster->directory);
@@ -209,8 +211,8 @@ static void make_data(struct cluster *cluster)
     if (stat(path, &st) != 0) {
         give_up(cluster, "%s: %s", path, strerror(errno));
     }
-    (void)snprintf(template, sizeof(template), "/tmp/sagad-test-template-%llx-%lld-%u", (unsigned long long)st.st_ino, (long long)st.st_mtime,
-                   (unsigned)cluster->uid);
+    (void)snprintf(template, sizeof(template), "/tmp/sagad-test-template-%llx-%lld-%u", (unsigned long long)st.st_ino,
+                   (long long)st.st_mtime, (unsigned)cluster->uid);
     (void)snprintf(fresh, sizeof(fresh), "%s.%d", template, (int)getpid());
     if (stat(template, &st) == 0 && st.st_uid == cluster->uid && copied(cluster, template, data)) {
         return;
@@ -218,7 +220,8 @@ static void make_data(struct cluster *cluster)
     if (!is_well_done(cluster, "initdb", argv)) {
         give_up(cluster, "initdb failed");
     }
-    if (copied(cluster, data, fresh) && rename(fresh, template) != 0) { /* of several tests that came here at once, another one won */
+    if (copied(cluster, data, fresh) &&
+        rename(fresh, template) != 0) { /* of several tests that came here at once, another one won */
         (void)nftw(fresh, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     }
 }
@@ -227,8 +230,8 @@ static void make_data(struct cluster *cluster)
 static bool launch(struct cluster *cluster)
 {
     char data[128];
-    const char *argv[ARGS_MAX] = {"postgres", "-D", data, "-k", cluster->directory, "-p", "5432",
-                                  "-c", "listen_addresses=", "-c", "fsync=on", "-c", "shared_buffers=64MB"};
+    const char *argv[ARGS_MAX] = {"postgres",          "-D", data,       "-k", cluster->directory,   "-p", "5432", "-c",
+                                  "listen_addresses=", "-c", "fsync=on", "-c", "shared_buffers=64MB"};
     int count = 13;
 
     (void)snprintf(data, sizeof(data), "%s/data", cluster->directory);
@@ -255,7 +258,8 @@ static bool launch(struct cluster *cluster)
 
 void cluster_resume(struct cluster *cluster)
 {
-    /* After a kill the old backends may hold the shared memory for a moment, and the new server then refuses to start. */
+    /* After a kill the old backends may hold the shared memory for a moment, and the new server
+     * then refuses to start. */
     for (int i = 0; i < RESTARTS_MAX; i++) {
         if (launch(cluster)) {
             return;
@@ -284,11 +288,12 @@ void cluster_start(struct cluster *cluster, const char *const *settings)
     }
     choose_user(cluster);
     (void)snprintf(cluster->directory, sizeof(cluster->directory), "/tmp/sagad-test-XXXXXX");
-    if (!mkdtemp(cluster->directory) || chown(cluster->directory, cluster->uid, cluster->gid) != 0 || chmod(cluster->directory, 0755) != 0) {
+    if (!mkdtemp(cluster->directory) || chown(cluster->directory, cluster->uid, cluster->gid) != 0 ||
+        chmod(cluster->directory, 0755) != 0) {
         give_up(cluster, "%s: %s", cluster->directory, strerror(errno));
     }
-    (void)snprintf(cluster->dsn, sizeof(cluster->dsn), "host=%s port=%s user=postgres dbname=postgres", cluster->directory,
-                   port_of(settings));
+    (void)snprintf(cluster->dsn, sizeof(cluster->dsn), "host=%s port=%s user=postgres dbname=postgres",
+                   cluster->directory, port_of(settings));
     make_data(cluster);
     cluster_resume(cluster);
 }

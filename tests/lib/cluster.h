@@ -1,7 +1,9 @@
 /*
- * A private PostgreSQL for a test: its own folder below /tmp, a Unix socket and nothing else, fsync on, ended with the test.
+ * A private PostgreSQL for a test: its own folder below /tmp, a Unix socket and nothing else, fsync on, ended with the
+ * test.
  *
- * Works as root too: the server then runs as user postgres or nobody. Whatever goes wrong here ends the test program with a sentence.
+ * Works as root too: the server then runs as user postgres or nobody. Whatever goes wrong here ends the test program
+ * with a sentence.
  */
 #ifndef SAGAD_TESTS_CLUSTER_H
 #define SAGAD_TESTS_CLUSTER_H
@@ -16,15 +18,15 @@ struct cluster {
     const char *const *settings;
     uid_t uid;
     gid_t gid;
-    pid_t pid;          /* of the postmaster; 0: not running */
+    pid_t pid; /* of the postmaster; 0: not running */
 };
 
 /* True when PostgreSQL's programs are on this machine: a test without them is skipped, not failed. */
 bool cluster_possible(void);
 
 /*
- * Makes and starts one; returns when it takes connections. `settings` are "name=value", NULL-terminated, borrowed; may be
- * NULL. For TCP: "listen_addresses=127.0.0.1" and "port=..." of a free one; everybody is trusted.
+ * Makes and starts one; returns when it takes connections. `settings` are "name=value", NULL-terminated, borrowed; may
+ * be NULL. For TCP: "listen_addresses=127.0.0.1" and "port=..." of a free one; everybody is trusted.
  */
 void cluster_start(struct cluster *cluster, const char *const *settings);
 const char *cluster_dsn(const struct cluster *cluster); /* of its superuser and the database postgres */

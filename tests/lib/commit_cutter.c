@@ -60,7 +60,7 @@ static bool commit_arrived(struct pair *pair, const char *bytes, ssize_t len)
         (void)usleep(500 * 1000);
     }
     if (cut == CUT_AFTER_COMMIT || cut == CUT_HOLD_COMMIT) {
-        (void)pass(pair->server, bytes, len); /* it may be gone by now */
+        (void)pass(pair->server, bytes, len);             /* it may be gone by now */
         (void)read(pair->server, answer, sizeof(answer)); /* its answer, or its end: then it is committed */
     }
     (void)__atomic_add_fetch(&pair->cutter->strikes, 1, __ATOMIC_SEQ_CST);
@@ -75,7 +75,8 @@ static bool move_bytes(struct pair *pair, bool to_server)
     if (len <= 0) {
         return false;
     }
-    return to_server && is_commit(pair->cutter, bytes, len) ? commit_arrived(pair, bytes, len) : pass(to_server ? pair->server : pair->client, bytes, len);
+    return to_server && is_commit(pair->cutter, bytes, len) ? commit_arrived(pair, bytes, len)
+                                                            : pass(to_server ? pair->server : pair->client, bytes, len);
 }
 
 static void *serve(void *context)
@@ -130,7 +131,8 @@ void commit_cutter_start(struct commit_cutter *cutter, const char *server_socket
     (void)snprintf(path, sizeof(path), "%s/.s.PGSQL.5432", cutter->directory);
     address = address_of(path);
     cutter->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(bind(cutter->listener, (const struct sockaddr *)&address, sizeof(address)) == 0 && listen(cutter->listener, 64) == 0);
+    CHECK(bind(cutter->listener, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
+          listen(cutter->listener, 64) == 0);
     CHECK(pthread_create(&thread, NULL, accept_all, cutter) == 0);
     cutter->thread = (unsigned long)thread;
 }

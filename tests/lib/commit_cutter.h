@@ -1,6 +1,6 @@
 /*
- * A proxy between libpq and a server on a Unix socket that knows one thing: a COMMIT. It strikes once when it is told how,
- * on a thread of its own, so that the loop under test may block as it likes.
+ * A proxy between libpq and a server on a Unix socket that knows one thing: a COMMIT. It strikes once when it is told
+ * how, on a thread of its own, so that the loop under test may block as it likes.
  */
 #ifndef SAGAD_TESTS_COMMIT_CUTTER_H
 #define SAGAD_TESTS_COMMIT_CUTTER_H
@@ -18,9 +18,10 @@ struct commit_cutter {
     char directory[64]; /* host= of a connection string; port is 5432 */
     char server[128];   /* path of the server's socket */
     int listener;
-    int cut;            /* what to do with the next COMMIT; CUT_NOTHING again once it was done */
+    int cut; /* what to do with the next COMMIT; CUT_NOTHING again once it was done */
     int strikes;
-    bool any_sync;      /* the end of a pipelined transaction counts as a COMMIT, a reading one too; set it after the start */
+    bool
+        any_sync; /* the end of a pipelined transaction counts as a COMMIT, a reading one too; set it after the start */
     unsigned long thread;
 };
 

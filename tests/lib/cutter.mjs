@@ -20,7 +20,9 @@ export class Cutter {
     const directory = join(this.world.directory, 'proxy')
     mkdirSync(directory)
     this.server = createServer((client) => this.serve(client))
-    await new Promise((resolve, reject) => this.server.on('error', reject).listen(join(directory, '.s.PGSQL.5432'), resolve))
+    await new Promise((resolve, reject) =>
+      this.server.on('error', reject).listen(join(directory, '.s.PGSQL.5432'), resolve)
+    )
     this.server.unref()
     return this.world.dsn.replace(`host=${this.world.directory}`, `host=${directory}`)
   }
@@ -28,7 +30,9 @@ export class Cutter {
   // Kills sagad at the n-th commit, from 1, of the saga that starts with this business id; `struck` resolves then.
   aim(business, n, mode) {
     const cut = { business, n, mode, commits: 0 }
-    cut.struck = new Promise((resolve) => { cut.strike = resolve })
+    cut.struck = new Promise((resolve) => {
+      cut.strike = resolve
+    })
     this.cut = cut
     return cut
   }
@@ -86,5 +90,6 @@ function bind(session, body) {
   if (!appends.has(statementOf(body))) return
   const values = parametersOf(body)
   const texts = [...elementsOf(values[6])]
-  for (const [i, saga] of [...elementsOf(values[1])].entries()) session.turns.set(saga.toString('hex'), texts[i].toString('utf8'))
+  for (const [i, saga] of [...elementsOf(values[1])].entries())
+    session.turns.set(saga.toString('hex'), texts[i].toString('utf8'))
 }

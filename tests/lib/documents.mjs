@@ -5,19 +5,31 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, root } from './world.mjs'
 
-export const pages = ['README.md', ...['schema', 'engine'].flatMap((folder) =>
-  readdirSync(join(root, folder)).filter((name) => name.endsWith('.md')).map((name) => `${folder}/${name}`))]
+export const pages = [
+  'README.md',
+  ...['schema', 'engine'].flatMap((folder) =>
+    readdirSync(join(root, folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${folder}/${name}`)
+  )
+]
 
 export const pageText = (page) => readFileSync(join(root, page), 'utf8')
 
 // Each {kind, text, line, excuse}: the word behind the fence, what is in the block, where the page has it.
 export function blocksOf(page) {
   const blocks = []
-  let block, before = ''
+  let block,
+    before = ''
   for (const [i, line] of pageText(page).split('\n').entries()) {
     const fence = /^```(\w*)$/.exec(line)
     if (!block && fence) {
-      block = { kind: fence[1], text: '', line: i + 2, excuse: /^<!-- not (?:run|registered): (\S.*) -->$/.exec(before)?.[1] }
+      block = {
+        kind: fence[1],
+        text: '',
+        line: i + 2,
+        excuse: /^<!-- not (?:run|registered): (\S.*) -->$/.exec(before)?.[1]
+      }
     } else if (block && fence) {
       blocks.push(block)
       block = undefined
@@ -48,5 +60,16 @@ export function commandsOf(text) {
 export const wantedExit = (command) => Number(/exit code (\d+)/.exec(command)?.[1] ?? 0)
 
 // The anchors of a page, as the sites that show it make them.
-export const anchorsOf = (page) => new Set(pageText(page).split('\n').filter((line) => /^#+ /.test(line)).map((line) =>
-  line.replace(/^#+ /, '').toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-')))
+export const anchorsOf = (page) =>
+  new Set(
+    pageText(page)
+      .split('\n')
+      .filter((line) => /^#+ /.test(line))
+      .map((line) =>
+        line
+          .replace(/^#+ /, '')
+          .toLowerCase()
+          .replace(/[^\p{L}\p{N} _-]/gu, '')
+          .replaceAll(' ', '-')
+      )
+  )

@@ -366,11 +366,12 @@ void engine_say_cost(struct engine *engine, struct engine_request *request)
         return;
     }
     uuid_text(&operation->key.uuid, key);
-    fake_finish_text(engine, request,
-                     arena_printf(request->arena,
-                                  "{\"key\":\"%s\",\"state\":\"completed\",\"took_effect\":\"yes\",\"run\":\"r\",\"step\":\"one\","
-                                  "\"tool\":\"t.one\",\"attempts\":1,\"cost\":%lld}",
-                                  key, (long long)request->in.cost.micros));
+    fake_finish_text(
+        engine, request,
+        arena_printf(request->arena,
+                     "{\"key\":\"%s\",\"state\":\"completed\",\"took_effect\":\"yes\",\"run\":\"r\",\"step\":\"one\","
+                     "\"tool\":\"t.one\",\"attempts\":1,\"cost\":%lld}",
+                     key, (long long)request->in.cost.micros));
 }
 
 /* --- reading --- */

@@ -481,7 +481,8 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
     "\"unknown\",\"status\":\"" status "\","                                                                           \
     "\"opened_at\":\"2026-01-31T09:05:00.250Z\",\"evidence\":{},\"actions\":[{\"action\":\"retry\",\"does\":\"tries "  \
     "again\"}],\"resolved_at\":null,"                                                                                  \
-    "\"action\":null,\"actor\":null,\"note\":null,\"saga_name\":\"checkout\",\"business_id\":\"order-2026-000042\",\"tags\":{},"    \
+    "\"action\":null,\"actor\":null,\"note\":null,\"saga_name\":\"checkout\",\"business_id\":\"order-2026-000042\","   \
+    "\"tags\":{},"                                                                                                     \
     "\"tool\":\"payments.charge\",\"error\":\"timeout\",\"cost\":12500000}"
 
 void engine_define(struct engine *engine, struct engine_request *request)
@@ -500,13 +501,16 @@ void engine_define(struct engine *engine, struct engine_request *request)
 
 static void get_tools(struct engine *engine, struct engine_request *request)
 {
-    static const char one[] = "{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1,\"body\":{\"name\":\"t.one\",\"effect\":"
-                              "{\"if\":\"${ .args.n > 1 }\",\"then\":\"once\",\"else\":\"keyed\"},\"breaker\":{\"failures\":3}}}";
-    static const char read[] = "{\"kind\":\"tool\",\"name\":\"t.read\",\"version\":2,\"body\":{\"name\":\"t.read\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"read\"}}";
+    static const char one[] =
+        "{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1,\"body\":{\"name\":\"t.one\",\"effect\":"
+        "{\"if\":\"${ .args.n > 1 }\",\"then\":\"once\",\"else\":\"keyed\"},\"breaker\":{\"failures\":3}}}";
+    static const char read[] = "{\"kind\":\"tool\",\"name\":\"t.read\",\"version\":2,\"body\":{\"name\":\"t.read\","
+                               "\"builtin\":{\"do\":\"echo\"},\"effect\":\"read\"}}";
 
     if (!request->in.definitions.name.ptr) {
         fake_finish_text(engine, request,
-                         SLICE("[{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1},{\"kind\":\"tool\",\"name\":\"t.read\",\"version\":2}]"));
+                         SLICE("[{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1},{\"kind\":\"tool\",\"name\":\"t."
+                               "read\",\"version\":2}]"));
     } else if (slice_is(request->in.definitions.name, "t.one")) {
         fake_finish_text(engine, request, slice_of(one));
     } else if (slice_is(request->in.definitions.name, "t.read") || slice_is(request->in.definitions.name, "quick")) {
@@ -516,7 +520,8 @@ static void get_tools(struct engine *engine, struct engine_request *request)
     }
 }
 
-#define VERSION(n, unfinished) "{\"version\":" n ",\"created_at\":\"2026-01-31T09:05:00.250Z\",\"unfinished\":" unfinished "}"
+#define VERSION(n, unfinished)                                                                                         \
+    "{\"version\":" n ",\"created_at\":\"2026-01-31T09:05:00.250Z\",\"unfinished\":" unfinished "}"
 #define SAGA_OF(name, version, newer)                                                                                  \
     "{\"kind\":\"saga\",\"name\":\"" name "\",\"version\":" version ",\"versions\":[" newer VERSION("1", "0") "]}"
 
@@ -525,10 +530,9 @@ void engine_get_definitions(struct engine *engine, struct engine_request *reques
     if (request->in.definitions.kind == DEFINITION_TOOL && slice_is(request->namespace, "default")) {
         get_tools(engine, request);
     } else if (!request->in.definitions.name.ptr) {
-        fake_finish_text(
-            engine, request,
-            SLICE("[" SAGA_OF("a", "1", "") "," SAGA_OF("b", "2", VERSION("2", "3") ",") ","
-                  SAGA_OF("c", "1", "") "]"));
+        fake_finish_text(engine, request,
+                         SLICE("[" SAGA_OF("a", "1", "") "," SAGA_OF("b", "2", VERSION("2", "3") ",") "," SAGA_OF(
+                             "c", "1", "") "]"));
     } else if (slice_is(request->in.definitions.name, "quick") && slice_is(request->namespace, "default")) {
         fake_finish_text(
             engine, request,
@@ -574,21 +578,26 @@ void engine_resolve(struct engine *engine, struct engine_request *request)
 
 void engine_get_stats(struct engine *engine, struct engine_request *request)
 {
-    fake_finish_text(engine, request,
-                     SLICE("{\"sagas\":{\"running\":1},\"tools\":[{\"name\":\"t.one\",\"calls\":10,\"retries\":3,\"completed\":6,\"failed\":1,"
-                           "\"unknown\":3,\"operations\":7,\"duplicates\":{\"replayed\":2,\"waited\":1},\"unknown_open\":2,"
-                           "\"unknown_oldest_ms\":1200000,\"drift\":1,\"loop_trips\":4,\"budget_refusals\":0,\"rate_refusals\":0,"
-                           "\"breaker_refusals\":0,\"breaker\":\"open\"}],"
-                           "\"guards\":[{\"tool\":\"t.one\",\"endpoint\":\"http://x\",\"breaker\":\"open\",\"places_taken\":1}],\"engines\":[]}"));
+    fake_finish_text(
+        engine, request,
+        SLICE("{\"sagas\":{\"running\":1},\"tools\":[{\"name\":\"t.one\",\"calls\":10,\"retries\":3,\"completed\":6,"
+              "\"failed\":1,"
+              "\"unknown\":3,\"operations\":7,\"duplicates\":{\"replayed\":2,\"waited\":1},\"unknown_open\":2,"
+              "\"unknown_oldest_ms\":1200000,\"drift\":1,\"loop_trips\":4,\"budget_refusals\":0,\"rate_refusals\":0,"
+              "\"breaker_refusals\":0,\"breaker\":\"open\"}],"
+              "\"guards\":[{\"tool\":\"t.one\",\"endpoint\":\"http://"
+              "x\",\"breaker\":\"open\",\"places_taken\":1}],\"engines\":[]}"));
 }
 
 void engine_get_engines(struct engine *engine, struct engine_request *request)
 {
-    fake_finish_text(engine, request,
-                     SLICE("{\"items\":[{\"name\":\"host:1\",\"instance\":\"0123456789abcdef\",\"version\":\"0.1.0\",\"schema\":8,"
-                           "\"state\":\"alive\",\"standby\":false,\"started_at\":\"2026-01-01T00:00:00.000Z\",\"shards\":[0,1,2,5,7,8],"
-                           "\"epoch_min\":3,\"epoch_max\":4,\"lease_left_ms\":9000,\"lags\":{\"append_ms\":1,\"due_ms\":0,"
-                           "\"inbox_rows\":2}}],\"unowned\":[63]}"));
+    fake_finish_text(
+        engine, request,
+        SLICE("{\"items\":[{\"name\":\"host:1\",\"instance\":\"0123456789abcdef\",\"version\":\"0.1.0\",\"schema\":8,"
+              "\"state\":\"alive\",\"standby\":false,\"started_at\":\"2026-01-01T00:00:00.000Z\",\"shards\":[0,1,2,5,7,"
+              "8],"
+              "\"epoch_min\":3,\"epoch_max\":4,\"lease_left_ms\":9000,\"lags\":{\"append_ms\":1,\"due_ms\":0,"
+              "\"inbox_rows\":2}}],\"unowned\":[63]}"));
 }
 
 void engine_health(const struct engine *engine, struct engine_health *out)

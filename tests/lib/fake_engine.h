@@ -22,8 +22,8 @@ void fake_engine_end_all(struct engine *engine);                /* slow calls to
 void fake_engine_set_away(struct engine *engine,
                           bool away); /* every request then ends with ERR_STORE, and it is not ready */
 void fake_engine_set_busy(struct engine *engine, bool busy); /* nothing new is taken in */
-size_t fake_engine_waiting(const struct engine *engine);   /* requests that hold their answer */
-size_t fake_engine_cancelled(const struct engine *engine); /* engine_cancel() calls so far */
+size_t fake_engine_waiting(const struct engine *engine);     /* requests that hold their answer */
+size_t fake_engine_cancelled(const struct engine *engine);   /* engine_cancel() calls so far */
 size_t fake_engine_watches(const struct engine *engine);
 
 #endif

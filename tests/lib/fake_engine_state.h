@@ -42,7 +42,7 @@ struct slice fake_instant(struct arena *arena, int64_t ms);       /* JSON */
 struct slice fake_quoted(struct arena *arena, struct slice text); /* JSON; null for SLICE_NONE */
 struct fake_saga *fake_saga_find(const struct engine *engine, struct slice namespace, struct saga_id id);
 struct slice fake_steps(const struct fake_saga *saga, struct arena *arena); /* JSON, without the brackets */
-struct slice fake_more(const struct fake_saga *saga); /* further members, each with its comma */
+struct slice fake_more(const struct fake_saga *saga);                       /* further members, each with its comma */
 struct slice fake_saga_json(const struct fake_saga *saga, struct arena *arena);
 
 void fake_calls_init(struct engine *engine);

@@ -51,8 +51,9 @@ void engine_signal_saga(struct engine *engine, struct engine_request *request)
         return;
     }
     if (!slice_is(request->in.signal.name, "paid")) {
-        fake_finish(engine, request,
-                    err_set(&request->err, ERR_INVALID, "no step of this saga waits for this signal; one waits for paid"));
+        fake_finish(
+            engine, request,
+            err_set(&request->err, ERR_INVALID, "no step of this saga waits for this signal; one waits for paid"));
         return;
     }
     bool repeat = request->in.signal.key.ptr && slice_equal(saga->signal_key, request->in.signal.key);
@@ -68,8 +69,8 @@ void engine_signal_saga(struct engine *engine, struct engine_request *request)
     request->created = !repeat;
     uuid_text(&saga->id.uuid, id);
     fake_finish_text(engine, request,
-                     arena_printf(request->arena, "{\"saga\":\"%s\",\"name\":\"paid\",\"taken\":true,\"created\":%s}", id,
-                                  repeat ? "false" : "true"));
+                     arena_printf(request->arena, "{\"saga\":\"%s\",\"name\":\"paid\",\"taken\":true,\"created\":%s}",
+                                  id, repeat ? "false" : "true"));
 }
 
 /* --- approvals: number 1 asks anybody, number 2 was decided long ago, number 3 asks an operator --- */
@@ -83,11 +84,13 @@ static struct slice approval(const struct engine *engine, uint64_t n, struct are
     bool open = strcmp(status, "open") == 0;
 
     return arena_printf(arena,
-                        "{\"n\":%llu,\"saga\":\"" SAGA "\",\"saga_name\":\"quick\",\"business_id\":null,\"tags\":{},\"step\":\"boss\",\"show\":{\"amount\":250},\"hash\":\"" HASH
+                        "{\"n\":%llu,\"saga\":\"" SAGA "\",\"saga_name\":\"quick\",\"business_id\":null,\"tags\":{},"
+                        "\"step\":\"boss\",\"show\":{\"amount\":250},\"hash\":\"" HASH
                         "\",\"roles\":[\"%s\"],\"opened_at\":\"2026-01-31T09:05:00.250Z\",\"expires_at\":null,"
                         "\"status\":\"%s\",\"decided_at\":%s,\"actor\":%s,\"note\":%s}",
-                        (unsigned long long)n, n == 3 ? "operator" : "agent", status, open ? "null" : "\"2026-01-31T09:06:00.250Z\"",
-                        open ? "null" : "\"boss\"", open ? "null" : "\"fine\"");
+                        (unsigned long long)n, n == 3 ? "operator" : "agent", status,
+                        open ? "null" : "\"2026-01-31T09:06:00.250Z\"", open ? "null" : "\"boss\"",
+                        open ? "null" : "\"fine\"");
 }
 
 static bool knows(const struct engine_request *request, uint64_t n)
@@ -126,8 +129,8 @@ void engine_decide(struct engine *engine, struct engine_request *request)
     } else if (n == 3 && request->in.decision.role < ROLE_OPERATOR) {
         fake_finish(engine, request, err_set(&request->err, ERR_FORBIDDEN, "this is for the role operator"));
     } else if (n == 2 || (n == 1 && engine->decided)) {
-        fake_finish(engine, request, err_set(&request->err, ERR_DECIDED, "approval %llu was decided before",
-                                             (unsigned long long)n));
+        fake_finish(engine, request,
+                    err_set(&request->err, ERR_DECIDED, "approval %llu was decided before", (unsigned long long)n));
     } else if (request->in.decision.hash.ptr && !slice_is(request->in.decision.hash, HASH)) {
         fake_finish(engine, request, err_set(&request->err, ERR_CONFLICT, "something else is shown by now"));
     } else if (n == 3) {
@@ -142,9 +145,9 @@ void engine_decide(struct engine *engine, struct engine_request *request)
 
 struct fake_step {
     const char *id, *kind, *tool, *status;
-    int from_ms, to_ms;      /* since the saga began; -1: not yet */
+    int from_ms, to_ms;                   /* since the saga began; -1: not yet */
     const char *error, *waits_for, *undo; /* JSON; NULL: null */
-    const char *trying;      /* JSON; NULL: there is no such member */
+    const char *trying;                   /* JSON; NULL: there is no such member */
 };
 
 static const struct fake_step tree[] = {
@@ -154,17 +157,21 @@ static const struct fake_step tree[] = {
     {"pay", "saga", NULL, "failed", 500, 900, "{\"code\":\"child-failed\",\"detail\":\"capture failed\"}", NULL, NULL},
     {"pay/hold", "call", "bank.hold", "compensated", 500, 600, NULL, NULL,
      "{\"status\":\"completed\",\"order\":1,\"key\":null,\"attempts\":1,\"result\":null,\"error\":null"},
-    {"pay/capture", "call", "bank.capture", "failed", 600, 800, "{\"code\":\"http-402\",\"detail\":\"no money\"}", NULL, NULL},
+    {"pay/capture", "call", "bank.capture", "failed", 600, 800, "{\"code\":\"http-402\",\"detail\":\"no money\"}", NULL,
+     NULL},
     {"nap", "sleep", NULL, "waiting", 900, -1, NULL, "{\"kind\":\"sleep\"}", NULL},
     {"paid", "signal", NULL, "waiting", 900, -1, NULL, "{\"kind\":\"signal\",\"signal\":\"paid\"}", NULL},
     {"boss", "approve", NULL, "waiting", 900, -1, NULL,
      "{\"kind\":\"approve\",\"approval\":1,\"show\":{\"amount\":250},\"roles\":[\"operator\"]}", NULL},
-    {"held", "call", "bank.hold", "retrying", 900, -1,
-     "{\"code\":\"breaker-open\",\"detail\":\"its breaker is open\"}", NULL, NULL,
-     "{\"what\":\"call\",\"since\":\"2026-01-31T09:05:00.250Z\",\"times\":0,\"last_at\":null,\"last_error\":\"breaker-open\","
+    {"held", "call", "bank.hold", "retrying", 900, -1, "{\"code\":\"breaker-open\",\"detail\":\"its breaker is open\"}",
+     NULL, NULL,
+     "{\"what\":\"call\",\"since\":\"2026-01-31T09:05:00.250Z\",\"times\":0,\"last_at\":null,\"last_error\":\"breaker-"
+     "open\","
      "\"next_at\":\"2026-01-31T09:06:00.250Z\",\"person_at\":null}"},
-    {"again", "call", "bank.hold", "retrying", 900, -1, "{\"code\":\"rate-limited\",\"detail\":\"its rate is used up\"}", NULL, NULL,
-     "{\"what\":\"call\",\"since\":\"2026-01-31T09:05:00.250Z\",\"times\":2,\"last_at\":null,\"last_error\":\"rate-limited\","
+    {"again", "call", "bank.hold", "retrying", 900, -1,
+     "{\"code\":\"rate-limited\",\"detail\":\"its rate is used up\"}", NULL, NULL,
+     "{\"what\":\"call\",\"since\":\"2026-01-31T09:05:00.250Z\",\"times\":2,\"last_at\":null,\"last_error\":\"rate-"
+     "limited\","
      "\"next_at\":\"2026-01-31T09:06:00.250Z\",\"person_at\":null}"},
 };
 
@@ -179,9 +186,10 @@ static void put_step(struct buffer *out, struct arena *arena, int64_t began_ms, 
 {
     bool waits = step->waits_for != NULL;
 
-    buffer_printf(out, "%s{\"id\":\"%s\",\"kind\":\"%s\",\"tool\":%.*s,\"status\":\"%s\",\"took_effect\":\"no\",\"key\":null",
-                  out->len ? "," : "", step->id, step->kind,
-                  SLICE_ARG(fake_quoted(arena, step->tool ? slice_of(step->tool) : SLICE_NONE)), step->status);
+    buffer_printf(
+        out, "%s{\"id\":\"%s\",\"kind\":\"%s\",\"tool\":%.*s,\"status\":\"%s\",\"took_effect\":\"no\",\"key\":null",
+        out->len ? "," : "", step->id, step->kind,
+        SLICE_ARG(fake_quoted(arena, step->tool ? slice_of(step->tool) : SLICE_NONE)), step->status);
     buffer_printf(out, ",\"attempts\":%d,\"waits_for\":%s,\"result\":null,\"error\":%s", step->tool ? 1 : 0,
                   waits ? step->waits_for : "null", step->error ? step->error : "null");
     if (step->trying) {
@@ -203,7 +211,8 @@ static void put_elements(struct buffer *out, struct arena *arena, int64_t began_
 {
     for (int i = 0; i < ELEMENTS; i++) {
         char id[32];
-        struct fake_step step = {id, "call", "hotel.book", i == 700 ? "unknown" : "completed", 400, 450, NULL, NULL, NULL};
+        struct fake_step step = {id,   "call", "hotel.book", i == 700 ? "unknown" : "completed", 400, 450,
+                                 NULL, NULL,   NULL};
 
         (void)snprintf(id, sizeof(id), "hotels#%d", i);
         put_step(out, arena, began_ms, &step);
@@ -236,8 +245,10 @@ struct slice fake_steps(const struct fake_saga *saga, struct arena *arena)
 struct slice fake_more(const struct fake_saga *saga)
 {
     return slice_is(saga->name, "tree")
-               ? SLICE("\"locks\":[{\"key\":\"order:7\",\"when_taken\":\"wait\",\"status\":\"held\"},{\"key\":\"stock:9\","
-                       "\"when_taken\":\"wait\",\"status\":\"waiting\"}],\"followers\":[{\"saga\":\"quick\",\"input\":{},"
-                       "\"business_id\":\"then:7\"}],\"signals\":2,")
+               ? SLICE(
+                     "\"locks\":[{\"key\":\"order:7\",\"when_taken\":\"wait\",\"status\":\"held\"},{\"key\":\"stock:"
+                     "9\","
+                     "\"when_taken\":\"wait\",\"status\":\"waiting\"}],\"followers\":[{\"saga\":\"quick\",\"input\":{},"
+                     "\"business_id\":\"then:7\"}],\"signals\":2,")
                : SLICE("");
 }

@@ -11,7 +11,7 @@ export class Messages {
   }
 
   // [type, body, whole message]; the first message of a client has the type ''.
-  * take(bytes) {
+  *take(bytes) {
     this.rest = this.rest.length ? Buffer.concat([this.rest, bytes]) : bytes
     for (;;) {
       const at = this.untyped ? 0 : 1

@@ -1,7 +1,8 @@
 /*
- * Part of programs in a build that counts the branches that are taken, and of no other: see tools/coverage. The counters are written when a
- * process ends by exit(). Children end by _exit(), and engines of the tests are killed: with SIGUSR2 in such a build (world.mjs). A thread
- * waits for that, writes the counters, which takes memory and so is nothing for a handler, and then does what SIGKILL does.
+ * Part of programs in a build that counts the branches that are taken, and of no other: see tools/coverage. The
+ * counters are written when a process ends by exit(). Children end by _exit(), and engines of the tests are killed:
+ * with SIGUSR2 in such a build (world.mjs). A thread waits for that, writes the counters, which takes memory and so is
+ * nothing for a handler, and then does what SIGKILL does.
  */
 #include <pthread.h>
 #include <signal.h>

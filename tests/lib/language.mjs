@@ -9,21 +9,43 @@ export const patient = { initial: '50ms', factor: 2, max: '500ms', max_attempts:
 export function languageTools(shop) {
   const keyed = { effect: 'keyed', key: { window: '1h' }, timeout: '5s', retry: patient }
   const take = {
-    ...keyed, http: { method: 'POST', url: `${shop}/reservations`, body: '${ .args }' },
-    result: { id: '${ .response.body.id }' }, compensate: { tool: 'give', with: { id: '${ .result.id }' } }
+    ...keyed,
+    http: { method: 'POST', url: `${shop}/reservations`, body: '${ .args }' },
+    result: { id: '${ .response.body.id }' },
+    compensate: { tool: 'give', with: { id: '${ .result.id }' } }
   }
   return [
     { name: 'take', ...take },
-    { name: 'give', effect: 'idempotent', timeout: '5s', retry: patient, http: { method: 'DELETE', url: `${shop}/reservations/\${ .args.id }` } },
     {
-      name: 'bill', ...keyed, http: { method: 'POST', url: `${shop}/charges`, body: '${ .args }' }, result: { id: '${ .response.body.id }' },
+      name: 'give',
+      effect: 'idempotent',
+      timeout: '5s',
+      retry: patient,
+      http: { method: 'DELETE', url: `${shop}/reservations/\${ .args.id }` }
+    },
+    {
+      name: 'bill',
+      ...keyed,
+      http: { method: 'POST', url: `${shop}/charges`, body: '${ .args }' },
+      result: { id: '${ .response.body.id }' },
       compensate: { tool: 'unbill', with: { charge_id: '${ .result.id }' } }
     },
-    { name: 'unbill', ...keyed, http: { method: 'POST', url: `${shop}/refunds`, body: '${ .args }' }, result: { id: '${ .response.body.id }' } },
     {
-      name: 'mail', effect: 'checked', terminal: true, timeout: '5s', retry: patient, http: { method: 'POST', url: `${shop}/mails`, body: '${ .args }' },
+      name: 'unbill',
+      ...keyed,
+      http: { method: 'POST', url: `${shop}/refunds`, body: '${ .args }' },
+      result: { id: '${ .response.body.id }' }
+    },
+    {
+      name: 'mail',
+      effect: 'checked',
+      terminal: true,
+      timeout: '5s',
+      retry: patient,
+      http: { method: 'POST', url: `${shop}/mails`, body: '${ .args }' },
       probe: {
-        http: { method: 'GET', url: `${shop}/mails/by-key/\${ .key }` }, visibility: '200ms',
+        http: { method: 'GET', url: `${shop}/mails/by-key/\${ .key }` },
+        visibility: '200ms',
         outcome: { completed: '${ .response.status == 200 }', absent: '${ .response.status == 404 }' }
       }
     },
@@ -50,7 +72,10 @@ export function happened(world, saga) {
     if (step.key) names.set(step.key, `do ${step.id}`)
     if (step.compensation?.key) names.set(step.compensation.key, `undo ${step.id}`)
   }
-  return world.ledger().filter((line) => line.effect === 1 && names.has(line.key)).map((line) => names.get(line.key))
+  return world
+    .ledger()
+    .filter((line) => line.effect === 1 && names.has(line.key))
+    .map((line) => names.get(line.key))
 }
 
 // The lines of the ledger about what its steps did (not about what undid them).
@@ -59,8 +84,14 @@ export function effectsOf(world, saga) {
   return world.ledger().filter((line) => line.effect === 1 && keys.has(line.key))
 }
 
-export const undone = (world, saga) => happened(world, saga).filter((what) => what.startsWith('undo ')).map((what) => what.slice(5))
-export const done = (world, saga) => happened(world, saga).filter((what) => what.startsWith('do ')).map((what) => what.slice(3))
+export const undone = (world, saga) =>
+  happened(world, saga)
+    .filter((what) => what.startsWith('undo '))
+    .map((what) => what.slice(5))
+export const done = (world, saga) =>
+  happened(world, saga)
+    .filter((what) => what.startsWith('do '))
+    .map((what) => what.slice(3))
 
 // Each thing that was done was undone, and nothing twice.
 export function nothingStands(world, saga) {
@@ -80,14 +111,20 @@ export async function waitsAt(world, id, step, seconds = 30) {
   for (const end = Date.now() + seconds * 1000; ; await sleep(20)) {
     const saga = await world.saga(id)
     if (saga.steps.some((one) => one.id === step && one.status === 'waiting')) return saga
-    expect(Date.now() < end && !['completed', 'compensated', 'abandoned'].includes(saga.status), `the saga waits at ${step}`, saga)
+    expect(
+      Date.now() < end && !['completed', 'compensated', 'abandoned'].includes(saga.status),
+      `the saga waits at ${step}`,
+      saga
+    )
   }
 }
 
 // --- what people do ---
 
 export function signal(world, id, name, payload, key) {
-  return world.api('POST', `/v1/sagas/${id}/signals/${name}`, payload, { headers: key ? { 'idempotency-key': key } : {} })
+  return world.api('POST', `/v1/sagas/${id}/signals/${name}`, payload, {
+    headers: key ? { 'idempotency-key': key } : {}
+  })
 }
 
 export async function approvalOf(world, id, seconds = 30) {

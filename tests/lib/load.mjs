@@ -25,7 +25,8 @@ function orderOf(id, random) {
     order_id: id,
     sku: fate < 0.1 ? 'none' : 'book',
     amount: 1 + Math.floor(random() * 100),
-    email: fate < 0.2 ? `${id}@x.example` : fate < 0.3 ? 'declined' : fate < 0.4 ? `bounce@${id}.example` : `${id}@x.example`
+    email:
+      fate < 0.2 ? `${id}@x.example` : fate < 0.3 ? 'declined' : fate < 0.4 ? `bounce@${id}.example` : `${id}@x.example`
   }
 }
 
@@ -53,10 +54,13 @@ export class Load {
           break
         }
         // 503 is the only refusal that a correct start may meet; no answer at all is what the test brings about.
-        if (answer && answer.status !== 503) this.faults.push(`the start of ${id} was answered with ${answer.status}: ${answer.text}`)
+        if (answer && answer.status !== 503)
+          this.faults.push(`the start of ${id} was answered with ${answer.status}: ${answer.text}`)
         if (answer && answer.status < 500) break
         if (this.stopping && (this.world.sagad?.end || Date.now() > this.giveUpAt)) {
-          this.faults.push(`the start of ${id} was never answered: ${this.world.sagad?.end ? 'sagad has ended' : 'it is too late'}`)
+          this.faults.push(
+            `the start of ${id} was never answered: ${this.world.sagad?.end ? 'sagad has ended' : 'it is too late'}`
+          )
           return
         }
         await sleep(20 + this.random() * 60)
@@ -68,9 +72,12 @@ export class Load {
 
   // Wherever the saga is by now: undone, or past the point of no return.
   async abort(id) {
-    const answer = await this.world.api('POST', `/v1/sagas/${id}/abort`, { note: 'changed my mind' }).catch(() => undefined)
+    const answer = await this.world
+      .api('POST', `/v1/sagas/${id}/abort`, { note: 'changed my mind' })
+      .catch(() => undefined)
     if (!answer || answer.status === 503) return
-    if (![200, 202, 409].includes(answer.status)) this.faults.push(`the abort of ${id} was answered with ${answer.status}: ${answer.text}`)
+    if (![200, 202, 409].includes(answer.status))
+      this.faults.push(`the abort of ${id} was answered with ${answer.status}: ${answer.text}`)
     this.aborts += answer.status !== 409
   }
 
@@ -90,11 +97,22 @@ export class Load {
     const effects = effectsByKey(this.world.ledger())
     for (const item of due) {
       const line = effects.get(item.operation)?.[0]
-      const decision = item.reason !== 'unknown' ? { action: 'retry' }
-        : line ? { action: 'resolve', as: 'happened', result: item.step === 'charge' ? { charge_id: line.id } : { id: line.id } }
-          : { action: 'resolve', as: 'not_happened' }
-      const answer = await this.world.api('POST', `/v1/escalations/${item.n}/resolve`, { ...decision, note: 'as the books have it' })
-      if (![200, 409, 503].includes(answer.status)) this.faults.push(`the verdict ${JSON.stringify(decision)} was answered with ${answer.status}: ${answer.text}`)
+      const decision =
+        item.reason !== 'unknown'
+          ? { action: 'retry' }
+          : line
+            ? {
+                action: 'resolve',
+                as: 'happened',
+                result: item.step === 'charge' ? { charge_id: line.id } : { id: line.id }
+              }
+            : { action: 'resolve', as: 'not_happened' }
+      const answer = await this.world.api('POST', `/v1/escalations/${item.n}/resolve`, {
+        ...decision,
+        note: 'as the books have it'
+      })
+      if (![200, 409, 503].includes(answer.status))
+        this.faults.push(`the verdict ${JSON.stringify(decision)} was answered with ${answer.status}: ${answer.text}`)
       this.verdicts += answer.status === 200
     }
   }
@@ -110,38 +128,54 @@ export class Load {
 // What was acknowledged, as it ended; the rest of the promises is made of it.
 export async function judge(world, load) {
   const ended = new Map()
-  await promise('every acknowledged start exists and has ended, once a person has settled what nobody else could', async () => {
-    const open = new Map(load.acknowledged)
-    const until = Date.now() + 240000
-    while (open.size > 0 && Date.now() < until) {
-      for (const [business, id] of [...open]) {
-        const saga = await world.saga(id)
-        expect(saga.business_id === business, `the saga ${id} has the business id ${saga.business_id} and not ${business}`)
-        if (!['completed', 'compensated', 'abandoned'].includes(saga.status)) continue
-        ended.set(id, saga)
-        open.delete(business)
+  await promise(
+    'every acknowledged start exists and has ended, once a person has settled what nobody else could',
+    async () => {
+      const open = new Map(load.acknowledged)
+      const until = Date.now() + 240000
+      while (open.size > 0 && Date.now() < until) {
+        for (const [business, id] of [...open]) {
+          const saga = await world.saga(id)
+          expect(
+            saga.business_id === business,
+            `the saga ${id} has the business id ${saga.business_id} and not ${business}`
+          )
+          if (!['completed', 'compensated', 'abandoned'].includes(saga.status)) continue
+          ended.set(id, saga)
+          open.delete(business)
+        }
+        if (open.size === 0) break
+        await load.settleEscalations()
+        await sleep(300)
       }
-      if (open.size === 0) break
-      await load.settleEscalations()
-      await sleep(300)
-    }
-    const left = []
-    for (const id of [...open.values()].slice(0, 5)) left.push(await world.saga(id))
-    expect(open.size === 0, `${open.size} of ${load.acknowledged.size} sagas are stranded`, left)
-  }, 300)
+      const left = []
+      for (const id of [...open.values()].slice(0, 5)) left.push(await world.saga(id))
+      expect(open.size === 0, `${open.size} of ${load.acknowledged.size} sagas are stranded`, left)
+    },
+    300
+  )
   const counts = {}
   for (const saga of ended.values()) counts[saga.status] = (counts[saga.status] ?? 0) + 1
-  console.log(`# ${load.acknowledged.size} acknowledged: ${JSON.stringify(counts)}; ${load.aborts} aborted, ${load.verdicts} settled by a person`)
-  await promise('the load had all kinds of ends', () => expect(counts.completed > 0 && counts.compensated > 0 && ended.size > 20, 'completed and compensated', counts))
-  await promise('every start, abort and verdict was answered as it should be', () => expect(load.faults.length === 0, `${load.faults.length} were not`, load.faults.slice(0, 5)))
+  console.log(
+    `# ${load.acknowledged.size} acknowledged: ${JSON.stringify(counts)}; ${load.aborts} aborted, ${load.verdicts} settled by a person`
+  )
+  await promise('the load had all kinds of ends', () =>
+    expect(counts.completed > 0 && counts.compensated > 0 && ended.size > 20, 'completed and compensated', counts)
+  )
+  await promise('every start, abort and verdict was answered as it should be', () =>
+    expect(load.faults.length === 0, `${load.faults.length} were not`, load.faults.slice(0, 5))
+  )
   await promise('nothing is left to decide', async () => {
     const open = await world.read('/v1/escalations?status=open')
     expectEqual(open.json.items, [], 'open escalations')
   })
-  await promise('by the ledger of the shop: no effect twice, all of a completed saga, none of a compensated one', async () => {
-    const faults = judgeOrders([...ended.values()], world.ledger())
-    expect(faults.length === 0, `${faults.length} faults`, faults.slice(0, 10))
-  })
+  await promise(
+    'by the ledger of the shop: no effect twice, all of a completed saga, none of a compensated one',
+    async () => {
+      const faults = judgeOrders([...ended.values()], world.ledger())
+      expect(faults.length === 0, `${faults.length} faults`, faults.slice(0, 10))
+    }
+  )
   await promise('the judge finds each kind of fault that is planted in this ledger', () => {
     const sagas = [...ended.values()]
     const ledger = world.ledger()
@@ -151,7 +185,9 @@ export async function judge(world, load) {
     const completed = sagas.find((saga) => saga.status === 'completed')
     const undone = sagas.find((saga) => saga.status === 'compensated' && effectOf(saga, 'charge'))
     const charge = effectOf(completed, 'charge')
-    const refund = ledger.find((line) => line.effect === 1 && line.kind === 'refund' && line.body.charge_id === effectOf(undone, 'charge').id)
+    const refund = ledger.find(
+      (line) => line.effect === 1 && line.kind === 'refund' && line.body.charge_id === effectOf(undone, 'charge').id
+    )
     const plants = {
       'an effect twice under one key': [...ledger, { ...charge, id: 'ch-planted' }],
       'a completed saga without its charge': without(charge),
@@ -159,9 +195,13 @@ export async function judge(world, load) {
       'a compensated saga whose charge stands': without(refund),
       'a charge that was given back twice': [...ledger, { ...refund, key: `${refund.key}x` }],
       'an effect that belongs to no saga': [...ledger, { ...charge, id: 'ch-planted', key: 'planted' }],
-      'a second mail under another key': [...ledger, { ...effectOf(completed, 'confirm'), id: 'ml-planted', key: 'planted' }]
+      'a second mail under another key': [
+        ...ledger,
+        { ...effectOf(completed, 'confirm'), id: 'ml-planted', key: 'planted' }
+      ]
     }
-    for (const [what, planted] of Object.entries(plants)) expect(judgeOrders(sagas, planted).length > 0, `not found: ${what}`)
+    for (const [what, planted] of Object.entries(plants))
+      expect(judgeOrders(sagas, planted).length > 0, `not found: ${what}`)
   })
   await promise('no saga is there that nobody asked for', async () => {
     const known = new Set(load.acknowledged.values())
@@ -175,8 +215,16 @@ export async function judge(world, load) {
       cursor = `&cursor=${encodeURIComponent(page.json.next_cursor)}`
     }
   })
-  await promise('every saga folds from its log to the state that the service shows', () => {
-    const replay = world.replayAll()
-    expect(replay.status === 0, 'sagactl replay --all', `${replay.status} ${replay.stdout.slice(-1500)} ${replay.stderr.slice(-500)}`)
-  }, 600)
+  await promise(
+    'every saga folds from its log to the state that the service shows',
+    () => {
+      const replay = world.replayAll()
+      expect(
+        replay.status === 0,
+        'sagactl replay --all',
+        `${replay.status} ${replay.stdout.slice(-1500)} ${replay.stderr.slice(-500)}`
+      )
+    },
+    600
+  )
 }

@@ -1,6 +1,6 @@
 /*
- * offer: puts a load of starts on sagad and writes down what came of each. A program of its own, because what measures an
- * overload has to offer more than the service can take without taking the processor from it.
+ * offer: puts a load of starts on sagad and writes down what came of each. A program of its own, because what measures
+ * an overload has to offer more than the service can take without taking the processor from it.
  *
  * Open loop (--rate): request number n is due n/rate after the begin, whatever the service does, on any of so many
  * kept-open connections; where none is free it is not sent, and counted so. Closed loop: each connection has one under
@@ -392,13 +392,14 @@ static void report(void)
            (unsigned long long)seen.unsent, (unsigned long long)seen.taken, (unsigned long long)seen.refused,
            (unsigned long long)seen.odd, (unsigned long long)seen.lost, (unsigned long long)seen.without_retry_after,
            seen.refused ? (double)seen.retry_after_sum / (double)seen.refused : 0, seen.retry_after_most);
-    printf("\"taken_ms\":{\"p50\":%.0f,\"p99\":%.0f,\"max\":%.0f},\"refused_ms\":{\"p50\":%.0f,\"p99\":%.0f,\"max\":%.0f},"
-           "\"refused_sent_ms\":{\"p50\":%.0f,\"p99\":%.0f,\"max\":%.0f},\"cpu_s\":%.2f,",
-           percentile(&seen.taken_us, 0.5), percentile(&seen.taken_us, 0.99), seen.taken_us.max_ms,
-           percentile(&seen.refused_us, 0.5), percentile(&seen.refused_us, 0.99), seen.refused_us.max_ms,
-           percentile(&seen.refused_sent_us, 0.5), percentile(&seen.refused_sent_us, 0.99), seen.refused_sent_us.max_ms,
-           (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-               (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+    printf(
+        "\"taken_ms\":{\"p50\":%.0f,\"p99\":%.0f,\"max\":%.0f},\"refused_ms\":{\"p50\":%.0f,\"p99\":%.0f,\"max\":%.0f},"
+        "\"refused_sent_ms\":{\"p50\":%.0f,\"p99\":%.0f,\"max\":%.0f},\"cpu_s\":%.2f,",
+        percentile(&seen.taken_us, 0.5), percentile(&seen.taken_us, 0.99), seen.taken_us.max_ms,
+        percentile(&seen.refused_us, 0.5), percentile(&seen.refused_us, 0.99), seen.refused_us.max_ms,
+        percentile(&seen.refused_sent_us, 0.5), percentile(&seen.refused_sent_us, 0.99), seen.refused_sent_us.max_ms,
+        (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
     printf("\"taken_at\":[");
     for (int i = 0; i < last; i++) {
         printf("%s%u", i ? "," : "", seen.taken_at[i]);
@@ -428,23 +429,41 @@ static double number(const char *text)
 static void read_options(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"port", required_argument, NULL, 'p'},  {"rate", required_argument, NULL, 'r'},
-        {"seconds", required_argument, NULL, 's'}, {"connections", required_argument, NULL, 'c'},
-        {"body", required_argument, NULL, 'b'},  {"path", required_argument, NULL, 't'},
-        {"ids", required_argument, NULL, 'i'},   {"prefix", required_argument, NULL, 'x'},
+        {"port", required_argument, NULL, 'p'},
+        {"rate", required_argument, NULL, 'r'},
+        {"seconds", required_argument, NULL, 's'},
+        {"connections", required_argument, NULL, 'c'},
+        {"body", required_argument, NULL, 'b'},
+        {"path", required_argument, NULL, 't'},
+        {"ids", required_argument, NULL, 'i'},
+        {"prefix", required_argument, NULL, 'x'},
         {NULL, 0, NULL, 0},
     };
     int option;
 
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
         switch (option) {
-        case 'p': options.port = (int)number(optarg); break;
-        case 'r': options.rate = number(optarg); break;
-        case 's': options.seconds = number(optarg); break;
-        case 'c': options.connections = (int)number(optarg); break;
-        case 'b': options.body = optarg; break; /* a % in it becomes --prefix and a number */
-        case 't': options.path = optarg; break;
-        case 'x': options.prefix = optarg; break;
+        case 'p':
+            options.port = (int)number(optarg);
+            break;
+        case 'r':
+            options.rate = number(optarg);
+            break;
+        case 's':
+            options.seconds = number(optarg);
+            break;
+        case 'c':
+            options.connections = (int)number(optarg);
+            break;
+        case 'b':
+            options.body = optarg;
+            break; /* a % in it becomes --prefix and a number */
+        case 't':
+            options.path = optarg;
+            break;
+        case 'x':
+            options.prefix = optarg;
+            break;
         case 'i':
             options.ids = fopen(optarg, "a");
             if (!options.ids) {

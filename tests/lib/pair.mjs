@@ -8,7 +8,11 @@ import { World, expect, sleep } from './world.mjs'
 export class Pair extends World {
   constructor() {
     super()
-    this.servers = [0, 1].map((number) => ({ number, directory: join(this.directory, `node-${number}`), data: join(this.directory, `node-${number}`, 'data') }))
+    this.servers = [0, 1].map((number) => ({
+      number,
+      directory: join(this.directory, `node-${number}`),
+      data: join(this.directory, `node-${number}`, 'data')
+    }))
     for (const { directory } of this.servers) {
       mkdirSync(directory)
       if (this.user.uid !== undefined) chownSync(directory, this.user.uid, this.user.gid)
@@ -24,22 +28,72 @@ export class Pair extends World {
   }
 
   tool(name, args) {
-    const done = spawnSync(join(this.binaries, name), args, { ...this.user, cwd: this.directory, encoding: 'utf8', timeout: 120000 })
+    const done = spawnSync(join(this.binaries, name), args, {
+      ...this.user,
+      cwd: this.directory,
+      encoding: 'utf8',
+      timeout: 120000
+    })
     if (done.status !== 0) throw new Error(`${name} failed: ${done.stderr}${done.error ?? ''}`)
   }
 
   async startServer(server) {
-    server.child = this.launch(`postgres-${server.number}`, join(this.binaries, 'postgres'), ['-D', server.data, '-k', server.directory, '-p', '5432', '-c', 'listen_addresses=',
-      '-c', 'shared_buffers=32MB', '-c', 'max_connections=80', '-c', 'wal_keep_size=256MB', '-c', `cluster_name=node_${server.number}`, '-c', 'wal_receiver_status_interval=1'],
-    { ...this.user, cwd: this.directory })
-    for (let tries = 0; spawnSync(join(this.binaries, 'pg_isready'), ['-q', '-h', server.directory, '-U', 'postgres']).status !== 0; tries++) {
+    server.child = this.launch(
+      `postgres-${server.number}`,
+      join(this.binaries, 'postgres'),
+      [
+        '-D',
+        server.data,
+        '-k',
+        server.directory,
+        '-p',
+        '5432',
+        '-c',
+        'listen_addresses=',
+        '-c',
+        'shared_buffers=32MB',
+        '-c',
+        'max_connections=80',
+        '-c',
+        'wal_keep_size=256MB',
+        '-c',
+        `cluster_name=node_${server.number}`,
+        '-c',
+        'wal_receiver_status_interval=1'
+      ],
+      { ...this.user, cwd: this.directory }
+    )
+    for (
+      let tries = 0;
+      spawnSync(join(this.binaries, 'pg_isready'), ['-q', '-h', server.directory, '-U', 'postgres']).status !== 0;
+      tries++
+    ) {
       if (tries > 300 || server.child.end) throw new Error(`node ${server.number} does not start`)
       await sleep(50)
     }
   }
 
   at(server, text) {
-    const asked = spawnSync(join(this.binaries, 'psql'), ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-h', server.directory, '-U', 'postgres', '-d', 'postgres', '-c', text], { encoding: 'utf8', timeout: 20000 })
+    const asked = spawnSync(
+      join(this.binaries, 'psql'),
+      [
+        '-X',
+        '-q',
+        '-A',
+        '-t',
+        '-v',
+        'ON_ERROR_STOP=1',
+        '-h',
+        server.directory,
+        '-U',
+        'postgres',
+        '-d',
+        'postgres',
+        '-c',
+        text
+      ],
+      { encoding: 'utf8', timeout: 20000 }
+    )
     if (asked.status !== 0) throw new Error(`psql at node ${server.number}: ${asked.error ?? asked.stderr}`)
     return asked.stdout.trim()
   }
@@ -56,10 +110,28 @@ export class Pair extends World {
   // A new standby of the primary, by a base backup.
   async follow(server, synchronous) {
     rmSync(server.data, { recursive: true, force: true })
-    this.tool('pg_basebackup', ['-D', server.data, '-d', `host=${this.primary.directory} user=postgres application_name=node_${server.number}`, '-R', '-X', 'stream', '-c', 'fast', '-N'])
+    this.tool('pg_basebackup', [
+      '-D',
+      server.data,
+      '-d',
+      `host=${this.primary.directory} user=postgres application_name=node_${server.number}`,
+      '-R',
+      '-X',
+      'stream',
+      '-c',
+      'fast',
+      '-N'
+    ])
     await this.startServer(server)
     this.set(this.primary, 'synchronous_standby_names', synchronous ? `node_${server.number}` : '')
-    for (let tries = 0; this.at(this.primary, `select count(*) from pg_stat_replication where state = 'streaming' and sync_state = '${synchronous ? 'sync' : 'async'}'`) !== '1'; tries++) {
+    for (
+      let tries = 0;
+      this.at(
+        this.primary,
+        `select count(*) from pg_stat_replication where state = 'streaming' and sync_state = '${synchronous ? 'sync' : 'async'}'`
+      ) !== '1';
+      tries++
+    ) {
       if (tries > 300) throw new Error(`node ${server.number} does not follow`)
       await sleep(50)
     }
@@ -96,7 +168,11 @@ export class Pair extends World {
 
   processes(server) {
     const pid = server.child.pid
-    const children = spawnSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' }).stdout.trim().split('\n').filter(Boolean).map(Number)
+    const children = spawnSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
+      .stdout.trim()
+      .split('\n')
+      .filter(Boolean)
+      .map(Number)
     return [pid, ...children]
   }
 
@@ -148,4 +224,3 @@ export class Pair extends World {
     }
   }
 }
-

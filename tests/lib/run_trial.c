@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "io/postgres/pool.h"
 #include "io/http/client.h"
+#include "io/postgres/pool.h"
 #include "io/process/jq.h"
 
 #define WALL_START_MS INT64_C(1700000000000)

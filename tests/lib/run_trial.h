@@ -8,8 +8,8 @@
 #ifndef SAGAD_TESTS_LIB_RUN_TRIAL_H
 #define SAGAD_TESTS_LIB_RUN_TRIAL_H
 
-#include "run/exchange/inbox.h"
 #include "run/call/limiter_state.h"
+#include "run/exchange/inbox.h"
 #include "store/guard.h"
 #include "store/store.h"
 

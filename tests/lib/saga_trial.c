@@ -455,9 +455,8 @@ const char *trial_records(struct trial *trial)
 
 const char *trial_wants(struct trial *trial)
 {
-    static const char *const names[] = {
-        [WANT_ADMIT] = "admit", [WANT_CALL] = "call", [WANT_PROBE] = "probe", [WANT_TIMER] = "timer", [WANT_EVALUATE] = "evaluate",
-        [WANT_LOCK] = "lock"};
+    static const char *const names[] = {[WANT_ADMIT] = "admit", [WANT_CALL] = "call",         [WANT_PROBE] = "probe",
+                                        [WANT_TIMER] = "timer", [WANT_EVALUATE] = "evaluate", [WANT_LOCK] = "lock"};
     struct wants wants;
     struct slice text = SLICE("");
 

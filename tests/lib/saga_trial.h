@@ -1,6 +1,6 @@
 /*
- * A saga on trial: the pure machine driven by hand. Each turn goes the way it goes in the engine: decide, check, write as
- * text, read that back, apply. So whatever a test does with a saga also tests the codec and the check of records.
+ * A saga on trial: the pure machine driven by hand. Each turn goes the way it goes in the engine: decide, check, write
+ * as text, read that back, apply. So whatever a test does with a saga also tests the codec and the check of records.
  */
 #ifndef SAGAD_TESTS_SAGA_TRIAL_H
 #define SAGAD_TESTS_SAGA_TRIAL_H
@@ -18,9 +18,9 @@ struct trial {
     int64_t now_ms;
     uint64_t next_escalation, next_approval;
     size_t payload_bytes_max; /* given with each input; 0: unbounded */
-    struct buffer log;       /* one record a line, as stored, with seq and at */
-    struct records records;  /* of the last turn */
-    struct err err;          /* of the last input that was refused */
+    struct buffer log;        /* one record a line, as stored, with seq and at */
+    struct records records;   /* of the last turn */
+    struct err err;           /* of the last input that was refused */
 };
 
 /* JSON with ' for ", to be readable in C. */
@@ -29,9 +29,10 @@ struct slice trial_json(struct arena *arena, const char *text);
 /* Compile the first saga of a document, with the tools in it. Fails the test when it has faults. */
 const struct definition *trial_compile(struct arena *arena, struct slice document);
 
-void trial_open(struct trial *trial, const char *document); /* with ' for " */
-void trial_open_text(struct trial *trial, struct slice document);   /* plain JSON */
-void trial_open_compiled(struct trial *trial, const struct definition *definition, uint32_t number); /* which gives the saga its id */
+void trial_open(struct trial *trial, const char *document);       /* with ' for " */
+void trial_open_text(struct trial *trial, struct slice document); /* plain JSON */
+void trial_open_compiled(struct trial *trial, const struct definition *definition,
+                         uint32_t number); /* which gives the saga its id */
 void trial_close(struct trial *trial);
 
 enum err_code trial_input(struct trial *trial, struct saga_input input); /* now_ms and the numbers are filled in */
@@ -39,27 +40,31 @@ uint32_t trial_step(const struct trial *trial, const char *id);          /* "-" 
 
 /* Shorthands. Fail the test when the input is refused. */
 void trial_start(struct trial *trial, const char *input);
-void trial_settle(struct trial *trial, const char *step, enum outcome_kind kind);  /* the current attempt; completed with {"id":"STEP-1"} */
+void trial_settle(struct trial *trial, const char *step,
+                  enum outcome_kind kind); /* the current attempt; completed with {"id":"STEP-1"} */
 void trial_settle_undo(struct trial *trial, const char *step, enum outcome_kind kind);
-void trial_probe(struct trial *trial, const char *step, enum outcome_kind kind);   /* at the time it is due, if that is later */
+void trial_probe(struct trial *trial, const char *step,
+                 enum outcome_kind kind); /* at the time it is due, if that is later */
 void trial_probe_undo(struct trial *trial, const char *step, enum outcome_kind kind);
-void trial_timer(struct trial *trial, const char *step);                           /* at the time it is due, if that is later */
+void trial_timer(struct trial *trial, const char *step); /* at the time it is due, if that is later */
 void trial_timer_undo(struct trial *trial, const char *step);
 enum err_code trial_abort(struct trial *trial);
-enum err_code trial_operator(struct trial *trial, enum operator_action action);    /* about the open escalation */
+enum err_code trial_operator(struct trial *trial, enum operator_action action); /* about the open escalation */
 enum err_code trial_resolve(struct trial *trial, bool happened, const char *result);
 
 /* `payload` with ' for "; `id` may be NULL. */
 enum err_code trial_signal(struct trial *trial, const char *name, const char *payload, const char *id);
-enum err_code trial_decide(struct trial *trial, const char *step, bool approve, enum role role); /* about the approval of this step */
+enum err_code trial_decide(struct trial *trial, const char *step, bool approve,
+                           enum role role); /* about the approval of this step */
 enum err_code trial_pause(struct trial *trial);
 enum err_code trial_resume(struct trial *trial);
 void trial_locked(struct trial *trial, bool refused); /* what WANT_LOCK asked for: the next one */
-void trial_evaluated(struct trial *trial, enum evaluation what, const char *step, const char *value); /* NULL: it cannot be */
+void trial_evaluated(struct trial *trial, enum evaluation what, const char *step,
+                     const char *value); /* NULL: it cannot be */
 
 /* The input for the outcome of a call or probe, with the compensator's arguments rendered as the engine would. */
-struct saga_input trial_outcome(struct trial *trial, enum saga_input_type type, uint32_t step, enum direction direction, uint32_t attempt,
-                                struct outcome outcome);
+struct saga_input trial_outcome(struct trial *trial, enum saga_input_type type, uint32_t step, enum direction direction,
+                                uint32_t attempt, struct outcome outcome);
 
 /* "saga.started, step.intent reserve": what the last turn recorded. In the turn's arena. */
 const char *trial_records(struct trial *trial);
@@ -75,29 +80,52 @@ void trial_check_replay(struct trial *trial);
  * Tools of every kind, for documents of tests: TRIAL_SAGA("{'id':'a','call':'keyed'}"). They wait 5 s before a probe's
  * `absent` counts, give up probing after 1 h, and remember keys for 60 s.
  */
-#define TRIAL_TOOLS \
-    "{'name':'read','builtin':{'do':'echo'},'effect':'read'}," \
-    "{'name':'idempotent','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}}," \
-    "{'name':'idempotent_probed','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo','with':{'id':'${ .result.id }'}},'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}}," \
-    "{'name':'keyed','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}}," \
-    "{'name':'keyed_probed','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}},'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}}," \
-    "{'name':'checked','builtin':{'do':'echo'},'effect':'checked','compensate':{'tool':'undo','with':{'id':'${ .result.id }'}},'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}}," \
-    "{'name':'once','builtin':{'do':'echo'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}}," \
-    "{'name':'once_probed','builtin':{'do':'echo'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id }'}},'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}}," \
-    "{'name':'voidable','builtin':{'do':'echo'},'effect':'once','compensate':{'tool':'undo','with':{'key':'${ .key }'},'tolerates_absent':true,'voids_key':true}}," \
-    "{'name':'mail','builtin':{'do':'echo'},'effect':'once','terminal':true}," \
-    "{'name':'mail_probed','builtin':{'do':'echo'},'effect':'checked','terminal':true,'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}}," \
-    "{'name':'strict','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'input':{'type':'object','required':['n'],'properties':{'n':{'type':'integer'}}},'compensate':{'tool':'undo_strict','with':{'id':'${ .result.id }'}}}," \
-    "{'name':'by_keyed','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo_keyed','with':{'id':'${ .result.id }'},'give_up_after':'10m'}}," \
-    "{'name':'by_checked','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo_checked','with':{'id':'${ .result.id }'},'give_up_after':'10m'}}," \
-    "{'name':'limited','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'rate':{'limit':1,'per':'1s'},'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}}," \
-    "{'name':'limited_once','builtin':{'do':'echo'},'effect':'once','concurrency':1,'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}}," \
-    "{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'}," \
-    "{'name':'undo_keyed','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'}}," \
-    "{'name':'undo_checked','builtin':{'do':'echo'},'effect':'checked','probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}}," \
-    "{'name':'undo_strict','builtin':{'do':'echo'},'effect':'idempotent','input':{'type':'object','required':['id'],'properties':{'id':{'type':'string'}}}}"
+#define TRIAL_TOOLS                                                                                                    \
+    "{'name':'read','builtin':{'do':'echo'},'effect':'read'},"                                                         \
+    "{'name':'idempotent','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo','with':{'id':'${ " \
+    ".result.id }'}}},"                                                                                                \
+    "{'name':'idempotent_probed','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo','with':{'"  \
+    "id':'${ .result.id }'}},'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok "                \
+    "}','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}},"                                       \
+    "{'name':'keyed','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'compensate':{'tool':'undo','"    \
+    "with':{'id':'${ .result.id }'}}},"                                                                                \
+    "{'name':'keyed_probed','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'compensate':{'tool':'"    \
+    "undo','with':{'id':'${ .result.id }'}},'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok " \
+    "}','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}},"                                       \
+    "{'name':'checked','builtin':{'do':'echo'},'effect':'checked','compensate':{'tool':'undo','with':{'id':'${ "       \
+    ".result.id }'}},'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ "        \
+    ".response.no }'},'visibility':'5s','give_up_after':'1h'}},"                                                       \
+    "{'name':'once','builtin':{'do':'echo'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id "  \
+    "}'}}},"                                                                                                           \
+    "{'name':'once_probed','builtin':{'do':'echo'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ "      \
+    ".result.id }'}},'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ "        \
+    ".response.no }'},'visibility':'5s','give_up_after':'1h'}},"                                                       \
+    "{'name':'voidable','builtin':{'do':'echo'},'effect':'once','compensate':{'tool':'undo','with':{'key':'${ .key "   \
+    "}'},'tolerates_absent':true,'voids_key':true}},"                                                                  \
+    "{'name':'mail','builtin':{'do':'echo'},'effect':'once','terminal':true},"                                         \
+    "{'name':'mail_probed','builtin':{'do':'echo'},'effect':'checked','terminal':true,'probe':{'builtin':{'do':'echo'" \
+    "},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no "                                          \
+    "}'},'visibility':'5s','give_up_after':'1h'}},"                                                                    \
+    "{'name':'strict','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'input':{'type':'object','"      \
+    "required':['n'],'properties':{'n':{'type':'integer'}}},'compensate':{'tool':'undo_strict','with':{'id':'${ "      \
+    ".result.id }'}}},"                                                                                                \
+    "{'name':'by_keyed','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo_keyed','with':{'id':" \
+    "'${ .result.id }'},'give_up_after':'10m'}},"                                                                      \
+    "{'name':'by_checked','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo_checked','with':{'" \
+    "id':'${ .result.id }'},'give_up_after':'10m'}},"                                                                  \
+    "{'name':'limited','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'},'rate':{'limit':1,'per':'1s'}," \
+    "'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"                                                   \
+    "{'name':'limited_once','builtin':{'do':'echo'},'effect':'once','concurrency':1,'compensate':{'tool':'undo','"     \
+    "with':{'id':'${ .result.id }'}}},"                                                                                \
+    "{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'},"                                                   \
+    "{'name':'undo_keyed','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'}},"                           \
+    "{'name':'undo_checked','builtin':{'do':'echo'},'effect':'checked','probe':{'builtin':{'do':'echo'},'outcome':{'"  \
+    "completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s','give_up_after':'1h'}},"           \
+    "{'name':'undo_strict','builtin':{'do':'echo'},'effect':'idempotent','input':{'type':'object','required':['id'],'" \
+    "properties':{'id':{'type':'string'}}}}"
 
 #define TRIAL_SAGA(steps) "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[" steps "]}]}"
-#define TRIAL_SAGA_WITH(members, steps) "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial'," members ",'steps':[" steps "]}]}"
+#define TRIAL_SAGA_WITH(members, steps)                                                                                \
+    "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial'," members ",'steps':[" steps "]}]}"
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A file and a folder of a test program's own. The first two of each are fixtures of cmocka, for the group: they have no
- * place for a name, so there is one of each in a program.
+ * A file and a folder of a test program's own. The first two of each are fixtures of cmocka, for the group: they have
+ * no place for a name, so there is one of each in a program.
  */
 #ifndef TESTS_LIB_SCRATCH_H
 #define TESTS_LIB_SCRATCH_H

@@ -10,14 +10,14 @@
 
 /* One act a request, in order; behind the last one it repeats. */
 struct stub_act {
-    const char *answer;  /* sent when the whole request was read; NULL: nothing */
+    const char *answer; /* sent when the whole request was read; NULL: nothing */
     enum {
-        STUB_KEEP,       /* wait for the next request on this connection */
+        STUB_KEEP, /* wait for the next request on this connection */
         STUB_CLOSE,
-        STUB_RESET,      /* RST instead of FIN */
-        STUB_HANG,       /* until the client closes */
-        STUB_FLOOD,      /* send zeros until the client closes */
-        STUB_UNASKED,    /* a while later send an answer that nobody asked for, then as STUB_KEEP */
+        STUB_RESET,   /* RST instead of FIN */
+        STUB_HANG,    /* until the client closes */
+        STUB_FLOOD,   /* send zeros until the client closes */
+        STUB_UNASKED, /* a while later send an answer that nobody asked for, then as STUB_KEEP */
     } then;
 };
 
@@ -28,8 +28,8 @@ struct stub_server;
 struct stub_server *stub_server_new(const struct stub_act *acts, size_t count);
 void stub_server_free(struct stub_server *stub);
 int stub_server_port(const struct stub_server *stub);
-int stub_server_requests(const struct stub_server *stub);          /* read whole so far */
+int stub_server_requests(const struct stub_server *stub);                /* read whole so far */
 void stub_server_last(struct stub_server *stub, char *out, size_t size); /* the last request, head and body */
-int stub_port_refused(void);                                       /* a port nobody listens on */
+int stub_port_refused(void);                                             /* a port nobody listens on */
 
 #endif

@@ -3,7 +3,19 @@
 //
 // The programs come from the environment: SAGAD, SAGACTL, SAGAD_SHOP.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { chownSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -26,14 +38,22 @@ export async function promise(name, keep, seconds = 120) {
   const begun = Date.now()
   const took = () => `(${((Date.now() - begun) / 1000).toFixed(1)} s)`
   let timer
-  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`not within ${seconds * patience} s`)), seconds * patience * 1000) })
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not within ${seconds * patience} s`)), seconds * patience * 1000)
+  })
   try {
     await Promise.race([Promise.resolve().then(keep), late])
     console.log(`ok - ${name} ${took()}`)
     kept++
   } catch (error) {
     console.log(`not ok - ${name} ${took()}`)
-    console.log(String(error?.stack ?? error).split('\n').slice(0, 5).map((line) => `#   ${line}`).join('\n'))
+    console.log(
+      String(error?.stack ?? error)
+        .split('\n')
+        .slice(0, 5)
+        .map((line) => `#   ${line}`)
+        .join('\n')
+    )
     broken.push(oneLine(name, error))
   } finally {
     clearTimeout(timer)
@@ -41,11 +61,17 @@ export async function promise(name, keep, seconds = 120) {
 }
 
 export function expect(condition, what, shown) {
-  if (!condition) throw new Error(shown === undefined ? what : `${what}: ${typeof shown === 'string' ? shown : JSON.stringify(shown)}`.slice(0, 3000))
+  if (!condition)
+    throw new Error(
+      shown === undefined
+        ? what
+        : `${what}: ${typeof shown === 'string' ? shown : JSON.stringify(shown)}`.slice(0, 3000)
+    )
 }
 
 // Members may stand in any order.
-const sorted = (_, value) => (value && typeof value === 'object' && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort()) : value)
+const sorted = (_, value) =>
+  value && typeof value === 'object' && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort()) : value
 
 export function expectEqual(found, wanted, what) {
   const a = JSON.stringify(found, sorted)
@@ -59,7 +85,12 @@ export async function run(world, test) {
     await test(world)
   } catch (error) {
     console.log(`not ok - the test runs to its end`)
-    console.log(String(error?.stack ?? error).split('\n').map((line) => `#   ${line}`).join('\n'))
+    console.log(
+      String(error?.stack ?? error)
+        .split('\n')
+        .map((line) => `#   ${line}`)
+        .join('\n')
+    )
     broken.push(oneLine('the test runs to its end', error))
   }
   if (broken.length > 0) world.showLogs()
@@ -106,7 +137,8 @@ function killNow(child) {
 function sweep() {
   for (const child of children) child.kill('SIGKILL')
   for (const path of claims) rmSync(path, { force: true })
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+  for (const directory of directories)
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
 }
 
 process.on('exit', sweep)
@@ -162,7 +194,9 @@ function program(variable) {
 
 function postgresBinaries() {
   const base = '/usr/lib/postgresql'
-  const versions = existsSync(base) ? readdirSync(base).filter((name) => existsSync(join(base, name, 'bin', 'initdb'))) : []
+  const versions = existsSync(base)
+    ? readdirSync(base).filter((name) => existsSync(join(base, name, 'bin', 'initdb')))
+    : []
   versions.sort((a, b) => Number(b) - Number(a))
   return versions.length > 0 ? join(base, versions[0], 'bin') : ''
 }
@@ -217,11 +251,34 @@ export class World {
     if (!existsSync(data)) this.makeData(data)
     for (let tries = 0; tries < 600; tries++) {
       if (!this.postgres || this.postgres.end) {
-        this.postgres = this.launch('postgres', join(this.binaries, 'postgres'), ['-D', data, '-k', this.directory, '-p', '5432',
-          '-c', 'listen_addresses=', '-c', 'fsync=on', '-c', 'shared_buffers=64MB', '-c', 'max_connections=60', ...settings],
-        { ...this.user, cwd: this.directory })
+        this.postgres = this.launch(
+          'postgres',
+          join(this.binaries, 'postgres'),
+          [
+            '-D',
+            data,
+            '-k',
+            this.directory,
+            '-p',
+            '5432',
+            '-c',
+            'listen_addresses=',
+            '-c',
+            'fsync=on',
+            '-c',
+            'shared_buffers=64MB',
+            '-c',
+            'max_connections=60',
+            ...settings
+          ],
+          { ...this.user, cwd: this.directory }
+        )
       }
-      if (spawnSync(join(this.binaries, 'pg_isready'), ['-q', '-h', this.directory, '-p', '5432', '-U', 'postgres']).status === 0) return
+      if (
+        spawnSync(join(this.binaries, 'pg_isready'), ['-q', '-h', this.directory, '-p', '5432', '-U', 'postgres'])
+          .status === 0
+      )
+        return
       await sleep(100)
     }
     throw new Error('PostgreSQL does not start')
@@ -231,7 +288,10 @@ export class World {
   makeData(data) {
     const initdb = join(this.binaries, 'initdb')
     const uid = this.user.uid ?? process.getuid()
-    const template = join(tmpdir(), `sagad-test-template-${statSync(initdb).ino.toString(16)}-${Math.floor(statSync(initdb).mtimeMs / 1000)}-${uid}`)
+    const template = join(
+      tmpdir(),
+      `sagad-test-template-${statSync(initdb).ino.toString(16)}-${Math.floor(statSync(initdb).mtimeMs / 1000)}-${uid}`
+    )
     const options = { ...this.user, cwd: this.directory, encoding: 'utf8' }
     const copied = (from, to) => {
       const done = spawnSync('cp', ['-a', '--reflink=auto', from, to], options).status === 0
@@ -239,13 +299,18 @@ export class World {
       return done
     }
     if (existsSync(template) && statSync(template).uid === uid && copied(template, data)) return
-    const made = spawnSync(initdb, ['-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-N'], options)
+    const made = spawnSync(
+      initdb,
+      ['-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-N'],
+      options
+    )
     if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}${made.error ?? ''}`)
     const fresh = `${template}.${process.pid}`
     if (!copied(data, fresh)) return
     try {
       renameSync(fresh, template)
-    } catch { // of several tests that came here at once, another one won
+    } catch {
+      // of several tests that came here at once, another one won
       rmSync(fresh, { recursive: true, force: true })
     }
   }
@@ -262,7 +327,11 @@ export class World {
   }
 
   sql(text) {
-    const asked = spawnSync(join(this.binaries, 'psql'), ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', this.dsn, '-c', text], { encoding: 'utf8', maxBuffer: 1 << 28 })
+    const asked = spawnSync(
+      join(this.binaries, 'psql'),
+      ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', this.dsn, '-c', text],
+      { encoding: 'utf8', maxBuffer: 1 << 28 }
+    )
     if (asked.status !== 0) throw new Error(`psql: ${asked.error ?? asked.stderr}`)
     return asked.stdout.trim()
   }
@@ -271,7 +340,11 @@ export class World {
 
   // Runs sagad to its end.
   sagadOnce(args, { seconds = 30, env = {} } = {}) {
-    return spawnSync(this.sagadPath, args, { encoding: 'utf8', timeout: seconds * 1000, env: { ...process.env, ...env } })
+    return spawnSync(this.sagadPath, args, {
+      encoding: 'utf8',
+      timeout: seconds * 1000,
+      env: { ...process.env, ...env }
+    })
   }
 
   migrate() {
@@ -281,8 +354,18 @@ export class World {
 
   launchSagad(args = []) {
     this.sagadArgs = args
-    this.sagad = this.launch('sagad', this.sagadPath, ['--database', this.dsn, '--listen', `127.0.0.1:${this.port}`, '--lease', '2s',
-      '--exec-as-me', '--log-format', 'text', ...args])
+    this.sagad = this.launch('sagad', this.sagadPath, [
+      '--database',
+      this.dsn,
+      '--listen',
+      `127.0.0.1:${this.port}`,
+      '--lease',
+      '2s',
+      '--exec-as-me',
+      '--log-format',
+      'text',
+      ...args
+    ])
     return this.sagad
   }
 
@@ -298,8 +381,11 @@ export class World {
   async ready(seconds = 60 * patience) {
     const end = Date.now() + seconds * 1000
     while (Date.now() < end) {
-      if (this.sagad.end) throw new Error(`sagad ended: ${JSON.stringify(this.sagad.end)}\n${readFileSync(this.log('sagad'), 'utf8').slice(-2000)}`)
-      if (await this.readiness() === 200) return
+      if (this.sagad.end)
+        throw new Error(
+          `sagad ended: ${JSON.stringify(this.sagad.end)}\n${readFileSync(this.log('sagad'), 'utf8').slice(-2000)}`
+        )
+      if ((await this.readiness()) === 200) return
       await sleep(20)
     }
     throw new Error(`sagad is not ready after ${seconds} s`)
@@ -320,22 +406,37 @@ export class World {
   async startEngines(count, args = []) {
     this.migrate()
     this.engineArgs = args
-    for (let number = 0; number < count; number++) this.engines.push({ name: `sagad-${number}`, port: await freePort() })
+    for (let number = 0; number < count; number++)
+      this.engines.push({ name: `sagad-${number}`, port: await freePort() })
     for (const engine of this.engines) this.launchEngine(engine)
     for (const engine of this.engines) await this.engineReady(engine)
     this.port = this.engines[0].port
   }
 
   launchEngine(engine) {
-    engine.child = this.launch(engine.name, this.sagadPath, ['--database', this.dsn, '--listen', `127.0.0.1:${engine.port}`, '--lease', '2s',
-      '--exec-as-me', '--log-format', 'text', ...this.engineArgs])
+    engine.child = this.launch(engine.name, this.sagadPath, [
+      '--database',
+      this.dsn,
+      '--listen',
+      `127.0.0.1:${engine.port}`,
+      '--lease',
+      '2s',
+      '--exec-as-me',
+      '--log-format',
+      'text',
+      ...this.engineArgs
+    ])
   }
 
   async engineReady(engine, seconds = 60 * patience) {
     for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(20)) {
       if (engine.child.end) throw new Error(`${engine.name} ended: ${JSON.stringify(engine.child.end)}`)
       // One that owns no shard, because another one owns them all, is alive and not ready.
-      if (await this.asks(engine, '/readyz') || (await this.asks(engine, '/livez') && await this.anyEngineIsReady())) return
+      if (
+        (await this.asks(engine, '/readyz')) ||
+        ((await this.asks(engine, '/livez')) && (await this.anyEngineIsReady()))
+      )
+        return
     }
     throw new Error(`${engine.name} is not ready after ${seconds} s`)
   }
@@ -372,7 +473,13 @@ export class World {
 
   async startShop(args = []) {
     this.shopPort ??= await freePort()
-    this.shop = this.launch('shop', this.shopPath, ['--listen', `127.0.0.1:${this.shopPort}`, '--ledger', this.ledgerPath, ...args])
+    this.shop = this.launch('shop', this.shopPath, [
+      '--listen',
+      `127.0.0.1:${this.shopPort}`,
+      '--ledger',
+      this.ledgerPath,
+      ...args
+    ])
     for (let tries = 0; tries < 2000; tries++) {
       try {
         if ((await fetch(`http://127.0.0.1:${this.shopPort}/livez`)).ok) return
@@ -385,7 +492,10 @@ export class World {
   }
 
   async fault(rule) {
-    const answer = await fetch(`http://127.0.0.1:${this.shopPort}/faults`, { method: 'PUT', body: JSON.stringify(rule) })
+    const answer = await fetch(`http://127.0.0.1:${this.shopPort}/faults`, {
+      method: 'PUT',
+      body: JSON.stringify(rule)
+    })
     const text = await answer.text()
     if (!answer.ok) throw new Error(`PUT /faults: ${text}`)
   }
@@ -396,7 +506,10 @@ export class World {
 
   // Keys honoured or not, status reads or none, chaos: see `sagad-shop --help`.
   async shopSettings(settings) {
-    const answer = await fetch(`http://127.0.0.1:${this.shopPort}/settings`, { method: 'PUT', body: JSON.stringify(settings) })
+    const answer = await fetch(`http://127.0.0.1:${this.shopPort}/settings`, {
+      method: 'PUT',
+      body: JSON.stringify(settings)
+    })
     const text = await answer.text()
     if (!answer.ok) throw new Error(`PUT /settings: ${text}`)
   }
@@ -406,13 +519,17 @@ export class World {
     for (let tries = 0; ; tries++) {
       try {
         const answer = await fetch(`http://127.0.0.1:${this.shopPort}${path}`, {
-          method, body: body && JSON.stringify(body), headers: key ? { 'idempotency-key': key } : {}, signal: AbortSignal.timeout(2000)
+          method,
+          body: body && JSON.stringify(body),
+          headers: key ? { 'idempotency-key': key } : {},
+          signal: AbortSignal.timeout(2000)
         })
         const text = await answer.text()
         if (answer.ok) return JSON.parse(text)
-        if (answer.status < 500 && answer.status !== 429) throw new TypeError(`${method} ${path}: ${answer.status} ${text}`)
+        if (answer.status < 500 && answer.status !== 429)
+          throw new TypeError(`${method} ${path}: ${answer.status} ${text}`)
       } catch (error) {
-        if (error instanceof TypeError && !error.cause || tries > 50) throw error
+        if ((error instanceof TypeError && !error.cause) || tries > 50) throw error
       }
       await sleep(20)
     }
@@ -429,14 +546,19 @@ export class World {
   async api(method, path, body, { headers = {}, raw, seconds = 60 } = {}) {
     const text = raw ?? (body === undefined ? undefined : JSON.stringify(body))
     const answer = await fetch(`http://127.0.0.1:${this.port}${path}`, {
-      method, body: text, headers: text === undefined ? headers : { 'content-type': 'application/json', ...headers },
-      signal: AbortSignal.timeout(seconds * 1000), redirect: 'manual'
+      method,
+      body: text,
+      headers: text === undefined ? headers : { 'content-type': 'application/json', ...headers },
+      signal: AbortSignal.timeout(seconds * 1000),
+      redirect: 'manual'
     })
     const got = await answer.text()
     let json
     try {
       json = JSON.parse(got)
-    } catch { /* not every answer is JSON; who needs it looks */ }
+    } catch {
+      /* not every answer is JSON; who needs it looks */
+    }
     return { status: answer.status, headers: answer.headers, text: got, json }
   }
 
@@ -463,14 +585,21 @@ export class World {
   async known({ sagas = [] }) {
     for (const end = Date.now() + 30000 * patience; this.engines.length > 1; await sleep(50)) {
       const lives = this.engines.filter(({ child }) => child && !child.end)
-      const asked = lives.flatMap((engine) => sagas.map(({ name }) => this.asks(engine, `/v1/definitions/${encodeURIComponent(name)}`)))
+      const asked = lives.flatMap((engine) =>
+        sagas.map(({ name }) => this.asks(engine, `/v1/definitions/${encodeURIComponent(name)}`))
+      )
       if ((await Promise.all(asked)).every(Boolean) || Date.now() > end) return
     }
   }
 
   // An example of the repository, with the shop where it is here.
   example(name) {
-    return JSON.parse(readFileSync(join(root, 'schema', 'examples', name), 'utf8').replaceAll('127.0.0.1:9001', `127.0.0.1:${this.shopPort}`))
+    return JSON.parse(
+      readFileSync(join(root, 'schema', 'examples', name), 'utf8').replaceAll(
+        '127.0.0.1:9001',
+        `127.0.0.1:${this.shopPort}`
+      )
+    )
   }
 
   async start(saga, input, more = {}) {
@@ -479,7 +608,8 @@ export class World {
       asked++
       return this.api('POST', '/v1/sagas', { saga, input, ...more })
     })
-    if (answer.status !== 201 && !(answer.status === 200 && asked > 1 && more.id)) throw new Error(`the start of ${saga} was answered with ${answer.status}: ${answer.text}`)
+    if (answer.status !== 201 && !(answer.status === 200 && asked > 1 && more.id))
+      throw new Error(`the start of ${saga} was answered with ${answer.status}: ${answer.text}`)
     return answer.json.id
   }
 
@@ -496,10 +626,12 @@ export class World {
     let saga
     for (;;) {
       const answer = await this.api('GET', `/v1/sagas/${id}`)
-      if (answer.status !== 200 && !(answer.status === 503 && answer.json?.retryable)) throw new Error(`GET of the saga ${id}: ${answer.status} ${answer.text}`)
+      if (answer.status !== 200 && !(answer.status === 503 && answer.json?.retryable))
+        throw new Error(`GET of the saga ${id}: ${answer.status} ${answer.text}`)
       saga = answer.json
       if (states.includes(saga.status)) return saga
-      if (Date.now() > end) throw new Error(`the saga does not get to ${states.join(' or ')}: ${JSON.stringify(saga)}`.slice(0, 3000))
+      if (Date.now() > end)
+        throw new Error(`the saga does not get to ${states.join(' or ')}: ${JSON.stringify(saga)}`.slice(0, 3000))
       await sleep(50)
     }
   }
@@ -521,7 +653,11 @@ export class World {
   }
 
   sagactl(args, { seconds = 600 } = {}) {
-    return spawnSync(this.sagactlPath, ['--server', `http://127.0.0.1:${this.port}`, ...args], { encoding: 'utf8', timeout: seconds * 1000, maxBuffer: 1 << 26 })
+    return spawnSync(this.sagactlPath, ['--server', `http://127.0.0.1:${this.port}`, ...args], {
+      encoding: 'utf8',
+      timeout: seconds * 1000,
+      maxBuffer: 1 << 26
+    })
   }
 
   // Every saga folded from its log. On a machine so busy that a statement has no answer within a lease, the engine says that one may ask again.
@@ -559,10 +695,13 @@ export function effectsByKey(ledger) {
 export function judgeOrders(sagas, ledger) {
   const faults = []
   const effects = effectsByKey(ledger)
-  const released = new Set(ledger.filter((line) => line.effect === 1 && line.kind === 'release').map((line) => line.target))
+  const released = new Set(
+    ledger.filter((line) => line.effect === 1 && line.kind === 'release').map((line) => line.target)
+  )
   const refunded = new Map()
   for (const line of ledger) {
-    if (line.effect === 1 && line.kind === 'refund') refunded.set(line.body.charge_id, (refunded.get(line.body.charge_id) ?? 0) + 1)
+    if (line.effect === 1 && line.kind === 'refund')
+      refunded.set(line.body.charge_id, (refunded.get(line.body.charge_id) ?? 0) + 1)
   }
   for (const [key, lines] of effects) {
     if (lines.length > 1) faults.push(`${lines.length} effects under the key ${key}: ${lines.map((line) => line.id)}`)

@@ -1,5 +1,5 @@
-/* What may begin, and what its end says: steps, groups, waits and locks, held against the sketch and the world's books.
- */
+/* What may begin, and what its end says: steps, groups, waits and locks, held against the sketch
+ * and the world's books. */
 #include "tests/property/run.h"
 
 #include <string.h>

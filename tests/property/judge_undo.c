@@ -280,8 +280,9 @@ void judge_undo_begins(struct run *run, uint32_t at)
             run_violate(run, "%s is undone before %s, which came after it", node->id, other->id);
         }
         if (!node->undo_begun && other->undo == UNDO_PLANNED && !other->undo_begun &&
-            (other->state == IS_DONE || is_blind(other)) && !other->is_doubted && is_undone_before(judge, i, at) && !is_held(judge, i) &&
-            !has_no_room_within(run, i, at) && !is_undone_apart(judge, at, i) && !is_under_way_beside(judge, at, i)) {
+            (other->state == IS_DONE || is_blind(other)) && !other->is_doubted && is_undone_before(judge, i, at) &&
+            !is_held(judge, i) && !has_no_room_within(run, i, at) && !is_undone_apart(judge, at, i) &&
+            !is_under_way_beside(judge, at, i)) {
             run_violate(run, "%s is undone before %s, which began later", node->id, other->id);
         }
     }

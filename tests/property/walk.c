@@ -360,10 +360,12 @@ static void decide_approval(struct run *run, uint32_t at, struct chance *chance)
     }
 }
 
-/* A person has said that it happened, and nobody else: a receiver that knows nothing of it contradicts, and the person is asked anew. */
+/* A person has said that it happened, and nobody else: a receiver that knows nothing of it contradicts, and the person
+ * is asked anew. */
 static bool is_vouched_for(const struct run *run, uint32_t step, enum direction direction)
 {
-    const struct operation *op = direction == DIRECTION_UNDO ? step_undo(&run->live.steps[step]) : &run->live.steps[step].forward;
+    const struct operation *op =
+        direction == DIRECTION_UNDO ? step_undo(&run->live.steps[step]) : &run->live.steps[step].forward;
 
     return op->state == OP_COMPLETED && op->source == SOURCE_OPERATOR;
 }
@@ -408,8 +410,8 @@ static void nonsense(struct run *run, uint32_t step, struct chance *chance)
     }
 }
 
-/* An undo that was given up has happened, or the receiver knows nothing of what a person has vouched for: it stands in the log, and a
- * person is asked. */
+/* An undo that was given up has happened, or the receiver knows nothing of what a person has vouched for: it stands in
+ * the log, and a person is asked. */
 static bool is_contradictable(const struct run *run, uint32_t step, enum direction direction)
 {
     const struct step *s = &run->live.steps[step];
@@ -443,7 +445,8 @@ static void contradict(struct run *run, uint32_t step)
         (void)run_feed(run, world_outcome(run, SAGA_INPUT_PROBED, step, direction, 1,
                                           world_trouble(OUTCOME_ABSENT, false, "absent")));
     } else {
-        (void)run_feed(run, world_outcome(run, SAGA_INPUT_SETTLED, step, direction, step_undo(&run->live.steps[step])->attempts,
+        (void)run_feed(run, world_outcome(run, SAGA_INPUT_SETTLED, step, direction,
+                                          step_undo(&run->live.steps[step])->attempts,
                                           world_completed_late(run, step, direction)));
     }
 }

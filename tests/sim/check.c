@@ -143,15 +143,15 @@ void check_turn(const struct committed_turn *turn)
     saga = saga_of(turn);
     world->check->turns++;
     if (turn->shard != saga_id_shard(turn->saga)) {
-        world_violate("I8", "a turn of a saga of shard %u was written under shard %u", (unsigned)saga_id_shard(turn->saga),
-                      (unsigned)turn->shard);
+        world_violate("I8", "a turn of a saga of shard %u was written under shard %u",
+                      (unsigned)saga_id_shard(turn->saga), (unsigned)turn->shard);
     }
     if (turn->epoch < saga->epoch) {
         world_violate("I8", "epoch %lld writes after epoch %lld", (long long)turn->epoch, (long long)saga->epoch);
     }
     if (turn->epoch != turn->shard_epoch) {
-        world_violate("I8", "a turn of epoch %lld was committed while shard %u was at epoch %lld", (long long)turn->epoch,
-                      (unsigned)turn->shard, (long long)turn->shard_epoch);
+        world_violate("I8", "a turn of epoch %lld was committed while shard %u was at epoch %lld",
+                      (long long)turn->epoch, (unsigned)turn->shard, (long long)turn->shard_epoch);
     }
     saga->epoch = turn->epoch;
     if (turn->seq != saga->seq + 1) {
@@ -255,7 +255,8 @@ void check_seen(struct saga_id id, struct slice answer)
     before = node_enter(NULL);
     if (pg_is_ahead(world->pg, id)) {
         node_leave(before);
-        return; /* an engine that reads the tables shows what may not have reached the standby, whose COMMIT was given up with a warning */
+        return; /* an engine that reads the tables shows what may not have reached the standby, whose COMMIT was given
+                   up with a warning */
     }
     if (saga_status_is_final(shown) && (!saga->is_ended || saga->end != shown)) {
         world_violate("I7", "a client was shown the end %.*s, which is not in the log", SLICE_ARG(status));
@@ -285,7 +286,8 @@ size_t check_unfinished(void)
     return count;
 }
 
-bool check_escalation_at(size_t i, uint64_t *number, struct saga_id *saga, struct slice *step, struct op_key *key, bool *of_undo)
+bool check_escalation_at(size_t i, uint64_t *number, struct saga_id *saga, struct slice *step, struct op_key *key,
+                         bool *of_undo)
 {
     for (struct judged_saga *one = world->check->first; one; one = one->next) {
         if (one->escalation && i-- == 0) {
@@ -340,7 +342,8 @@ static void judge_noted(const struct noted *noted)
         uint64_t place = check_place_of_signal(noted->saga, noted->name);
 
         if (saga && !saga->is_failing && !map_find(&world->check->signals, &place, sizeof(place))) {
-            world_violate("I7", "signal %.*s to saga %s was acknowledged, and is not in the log", SLICE_ARG(noted->name), text);
+            world_violate("I7", "signal %.*s to saga %s was acknowledged, and is not in the log",
+                          SLICE_ARG(noted->name), text);
         }
         break;
     }
@@ -364,9 +367,11 @@ static void judge_end(const struct judged_saga *saga)
     }
     for (const struct judged_op *op = saga->ops; op; op = op->next) {
         if (!pg_knows_key(world->pg, op->key, saga->id)) {
-            world_violate("I7", "the operation of %.*s of saga %s is not found by its key", SLICE_ARG(op->step->name), text);
+            world_violate("I7", "the operation of %.*s of saga %s is not found by its key", SLICE_ARG(op->step->name),
+                          text);
         }
-        if (saga->is_ended && op->state == JUDGED_FAILED && op->surely_failed && op->effects > 0 && !op_is_class(op, "read")) {
+        if (saga->is_ended && op->state == JUDGED_FAILED && op->surely_failed && op->effects > 0 &&
+            !op_is_class(op, "read")) {
             world_violate("I11", "%.*s of saga %s took effect, and counts as failed", SLICE_ARG(op->step->name), text);
         }
     }

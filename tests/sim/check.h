@@ -1,14 +1,14 @@
 /*
- * The judge: the invariants of design.md, from what is committed in PostgreSQL, the books of the tools, and the notes of clients.
- * It believes nothing that an engine says of itself. Each is checked as soon as it can be broken; what must come true in the end (I5:
- * every accepted start ends) is checked when the world was healed and has come to rest.
+ * The judge: the invariants of design.md, from what is committed in PostgreSQL, the books of the tools, and the notes
+ * of clients. It believes nothing that an engine says of itself. Each is checked as soon as it can be broken; what must
+ * come true in the end (I5: every accepted start ends) is checked when the world was healed and has come to rest.
  *
- * The numbers are those of the shared list: I1 one effect a key, I2 no call without its committed intent, I3 compensation: right
- * set and reverse order, I4 no forward effect after its compensation, I5 nothing after the end, I6 every accepted start ends or
- * is escalated, I7 acknowledged is durable and never changes (and the operations of a log are found by their keys), I8 one owner
- * acts, I9 the log is dense, and folds, I10 the same start is one saga, I11 unknown never becomes known by itself, I12 once
- * leaves once, I13 retry and backoff honoured, I14 exactly one open escalation, I18 timers once and never early, I19 people's
- * changes have actor, role, time and reason.
+ * The numbers are those of the shared list: I1 one effect a key, I2 no call without its committed intent, I3
+ * compensation: right set and reverse order, I4 no forward effect after its compensation, I5 nothing after the end, I6
+ * every accepted start ends or is escalated, I7 acknowledged is durable and never changes (and the operations of a log
+ * are found by their keys), I8 one owner acts, I9 the log is dense, and folds, I10 the same start is one saga, I11
+ * unknown never becomes known by itself, I12 once leaves once, I13 retry and backoff honoured, I14 exactly one open
+ * escalation, I18 timers once and never early, I19 people's changes have actor, role, time and reason.
  */
 #ifndef SAGAD_TESTS_SIM_CHECK_H
 #define SAGAD_TESTS_SIM_CHECK_H
@@ -16,12 +16,12 @@
 #include "tests/sim/pg.h"
 #include "tests/sim/tool.h"
 
-void check_begin(struct slice definitions);                 /* JSON document; borrowed until check_fini() */
+void check_begin(struct slice definitions); /* JSON document; borrowed until check_fini() */
 void check_fini(void);
-void check_end(void);                                       /* at rest: the invariants of the end */
-void check_turn(const struct committed_turn *turn);         /* for pg_on_turn() */
+void check_end(void);                                               /* at rest: the invariants of the end */
+void check_turn(const struct committed_turn *turn);                 /* for pg_on_turn() */
 void check_call(const struct tool_entry *entry, struct slice args); /* a request has reached a tool: before it acts */
-void check_effect(const struct tool_entry *entry);          /* after it acted */
+void check_effect(const struct tool_entry *entry);                  /* after it acted */
 
 /* What clients and people were told. */
 struct ack_start {
@@ -33,12 +33,14 @@ void check_acknowledged_start(const struct ack_start *ack);
 void check_acknowledged_signal(struct saga_id saga, struct slice name, struct slice key);
 void check_acknowledged_decision(uint64_t approval, bool approved);
 void check_acknowledged_resolution(uint64_t escalation);
-void check_seen(struct saga_id saga, struct slice answer);  /* the saga as an engine showed it: an ended one never changes */
+void check_seen(struct saga_id saga,
+                struct slice answer); /* the saga as an engine showed it: an ended one never changes */
 
 /* For the driver: is every acknowledged saga over, or does it wait for a person? How many are not. */
 size_t check_unfinished(void);
 /* Open escalations and approvals, for the people of the simulation: by order of number. False: there is no i-th. */
-bool check_escalation_at(size_t i, uint64_t *number, struct saga_id *saga, struct slice *step, struct op_key *key, bool *of_undo);
+bool check_escalation_at(size_t i, uint64_t *number, struct saga_id *saga, struct slice *step, struct op_key *key,
+                         bool *of_undo);
 bool check_approval_at(size_t i, uint64_t *number, struct saga_id *saga, struct slice *hash);
 
 #endif

@@ -85,10 +85,12 @@ void check_effect(const struct tool_entry *entry)
     if (op->surely_failed && op->state == JUDGED_FAILED) {
         world_violate("I11", "%.*s counts as failed for certain, and takes effect now", SLICE_ARG(op->step->name));
     }
-    if (!op->is_undo && op->step->undo && op->step->undo->effects > 0 && !op->double_accepted && !op->judged_by_person) {
+    if (!op->is_undo && op->step->undo && op->step->undo->effects > 0 && !op->double_accepted &&
+        !op->judged_by_person) {
         world_violate("I4", "%.*s takes effect after its own compensation", SLICE_ARG(op->step->name));
     }
-    if (op->saga->is_ended && !op->saga->is_open_kind && op->saga->end == SAGA_COMPENSATED && !op->is_undo && !op->judged_by_person) {
+    if (op->saga->is_ended && !op->saga->is_open_kind && op->saga->end == SAGA_COMPENSATED && !op->is_undo &&
+        !op->judged_by_person) {
         world_violate("I5", "%.*s takes effect after its saga was compensated", SLICE_ARG(op->step->name));
     }
 }

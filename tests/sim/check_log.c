@@ -109,7 +109,8 @@ static struct judged_op *op_of(struct judged_saga *saga, const struct line *line
         map_put(&world->check->ops, &op->key, sizeof(op->key), op);
     }
     if (op && (op->saga != saga || op->step != step || op->is_undo != is_undo)) {
-        world_violate("I1", "two operations have one key: %.*s and %.*s", SLICE_ARG(op->step->name), SLICE_ARG(step->name));
+        world_violate("I1", "two operations have one key: %.*s and %.*s", SLICE_ARG(op->step->name),
+                      SLICE_ARG(step->name));
     }
     if (op && is_undo) {
         step->undo = op;
@@ -129,7 +130,8 @@ static void on_intent(struct judged_saga *saga, struct judged_op *op, const stru
         world_violate("I11", "%.*s is called although it has failed for good", SLICE_ARG(op->step->name));
     }
     if (is_careful && op->may_have_left && !op->double_accepted) {
-        world_violate("I12", "%.*s (%.*s) may have left, and is called again", SLICE_ARG(op->step->name), SLICE_ARG(op->tool));
+        world_violate("I12", "%.*s (%.*s) may have left, and is called again", SLICE_ARG(op->step->name),
+                      SLICE_ARG(op->tool));
     }
     if (op->state == JUDGED_RETRYING && line->at_ms < op->due_ms && !saga->was_paused) {
         world_violate("I13", "attempt of %.*s at %lld, due at %lld", SLICE_ARG(op->step->name), (long long)line->at_ms,
@@ -169,7 +171,8 @@ static void on_completed(struct judged_op *op, const struct line *line)
         op->judged_by_person = true;
     } else if (!op->is_undo && op->effects == 0 && !op_is_class(op, "read")) {
         world_violate("I11", "%.*s counts as completed, and never took effect", SLICE_ARG(op->step->name));
-    } else if (op->is_undo && op->step->forward && op_stands(op->step->forward) && !op->step->forward->judged_by_person) {
+    } else if (op->is_undo && op->step->forward && op_stands(op->step->forward) &&
+               !op->step->forward->judged_by_person) {
         world_violate("I3", "%.*s counts as undone, and stands", SLICE_ARG(op->step->name));
     }
 }
@@ -213,7 +216,8 @@ static void on_plan(struct judged_saga *saga, const struct line *line)
             world_violate("I3", "%.*s is to be undone, and surely did not happen", SLICE_ARG(step->name));
         }
         /* Elements and members of children have an order of their own: the property tests judge that. */
-        if (!memchr(step->name.ptr, '#', step->name.len) && !memchr(step->name.ptr, '/', step->name.len) && line->step.len == 0) {
+        if (!memchr(step->name.ptr, '#', step->name.len) && !memchr(step->name.ptr, '/', step->name.len) &&
+            line->step.len == 0) {
             if (step->first_seq > before) {
                 world_violate("I3", "the plan has %.*s behind one that began before it", SLICE_ARG(step->name));
             }
@@ -222,7 +226,8 @@ static void on_plan(struct judged_saga *saga, const struct line *line)
     }
 }
 
-/* Nobody knows whether it happened, or its undo was given up: it waits for a person, and holds up only what it builds on. */
+/* Nobody knows whether it happened, or its undo was given up: it waits for a person, and holds up only what it builds
+ * on. */
 static bool is_uncertain(const struct judged_step *step)
 {
     return (step->forward && (step->forward->state == JUDGED_UNKNOWN || step->forward->state == JUDGED_SENT)) ||
@@ -230,9 +235,11 @@ static bool is_uncertain(const struct judged_step *step)
 }
 
 /* Does `later` certainly build on `earlier`? Where steps stand side by side the order of beginning is none. */
-static bool builds_on(const struct judged_saga *saga, const struct judged_step *later, const struct judged_step *earlier)
+static bool builds_on(const struct judged_saga *saga, const struct judged_step *later,
+                      const struct judged_step *earlier)
 {
-    return saga->is_open_kind ? earlier->ended_seq > 0 && later->first_seq > earlier->ended_seq : !world->check->has_branches;
+    return saga->is_open_kind ? earlier->ended_seq > 0 && later->first_seq > earlier->ended_seq
+                              : !world->check->has_branches;
 }
 
 static void on_undo_intent(struct judged_saga *saga, const struct judged_op *op)
@@ -249,7 +256,8 @@ static void on_undo_intent(struct judged_saga *saga, const struct judged_op *op)
     for (const struct judged_step *other = saga->steps; other; other = other->next) {
         is_held |= other->plan == op->step->plan && other->plan_at < op->step->plan_at && is_uncertain(other);
     }
-    for (const struct judged_step *other = saga->steps; other && !world->check->has_parallel_undo; other = other->next) {
+    for (const struct judged_step *other = saga->steps; other && !world->check->has_parallel_undo;
+         other = other->next) {
         const struct judged_op *undo = other->undo;
 
         if (other->plan != op->step->plan || other->plan_at >= op->step->plan_at || !other->forward ||
@@ -323,7 +331,8 @@ static void on_start(struct judged_saga *saga, const struct line *line)
     key = arena_printf(&world->arena, "%.*s\n%.*s\n%.*s", SLICE_ARG(saga->namespace), SLICE_ARG(saga->name),
                        SLICE_ARG(saga->business_id));
     if (map_find(&world->check->starts, key.ptr, key.len)) {
-        world_violate("I10", "two sagas %.*s have the business id %.*s", SLICE_ARG(saga->name), SLICE_ARG(saga->business_id));
+        world_violate("I10", "two sagas %.*s have the business id %.*s", SLICE_ARG(saga->name),
+                      SLICE_ARG(saga->business_id));
     }
     map_put(&world->check->starts, key.ptr, key.len, saga);
 }
@@ -339,7 +348,8 @@ static void on_wait_over(struct judged_step *step, const struct line *line)
     }
     step->is_waiting = false;
     step->approval = 0;
-    if (step->wait_due_ms && line->at_ms < step->wait_due_ms && (is_timeout || (line->type == RECORD_STEP_COMPLETED && check_is_sleep(step->name)))) {
+    if (step->wait_due_ms && line->at_ms < step->wait_due_ms &&
+        (is_timeout || (line->type == RECORD_STEP_COMPLETED && check_is_sleep(step->name)))) {
         world_violate("I18", "the time of %.*s comes %lld ms early", SLICE_ARG(step->name),
                       (long long)(step->wait_due_ms - line->at_ms));
     }
@@ -360,8 +370,8 @@ static void *kept(uint64_t value)
 static void on_escalation(struct judged_saga *saga, const struct line *line)
 {
     if (saga->escalation) {
-        world_violate("I14", "escalation %llu is opened while %llu is open", (unsigned long long)number(line, "escalation"),
-                      (unsigned long long)saga->escalation);
+        world_violate("I14", "escalation %llu is opened while %llu is open",
+                      (unsigned long long)number(line, "escalation"), (unsigned long long)saga->escalation);
     }
     saga->escalation = number(line, "escalation");
     saga->escalation_step = arena_slice(&world->arena, line->step);
@@ -373,7 +383,8 @@ static void on_resolved(struct judged_saga *saga, const struct line *line)
     uint64_t *place = kept(number(line, "escalation"));
 
     if (saga->escalation != number(line, "escalation")) {
-        world_violate("I14", "escalation %llu is resolved, and is not open", (unsigned long long)number(line, "escalation"));
+        world_violate("I14", "escalation %llu is resolved, and is not open",
+                      (unsigned long long)number(line, "escalation"));
     }
     saga->escalation = 0;
     map_put(&world->check->decisions, place, sizeof(*place), saga);
@@ -448,7 +459,8 @@ static void check_step_record(struct judged_saga *saga, const struct line *line,
             op->surely_failed = false;
             op->double_accepted |= flag(line, "accept_double");
             op->has_args = false;
-            op->requests = op->may_have_left ? op->requests : 0; /* what surely had no effect a person may have done once more */
+            op->requests =
+                op->may_have_left ? op->requests : 0; /* what surely had no effect a person may have done once more */
         }
         break;
     case RECORD_STEP_WAIVED: /* with the undo's key, where that was given up: what it should have undone stands */
@@ -463,7 +475,8 @@ static void check_step_record(struct judged_saga *saga, const struct line *line,
             op->state = JUDGED_SKIPPED;
         }
         break;
-    case RECORD_STEP_LATE: /* it was undone although nobody knew that it was there: which came first, a person finds out */
+    case RECORD_STEP_LATE: /* it was undone although nobody knew that it was there: which came first,
+                            * a person finds out */
         if (step->undo && step->undo->state == JUDGED_COMPLETED) {
             step->undo->state = JUDGED_UNKNOWN;
         } else if (op && member(line, "error").len > 0) { /* a person had said that it happened */
@@ -487,11 +500,13 @@ void check_record(struct judged_saga *saga, const struct committed_turn *turn, u
     if ((seq == 1) != (line.type == RECORD_SAGA_STARTED)) {
         world_violate("I9", "record %llu is %s", (unsigned long long)seq, record_type_name(line.type));
     }
-    if (saga->is_ended && !saga->is_open_kind && line.type != RECORD_OPERATION_DUPLICATE && line.type != RECORD_OPERATION_EXPIRED) {
+    if (saga->is_ended && !saga->is_open_kind && line.type != RECORD_OPERATION_DUPLICATE &&
+        line.type != RECORD_OPERATION_EXPIRED) {
         world_violate("I5", "%s after the end of the saga", record_type_name(line.type));
     }
-    if (saga->is_ended && saga->is_open_kind && saga->end != SAGA_STATUS_COUNT && line.type != RECORD_OPERATION_DUPLICATE &&
-        line.type != RECORD_OPERATION_EXPIRED && line.type != RECORD_RUN_WOKEN) {
+    if (saga->is_ended && saga->is_open_kind && saga->end != SAGA_STATUS_COUNT &&
+        line.type != RECORD_OPERATION_DUPLICATE && line.type != RECORD_OPERATION_EXPIRED &&
+        line.type != RECORD_RUN_WOKEN) {
         world_violate("I5", "%s after the end of an open saga", record_type_name(line.type));
     }
     switch ((int)line.type) { /* of those that are no step's */

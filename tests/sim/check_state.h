@@ -1,6 +1,6 @@
 /*
- * What the judge knows: sagas, their steps, and operations by key, all from the log's text and the tools' books. Private to
- * check*.c: check_log.c reads records, check_call.c what tools see, check.c keeps it and judges the end.
+ * What the judge knows: sagas, their steps, and operations by key, all from the log's text and the tools' books.
+ * Private to check*.c: check_log.c reads records, check_call.c what tools see, check.c keeps it and judges the end.
  */
 #ifndef SAGAD_TESTS_SIM_CHECK_STATE_H
 #define SAGAD_TESTS_SIM_CHECK_STATE_H
@@ -12,14 +12,14 @@
 #include "tests/sim/check.h"
 
 enum judged_state { /* of an operation, by its last record */
-    JUDGED_NEW,
-    JUDGED_PENDING,
-    JUDGED_SENT,     /* intent: it may be under way */
-    JUDGED_RETRYING,
-    JUDGED_UNKNOWN,
-    JUDGED_COMPLETED,
-    JUDGED_FAILED,
-    JUDGED_SKIPPED
+                    JUDGED_NEW,
+                    JUDGED_PENDING,
+                    JUDGED_SENT, /* intent: it may be under way */
+                    JUDGED_RETRYING,
+                    JUDGED_UNKNOWN,
+                    JUDGED_COMPLETED,
+                    JUDGED_FAILED,
+                    JUDGED_SKIPPED
 };
 
 struct judged_op { /* an intended effect */
@@ -28,19 +28,19 @@ struct judged_op { /* an intended effect */
     struct judged_step *step;
     bool is_undo;
     enum judged_state state;
-    uint32_t intents;       /* committed */
-    uint64_t first_seq;     /* of the first of them */
+    uint32_t intents;   /* committed */
+    uint64_t first_seq; /* of the first of them */
     uint32_t requests, effects;
-    bool may_have_left;     /* an attempt whose end does not say that no byte of it left */
-    bool double_accepted;   /* a person takes a second effect upon themselves */
-    bool judged_by_person;  /* who may have been wrong by the time that a request on the wire lands */
-    bool waived;            /* left standing by a person */
-    bool voided;            /* a tombstone stands at the service */
-    bool surely_failed;     /* the engine has said so */
+    bool may_have_left;    /* an attempt whose end does not say that no byte of it left */
+    bool double_accepted;  /* a person takes a second effect upon themselves */
+    bool judged_by_person; /* who may have been wrong by the time that a request on the wire lands */
+    bool waived;           /* left standing by a person */
+    bool voided;           /* a tombstone stands at the service */
+    bool surely_failed;    /* the engine has said so */
     bool has_args;
     uint64_t args_hash;
-    int64_t due_ms;         /* of the next attempt, or 0 */
-    int64_t epoch;          /* under which its last intent was committed */
+    int64_t due_ms; /* of the next attempt, or 0 */
+    int64_t epoch;  /* under which its last intent was committed */
     struct slice tool;
     struct judged_op *next; /* of the saga, newest first */
 };
@@ -51,12 +51,12 @@ struct judged_step {
     bool undo_refused;                /* its undo failed before it had a key: no arguments could be made for it */
     bool is_waiting;
     int64_t wait_due_ms;
-    uint64_t approval;                /* open; 0: none */
+    uint64_t approval; /* open; 0: none */
     struct slice approval_hash;
-    uint64_t first_seq, ended_seq;    /* of its first intent; of its completion */
-    uint32_t plan;                    /* which plan it is in; 0: none */
+    uint64_t first_seq, ended_seq; /* of its first intent; of its completion */
+    uint32_t plan;                 /* which plan it is in; 0: none */
     uint32_t plan_at;
-    uint64_t plan_seq;                /* when that plan was made */
+    uint64_t plan_seq; /* when that plan was made */
     struct judged_step *next;
 };
 
@@ -74,7 +74,7 @@ struct judged_saga {
     uint32_t plans;
     struct judged_step *steps;
     struct judged_op *ops;
-    uint64_t seen_hash; /* of the answer that a client got after the end; 0: none */
+    uint64_t seen_hash;       /* of the answer that a client got after the end; 0: none */
     struct judged_saga *next; /* in order of beginning */
 };
 
@@ -91,19 +91,19 @@ struct check {
     struct map sagas, ops, starts; /* by id, by key, by namespace + name + business id */
     struct judged_saga *first, **last;
     struct noted *noted;
-    struct map signals;            /* check_place_of_signal() of each signal.received */
-    struct map kinds;              /* id of a step -> STEP_ID_SLEEPS, or STEP_ID_OTHER where any step of this id does not */
-    struct map decisions;          /* number of each approval.decided, escalation.resolved */
+    struct map signals;   /* check_place_of_signal() of each signal.received */
+    struct map kinds;     /* id of a step -> STEP_ID_SLEEPS, or STEP_ID_OTHER where any step of this id does not */
+    struct map decisions; /* number of each approval.decided, escalation.resolved */
     struct slice definitions;
     bool has_parallel_undo, has_branches, clocks_jump, may_lose;
     uint64_t turns;
 };
 
-struct judged_op *check_op_of(struct op_key key);                 /* NULL: not in the log */
-bool op_is_class(const struct judged_op *op, const char *class);  /* by the name of its tool: "once" of "once_3" */
-bool op_stands(const struct judged_op *forward);                  /* it took effect, is no read, and was not undone */
+struct judged_op *check_op_of(struct op_key key);                /* NULL: not in the log */
+bool op_is_class(const struct judged_op *op, const char *class); /* by the name of its tool: "once" of "once_3" */
+bool op_stands(const struct judged_op *forward);                 /* it took effect, is no read, and was not undone */
 
-bool check_is_sleep(struct slice step);                           /* of all definitions that have a step of this name */
+bool check_is_sleep(struct slice step); /* of all definitions that have a step of this name */
 uint64_t check_place_of_signal(struct saga_id saga, struct slice name);
 
 void check_record(struct judged_saga *saga, const struct committed_turn *turn, uint64_t seq, struct slice text);

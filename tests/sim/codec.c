@@ -1,6 +1,7 @@
 /*
- * What the machine decides is what the log says: each record that is written is read back at once, and every member has to be the same. The state
- * in memory is made from the record, the state after a restart from its text; a member that the text leaves out would part the two.
+ * What the machine decides is what the log says: each record that is written is read back at once, and every member has
+ * to be the same. The state in memory is made from the record, the state after a restart from its text; a member that
+ * the text leaves out would part the two.
  */
 #include <string.h>
 
@@ -15,12 +16,48 @@ static const struct {
     const char *name;
     size_t at;
 } texts[] = {
-#define TEXT(member) {#member, offsetof(struct record, member)}
-    TEXT(args), TEXT(scope), TEXT(error), TEXT(detail), TEXT(answer), TEXT(result), TEXT(undo_args), TEXT(undo_error), TEXT(result_error),
-    TEXT(cost_unknown), TEXT(saga_name), TEXT(namespace), TEXT(business_id), TEXT(tags), TEXT(input), TEXT(tools), TEXT(sagas), TEXT(run),
-    TEXT(budget), TEXT(loop), TEXT(on_timeout), TEXT(emission), TEXT(conversation_turn), TEXT(call_step), TEXT(label), TEXT(tool_name),
-    TEXT(undo_name), TEXT(decision), TEXT(pointers), TEXT(pattern), TEXT(signal), TEXT(lock), TEXT(followers), TEXT(reason), TEXT(action),
-    TEXT(verdict), TEXT(actor), TEXT(note)
+#define TEXT(member)                                                                                                   \
+    {                                                                                                                  \
+#member, offsetof(struct record, member)                                                                       \
+    }
+    TEXT(args),
+    TEXT(scope),
+    TEXT(error),
+    TEXT(detail),
+    TEXT(answer),
+    TEXT(result),
+    TEXT(undo_args),
+    TEXT(undo_error),
+    TEXT(result_error),
+    TEXT(cost_unknown),
+    TEXT(saga_name),
+    TEXT(namespace),
+    TEXT(business_id),
+    TEXT(tags),
+    TEXT(input),
+    TEXT(tools),
+    TEXT(sagas),
+    TEXT(run),
+    TEXT(budget),
+    TEXT(loop),
+    TEXT(on_timeout),
+    TEXT(emission),
+    TEXT(conversation_turn),
+    TEXT(call_step),
+    TEXT(label),
+    TEXT(tool_name),
+    TEXT(undo_name),
+    TEXT(decision),
+    TEXT(pointers),
+    TEXT(pattern),
+    TEXT(signal),
+    TEXT(lock),
+    TEXT(followers),
+    TEXT(reason),
+    TEXT(action),
+    TEXT(verdict),
+    TEXT(actor),
+    TEXT(note)
 #undef TEXT
 };
 
@@ -45,24 +82,39 @@ static const char *difference(const struct record *a, const struct record *b)
 {
 #define DIFFERS(member) (a->member != b->member) ? #member
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        const struct slice *x = (const void *)((const char *)a + texts[i].at), *y = (const void *)((const char *)b + texts[i].at);
+        const struct slice *x = (const void *)((const char *)a + texts[i].at),
+                           *y = (const void *)((const char *)b + texts[i].at);
 
         if (!x->ptr != !y->ptr || !slice_equal(*x, *y)) {
             return texts[i].name;
         }
     }
-    return DIFFERS(type) : DIFFERS(step) : DIFFERS(attempt) : DIFFERS(generation) : DIFFERS(due_ms) : DIFFERS(unsent) : DIFFERS(maybe)
-         : DIFFERS(accept_double) : DIFFERS(source) : DIFFERS(cost_micros) : DIFFERS(version)
-         : DIFFERS(tool_version) : DIFFERS(undo_version) : DIFFERS(repeats) : DIFFERS(approval) : DIFFERS(escalation)
-         : has_direction(a) && a->direction != b->direction               ? "direction"
-         : a->type != RECORD_STEP_CALLED && a->conditional != b->conditional ? "conditional"
-         : has_effect(a) && a->effect != b->effect                        ? "effect"
-         : !uuid_equal(&a->key.uuid, &b->key.uuid)                        ? "key"
-         : !uuid_equal(&a->earlier_key.uuid, &b->earlier_key.uuid)        ? "earlier_key"
-         : memcmp(&a->fingerprint, &b->fingerprint, sizeof(a->fingerprint)) != 0 ? "fingerprint"
-         : !same_steps(a->plan, a->plan_count, b->plan, b->plan_count)    ? "plan"
-         : !same_steps(a->debts, a->debt_count, b->debts, b->debt_count)  ? "debts"
-                                                                          : NULL;
+    return DIFFERS(type)
+        : DIFFERS(step)
+        : DIFFERS(attempt)
+        : DIFFERS(generation)
+        : DIFFERS(due_ms)
+        : DIFFERS(unsent)
+        : DIFFERS(maybe)
+        : DIFFERS(accept_double)
+        : DIFFERS(source)
+        : DIFFERS(cost_micros)
+        : DIFFERS(version)
+        : DIFFERS(tool_version)
+        : DIFFERS(undo_version)
+        : DIFFERS(repeats)
+        : DIFFERS(approval)
+        : DIFFERS(escalation)
+        : has_direction(a) && a->direction != b->direction
+               ? "direction"
+           : a->type != RECORD_STEP_CALLED && a->conditional != b->conditional     ? "conditional"
+           : has_effect(a) && a->effect != b->effect                               ? "effect"
+           : !uuid_equal(&a->key.uuid, &b->key.uuid)                               ? "key"
+           : !uuid_equal(&a->earlier_key.uuid, &b->earlier_key.uuid)               ? "earlier_key"
+           : memcmp(&a->fingerprint, &b->fingerprint, sizeof(a->fingerprint)) != 0 ? "fingerprint"
+           : !same_steps(a->plan, a->plan_count, b->plan, b->plan_count)           ? "plan"
+           : !same_steps(a->debts, a->debt_count, b->debts, b->debt_count)         ? "debts"
+                                                                                   : NULL;
 #undef DIFFERS
 }
 

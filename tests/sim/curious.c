@@ -1,6 +1,6 @@
 /*
- * Somebody who reads everything that there is to be read, at any time and of any engine, and asks for what cannot be: an ACT_ASK. What is
- * answered well has to be JSON; nothing of it may disturb what the others do. See drive.h.
+ * Somebody who reads everything that there is to be read, at any time and of any engine, and asks for what cannot be:
+ * an ACT_ASK. What is answered well has to be JSON; nothing of it may disturb what the others do. See drive.h.
  */
 #include "tests/sim/drive.h"
 
@@ -9,14 +9,37 @@
 #include "base/json.h"
 
 #define TEXT_MAX 128
-#define TOO_LARGE_BYTES (70 * 1024u) /* more than any scenario takes */
+#define TOO_LARGE_BYTES (70 * 1024u)  /* more than any scenario takes */
 #define NEVER_GIVEN UINT64_C(1000000) /* a number of nothing */
 
 enum question {
-    ASKS_SAGAS, ASKS_SAGAS_BY_STEP, ASKS_OPERATIONS, ASKS_OPERATIONS_OF, ASKS_OPERATION, ASKS_ESCALATIONS, ASKS_ESCALATION, ASKS_APPROVALS,
-    ASKS_APPROVAL, ASKS_LOG, ASKS_STATS, ASKS_ENGINES, ASKS_DEFINITIONS, ASKS_HEALTH, ASKS_TO_DEFINE, ASKS_TO_DEFINE_WRONGLY, ASKS_TO_SIGN, ASKS_TO_SAY_COST,
-    ASKS_TO_START_WRONGLY, ASKS_TO_OPEN, ASKS_TO_OPEN_WRONGLY, ASKS_TO_CALL_WRONGLY, ASKS_TO_SIGNAL_WRONGLY, ASKS_TO_DECIDE_WRONGLY,
-    ASKS_TO_END_WRONGLY, ASKS_IN_PASSING, QUESTION_COUNT
+    ASKS_SAGAS,
+    ASKS_SAGAS_BY_STEP,
+    ASKS_OPERATIONS,
+    ASKS_OPERATIONS_OF,
+    ASKS_OPERATION,
+    ASKS_ESCALATIONS,
+    ASKS_ESCALATION,
+    ASKS_APPROVALS,
+    ASKS_APPROVAL,
+    ASKS_LOG,
+    ASKS_STATS,
+    ASKS_ENGINES,
+    ASKS_DEFINITIONS,
+    ASKS_HEALTH,
+    ASKS_TO_DEFINE,
+    ASKS_TO_DEFINE_WRONGLY,
+    ASKS_TO_SIGN,
+    ASKS_TO_SAY_COST,
+    ASKS_TO_START_WRONGLY,
+    ASKS_TO_OPEN,
+    ASKS_TO_OPEN_WRONGLY,
+    ASKS_TO_CALL_WRONGLY,
+    ASKS_TO_SIGNAL_WRONGLY,
+    ASKS_TO_DECIDE_WRONGLY,
+    ASKS_TO_END_WRONGLY,
+    ASKS_IN_PASSING,
+    QUESTION_COUNT
 };
 
 static enum question question_of(const struct act *act)
@@ -38,7 +61,8 @@ static bool is_of_another_namespace(const struct act *act)
 
 /* What earlier answers said: the next page, an operation. */
 static struct {
-    char sagas[TEXT_MAX], operations[TEXT_MAX], escalations[TEXT_MAX], approvals[TEXT_MAX], key[TEXT_MAX], saga[TEXT_MAX];
+    char sagas[TEXT_MAX], operations[TEXT_MAX], escalations[TEXT_MAX], approvals[TEXT_MAX], key[TEXT_MAX],
+        saga[TEXT_MAX];
 } heard;
 
 void curious_begin(void)
@@ -64,8 +88,12 @@ static struct slice said(const char *text, struct arena *arena)
 /* The next page, the first one, or nonsense. */
 static struct slice cursor_of(const char *next, uint32_t manner, struct arena *arena)
 {
-    static const char *const nonsense[] = {"0", "x", "00000000-0000-0000-0000-000000000000", "01890a5d-ac96-774b-bcce-b302099a8057.x",
-                                           "01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8057.1"};
+    static const char *const nonsense[] = {"0",
+                                           "x",
+                                           "00000000-0000-0000-0000-000000000000",
+                                           "01890a5d-ac96-774b-bcce-b302099a8057.x",
+                                           "01890a5d-ac96-774b-bcce-b302099a8057",
+                                           "01890a5d-ac96-774b-bcce-b302099a8057.1"};
 
     if ((manner >> 20 & 7) == 0) {
         return slice_of(nonsense[(manner >> 23) % COUNT_OF(nonsense)]);
@@ -103,7 +131,8 @@ static struct saga_id some_saga(uint32_t manner, struct saga_id known)
 
 static void ask_sagas(struct engine *engine, struct engine_request *request, uint32_t manner, bool by_step)
 {
-    static const char *const statuses[] = {"running", "waiting", "escalated", "completed", "compensated", "paused", "unheard"};
+    static const char *const statuses[] = {"running",     "waiting", "escalated", "completed",
+                                           "compensated", "paused",  "unheard"};
     static const char *const errors[] = {"refused", "timeout", "step_failed", "aborted"};
 
     request->in.sagas.limit = manner & 3;
@@ -119,7 +148,8 @@ static void ask_sagas(struct engine *engine, struct engine_request *request, uin
     request->in.sagas.until_ms = manner >> 17 & 3 ? 0 : WORLD_START_MS + 60000;
     if (by_step) {
         request->in.sagas.step = manner & 32 ? SLICE("a0") : SLICE_NONE;
-        request->in.sagas.error = manner & 64 || !(manner & 32) ? slice_of(errors[(manner >> 10) % COUNT_OF(errors)]) : SLICE_NONE;
+        request->in.sagas.error =
+            manner & 64 || !(manner & 32) ? slice_of(errors[(manner >> 10) % COUNT_OF(errors)]) : SLICE_NONE;
     }
     engine_list_sagas(engine, request);
 }
@@ -133,7 +163,8 @@ static void ask_operations(struct engine *engine, struct engine_request *request
     request->in.operations.state = manner & 4 ? SLICE_NONE : slice_of(states[(manner >> 3) % COUNT_OF(states)]);
     request->in.operations.tool = manner >> 6 & 3 ? SLICE_NONE : SLICE("keyed");
     if (of_run) {
-        request->in.operations.run = manner & 1024 ? (manner & 512 ? SLICE("run-0") : SLICE("run-9")) : said(heard.saga, request->arena);
+        request->in.operations.run =
+            manner & 1024 ? (manner & 512 ? SLICE("run-0") : SLICE("run-9")) : said(heard.saga, request->arena);
     }
     engine_list_operations(engine, request);
 }
@@ -170,11 +201,12 @@ static void ask_to_define(struct engine *engine, struct engine_request *request,
     if (manner & 8) { /* the same again */
         request->in.define.document = arena_slice(request->arena, scenario_now->definitions);
     } else {
-        request->in.define.document = arena_printf(
-            request->arena,
-            "{\"tools\":[{\"name\":\"extra\",\"effect\":\"read\",\"timeout\":\"%us\",\"builtin\":{\"tool\":\"extra\",\"do\":\"act\"}}],"
-            "\"sagas\":[{\"name\":\"extra\",\"steps\":[{\"id\":\"one\",\"call\":\"extra\"}]}]}",
-            (unsigned)(1 + manner % 3));
+        request->in.define.document =
+            arena_printf(request->arena,
+                         "{\"tools\":[{\"name\":\"extra\",\"effect\":\"read\",\"timeout\":\"%us\",\"builtin\":{"
+                         "\"tool\":\"extra\",\"do\":\"act\"}}],"
+                         "\"sagas\":[{\"name\":\"extra\",\"steps\":[{\"id\":\"one\",\"call\":\"extra\"}]}]}",
+                         (unsigned)(1 + manner % 3));
     }
     engine_define(engine, request);
 }
@@ -182,10 +214,14 @@ static void ask_to_define(struct engine *engine, struct engine_request *request,
 static void ask_to_define_wrongly(struct engine *engine, struct engine_request *request, uint32_t manner)
 {
     static const char *const documents[] = {
-        "{", "[]", "{\"tools\":[{\"name\":\"lonely\",\"effect\":\"sometimes\"}]}",
+        "{",
+        "[]",
+        "{\"tools\":[{\"name\":\"lonely\",\"effect\":\"sometimes\"}]}",
         "{\"sagas\":[{\"name\":\"lost\",\"steps\":[{\"id\":\"one\",\"call\":\"nowhere\"}]}]}",
-        "{\"tools\":[{\"name\":\"wrong\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"${ .args | nonsense( }\",\"of\":\"${ .args | . }\"}}]}",
-        "{\"sagas\":[{\"name\":\"lost\",\"steps\":[{\"id\":\"one\",\"saga\":\"nowhere\"},{\"id\":\"one\",\"sleep\":\"x\"}]}]}"};
+        "{\"tools\":[{\"name\":\"wrong\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"${ .args | nonsense( "
+        "}\",\"of\":\"${ .args | . }\"}}]}",
+        "{\"sagas\":[{\"name\":\"lost\",\"steps\":[{\"id\":\"one\",\"saga\":\"nowhere\"},{\"id\":\"one\",\"sleep\":"
+        "\"x\"}]}]}"};
 
     request->in.define.document = slice_of(documents[manner % COUNT_OF(documents)]);
     engine_define(engine, request);
@@ -219,7 +255,8 @@ static void ask_to_start_wrongly(struct engine *engine, struct engine_request *r
 /* The same names again and again: most of them are known. */
 static void ask_to_open(struct engine *engine, struct engine_request *request, uint32_t manner)
 {
-    request->in.open.business_id = manner & 3 ? arena_printf(request->arena, "asked-%u", (unsigned)(manner & 3)) : SLICE_NONE;
+    request->in.open.business_id =
+        manner & 3 ? arena_printf(request->arena, "asked-%u", (unsigned)(manner & 3)) : SLICE_NONE;
     request->in.open.tags = manner & 4 ? SLICE("{\"colour\":\"blue\"}") : SLICE_NONE;
     request->in.open.budget = manner & 8 ? SLICE("{\"calls\":2}") : SLICE_NONE;
     request->in.open.loop = manner & 16 ? SLICE("{\"repeats\":3}") : SLICE_NONE;
@@ -228,7 +265,8 @@ static void ask_to_open(struct engine *engine, struct engine_request *request, u
     engine_open_saga(engine, request);
 }
 
-static void ask_to_call_wrongly(struct engine *engine, struct engine_request *request, uint32_t manner, struct saga_id known)
+static void ask_to_call_wrongly(struct engine *engine, struct engine_request *request, uint32_t manner,
+                                struct saga_id known)
 {
     struct arena *arena = request->arena;
 
@@ -279,7 +317,8 @@ static void ask_to_call_wrongly(struct engine *engine, struct engine_request *re
 
 /* --- what is done to them --- */
 
-static void ask_to_signal_wrongly(struct engine *engine, struct engine_request *request, uint32_t manner, struct saga_id known)
+static void ask_to_signal_wrongly(struct engine *engine, struct engine_request *request, uint32_t manner,
+                                  struct saga_id known)
 {
     request->in.signal.id = some_saga(manner, known);
     request->in.signal.name = manner & 2 ? SLICE("unheard_of") : SLICE("g0");
@@ -306,7 +345,8 @@ static void ask_to_decide_wrongly(struct engine *engine, struct engine_request *
 }
 
 /* Of a saga that there is only what leaves it as it is. */
-static void ask_to_end_wrongly(struct engine *engine, struct engine_request *request, uint32_t manner, struct saga_id known)
+static void ask_to_end_wrongly(struct engine *engine, struct engine_request *request, uint32_t manner,
+                               struct saga_id known)
 {
     struct saga_id none = some_saga(manner & ~1u, known);
 
@@ -416,7 +456,9 @@ void curious_send(const struct act *act, struct saga_id known, struct engine *en
         return;
     case ASKS_ESCALATIONS:
     case ASKS_ESCALATION:
-        request->in.escalations.number = question_of(act) == ASKS_ESCALATIONS ? 0 : manner & 8 ? NEVER_GIVEN : 1 + (manner & 3);
+        request->in.escalations.number = question_of(act) == ASKS_ESCALATIONS ? 0
+                                         : manner & 8                         ? NEVER_GIVEN
+                                                                              : 1 + (manner & 3);
         request->in.escalations.open_only = manner & 4;
         request->in.escalations.limit = manner & 3;
         request->in.escalations.cursor = cursor_of(heard.escalations, manner, request->arena);
@@ -424,7 +466,9 @@ void curious_send(const struct act *act, struct saga_id known, struct engine *en
         return;
     case ASKS_APPROVALS:
     case ASKS_APPROVAL:
-        request->in.approvals.number = question_of(act) == ASKS_APPROVALS ? 0 : manner & 8 ? NEVER_GIVEN : 1 + (manner & 3);
+        request->in.approvals.number = question_of(act) == ASKS_APPROVALS ? 0
+                                       : manner & 8                       ? NEVER_GIVEN
+                                                                          : 1 + (manner & 3);
         request->in.approvals.open_only = manner & 4;
         request->in.approvals.limit = manner & 3;
         request->in.approvals.cursor = cursor_of(heard.approvals, manner, request->arena);
@@ -526,12 +570,14 @@ void curious_answered(const struct act *act, const struct engine_request *reques
 
     if (!request || request->code != ERR_OK) {
         if (request && (request->code == ERR_CORRUPT || request->code == ERR_INTERNAL)) {
-            world_violate("I9", "act %u asks, and hears: %s: %s", (unsigned)act->id, err_name(request->code), request->err.message);
+            world_violate("I9", "act %u asks, and hears: %s: %s", (unsigned)act->id, err_name(request->code),
+                          request->err.message);
         }
         return;
     }
     if (request->answer.len > 0 && json_check(request->answer, &json_limits_default, &err) != ERR_OK) {
-        world_violate("I9", "act %u asks, and what it hears is no JSON: %s %s", (unsigned)act->id, err.message, err.detail);
+        world_violate("I9", "act %u asks, and what it hears is no JSON: %s %s", (unsigned)act->id, err.message,
+                      err.detail);
     }
     if (is_of_another_namespace(act) && question == ASKS_IN_PASSING && manner_of(act) % PASSING_COUNT != PASSING_CALL) {
         world_violate("CHECK", "act %u reaches a saga of another namespace", (unsigned)act->id);

@@ -14,12 +14,12 @@ struct db {
     struct arena arena; /* the options' texts */
     struct db_options options;
     enum db_state state;
-    struct wire *wire;  /* NULL: not connected, nor connecting */
+    struct wire *wire; /* NULL: not connected, nor connecting */
     bool connected;
     struct timer retry;
     int retry_count;
     struct db_queue queue;
-    struct list sent; /* shipments */
+    struct list sent;     /* shipments */
     struct timer overdue; /* runs while something is sent and not answered */
     int64_t waiting_since_ms;
     bool unanswered;
@@ -57,8 +57,9 @@ static void transaction_refused(struct db_transaction *transaction, const struct
         err_set(&transaction->err, ERR_FENCED, "another engine owns the shard");
     } else {
         err_set(&transaction->err, ERR_STORE, "the database refused %s: SQLSTATE %s",
-                shipment->failed_query < transaction->count ? transaction->queries[shipment->failed_query].statement->name
-                                                            : "the COMMIT",
+                shipment->failed_query < transaction->count
+                    ? transaction->queries[shipment->failed_query].statement->name
+                    : "the COMMIT",
                 shipment->sqlstate);
     }
 }

@@ -1,4 +1,5 @@
-/* Rows as they were put: see db_values.h. A place that is not there, or of another type, is a mistake in a statement. */
+/* Rows as they were put: see db_values.h. A place that is not there, or of another type, is a
+ * mistake in a statement. */
 #include "tests/sim/db_values.h"
 
 #include <string.h>

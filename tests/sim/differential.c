@@ -78,7 +78,9 @@ static void put_value(struct buffer *out, const struct db_rows *rows, size_t row
     case 'x':
         id = db_uuid(rows, row, column);
         uuid_text(&id, text);
-        buffer_put_text(out, type == 'x' && uuid_v7_ms(&id) > T0_MS + INT64_C(1000000000) && uuid_v7_ms(&id) < FAR_MS ? "new" : text);
+        buffer_put_text(out, type == 'x' && uuid_v7_ms(&id) > T0_MS + INT64_C(1000000000) && uuid_v7_ms(&id) < FAR_MS
+                                 ? "new"
+                                 : text);
         return;
     case 'b':
         put_bytes_text(out, db_bytes(rows, row, column));
@@ -318,7 +320,8 @@ static void describe(size_t actor, const struct transaction *transaction)
 {
     buffer_printf(transcript, "%zu submits", actor);
     for (size_t i = 0; i < transaction->count; i++) {
-        buffer_printf(transcript, " %s", transaction->kinds[i] == &gate_kind ? "|" : transaction->kinds[i]->statement->name);
+        buffer_printf(transcript, " %s",
+                      transaction->kinds[i] == &gate_kind ? "|" : transaction->kinds[i]->statement->name);
     }
     buffer_put_char(transcript, '\n');
 }

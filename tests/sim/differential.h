@@ -1,12 +1,12 @@
 /*
- * Does the simulated PostgreSQL tell the truth? Scripts drawn from a seed run against the real one and against the fake, two
- * programs of one source, and their transcripts must be the same.
+ * Does the simulated PostgreSQL tell the truth? Scripts drawn from a seed run against the real one and against the
+ * fake, two programs of one source, and their transcripts must be the same.
  *
- * In a script up to three sessions execute transactions of the statements of store/sql.c. Between statements stand gates:
- * sql_definition_lock on a number of its own that the controlling session holds until the script says so. After each step
- * everybody is waited for, until each session is idle, at a gate, or waits for another one; so the interleaving is the
- * script's. What came of each transaction, who waits when, notifications, and all tables at the end make the transcript;
- * times of clocks and random ids are masked.
+ * In a script up to three sessions execute transactions of the statements of store/sql.c. Between statements stand
+ * gates: sql_definition_lock on a number of its own that the controlling session holds until the script says so. After
+ * each step everybody is waited for, until each session is idle, at a gate, or waits for another one; so the
+ * interleaving is the script's. What came of each transaction, who waits when, notifications, and all tables at the end
+ * make the transcript; times of clocks and random ids are masked.
  */
 #ifndef SAGAD_TESTS_SIM_DIFFERENTIAL_H
 #define SAGAD_TESTS_SIM_DIFFERENTIAL_H
@@ -22,20 +22,20 @@ enum {
     GATE_CLASS = 77
 };
 
-#define T0_MS INT64_C(1600000000000)   /* times of scripts lie behind it, and before the clock of either side */
-#define FAR_MS INT64_C(4102444800000)  /* in the future of both */
+#define T0_MS INT64_C(1600000000000)  /* times of scripts lie behind it, and before the clock of either side */
+#define FAR_MS INT64_C(4102444800000) /* in the future of both */
 
 /*
- * A statement with what its columns are: i number, n number of which only the sign counts, u id, x id that may be random, b bytes,
- * t time, m time of a clock, v nothing.
+ * A statement with what its columns are: i number, n number of which only the sign counts, u id, x id that may be
+ * random, b bytes, t time, m time of a clock, v nothing.
  */
 struct kind {
     const struct db_statement *statement;
     const char *columns;
     void (*put)(struct db_args *args, struct chance *chance); /* NULL: no parameters */
-    bool unordered;   /* the order of its rows says nothing */
-    bool affects;     /* how many rows it touched counts */
-    const char *themes; /* letters */
+    bool unordered;                                           /* the order of its rows says nothing */
+    bool affects;                                             /* how many rows it touched counts */
+    const char *themes;                                       /* letters */
     uint32_t weight;
 };
 
@@ -52,9 +52,10 @@ struct transaction {
 };
 
 void draw_begin(int epoch); /* of most shards when the script begins */
-/* In what order an append would have them: half of the transactions keep to it, so that not every second one is a deadlock. */
-void transaction_draw(struct transaction *transaction, struct arena *arena, uint64_t seed, uint32_t actor, uint32_t number,
-                      int *next_gate);
+/* In what order an append would have them: half of the transactions keep to it, so that not every second one is a
+ * deadlock. */
+void transaction_draw(struct transaction *transaction, struct arena *arena, uint64_t seed, uint32_t actor,
+                      uint32_t number, int *next_gate);
 void transaction_add(struct transaction *transaction, const struct kind *kind, struct db_args *args);
 
 /* --- the two sides --- */
@@ -62,7 +63,7 @@ void transaction_add(struct transaction *transaction, const struct kind *kind, s
 enum actor_state { ACTOR_IDLE, ACTOR_AT_GATE, ACTOR_WAITS };
 
 void side_begin(void); /* the tables are empty, all actors are connected and idle */
-void side_end(void);            /* of the script */
+void side_end(void);   /* of the script */
 void side_submit(size_t actor, struct transaction *transaction);
 /* Until nobody moves. A circle of waits is no such state: it ends by itself. */
 void side_settle(enum actor_state states[ACTORS]);
@@ -76,9 +77,10 @@ void actor_notified(struct slice channel, struct slice payload);
 /* --- one script --- */
 
 /*
- * The transcript is text. Where one commit frees two sessions that then race, either may be first: the fake plays each script several
- * times with other chances, and the real one must be like one of them. Which session a deadlock ends is chance, too, and
- * the fake may see one before it is closed for the real one: a script ends there, with the line "deadlock".
+ * The transcript is text. Where one commit frees two sessions that then race, either may be first: the fake plays each
+ * script several times with other chances, and the real one must be like one of them. Which session a deadlock ends is
+ * chance, too, and the fake may see one before it is closed for the real one: a script ends there, with the line
+ * "deadlock".
  */
 void script_run(uint64_t seed, struct buffer *transcript);
 

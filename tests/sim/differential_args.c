@@ -1,6 +1,6 @@
 /*
- * Arguments of scripts, drawn from small sets, so that sessions meet: nine sagas in three shards, three business ids, six keys.
- * Here are those of the append.
+ * Arguments of scripts, drawn from small sets, so that sessions meet: nine sagas in three shards, three business ids,
+ * six keys. Here are those of the append.
  */
 #include "tests/sim/differential_args.h"
 
@@ -165,12 +165,14 @@ void add_bytes(struct db_args *args, struct chance *chance, size_t count, bool m
     struct some some = {.count = count};
 
     COLUMN(DB_BYTEA, some,
-           may_be_null && chance_percent(chance, 40) ? db_item_null(args) : item_text(args, ONE_OF("{\"a\":1}", "{}", "\\x\"\n")));
+           may_be_null && chance_percent(chance, 40) ? db_item_null(args)
+                                                     : item_text(args, ONE_OF("{\"a\":1}", "{}", "\\x\"\n")));
 }
 
 /* --- the append --- */
 
-/* Refused by a check of the table. Only where there is one row: which of several is looked at first is the planner's business. */
+/* Refused by a check of the table. Only where there is one row: which of several is looked at first is the planner's
+ * business. */
 static bool is_wrong(struct chance *chance, struct some some)
 {
     return chance_percent(chance, 3) && some.count == 1;
@@ -217,7 +219,9 @@ static void put_starts(struct db_args *args, struct chance *chance, struct some 
     COLUMN(DB_TEXT, sagas, item_text(args, ONE_OF("order", "order", "trip", RUN_SAGA_NAME, OPEN_SAGA_NAME)));
     COLUMN(DB_INT4, sagas, db_item_int(args, 1 + chance_below(chance, 2)));
     COLUMN(DB_TEXT, sagas, item_text(args, !is_wrong(chance, sagas) ? ONE_OF("running", "waiting") : "bogus"));
-    COLUMN(DB_TEXT, sagas, item_text(args, ONE_OF(NULL, "{}", "{\"b\":\"x\",\"aa\":\"y\", \"a\" : \"\\u00e9\\n\\u0001/\"}", "{\"team\":\"one\"}")));
+    COLUMN(DB_TEXT, sagas,
+           item_text(args, ONE_OF(NULL, "{}", "{\"b\":\"x\",\"aa\":\"y\", \"a\" : \"\\u00e9\\n\\u0001/\"}",
+                                  "{\"team\":\"one\"}")));
     COLUMN(DB_BYTEA, sagas, item_text(args, ONE_OF("digest of an input", "digest of another")));
     COLUMN(DB_TIMESTAMPTZ, sagas, db_item_timestamptz(args, T0_MS + chance_below(chance, 100)));
     COLUMN(DB_TIMESTAMPTZ, sagas, db_item_timestamptz(args, T0_MS + chance_below(chance, 100)));
@@ -269,7 +273,8 @@ void draw_log(struct db_args *args, struct chance *chance)
 
         uuid_text(&key, id);
         buffer_init(&text, 4096);
-        buffer_printf(&text, "[{\"type\":\"t\",%s\"%s\"}, \"key\": 7]", ONE_OF("\"key\":", "\"key\": ", "\"key\":  ", "\\\"key\":"), id);
+        buffer_printf(&text, "[{\"type\":\"t\",%s\"%s\"}, \"key\": 7]",
+                      ONE_OF("\"key\":", "\"key\": ", "\"key\":  ", "\\\"key\":"), id);
         db_item_bytes(args, buffer_slice(&text));
         buffer_fini(&text);
     }
@@ -348,7 +353,8 @@ void draw_status(struct db_args *args, struct chance *chance)
     struct some sagas = some_sagas(chance);
 
     add_sagas(args, sagas);
-    COLUMN(DB_TEXT, sagas, item_text(args, !is_wrong(chance, sagas) ? ONE_OF("running", "completed", "escalated") : "bogus"));
+    COLUMN(DB_TEXT, sagas,
+           item_text(args, !is_wrong(chance, sagas) ? ONE_OF("running", "completed", "escalated") : "bogus"));
     COLUMN(DB_TIMESTAMPTZ, sagas, db_item_timestamptz(args, T0_MS + 100 + chance_below(chance, 100)));
     COLUMN(DB_TIMESTAMPTZ, sagas, item_time_or_null(args, chance, 40));
 }
@@ -409,7 +415,8 @@ void draw_approval_end(struct db_args *args, struct chance *chance)
     add_shards(args, sagas);
     COLUMN(DB_INT8, sagas, item_number(args, x));
     COLUMN(DB_TIMESTAMPTZ, sagas, db_item_timestamptz(args, T0_MS + 100 + chance_below(chance, 100)));
-    COLUMN(DB_TEXT, sagas, item_text(args, !is_wrong(chance, sagas) ? ONE_OF("open", "approved", "refused", "cancelled") : "bogus"));
+    COLUMN(DB_TEXT, sagas,
+           item_text(args, !is_wrong(chance, sagas) ? ONE_OF("open", "approved", "refused", "cancelled") : "bogus"));
     add_bytes(args, chance, sagas.count, true);
     COLUMN(DB_UUID, sagas, item_id(args, saga_id(x)));
     COLUMN(DB_TIMESTAMPTZ, sagas, item_time_or_null(args, chance, 50));
@@ -464,4 +471,3 @@ void draw_look(struct db_args *args, struct chance *chance)
     add_sagas(args, sagas);
     COLUMN(DB_INT4, sagas, db_item_int(args, 1 + chance_below(chance, 3)));
 }
-

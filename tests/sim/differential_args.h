@@ -43,7 +43,8 @@ void item_time_or_null(struct db_args *args, struct chance *chance, uint32_t nul
 const char *one_of(struct chance *chance, const char *const *texts, uint32_t count);
 
 #define ONE_OF(...)                                                                                                    \
-    one_of(chance, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+    one_of(chance, (const char *const[]){__VA_ARGS__},                                                                 \
+           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
 
 /* Whole arguments: arrays as long as the others of the statement. */
 void add_shards(struct db_args *args, struct some sagas);

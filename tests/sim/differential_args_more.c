@@ -51,9 +51,11 @@ void draw_lease_renew(struct db_args *args, struct chance *chance)
     add_shards(args, some);
     COLUMN(DB_INT8, some, db_item_int(args, chance_percent(chance, 70) ? 1 : 2));
     COLUMN(DB_TIMESTAMPTZ, some,
-           chance_percent(chance, 30) ? db_item_null(args) : db_item_timestamptz(args, T0_MS + chance_below(chance, 8) * 1000));
+           chance_percent(chance, 30) ? db_item_null(args)
+                                      : db_item_timestamptz(args, T0_MS + chance_below(chance, 8) * 1000));
     COLUMN(DB_TIMESTAMPTZ, some,
-           chance_percent(chance, 50) ? db_item_null(args) : db_item_timestamptz(args, T0_MS + chance_below(chance, 8) * 1000));
+           chance_percent(chance, 50) ? db_item_null(args)
+                                      : db_item_timestamptz(args, T0_MS + chance_below(chance, 8) * 1000));
     db_arg_int8(args, ttl_ms(chance));
     arg_text(args, ONE_OF("engine a", "engine b"));
     COLUMN(DB_INT8, some, db_item_int(args, chance_below(chance, 3)));
@@ -262,7 +264,8 @@ void draw_park(struct db_args *args, struct chance *chance)
     add_epochs(args, chance, sagas.count);
     COLUMN(DB_UUID, sagas, item_id(args, saga_id(x)));
     COLUMN(DB_TIMESTAMPTZ, sagas,
-           chance_percent(chance, 30) ? db_item_null(args) : db_item_timestamptz(args, T0_MS + 200 + x * 10 + chance_below(chance, 10)));
+           chance_percent(chance, 30) ? db_item_null(args)
+                                      : db_item_timestamptz(args, T0_MS + 200 + x * 10 + chance_below(chance, 10)));
     COLUMN(DB_BOOL, sagas, db_item_bool(args, chance_percent(chance, 50)));
 }
 
@@ -364,7 +367,8 @@ static void put_budget_keys(struct db_args *args, struct chance *chance, struct 
 {
     COLUMN(DB_INT2, budgets, db_item_int(args, 5 + (int)x));
     COLUMN(DB_TEXT, budgets, item_text(args, x ? "q" : "p"));
-    COLUMN(DB_TIMESTAMPTZ, budgets, db_item_timestamptz(args, chance_percent(chance, 70) ? T0_MS : T0_MS - INT64_C(500) * 86400000));
+    COLUMN(DB_TIMESTAMPTZ, budgets,
+           db_item_timestamptz(args, chance_percent(chance, 70) ? T0_MS : T0_MS - INT64_C(500) * 86400000));
 }
 
 void draw_guard_ask(struct db_args *args, struct chance *chance)
@@ -382,7 +386,8 @@ void draw_guard_ask(struct db_args *args, struct chance *chance)
     arg_id(args, holder_id(10 + chance_below(chance, 4)));
     put_budget_keys(args, chance, budgets);
     for (int i = 0; i < 3; i++) {
-        COLUMN(DB_INT8, budgets, db_item_int(args, chance_percent(chance, 40) ? -1 : 1 + (int64_t)chance_below(chance, 3)));
+        COLUMN(DB_INT8, budgets,
+               db_item_int(args, chance_percent(chance, 40) ? -1 : 1 + (int64_t)chance_below(chance, 3)));
     }
     COLUMN(DB_INT8, budgets, db_item_int(args, 1));
     COLUMN(DB_INT8, budgets, db_item_int(args, chance_below(chance, 2)));
@@ -434,4 +439,3 @@ void draw_definition_lock(struct db_args *args, struct chance *chance)
     db_arg_int4(args, 78);
     db_arg_int4(args, (int)chance_below(chance, 2));
 }
-

@@ -7,12 +7,16 @@
 
 /* --- all of them, those of the append in its order --- */
 
-#define THEMES "aldkgpieb" "\0\0" "alkdg" /* what most statements of a script are about; the last place: of all */
+#define THEMES                                                                                                         \
+    "aldkgpieb"                                                                                                        \
+    "\0\0"                                                                                                             \
+    "alkdg" /* what most statements of a script are about; the last place: of all */
 
 const struct kind gate_kind = {.statement = &sql_definition_lock, .columns = "v"};
 const struct kind start_all_kind = {.statement = &sql_start, .columns = "", .put = draw_start_all, .affects = true};
 const struct kind take_all_kind = {.statement = &sql_lease_take, .columns = "iiti", .put = draw_take_all};
-const struct kind renew_all_kind = {.statement = &sql_lease_renew, .columns = "itm", .put = draw_renew_all, .unordered = true};
+const struct kind renew_all_kind = {
+    .statement = &sql_lease_renew, .columns = "itm", .put = draw_renew_all, .unordered = true};
 
 #define SAGA_ROW "ubbibbbbttt"
 
@@ -140,8 +144,8 @@ static void add_gate(struct transaction *transaction, struct arena *arena, int g
     transaction_add(transaction, &gate_kind, args);
 }
 
-void transaction_draw(struct transaction *transaction, struct arena *arena, uint64_t seed, uint32_t actor, uint32_t number,
-                      int *next_gate)
+void transaction_draw(struct transaction *transaction, struct arena *arena, uint64_t seed, uint32_t actor,
+                      uint32_t number, int *next_gate)
 {
     struct chance chance = chance_of(seed, 100 + actor, number);
     size_t count = actor == 0 ? 1 : 1 + chance_below(&chance, QUERIES / 2 - 2), drawn[QUERIES];

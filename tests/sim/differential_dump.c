@@ -1,23 +1,27 @@
 /* All tables as they are at the end of a script; engines, shards and definitions by statements of the store. */
-#include "store/sql.h"
 #include "tests/sim/differential_dump.h"
+#include "store/sql.h"
 
 #define DUMP(name, sql) const struct db_statement dump_##name = {"dump_" #name, sql};
 
-DUMP(saga, "select s.shard, s.id, s.namespace, s.name, s.version, s.status, s.tags::text, s.business_id, s.business_digest,"
-           " s.key_digest, s.input_digest, s.created_at, s.updated_at, s.ended_at from sagad.saga s order by s.shard, s.id")
-DUMP(log, "select l.shard, l.saga, l.seq, l.records, l.at, l.epoch, l.payload from sagad.log l order by l.shard, l.saga, l.seq")
+DUMP(saga,
+     "select s.shard, s.id, s.namespace, s.name, s.version, s.status, s.tags::text, s.business_id, s.business_digest,"
+     " s.key_digest, s.input_digest, s.created_at, s.updated_at, s.ended_at from sagad.saga s order by s.shard, s.id")
+DUMP(log, "select l.shard, l.saga, l.seq, l.records, l.at, l.epoch, l.payload from sagad.log l order by l.shard, "
+          "l.saga, l.seq")
 DUMP(operation_key, "select k.shard, k.key, k.saga from sagad.operation_key k order by k.shard, k.key")
-DUMP(key_bundle, "select b.shard, b.check_at, b.id, b.made_at, e.key, e.saga from sagad.key_bundle b"
-                 " cross join lateral unnest(b.keys, b.sagas) as e (key, saga) order by b.shard, b.check_at, b.id, e.key, e.saga")
+DUMP(key_bundle,
+     "select b.shard, b.check_at, b.id, b.made_at, e.key, e.saga from sagad.key_bundle b"
+     " cross join lateral unnest(b.keys, b.sagas) as e (key, saga) order by b.shard, b.check_at, b.id, e.key, e.saga")
 DUMP(inbox, "select i.shard, i.id, i.saga, i.kind, i.payload from sagad.inbox i order by i.shard, i.id")
 DUMP(awake, "select a.shard, a.saga from sagad.awake a order by a.shard, a.saga")
 DUMP(due, "select d.shard, d.saga, d.what = 'forget', d.at from sagad.due d order by d.shard, d.saga")
 DUMP(answer, "select a.shard, a.input, a.body from sagad.answer a order by a.shard, a.input")
 DUMP(escalation, "select e.shard, e.number, e.saga, e.namespace, e.opened_at, e.resolved_at, e.step, e.reason, e.body"
                  " from sagad.escalation e order by e.shard, e.number")
-DUMP(approval, "select a.shard, a.number, a.saga, a.namespace, a.opened_at, a.expires_at, a.ended_at, a.step, a.status, a.body"
-               " from sagad.approval a order by a.shard, a.number")
+DUMP(approval,
+     "select a.shard, a.number, a.saga, a.namespace, a.opened_at, a.expires_at, a.ended_at, a.step, a.status, a.body"
+     " from sagad.approval a order by a.shard, a.number")
 DUMP(number_gone, "select n.shard, n.escalation, n.approval from sagad.number_gone n order by n.shard")
 DUMP(lock, "select l.shard, l.digest, l.ticket, l.saga_shard, l.saga, l.namespace, l.key from sagad.lock l"
            " order by l.shard, l.digest, l.ticket")
@@ -25,11 +29,13 @@ DUMP(guard, "select g.shard, g.namespace, g.tool, g.rate_at, g.paused_until from
             " order by g.shard, g.namespace, g.tool")
 DUMP(guard_place, "select p.shard, p.namespace, p.tool, p.holder from sagad.guard_place p"
                   " order by p.shard, p.namespace, p.tool, p.holder")
-DUMP(guard_breaker, "select b.shard, b.namespace, b.tool, b.endpoint, b.state, cardinality(b.failures), b.open_until, b.cooldown_ms,"
-                    " b.opened, b.probe, b.probe_until from sagad.guard_breaker b"
-                    " order by b.shard, b.namespace, b.tool, b.endpoint")
-DUMP(guard_budget, "select b.shard, b.name, b.period, b.calls, b.emissions, b.micros, b.unpriced from sagad.guard_budget b"
-                   " order by b.shard, b.name, b.period")
+DUMP(guard_breaker,
+     "select b.shard, b.namespace, b.tool, b.endpoint, b.state, cardinality(b.failures), b.open_until, b.cooldown_ms,"
+     " b.opened, b.probe, b.probe_until from sagad.guard_breaker b"
+     " order by b.shard, b.namespace, b.tool, b.endpoint")
+DUMP(guard_budget,
+     "select b.shard, b.name, b.period, b.calls, b.emissions, b.micros, b.unpriced from sagad.guard_budget b"
+     " order by b.shard, b.name, b.period")
 DUMP(guard_reservation, "select r.shard, r.namespace, r.tool, r.operation, r.state, cardinality(r.budgets),"
                         " (select sum(m)::int8 from unnest(r.micros) as m) from sagad.guard_reservation r"
                         " order by r.shard, r.namespace, r.tool, r.operation")

@@ -1,6 +1,6 @@
 /*
- * The fake's half of differential.h: plays the scripts of some seeds and writes their transcripts to standard output, each seed
- * behind a line with it and how many different ones there are, each of those behind its length.
+ * The fake's half of differential.h: plays the scripts of some seeds and writes their transcripts to standard output,
+ * each seed behind a line with it and how many different ones there are, each of those behind its length.
  *
  * differential_fake FIRST_SEED COUNT
  */
@@ -50,7 +50,8 @@ static void on_rows(struct pg_session *session, size_t query, const struct db_ro
     actor_rows(actor_of(session), query, rows);
 }
 
-static void on_over(struct pg_session *session, enum db_outcome outcome, bool warned, const char *sqlstate, size_t failed_query)
+static void on_over(struct pg_session *session, enum db_outcome outcome, bool warned, const char *sqlstate,
+                    size_t failed_query)
 {
     CHECK(!warned);
     actor_over(actor_of(session), outcome, sqlstate, failed_query);
@@ -153,7 +154,8 @@ static void put_time_of_us(struct pg_call *call, int64_t us)
 
 static enum pg_progress dump_saga_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_SAGA, row_saga, &(struct row_saga){.shard = INT16_MIN}) {
+    FOR_ROWS(PG_SAGA, row_saga, &(struct row_saga){.shard = INT16_MIN})
+    {
         put_int(call, row->shard);
         put_uuid(call, &row->id);
         put_bytes(call, row->namespace);
@@ -175,7 +177,8 @@ static enum pg_progress dump_saga_rows(struct pg_call *call)
 
 static enum pg_progress dump_log_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_LOG, row_log, &(struct row_log){.shard = INT16_MIN}) {
+    FOR_ROWS(PG_LOG, row_log, &(struct row_log){.shard = INT16_MIN})
+    {
         put_int(call, row->shard);
         put_uuid(call, &row->saga);
         put_int(call, row->seq);
@@ -190,7 +193,8 @@ static enum pg_progress dump_log_rows(struct pg_call *call)
 
 static enum pg_progress dump_operation_key_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_OPERATION_KEY, row_operation_key, &(struct row_operation_key){.shard = INT16_MIN}) {
+    FOR_ROWS(PG_OPERATION_KEY, row_operation_key, &(struct row_operation_key){.shard = INT16_MIN})
+    {
         put_int(call, row->shard);
         put_uuid(call, &row->key);
         put_uuid(call, &row->saga);
@@ -213,7 +217,8 @@ static int by_key_and_saga(const void *a, const void *b)
 
 static enum pg_progress dump_key_bundle_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_KEY_BUNDLE, row_key_bundle, &((struct row_key_bundle){.shard = INT16_MIN, .check_ms = INT64_MIN})) {
+    FOR_ROWS(PG_KEY_BUNDLE, row_key_bundle, &((struct row_key_bundle){.shard = INT16_MIN, .check_ms = INT64_MIN}))
+    {
         size_t count = row->keys.len / sizeof(struct uuid);
         struct pair *pairs = arena_array(call->arena, count + 1, sizeof(*pairs));
 
@@ -252,7 +257,8 @@ static enum pg_progress put_old_keys(struct pg_call *call)
 
 static enum pg_progress dump_inbox_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_INBOX, row_inbox, &(struct row_inbox){.shard = INT16_MIN}) {
+    FOR_ROWS(PG_INBOX, row_inbox, &(struct row_inbox){.shard = INT16_MIN})
+    {
         put_int(call, row->shard);
         put_uuid(call, &row->id);
         put_uuid(call, &row->saga);
@@ -265,7 +271,8 @@ static enum pg_progress dump_inbox_rows(struct pg_call *call)
 
 static enum pg_progress dump_awake_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_AWAKE, row_awake, &(struct row_awake){.shard = INT16_MIN}) {
+    FOR_ROWS(PG_AWAKE, row_awake, &(struct row_awake){.shard = INT16_MIN})
+    {
         put_int(call, row->shard);
         put_uuid(call, &row->saga);
         put_row_end(call);
@@ -275,7 +282,8 @@ static enum pg_progress dump_awake_rows(struct pg_call *call)
 
 static enum pg_progress dump_due_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_DUE, row_due, &(struct row_due){.shard = INT16_MIN}) {
+    FOR_ROWS(PG_DUE, row_due, &(struct row_due){.shard = INT16_MIN})
+    {
         put_int(call, row->shard);
         put_uuid(call, &row->saga);
         put_int(call, row->is_forget);
@@ -287,7 +295,8 @@ static enum pg_progress dump_due_rows(struct pg_call *call)
 
 static enum pg_progress dump_answer_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_ANSWER, row_answer, &(struct row_answer){.shard = INT16_MIN}) {
+    FOR_ROWS(PG_ANSWER, row_answer, &(struct row_answer){.shard = INT16_MIN})
+    {
         put_int(call, row->shard);
         put_uuid(call, &row->input);
         put_bytes(call, row->body);
@@ -298,7 +307,8 @@ static enum pg_progress dump_answer_rows(struct pg_call *call)
 
 static enum pg_progress dump_escalation_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_ESCALATION, row_escalation, &(struct row_escalation){.shard = INT16_MIN}) {
+    FOR_ROWS(PG_ESCALATION, row_escalation, &(struct row_escalation){.shard = INT16_MIN})
+    {
         put_int(call, row->shard);
         put_int(call, row->number);
         put_uuid(call, &row->saga);
@@ -315,7 +325,8 @@ static enum pg_progress dump_escalation_rows(struct pg_call *call)
 
 static enum pg_progress dump_approval_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_APPROVAL, row_approval, &(struct row_approval){.shard = INT16_MIN}) {
+    FOR_ROWS(PG_APPROVAL, row_approval, &(struct row_approval){.shard = INT16_MIN})
+    {
         put_int(call, row->shard);
         put_int(call, row->number);
         put_uuid(call, &row->saga);
@@ -333,7 +344,8 @@ static enum pg_progress dump_approval_rows(struct pg_call *call)
 
 static enum pg_progress dump_number_gone_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_NUMBER_GONE, row_number_gone, &(struct row_number_gone){.shard = INT16_MIN}) {
+    FOR_ROWS(PG_NUMBER_GONE, row_number_gone, &(struct row_number_gone){.shard = INT16_MIN})
+    {
         put_int(call, row->shard);
         put_int(call, row->escalation);
         put_int(call, row->approval);
@@ -344,7 +356,8 @@ static enum pg_progress dump_number_gone_rows(struct pg_call *call)
 
 static enum pg_progress dump_lock_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_LOCK, row_lock, (&(struct row_lock){.shard = INT16_MIN, .digest = SLICE("")})) {
+    FOR_ROWS(PG_LOCK, row_lock, (&(struct row_lock){.shard = INT16_MIN, .digest = SLICE("")}))
+    {
         put_int(call, row->shard);
         put_bytes(call, row->digest);
         put_int(call, row->ticket);
@@ -359,7 +372,8 @@ static enum pg_progress dump_lock_rows(struct pg_call *call)
 
 static enum pg_progress dump_guard_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_GUARD, row_guard, (&(struct row_guard){.shard = INT16_MIN, .namespace = SLICE(""), .tool = SLICE("")})) {
+    FOR_ROWS(PG_GUARD, row_guard, (&(struct row_guard){.shard = INT16_MIN, .namespace = SLICE(""), .tool = SLICE("")}))
+    {
         put_int(call, row->shard);
         put_bytes(call, row->namespace);
         put_bytes(call, row->tool);
@@ -372,8 +386,9 @@ static enum pg_progress dump_guard_rows(struct pg_call *call)
 
 static enum pg_progress dump_guard_place_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_GUARD_PLACE, row_guard_place,
-              (&(struct row_guard_place){.shard = INT16_MIN, .namespace = SLICE(""), .tool = SLICE("")})) {
+    FOR_ROWS(PG_GUARD_PLACE, row_guard_place,
+             (&(struct row_guard_place){.shard = INT16_MIN, .namespace = SLICE(""), .tool = SLICE("")}))
+    {
         put_int(call, row->shard);
         put_bytes(call, row->namespace);
         put_bytes(call, row->tool);
@@ -385,9 +400,10 @@ static enum pg_progress dump_guard_place_rows(struct pg_call *call)
 
 static enum pg_progress dump_guard_breaker_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_GUARD_BREAKER, row_guard_breaker,
-              (&(struct row_guard_breaker){
-                  .shard = INT16_MIN, .namespace = SLICE(""), .tool = SLICE(""), .endpoint = SLICE("")})) {
+    FOR_ROWS(PG_GUARD_BREAKER, row_guard_breaker,
+             (&(struct row_guard_breaker){
+                 .shard = INT16_MIN, .namespace = SLICE(""), .tool = SLICE(""), .endpoint = SLICE("")}))
+    {
         put_int(call, row->shard);
         put_bytes(call, row->namespace);
         put_bytes(call, row->tool);
@@ -410,8 +426,9 @@ static enum pg_progress dump_guard_breaker_rows(struct pg_call *call)
 
 static enum pg_progress dump_guard_budget_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_GUARD_BUDGET, row_guard_budget,
-              (&(struct row_guard_budget){.shard = INT16_MIN, .name = SLICE(""), .period_ms = INT64_MIN})) {
+    FOR_ROWS(PG_GUARD_BUDGET, row_guard_budget,
+             (&(struct row_guard_budget){.shard = INT16_MIN, .name = SLICE(""), .period_ms = INT64_MIN}))
+    {
         put_int(call, row->shard);
         put_bytes(call, row->name);
         put_time_ms(call, row->period_ms);
@@ -426,8 +443,9 @@ static enum pg_progress dump_guard_budget_rows(struct pg_call *call)
 
 static enum pg_progress dump_guard_reservation_rows(struct pg_call *call)
 {
-    FOR_ROWS (PG_GUARD_RESERVATION, row_guard_reservation,
-              (&(struct row_guard_reservation){.shard = INT16_MIN, .namespace = SLICE(""), .tool = SLICE("")})) {
+    FOR_ROWS(PG_GUARD_RESERVATION, row_guard_reservation,
+             (&(struct row_guard_reservation){.shard = INT16_MIN, .namespace = SLICE(""), .tool = SLICE("")}))
+    {
         int64_t micros = 0;
 
         for (size_t i = 0; i < row->budget_count; i++) {

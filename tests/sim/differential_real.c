@@ -1,6 +1,6 @@
 /*
- * The real half of differential.h: a private PostgreSQL, five connections and one that observes; and the comparison with
- * what differential_fake says of the same seeds.
+ * The real half of differential.h: a private PostgreSQL, five connections and one that observes; and the comparison
+ * with what differential_fake says of the same seeds.
  *
  * differential_real FAKE FIRST_SEED COUNT
  */
@@ -99,14 +99,19 @@ static void on_notify(struct db *db, struct slice channel, struct slice payload,
 /* As store_setup in store/store.c, without what ends a session that waits long. */
 #define SETUP                                                                                                          \
     "set default_transaction_isolation = 'read committed'", "set search_path = pg_catalog, pg_temp",                   \
-        "set plan_cache_mode = force_generic_plan", "set enable_seqscan = off", "set enable_hashjoin = off",            \
+        "set plan_cache_mode = force_generic_plan", "set enable_seqscan = off", "set enable_hashjoin = off",           \
         "set enable_mergejoin = off", "set enable_bitmapscan = off", "set jit = off"
 
 static void open_sessions(void)
 {
     static const char *const setup[] = {SETUP, NULL};
-    static const char *const listening[] = {SETUP, "listen sagad_inbox", "listen sagad_answers", "listen sagad_definitions",
-                                            "listen sagad_leases", "listen marker", NULL};
+    static const char *const listening[] = {SETUP,
+                                            "listen sagad_inbox",
+                                            "listen sagad_answers",
+                                            "listen sagad_definitions",
+                                            "listen sagad_leases",
+                                            "listen marker",
+                                            NULL};
 
     for (size_t i = 0; i < ACTORS; i++) {
         const struct db_options options = {.dsn = cluster_dsn(&cluster),
@@ -185,10 +190,12 @@ static struct waits look(void)
 {
     struct waits waits = {{0}};
     char text[SQL_BYTES];
-    int len = snprintf(text, sizeof(text), "select u.i - 1, array_to_string(pg_blocking_pids(u.pid), ' ') from unnest('{");
+    int len =
+        snprintf(text, sizeof(text), "select u.i - 1, array_to_string(pg_blocking_pids(u.pid), ' ') from unnest('{");
 
     for (size_t i = 0; i < ACTORS; i++) {
-        len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%d", i > 0 ? "," : "", db_backend_pid(sessions[i].db));
+        len +=
+            snprintf(text + len, sizeof(text) - (size_t)len, "%s%d", i > 0 ? "," : "", db_backend_pid(sessions[i].db));
     }
     (void)snprintf(text + len, sizeof(text) - (size_t)len, "}'::int4[]) with ordinality as u (pid, i)");
     sql(text, on_waits, &waits);
@@ -260,10 +267,11 @@ void side_settle(enum actor_state states[ACTORS])
 
 void side_begin(void)
 {
-    static const char *const tables[] = {"saga",        "log",      "operation_key", "key_bundle", "inbox",       "awake",         "due",
-                                         "answer",      "escalation", "approval",    "number_gone", "lock",          "engine",
-                                         "definition",  "tool",     "guard",         "guard_place", "guard_breaker", "guard_budget",
-                                         "guard_reservation"};
+    static const char *const tables[] = {"saga",        "log",           "operation_key", "key_bundle",
+                                         "inbox",       "awake",         "due",           "answer",
+                                         "escalation",  "approval",      "number_gone",   "lock",
+                                         "engine",      "definition",    "tool",          "guard",
+                                         "guard_place", "guard_breaker", "guard_budget",  "guard_reservation"};
     static unsigned scripts = 0;
     char text[SQL_BYTES];
     int len = 0;
@@ -275,7 +283,8 @@ void side_begin(void)
         len += snprintf(text + len, sizeof(text) - (size_t)len, "delete from sagad.%s;", tables[i]);
     }
     (void)snprintf(text + len, sizeof(text) - (size_t)len,
-                   "update sagad.shard set epoch = 0, owner = null, owner_identity = null, expires_at = null, low = null, turns = 0"
+                   "update sagad.shard set epoch = 0, owner = null, owner_identity = null, expires_at = null, low = "
+                   "null, turns = 0"
                    " where epoch <> 0 or low is not null or expires_at is not null");
     sql(text, NULL, NULL);
 }
@@ -356,7 +365,8 @@ static void tell_difference(uint64_t seed, const char *fake, const char *real)
             begin = at + 1;
         }
     }
-    (void)fprintf(stderr, "=== seed %llu differs in line %zu\n--- up to there\n%.*s--- fake\n%.600s\n--- real\n%.600s\n",
+    (void)fprintf(stderr,
+                  "=== seed %llu differs in line %zu\n--- up to there\n%.*s--- fake\n%.600s\n--- real\n%.600s\n",
                   (unsigned long long)seed, line, (int)begin, fake, fake + begin, real + begin);
 }
 
@@ -398,8 +408,9 @@ static bool is_like(const char *fake, const char *real)
 }
 
 /*
- * Plays a script and compares; what the fake says comes from there. What is different is played again: a race that PostgreSQL decides in
- * a way that is rare, and that the fake did not come upon, is like it the next time. A mistake is not.
+ * Plays a script and compares; what the fake says comes from there. What is different is played again: a race that
+ * PostgreSQL decides in a way that is rare, and that the fake did not come upon, is like it the next time. A mistake is
+ * not.
  */
 static void compare(uint64_t seed, FILE *from, struct buffer *transcript, struct totals *totals)
 {
@@ -435,8 +446,12 @@ static void compare(uint64_t seed, FILE *from, struct buffer *transcript, struct
 
 int main(int argc, char **argv)
 {
-    static const char *const settings[] = {"fsync=off",           "synchronous_commit=off", "full_page_writes=off",
-                                           "deadlock_timeout=20", "autovacuum=off",         "max_connections=20",
+    static const char *const settings[] = {"fsync=off",
+                                           "synchronous_commit=off",
+                                           "full_page_writes=off",
+                                           "deadlock_timeout=20",
+                                           "autovacuum=off",
+                                           "max_connections=20",
                                            NULL};
     uint64_t first, count;
     struct totals totals = {0};
@@ -470,8 +485,8 @@ int main(int argc, char **argv)
     for (uint64_t seed = first; seed < first + count; seed++) {
         compare(seed, fake, &transcript, &totals);
     }
-    (void)printf("%zu scripts, %zu different, %zu with races, %zu ended by a deadlock, %zu played again\n", totals.scripts,
-                 totals.different, totals.races, totals.deadlocks, totals.again);
+    (void)printf("%zu scripts, %zu different, %zu with races, %zu ended by a deadlock, %zu played again\n",
+                 totals.scripts, totals.different, totals.races, totals.deadlocks, totals.again);
     (void)fclose(fake);
     (void)waitpid(fake_pid, NULL, 0);
     buffer_fini(&transcript);

@@ -267,14 +267,14 @@ static void add_fault(struct sketcher *s, enum fault_kind kind, int64_t at_us, i
     struct scenario *scenario = s->scenario;
 
     if (scenario->fault_count < FAULTS_MAX) {
-        scenario->faults[scenario->fault_count++] =
-            (struct mishap){.kind = kind, .at_us = at_us, .for_us = for_us, .node = node, .variant = (uint32_t)chance_next(&s->chance)};
+        scenario->faults[scenario->fault_count++] = (struct mishap){
+            .kind = kind, .at_us = at_us, .for_us = for_us, .node = node, .variant = (uint32_t)chance_next(&s->chance)};
     }
 }
 
 /*
- * The disk is full for a while, and meanwhile engines lose their leases or die, with what they could not append. A stream of its own, as for
- * draw_asks().
+ * The disk is full for a while, and meanwhile engines lose their leases or die, with what they could not append. A
+ * stream of its own, as for draw_asks().
  */
 static void draw_full_disk(struct sketcher *s)
 {

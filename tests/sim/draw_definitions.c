@@ -386,8 +386,8 @@ static void put_saga(struct draft *d, const char *name, uint32_t index, uint32_t
     put(d, "]}");
 }
 
-/* Sagas are drawn first, for they say which tools there are, and stand behind the tools; children before who uses them.
- */
+/* Sagas are drawn first, for they say which tools there are, and stand behind the tools; children
+ * before who uses them. */
 void draw_definitions(struct chance *chance, struct buffer *out, uint32_t *saga_count, uint32_t size_percent)
 {
     struct buffer main_sagas, others;

@@ -1,6 +1,6 @@
 /*
- * Those who are outside of the engines: clients, people, and what goes wrong. Private to run.c, errand.c, client.c, curious.c,
- * person.c and mishap.c.
+ * Those who are outside of the engines: clients, people, and what goes wrong. Private to run.c, errand.c, client.c,
+ * curious.c, person.c and mishap.c.
  */
 #ifndef SAGAD_TESTS_SIM_DRIVE_H
 #define SAGAD_TESTS_SIM_DRIVE_H
@@ -11,14 +11,14 @@
 #define NAMESPACE SLICE("sim")
 
 /*
- * One request to whichever engine can be reached. The answer may get lost, on the way or with the engine; whoever asked repeats it, then,
- * as a client over HTTP does.
+ * One request to whichever engine can be reached. The answer may get lost, on the way or with the engine; whoever asked
+ * repeats it, then, as a client over HTTP does.
  */
 struct errand {
     struct event timer; /* when it is sent, then when its patience is over */
     uint32_t node;      /* whom it asks first; then the one it was sent to */
     uint32_t life;
-    uint64_t serial;    /* of the request under way: an answer to an earlier one is nobody's */
+    uint64_t serial; /* of the request under way: an answer to an earlier one is nobody's */
     bool is_under_way;
     struct engine_request *request; /* in the memory of the node */
     int64_t patience_us;
@@ -28,7 +28,8 @@ struct errand {
     void (*answered)(struct errand *errand, const struct engine_request *request);
 };
 
-void errand_go(struct errand *errand, int64_t delay_us); /* sends it then, to `node`, or to another one if that is away */
+void errand_go(struct errand *errand,
+               int64_t delay_us);      /* sends it then, to `node`, or to another one if that is away */
 bool err_may_pass(enum err_code code); /* the engine or the database is in trouble: ask again */
 
 /* --- run.c --- */
@@ -41,8 +42,8 @@ void drive_follow(struct saga_id saga, bool is_open, uint32_t act); /* client.c:
 
 void clients_init(void);
 void clients_begin(void);
-void clients_heal(void);     /* from now on they see to it that every saga gets what it waits for */
-bool clients_are_done(void); /* every act is over, and every saga they know was seen to have ended */
+void clients_heal(void);                        /* from now on they see to it that every saga gets what it waits for */
+bool clients_are_done(void);                    /* every act is over, and every saga they know was seen to have ended */
 void clients_describe(char *out, size_t bytes); /* of what is not done */
 
 /* --- curious.c: acts that are ACT_ASK --- */
@@ -62,6 +63,6 @@ bool people_are_done(void); /* the last time they looked there was nothing to de
 
 void mishaps_begin(void);
 void mishaps_heal(void);
-uint64_t mishaps_commits(void);      /* since mishaps_begin() */
+uint64_t mishaps_commits(void); /* since mishaps_begin() */
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "tests/sim/campaign.h"
 
-/* Each commit of each scenario with each fate, singly or in pairs. False: one of them broke an invariant, which was told. */
+/* Each commit of each scenario with each fate, singly or in pairs. False: one of them broke an invariant, which was
+ * told. */
 bool exhaust(const struct campaign *how, const struct scenario *scenarios, uint32_t count, bool pairs);
 
 #endif

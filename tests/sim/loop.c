@@ -1,9 +1,10 @@
 /*
- * io/loop/loop.h in virtual time. A turn is what it is in the real loop: what came for us, due timers, deferred work and hooks, then, right
- * before it would block, deferred work and hooks once more. The clocks are read once a turn and lazily.
+ * io/loop/loop.h in virtual time. A turn is what it is in the real loop: what came for us, due timers, deferred work
+ * and hooks, then, right before it would block, deferred work and hooks once more. The clocks are read once a turn and
+ * lazily.
  *
- * A turn may be stopped between any two callbacks (the process is frozen there) and goes on later where it was, with the
- * clocks as they had been read.
+ * A turn may be stopped between any two callbacks (the process is frozen there) and goes on later where it was, with
+ * the clocks as they had been read.
  */
 #include "io/loop/loop.h"
 
@@ -14,7 +15,15 @@
 #include "io/loop/turn_clock.h"
 #include "tests/sim/network.h"
 
-enum phase { PHASE_MESSAGES, PHASE_TIMERS, PHASE_DEFERRED, PHASE_HOOKS, PHASE_LAST_DEFERRED, PHASE_LAST_HOOKS, PHASE_COUNT };
+enum phase {
+    PHASE_MESSAGES,
+    PHASE_TIMERS,
+    PHASE_DEFERRED,
+    PHASE_HOOKS,
+    PHASE_LAST_DEFERRED,
+    PHASE_LAST_HOOKS,
+    PHASE_COUNT
+};
 
 struct sim_clock {
     struct turn_clock clock;
@@ -27,7 +36,7 @@ struct loop {
     struct agenda agenda;
     /* the turn */
     enum phase phase;
-    bool begun;           /* of this phase: it is settled how far it goes */
+    bool begun; /* of this phase: it is settled how far it goes */
     size_t messages_left;
 };
 

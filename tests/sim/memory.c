@@ -1,6 +1,7 @@
 /*
- * A head in front of each block: whose it is, and its neighbours in that owner's list. What comes before memory_setup(), or out of a
- * shared library, has a head of its own allocator's and must not come here: so only static code is wrapped, and cJSON.
+ * A head in front of each block: whose it is, and its neighbours in that owner's list. What comes before
+ * memory_setup(), or out of a shared library, has a head of its own allocator's and must not come here: so only static
+ * code is wrapped, and cJSON.
  */
 #include "tests/sim/memory.h"
 

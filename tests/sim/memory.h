@@ -15,8 +15,9 @@ struct memory_owner { /* zeroed: owns nothing */
     size_t bytes, count;
 };
 
-void memory_setup(void);                                /* once, before anything else */
-struct memory_owner *memory_switch(struct memory_owner *owner); /* NULL: nobody's, the simulation's own; returns the one before */
-void memory_drop(struct memory_owner *owner);           /* frees all of it */
+void memory_setup(void); /* once, before anything else */
+struct memory_owner *
+memory_switch(struct memory_owner *owner);    /* NULL: nobody's, the simulation's own; returns the one before */
+void memory_drop(struct memory_owner *owner); /* frees all of it */
 
 #endif

@@ -107,7 +107,7 @@ static void drain(struct trouble *trouble, struct node *node)
 /* --- the other things --- */
 
 static const int fates[] = {COMMIT_FAILS, COMMIT_WARNS, COMMIT_LOST_BEFORE, COMMIT_LOST_AFTER,
-                            COMMIT_LATE,  POINT_FREEZE, POINT_KILL,   POINT_KILL_LATE};
+                            COMMIT_LATE,  POINT_FREEZE, POINT_KILL,         POINT_KILL_LATE};
 
 static void shift_clock(struct node *node, uint32_t variant)
 {

@@ -1,6 +1,6 @@
 /*
- * What is neither a node's nor the simulation's: messages, connections and requests on their way. Their memory lasts as long as
- * the run, whoever dies. Shared by node.c, db.c and the tools.
+ * What is neither a node's nor the simulation's: messages, connections and requests on their way. Their memory lasts as
+ * long as the run, whoever dies. Shared by node.c, db.c and the tools.
  */
 #ifndef SAGAD_TESTS_SIM_NETWORK_H
 #define SAGAD_TESTS_SIM_NETWORK_H
@@ -24,7 +24,8 @@ void connections_forget(void); /* the run is over */
 struct pg_session;
 struct node *connection_node(const struct pg_session *session); /* who is at the other end of it; NULL: it is gone */
 
-/* loop.c: a turn of the node's loop. False: it was stopped in its middle, after as many callbacks as were left in `*callbacks`. */
+/* loop.c: a turn of the node's loop. False: it was stopped in its middle, after as many callbacks as were left in
+ * `*callbacks`. */
 bool loop_turn(struct loop *loop, uint32_t *callbacks);
 int64_t loop_rest_us(const struct loop *loop); /* until the next turn; INT64_MAX: nothing to do */
 /* Messages that have come; the turn takes them. */

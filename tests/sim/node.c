@@ -16,11 +16,11 @@ struct node nodes[NODES_MAX];
 
 static struct {
     struct list inbox;
-    bool interrupt;             /* a freeze comes in the middle of a turn */
-    uint32_t callbacks;         /* until then */
+    bool interrupt;     /* a freeze comes in the middle of a turn */
+    uint32_t callbacks; /* until then */
     int64_t freeze_us;
-    uint32_t messages;          /* a freeze comes with so many more, before the last of them is looked at; 0: none does */
-    bool left;                  /* drained: it ends when its turn is over */
+    uint32_t messages; /* a freeze comes with so many more, before the last of them is looked at; 0: none does */
+    bool left;         /* drained: it ends when its turn is over */
 } processes[NODES_MAX];
 
 static struct node *current;
@@ -98,7 +98,8 @@ static void message_arrives(struct message *message)
         return;
     }
     list_push(&processes[node->index].inbox, &message->link);
-    if (processes[node->index].messages > 0 && !node->frozen && --processes[node->index].messages == 0 && !world->is_healed) {
+    if (processes[node->index].messages > 0 && !node->frozen && --processes[node->index].messages == 0 &&
+        !world->is_healed) {
         node_freezes(node, processes[node->index].freeze_us);
     }
     node_wake(node, 0);
@@ -165,8 +166,10 @@ static void node_ends(struct node *node)
     loop_free(node->loop);
     node_leave(before);
     if (node->memory.count > 0) {
-        world_violate("SIM", "node %u left without an answer to %u requests, and %zu blocks with %zu bytes of its memory are not freed", node->index,
-                      node->unanswered, node->memory.count, node->memory.bytes);
+        world_violate(
+            "SIM",
+            "node %u left without an answer to %u requests, and %zu blocks with %zu bytes of its memory are not freed",
+            node->index, node->unanswered, node->memory.count, node->memory.bytes);
     }
     node_goes(node);
     inbox_lose(node);
@@ -277,21 +280,22 @@ void node_start(struct node *node, const struct node_options *options)
     stand_ins_begin(node);
     before = node_enter(node);
     node->loop = loop_new();
-    node->engine = engine_start(node->loop, &(struct engine_options){.dsn = "",
-                                                                     .engine_name = name,
-                                                                     .lease_ms = options->lease_ms,
-                                                                     .standby = options->standbys >> node->index & 1,
-                                                                     .writers = options->writers,
-                                                                     .readers = options->readers,
-                                                                     .sagas_max = options->sagas_max,
-                                                                     .payload_bytes_max = options->payload_bytes_max,
-                                                                     .memory_bytes_max = SIZE_MAX / 2, /* not what this machine has */
-                                                                     .calls_max = options->calls_max,
-                                                                     .park_after_ms = options->park_after_ms,
-                                                                     .key_look_ms = options->key_look_ms,
-                                                                     .on_ready = on_ready,
-                                                                     .on_refused = on_refused,
-                                                                     .context = node});
+    node->engine = engine_start(
+        node->loop, &(struct engine_options){.dsn = "",
+                                             .engine_name = name,
+                                             .lease_ms = options->lease_ms,
+                                             .standby = options->standbys >> node->index & 1,
+                                             .writers = options->writers,
+                                             .readers = options->readers,
+                                             .sagas_max = options->sagas_max,
+                                             .payload_bytes_max = options->payload_bytes_max,
+                                             .memory_bytes_max = SIZE_MAX / 2, /* not what this machine has */
+                                             .calls_max = options->calls_max,
+                                             .park_after_ms = options->park_after_ms,
+                                             .key_look_ms = options->key_look_ms,
+                                             .on_ready = on_ready,
+                                             .on_refused = on_refused,
+                                             .context = node});
     CHECK(node->engine);
     node_leave(before);
     node_wake(node, 0);

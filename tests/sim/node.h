@@ -18,51 +18,52 @@
 struct node_options {
     int64_t lease_ms;
     int64_t park_after_ms;
-    int64_t key_look_ms;    /* 0: the default, which no run lives to see */
+    int64_t key_look_ms; /* 0: the default, which no run lives to see */
     size_t sagas_max, payload_bytes_max;
     uint32_t calls_max;
     int writers, readers;
-    uint32_t standbys;      /* bits: these nodes own shards only while no other lives */
+    uint32_t standbys; /* bits: these nodes own shards only while no other lives */
 };
 
 struct node {
     uint32_t index;
-    uint32_t life;          /* counts starts: a message to an earlier life is not delivered */
-    bool up;                /* the process exists */
-    bool frozen;            /* it exists and does nothing (SIGSTOP, a pause of the machine) */
+    uint32_t life; /* counts starts: a message to an earlier life is not delivered */
+    bool up;       /* the process exists */
+    bool frozen;   /* it exists and does nothing (SIGSTOP, a pause of the machine) */
     bool draining;
     bool cut;               /* from PostgreSQL: nothing passes in either direction */
     int64_t wall_offset_ms; /* of its clock of the day; may be moved by a fault at any time */
     int64_t boot_offset_us;
-    uint32_t slow_percent;  /* 0: each turn of its loop takes no time to begin; else it dawdles */
+    uint32_t slow_percent; /* 0: each turn of its loop takes no time to begin; else it dawdles */
     struct node_options options;
     struct memory_owner memory;
-    struct loop *loop;      /* its memory */
+    struct loop *loop; /* its memory */
     struct engine *engine;
     bool ready, refused;
-    uint32_t unanswered;    /* requests of outside that it has and has not answered: counted by errand.c */
-    struct event turn;      /* its next loop turn */
+    uint32_t unanswered; /* requests of outside that it has and has not answered: counted by errand.c */
+    struct event turn;   /* its next loop turn */
     struct event thaw, later;
 };
 
 extern struct node nodes[NODES_MAX]; /* zeroed at the beginning of a run */
 
 void node_start(struct node *node, const struct node_options *options);
-void node_kill(struct node *node);                /* SIGKILL; a no-op when it is down */
+void node_kill(struct node *node);                       /* SIGKILL; a no-op when it is down */
 void node_drain(struct node *node, int64_t patience_ms); /* SIGTERM; it goes down by itself */
-void node_freeze(struct node *node, int64_t for_us);      /* now, or at a bad moment soon: in a turn, or before it reads an answer */
+void node_freeze(struct node *node,
+                 int64_t for_us); /* now, or at a bad moment soon: in a turn, or before it reads an answer */
 void node_freeze_now(struct node *node, int64_t for_us);
-bool node_is_running(const struct node *node);    /* up and not frozen, and it has an engine */
-struct node *node_current(void);                  /* NULL: the world's own code runs */
+bool node_is_running(const struct node *node); /* up and not frozen, and it has an engine */
+struct node *node_current(void);               /* NULL: the world's own code runs */
 
-struct node *node_enter(struct node *node);       /* returns the one before; NULL leaves to the world */
-void node_leave(struct node *before);             /* back to what node_enter() gave */
+struct node *node_enter(struct node *node);          /* returns the one before; NULL leaves to the world */
+void node_leave(struct node *before);                /* back to what node_enter() gave */
 void node_wake(struct node *node, int64_t delay_us); /* its loop has something to do then */
 
 /* loop.c, for db.c and the tools: `run` happens in a turn of the node's loop, unless its life is over by then. */
 struct message {
-    struct event event;     /* on its way */
-    struct list_link link;  /* then in the inbox of the node */
+    struct event event;    /* on its way */
+    struct list_link link; /* then in the inbox of the node */
     struct node *node;
     uint32_t life;
     void (*run)(struct message *message);

@@ -372,7 +372,8 @@ enum pg_progress pg_statement_hold_shards(struct pg_call *call)
 enum pg_progress pg_statement_history_missing(struct pg_call *call)
 {
     for (size_t i = 0; i < arg_count(call, 0); i++) {
-        struct row_log key = {.shard = item_int(call, 0, i), .saga = item_uuid(call, 1, i), .seq = item_int(call, 2, i)};
+        struct row_log key = {
+            .shard = item_int(call, 0, i), .saga = item_uuid(call, 1, i), .seq = item_int(call, 2, i)};
         const struct row_log *row = pg_see(call, pg_find(call, PG_LOG, &key));
 
         if (!row || row->epoch != item_int(call, 3, i) || row->at_ms != item_time_ms(call, 4, i)) {
@@ -450,7 +451,8 @@ enum pg_progress pg_statement_history_accepted(struct pg_call *call)
 enum pg_progress pg_statement_look(struct pg_call *call)
 {
     for (size_t i = 0; i < arg_count(call, 0); i++) {
-        struct row_log key = {.shard = item_int(call, 0, i), .saga = item_uuid(call, 1, i), .seq = item_int(call, 2, i)};
+        struct row_log key = {
+            .shard = item_int(call, 0, i), .saga = item_uuid(call, 1, i), .seq = item_int(call, 2, i)};
         const struct row_log *row = pg_see(call, pg_find(call, PG_LOG, &key));
 
         if (row) {

@@ -52,9 +52,14 @@ static const struct row_saga *saga_of(struct pg_call *call, struct uuid id)
     return pg_saga(call, (int16_t)(id.bytes[14] * 256 + id.bytes[15]), id);
 }
 
-static enum pg_progress put_bundle(struct pg_call *call, int64_t shard, int64_t check_ms, struct uuid id, const struct pairs *pairs)
+static enum pg_progress put_bundle(struct pg_call *call, int64_t shard, int64_t check_ms, struct uuid id,
+                                   const struct pairs *pairs)
 {
-    struct row_key_bundle row = {shard, check_ms, id, pairs->made_ms, keep_ids(call, pairs->keys, pairs->count),
+    struct row_key_bundle row = {shard,
+                                 check_ms,
+                                 id,
+                                 pairs->made_ms,
+                                 keep_ids(call, pairs->keys, pairs->count),
                                  keep_ids(call, pairs->sagas, pairs->count)};
 
     return pg_insert(call, PG_KEY_BUNDLE, &row, NULL);
@@ -98,7 +103,9 @@ enum pg_progress pg_statement_key_bundle(struct pg_call *call)
         }
         if (pairs.count > 0) {
             pairs.made_ms = now_ms;
-            RETURN_UNLESS_DONE(put_bundle(call, shard, pairs.count < SMALL_BELOW ? soon_ms : now_ms + 12 * (soon_ms - now_ms), arg_uuid(call, 4), &pairs));
+            RETURN_UNLESS_DONE(put_bundle(call, shard,
+                                          pairs.count < SMALL_BELOW ? soon_ms : now_ms + 12 * (soon_ms - now_ms),
+                                          arg_uuid(call, 4), &pairs));
             affected++;
         }
     }
@@ -113,7 +120,8 @@ static void consider(struct pg_call *call, struct uuid id, const struct row_saga
 {
     const struct row_saga *saga = saga_of(call, id);
 
-    if (saga && slice_equal(saga->namespace, arg_bytes(call, 2)) && (!*oldest || uuid_compare(&saga->id, &(*oldest)->id) < 0)) {
+    if (saga && slice_equal(saga->namespace, arg_bytes(call, 2)) &&
+        (!*oldest || uuid_compare(&saga->id, &(*oldest)->id) < 0)) {
         *oldest = saga;
     }
 }
@@ -129,8 +137,9 @@ enum pg_progress pg_statement_saga_by_key(struct pg_call *call)
     if (alone) {
         consider(call, alone->saga, &oldest);
     }
-    for (struct pg_row *row = pg_first(call, PG_KEY_BUNDLE, &(struct row_key_bundle){.shard = shard, .check_ms = INT64_MIN}); row;
-         row = pg_next(call, PG_KEY_BUNDLE, row)) {
+    for (struct pg_row *row =
+             pg_first(call, PG_KEY_BUNDLE, &(struct row_key_bundle){.shard = shard, .check_ms = INT64_MIN});
+         row; row = pg_next(call, PG_KEY_BUNDLE, row)) {
         const struct row_key_bundle *bundle = pg_see(call, row);
 
         if (bundle && bundle->shard != shard) {
@@ -198,11 +207,13 @@ static enum pg_progress put_packed(struct pg_call *call, int64_t shard, int64_t 
     return PG_DONE;
 }
 
-static enum pg_progress sweep_bundle(struct pg_call *call, const struct row_key_bundle *bundle, int64_t now_ms, struct pairs *packed)
+static enum pg_progress sweep_bundle(struct pg_call *call, const struct row_key_bundle *bundle, int64_t now_ms,
+                                     struct pairs *packed)
 {
     size_t count = pair_count(bundle);
 
-    if ((int64_t)count >= arg_int(call, 3) && saga_of(call, id_at(bundle->sagas, (size_t)(bundle->check_ms / 1000) % count))) {
+    if ((int64_t)count >= arg_int(call, 3) &&
+        saga_of(call, id_at(bundle->sagas, (size_t)(bundle->check_ms / 1000) % count))) {
         struct row_key_bundle later = *bundle;
 
         later.check_ms = looked_at_ms(now_ms, bundle->made_ms);
@@ -220,9 +231,11 @@ static enum pg_progress sweep_bundle(struct pg_call *call, const struct row_key_
     return PG_DONE;
 }
 
-static enum pg_progress sweep_shard(struct pg_call *call, int64_t shard, struct pg_touched *touched, int64_t *looked, int64_t *keys)
+static enum pg_progress sweep_shard(struct pg_call *call, int64_t shard, struct pg_touched *touched, int64_t *looked,
+                                    int64_t *keys)
 {
-    struct pg_row *row = pg_first(call, PG_KEY_BUNDLE, &(struct row_key_bundle){.shard = shard, .check_ms = INT64_MIN}), *next;
+    struct pg_row *row = pg_first(call, PG_KEY_BUNDLE, &(struct row_key_bundle){.shard = shard, .check_ms = INT64_MIN}),
+                  *next;
     int64_t now_ms = arg_time_ms(call, 1), left = arg_int(call, 2), seen = 0;
     struct pairs packed = pairs_new(call, (size_t)arg_int(call, 4));
 

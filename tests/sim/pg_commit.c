@@ -139,7 +139,8 @@ bool pg_is_ahead(const struct pg *pg, struct saga_id saga)
         const struct pg_commit *commit = &pg->recent[(pg->recent_first + i) % pg->recent_capacity];
 
         for (const struct pg_version *version = commit->written; version; version = version->written) {
-            if (is_log_row(version) && uuid_equal(&((const struct row_log *)(const void *)version->data)->saga, &saga.uuid)) {
+            if (is_log_row(version) &&
+                uuid_equal(&((const struct row_log *)(const void *)version->data)->saga, &saga.uuid)) {
                 return true;
             }
         }

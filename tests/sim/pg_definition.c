@@ -8,7 +8,8 @@ enum pg_progress pg_statement_definition_lock(struct pg_call *call)
     return PG_DONE;
 }
 
-static const struct row_definition *newest(struct pg_call *call, enum pg_table table, struct slice namespace, struct slice name)
+static const struct row_definition *newest(struct pg_call *call, enum pg_table table, struct slice namespace,
+                                           struct slice name)
 {
     struct pg_row *row = pg_first(call, table, &(struct row_definition){.namespace = namespace, .name = name});
     const struct row_definition *last = NULL;

@@ -14,7 +14,8 @@ enum pg_progress pg_statement_unpark(struct pg_call *call)
     int64_t affected = 0;
 
     for (size_t i = 0; i < arg_count(call, 0); i++) {
-        struct pg_row *row = pg_find(call, PG_DUE, &(struct row_due){.shard = item_int(call, 0, i), .saga = item_uuid(call, 1, i)});
+        struct pg_row *row =
+            pg_find(call, PG_DUE, &(struct row_due){.shard = item_int(call, 0, i), .saga = item_uuid(call, 1, i)});
         const struct row_due *seen = pg_see(call, row);
         const void *current = NULL;
 
@@ -107,7 +108,8 @@ static int by_saga(const void *a, const void *b)
 {
     const struct parking *x = a, *y = b;
 
-    return x->due.shard != y->due.shard ? (x->due.shard < y->due.shard ? -1 : 1) : uuid_compare(&x->due.saga, &y->due.saga);
+    return x->due.shard != y->due.shard ? (x->due.shard < y->due.shard ? -1 : 1)
+                                        : uuid_compare(&x->due.saga, &y->due.saga);
 }
 
 enum pg_progress pg_statement_park(struct pg_call *call)
@@ -149,7 +151,8 @@ static bool parse_key(const char *at, size_t len, struct uuid *out)
 }
 
 /* `"key": "..."` with or without the space, of whatever is a key of this saga by the table. */
-static enum pg_progress forget_keys(struct pg_call *call, struct slice payload, struct uuid saga, struct pg_touched *touched)
+static enum pg_progress forget_keys(struct pg_call *call, struct slice payload, struct uuid saga,
+                                    struct pg_touched *touched)
 {
     static const char before[] = "\"key\":";
     const char *at = payload.ptr, *end = payload.ptr + payload.len;
@@ -263,7 +266,8 @@ static enum pg_progress lock_ended(struct pg_call *call, const bool *held, struc
 }
 
 /* The turns of one saga: their keys, or they themselves. */
-static enum pg_progress forget_turns(struct pg_call *call, const struct ended *ended, struct pg_touched *touched, bool only_keys)
+static enum pg_progress forget_turns(struct pg_call *call, const struct ended *ended, struct pg_touched *touched,
+                                     bool only_keys)
 {
     const struct row_log first = {.shard = ended->shard, .saga = ended->saga, .seq = INT32_MIN};
     struct pg_row *row, *next;
@@ -399,13 +403,15 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Those of one shard that are due, in order: no more than `of_shard`. */
-static size_t dues_of_shard(struct pg_call *call, int64_t shard, bool is_forget, int64_t of_shard, const struct row_due ***out)
+static size_t dues_of_shard(struct pg_call *call, int64_t shard, bool is_forget, int64_t of_shard,
+                            const struct row_due ***out)
 {
     int64_t until_ms = arg_time_ms(call, 1);
     const struct row_due **found = NULL;
     size_t count = 0, capacity = 0;
 
-    for (struct pg_row *row = pg_first(call, PG_DUE, &(struct row_due){.shard = shard}); row; row = pg_next(call, PG_DUE, row)) {
+    for (struct pg_row *row = pg_first(call, PG_DUE, &(struct row_due){.shard = shard}); row;
+         row = pg_next(call, PG_DUE, row)) {
         const struct row_due *due = pg_see(call, row);
 
         if (due && due->shard != shard) {
@@ -492,7 +498,8 @@ enum pg_progress pg_statement_due_next(struct pg_call *call)
             if (due && due->shard != shard) {
                 break;
             }
-            if (due && arg_int(call, due->is_forget ? 3 : 2) > 0 && due->at_ms > after_ms && (!found || due->at_ms < next_ms)) {
+            if (due && arg_int(call, due->is_forget ? 3 : 2) > 0 && due->at_ms > after_ms &&
+                (!found || due->at_ms < next_ms)) {
                 found = true;
                 next_ms = due->at_ms;
             }

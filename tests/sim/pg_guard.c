@@ -90,7 +90,9 @@ static bool is_over(struct pg_call *call, int max_arg, int wanted_arg, size_t i,
 
 static enum pg_progress drop_old_budgets(struct pg_call *call, const struct row_guard_budget *key)
 {
-    struct pg_row *row = pg_first(call, PG_GUARD_BUDGET, &(struct row_guard_budget){key->shard, key->name, INT64_MIN, 0, 0, 0}), *next;
+    struct pg_row *row = pg_first(call, PG_GUARD_BUDGET,
+                                  &(struct row_guard_budget){key->shard, key->name, INT64_MIN, 0, 0, 0}),
+                  *next;
 
     for (; row; row = next) {
         const struct row_guard_budget *seen = pg_see(call, row);
@@ -115,7 +117,8 @@ static enum pg_progress look_at_budgets(struct pg_call *call, const char **verdi
 {
     *verdict = NULL;
     for (size_t i = 0; i < arg_count(call, 13); i++) {
-        struct row_guard_budget key = {item_int(call, 12, i), pg_keep(call, item_bytes(call, 13, i)), item_time_ms(call, 14, i), 0, 0, 0};
+        struct row_guard_budget key = {
+            item_int(call, 12, i), pg_keep(call, item_bytes(call, 13, i)), item_time_ms(call, 14, i), 0, 0, 0};
         const struct row_guard_budget *budget;
         struct pg_row *row;
         const void *current = NULL;
@@ -163,12 +166,14 @@ static enum pg_progress reserve(struct pg_call *call)
     row.budget_count = arg_count(call, 13);
     CHECK(row.budget_count <= ROW_BUDGETS_MAX);
     for (size_t i = 0; i < row.budget_count; i++) {
-        struct row_guard_budget key = {item_int(call, 12, i), pg_keep(call, item_bytes(call, 13, i)), item_time_ms(call, 14, i), 0, 0, 0};
+        struct row_guard_budget key = {
+            item_int(call, 12, i), pg_keep(call, item_bytes(call, 13, i)), item_time_ms(call, 14, i), 0, 0, 0};
         struct pg_row *found;
 
         pg_next_statement(call);
         found = pg_find(call, PG_GUARD_BUDGET, &key);
-        RETURN_UNLESS_DONE(guard_add_to_budget(call, found, item_int(call, 18, i), item_int(call, 19, i), item_int(call, 20, i), 0));
+        RETURN_UNLESS_DONE(
+            guard_add_to_budget(call, found, item_int(call, 18, i), item_int(call, 19, i), item_int(call, 20, i), 0));
         row.budget_shards[i] = key.shard;
         row.budgets[i] = key.name;
         row.periods_ms[i] = key.period_ms;
@@ -182,8 +187,8 @@ static enum pg_progress reserve(struct pg_call *call)
     return PG_DONE;
 }
 
-enum pg_progress guard_add_to_budget(struct pg_call *call, struct pg_row *row, int64_t calls, int64_t emissions, int64_t micros,
-                                     int64_t unpriced)
+enum pg_progress guard_add_to_budget(struct pg_call *call, struct pg_row *row, int64_t calls, int64_t emissions,
+                                     int64_t micros, int64_t unpriced)
 {
     const void *current = NULL;
 
@@ -211,13 +216,15 @@ struct places {
 
 static struct places look_at_places(struct pg_call *call, int64_t moment_us, const struct uuid *holder)
 {
-    struct row_guard_place key = {.shard = arg_int(call, 0), .namespace = arg_bytes(call, 1), .tool = arg_bytes(call, 2)};
+    struct row_guard_place key = {
+        .shard = arg_int(call, 0), .namespace = arg_bytes(call, 1), .tool = arg_bytes(call, 2)};
     struct places places = {0, false};
 
     for (struct pg_row *row = pg_first(call, PG_GUARD_PLACE, &key); row; row = pg_next(call, PG_GUARD_PLACE, row)) {
         const struct row_guard_place *place = pg_see(call, row);
 
-        if (place && (place->shard != key.shard || !slice_equal(place->namespace, key.namespace) || !slice_equal(place->tool, key.tool))) {
+        if (place && (place->shard != key.shard || !slice_equal(place->namespace, key.namespace) ||
+                      !slice_equal(place->tool, key.tool))) {
             break;
         }
         if (place && place->expires_us > moment_us) {
@@ -230,7 +237,8 @@ static struct places look_at_places(struct pg_call *call, int64_t moment_us, con
 
 static enum pg_progress drop_old_places(struct pg_call *call, int64_t moment_us)
 {
-    struct row_guard_place key = {.shard = arg_int(call, 0), .namespace = arg_bytes(call, 1), .tool = arg_bytes(call, 2)};
+    struct row_guard_place key = {
+        .shard = arg_int(call, 0), .namespace = arg_bytes(call, 1), .tool = arg_bytes(call, 2)};
     struct pg_row *row = pg_first(call, PG_GUARD_PLACE, &key), *next;
 
     for (; row; row = next) {
@@ -238,7 +246,8 @@ static enum pg_progress drop_old_places(struct pg_call *call, int64_t moment_us)
         const void *current = NULL;
 
         next = pg_next(call, PG_GUARD_PLACE, row);
-        if (place && (place->shard != key.shard || !slice_equal(place->namespace, key.namespace) || !slice_equal(place->tool, key.tool))) {
+        if (place && (place->shard != key.shard || !slice_equal(place->namespace, key.namespace) ||
+                      !slice_equal(place->tool, key.tool))) {
             break;
         }
         if (place && place->expires_us < moment_us) {
@@ -253,8 +262,9 @@ static enum pg_progress drop_old_places(struct pg_call *call, int64_t moment_us)
 
 static enum pg_progress take_place(struct pg_call *call, int64_t moment_us)
 {
-    struct row_guard_place place = {arg_int(call, 0), pg_keep(call, arg_bytes(call, 1)), pg_keep(call, arg_bytes(call, 2)),
-                                    arg_uuid(call, 9), moment_us + arg_int(call, 8) * 1000};
+    struct row_guard_place place = {arg_int(call, 0), pg_keep(call, arg_bytes(call, 1)),
+                                    pg_keep(call, arg_bytes(call, 2)), arg_uuid(call, 9),
+                                    moment_us + arg_int(call, 8) * 1000};
     struct pg_touched touched = {0};
     struct pg_row *row;
     const void *current;
@@ -282,7 +292,8 @@ struct row_guard_breaker guard_breaker_key(struct pg_call *call)
 }
 
 /* What it says: *verdict NULL, it lets the call pass. */
-static enum pg_progress look_at_breaker(struct pg_call *call, int64_t moment_us, const char **verdict, int64_t *retry_after_ms, bool *is_probe)
+static enum pg_progress look_at_breaker(struct pg_call *call, int64_t moment_us, const char **verdict,
+                                        int64_t *retry_after_ms, bool *is_probe)
 {
     struct row_guard_breaker breaker = guard_breaker_key(call);
     struct pg_row *row;
@@ -328,7 +339,8 @@ static enum pg_progress look_at_breaker(struct pg_call *call, int64_t moment_us,
 
 /* --- all of it --- */
 
-static bool is_too_soon(const struct row_guard *tool, int64_t moment_us, int64_t per_us, int64_t spacing_us, int64_t *retry_after_ms)
+static bool is_too_soon(const struct row_guard *tool, int64_t moment_us, int64_t per_us, int64_t spacing_us,
+                        int64_t *retry_after_ms)
 {
     int64_t wait_us = later(tool->rate_us, moment_us) - moment_us - (per_us - spacing_us);
 
@@ -453,7 +465,8 @@ static int by_name(const void *a, const void *b)
         order = slice_compare(x->guard->tool, y->guard->tool);
     }
     if (order == 0) {
-        order = slice_compare(x->breaker ? x->breaker->endpoint : SLICE(""), y->breaker ? y->breaker->endpoint : SLICE(""));
+        order =
+            slice_compare(x->breaker ? x->breaker->endpoint : SLICE(""), y->breaker ? y->breaker->endpoint : SLICE(""));
     }
     return order;
 }
@@ -489,7 +502,8 @@ static int64_t count_places(struct pg_call *call, const struct row_guard *guard,
     for (struct pg_row *row = pg_first(call, PG_GUARD_PLACE, &key); row; row = pg_next(call, PG_GUARD_PLACE, row)) {
         const struct row_guard_place *place = pg_see(call, row);
 
-        if (place && (place->shard != key.shard || !slice_equal(place->namespace, key.namespace) || !slice_equal(place->tool, key.tool))) {
+        if (place && (place->shard != key.shard || !slice_equal(place->namespace, key.namespace) ||
+                      !slice_equal(place->tool, key.tool))) {
             break;
         }
         count += place && place->expires_us > now_us;
@@ -500,7 +514,8 @@ static int64_t count_places(struct pg_call *call, const struct row_guard *guard,
 /* One for each breaker of the guard, or one without; how many were put to `out` (NULL: only counted). */
 static size_t list_one(struct pg_call *call, const struct row_guard *guard, int64_t now_us, struct listed *out)
 {
-    struct row_guard_breaker key = {.shard = guard->shard, .namespace = guard->namespace, .tool = guard->tool, .endpoint = SLICE("")};
+    struct row_guard_breaker key = {
+        .shard = guard->shard, .namespace = guard->namespace, .tool = guard->tool, .endpoint = SLICE("")};
     size_t count = 0;
 
     for (struct pg_row *row = pg_first(call, PG_GUARD_BREAKER, &key); row; row = pg_next(call, PG_GUARD_BREAKER, row)) {

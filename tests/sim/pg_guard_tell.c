@@ -18,8 +18,10 @@ static int64_t larger(int64_t a, int64_t b)
 
 static enum pg_progress give_place_back(struct pg_call *call, bool *was_there)
 {
-    struct row_guard_place key = {
-        .shard = arg_int(call, 0), .namespace = arg_bytes(call, 1), .tool = arg_bytes(call, 2), .holder = arg_uuid(call, 7)};
+    struct row_guard_place key = {.shard = arg_int(call, 0),
+                                  .namespace = arg_bytes(call, 1),
+                                  .tool = arg_bytes(call, 2),
+                                  .holder = arg_uuid(call, 7)};
     struct pg_touched touched = {0};
 
     pg_next_statement(call);
@@ -170,7 +172,8 @@ static enum pg_progress tell_breaker(struct pg_call *call, int64_t moment_us, st
 static enum pg_progress book(struct pg_call *call)
 {
     struct row_guard_reservation key = guard_reservation_key(call, 8), reservation;
-    bool settles = slice_is(arg_bytes(call, 13), "settle"), gives_back = slice_is(arg_bytes(call, 13), "give_back"), was_back;
+    bool settles = slice_is(arg_bytes(call, 13), "settle"), gives_back = slice_is(arg_bytes(call, 13), "give_back"),
+         was_back;
     bool unpriced = slice_is(arg_bytes(call, 13), "unpriced");
     const struct row_guard_reservation *seen;
     struct pg_row *row;
@@ -185,14 +188,20 @@ static enum pg_progress book(struct pg_call *call)
     }
     reservation = *seen;
     for (size_t i = 0; i < reservation.budget_count; i++) {
-        struct row_guard_budget budget = {reservation.budget_shards[i], reservation.budgets[i], reservation.periods_ms[i], 0, 0, 0};
+        struct row_guard_budget budget = {
+            reservation.budget_shards[i], reservation.budgets[i], reservation.periods_ms[i], 0, 0, 0};
 
         pg_next_statement(call);
-        RETURN_UNLESS_DONE(guard_add_to_budget(
-            call, pg_find(call, PG_GUARD_BUDGET, &budget), was_back ? 1 : gives_back ? -1 : 0, 0,
-            (settles ? arg_int(call, 14) : unpriced && was_back ? reservation.micros[i] : 0) -
-                (was_back || unpriced ? 0 : reservation.micros[i]),
-            unpriced));
+        RETURN_UNLESS_DONE(guard_add_to_budget(call, pg_find(call, PG_GUARD_BUDGET, &budget),
+                                               was_back     ? 1
+                                               : gives_back ? -1
+                                                            : 0,
+                                               0,
+                                               (settles                ? arg_int(call, 14)
+                                                : unpriced && was_back ? reservation.micros[i]
+                                                                       : 0) -
+                                                   (was_back || unpriced ? 0 : reservation.micros[i]),
+                                               unpriced));
     }
     pg_next_statement(call);
     if (pg_see(call, row)) {
@@ -211,7 +220,8 @@ static enum pg_progress book(struct pg_call *call)
 
 enum pg_progress pg_statement_guard_price(struct pg_call *call)
 {
-    struct pg_row *row = pg_find(call, PG_GUARD, &(struct row_guard){arg_int(call, 0), arg_bytes(call, 1), arg_bytes(call, 2), 0, 0});
+    struct pg_row *row =
+        pg_find(call, PG_GUARD, &(struct row_guard){arg_int(call, 0), arg_bytes(call, 1), arg_bytes(call, 2), 0, 0});
     struct row_guard_reservation key = guard_reservation_key(call, 3), reservation;
     const struct row_guard_reservation *seen;
     bool was_unpriced;
@@ -231,7 +241,8 @@ enum pg_progress pg_statement_guard_price(struct pg_call *call)
     }
     reservation = *seen;
     for (size_t i = 0; i < reservation.budget_count; i++) {
-        struct row_guard_budget budget = {reservation.budget_shards[i], reservation.budgets[i], reservation.periods_ms[i], 0, 0, 0};
+        struct row_guard_budget budget = {
+            reservation.budget_shards[i], reservation.budgets[i], reservation.periods_ms[i], 0, 0, 0};
 
         pg_next_statement(call);
         RETURN_UNLESS_DONE(guard_add_to_budget(call, pg_find(call, PG_GUARD_BUDGET, &budget), 0, 0,
@@ -255,7 +266,8 @@ enum pg_progress pg_statement_guard_price(struct pg_call *call)
 
 enum pg_progress pg_statement_guard_tell(struct pg_call *call)
 {
-    struct pg_row *row = pg_find(call, PG_GUARD, &(struct row_guard){arg_int(call, 0), arg_bytes(call, 1), arg_bytes(call, 2), 0, 0});
+    struct pg_row *row =
+        pg_find(call, PG_GUARD, &(struct row_guard){arg_int(call, 0), arg_bytes(call, 1), arg_bytes(call, 2), 0, 0});
     bool keeps = slice_is(arg_bytes(call, 13), "keep"), was_there, changed = false;
     struct slice state = SLICE("closed");
     int64_t moment_us;

@@ -53,7 +53,8 @@ enum pg_progress pg_statement_inbox_read(struct pg_call *call)
                 continue;
             }
             if (count == capacity) {
-                const struct row_inbox **larger = arena_array(call->arena, 4 * capacity + 64, sizeof(struct row_inbox *));
+                const struct row_inbox **larger =
+                    arena_array(call->arena, 4 * capacity + 64, sizeof(struct row_inbox *));
 
                 for (size_t k = 0; k < count; k++) {
                     larger[k] = found[k];

@@ -103,7 +103,8 @@ enum pg_progress pg_statement_lease_unlock_all(struct pg_call *call)
 
 static bool is_free(struct pg_call *call, const struct row_shard *shard)
 {
-    return !shard->has_expiry || shard->expires_ms * 1000 < pg_clock_us(call->pg) || is_among(call, 1, shard->owner_identity);
+    return !shard->has_expiry || shard->expires_ms * 1000 < pg_clock_us(call->pg) ||
+           is_among(call, 1, shard->owner_identity);
 }
 
 static int64_t next_epoch(struct pg_call *call, int64_t epoch)

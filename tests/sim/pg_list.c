@@ -27,8 +27,8 @@ void pg_put_saga(struct pg_call *call, const struct row_saga *saga)
 }
 
 /*
- * Calls `visit` for what the lists of unfinished sagas look at: all of them from the bound of their shard on, and those in due
- * (parked) and awake that are before it.
+ * Calls `visit` for what the lists of unfinished sagas look at: all of them from the bound of their shard on, and those
+ * in due (parked) and awake that are before it.
  */
 struct walk {
     struct pg_call *call;
@@ -51,7 +51,8 @@ static void walk_older(struct walk *walk, int64_t shard, const struct uuid *boun
 {
     struct pg_call *call = walk->call;
 
-    for (struct pg_row *row = pg_first(call, PG_DUE, &(struct row_due){.shard = shard}); row; row = pg_next(call, PG_DUE, row)) {
+    for (struct pg_row *row = pg_first(call, PG_DUE, &(struct row_due){.shard = shard}); row;
+         row = pg_next(call, PG_DUE, row)) {
         const struct row_due *due = pg_see(call, row);
         const struct row_saga *saga;
 
@@ -63,7 +64,8 @@ static void walk_older(struct walk *walk, int64_t shard, const struct uuid *boun
             walk->visit(walk, saga, true);
         }
     }
-    for (struct pg_row *row = pg_first(call, PG_AWAKE, &(struct row_awake){.shard = shard}); row; row = pg_next(call, PG_AWAKE, row)) {
+    for (struct pg_row *row = pg_first(call, PG_AWAKE, &(struct row_awake){.shard = shard}); row;
+         row = pg_next(call, PG_AWAKE, row)) {
         const struct row_awake *awake = pg_see(call, row);
         const struct row_saga *saga;
 
@@ -87,7 +89,8 @@ static void walk_shards(struct walk *walk)
     for (; row; row = pg_next(call, PG_SHARD, row)) {
         const struct row_shard *shard = pg_see(call, row);
         struct uuid bound = shard ? walk->bound(walk, shard) : nil;
-        struct pg_row *at = shard ? pg_first(call, PG_SAGA, &(struct row_saga){.shard = shard->shard, .id = bound}) : NULL;
+        struct pg_row *at =
+            shard ? pg_first(call, PG_SAGA, &(struct row_saga){.shard = shard->shard, .id = bound}) : NULL;
 
         for (; at; at = pg_next(call, PG_SAGA, at)) {
             const struct row_saga *saga = pg_see(call, at);
@@ -185,7 +188,8 @@ static int by_id_down(const void *a, const void *b)
 
 enum pg_progress pg_statement_saga_list(struct pg_call *call)
 {
-    struct saga_list list = {.before = arg_uuid(call, 0), .from = arg_uuid(call, 1), .unfinished = arg_int(call, 3) != 0};
+    struct saga_list list = {
+        .before = arg_uuid(call, 0), .from = arg_uuid(call, 1), .unfinished = arg_int(call, 3) != 0};
     struct walk walk = {call, list.unfinished, list_bound, list_visit, &list};
     int64_t limit = arg_int(call, 9);
 
@@ -325,8 +329,8 @@ static struct uuid version_bound(struct walk *walk, const struct row_shard *shar
 static void version_visit(struct walk *walk, const struct row_saga *saga, bool is_older)
 {
     (void)is_older;
-    if (slice_equal(saga->namespace, arg_bytes(walk->call, 0)) && !saga->has_ended && !slice_is(saga->name, OPEN_SAGA_NAME) &&
-        !slice_is(saga->name, RUN_SAGA_NAME)) {
+    if (slice_equal(saga->namespace, arg_bytes(walk->call, 0)) && !saga->has_ended &&
+        !slice_is(saga->name, OPEN_SAGA_NAME) && !slice_is(saga->name, RUN_SAGA_NAME)) {
         count_one(walk->context, saga->name, saga->version);
     }
 }

@@ -96,7 +96,8 @@ enum pg_progress pg_statement_load(struct pg_call *call)
 
     count = find_unfinished(call, shard, after, limit, wanted);
     for (size_t i = 0; i < count; i++) {
-        wanted[i].is_awake = pg_see(call, pg_find(call, PG_AWAKE, &(struct row_awake){shard, wanted[i].saga->id})) != NULL;
+        wanted[i].is_awake =
+            pg_see(call, pg_find(call, PG_AWAKE, &(struct row_awake){shard, wanted[i].saga->id})) != NULL;
     }
     count += find_awake(call, shard, after, limit, wanted + count);
     qsort(wanted, count, sizeof(*wanted), by_id);
@@ -119,7 +120,8 @@ enum pg_progress pg_statement_load_forgotten(struct pg_call *call)
 enum pg_progress pg_statement_load_numbers(struct pg_call *call)
 {
     int64_t shard = arg_int(call, 0), escalation = 0, approval = 0, open = 0;
-    const struct row_number_gone *gone = pg_see(call, pg_find(call, PG_NUMBER_GONE, &(struct row_number_gone){.shard = shard}));
+    const struct row_number_gone *gone =
+        pg_see(call, pg_find(call, PG_NUMBER_GONE, &(struct row_number_gone){.shard = shard}));
     struct pg_row *row = pg_first(call, PG_ESCALATION, &(struct row_escalation){.shard = shard, .number = INT64_MIN});
 
     if (gone) {

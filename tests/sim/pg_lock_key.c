@@ -53,7 +53,8 @@ enum pg_progress pg_statement_lock_take(struct pg_call *call)
     }
     RETURN_UNLESS_DONE(guard(call, digest));
     pg_next_statement(call);
-    for (row = first_of(call, shard, digest); row && !is_behind(call, row, shard, digest); row = pg_next(call, PG_LOCK, row)) {
+    for (row = first_of(call, shard, digest); row && !is_behind(call, row, shard, digest);
+         row = pg_next(call, PG_LOCK, row)) {
         const struct row_lock *lock = lock_of(call, row, shard, digest);
 
         if (!lock) {

@@ -15,7 +15,8 @@ enum pg_progress pg_statement_escalation_open(struct pg_call *call)
     int64_t affected = 0;
 
     for (size_t i = 0; i < arg_count(call, 0); i++) {
-        struct row_escalation row = {.shard = item_int(call, 0, i), .number = item_int(call, 1, i), .saga = item_uuid(call, 2, i)};
+        struct row_escalation row = {
+            .shard = item_int(call, 0, i), .number = item_int(call, 1, i), .saga = item_uuid(call, 2, i)};
 
         if (!pg_saga(call, row.shard, row.saga)) {
             continue;
@@ -38,8 +39,9 @@ enum pg_progress pg_statement_escalation_resolve(struct pg_call *call)
     size_t count = arg_count(call, 0), changed = 0;
 
     for (size_t i = 0; i < count; i++) {
-        struct pg_row *found = pg_find(
-            call, PG_ESCALATION, &(struct row_escalation){.shard = item_int(call, 0, i), .number = item_int(call, 1, i)});
+        struct pg_row *found =
+            pg_find(call, PG_ESCALATION,
+                    &(struct row_escalation){.shard = item_int(call, 0, i), .number = item_int(call, 1, i)});
         const void *current;
 
         RETURN_UNLESS_DONE(pg_take(call, &touched, found, PG_NO_KEY_UPDATE, &current));
@@ -67,7 +69,8 @@ enum pg_progress pg_statement_approval_open(struct pg_call *call)
     int64_t affected = 0;
 
     for (size_t i = 0; i < arg_count(call, 0); i++) {
-        struct row_approval row = {.shard = item_int(call, 0, i), .number = item_int(call, 1, i), .saga = item_uuid(call, 2, i)};
+        struct row_approval row = {
+            .shard = item_int(call, 0, i), .number = item_int(call, 1, i), .saga = item_uuid(call, 2, i)};
 
         if (!pg_saga(call, row.shard, row.saga)) {
             continue;
@@ -133,8 +136,9 @@ static const struct row_escalation *open_unreadable(struct pg_call *call)
     const struct row_escalation *found = NULL;
     struct uuid saga = arg_uuid(call, 3);
 
-    for (struct pg_row *row = pg_first(call, PG_ESCALATION, &(struct row_escalation){.shard = arg_int(call, 0), .number = INT64_MIN}); row;
-         row = pg_next(call, PG_ESCALATION, row)) {
+    for (struct pg_row *row =
+             pg_first(call, PG_ESCALATION, &(struct row_escalation){.shard = arg_int(call, 0), .number = INT64_MIN});
+         row; row = pg_next(call, PG_ESCALATION, row)) {
         const struct row_escalation *e = pg_see(call, row);
 
         if (e && e->shard != arg_int(call, 0)) {
@@ -148,7 +152,8 @@ static const struct row_escalation *open_unreadable(struct pg_call *call)
     return found;
 }
 
-static enum pg_progress resolve_case(struct pg_call *call, struct pg_row *row, const struct row_escalation *wanted, bool *done)
+static enum pg_progress resolve_case(struct pg_call *call, struct pg_row *row, const struct row_escalation *wanted,
+                                     bool *done)
 {
     const struct row_escalation *seen;
     const void *current = NULL;
@@ -174,7 +179,10 @@ static enum pg_progress resolve_case(struct pg_call *call, struct pg_row *row, c
 
 static enum pg_progress put_case(struct pg_call *call, int64_t *answer, bool *written)
 {
-    struct row_escalation row = {.shard = arg_int(call, 0), .number = arg_int(call, 2), .saga = arg_uuid(call, 3), .opened_ms = arg_time_ms(call, 5)};
+    struct row_escalation row = {.shard = arg_int(call, 0),
+                                 .number = arg_int(call, 2),
+                                 .saga = arg_uuid(call, 3),
+                                 .opened_ms = arg_time_ms(call, 5)};
     const struct row_escalation *known = NULL;
     struct pg_row *existing = NULL;
     bool done = true;
@@ -211,7 +219,7 @@ enum pg_progress pg_statement_case_put(struct pg_call *call)
     const void *current = NULL;
     bool written = false, deleted;
 
-    CHECK(!arg_int(call, 10)); /* no log becomes unreadable here */
+    CHECK(!arg_int(call, 10));                     /* no log becomes unreadable here */
     if (seen && seen->epoch == arg_int(call, 1)) { /* at another epoch it waits for nobody */
         RETURN_UNLESS_DONE(pg_lock(call, shard, PG_KEY_SHARE, &current));
     }
@@ -263,15 +271,21 @@ static int by_time_down(const void *left, const void *right)
     return a->number < b->number ? 1 : a->number > b->number ? -1 : 0;
 }
 
-static const struct question *question_of(struct pg_call *call, enum pg_table table, struct pg_row *row, struct slice namespace,
-                                          struct question *out)
+static const struct question *question_of(struct pg_call *call, enum pg_table table, struct pg_row *row,
+                                          struct slice namespace, struct question *out)
 {
     const void *seen = pg_see(call, row);
 
     if (seen && table == PG_ESCALATION) {
         const struct row_escalation *e = seen;
 
-        *out = (struct question){e->shard, e->number, e->saga, e->body, !e->is_resolved, e->opened_ms, e->is_resolved ? SLICE("resolved") : SLICE("open")};
+        *out = (struct question){e->shard,
+                                 e->number,
+                                 e->saga,
+                                 e->body,
+                                 !e->is_resolved,
+                                 e->opened_ms,
+                                 e->is_resolved ? SLICE("resolved") : SLICE("open")};
         return slice_equal(e->namespace, namespace) ? out : NULL;
     }
     if (seen) {
@@ -297,7 +311,8 @@ static bool has_status(struct pg_call *call, struct slice status)
 
 static enum pg_progress list_questions(struct pg_call *call, enum pg_table table, bool open_only)
 {
-    const struct question before = {.opened_ms = arg_is_null(call, 0) ? INT64_MAX : arg_time_ms(call, 0), .number = arg_is_null(call, 1) ? 0 : arg_int(call, 1)};
+    const struct question before = {.opened_ms = arg_is_null(call, 0) ? INT64_MAX : arg_time_ms(call, 0),
+                                    .number = arg_is_null(call, 1) ? 0 : arg_int(call, 1)};
     int64_t limit = arg_int(call, 3);
     struct slice namespace = arg_bytes(call, 2);
     const struct row_escalation first_escalation = {.shard = INT16_MIN, .number = INT64_MIN};

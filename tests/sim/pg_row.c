@@ -268,7 +268,8 @@ static bool has_same_second_key(enum pg_table table, const void *left, const voi
         const struct row_saga *a = left, *b = right;
 
         return by_key ? a->key_digest.ptr && slice_equal(a->key_digest, b->key_digest)
-                      : a->shard == b->shard && a->business_digest.ptr && slice_equal(a->business_digest, b->business_digest);
+                      : a->shard == b->shard && a->business_digest.ptr &&
+                            slice_equal(a->business_digest, b->business_digest);
     }
     const struct row_lock *a = left, *b = right;
 
@@ -298,7 +299,8 @@ static enum pg_progress look_at_rival(struct pg_call *call, struct pg_row *row, 
     return PG_DONE;
 }
 
-/* Rows of the index on the key of the lock, on the business id of the saga, or, `by_key`, on the key that it was started with. */
+/* Rows of the index on the key of the lock, on the business id of the saga, or, `by_key`, on the key that it was
+ * started with. */
 static enum pg_progress look_at_second_key(struct pg_call *call, enum pg_table table, const void *data, bool by_key,
                                            struct pg_row **in_the_way)
 {
@@ -320,7 +322,8 @@ static enum pg_progress look_at_second_key(struct pg_call *call, enum pg_table t
     return PG_DONE;
 }
 
-/* The indexes of a saga are looked at in the order in which they were made, each only where those before it had nothing. */
+/* The indexes of a saga are looked at in the order in which they were made, each only where those before it had
+ * nothing. */
 static enum pg_progress look_at_saga(struct pg_call *call, const struct row_saga *saga, struct pg_row *row,
                                      struct pg_row **in_the_way)
 {

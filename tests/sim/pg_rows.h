@@ -1,4 +1,5 @@
-/* The tables of schema/migrations as structures. Keys first; `ms` of timestamptz, INT64_MIN and INT64_MAX for the infinities. */
+/* The tables of schema/migrations as structures. Keys first; `ms` of timestamptz, INT64_MIN and INT64_MAX for the
+ * infinities. */
 #ifndef SAGAD_TESTS_SIM_PG_ROWS_H
 #define SAGAD_TESTS_SIM_PG_ROWS_H
 
@@ -7,7 +8,7 @@
 
 enum pg_table {
     PG_SHARD,
-    PG_SAGA,          /* second keys: shard, business_digest where not null; key_digest where not null */
+    PG_SAGA, /* second keys: shard, business_digest where not null; key_digest where not null */
     PG_LOG,
     PG_OPERATION_KEY,
     PG_KEY_BUNDLE,
@@ -18,7 +19,7 @@ enum pg_table {
     PG_ESCALATION,
     PG_APPROVAL,
     PG_NUMBER_GONE,
-    PG_LOCK,          /* second key: saga_shard, saga, digest */
+    PG_LOCK, /* second key: saga_shard, saga, digest */
     PG_ENGINE,
     PG_DEFINITION,
     PG_TOOL,
@@ -126,7 +127,7 @@ struct row_lock {
     int64_t at_ms;
 };
 
-struct row_engine { /* migration 0008 */
+struct row_engine {        /* migration 0008 */
     struct slice instance; /* key */
     struct slice identity, name, version;
     int64_t schema, started_ms, expires_ms, append_lag_ms, due_lag_ms, inbox_rows;

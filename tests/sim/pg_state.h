@@ -142,8 +142,8 @@ struct pg_session {
     enum pg_lock_mode wait_mode;
     struct pg_session *wait_session;
     uint64_t wait_transaction;
-    uint64_t wait_changed;  /* the last commit that changed the row */
-    bool out_of_order;      /* the row changed while it was waited for: in PostgreSQL there is no line for the new one */
+    uint64_t wait_changed; /* the last commit that changed the row */
+    bool out_of_order;     /* the row changed while it was waited for: in PostgreSQL there is no line for the new one */
     struct pg_advisory *wait_advisory;
     uint32_t visit; /* mark of the search for a deadlock */
 };

@@ -100,8 +100,8 @@ enum pg_progress pg_insert_new(struct pg_call *call, enum pg_table table, const 
     return PG_DONE;
 }
 
-enum pg_progress pg_insert_or_lock(struct pg_call *call, enum pg_table table, const void *data, struct pg_touched *touched,
-                                   struct pg_row **row, const void **current)
+enum pg_progress pg_insert_or_lock(struct pg_call *call, enum pg_table table, const void *data,
+                                   struct pg_touched *touched, struct pg_row **row, const void **current)
 {
     *current = NULL;
     for (int tries = 0; tries < 3; tries++) {

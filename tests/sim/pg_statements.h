@@ -10,38 +10,110 @@
 /* Each in the file of its section below. */
 #define PG_STATEMENTS(X)                                                                                               \
     /* pg_append.c */                                                                                                  \
-    X(fence) X(start) X(start_unique) X(lower_low) X(log) X(log_unique) X(status)                                        \
-    X(awake_add) X(awake_remove) X(taken) X(epochs) X(hold_shards) X(look)  \
-    X(history_missing) X(history_marks) X(history_open) X(history_found) X(history_sagas) X(history_shards)             \
-    X(history_mark) X(history_calls) X(history_accepted)                                                               \
+    X(fence)                                                                                                           \
+    X(start)                                                                                                           \
+    X(start_unique)                                                                                                    \
+    X(lower_low)                                                                                                       \
+    X(log)                                                                                                             \
+    X(log_unique)                                                                                                      \
+    X(status)                                                                                                          \
+    X(awake_add)                                                                                                       \
+    X(awake_remove)                                                                                                    \
+    X(taken)                                                                                                           \
+    X(epochs)                                                                                                          \
+    X(hold_shards)                                                                                                     \
+    X(look)                                                                                                            \
+    X(history_missing)                                                                                                 \
+    X(history_marks)                                                                                                   \
+    X(history_open)                                                                                                    \
+    X(history_found)                                                                                                   \
+    X(history_sagas)                                                                                                   \
+    X(history_shards)                                                                                                  \
+    X(history_mark)                                                                                                    \
+    X(history_calls)                                                                                                   \
+    X(history_accepted)                                                                                                \
     /* pg_bundle.c */                                                                                                  \
-    X(key_bundle) X(key_for_older) X(key_sweep) X(saga_by_key)                                                          \
+    X(key_bundle)                                                                                                      \
+    X(key_for_older)                                                                                                   \
+    X(key_sweep)                                                                                                       \
+    X(saga_by_key)                                                                                                     \
     /* pg_people.c */                                                                                                  \
-    X(escalation_open) X(escalation_resolve) X(approval_open) X(approval_end)                                           \
-    X(escalation_list) X(escalation_list_open) X(escalation_one) X(approval_list) X(approval_list_open) X(approval_one) \
+    X(escalation_open)                                                                                                 \
+    X(escalation_resolve)                                                                                              \
+    X(approval_open)                                                                                                   \
+    X(approval_end)                                                                                                    \
+    X(escalation_list)                                                                                                 \
+    X(escalation_list_open)                                                                                            \
+    X(escalation_one)                                                                                                  \
+    X(approval_list)                                                                                                   \
+    X(approval_list_open)                                                                                              \
+    X(approval_one)                                                                                                    \
     /* pg_inbox.c */                                                                                                   \
-    X(inbox_put) X(inbox_read) X(inbox_drop) X(inbox_find) X(inbox_consume) X(follow)                                   \
+    X(inbox_put)                                                                                                       \
+    X(inbox_read)                                                                                                      \
+    X(inbox_drop)                                                                                                      \
+    X(inbox_find)                                                                                                      \
+    X(inbox_consume)                                                                                                   \
+    X(follow)                                                                                                          \
     /* pg_answer.c */                                                                                                  \
-    X(answer_put) X(answer_drop_inputs) X(answer_take) X(answer_sweep)                                                  \
+    X(answer_put)                                                                                                      \
+    X(answer_drop_inputs)                                                                                              \
+    X(answer_take)                                                                                                     \
+    X(answer_sweep)                                                                                                    \
     /* pg_due.c */                                                                                                     \
-    X(park) X(unpark) X(forget_later) X(forget_first) X(forget) X(due) X(due_next)                                                      \
+    X(park)                                                                                                            \
+    X(unpark)                                                                                                          \
+    X(forget_later)                                                                                                    \
+    X(forget_first)                                                                                                    \
+    X(forget)                                                                                                          \
+    X(due)                                                                                                             \
+    X(due_next)                                                                                                        \
     /* pg_lock_key.c */                                                                                                \
-    X(lock_take) X(lock_release)                                                                                       \
+    X(lock_take)                                                                                                       \
+    X(lock_release)                                                                                                    \
     /* pg_check.c */                                                                                                   \
-    X(check_server) X(check_schema) X(end_backend)                                                                     \
+    X(check_server)                                                                                                    \
+    X(check_schema)                                                                                                    \
+    X(end_backend)                                                                                                     \
     /* pg_lease.c */                                                                                                   \
-    X(lease_table) X(lease_end_backends) X(lease_lock) X(lease_unlock) X(lease_take) X(lease_renew) X(lease_release)    \
+    X(lease_table)                                                                                                     \
+    X(lease_end_backends)                                                                                              \
+    X(lease_lock)                                                                                                      \
+    X(lease_unlock)                                                                                                    \
+    X(lease_take)                                                                                                      \
+    X(lease_renew)                                                                                                     \
+    X(lease_release)                                                                                                   \
     X(lease_unlock_all)                                                                                                \
     /* pg_engine.c */                                                                                                  \
-    X(engine_put) X(engine_table) X(engine_remove) X(engine_tell)                                                      \
+    X(engine_put)                                                                                                      \
+    X(engine_table)                                                                                                    \
+    X(engine_remove)                                                                                                   \
+    X(engine_tell)                                                                                                     \
     /* pg_load.c */                                                                                                    \
-    X(load) X(load_numbers) X(load_forgotten) X(saga_row) X(saga_turns) X(saga_by_business_id)                                            \
+    X(load)                                                                                                            \
+    X(load_numbers)                                                                                                    \
+    X(load_forgotten)                                                                                                  \
+    X(saga_row)                                                                                                        \
+    X(saga_turns)                                                                                                      \
+    X(saga_by_business_id)                                                                                             \
     /* pg_list.c */                                                                                                    \
-    X(saga_list) X(saga_count) X(version_count)                                                                        \
+    X(saga_list)                                                                                                       \
+    X(saga_count)                                                                                                      \
+    X(version_count)                                                                                                   \
     /* pg_definition.c */                                                                                              \
-    X(definition_lock) X(definition_put) X(tool_put) X(definition_notify) X(definition_load) X(definition_state)        \
+    X(definition_lock)                                                                                                 \
+    X(definition_put)                                                                                                  \
+    X(tool_put)                                                                                                        \
+    X(definition_notify)                                                                                               \
+    X(definition_load)                                                                                                 \
+    X(definition_state)                                                                                                \
     /* pg_guard.c, pg_guard_tell.c */                                                                                  \
-    X(guard_ask) X(case_put) X(guard_tell) X(guard_price) X(guard_count) X(guard_list)
+    X(guard_ask)                                                                                                       \
+    X(case_put)                                                                                                        \
+    X(guard_tell)                                                                                                      \
+    X(guard_price)                                                                                                     \
+    X(guard_count)                                                                                                     \
+    X(guard_list)
 
 #define DECLARE_STATEMENT(name) enum pg_progress pg_statement_##name(struct pg_call *call);
 PG_STATEMENTS(DECLARE_STATEMENT)
@@ -73,20 +145,21 @@ enum pg_progress pg_take(struct pg_call *call, struct pg_touched *touched, struc
 /* ON CONFLICT DO NOTHING. */
 enum pg_progress pg_insert_new(struct pg_call *call, enum pg_table table, const void *data, bool *inserted);
 /* ON CONFLICT DO UPDATE; *row NULL: inserted. Else it is locked, *current is what it is, and the caller updates it. */
-enum pg_progress pg_insert_or_lock(struct pg_call *call, enum pg_table table, const void *data, struct pg_touched *touched,
-                                   struct pg_row **row, const void **current);
+enum pg_progress pg_insert_or_lock(struct pg_call *call, enum pg_table table, const void *data,
+                                   struct pg_touched *touched, struct pg_row **row, const void **current);
 enum pg_progress pg_delete_key(struct pg_call *call, enum pg_table table, const void *key, struct pg_touched *touched,
                                bool *deleted);
 /* sagad.expect(), asked only where it will complain: no row. */
 enum pg_progress pg_expect(struct pg_call *call, size_t touched, size_t due);
 void pg_put_void(struct pg_call *call);
 
-const struct row_saga *pg_saga(struct pg_call *call, int64_t shard, struct uuid id); /* as the statement sees it; NULL */
+const struct row_saga *pg_saga(struct pg_call *call, int64_t shard,
+                               struct uuid id); /* as the statement sees it; NULL */
 const struct row_saga *pg_saga_of_business(struct pg_call *call, int64_t shard, struct slice digest);
 const struct row_saga *pg_saga_of_start_key(struct pg_call *call, struct slice digest);
 const struct row_shard *pg_shard(struct pg_call *call, int64_t shard);
 void pg_put_saga(struct pg_call *call, const struct row_saga *saga); /* the columns of ROW_COLUMNS, as a row */
-struct uuid pg_id_floor(int64_t ms); /* sagad.id_floor() */
+struct uuid pg_id_floor(int64_t ms);                                 /* sagad.id_floor() */
 int64_t pg_left_ms(struct pg_call *call, int64_t at_ms); /* from clock_timestamp() on, rounded as ::int8 does */
 struct slice pg_number_text(struct pg_call *call, int64_t number);
 void pg_escape_json(struct buffer *out, struct slice text); /* as escape_json() of PostgreSQL */

@@ -106,7 +106,8 @@ static void on_time(struct timer *timer)
     r->tool->under_way--;
     *outcome = (struct outcome){.kind = tool->kind, .unsent = tool->unsent, .retry_after_ms = tool->retry_after_ms};
     if (r->cancelled) {
-        *outcome = (struct outcome){.kind = OUTCOME_UNKNOWN, .error = SLICE("cancelled"), .detail = SLICE("it is not awaited any more")};
+        *outcome = (struct outcome){
+            .kind = OUTCOME_UNKNOWN, .error = SLICE("cancelled"), .detail = SLICE("it is not awaited any more")};
     } else {
         outcome->error = tool->error ? slice_of(tool->error) : SLICE_NONE;
         outcome->detail = tool->detail ? slice_of(tool->detail) : SLICE_NONE;
@@ -155,8 +156,12 @@ static bool tool_shares_keys(struct slice undone, struct slice settings)
     return true;
 }
 
-static const struct adapter adapter_rig = {.name = "builtin", .call_size = sizeof(struct rig_call), .check = tool_check,
-    .begin = tool_begin, .cancel = tool_cancel, .shares_keys = tool_shares_keys};
+static const struct adapter adapter_rig = {.name = "builtin",
+                                           .call_size = sizeof(struct rig_call),
+                                           .check = tool_check,
+                                           .begin = tool_begin,
+                                           .cancel = tool_cancel,
+                                           .shares_keys = tool_shares_keys};
 
 const struct adapter *__wrap_adapter_find(struct slice name);
 
@@ -192,8 +197,13 @@ void rig_begin(void)
     for (uint32_t i = 0; i < NODES_MAX; i++) {
         nodes[i].index = i;
     }
-    rig_options = (struct node_options){.lease_ms = 5000, .park_after_ms = 60000, .sagas_max = 1000, .payload_bytes_max = 65536,
-        .calls_max = 64, .writers = 1, .readers = 2};
+    rig_options = (struct node_options){.lease_ms = 5000,
+                                        .park_after_ms = 60000,
+                                        .sagas_max = 1000,
+                                        .payload_bytes_max = 65536,
+                                        .calls_max = 64,
+                                        .writers = 1,
+                                        .readers = 2};
 }
 
 static bool is_ready(void *context)
@@ -259,8 +269,8 @@ void ask_begin(struct ask *ask, uint32_t node)
 
     *ask = (struct ask){.node = node, .life = nodes[node].life};
     arena_init(&ask->arena, 2048);
-    ask->request = (struct engine_request){.arena = &ask->arena, .namespace = RIG_NAMESPACE, .actor = SLICE("somebody"), .done = on_done,
-                                           .context = ask};
+    ask->request = (struct engine_request){
+        .arena = &ask->arena, .namespace = RIG_NAMESPACE, .actor = SLICE("somebody"), .done = on_done, .context = ask};
     node_leave(before);
 }
 
@@ -330,9 +340,11 @@ void assert_code(const struct ask *ask, enum err_code code)
 {
     if (ask->request.code != code) {
         for (size_t i = 0; i < ask->request.faults.count; i++) {
-            print_message("%.*s: %.*s\n", SLICE_ARG(ask->request.faults.items[i].pointer), SLICE_ARG(ask->request.faults.items[i].detail));
+            print_message("%.*s: %.*s\n", SLICE_ARG(ask->request.faults.items[i].pointer),
+                          SLICE_ARG(ask->request.faults.items[i].detail));
         }
-        fail_msg("%s instead of %s: %s (%s)", err_name(ask->request.code), err_name(code), ask->request.err.message, ask->request.err.detail);
+        fail_msg("%s instead of %s: %s (%s)", err_name(ask->request.code), err_name(code), ask->request.err.message,
+                 ask->request.err.detail);
     }
 }
 

@@ -1,6 +1,7 @@
 /*
- * Engines in the simulated world, directed by a test instead of a scenario: the real run code, virtual time, a PostgreSQL that a test can
- * have answer with anything, tools that say what the test wants. A test is over in milliseconds and comes out the same each time.
+ * Engines in the simulated world, directed by a test instead of a scenario: the real run code, virtual time, a
+ * PostgreSQL that a test can have answer with anything, tools that say what the test wants. A test is over in
+ * milliseconds and comes out the same each time.
  *
  * Link with rig_wraps (meson.build). Tests run between rig_begin() and rig_end().
  */
@@ -12,14 +13,15 @@
 #include "tests/sim/pg.h"
 #include "tests/sim/stage_store.h"
 
-extern struct node_options rig_options; /* of nodes that start; rig_begin() sets it to what is usual, and a test may change it then */
+extern struct node_options
+    rig_options; /* of nodes that start; rig_begin() sets it to what is usual, and a test may change it then */
 
-void rig_begin(void);                   /* a new world, nobody in it */
-void rig_start(uint32_t node);          /* an engine, and waits until it is ready; a standby owns nothing then */
+void rig_begin(void);          /* a new world, nobody in it */
+void rig_start(uint32_t node); /* an engine, and waits until it is ready; a standby owns nothing then */
 /* Who is up leaves, and has to have freed everything. Who cannot leave any more is killed before. */
 void rig_end(void);
 
-void rig_for(int64_t ms);               /* the world goes on for so long */
+void rig_for(int64_t ms);                                             /* the world goes on for so long */
 bool rig_is_so(bool (*is)(void *context), void *context, int64_t ms); /* until it is so; false: not in this time */
 void rig_until(bool (*is)(void *context), void *context);             /* fails after a minute of the world */
 /* `run`, inside of the node. */
@@ -35,15 +37,15 @@ struct ask {
 };
 typedef void request_verb(struct engine *engine, struct engine_request *request);
 
-void ask_begin(struct ask *ask, uint32_t node);  /* fill in ask->request.in then */
+void ask_begin(struct ask *ask, uint32_t node); /* fill in ask->request.in then */
 void ask_send(struct ask *ask, request_verb *verb);
 void ask_wait(struct ask *ask);
-enum err_code ask(struct ask *ask, request_verb *verb);  /* both */
-void ask_cancel(struct ask *ask);                /* the client hangs up */
+enum err_code ask(struct ask *ask, request_verb *verb); /* both */
+void ask_cancel(struct ask *ask);                       /* the client hangs up */
 void ask_end(struct ask *ask);
 void assert_code(const struct ask *ask, enum err_code code);
 
-void rig_define(const char *document);           /* has to be accepted; ' stands for " */
+void rig_define(const char *document);                                       /* has to be accepted; ' stands for " */
 struct saga_id rig_saga(uint32_t node, const char *saga, const char *input); /* starts it */
 struct saga_id rig_open(uint32_t node, const char *business_id);
 /* As the engine shows it; lasts until the next one is asked for. */
@@ -57,7 +59,7 @@ struct rig_tool {
     enum outcome_kind kind;
     bool unsent;
     const char *error, *detail; /* where it is not completed; the latter may be NULL */
-    const char *response;   /* JSON; NULL: there is none */
+    const char *response;       /* JSON; NULL: there is none */
     int64_t delay_ms, retry_after_ms;
     uint32_t calls, under_way;
     void (*on_call)(struct call *call); /* may be NULL; before it is answered */

@@ -1,7 +1,8 @@
 /*
- * What a run does, as data: definitions, starts and what people do, faults, settings. Drawn from a seed, written as text, read back,
- * and made smaller as long as it still fails. What is not in it (delays, ties, what a request comes to) is drawn from streams that
- * depend on the seed and on what it is about, never on how many draws came before, as far as that can be had.
+ * What a run does, as data: definitions, starts and what people do, faults, settings. Drawn from a seed, written as
+ * text, read back, and made smaller as long as it still fails. What is not in it (delays, ties, what a request comes
+ * to) is drawn from streams that depend on the seed and on what it is about, never on how many draws came before, as
+ * far as that can be had.
  */
 #ifndef SAGAD_TESTS_SIM_SCENARIO_H
 #define SAGAD_TESTS_SIM_SCENARIO_H
@@ -9,32 +10,57 @@
 #include "tests/sim/node.h"
 
 enum act_kind { /* somebody outside does something */
-    ACT_START, ACT_START_AGAIN, ACT_OPEN, ACT_CALL, ACT_COMPLETE, ACT_SIGNAL, ACT_ABORT, ACT_PAUSE, ACT_RESUME, ACT_GET,
-    ACT_ASK /* anything that there is to be read, or that cannot be: curious.c */, ACT_KIND_COUNT
+                ACT_START,
+                ACT_START_AGAIN,
+                ACT_OPEN,
+                ACT_CALL,
+                ACT_COMPLETE,
+                ACT_SIGNAL,
+                ACT_ABORT,
+                ACT_PAUSE,
+                ACT_RESUME,
+                ACT_GET,
+                ACT_ASK /* anything that there is to be read, or that cannot be: curious.c */,
+                ACT_KIND_COUNT
 };
 
 enum fault_kind {
-    FAULT_KILL, FAULT_FREEZE, FAULT_DRAIN, FAULT_START, FAULT_CUT, FAULT_SLOW, FAULT_ENGINE_CLOCK,
-    FAULT_PG_RESTART, FAULT_PG_FAIL_OVER, FAULT_PG_TERMINATE, FAULT_PG_SLOW, FAULT_PG_CLOCK, FAULT_COMMIT /* the n-th commit from now on */,
+    FAULT_KILL,
+    FAULT_FREEZE,
+    FAULT_DRAIN,
+    FAULT_START,
+    FAULT_CUT,
+    FAULT_SLOW,
+    FAULT_ENGINE_CLOCK,
+    FAULT_PG_RESTART,
+    FAULT_PG_FAIL_OVER,
+    FAULT_PG_TERMINATE,
+    FAULT_PG_SLOW,
+    FAULT_PG_CLOCK,
+    FAULT_COMMIT /* the n-th commit from now on */,
     FAULT_TOOLS /* refuse, hang, lose answers for a while */,
-    /* Those behind here are drawn from streams of their own: scenarios without them, and the bits of `swarm`, stay what they were. */
-    FAULT_SWARM_COUNT, FAULT_PG_FULL = FAULT_SWARM_COUNT /* its disk: it inserts nothing */, FAULT_KIND_COUNT
+    /* Those behind here are drawn from streams of their own: scenarios without them, and the bits of `swarm`, stay what
+       they were. */
+    FAULT_SWARM_COUNT,
+    FAULT_PG_FULL = FAULT_SWARM_COUNT /* its disk: it inserts nothing */,
+    FAULT_KIND_COUNT
 };
 
 struct act {
     enum act_kind kind;
-    uint32_t id;        /* from 1; stays when others are left out, and business ids, keys and names are made of it */
-    int64_t at_us;      /* counted from when the definitions are there */
-    uint32_t node;      /* whom it asks; another one when that is down */
-    uint32_t saga;      /* ACT_START: which definition, "s0" and on; ACT_OPEN: 0; else the id of the act that began it. ACT_CALL: 0 is a run */
+    uint32_t id;   /* from 1; stays when others are left out, and business ids, keys and names are made of it */
+    int64_t at_us; /* counted from when the definitions are there */
+    uint32_t node; /* whom it asks; another one when that is down */
+    uint32_t saga; /* ACT_START: which definition, "s0" and on; ACT_OPEN: 0; else the id of the act that began it.
+                      ACT_CALL: 0 is a run */
     uint32_t variant;
 };
 
 struct mishap {
     enum fault_kind kind;
     int64_t at_us, for_us;
-    uint32_t node;      /* or session, or tool */
-    uint32_t variant;   /* enum commit_fate, and the like */
+    uint32_t node;    /* or session, or tool */
+    uint32_t variant; /* enum commit_fate, and the like */
 };
 
 #define ACTS_MAX 64
@@ -42,9 +68,9 @@ struct mishap {
 
 /* What may become of a commit beside enum commit_fate: it is done, and something happens before anybody hears of it. */
 enum point_fate {
-    POINT_CRASH = -1,  /* every engine is killed */
-    POINT_FREEZE = -2, /* the engine that committed freezes, for longer than its lease */
-    POINT_KILL = -3,   /* it is killed */
+    POINT_CRASH = -1,    /* every engine is killed */
+    POINT_FREEZE = -2,   /* the engine that committed freezes, for longer than its lease */
+    POINT_KILL = -3,     /* it is killed */
     POINT_KILL_LATE = -4 /* it is killed, and the server does the COMMIT some time later */
 };
 
@@ -62,17 +88,20 @@ struct scenario {
     uint32_t commit_percent; /* of the commits in the chaos have a fate other than COMMIT_OK */
     uint32_t tool_percent;   /* of the requests do not simply succeed */
     /* exhaustive mode: the fate of exactly these commits, counted from when the definitions are there */
-    struct { uint64_t commit; int fate; /* enum commit_fate or enum point_fate */ } points[2];
+    struct {
+        uint64_t commit;
+        int fate; /* enum commit_fate or enum point_fate */
+    } points[2];
     uint32_t point_count;
 };
 
 /* Bits of `swarm` behind those of enum fault_kind up to FAULT_SWARM_COUNT. */
 enum swarm_bit {
     SWARM_LOST_ANSWERS = FAULT_SWARM_COUNT, /* clients lose answers */
-    SWARM_TWO_PEOPLE,                      /* both decide the same things */
+    SWARM_TWO_PEOPLE,                       /* both decide the same things */
     SWARM_SLOW_PEOPLE,
-    SWARM_COMMITS,                         /* commit_percent */
-    SWARM_TOOLS,                           /* tool_percent */
+    SWARM_COMMITS, /* commit_percent */
+    SWARM_TOOLS,   /* tool_percent */
     SWARM_COUNT
 };
 
@@ -86,7 +115,7 @@ struct outcome_of_run {
     uint32_t kills, freezes, drains, restarts, takeovers, sagas, ended[8], escalations;
     /* things that a campaign must have seen at least once: bits, named in sim_seen[] */
     uint64_t seen;
-    char end[64];       /* how it ended, for people */
+    char end[64]; /* how it ended, for people */
 };
 
 /* Rare things that a campaign has to have seen, else it proves less than it says. */
@@ -132,13 +161,14 @@ enum seen {
 #define X(name, text) SEEN_##name,
     SEEN_MAP(X)
 #undef X
-    SEEN_COUNT
+        SEEN_COUNT
 };
 extern const char *const sim_seen[SEEN_COUNT];
 
 void scenario_draw(struct scenario *scenario, uint64_t seed, struct arena *arena);
 void scenario_write(const struct scenario *scenario, struct buffer *out);
-MUST_USE enum err_code scenario_read(struct scenario *scenario, struct slice text, struct arena *arena, struct err *err);
+MUST_USE enum err_code scenario_read(struct scenario *scenario, struct slice text, struct arena *arena,
+                                     struct err *err);
 
 /* Its definitions alone: {"tools": [...], "sagas": [...]}, with sagas "s0" and on to be started. draw_definitions.c */
 void draw_definitions(struct chance *chance, struct buffer *out, uint32_t *saga_count, uint32_t size_percent);
@@ -154,6 +184,7 @@ static inline void see(enum seen what)
 extern uint64_t run_until; /* a run ends after so many events, unjudged; 0: at its end */
 void run_scenario(const struct scenario *scenario, bool traced, struct outcome_of_run *out); /* run.c */
 /* The smallest scenario that still breaks the same invariant; at most so many runs. */
-void scenario_shrink(struct scenario *scenario, const struct outcome_of_run *failure, uint32_t runs_max, struct arena *arena);
+void scenario_shrink(struct scenario *scenario, const struct outcome_of_run *failure, uint32_t runs_max,
+                     struct arena *arena);
 
 #endif

@@ -11,9 +11,9 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "io/http/client.h"
 #include "io/postgres/db.h"
 #include "io/postgres/pool.h"
-#include "io/http/client.h"
 #include "io/process/jq.h"
 #include "store/lease/lease_identity.h"
 #include "tests/sim/network.h"
@@ -22,7 +22,8 @@
 #define LOG_LINE_BYTES_MAX 16384
 #define PROGRAM_US_MAX 30000
 
-/* Of engine/base: the linker sends calls there to these (-Wl,--wrap), for one and the same object has other things that we use. */
+/* Of engine/base: the linker sends calls there to these (-Wl,--wrap), for one and the same object has other things that
+ * we use. */
 bool __wrap_random_bytes(void *out, size_t len);
 struct uuid __wrap_uuid_v7(int64_t now_ms);
 struct saga_id __wrap_saga_id_new(int64_t now_ms, uint32_t shard);
@@ -159,7 +160,7 @@ void adapter_host_close(struct adapter_host *host)
 
 void call_settle(struct call *call)
 {
-    void (*settled)(struct call *call) = call->settled;
+    void (*settled)(struct call * call) = call->settled;
 
     CHECK(settled); /* NULL: this call was settled before */
     CHECK(call->outcome.kind != OUTCOME_ABSENT);
@@ -183,8 +184,8 @@ _Noreturn void check_failed(const char *file, int line, const char *what)
 /* --- programs --- */
 
 /*
- * Instead of jq's helper processes: programs of one kind, PATH | FILTER, which take some time. FILTER is `.`, `error` (it fails when it
- * runs) or anything else (it does not compile). draw.c makes them out of plain paths.
+ * Instead of jq's helper processes: programs of one kind, PATH | FILTER, which take some time. FILTER is `.`, `error`
+ * (it fails when it runs) or anything else (it does not compile). draw.c makes them out of plain paths.
  */
 struct helper_run { /* on its way to the helper and back */
     struct message message;
@@ -266,7 +267,8 @@ void jq_submit(struct loop *loop, struct jq_job *job)
     (void)loop;
     network_leave(before);
     run->job = job;
-    message_send(&run->message, node_current(), world_between(STREAM_ENGINE, 100, PROGRAM_US_MAX), on_evaluated, on_lost);
+    message_send(&run->message, node_current(), world_between(STREAM_ENGINE, 100, PROGRAM_US_MAX), on_evaluated,
+                 on_lost);
 }
 
 /* --- what nobody uses here --- */

@@ -538,8 +538,8 @@ static void a_service_that_asks_for_a_pause_gets_it(void **state)
     stage_end();
 }
 
-/* Guards are asked shortly before a call leaves: a permission that is old when a place comes free is asked for again.
- */
+/* Guards are asked shortly before a call leaves: a permission that is old when a place comes free
+ * is asked for again. */
 static void a_permission_that_waited_for_too_long_is_asked_for_again(void **state)
 {
     struct stage_plan plan = narrow(1);

@@ -1,5 +1,5 @@
-/* Calls of agents and those who wait for them (call.c, caller.c): what campaigns and the API's tests meet too seldom.
- */
+/* Calls of agents and those who wait for them (call.c, caller.c): what campaigns and the API's
+ * tests meet too seldom. */
 #include "tests/sim/stage.h"
 
 #include <stdio.h>
@@ -183,11 +183,13 @@ static struct stage_plan two(void)
     return (struct stage_plan){.definitions = TOOLS, .node_count = 2, .node = {.lease_ms = 2000}};
 }
 
-/* As a client does: where the engine had to say that it does not know, the same call is asked again, of the other one. */
+/* As a client does: where the engine had to say that it does not know, the same call is asked again,
+ * of the other one. */
 static struct reply *stage_wait_for_call(struct reply *reply, const char *run, const char *tool)
 {
     stage_wait(reply);
-    for (int i = 0; i < 10 && (reply->code == ERR_STORE || reply->code == ERR_LOST_COMMIT || reply->code == ERR_FENCED); i++) {
+    for (int i = 0; i < 10 && (reply->code == ERR_STORE || reply->code == ERR_LOST_COMMIT || reply->code == ERR_FENCED);
+         i++) {
         reply = stage_wait(stage_ask(1, engine_call, stage_call_of(run, tool, "{'a':1}", 60000)));
     }
     return reply;
@@ -308,7 +310,8 @@ static void who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases(voi
     stage_run(4000);
     assert_true(reply->done);
     assert_int_equal(reply->code, ERR_STORE);
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)))->code, ERR_STORE);
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)))->code,
+                     ERR_STORE);
     nodes[0].cut = false;
     stage_run(4000);
     reply = stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)));

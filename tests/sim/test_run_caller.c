@@ -167,7 +167,8 @@ static void who_left_while_the_log_is_read_is_not_missed(void **state)
         while (stage_call("pay")) {
             stage_complete(stage_call("pay"), "{}");
         }
-        assert_int_equal(stage_wait(stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)))->code, ERR_OK);
+        assert_int_equal(stage_wait(stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)))->code,
+                         ERR_OK);
         stage_end();
     }
     assert_true(is_late && left >= 10); /* every moment of the reading, which takes some 300 ms, was tried */
@@ -351,7 +352,8 @@ static void a_call_that_a_fail_over_took_back_is_told_to_be_repeated(void **stat
     stage_wait(reply);
     assert_true(err_retryable(reply->code));
     stage_is_automatic = true;
-    for (int tries = 0; tries == 0 || (err_retryable(again->code) && tries < 20); tries++) { /* until its engine has dropped what is gone */
+    for (int tries = 0; tries == 0 || (err_retryable(again->code) && tries < 20);
+         tries++) { /* until its engine has dropped what is gone */
         stage_run(500);
         again = stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)));
     }

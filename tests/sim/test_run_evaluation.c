@@ -201,8 +201,9 @@ static void arguments_larger_than_allowed_are_not_sent(void **state)
         assert_int_equal(stage_calls("look"), 0);
         error = step_member(saga, 0, "error");
         assert_true(json_string_is(json_member(error, "code"), "arguments"));
-        assert_true(json_string_is(json_member(error, "detail"), "the arguments have 87 bytes, and at most 60 are allowed: pass "
-                                                                 "references instead of large values"));
+        assert_true(json_string_is(json_member(error, "detail"),
+                                   "the arguments have 87 bytes, and at most 60 are allowed: pass "
+                                   "references instead of large values"));
         stage_end();
     }
 }
@@ -297,8 +298,8 @@ static bool is_evaluating(void *context)
     return nodes[0].engine->evaluations_under_way > 0;
 }
 
-/* What is evaluated when the saga leaves memory is forgotten, whatever it is: whoever has it then evaluates it again.
- */
+/* What is evaluated when the saga leaves memory is forgotten, whatever it is: whoever has it
+ * then evaluates it again. */
 static void what_is_evaluated_when_the_shard_goes_is_evaluated_by_the_next_owner(void **state)
 {
     static const char *const sagas[] = {

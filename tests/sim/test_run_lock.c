@@ -1,4 +1,5 @@
-/* Locks on business keys: what of asking for them is refused is asked again, and nothing is taken twice or forgotten. */
+/* Locks on business keys: what of asking for them is refused is asked again, and nothing is
+ * taken twice or forgotten. */
 #include "tests/sim/rig.h"
 
 #include <setjmp.h>
@@ -107,7 +108,8 @@ static void a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_
     rig_until_status(0, id, "completed");
 }
 
-/* The lock is asked for again while a turn is under way by which it is not wanted for now: nothing is taken twice, nothing is forgotten. */
+/* The lock is asked for again while a turn is under way by which it is not wanted for now: nothing is taken twice,
+ * nothing is forgotten. */
 static void a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same(void **state)
 {
     enum { MANY = 8 };
@@ -148,10 +150,12 @@ static void a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_lock_that_could_not_be_asked_for_is_asked_for_again, setup, teardown),
         cmocka_unit_test_setup_teardown(no_lock_is_asked_for_by_an_engine_that_leaves, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_owner, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_owner,
+                                        setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

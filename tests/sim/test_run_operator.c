@@ -1,6 +1,6 @@
 /*
- * What people and agents do to a saga while the database does not answer, while its shard goes to another engine, or while it moves under
- * their hands. What was not done is told as not done; what is durable is never told as lost.
+ * What people and agents do to a saga while the database does not answer, while its shard goes to another engine, or
+ * while it moves under their hands. What was not done is told as not done; what is durable is never told as lost.
  */
 #include "tests/sim/rig.h"
 
@@ -16,14 +16,20 @@
 
 static const char document[] =
     "{'tools':["
-    "{'name':'act','builtin':{'tool':'act'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"
-    "{'name':'lose','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id | . }'}}},"
-    "{'name':'lose_broken','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id | error }'}}},"
-    "{'name':'lose_plain','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"
-    "{'name':'lose_by_key','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .key }'}}},"
+    "{'name':'act','builtin':{'tool':'act'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id "
+    "}'}}},"
+    "{'name':'lose','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id "
+    "| . }'}}},"
+    "{'name':'lose_broken','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ "
+    ".result.id | error }'}}},"
+    "{'name':'lose_plain','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ "
+    ".result.id }'}}},"
+    "{'name':'lose_by_key','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .key "
+    "}'}}},"
     "{'name':'lose_bare','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo'}},"
     "{'name':'lose_for_good','builtin':{'tool':'lose'},'effect':'once','terminal':true},"
-    "{'name':'lose_wrong','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ .result.id.deeper }'}}},"
+    "{'name':'lose_wrong','builtin':{'tool':'lose'},'effect':'once','compensate':{'tool':'undo','with':{'id':'${ "
+    ".result.id.deeper }'}}},"
     "{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'}],"
     "'sagas':["
     "{'name':'listens','steps':[{'id':'a','signal':{'name':'paid'}}]},"
@@ -57,8 +63,8 @@ static int teardown(void **state)
 
 /* --- who asks --- */
 
-static struct op_key key_now;      /* of the operation that a bypass is for */
-static uint64_t number_now;        /* of the escalation that is resolved */
+static struct op_key key_now; /* of the operation that a bypass is for */
+static uint64_t number_now;   /* of the escalation that is resolved */
 static enum operator_action action_now;
 
 static request_verb *to_abort(struct ask *a, struct saga_id id)
@@ -183,7 +189,7 @@ static struct {
     intention *intent;
     bool opens, paused;
 } const intents[] = {
-    {"abort", to_abort, false, false},   {"pause", to_pause, false, false},     {"resume", to_resume, false, true},
+    {"abort", to_abort, false, false},   {"pause", to_pause, false, false},      {"resume", to_resume, false, true},
     {"signal", to_signal, false, false}, {"complete", to_complete, true, false}, {"bypass", to_sign, true, false},
 };
 
@@ -218,7 +224,8 @@ static void lose_shard(void *request, enum err_code *code)
     shard_lost(append->shard, append->epoch, nodes[0].engine);
 }
 
-/* What was durable in the moment in which the shard was lost is told as done, from the log where memory has it no more. */
+/* What was durable in the moment in which the shard was lost is told as done, from the log where memory
+ * has it no more. */
 static void what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment(void **state)
 {
     (void)state;
@@ -314,13 +321,15 @@ static void note_args(struct call *call)
     (void)snprintf(undone_with, sizeof(undone_with), "%.*s", SLICE_ARG(call->args));
 }
 
-/* A person says that it happened, and what came of it: an undo gets its arguments from that, as it would have from the tool's answer. */
+/* A person says that it happened, and what came of it: an undo gets its arguments from that, as it would have from the
+ * tool's answer. */
 static void an_undo_gets_its_arguments_from_what_a_person_said(void **state)
 {
     static const struct {
         const char *saga, *undone_with; /* NULL: what cannot be rendered a person has to see to */
     } table[] = {
-        {"stuck", "{\"id\":\"r1\"}"}, {"stuck_plain", "{\"id\":\"r1\"}"}, {"stuck_bare", "{}"}, {"stuck_broken", NULL}, {"stuck_wrong", NULL},
+        {"stuck", "{\"id\":\"r1\"}"}, {"stuck_plain", "{\"id\":\"r1\"}"}, {"stuck_bare", "{}"}, {"stuck_broken", NULL},
+        {"stuck_wrong", NULL},
     };
 
     (void)state;
@@ -435,8 +444,9 @@ typedef void delivery(struct engine *engine, struct engine_request *request, con
 
 static void what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_owner(void **state)
 {
-    static delivery *const deliveries[] = {call_deliver,   complete_deliver, bypass_deliver, resume_deliver, pause_deliver,
-                                           signal_deliver, decide_deliver,   abort_deliver,  resolve_deliver};
+    static delivery *const deliveries[] = {call_deliver,   complete_deliver, bypass_deliver,
+                                           resume_deliver, pause_deliver,    signal_deliver,
+                                           decide_deliver, abort_deliver,    resolve_deliver};
     static struct ask asks[COUNT_OF(deliveries)];
     struct saga_id id = rig_saga(0, "listens", "{}");
     const struct uuid row = {{1}};
@@ -467,7 +477,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_fenced_goes_to_the_next_owner_of_the_shard, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_is_told_so_and_nothing_is_done, setup, teardown),
         cmocka_unit_test_setup_teardown(a_fenced_resolution_goes_to_the_next_owner_of_the_shard, setup, teardown),
         cmocka_unit_test_setup_teardown(a_person_has_to_say_what_came_of_it_where_an_undo_needs_that, setup, teardown),
@@ -477,7 +488,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_resting_saga_that_cannot_be_read_is_not_resolved, setup, teardown),
         cmocka_unit_test_setup_teardown(a_resolution_is_durable_though_its_escalation_cannot_be_shown, setup, teardown),
         cmocka_unit_test_setup_teardown(an_escalation_of_a_saga_that_cannot_be_is_not_found, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_owner, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_owner,
+                                        setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

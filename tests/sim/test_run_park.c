@@ -1,6 +1,6 @@
 /*
- * Shards that come and go, and sagas that leave memory and come back, while the database refuses this or that in between. Nothing is lost
- * by it, nothing is done twice, and what was refused is tried again.
+ * Shards that come and go, and sagas that leave memory and come back, while the database refuses this or that in
+ * between. Nothing is lost by it, nothing is done twice, and what was refused is tried again.
  */
 #include "tests/sim/rig.h"
 
@@ -22,7 +22,8 @@ static const char document[] =
     "'sagas':["
     "{'name':'listens','steps':[{'id':'a','signal':{'name':'paid'}}]},"
     "{'name':'listens-and-goes','retention':'20s','steps':[{'id':'a','signal':{'name':'paid'}}]},"
-    "{'name':'listens-and-acts','steps':[{'id':'a','signal':{'name':'paid'}},{'id':'b','call':'act','with':{},'after':['a']}]},"
+    "{'name':'listens-and-acts','steps':[{'id':'a','signal':{'name':'paid'}},{'id':'b','call':'act','with':{},'after':["
+    "'a']}]},"
     "{'name':'sleeps','steps':[{'id':'a','sleep':'1m'},{'id':'b','call':'act','with':{}}]},"
     "{'name':'forgets','retention':'20s','steps':[{'id':'a','call':'act','with':{}}]},"
     "{'name':'acts','steps':[{'id':'a','call':'act','with':{}}]}"
@@ -112,7 +113,8 @@ static void lost(void *request, enum err_code *code)
     *code = ERR_STORE;
 }
 
-/* What is left of it in due is replaced by its end, which must not take for granted that there is nothing (the world looks for that). */
+/* What is left of it in due is replaced by its end, which must not take for granted that there is nothing (the world
+ * looks for that). */
 static void a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all_the_same(void **state)
 {
     struct saga_id id = rig_saga(0, "listens-and-goes", "{}");
@@ -205,7 +207,8 @@ static void a_saga_that_is_asked_for_while_it_is_parked_stays(void **state)
     ask_end(&waiting);
 }
 
-/* What the database refuses as data again and again is for a person, or for the next engine: it is not asked for ever, and stays in sight. */
+/* What the database refuses as data again and again is for a person, or for the next engine: it is not asked for ever,
+ * and stays in sight. */
 static void a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memory(void **state)
 {
     (void)state;
@@ -780,31 +783,40 @@ static void what_leaves_with_a_call_that_hangs_leaves_in_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_saga_whose_parking_is_refused_stays_and_is_parked_when_it_has_moved, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all_the_same, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_whose_parking_was_done_and_counts_as_refused_is_found_after_a_crash, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_whose_parking_is_refused_stays_and_is_parked_when_it_has_moved, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all_the_same,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_whose_parking_was_done_and_counts_as_refused_is_found_after_a_crash,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(a_saga_whose_parking_is_fenced_goes_to_the_next_owner, setup, teardown),
         cmocka_unit_test_setup_teardown(a_saga_may_leave_with_its_shard_while_it_is_being_parked, setup, teardown),
         cmocka_unit_test_setup_teardown(a_saga_that_is_asked_for_while_it_is_parked_stays, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memory, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(memory_is_given_back_after_many_have_left, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_due_is_looked_for_again_when_the_database_could_not_say, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_due_is_looked_for_again_when_the_database_could_not_say, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_sleeper_that_cannot_be_read_back_is_tried_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sleeper_whose_log_makes_no_sense_is_left_alone_for_a_while, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_is_unreadable_again_and_again_is_told_of_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(more_that_is_due_than_memory_has_room_for_comes_when_there_is_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(more_that_is_due_than_memory_has_room_for_comes_when_there_is_room, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(all_whose_retention_is_over_are_forgotten_however_many, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refused_forgetting_is_tried_again, setup, teardown),
         cmocka_unit_test_setup_teardown(what_a_killed_engine_has_asked_is_not_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(a_fenced_forgetting_is_for_the_next_owner, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_a_shard_that_is_gone_already_says_of_forgetting_means_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_a_shard_that_is_gone_already_says_of_forgetting_means_nothing, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(what_is_due_in_a_shard_that_was_lost_meanwhile_is_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_clock_that_is_set_back_makes_nothing_due_early, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_shard_that_could_not_be_read_is_read_again_and_holds_each_saga_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_shard_that_could_not_be_read_is_read_again_and_holds_each_saga_once, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_shard_whose_answer_broke_off_holds_each_saga_once, setup, teardown),
         cmocka_unit_test_setup_teardown(a_shard_that_is_lost_and_gained_while_it_is_read_is_read_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(a_shard_that_is_lost_while_it_is_read_is_not_ours, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_that_has_ended_is_not_gone_on_with_whatever_the_table_says, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_that_has_ended_is_not_gone_on_with_whatever_the_table_says, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_shard_that_comes_while_an_engine_leaves_is_not_read, setup, teardown),
         cmocka_unit_test_setup_teardown(what_leaves_with_a_call_that_hangs_leaves_in_time, setup, teardown),
         cmocka_unit_test_setup_teardown(many_that_are_due_at_once_all_come, setup, teardown),

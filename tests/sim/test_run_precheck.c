@@ -1,6 +1,6 @@
 /*
- * Prechecks: what is done already is not done again, what is forbidden is not done, and in doubt nobody was asked: the call is tried again
- * later, and never made on the ground of an answer that nobody understood.
+ * Prechecks: what is done already is not done again, what is forbidden is not done, and in doubt nobody was asked: the
+ * call is tried again later, and never made on the ground of an answer that nobody understood.
  */
 #include "tests/sim/rig.h"
 
@@ -14,33 +14,46 @@
 #include "base/json.h"
 
 #define LOOKED(name, done, blocked, result)                                                                            \
-    "{'name':'" name "','builtin':{'tool':'act'},'effect':'idempotent','retry':{'max_attempts':2,'initial':'1s'},"       \
+    "{'name':'" name "','builtin':{'tool':'act'},'effect':'idempotent','retry':{'max_attempts':2,'initial':'1s'},"     \
     "'precheck':{'builtin':{'tool':'look'},'done':'" done "'" blocked result "},'compensate':{'tool':'undo'}},"
 
-static const char document[] =
-    "{'tools':["
-    LOOKED("looked", "${ .response.done }", ",'blocked':'${ .response.blocked }'", ",'result':{'id':'${ .response.id }'}")
-    LOOKED("programs", "${ .response.done | . }", ",'blocked':'${ .response.blocked | . }'", ",'result':{'id':'${ .response.id | . }'}")
-    LOOKED("bare", "${ .response.done }", "", "")
-    LOOKED("broken_done", "${ .response.done | error }", "", "")
-    LOOKED("broken_blocked", "${ .response.done }", ",'blocked':'${ .response.id.deeper }'", "")
-    LOOKED("broken_result", "${ .response.done }", "", ",'result':{'id':'${ .response.id | error }'}")
-    "{'name':'checked','builtin':{'tool':'act'},'effect':'checked','retry':{'max_attempts':3,'initial':'1s'},"
-    "'breaker':{'failures':2,'window':'60s','cooldown':'1s'},"
-    "'probe':{'builtin':{'tool':'probe'},'outcome':{'completed':'${ .response.done }','absent':'${ .response.absent }'},'visibility':'1s',"
-    "'give_up_after':'1m'},'compensate':{'tool':'undo'}},"
-    "{'name':'plain','builtin':{'tool':'plain'},'effect':'idempotent','compensate':{'tool':'undo'}},"
-    "{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'}],"
-    "'sagas':["
-    "{'name':'looked','steps':[{'id':'a','call':'looked','with':{}}]},"
-    "{'name':'later','steps':[{'id':'a','call':'plain','with':{}},{'id':'b','call':'programs','with':{}}]},"
-    "{'name':'programs','steps':[{'id':'a','call':'programs','with':{}}]},"
-    "{'name':'bare','steps':[{'id':'a','call':'bare','with':{}}]},"
-    "{'name':'broken_done','steps':[{'id':'a','call':'broken_done','with':{}}]},"
-    "{'name':'broken_blocked','steps':[{'id':'a','call':'broken_blocked','with':{}}]},"
-    "{'name':'broken_result','steps':[{'id':'a','call':'broken_result','with':{}}]},"
-    "{'name':'checked','steps':[{'id':'a','call':'checked','with':{}}]}"
-    "]}";
+static const char document[] = "{'tools':[" LOOKED(
+    "looked", "${ .response.done }", ",'blocked':'${ .response.blocked }'",
+    ",'result':{'id':'${ .response.id }'}") LOOKED("programs", "${ .response.done | . }",
+                                                   ",'blocked':'${ .response.blocked | . }'",
+                                                   ",'result':{'id':'${ .response.id | . }'}")
+    LOOKED("bare", "${ .response.done }", "", "") LOOKED("broken_done", "${ .response.done | error }", "", "")
+        LOOKED("broken_blocked", "${ .response.done }", ",'blocked':'${ .response.id.deeper }'", "") LOOKED(
+            "broken_result", "${ .response.done }", "",
+            ",'result':{'id':'${ .response.id | error }'}") "{'name':'checked','builtin':{'tool':'act'},'effect':'"
+                                                            "checked','retry':{'max_attempts':3,'initial':'1s'},"
+                                                            "'breaker':{'failures':2,'window':'60s','cooldown':'1s'},"
+                                                            "'probe':{'builtin':{'tool':'probe'},'outcome':{'completed'"
+                                                            ":'${ .response.done }','absent':'${ .response.absent "
+                                                            "}'},'visibility':'1s',"
+                                                            "'give_up_after':'1m'},'compensate':{'tool':'undo'}},"
+                                                            "{'name':'plain','builtin':{'tool':'plain'},'effect':'"
+                                                            "idempotent','compensate':{'tool':'undo'}},"
+                                                            "{'name':'undo','builtin':{'tool':'undo'},'effect':'"
+                                                            "idempotent'}],"
+                                                            "'sagas':["
+                                                            "{'name':'looked','steps':[{'id':'a','call':'looked','with'"
+                                                            ":{}}]},"
+                                                            "{'name':'later','steps':[{'id':'a','call':'plain','with':{"
+                                                            "}},{'id':'b','call':'programs','with':{}}]},"
+                                                            "{'name':'programs','steps':[{'id':'a','call':'programs','"
+                                                            "with':{}}]},"
+                                                            "{'name':'bare','steps':[{'id':'a','call':'bare','with':{}}"
+                                                            "]},"
+                                                            "{'name':'broken_done','steps':[{'id':'a','call':'broken_"
+                                                            "done','with':{}}]},"
+                                                            "{'name':'broken_blocked','steps':[{'id':'a','call':'"
+                                                            "broken_blocked','with':{}}]},"
+                                                            "{'name':'broken_result','steps':[{'id':'a','call':'broken_"
+                                                            "result','with':{}}]},"
+                                                            "{'name':'checked','steps':[{'id':'a','call':'checked','"
+                                                            "with':{}}]}"
+                                                            "]}";
 
 static int setup(void **state)
 {
@@ -156,7 +169,8 @@ static void what_nobody_understands_is_asked_again_and_not_acted_on(void **state
 
         rig_for(10000);
         if (rig_tool("act")->calls != 0 || rig_tool("look")->calls < looks + 2) {
-            fail_msg("line %zu: %u looks, %u calls: %.*s", i, rig_tool("look")->calls - looks, rig_tool("act")->calls, SLICE_ARG(rig_show(0, id)));
+            fail_msg("line %zu: %u looks, %u calls: %.*s", i, rig_tool("look")->calls - looks, rig_tool("act")->calls,
+                     SLICE_ARG(rig_show(0, id)));
         }
         struct ask a;
 

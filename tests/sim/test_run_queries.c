@@ -1,6 +1,6 @@
 /*
- * Looking at things: what the database cannot say is told as just that, what is asked for in the moment in which it begins, moves or ends is
- * answered as it is durable, and a page goes on where the last one ended.
+ * Looking at things: what the database cannot say is told as just that, what is asked for in the moment in which it
+ * begins, moves or ends is answered as it is durable, and a page goes on where the last one ended.
  */
 #include "tests/sim/rig.h"
 
@@ -19,7 +19,8 @@ static const char document[] =
     "{'tools':["
     "{'name':'act','builtin':{'tool':'act'},'effect':'idempotent','compensate':{'tool':'undo'}},"
     "{'name':'fail','builtin':{'tool':'fail'},'effect':'idempotent','compensate':{'tool':'undo'}},"
-    "{'name':'wary','builtin':{'tool':'act'},'effect':'idempotent','rate':{'limit':10,'per':'1s'},'compensate':{'tool':'undo'}},"
+    "{'name':'wary','builtin':{'tool':'act'},'effect':'idempotent','rate':{'limit':10,'per':'1s'},'compensate':{'tool':"
+    "'undo'}},"
     "{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'}],"
     "'sagas':["
     "{'name':'acts','steps':[{'id':'a','call':'act','with':{}}]},"
@@ -277,8 +278,8 @@ static void ask_early(void *request, enum err_code *code)
     for (size_t i = 0; i < COUNT_OF(early); i++) {
         early[i].request.context = &early[i];
     }
-    saga(&early[0])(engine_now(), &early[0].request);
-    operations_of(&early[1])(engine_now(), &early[1].request);
+    saga (&early[0])(engine_now(), &early[0].request);
+    operations_of (&early[1])(engine_now(), &early[1].request);
     early[2].request.in.abort.id = append->saga;
     engine_abort_saga(engine_now(), &early[2].request);
 }
@@ -321,8 +322,8 @@ static void ask_while_read(void *request, enum err_code *code)
         ask_begin(&while_read[i], 0);
         while_read[i].request.context = &while_read[i];
     }
-    saga(&while_read[0])(engine_now(), &while_read[0].request);
-    operations_of(&while_read[1])(engine_now(), &while_read[1].request);
+    saga (&while_read[0])(engine_now(), &while_read[0].request);
+    operations_of (&while_read[1])(engine_now(), &while_read[1].request);
 }
 
 static void a_saga_of_a_shard_that_is_being_read_is_shown_from_its_log(void **state)
@@ -454,8 +455,8 @@ static void sagas_are_found_by_the_error_of_a_step_its_undo_or_the_whole(void **
         const char *step, *error;
         size_t found;
     } table[] = {
-        {NULL, "no-such-room", 2}, {"b", "no-such-room", 1}, {"b", NULL, 1},         {"a", "no-such-room", 1},
-        {NULL, "abort", 1},        {"a", "abort", 0},        {"c", NULL, 0},          {NULL, "nothing", 0},
+        {NULL, "no-such-room", 2}, {"b", "no-such-room", 1}, {"b", NULL, 1}, {"a", "no-such-room", 1},
+        {NULL, "abort", 1},        {"a", "abort", 0},        {"c", NULL, 0}, {NULL, "nothing", 0},
     };
     struct ask a;
     struct saga_id id = rig_saga(0, "fails", "{}");
@@ -511,7 +512,8 @@ static void an_operation_is_found_by_the_key_that_it_had_before(void **state)
     rig_until_status(0, id, "escalated");
     asks(&a, escalations);
     assert_true(json_i64(json_member(json_element(a.request.answer, 0), "n"), &number));
-    assert_true(uuid_parse(json_string(json_member(json_element(a.request.answer, 0), "operation"), &a.arena), &key_now.uuid));
+    assert_true(
+        uuid_parse(json_string(json_member(json_element(a.request.answer, 0), "operation"), &a.arena), &key_now.uuid));
     ask_end(&a);
     rig_tool("undo")->kind = OUTCOME_COMPLETED;
     rig_tool("undo")->response = "{}";
@@ -589,8 +591,12 @@ static void what_stops_a_tool_is_shown_with_the_time_until_when(void **state)
 
 static void add_newer(struct engine *engine, void *context)
 {
-    const struct definition_row row = {.namespace = SLICE("sim"), .kind = DEFINITION_SAGA, .name = SLICE("acts"), .version = 9,
-        .body = SLICE("{\"name\":\"acts\",\"steps\":[]}"), .created_ms = WORLD_START_MS};
+    const struct definition_row row = {.namespace = SLICE("sim"),
+                                       .kind = DEFINITION_SAGA,
+                                       .name = SLICE("acts"),
+                                       .version = 9,
+                                       .body = SLICE("{\"name\":\"acts\",\"steps\":[]}"),
+                                       .created_ms = WORLD_START_MS};
 
     (void)context;
     definitions_add(engine->definitions, &row);
@@ -647,7 +653,8 @@ static void engines_are_shown_as_they_are(void **state)
     asks(&a, engines);
     assert_code(&a, ERR_OK);
     for (size_t i = 0; i < COUNT_OF(states); i++) {
-        assert_true(json_string_is(json_member(json_element(json_member(a.request.answer, "items"), i), "state"), states[i]));
+        assert_true(
+            json_string_is(json_member(json_element(json_member(a.request.answer, "items"), i), "state"), states[i]));
     }
     ask_end(&a);
 }
@@ -656,7 +663,8 @@ static void engines_are_shown_as_they_are(void **state)
 
 static void whoever_hangs_up_is_told_once_and_disturbs_nobody(void **state)
 {
-    static question *const questions[] = {sagas, sagas_by_step, operations, operations_of, operation, record, saga, stats, definitions};
+    static question *const questions[] = {sagas,  sagas_by_step, operations, operations_of, operation,
+                                          record, saga,          stats,      definitions};
     struct ask a;
 
     (void)state;
@@ -758,7 +766,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_the_database_cannot_say_is_told_as_that, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_log_that_makes_no_sense_is_told_as_that_and_does_not_hide_the_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_log_that_makes_no_sense_is_told_as_that_and_does_not_hide_the_others, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_saga_that_is_just_beginning_is_shown_as_it_is_durable, setup, teardown),
         cmocka_unit_test_setup_teardown(a_saga_of_a_shard_that_is_being_read_is_shown_from_its_log, setup, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_is_not_found, setup, teardown),

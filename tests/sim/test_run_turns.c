@@ -1,6 +1,6 @@
 /*
- * Turns, and the ways to a saga: what is too large for one row, what a saga refuses of itself, who follows its log, who is told when an
- * engine leaves in the middle, and whoever asks twice.
+ * Turns, and the ways to a saga: what is too large for one row, what a saga refuses of itself, who follows its log, who
+ * is told when an engine leaves in the middle, and whoever asks twice.
  */
 #include "tests/sim/rig.h"
 
@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "run/saga/turn.h"
 #include "run/request/work.h"
+#include "run/saga/turn.h"
 
 static const char document[] =
     "{'tools':["
@@ -125,10 +125,13 @@ static void many_turns_and_large_ones_leave_no_memory_behind(void **state)
 
 static int bent; /* so many decisions are refused by the core's own check */
 
-enum err_code __real_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena, struct records *out, struct err *err);
-enum err_code __wrap_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena, struct records *out, struct err *err);
+enum err_code __real_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena,
+                                 struct records *out, struct err *err);
+enum err_code __wrap_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena,
+                                 struct records *out, struct err *err);
 
-enum err_code __wrap_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena, struct records *out, struct err *err)
+enum err_code __wrap_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena,
+                                 struct records *out, struct err *err)
 {
     if (bent > 0 && saga->seq > 0) {
         bent--;
@@ -424,7 +427,8 @@ static void an_approval_ends_with_the_saga_that_is_abandoned(void **state)
     ask_end(&a);
 }
 
-/* The other engine has the saga: what is asked of this one goes through the inbox, and is answered as if it had been asked there. */
+/* The other engine has the saga: what is asked of this one goes through the inbox, and is answered as if it had been
+ * asked there. */
 static void a_resolution_through_another_engine_is_the_same(void **state)
 {
     struct saga_id id;
@@ -447,10 +451,11 @@ static void a_resolution_through_another_engine_is_the_same(void **state)
 static void every_door_is_closed_while_an_engine_leaves(void **state)
 {
     static request_verb *const verbs[] = {
-        engine_define, engine_get_definitions, engine_start_saga, engine_open_saga, engine_call, engine_complete_saga, engine_bypass,
-        engine_resume_saga, engine_pause_saga, engine_signal_saga, engine_decide, engine_get_approvals, engine_get_saga, engine_get_log,
-        engine_abort_saga, engine_list_sagas, engine_list_operations, engine_get_operation, engine_get_escalations, engine_resolve,
-        engine_get_stats, engine_get_engines,
+        engine_define,        engine_get_definitions, engine_start_saga,    engine_open_saga,       engine_call,
+        engine_complete_saga, engine_bypass,          engine_resume_saga,   engine_pause_saga,      engine_signal_saga,
+        engine_decide,        engine_get_approvals,   engine_get_saga,      engine_get_log,         engine_abort_saga,
+        engine_list_sagas,    engine_list_operations, engine_get_operation, engine_get_escalations, engine_resolve,
+        engine_get_stats,     engine_get_engines,
     };
     static struct ask asks[COUNT_OF(verbs)];
 
@@ -550,7 +555,8 @@ static void a_tool_of_an_adapter_that_is_not_there_is_refused(void **state)
 
     (void)state;
     ask_begin(&a, 0);
-    a.request.in.define.document = SLICE("{\"tools\":[{\"name\":\"t\",\"effect\":\"read\",\"http\":{\"method\":\"GET\",\"url\":\"http://t/\"}}]}");
+    a.request.in.define.document =
+        SLICE("{\"tools\":[{\"name\":\"t\",\"effect\":\"read\",\"http\":{\"method\":\"GET\",\"url\":\"http://t/\"}}]}");
     assert_int_equal(ask(&a, engine_define), ERR_INVALID);
     assert_int_equal(a.request.faults.count, 1);
     assert_true(slice_is(a.request.faults.items[0].detail, "there is no adapter named \"http\""));
@@ -633,23 +639,30 @@ static void what_is_over_cannot_be_aborted_and_what_rests_can(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(many_turns_and_large_ones_leave_no_memory_behind, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_decision_that_the_core_itself_refuses_is_tried_again_but_not_for_ever, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_decision_that_the_core_itself_refuses_is_tried_again_but_not_for_ever, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(each_turn_is_told_to_those_who_follow_that_saga, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_repeat_of_a_signal_to_what_has_ended_is_answered_from_its_log, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_repeat_of_a_signal_to_what_has_ended_is_answered_from_its_log, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_repeat_of_a_signal_that_cannot_be_looked_up_is_told_so, setup, teardown),
         cmocka_unit_test_setup_teardown(a_signal_whose_sender_has_gone_is_taken_all_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_fenced_twice_is_told_so, setup, teardown),
-        cmocka_unit_test_setup_teardown(whoever_has_hung_up_when_the_shard_goes_has_nothing_begun_elsewhere, setup, teardown),
+        cmocka_unit_test_setup_teardown(whoever_has_hung_up_when_the_shard_goes_has_nothing_begun_elsewhere, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(what_an_engine_that_leaves_has_not_begun_is_for_another_one, setup, teardown),
         cmocka_unit_test_setup_teardown(an_approval_ends_with_the_saga_that_is_abandoned, setup, teardown),
         cmocka_unit_test_setup_teardown(a_resolution_through_another_engine_is_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(every_door_is_closed_while_an_engine_leaves, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_with_something_unsettled_is_completed_when_that_is_settled_or_not_at_all, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_was_sent_through_another_engine_and_is_fenced_stays_for_the_next_owner, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_saga_with_something_unsettled_is_completed_when_that_is_settled_or_not_at_all,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_sent_through_another_engine_and_is_fenced_stays_for_the_next_owner,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_fenced_while_an_engine_leaves_is_told_so, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_run_that_rests_is_woken_by_its_next_call_and_found_again_after_a_crash, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_run_that_rests_is_woken_by_its_next_call_and_found_again_after_a_crash, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_tool_of_an_adapter_that_is_not_there_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_over_cannot_be_aborted_and_what_rests_can, setup, teardown),
     };

@@ -1,13 +1,13 @@
 /*
  * Services, their books, and the network to them. See tool.h.
  *
- * A service knows what it did by key. What it promises is its class: one that reads never acts, an idempotent or keyed one
- * acts once for a key, any other each time that it is asked. Of an undo it knows which key it undoes; one whose name says
- * "void" also refuses that key from then on. Whatever is late (a request on its way, what a probe sees) is late by
- * less than the visibility that the definitions state.
+ * A service knows what it did by key. What it promises is its class: one that reads never acts, an idempotent or keyed
+ * one acts once for a key, any other each time that it is asked. Of an undo it knows which key it undoes; one whose
+ * name says "void" also refuses that key from then on. Whatever is late (a request on its way, what a probe sees) is
+ * late by less than the visibility that the definitions state.
  *
- * What becomes of a request is drawn from the seed, its key and how often this key came, so that one request more or less
- * elsewhere changes nothing here.
+ * What becomes of a request is drawn from the seed, its key and how often this key came, so that one request more or
+ * less elsewhere changes nothing here.
  */
 #include "tests/sim/tool.h"
 
@@ -20,7 +20,7 @@
 #include "tests/sim/scenario.h"
 
 #define ARENA_BLOCK_BYTES 16384
-#define LATE_US_MAX 3800000    /* of a request, and of what a probe sees: definitions state 4 s and more */
+#define LATE_US_MAX 3800000 /* of a request, and of what a probe sees: definitions state 4 s and more */
 #define DELAY_US_MIN 200
 #define DELAY_US_MAX 20000
 #define HEALED_US_MAX 3000
@@ -31,28 +31,29 @@
 /* What becomes of a request. */
 enum fate {
     FATE_GOOD,
-    FATE_UNSENT,        /* no connection: not a byte left */
-    FATE_TURNED_AWAY,   /* 429: certainly nothing happened, come again */
-    FATE_REFUSED,       /* 422: certainly nothing happened, for good */
-    FATE_REQUEST_LOST,  /* the caller waits until its timeout */
-    FATE_RESET_BEFORE,  /* the connection breaks, and the request has not arrived */
-    FATE_RESET_AFTER,   /* it breaks, and the request has */
-    FATE_ANSWER_LOST,   /* done, and the caller waits until its timeout */
-    FATE_ANSWER_LATE,   /* done, and the answer comes after the timeout */
-    FATE_REQUEST_LATE,  /* it arrives after the timeout */
-    FATE_ERROR_BEFORE,  /* 500, and nothing happened */
-    FATE_ERROR_AFTER,   /* 500, and it happened */
-    FATE_TWICE,         /* the network delivers it twice */
-    FATE_RUNNING,       /* 202: accepted, and done some time later */
-    FATE_SLOW,          /* good, and takes most of the time there is */
+    FATE_UNSENT,       /* no connection: not a byte left */
+    FATE_TURNED_AWAY,  /* 429: certainly nothing happened, come again */
+    FATE_REFUSED,      /* 422: certainly nothing happened, for good */
+    FATE_REQUEST_LOST, /* the caller waits until its timeout */
+    FATE_RESET_BEFORE, /* the connection breaks, and the request has not arrived */
+    FATE_RESET_AFTER,  /* it breaks, and the request has */
+    FATE_ANSWER_LOST,  /* done, and the caller waits until its timeout */
+    FATE_ANSWER_LATE,  /* done, and the answer comes after the timeout */
+    FATE_REQUEST_LATE, /* it arrives after the timeout */
+    FATE_ERROR_BEFORE, /* 500, and nothing happened */
+    FATE_ERROR_AFTER,  /* 500, and it happened */
+    FATE_TWICE,        /* the network delivers it twice */
+    FATE_RUNNING,      /* 202: accepted, and done some time later */
+    FATE_SLOW,         /* good, and takes most of the time there is */
     FATE_COUNT
 };
 
 /* What leaves a doubt is what this engine is made for. */
 static const uint8_t fate_weights[FATE_COUNT] = {
-    [FATE_UNSENT] = 2,       [FATE_TURNED_AWAY] = 3,  [FATE_REFUSED] = 1,      [FATE_REQUEST_LOST] = 3, [FATE_RESET_BEFORE] = 2,
-    [FATE_RESET_AFTER] = 3,  [FATE_ANSWER_LOST] = 4,  [FATE_ANSWER_LATE] = 3,  [FATE_REQUEST_LATE] = 4, [FATE_ERROR_BEFORE] = 2,
-    [FATE_ERROR_AFTER] = 3,  [FATE_TWICE] = 3,        [FATE_RUNNING] = 2,      [FATE_SLOW] = 1,
+    [FATE_UNSENT] = 2,       [FATE_TURNED_AWAY] = 3,  [FATE_REFUSED] = 1,     [FATE_REQUEST_LOST] = 3,
+    [FATE_RESET_BEFORE] = 2, [FATE_RESET_AFTER] = 3,  [FATE_ANSWER_LOST] = 4, [FATE_ANSWER_LATE] = 3,
+    [FATE_REQUEST_LATE] = 4, [FATE_ERROR_BEFORE] = 2, [FATE_ERROR_AFTER] = 3, [FATE_TWICE] = 3,
+    [FATE_RUNNING] = 2,      [FATE_SLOW] = 1,
 };
 
 struct key_state { /* what the services know of one key */
@@ -92,10 +93,10 @@ struct world_call { /* in the engine's memory */
 struct tool_book tool_book;
 
 static struct {
-    struct arena arena;      /* in the network's memory */
-    struct map keys;         /* of struct key_state */
-    uint32_t fates;          /* bits: those that this run has */
-    uint32_t percent;        /* of the requests are in trouble */
+    struct arena arena; /* in the network's memory */
+    struct map keys;    /* of struct key_state */
+    uint32_t fates;     /* bits: those that this run has */
+    uint32_t percent;   /* of the requests are in trouble */
     bool healed;
     int64_t disturbed_until_us;
     uint32_t disturbed_fates;
@@ -210,7 +211,8 @@ static void do_forward(struct request *request, struct tool_entry *entry, struct
         if (state->visible_us > request->sent_us + LATE_US_MAX) {
             state->visible_us = request->sent_us + LATE_US_MAX; /* the promise counts from the sending */
         }
-        state->done_us = request->fate == FATE_RUNNING ? world->now_us + chance_between(&request->chance, 0, RUNNING_US_MAX) : 0;
+        state->done_us =
+            request->fate == FATE_RUNNING ? world->now_us + chance_between(&request->chance, 0, RUNNING_US_MAX) : 0;
     }
 }
 
@@ -264,7 +266,10 @@ static void request_acts(struct request *request)
     request->entry = book_arrival(request);
     entry = &tool_book.entries[request->entry];
     world_trace("%.*s gets %s of node %u", SLICE_ARG(request->tool),
-                request->is_probe ? "a probe" : request->is_undo ? "an undo" : "a request", entry->node);
+                request->is_probe  ? "a probe"
+                : request->is_undo ? "an undo"
+                                   : "a request",
+                entry->node);
     check_call(entry, request->args);
     if (request->is_probe) {
         look(request);
@@ -386,7 +391,8 @@ static void request_answered(struct request *request)
         break;
     case FATE_TURNED_AWAY:
         answer_bad(request, OUTCOME_RETRY, "http-429");
-        request->retry_after_ms = chance_percent(&request->chance, 60) ? chance_between(&request->chance, 1, RETRY_AFTER_MS_MAX) : 0;
+        request->retry_after_ms =
+            chance_percent(&request->chance, 60) ? chance_between(&request->chance, 1, RETRY_AFTER_MS_MAX) : 0;
         break;
     case FATE_REFUSED:
         answer_bad(request, OUTCOME_FAILED, "http-422");
@@ -457,7 +463,8 @@ static enum fate draw_fate(struct request *request)
 {
     bool disturbed = world->now_us < tools.disturbed_until_us;
     uint32_t fates = disturbed ? tools.disturbed_fates : tools.fates, total = 0, luck;
-    struct chance character = chance_of(world->seed, request->tool.len, (uint8_t)request->tool.ptr[request->tool.len - 1]);
+    struct chance character =
+        chance_of(world->seed, request->tool.len, (uint8_t)request->tool.ptr[request->tool.len - 1]);
     uint32_t percent = tools.percent * (1 + chance_below(&character, 3));
 
     if (tools.healed || !chance_percent(&request->chance, disturbed ? 80 : percent)) {
@@ -512,7 +519,8 @@ static void request_send(struct request *request)
     case FATE_REQUEST_LOST:
         return; /* its timeout speaks */
     case FATE_REQUEST_LATE:
-        delay_us = chance_between(&request->chance, request->timeout_us < LATE_US_MAX ? request->timeout_us : DELAY_US_MIN, LATE_US_MAX);
+        delay_us = chance_between(&request->chance,
+                                  request->timeout_us < LATE_US_MAX ? request->timeout_us : DELAY_US_MIN, LATE_US_MAX);
         break;
     case FATE_TWICE:
         send_copy(request);
@@ -588,7 +596,8 @@ static void on_timeout(struct timer *timer)
 
 static void on_cancelled(struct deferred *deferred)
 {
-    call_unknown(container_of(deferred, struct world_call, settling), "cancelled", "the answer is not awaited any more");
+    call_unknown(container_of(deferred, struct world_call, settling), "cancelled",
+                 "the answer is not awaited any more");
 }
 
 static void world_begin(struct call *call)
@@ -615,7 +624,8 @@ static void world_check(struct slice settings, struct slice pointer, enum key_pl
     (void)place;
     if (!json_member(settings, "tool").ptr ||
         (!json_string_is(what, "act") && !json_string_is(what, "undo") && !json_string_is(what, "probe"))) {
-        faults_add(faults, pointer, "the simulated services want {\"tool\": NAME, \"do\": \"act\", \"undo\" or \"probe\"}");
+        faults_add(faults, pointer,
+                   "the simulated services want {\"tool\": NAME, \"do\": \"act\", \"undo\" or \"probe\"}");
     }
 }
 

@@ -1,6 +1,6 @@
 /*
- * The services at the other end, and their books: what truly happened, by key. They stand behind the adapter "world", whose calls
- * cross a network that loses, delays and repeats.
+ * The services at the other end, and their books: what truly happened, by key. They stand behind the adapter "world",
+ * whose calls cross a network that loses, delays and repeats.
  */
 #ifndef SAGAD_TESTS_SIM_TOOL_H
 #define SAGAD_TESTS_SIM_TOOL_H
@@ -10,16 +10,16 @@
 
 extern const struct adapter adapter_world; /* settings: {"tool": NAME, "do": "act" | "undo" | "probe"} */
 
-struct tool_entry { /* one request that reached a service; kept for the whole run */
+struct tool_entry {                      /* one request that reached a service; kept for the whole run */
     int64_t sent_us, at_us, answered_us; /* answered: 0: never */
     struct op_key key;
     bool has_key;
     struct slice tool;
     bool is_undo, is_probe;
-    uint32_t node, life;          /* who sent it */
-    bool effect;                  /* it took effect now: not a repeat that the service knows by its key, and not refused */
-    bool voided;                  /* an undo without anything to undo that keeps a tombstone, or what came after one */
-    uint64_t event;               /* world->event_count */
+    uint32_t node, life; /* who sent it */
+    bool effect;         /* it took effect now: not a repeat that the service knows by its key, and not refused */
+    bool voided;         /* an undo without anything to undo that keeps a tombstone, or what came after one */
+    uint64_t event;      /* world->event_count */
 };
 
 struct tool_book {
@@ -28,10 +28,10 @@ struct tool_book {
 };
 extern struct tool_book tool_book; /* in the order of arrival */
 
-void tools_init(void);            /* a run begins: drawn from the scenario's seed */
+void tools_init(void); /* a run begins: drawn from the scenario's seed */
 /* What truly is with this key; for people, who look before they decide. */
 bool tool_has_happened(struct op_key key, bool *is_undone);
-void tools_heal(void);            /* from now on every request is answered well, and soon */
+void tools_heal(void);                                /* from now on every request is answered well, and soon */
 void tools_disturb(int64_t for_us, uint32_t variant); /* most requests have the same kind of trouble for a while */
 
 #endif

@@ -9,8 +9,8 @@
 
 #define DELAY_US_MIN 50
 #define DELAY_US_MAX 500
-#define AGAIN_US_MAX 200000    /* between two tries of TCP */
-#define GIVE_UP_US 4000000     /* tcp_user_timeout, and what the keepalives come to */
+#define AGAIN_US_MAX 200000 /* between two tries of TCP */
+#define GIVE_UP_US 4000000  /* tcp_user_timeout, and what the keepalives come to */
 #define UNNOTICED_US_MAX 8000000
 #define SHIPMENT_BLOCK_BYTES 2048
 
@@ -145,7 +145,8 @@ static void on_session_rows(struct pg_session *session, size_t query, const stru
     }
 }
 
-static void on_session_over(struct pg_session *session, enum db_outcome outcome, bool warned, const char *sqlstate, size_t failed_query)
+static void on_session_over(struct pg_session *session, enum db_outcome outcome, bool warned, const char *sqlstate,
+                            size_t failed_query)
 {
     struct wire *wire = pg_context(session);
     struct shipment *shipment = shipment_at_server(wire);
@@ -192,7 +193,8 @@ static void on_session_gone(struct pg_session *session)
     if (world_percent(STREAM_NETWORK, 30)) {
         pipe_drop_some(&wire->to_client); /* a reset throws away what had come and was not read */
     } else if (shipment && world_percent(STREAM_NETWORK, 50)) {
-        pipe_put(&wire->to_client, PACKET_ROWS, delay())->shipment = shipment; /* rows of a transaction whose end nobody hears */
+        pipe_put(&wire->to_client, PACKET_ROWS, delay())->shipment =
+            shipment; /* rows of a transaction whose end nobody hears */
     }
     (void)pipe_put(&wire->to_client, PACKET_GONE, delay());
 }
@@ -273,7 +275,8 @@ static void wire_breaks(struct wire *wire)
         world_at(&wire->late, world_between(STREAM_NETWORK, 0, UNNOTICED_US_MAX), on_found_out);
     }
     if (wire->db) {
-        message_deliver(&packet_new(wire, PACKET_GONE)->message, wire->node, wire->life, on_client_gets, on_client_died);
+        message_deliver(&packet_new(wire, PACKET_GONE)->message, wire->node, wire->life, on_client_gets,
+                        on_client_died);
     }
 }
 

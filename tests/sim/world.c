@@ -197,8 +197,8 @@ static void hash_bytes(const char *bytes, size_t len)
     hash_number(rest << 8 | len);
 }
 
-/* The arguments that a format names, without making text of them. Of what printf() knows only what a trace needs: flags and widths as
- * numbers, %d %i %u %x %c with any length, %s, %.*s and %%. */
+/* The arguments that a format names, without making text of them. Of what printf() knows only what a trace needs: flags
+ * and widths as numbers, %d %i %u %x %c with any length, %s, %.*s and %%. */
 static void hash_args(const char *format, va_list args)
 {
     for (const char *at = strchr(format, '%'); at; at = strchr(at, '%')) {

@@ -8,7 +8,12 @@ const echo = { builtin: { do: 'echo' } }
 // A tool over HTTP that ends its saga, with a server of the test's own behind it.
 function tool(name, port, more = {}) {
   return {
-    name, effect: 'once', terminal: true, timeout: '1s', http: { method: 'POST', url: `http://127.0.0.1:${port}/${name}`, body: '${ .args }' }, ...more
+    name,
+    effect: 'once',
+    terminal: true,
+    timeout: '1s',
+    http: { method: 'POST', url: `http://127.0.0.1:${port}/${name}`, body: '${ .args }' },
+    ...more
   }
 }
 
@@ -46,21 +51,27 @@ const answers = {
     const timer = setInterval(() => socket.write('x'), 50)
     socket.on('close', () => clearInterval(timer))
   },
-  cut: (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\ncontent-type: application/json\r\n\r\n{"half":'),
+  cut: (socket) =>
+    socket.end('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\ncontent-type: application/json\r\n\r\n{"half":'),
   huge: (socket) => {
     socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1073741824\r\n\r\n"')
     const block = Buffer.alloc(65536, 'x')
-    const pour = () => { while (!socket.destroyed && socket.write(block)); }
+    const pour = () => {
+      while (!socket.destroyed && socket.write(block));
+    }
     socket.on('drain', pour)
     pour()
   },
   headers: (socket) => {
     socket.write('HTTP/1.1 200 OK\r\n')
-    const pour = () => { for (let i = 0; !socket.destroyed && i < 1000; i++) if (!socket.write(`x-${i}: ${'y'.repeat(1000)}\r\n`)) return }
+    const pour = () => {
+      for (let i = 0; !socket.destroyed && i < 1000; i++) if (!socket.write(`x-${i}: ${'y'.repeat(1000)}\r\n`)) return
+    }
     socket.on('drain', pour)
     pour()
   },
-  redirect: (socket) => socket.end('HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/elsewhere\r\ncontent-length: 0\r\n\r\n')
+  redirect: (socket) =>
+    socket.end('HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/elsewhere\r\ncontent-length: 0\r\n\r\n')
 }
 
 await run(new World(), async (world) => {
@@ -68,16 +79,31 @@ await run(new World(), async (world) => {
 
   await promise('sagad migrate without PostgreSQL: exit 6, and it says what is missing', () => {
     const done = world.sagadOnce(['migrate', '--database', world.dsn])
-    expect(done.status === 6 && /PostgreSQL/.test(done.stderr) && /running/.test(done.stderr), 'exit code and sentence', `${done.status} ${done.stderr}`)
+    expect(
+      done.status === 6 && /PostgreSQL/.test(done.stderr) && /running/.test(done.stderr),
+      'exit code and sentence',
+      `${done.status} ${done.stderr}`
+    )
   })
   await promise('a connection string that cannot be read: exit 2', () => {
     for (const args of [['migrate'], ['--listen', '127.0.0.1:0']]) {
       const done = world.sagadOnce([...args, '--database', 'hots=nowhere'], { seconds: 10 })
-      expect(done.status === 2 && /connection string/.test(done.stderr), 'exit code and sentence', `${done.status} ${done.stderr}`)
+      expect(
+        done.status === 2 && /connection string/.test(done.stderr),
+        'exit code and sentence',
+        `${done.status} ${done.stderr}`
+      )
     }
   })
   await promise('settings that are wrong: exit 2, each named', () => {
-    for (const args of [['--lease', 'soon'], ['--colour', 'red'], ['fly'], ['--log-level', 'loud'], ['--writers', '0'], ['--listen', 'here']]) {
+    for (const args of [
+      ['--lease', 'soon'],
+      ['--colour', 'red'],
+      ['fly'],
+      ['--log-level', 'loud'],
+      ['--writers', '0'],
+      ['--listen', 'here']
+    ]) {
       const done = world.sagadOnce([...args, '--database', world.dsn], { seconds: 10 })
       const named = done.stderr.includes(args[0].replace('--', ''))
       expect(done.status === 2 && named, `${args.join(' ')}: exit code and sentence`, `${done.status} ${done.stderr}`)
@@ -86,7 +112,7 @@ await run(new World(), async (world) => {
   await promise('without PostgreSQL sagad is alive and not ready; it goes on when PostgreSQL comes', async () => {
     world.port = await freePort()
     world.launchSagad()
-    for (let i = 0; i < 100 && await world.readiness() === 0; i++) await sleep(50)
+    for (let i = 0; i < 100 && (await world.readiness()) === 0; i++) await sleep(50)
     expectEqual(await world.readiness(), 503, '/readyz')
     expectEqual((await world.api('GET', '/livez')).status, 200, '/livez')
     const start = await world.api('POST', '/v1/sagas', { saga: 'any' })
@@ -101,7 +127,11 @@ await run(new World(), async (world) => {
 
   await promise('migrate twice, and two at once: all succeed', async () => {
     const once = () => world.launch('migrate', world.sagadPath, ['migrate', '--database', world.dsn]).ended
-    expectEqual((await Promise.all([once(), once(), once()])).map((end) => end.code), [0, 0, 0], 'exit codes at once')
+    expectEqual(
+      (await Promise.all([once(), once(), once()])).map((end) => end.code),
+      [0, 0, 0],
+      'exit codes at once'
+    )
     expectEqual((await once()).code, 0, 'exit code of one more')
   })
   await world.startShop()
@@ -109,7 +139,11 @@ await run(new World(), async (world) => {
 
   await promise('a taken port: exit 2 or 1 within seconds, and the port is named', () => {
     const done = world.sagadOnce(['--database', world.dsn, '--listen', `127.0.0.1:${world.port}`], { seconds: 15 })
-    expect(done.status > 0 && done.stderr.includes(String(world.port)), 'exit code and sentence', `${done.status} ${done.stderr}`)
+    expect(
+      done.status > 0 && done.stderr.includes(String(world.port)),
+      'exit code and sentence',
+      `${done.status} ${done.stderr}`
+    )
   })
   await promise('an address for everybody without tokens is refused', () => {
     const done = world.sagadOnce(['--database', world.dsn, '--listen', '0.0.0.0:0'], { seconds: 15 })
@@ -119,24 +153,48 @@ await run(new World(), async (world) => {
   // --- requests ---
 
   const post = (raw, path = '/v1/sagas') => world.api('POST', path, undefined, { raw })
-  await world.define({ tools: [{ name: 'echo', ...echo, effect: 'read' }], sagas: [{ name: 'quick', steps: [{ id: 'one', call: 'echo', with: '${ .input }' }] }] })
+  await world.define({
+    tools: [{ name: 'echo', ...echo, effect: 'read' }],
+    sagas: [{ name: 'quick', steps: [{ id: 'one', call: 'echo', with: '${ .input }' }] }]
+  })
 
   const nested = (levels) => `${'['.repeat(levels)}${']'.repeat(levels)}`
   const malformed = {
-    'half an object': '{"saga":"quick"', 'a trailing comma': '{"saga":"quick",}', 'two values': '{"saga":"quick"} {}', 'single quotes': "{'saga':'quick'}",
-    'duplicate members': '{"saga":"quick","saga":"quick"}', 'duplicate members, one escaped': '{"saga":"quick","s\\u0061ga":"quick"}',
-    'a lone surrogate': '{"saga":"quick","input":"\\ud800"}', 'a NUL': '{"saga":"quick","input":"\\u0000"}', 'depth over 64': `{"saga":"quick","input":${nested(70)}}`,
-    'depth 100000': nested(100000), 'a number out of bounds': '{"saga":"quick","input":1e999}', 'a byte order mark': '\ufeff{"saga":"quick"}', NaN: '{"saga":"quick","input":NaN}'
+    'half an object': '{"saga":"quick"',
+    'a trailing comma': '{"saga":"quick",}',
+    'two values': '{"saga":"quick"} {}',
+    'single quotes': "{'saga':'quick'}",
+    'duplicate members': '{"saga":"quick","saga":"quick"}',
+    'duplicate members, one escaped': '{"saga":"quick","s\\u0061ga":"quick"}',
+    'a lone surrogate': '{"saga":"quick","input":"\\ud800"}',
+    'a NUL': '{"saga":"quick","input":"\\u0000"}',
+    'depth over 64': `{"saga":"quick","input":${nested(70)}}`,
+    'depth 100000': nested(100000),
+    'a number out of bounds': '{"saga":"quick","input":1e999}',
+    'a byte order mark': '\ufeff{"saga":"quick"}',
+    NaN: '{"saga":"quick","input":NaN}'
   }
   for (const [what, raw] of Object.entries(malformed)) {
     await promise(`malformed JSON, ${what}: refused with a problem that says so`, async () => {
       const answer = await post(raw)
-      expect(what === 'a number out of bounds' ? [400, 422].includes(answer.status) : answer.status === 400, 'status', `${answer.status} ${answer.text}`)
-      expect(answer.headers.get('content-type').startsWith('application/problem+json') && answer.json.detail && answer.json.status === answer.status, 'a problem', answer.text)
+      expect(
+        what === 'a number out of bounds' ? [400, 422].includes(answer.status) : answer.status === 400,
+        'status',
+        `${answer.status} ${answer.text}`
+      )
+      expect(
+        answer.headers.get('content-type').startsWith('application/problem+json') &&
+          answer.json.detail &&
+          answer.json.status === answer.status,
+        'a problem',
+        answer.text
+      )
     })
   }
   await promise('bytes that are no UTF-8: 400', async () => {
-    const answer = await post(Buffer.from([...Buffer.from('{"saga":"quick","input":"'), 0xc3, 0x28, ...Buffer.from('"}')]))
+    const answer = await post(
+      Buffer.from([...Buffer.from('{"saga":"quick","input":"'), 0xc3, 0x28, ...Buffer.from('"}')])
+    )
     expectEqual(answer.status, 400, 'status')
   })
   await promise('a body over the limit: 413, also without a length', async () => {
@@ -144,9 +202,19 @@ await run(new World(), async (world) => {
     const large = await post(body).catch((error) => ({ status: String(error) }))
     expectEqual(large.status, 413, 'status')
     const chunked = await fetch(`http://127.0.0.1:${world.port}/v1/sagas`, {
-      method: 'POST', duplex: 'half', headers: { 'content-type': 'application/json' },
-      body: new ReadableStream({ start(controller) { controller.enqueue(new TextEncoder().encode(body)); controller.close() } })
-    }).then((answer) => answer.status, () => 'cut')
+      method: 'POST',
+      duplex: 'half',
+      headers: { 'content-type': 'application/json' },
+      body: new ReadableStream({
+        start(controller) {
+          controller.enqueue(new TextEncoder().encode(body))
+          controller.close()
+        }
+      })
+    }).then(
+      (answer) => answer.status,
+      () => 'cut'
+    )
     expect(chunked === 413 || chunked === 'cut', 'chunked', String(chunked))
   })
   await promise('payload bytes come back as they went in', async () => {
@@ -159,19 +227,45 @@ await run(new World(), async (world) => {
   })
 
   const wrong = [
-    ['GET', '/v1/nowhere', 404], ['GET', '/v1/sagas/nonsense', 404], ['GET', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff', 404], ['DELETE', '/v1/sagas', 405],
-    ['PATCH', '/v1/definitions', 405], ['GET', '/v1/escalations/99999999', 404], ['GET', '/v1/escalations/-1', 404], ['GET', '/v1/tools/nobody', 404],
-    ['GET', '/v1/definitions/nobody', 404], ['GET', '/v1/operations/nonsense', 404], ['GET', '/v1/sagas?limit=0', 400], ['GET', '/v1/sagas?limit=501', 400],
-    ['GET', '/v1/sagas?cursor=nonsense', 400], ['GET', '/v1/sagas?colour=red', 400], ['GET', '/v1/sagas?status=happy', 400], ['GET', '/../../etc/passwd', 404],
-    ['POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/abort', 404, { note: 'x' }], ['POST', '/v1/sagas', 404, { saga: 'nobody' }], ['POST', '/v1/sagas', 422, { saga: 'quick', colour: 1 }],
-    ['POST', '/v1/sagas', 422, { saga: 7 }], ['POST', '/v1/sagas', 422, {}], ['POST', '/v1/sagas', 422], ['POST', '/v1/sagas', 404, { saga: 'quick', version: 99 }], ['POST', '/v1/sagas', 422, []],
+    ['GET', '/v1/nowhere', 404],
+    ['GET', '/v1/sagas/nonsense', 404],
+    ['GET', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff', 404],
+    ['DELETE', '/v1/sagas', 405],
+    ['PATCH', '/v1/definitions', 405],
+    ['GET', '/v1/escalations/99999999', 404],
+    ['GET', '/v1/escalations/-1', 404],
+    ['GET', '/v1/tools/nobody', 404],
+    ['GET', '/v1/definitions/nobody', 404],
+    ['GET', '/v1/operations/nonsense', 404],
+    ['GET', '/v1/sagas?limit=0', 400],
+    ['GET', '/v1/sagas?limit=501', 400],
+    ['GET', '/v1/sagas?cursor=nonsense', 400],
+    ['GET', '/v1/sagas?colour=red', 400],
+    ['GET', '/v1/sagas?status=happy', 400],
+    ['GET', '/../../etc/passwd', 404],
+    ['POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/abort', 404, { note: 'x' }],
+    ['POST', '/v1/sagas', 404, { saga: 'nobody' }],
+    ['POST', '/v1/sagas', 422, { saga: 'quick', colour: 1 }],
+    ['POST', '/v1/sagas', 422, { saga: 7 }],
+    ['POST', '/v1/sagas', 422, {}],
+    ['POST', '/v1/sagas', 422],
+    ['POST', '/v1/sagas', 404, { saga: 'quick', version: 99 }],
+    ['POST', '/v1/sagas', 422, []],
     ['POST', '/v1/escalations/99999999/resolve', 404, { action: 'retry', note: 'x' }]
   ]
   for (const [method, path, status, body] of wrong) {
     await promise(`${method} ${path}${body ? ' ' + JSON.stringify(body) : ''}: ${status}`, async () => {
       const answer = await world.api(method, path, body)
-      expect(answer.status === status || (status === 404 && path.includes('nonsense') && answer.status === 400), 'status', `${answer.status} ${answer.text}`)
-      expect(answer.json?.detail && answer.json?.type && answer.json.status === answer.status, 'a problem that says what to do', answer.text)
+      expect(
+        answer.status === status || (status === 404 && path.includes('nonsense') && answer.status === 400),
+        'status',
+        `${answer.status} ${answer.text}`
+      )
+      expect(
+        answer.json?.detail && answer.json?.type && answer.json.status === answer.status,
+        'a problem that says what to do',
+        answer.text
+      )
     })
   }
 
@@ -180,12 +274,23 @@ await run(new World(), async (world) => {
     const answer = await world.api('POST', '/v1/definitions', { tools })
     expectEqual(answer.status, 422, 'status')
     const pointers = new Set(answer.json.errors.map((error) => error.pointer))
-    for (let i = 0; i < 50; i++) expect([...pointers].some((pointer) => pointer.startsWith(`/tools/${i}/`)), `the error of tool ${i} is reported`, answer.text)
+    for (let i = 0; i < 50; i++)
+      expect(
+        [...pointers].some((pointer) => pointer.startsWith(`/tools/${i}/`)),
+        `the error of tool ${i} is reported`,
+        answer.text
+      )
     expectEqual((await world.api('GET', '/v1/tools/bad0')).status, 404, 'nothing of it is registered')
   })
   await promise('what is not understood of JSON Schema is refused by name', async () => {
-    const answer = await world.api('POST', '/v1/definitions', { sagas: [{ name: 'later', input: { pattern: '^a' }, steps: [{ id: 'one', call: 'echo' }] }] })
-    expect(answer.status === 422 && /not supported yet/.test(answer.text) && answer.text.includes('pattern'), 'the sentence', answer.text)
+    const answer = await world.api('POST', '/v1/definitions', {
+      sagas: [{ name: 'later', input: { pattern: '^a' }, steps: [{ id: 'one', call: 'echo' }] }]
+    })
+    expect(
+      answer.status === 422 && /not supported yet/.test(answer.text) && answer.text.includes('pattern'),
+      'the sentence',
+      answer.text
+    )
   })
 
   // --- tools that misbehave ---
@@ -219,53 +324,87 @@ await run(new World(), async (world) => {
     await sleep(300)
     await world.stopPostgres()
     const until = Date.now() + 15000
-    while (await world.readiness() !== 503) {
+    while ((await world.readiness()) !== 503) {
       expect(Date.now() < until, '/readyz says 503')
       await sleep(50)
     }
     const away = await world.api('POST', '/v1/sagas', { saga: 'quick', id: 'while-away' })
-    expect(away.status === 503 && away.headers.get('retry-after') && away.json.retryable === true, 'a start meanwhile', away.text)
+    expect(
+      away.status === 503 && away.headers.get('retry-after') && away.json.retryable === true,
+      'a start meanwhile',
+      away.text
+    )
     await world.startPostgres()
     await world.ready(30)
     expectEqual((await world.until(before)).status, 'completed', 'the saga from before')
     expectEqual(world.ledger().filter((line) => line.effect === 1).length, 3, 'effects')
-    expectEqual((await world.until(await world.start('quick', {}, { id: 'while-away' }))).status, 'completed', 'a saga from after')
+    expectEqual(
+      (await world.until(await world.start('quick', {}, { id: 'while-away' }))).status,
+      'completed',
+      'a saga from after'
+    )
   })
   await promise('its connections cut by an administrator: it reconnects and goes on', async () => {
-    world.sql("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'")
-    expectEqual((await world.until(await world.start('quick', {}, { id: 'after-the-cut' }))).status, 'completed', 'a saga from after')
+    world.sql(
+      "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'"
+    )
+    expectEqual(
+      (await world.until(await world.start('quick', {}, { id: 'after-the-cut' }))).status,
+      'completed',
+      'a saga from after'
+    )
   })
 
   // --- the end ---
 
-  await promise('SIGTERM with work under way: drained in time, exit 0, and the work goes on after the next start', async () => {
-    await world.fault({ route: 'charges', mode: 'slow', ms: 60000, times: 1 })
-    await world.fault({ route: 'reservations', mode: 'slow', ms: 700, times: 5 })
-    const ids = []
-    for (let i = 0; i < 6; i++) ids.push(await world.start('order', { order_id: `drain-${i}`, sku: 'book', amount: 5, email: `drain-${i}@x.example` }))
-    await sleep(400)
-    const begun = Date.now()
-    world.sagad.kill('SIGTERM')
-    const end = await world.sagad.ended
-    expectEqual(end.code, 0, 'exit code')
-    expect(Date.now() - begun < 20000, `it took ${Date.now() - begun} ms`)
-    await world.noFaults()
-    world.launchSagad()
-    await world.ready()
-    for (const id of ids) expectEqual((await world.until(id)).status, 'completed', 'a saga after the restart')
-    expectEqual(world.ledger().filter((line) => line.effect === 1 && line.kind === 'mail').length, 7, 'mails')
-  })
+  await promise(
+    'SIGTERM with work under way: drained in time, exit 0, and the work goes on after the next start',
+    async () => {
+      await world.fault({ route: 'charges', mode: 'slow', ms: 60000, times: 1 })
+      await world.fault({ route: 'reservations', mode: 'slow', ms: 700, times: 5 })
+      const ids = []
+      for (let i = 0; i < 6; i++)
+        ids.push(
+          await world.start('order', { order_id: `drain-${i}`, sku: 'book', amount: 5, email: `drain-${i}@x.example` })
+        )
+      await sleep(400)
+      const begun = Date.now()
+      world.sagad.kill('SIGTERM')
+      const end = await world.sagad.ended
+      expectEqual(end.code, 0, 'exit code')
+      expect(Date.now() - begun < 20000, `it took ${Date.now() - begun} ms`)
+      await world.noFaults()
+      world.launchSagad()
+      await world.ready()
+      for (const id of ids) expectEqual((await world.until(id)).status, 'completed', 'a saga after the restart')
+      expectEqual(world.ledger().filter((line) => line.effect === 1 && line.kind === 'mail').length, 7, 'mails')
+    }
+  )
   await promise('every saga folds from its log to the state that the service shows', () => {
     const replay = world.sagactl(['replay', '--all'])
     expect(replay.status === 0, 'sagactl replay --all', `${replay.status} ${replay.stdout} ${replay.stderr}`)
   })
   await promise('a role without rights, and a database that is not there: each says what is missing', async () => {
     world.sql('create role weak login')
-    const weak = world.sagadOnce(['--database', world.dsn.replace('user=postgres', 'user=weak'), '--listen', '127.0.0.1:0'], { seconds: 15 })
-    expect(weak.status === 2 && /weak/.test(weak.stderr) && /grant/.test(weak.stderr), 'a role without rights', `${weak.status} ${weak.stderr}`)
-    for (const [what, dsn] of [['user', world.dsn.replace('user=postgres', 'user=nobody')], ['database', world.dsn.replace('dbname=postgres', 'dbname=nowhere')]]) {
+    const weak = world.sagadOnce(
+      ['--database', world.dsn.replace('user=postgres', 'user=weak'), '--listen', '127.0.0.1:0'],
+      { seconds: 15 }
+    )
+    expect(
+      weak.status === 2 && /weak/.test(weak.stderr) && /grant/.test(weak.stderr),
+      'a role without rights',
+      `${weak.status} ${weak.stderr}`
+    )
+    for (const [what, dsn] of [
+      ['user', world.dsn.replace('user=postgres', 'user=nobody')],
+      ['database', world.dsn.replace('dbname=postgres', 'dbname=nowhere')]
+    ]) {
       const done = world.sagadOnce(['migrate', '--database', dsn])
-      expect(done.status > 0 && /nobody|nowhere/.test(done.stderr) && done.stderr.split('\n').length >= 3, `an unknown ${what}`, `${done.status} ${done.stderr}`)
+      expect(
+        done.status > 0 && /nobody|nowhere/.test(done.stderr) && done.stderr.split('\n').length >= 3,
+        `an unknown ${what}`,
+        `${done.status} ${done.stderr}`
+      )
     }
   })
   await promise('a PostgreSQL that may forget what it committed is refused, unless one asks for it', async () => {
@@ -274,7 +413,11 @@ await run(new World(), async (world) => {
     await world.stopPostgres()
     await world.startPostgres(['-c', 'fsync=off'])
     const done = world.sagadOnce(['--database', world.dsn, '--listen', '127.0.0.1:0'], { seconds: 15 })
-    expect(done.status === 2 && /fsync/.test(done.stderr) && /--risk-losing-acknowledged-work/.test(done.stderr), 'exit code and sentence', `${done.status} ${done.stderr}`)
+    expect(
+      done.status === 2 && /fsync/.test(done.stderr) && /--risk-losing-acknowledged-work/.test(done.stderr),
+      'exit code and sentence',
+      `${done.status} ${done.stderr}`
+    )
     world.launchSagad(['--risk-losing-acknowledged-work'])
     await world.ready()
     world.sagad.kill('SIGTERM')
@@ -290,11 +433,25 @@ await run(new World(), async (world) => {
     const start = () => world.sagadOnce(['--database', world.dsn, '--listen', '127.0.0.1:0'], { seconds: 15 })
     world.sql("insert into sagad.schema_version (version, name) values (9999, 'from_the_future')")
     const newer = start()
-    expect(newer.status === 2 && /newer than this program/.test(newer.stderr), 'newer', `${newer.status} ${newer.stderr}`)
+    expect(
+      newer.status === 2 && /newer than this program/.test(newer.stderr),
+      'newer',
+      `${newer.status} ${newer.stderr}`
+    )
     const migrate = world.sagadOnce(['migrate', '--database', world.dsn])
-    expect(migrate.status === 2 && /newer than this program/.test(migrate.stderr), 'migrate on a newer one', `${migrate.status} ${migrate.stderr}`)
-    world.sql('delete from sagad.schema_version where version >= (select max(version) from sagad.schema_version where version < 9999)')
+    expect(
+      migrate.status === 2 && /newer than this program/.test(migrate.stderr),
+      'migrate on a newer one',
+      `${migrate.status} ${migrate.stderr}`
+    )
+    world.sql(
+      'delete from sagad.schema_version where version >= (select max(version) from sagad.schema_version where version < 9999)'
+    )
     const older = start()
-    expect(older.status === 2 && /older than this program/.test(older.stderr) && /sagad migrate/.test(older.stderr), 'older', `${older.status} ${older.stderr}`)
+    expect(
+      older.status === 2 && /older than this program/.test(older.stderr) && /sagad migrate/.test(older.stderr),
+      'older',
+      `${older.status} ${older.stderr}`
+    )
   })
 })

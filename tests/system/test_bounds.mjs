@@ -55,31 +55,37 @@ async function end(world, id) {
 }
 
 async function descriptors(world) {
-  await promise('with few descriptors fewer clients are accepted, and sagas go on while clients take all there are', async () => {
-    await world.restart(['--calls-max', '64', '--exec-max', '4'], files)
-    expect(readFileSync(world.log('sagad'), 'utf8').includes('connections_max_lowered'), 'the log says so')
-    const held = await world.start('holds', {})
-    const napping = []
-    for (let i = 0; i < 20; i++) napping.push(await world.start('naps', {}))
-    const leave = await crowd(world.port, files * 2)
-    try {
-      // Whoever comes now hears something soon: that there is no place, or an answer.
-      for (let i = 0; i < 5; i++) {
-        const begun = Date.now()
-        const answer = await world.api('GET', '/livez', undefined, { seconds: 20 }).catch((error) => ({ status: 0, text: String(error) }))
-        expect([200, 503, 0].includes(answer.status) && Date.now() - begun < 20000, 'an answer', answer)
+  await promise(
+    'with few descriptors fewer clients are accepted, and sagas go on while clients take all there are',
+    async () => {
+      await world.restart(['--calls-max', '64', '--exec-max', '4'], files)
+      expect(readFileSync(world.log('sagad'), 'utf8').includes('connections_max_lowered'), 'the log says so')
+      const held = await world.start('holds', {})
+      const napping = []
+      for (let i = 0; i < 20; i++) napping.push(await world.start('naps', {}))
+      const leave = await crowd(world.port, files * 2)
+      try {
+        // Whoever comes now hears something soon: that there is no place, or an answer.
+        for (let i = 0; i < 5; i++) {
+          const begun = Date.now()
+          const answer = await world
+            .api('GET', '/livez', undefined, { seconds: 20 })
+            .catch((error) => ({ status: 0, text: String(error) }))
+          expect([200, 503, 0].includes(answer.status) && Date.now() - begun < 20000, 'an answer', answer)
+        }
+        for (const end = Date.now() + 30000; ; await sleep(200)) {
+          if (world.sql("select count(*) from sagad.saga where name = 'naps' and status = 'completed'") === '20') break
+          expect(Date.now() < end, 'sagas end while all places are taken')
+        }
+        expect(!world.sagad.end, 'sagad lives')
+      } finally {
+        leave()
       }
-      for (const end = Date.now() + 30000; ; await sleep(200)) {
-        if (world.sql("select count(*) from sagad.saga where name = 'naps' and status = 'completed'") === '20') break
-        expect(Date.now() < end, 'sagas end while all places are taken')
-      }
-      expect(!world.sagad.end, 'sagad lives')
-    } finally {
-      leave()
+      for (const end = Date.now() + 30000; (await world.readiness()) !== 200; await sleep(100))
+        expect(Date.now() < end, 'there is place again')
+      await end(world, held)
     }
-    for (const end = Date.now() + 30000; await world.readiness() !== 200; await sleep(100)) expect(Date.now() < end, 'there is place again')
-    await end(world, held)
-  })
+  )
   await promise('with too few it says what to raise', async () => {
     world.sagad.kill('SIGTERM')
     await world.sagad.ended
@@ -122,51 +128,78 @@ async function memory(world) {
 }
 
 async function sagas(world) {
-  await promise('with as many sagas as may be in memory, a repeat of a call is answered and a new one is refused', async () => {
-    await world.restart(['--sagas-max', '32', '--park-after', '1h'])
-    const answer = await world.api('POST', '/v1/definitions', { sagas: [], tools: [{ name: 'mark', effect: 'idempotent', terminal: true, http: { method: 'PUT', url: `http://127.0.0.1:${world.shopPort}/tags/bounds`, body: '${ .args }' } }] })
-    expectEqual(answer.status, 200, 'the tool is taken')
-    const call = (step) => world.api('POST', '/v1/operations?wait=10s', { run: 'run-1', tool: 'mark', step, args: { tag: step } })
-    expectEqual((await call('one')).status, 200, 'a call')
-    let refused
-    for (let i = 0; i < 40 && !refused; i++) {
-      const start = await world.api('POST', '/v1/sagas', { saga: 'holds', input: {} })
-      if (start.status !== 201) refused = start
+  await promise(
+    'with as many sagas as may be in memory, a repeat of a call is answered and a new one is refused',
+    async () => {
+      await world.restart(['--sagas-max', '32', '--park-after', '1h'])
+      const answer = await world.api('POST', '/v1/definitions', {
+        sagas: [],
+        tools: [
+          {
+            name: 'mark',
+            effect: 'idempotent',
+            terminal: true,
+            http: { method: 'PUT', url: `http://127.0.0.1:${world.shopPort}/tags/bounds`, body: '${ .args }' }
+          }
+        ]
+      })
+      expectEqual(answer.status, 200, 'the tool is taken')
+      const call = (step) =>
+        world.api('POST', '/v1/operations?wait=10s', { run: 'run-1', tool: 'mark', step, args: { tag: step } })
+      expectEqual((await call('one')).status, 200, 'a call')
+      let refused
+      for (let i = 0; i < 40 && !refused; i++) {
+        const start = await world.api('POST', '/v1/sagas', { saga: 'holds', input: {} })
+        if (start.status !== 201) refused = start
+      }
+      expect(refused?.status === 503 && refused.headers.get('retry-after') >= 1, 'starts are refused', refused)
+      expectEqual((await call('one')).status, 200, 'the repeat')
+      const two = await call('two')
+      expect(two.status === 503 && two.headers.get('retry-after') >= 1, 'the new one is refused', two)
     }
-    expect(refused?.status === 503 && refused.headers.get('retry-after') >= 1, 'starts are refused', refused)
-    expectEqual((await call('one')).status, 200, 'the repeat')
-    const two = await call('two')
-    expect(two.status === 503 && two.headers.get('retry-after') >= 1, 'the new one is refused', two)
-  })
+  )
 }
 
 async function betweenEngines(world) {
-  await promise('an engine that is full refuses what another engine sends it, and nothing is left on the way', async () => {
-    world.sagad.kill('SIGTERM')
-    await world.sagad.ended
-    await world.startEngines(2, ['--sagas-max', '128', '--park-after', '1h'])
-    for (const end = Date.now() + 60000; ; await sleep(200)) { // each has its share of the shards
-      const { items } = (await world.api('GET', '/v1/engines')).json
-      if (items?.length === 2 && items.every((engine) => engine.shards.length === 32)) break
-      expect(Date.now() < end, 'two engines share the shards', items)
-    }
-    const taken = new Set()
-    let refused = 0
-    for (let i = 0; i < 600 && refused < 60; i++) {
-      const answer = await world.api('POST', '/v1/sagas', { saga: 'holds', id: `between-${i}`, input: {} })
-      if (answer.status === 201) {
-        taken.add(answer.json.id)
-        refused = 0
-      } else {
-        expect(answer.status === 503 && Number(answer.headers.get('retry-after')) >= 1, 'a refusal has its time', answer)
-        refused++
+  await promise(
+    'an engine that is full refuses what another engine sends it, and nothing is left on the way',
+    async () => {
+      world.sagad.kill('SIGTERM')
+      await world.sagad.ended
+      await world.startEngines(2, ['--sagas-max', '128', '--park-after', '1h'])
+      for (const end = Date.now() + 60000; ; await sleep(200)) {
+        // each has its share of the shards
+        const { items } = (await world.api('GET', '/v1/engines')).json
+        if (items?.length === 2 && items.every((engine) => engine.shards.length === 32)) break
+        expect(Date.now() < end, 'two engines share the shards', items)
       }
+      const taken = new Set()
+      let refused = 0
+      for (let i = 0; i < 600 && refused < 60; i++) {
+        const answer = await world.api('POST', '/v1/sagas', { saga: 'holds', id: `between-${i}`, input: {} })
+        if (answer.status === 201) {
+          taken.add(answer.json.id)
+          refused = 0
+        } else {
+          expect(
+            answer.status === 503 && Number(answer.headers.get('retry-after')) >= 1,
+            'a refusal has its time',
+            answer
+          )
+          refused++
+        }
+      }
+      expect(refused === 60 && taken.size > 60, 'both are full', [refused, taken.size])
+      for (const end = Date.now() + 30000; world.sql('select count(*) from sagad.inbox') !== '0'; await sleep(100))
+        expect(Date.now() < end, 'nothing waits in the inbox')
+      expectEqual(
+        Number(world.sql("select count(*) from sagad.saga where business_id like 'between-%'")),
+        taken.size,
+        'what was acknowledged is there, and no more'
+      )
+      for (const id of [...taken].slice(0, 40)) await end(world, id)
     }
-    expect(refused === 60 && taken.size > 60, 'both are full', [refused, taken.size])
-    for (const end = Date.now() + 30000; world.sql('select count(*) from sagad.inbox') !== '0'; await sleep(100)) expect(Date.now() < end, 'nothing waits in the inbox')
-    expectEqual(Number(world.sql("select count(*) from sagad.saga where business_id like 'between-%'")), taken.size, 'what was acknowledged is there, and no more')
-    for (const id of [...taken].slice(0, 40)) await end(world, id)
-  })
+  )
 }
 
 await run(new Bounds(), async (world) => {

@@ -3,7 +3,22 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { approvalOf, decide, done, finish, happened, logOf, nothingStands, order, replayAll, signal, statuses, stepOf, undone, waitsAt } from '../lib/language.mjs'
+import {
+  approvalOf,
+  decide,
+  done,
+  finish,
+  happened,
+  logOf,
+  nothingStands,
+  order,
+  replayAll,
+  signal,
+  statuses,
+  stepOf,
+  undone,
+  waitsAt
+} from '../lib/language.mjs'
 import { World, expect, expectEqual, promise, root, run, sleep } from '../lib/world.mjs'
 
 class Examples extends World {
@@ -18,8 +33,13 @@ class Examples extends World {
 
   support(name, customer, sku = 'kettle') {
     return spawnSync('bash', [join(root, 'schema', 'examples', 'support.sh'), name, customer, sku], {
-      encoding: 'utf8', timeout: 60000,
-      env: { ...process.env, PATH: `${dirname(this.sagactlPath)}:${process.env.PATH}`, SAGACTL_SERVER: `http://127.0.0.1:${this.port}` }
+      encoding: 'utf8',
+      timeout: 60000,
+      env: {
+        ...process.env,
+        PATH: `${dirname(this.sagactlPath)}:${process.env.PATH}`,
+        SAGACTL_SERVER: `http://127.0.0.1:${this.port}`
+      }
     })
   }
 
@@ -35,29 +55,52 @@ await run(new Examples(), async (world) => {
   await world.startSagad()
 
   await promise('every example is accepted by check, alone, and by apply, all together', async () => {
-    const files = readdirSync(join(root, 'schema', 'examples')).filter((name) => name.endsWith('.json')).map((name) => join(root, 'schema', 'examples', name))
+    const files = readdirSync(join(root, 'schema', 'examples'))
+      .filter((name) => name.endsWith('.json'))
+      .map((name) => join(root, 'schema', 'examples', name))
     const applied = world.sagactl(['apply', ...files])
     expect(applied.status === 0, 'sagactl apply of all', applied.stdout + applied.stderr)
-    for (const name of ['gift', 'first', 'shop', 'registry', 'bench', 'trip', 'onboarding', 'support', 'transfer', 'language']) {
-      const checked = spawnSync(world.sagactlPath, ['check', join(root, 'schema', 'examples', `${name}.json`)], { encoding: 'utf8' })
+    for (const name of [
+      'gift',
+      'first',
+      'shop',
+      'registry',
+      'bench',
+      'trip',
+      'onboarding',
+      'support',
+      'transfer',
+      'language'
+    ]) {
+      const checked = spawnSync(world.sagactlPath, ['check', join(root, 'schema', 'examples', `${name}.json`)], {
+        encoding: 'utf8'
+      })
       expect(checked.status === 0, `sagactl check ${name}.json`, checked.stdout + checked.stderr)
       await world.define(world.example(`${name}.json`))
     }
   })
   await promise('every saga of the examples ends well at each of its failure points, on the model', () => {
     for (const name of ['gift', 'first', 'shop', 'trip', 'onboarding', 'transfer', 'language']) {
-      const proven = spawnSync(world.sagactlPath, ['prove', join(root, 'schema', 'examples', `${name}.json`)], { encoding: 'utf8', maxBuffer: 1 << 26 })
+      const proven = spawnSync(world.sagactlPath, ['prove', join(root, 'schema', 'examples', `${name}.json`)], {
+        encoding: 'utf8',
+        maxBuffer: 1 << 26
+      })
       expect(proven.status === 0, `sagactl prove ${name}.json`, proven.stdout.slice(0, 1500) + proven.stderr)
     }
   })
 
   // --- order: a terminal mail ---
 
-  const orderOf = (id, more = {}) => world.start('order', { order_id: id, sku: 'kettle', amount: 4900, email: `${id}@x.example`, ...more })
+  const orderOf = (id, more = {}) =>
+    world.start('order', { order_id: id, sku: 'kettle', amount: 4900, email: `${id}@x.example`, ...more })
   await promise('order: completed; nothing left; declined; bounced: each undone in reverse', async () => {
     const good = await finish(world, await orderOf('o1'), 'completed')
     expectEqual(happened(world, good), ['do reserve', 'do charge', 'do confirm'], 'what happened')
-    expectEqual(good.output, { reservation: stepOf(good, 'reserve').result.id, charge: stepOf(good, 'charge').result.charge_id }, 'the output')
+    expectEqual(
+      good.output,
+      { reservation: stepOf(good, 'reserve').result.id, charge: stepOf(good, 'charge').result.charge_id },
+      'the output'
+    )
     for (const [more, what] of [
       [{ sku: 'none' }, []],
       [{ email: 'declined' }, ['do reserve', 'undo reserve']],
@@ -67,26 +110,56 @@ await run(new Examples(), async (world) => {
       expectEqual(happened(world, saga), what, 'what happened')
     }
   })
-  await promise('order: a mail that may have gone out is a question to a person, whose answer ends it either way', async () => {
-    for (const [as, status] of [['happened', 'completed'], ['not_happened', 'compensated']]) {
-      await world.fault({ route: 'mails', mode: as === 'happened' ? 'reset-after-effect' : 'reset-before-effect', match: `lost-${as}` })
-      const id = await orderOf(`lost-${as}`)
-      const waiting = await finish(world, id, 'escalated')
-      expectEqual(stepOf(waiting, 'confirm').status, 'unknown', 'the mail')
-      expectEqual((await world.resolve(id, { action: 'resolve', as })).status, 200, 'the answer to the verdict')
-      const saga = await finish(world, id, status)
-      if (status === 'compensated') expectEqual(undone(world, saga), ['charge', 'reserve'], 'what was undone')
+  await promise(
+    'order: a mail that may have gone out is a question to a person, whose answer ends it either way',
+    async () => {
+      for (const [as, status] of [
+        ['happened', 'completed'],
+        ['not_happened', 'compensated']
+      ]) {
+        await world.fault({
+          route: 'mails',
+          mode: as === 'happened' ? 'reset-after-effect' : 'reset-before-effect',
+          match: `lost-${as}`
+        })
+        const id = await orderOf(`lost-${as}`)
+        const waiting = await finish(world, id, 'escalated')
+        expectEqual(stepOf(waiting, 'confirm').status, 'unknown', 'the mail')
+        expectEqual((await world.resolve(id, { action: 'resolve', as })).status, 200, 'the answer to the verdict')
+        const saga = await finish(world, id, status)
+        if (status === 'compensated') expectEqual(undone(world, saga), ['charge', 'reserve'], 'what was undone')
+      }
+      await world.noFaults()
     }
-    await world.noFaults()
-  })
+  )
 
   // --- trip: three side by side, and a person above a limit ---
 
-  const tripOf = (name, more = {}, saga = 'trip') => world.start(saga, { traveller: `${name}@x.example`, flight: `LH-${name}`, hotel: `grand-${name}`, nights: 2, car: `van-${name}`, amount: 90000, ...more })
+  const tripOf = (name, more = {}, saga = 'trip') =>
+    world.start(saga, {
+      traveller: `${name}@x.example`,
+      flight: `LH-${name}`,
+      hotel: `grand-${name}`,
+      nights: 2,
+      car: `van-${name}`,
+      amount: 90000,
+      ...more
+    })
   const held = ['car', 'flight', 'hotel']
   await promise('trip: below the limit nobody is asked; without a car, or with none left, it goes on', async () => {
     const all = await finish(world, await tripOf('t1'), 'completed')
-    expectEqual(statuses(all), { flight: 'completed', hotel: 'completed', car: 'completed', approval: 'skipped', pay: 'completed', tickets: 'completed' }, 'the steps')
+    expectEqual(
+      statuses(all),
+      {
+        flight: 'completed',
+        hotel: 'completed',
+        car: 'completed',
+        approval: 'skipped',
+        pay: 'completed',
+        tickets: 'completed'
+      },
+      'the steps'
+    )
     expectEqual(done(world, all).slice(3), ['pay', 'tickets'], 'what came last')
     expectEqual(all.output.approved_by, null, 'who approved')
     const walks = await finish(world, await tripOf('t2', { car: undefined }), 'completed')
@@ -100,7 +173,11 @@ await run(new Examples(), async (world) => {
     const saga = await finish(world, await tripOf('together'), 'completed')
     const starts = held.map((id) => Date.parse(stepOf(saga, id).started_at))
     const ends = held.map((id) => Date.parse(stepOf(saga, id).ended_at))
-    expect(Math.max(...starts) < Math.min(...ends), 'each began before the first ended', { starts, ends, took: Date.now() - before })
+    expect(Math.max(...starts) < Math.min(...ends), 'each began before the first ended', {
+      starts,
+      ends,
+      took: Date.now() - before
+    })
     await world.noFaults()
   })
   await promise('trip: above the limit a person sees what it is about, and approves', async () => {
@@ -108,7 +185,11 @@ await run(new Examples(), async (world) => {
     const waiting = await waitsAt(world, id, 'approval')
     expectEqual(waiting.status, 'waiting', 'the saga')
     const approval = await approvalOf(world, id)
-    expectEqual(approval.show, { traveller: 't4@x.example', amount: 200000, flight: 'LH-t4', hotel: 'grand-t4', car: true }, 'what is shown')
+    expectEqual(
+      approval.show,
+      { traveller: 't4@x.example', amount: 200000, flight: 'LH-t4', hotel: 'grand-t4', car: true },
+      'what is shown'
+    )
     expectEqual((await decide(world, approval, 'approve', { hash: approval.hash })).status, 200, 'the decision')
     const saga = await finish(world, id, 'completed')
     expectEqual(stepOf(saga, 'approval').result.decision, 'approve', 'the result of the approval')
@@ -128,14 +209,18 @@ await run(new Examples(), async (world) => {
     expectEqual(open.json.items, [], 'open approvals')
   })
   await promise('trip: no seat, no room, no money, no mailbox: undone, the payment first', async () => {
-    for (const [more, undo] of [[{ traveller: 'declined' }, held], [{ traveller: 'bounce@t.example' }, ['pay', ...held]]]) {
+    for (const [more, undo] of [
+      [{ traveller: 'declined' }, held],
+      [{ traveller: 'bounce@t.example' }, ['pay', ...held]]
+    ]) {
       const saga = await finish(world, await tripOf(`u-${undo.length}`, more), 'compensated')
       const found = undone(world, saga)
       expectEqual([...found].sort(), [...undo].sort(), 'what was undone')
       if (undo[0] === 'pay') expectEqual(found[0], 'pay', 'what was undone first')
       nothingStands(world, saga)
     }
-    for (const none of ['flight', 'hotel']) { // the others had begun by then, or never begin
+    for (const none of ['flight', 'hotel']) {
+      // the others had begun by then, or never begin
       const saga = await finish(world, await tripOf(`v-${none}`, { [none]: 'none' }), 'compensated')
       expectEqual([stepOf(saga, none).status, stepOf(saga, 'approval').status], ['failed', 'pending'], 'the steps')
       nothingStands(world, saga)
@@ -159,30 +244,64 @@ await run(new Examples(), async (world) => {
     }
     const saga = await world.caseOf('c1')
     expectEqual([saga.status, saga.steps.length], ['completed', 4], 'the saga')
-    expectEqual(world.ledger().filter((line) => line.effect === 1 && line.body?.request === 'c1').map((line) => line.kind), ['reserve', 'charge'], 'what happened')
-    expectEqual(world.ledger().filter((line) => line.effect === 1 && line.kind === 'mail' && line.body.to === 'ada@x.example').length, 1, 'the mails')
+    expectEqual(
+      world
+        .ledger()
+        .filter((line) => line.effect === 1 && line.body?.request === 'c1')
+        .map((line) => line.kind),
+      ['reserve', 'charge'],
+      'what happened'
+    )
+    expectEqual(
+      world.ledger().filter((line) => line.effect === 1 && line.kind === 'mail' && line.body.to === 'ada@x.example')
+        .length,
+      1,
+      'the mails'
+    )
   })
   await promise('support: the agent gives up, and what it did is undone in reverse', async () => {
-    for (const [name, customer, sku, undo] of [['c2', 'declined', 'kettle', ['release']], ['c3', 'bounce@c3.example', 'kettle', ['refund', 'release']], ['c4', 'ada@x.example', 'none', []]]) {
+    for (const [name, customer, sku, undo] of [
+      ['c2', 'declined', 'kettle', ['release']],
+      ['c3', 'bounce@c3.example', 'kettle', ['refund', 'release']],
+      ['c4', 'ada@x.example', 'none', []]
+    ]) {
       const ran = world.support(name, customer, sku)
       expect(ran.status === 8, 'the script', `${ran.status} ${ran.stdout} ${ran.stderr}`)
       const saga = await world.caseOf(name)
       expectEqual(saga.status, 'compensated', 'the saga')
       const keys = new Set(saga.steps.map((step) => step.compensation?.key).filter(Boolean))
-      expectEqual(world.ledger().filter((line) => line.effect === 1 && keys.has(line.key)).map((line) => line.kind), undo, 'what was undone')
+      expectEqual(
+        world
+          .ledger()
+          .filter((line) => line.effect === 1 && keys.has(line.key))
+          .map((line) => line.kind),
+        undo,
+        'what was undone'
+      )
     }
   })
   await promise('support: an agent that is never heard of again is undone at the deadline', async () => {
     const opened = await world.api('POST', '/v1/sagas', { open: true, deadline: '5s' })
-    const called = await world.api('POST', `/v1/sagas/${opened.json.id}/calls`, { tool: 'support.replace', args: { request: 'c5', sku: 'kettle', qty: 1 } })
+    const called = await world.api('POST', `/v1/sagas/${opened.json.id}/calls`, {
+      tool: 'support.replace',
+      args: { request: 'c5', sku: 'kettle', qty: 1 }
+    })
     expectEqual(called.status, 200, 'the call')
     nothingStands(world, await finish(world, opened.json.id, 'compensated'))
   })
 
   // --- onboarding: fan-out, a child saga, a signature, and a follow-up ---
 
-  const onboard = (name, more = {}, saga = 'onboarding') => world.start(saga, { tenant: name, plan: 'small', region: `eu-${name}`, people: [`a-${name}`, `b-${name}`, `c-${name}`], ...more })
-  const greetings = async (name) => (await world.api('GET', `/v1/sagas?saga=greeting&business_id=${encodeURIComponent(`greeting:${name}`)}`)).json.items
+  const onboard = (name, more = {}, saga = 'onboarding') =>
+    world.start(saga, {
+      tenant: name,
+      plan: 'small',
+      region: `eu-${name}`,
+      people: [`a-${name}`, `b-${name}`, `c-${name}`],
+      ...more
+    })
+  const greetings = async (name) =>
+    (await world.api('GET', `/v1/sagas?saga=greeting&business_id=${encodeURIComponent(`greeting:${name}`)}`)).json.items
   await promise('onboarding: everything is there, the contract is signed, and one greeting follows', async () => {
     const id = await onboard('acme')
     expectEqual((await waitsAt(world, id, 'contract')).status, 'waiting', 'the saga')
@@ -193,52 +312,100 @@ await run(new Examples(), async (world) => {
       if (times === 0) await finish(world, id, 'completed')
     }
     const saga = await world.saga(id)
-    expectEqual(statuses(saga), {
-      tenant: 'completed', workspace: 'completed', 'workspace/storage': 'completed', 'workspace/database': 'completed',
-      seats: 'completed', 'seats#0': 'completed', 'seats#1': 'completed', 'seats#2': 'completed', contract: 'completed'
-    }, 'the steps')
-    expectEqual(saga.output.workspace, { storage: stepOf(saga, 'workspace/storage').result.id, database: stepOf(saga, 'workspace/database').result.id }, 'what the child gave')
-    expectEqual(saga.output.seats, [0, 1, 2].map((i) => stepOf(saga, `seats#${i}`).result.id), 'what the elements gave, in order')
-    for (const end = Date.now() + 20000; (await greetings('acme')).length === 0; await sleep(50)) expect(Date.now() < end, 'a greeting was started')
+    expectEqual(
+      statuses(saga),
+      {
+        tenant: 'completed',
+        workspace: 'completed',
+        'workspace/storage': 'completed',
+        'workspace/database': 'completed',
+        seats: 'completed',
+        'seats#0': 'completed',
+        'seats#1': 'completed',
+        'seats#2': 'completed',
+        contract: 'completed'
+      },
+      'the steps'
+    )
+    expectEqual(
+      saga.output.workspace,
+      { storage: stepOf(saga, 'workspace/storage').result.id, database: stepOf(saga, 'workspace/database').result.id },
+      'what the child gave'
+    )
+    expectEqual(
+      saga.output.seats,
+      [0, 1, 2].map((i) => stepOf(saga, `seats#${i}`).result.id),
+      'what the elements gave, in order'
+    )
+    for (const end = Date.now() + 20000; (await greetings('acme')).length === 0; await sleep(50))
+      expect(Date.now() < end, 'a greeting was started')
     await finish(world, (await greetings('acme'))[0].id, 'completed')
     expectEqual((await greetings('acme')).length, 1, 'greetings')
-    const mail = world.ledger().filter((line) => line.effect === 1 && line.kind === 'mail' && line.body.subject === 'Welcome, acme')
-    expectEqual(mail.map((line) => line.body.to), ['a-acme'], 'the mails')
+    const mail = world
+      .ledger()
+      .filter((line) => line.effect === 1 && line.kind === 'mail' && line.body.subject === 'Welcome, acme')
+    expectEqual(
+      mail.map((line) => line.body.to),
+      ['a-acme'],
+      'the mails'
+    )
   })
-  await promise('onboarding: the tenant is locked: a second one for it fails at once, and may come when the first is over', async () => {
-    const first = await onboard('beta')
-    await waitsAt(world, first, 'contract')
-    const second = await finish(world, await onboard('beta', { plan: 'large' }), 'compensated')
-    expectEqual(happened(world, second), [], 'what the second did')
-    expect((await logOf(world, second.id)).some((entry) => entry.type === 'saga.failing' && JSON.stringify(entry).includes('locked')), 'why it failed')
-    await signal(world, first, 'contract_signed', { by: 'ada' })
-    await finish(world, first, 'completed')
-    await waitsAt(world, await onboard('beta', { plan: 'large' }), 'contract')
-  })
+  await promise(
+    'onboarding: the tenant is locked: a second one for it fails at once, and may come when the first is over',
+    async () => {
+      const first = await onboard('beta')
+      await waitsAt(world, first, 'contract')
+      const second = await finish(world, await onboard('beta', { plan: 'large' }), 'compensated')
+      expectEqual(happened(world, second), [], 'what the second did')
+      expect(
+        (await logOf(world, second.id)).some(
+          (entry) => entry.type === 'saga.failing' && JSON.stringify(entry).includes('locked')
+        ),
+        'why it failed'
+      )
+      await signal(world, first, 'contract_signed', { by: 'ada' })
+      await finish(world, first, 'completed')
+      await waitsAt(world, await onboard('beta', { plan: 'large' }), 'contract')
+    }
+  )
   const everything = ['seats#2', 'seats#1', 'seats#0', 'workspace/database', 'workspace/storage', 'tenant']
-  await promise('onboarding: a seat that is not there undoes the seats, the workspace and the tenant, in reverse', async () => {
-    const saga = await finish(world, await onboard('gamma', { people: ['a-gamma', 'b-gamma', 'none'] }), 'compensated')
-    expectEqual(undone(world, saga), everything.slice(1), 'what was undone')
-    nothingStands(world, saga)
-    expectEqual(await greetings('gamma'), [], 'greetings')
-  })
+  await promise(
+    'onboarding: a seat that is not there undoes the seats, the workspace and the tenant, in reverse',
+    async () => {
+      const saga = await finish(
+        world,
+        await onboard('gamma', { people: ['a-gamma', 'b-gamma', 'none'] }),
+        'compensated'
+      )
+      expectEqual(undone(world, saga), everything.slice(1), 'what was undone')
+      nothingStands(world, saga)
+      expectEqual(await greetings('gamma'), [], 'greetings')
+    }
+  )
   await promise('onboarding: a child that fails is undone with the saga', async () => {
     const saga = await finish(world, await onboard('delta', { region: 'none' }), 'compensated')
-    expectEqual(happened(world, saga), ['do tenant', 'do workspace/storage', 'undo workspace/storage', 'undo tenant'], 'what happened')
+    expectEqual(
+      happened(world, saga),
+      ['do tenant', 'do workspace/storage', 'undo workspace/storage', 'undo tenant'],
+      'what happened'
+    )
     expectEqual(stepOf(saga, 'seats').status, 'pending', 'the seats')
   })
-  await promise('onboarding: aborted while it waits, or not signed in time: all of it is undone in reverse', async () => {
-    const id = await onboard('epsilon')
-    await waitsAt(world, id, 'contract')
-    await order(world, id, 'abort')
-    expectEqual(undone(world, await finish(world, id, 'compensated')), everything, 'what was undone')
-    await world.define(world.hasty('onboarding.json', 'onboarding', { '30d': '600ms' }))
-    const late = await finish(world, await onboard('zeta', {}, 'onboarding_hasty'), 'compensated')
-    expectEqual(stepOf(late, 'contract').error.code, 'timeout', 'the contract')
-    expectEqual(undone(world, late), everything, 'what was undone')
-    const again = await onboard('zeta') // the lock is free again
-    await waitsAt(world, again, 'contract')
-  })
+  await promise(
+    'onboarding: aborted while it waits, or not signed in time: all of it is undone in reverse',
+    async () => {
+      const id = await onboard('epsilon')
+      await waitsAt(world, id, 'contract')
+      await order(world, id, 'abort')
+      expectEqual(undone(world, await finish(world, id, 'compensated')), everything, 'what was undone')
+      await world.define(world.hasty('onboarding.json', 'onboarding', { '30d': '600ms' }))
+      const late = await finish(world, await onboard('zeta', {}, 'onboarding_hasty'), 'compensated')
+      expectEqual(stepOf(late, 'contract').error.code, 'timeout', 'the contract')
+      expectEqual(undone(world, late), everything, 'what was undone')
+      const again = await onboard('zeta') // the lock is free again
+      await waitsAt(world, again, 'contract')
+    }
+  )
   await promise('nothing happened twice, and every log folds to the stored state', async () => {
     const seen = new Set()
     for (const line of world.ledger().filter((one) => one.effect === 1 && one.key)) {
@@ -248,8 +415,12 @@ await run(new Examples(), async (world) => {
     await sleep(200)
     await replayAll(world)
   })
-  await promise('SIGTERM: drained, exit code 0', async () => {
-    world.sagad.kill('SIGTERM')
-    expectEqual((await world.sagad.ended).code, 0, 'exit code')
-  }, 30)
+  await promise(
+    'SIGTERM: drained, exit code 0',
+    async () => {
+      world.sagad.kill('SIGTERM')
+      expectEqual((await world.sagad.ended).code, 0, 'exit code')
+    },
+    30
+  )
 })

@@ -19,12 +19,24 @@ class Parked extends World {
   post(path, body) {
     return new Promise((resolve, reject) => {
       const text = JSON.stringify(body)
-      const sent = request({ agent: this.agent, host: '127.0.0.1', port: this.port, path, method: 'POST', headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) } }, (answer) => {
-        let got = ''
-        answer.setEncoding('utf8')
-        answer.on('data', (part) => { got += part })
-        answer.on('end', () => resolve({ status: answer.statusCode, text: got }))
-      })
+      const sent = request(
+        {
+          agent: this.agent,
+          host: '127.0.0.1',
+          port: this.port,
+          path,
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
+        },
+        (answer) => {
+          let got = ''
+          answer.setEncoding('utf8')
+          answer.on('data', (part) => {
+            got += part
+          })
+          answer.on('end', () => resolve({ status: answer.statusCode, text: got }))
+        }
+      )
       sent.on('error', reject)
       sent.end(text)
     })
@@ -42,7 +54,10 @@ class Parked extends World {
   }
 
   metric(text, name) {
-    return text.split('\n').filter((line) => line.startsWith(name) && /^[a-z_]+(\{[^}]*\})? /.test(line)).reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
+    return text
+      .split('\n')
+      .filter((line) => line.startsWith(name) && /^[a-z_]+(\{[^}]*\})? /.test(line))
+      .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
   }
 
   async inMemory() {
@@ -53,18 +68,36 @@ class Parked extends World {
   // What PostgreSQL does for the idle engine, a second: transactions, and rows read of each table. Sessions tell their statistics with a delay.
   async idleRate() {
     const read = () => {
-      const lines = this.sql(`select 'transactions', xact_commit + xact_rollback from pg_stat_database where datname = 'postgres'
+      const lines = this
+        .sql(`select 'transactions', xact_commit + xact_rollback from pg_stat_database where datname = 'postgres'
         union all select relname, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where schemaname = 'sagad'`)
-      return Object.fromEntries(lines.split('\n').map((line) => line.split('|')).map(([name, value]) => [name, Number(value)]))
+      return Object.fromEntries(
+        lines
+          .split('\n')
+          .map((line) => line.split('|'))
+          .map(([name, value]) => [name, Number(value)])
+      )
     }
     await sleep(12000)
     const before = read()
     await sleep(idleSeconds * 1000)
     const after = read()
-    const rate = Object.fromEntries(Object.keys(after).map((name) => [name, Math.round(10 * (after[name] - (before[name] ?? 0)) / idleSeconds) / 10]))
+    const rate = Object.fromEntries(
+      Object.keys(after).map((name) => [
+        name,
+        Math.round((10 * (after[name] - (before[name] ?? 0))) / idleSeconds) / 10
+      ])
+    )
     const { transactions, ...rows } = rate
-    const read_most = Object.entries(rows).filter(([, value]) => value > 0).sort((x, y) => y[1] - x[1]).map(([name, value]) => `${name} ${value}`)
-    return { transactions, rows: Object.values(rows).reduce((sum, value) => sum + value, 0), tables: read_most.join(', ') }
+    const read_most = Object.entries(rows)
+      .filter(([, value]) => value > 0)
+      .sort((x, y) => y[1] - x[1])
+      .map(([name, value]) => `${name} ${value}`)
+    return {
+      transactions,
+      rows: Object.values(rows).reduce((sum, value) => sum + value, 0),
+      tables: read_most.join(', ')
+    }
   }
 }
 
@@ -74,12 +107,21 @@ await run(new Parked(), async (world) => {
   // Without autovacuum, which would be seen where an idle engine should do nothing.
   await Promise.all([world.startPostgres(['-c', 'autovacuum=off']), world.startShop(['--no-sync'])])
   // Freed memory that the sanitizer keeps back would hide what is measured.
-  process.env.ASAN_OPTIONS = [process.env.ASAN_OPTIONS, 'quarantine_size_mb=1', 'malloc_context_size=2'].filter(Boolean).join(':')
+  process.env.ASAN_OPTIONS = [process.env.ASAN_OPTIONS, 'quarantine_size_mb=1', 'malloc_context_size=2']
+    .filter(Boolean)
+    .join(':')
   await world.startSagad(['--park-after', `${parkAfterMs}ms`])
   await world.define({
     tools: languageTools(`http://127.0.0.1:${world.shopPort}`),
     sagas: [
-      { name: 'waits', steps: [{ id: 'go', signal: { name: 'go', timeout: '30d' } }, { id: 'say', call: 'say', with: { n: '${ .input.n }' } }], output: '${ .steps.go.result }' },
+      {
+        name: 'waits',
+        steps: [
+          { id: 'go', signal: { name: 'go', timeout: '30d' } },
+          { id: 'say', call: 'say', with: { n: '${ .input.n }' } }
+        ],
+        output: '${ .steps.go.result }'
+      },
       { name: 'sleeps', steps: [{ id: 'rest', sleep: '30d' }] },
       { name: 'asks', steps: [{ id: 'ask', approve: { show: '${ .input }', timeout: '30d' } }] },
       { name: 'locked', locks: ['the one lock'], steps: [{ id: 'go', signal: { name: 'go' } }] },
@@ -90,19 +132,24 @@ await run(new Parked(), async (world) => {
   const ids = { waits: [], sleeps: [], asks: [], locked: [] }
   const startMany = async (saga, number, first = 0) => {
     let next = first
-    await Promise.all(Array.from({ length: 64 }, async () => {
-      while (next < first + number) {
-        const n = next++
-        let told
-        do {
-          if (told) await sleep(50)
-          told = await world.post('/v1/sagas', { saga: saga ?? kinds[n % kinds.length], input: { n, note: 'x'.repeat(200) } })
-        } while (told.status === 503)
-        expect(told.status === 201, 'a start', told.text)
-        const { id, saga: name } = JSON.parse(told.text)
-        ids[name].push(id)
-      }
-    }))
+    await Promise.all(
+      Array.from({ length: 64 }, async () => {
+        while (next < first + number) {
+          const n = next++
+          let told
+          do {
+            if (told) await sleep(50)
+            told = await world.post('/v1/sagas', {
+              saga: saga ?? kinds[n % kinds.length],
+              input: { n, note: 'x'.repeat(200) }
+            })
+          } while (told.status === 503)
+          expect(told.status === 201, 'a start', told.text)
+          const { id, saga: name } = JSON.parse(told.text)
+          ids[name].push(id)
+        }
+      })
+    )
   }
 
   let empty
@@ -113,29 +160,45 @@ await run(new Parked(), async (world) => {
     await sleep(parkAfterMs + 1500)
     rateEmpty = await world.idleRate()
     empty = world.memory()
-    console.log(`# idle without sagas: ${rateEmpty.transactions.toFixed(1)} transactions/s, ${rateEmpty.rows.toFixed(0)} rows/s (${rateEmpty.tables}), ${megabytes(empty)} MB`)
+    console.log(
+      `# idle without sagas: ${rateEmpty.transactions.toFixed(1)} transactions/s, ${rateEmpty.rows.toFixed(0)} rows/s (${rateEmpty.tables}), ${megabytes(empty)} MB`
+    )
   })
-  await promise(`${count} sagas wait for signals, times and people, and leave memory`, async () => {
-    const begun = Date.now()
-    await startMany(undefined, count)
-    const started = (Date.now() - begun) / 1000
-    for (const end = Date.now() + 120000; ; await sleep(200)) {
-      const parked = Number(world.sql("select count(*) from sagad.due where what = 'parked'"))
-      if (parked >= count && await world.inMemory() < 100) break
-      expect(Date.now() < end, 'they leave memory', { parked, memory: await world.inMemory() })
-    }
-    console.log(`# ${count} started in ${started.toFixed(1)} s, parked after ${((Date.now() - begun) / 1000).toFixed(1)} s`)
-    const stats = (await world.api('GET', '/v1/stats')).json
-    expect(JSON.stringify(stats).includes(String(count)), 'the stats count them', stats)
-    expect(Math.abs(Date.now() - 24 * 3600 * 1000 - Date.parse(stats.ended_since)) < 60000, 'those that ended are of a day', stats.ended_since)
-  }, 900)
+  await promise(
+    `${count} sagas wait for signals, times and people, and leave memory`,
+    async () => {
+      const begun = Date.now()
+      await startMany(undefined, count)
+      const started = (Date.now() - begun) / 1000
+      for (const end = Date.now() + 120000; ; await sleep(200)) {
+        const parked = Number(world.sql("select count(*) from sagad.due where what = 'parked'"))
+        if (parked >= count && (await world.inMemory()) < 100) break
+        expect(Date.now() < end, 'they leave memory', { parked, memory: await world.inMemory() })
+      }
+      console.log(
+        `# ${count} started in ${started.toFixed(1)} s, parked after ${((Date.now() - begun) / 1000).toFixed(1)} s`
+      )
+      const stats = (await world.api('GET', '/v1/stats')).json
+      expect(JSON.stringify(stats).includes(String(count)), 'the stats count them', stats)
+      expect(
+        Math.abs(Date.now() - 24 * 3600 * 1000 - Date.parse(stats.ended_since)) < 60000,
+        'those that ended are of a day',
+        stats.ended_since
+      )
+    },
+    900
+  )
   await promise('they hold no memory beyond a fixed bound', async () => {
     const used = world.memory()
     // Memory is given back after a wave; the sanitizer's allocator keeps what the wave needed at most at one time. Neither grows with their number.
     const sanitized = readFileSync(`/proc/${world.sagadPid()}/maps`, 'utf8').includes('libasan')
     const bound = sanitized ? 128e6 : 32e6
     console.log(`# with ${count} parked: ${megabytes(used)} MB, ${megabytes(used - empty)} MB more than empty`)
-    expect(used - empty < bound, `less than ${megabytes(bound)} MB more than the empty engine`, `${megabytes(empty)} MB, then ${megabytes(used)} MB`)
+    expect(
+      used - empty < bound,
+      `less than ${megabytes(bound)} MB more than the empty engine`,
+      `${megabytes(empty)} MB, then ${megabytes(used)} MB`
+    )
   })
   const isParked = async (id) => {
     const rows = () => world.sql(`select count(*) from sagad.due where saga = '${id}' and what = 'parked'`)
@@ -149,7 +212,9 @@ await run(new Parked(), async (world) => {
   })
   await promise('they cause no queries: an idle engine does what it does without them', async () => {
     const rate = await world.idleRate()
-    console.log(`# idle with ${count} parked: ${rate.transactions.toFixed(1)} transactions/s, ${rate.rows.toFixed(0)} rows/s (${rate.tables})`)
+    console.log(
+      `# idle with ${count} parked: ${rate.transactions.toFixed(1)} transactions/s, ${rate.rows.toFixed(0)} rows/s (${rate.tables})`
+    )
     expect(rate.transactions <= rateEmpty.transactions * 1.2 + 1, 'transactions a second', { rateEmpty, rate })
     expect(rate.rows <= rateEmpty.rows * 1.2 + 100, 'rows a second', { rateEmpty, rate })
   })
@@ -167,14 +232,23 @@ await run(new Parked(), async (world) => {
     return took.sort((a, b) => a - b)
   }
   const signalMs = process.env.SAGAD_TEST_STRICT === '1' ? 100 : 1000
-  await promise(`a signal to one of them is acted on within ${signalMs} ms: received, the next step called, the saga complete`, async () => {
-    const took = await latencies(50)
-    console.log(`# signal to completion of a parked saga: median ${took[25].toFixed(1)} ms, 90th ${took[45].toFixed(1)} ms, worst ${took[49].toFixed(1)} ms`)
-    expect(took[25] < signalMs, 'the median', took)
-  })
+  await promise(
+    `a signal to one of them is acted on within ${signalMs} ms: received, the next step called, the saga complete`,
+    async () => {
+      const took = await latencies(50)
+      console.log(
+        `# signal to completion of a parked saga: median ${took[25].toFixed(1)} ms, 90th ${took[45].toFixed(1)} ms, worst ${took[49].toFixed(1)} ms`
+      )
+      expect(took[25] < signalMs, 'the median', took)
+    }
+  )
   await promise('one that sleeps wakes on time; an approval of a parked one is acted on', async () => {
     const asked = (await world.api('GET', `/v1/approvals?status=open&limit=1`)).json.items[0]
-    expectEqual((await world.api('POST', `/v1/approvals/${asked.n}`, { decision: 'approve', note: 'x' })).status, 200, 'the decision')
+    expectEqual(
+      (await world.api('POST', `/v1/approvals/${asked.n}`, { decision: 'approve', note: 'x' })).status,
+      200,
+      'the decision'
+    )
     await finish(world, asked.saga, 'completed')
     const saga = await finish(world, bird.id, 'completed')
     const late = Date.parse(saga.steps[0].ended_at) - bird.at
@@ -184,7 +258,7 @@ await run(new Parked(), async (world) => {
   await promise('sagas that stand in line for a lock are parked too, and each gets its turn', async () => {
     await startMany('locked', 20, 10000000)
     await sleep(parkAfterMs + 1500)
-    expect(await world.inMemory() < 60, 'they have left memory')
+    expect((await world.inMemory()) < 60, 'they have left memory')
     const left = new Set(ids.locked)
     while (left.size > 0) {
       let next
@@ -203,11 +277,14 @@ await run(new Parked(), async (world) => {
     world.launchSagad(world.sagadArgs)
     await world.ready()
     console.log(`# ready ${Date.now() - begun} ms after the start, with ${await world.inMemory()} sagas in memory`)
-    expect(await world.inMemory() < 200, 'sagas in memory', await world.inMemory())
+    expect((await world.inMemory()) < 200, 'sagas in memory', await world.inMemory())
     const took = await latencies(10)
     console.log(`# signal to completion after that: median ${took[5].toFixed(1)} ms`)
     const gone = ids.sleeps[0]
-    expect([200, 202].includes((await world.api('POST', `/v1/sagas/${gone}/abort`, { note: 'x' })).status), 'the answer to abort')
+    expect(
+      [200, 202].includes((await world.api('POST', `/v1/sagas/${gone}/abort`, { note: 'x' })).status),
+      'the answer to abort'
+    )
     await finish(world, gone, 'compensated')
   })
   await promise('over a crash of PostgreSQL they are there as before', async () => {
@@ -224,8 +301,12 @@ await run(new Parked(), async (world) => {
     await finish(world, id, 'completed')
   })
   if (count <= 20000) await promise('every log folds to the stored state', () => replayAll(world), 600)
-  await promise('SIGTERM: drained, exit code 0', async () => {
-    world.sagad.kill('SIGTERM')
-    expectEqual((await world.sagad.ended).code, 0, 'exit code')
-  }, 30)
+  await promise(
+    'SIGTERM: drained, exit code 0',
+    async () => {
+      world.sagad.kill('SIGTERM')
+      expectEqual((await world.sagad.ended).code, 0, 'exit code')
+    },
+    30
+  )
 })

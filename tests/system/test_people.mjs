@@ -44,26 +44,54 @@ await receiver.listen()
 
 function definitions(base) {
   const post = (path, more) => ({ http: { method: 'POST', url: `${base}/${path}`, body: {} }, timeout: '2s', ...more })
-  const probe = { http: { method: 'GET', url: `${base}/asked` }, outcome: { completed: '${ .response.status == 200 }', absent: '${ .response.status == 404 }' }, visibility: '0s', give_up_after: '1h' }
+  const probe = {
+    http: { method: 'GET', url: `${base}/asked` },
+    outcome: { completed: '${ .response.status == 200 }', absent: '${ .response.status == 404 }' },
+    visibility: '0s',
+    give_up_after: '1h'
+  }
   return {
     tools: [
       { name: 'undo', effect: 'idempotent', ...post('undo') },
       { name: 'before', effect: 'keyed', key: { window: '1h' }, compensate: { tool: 'undo' }, ...post('before') },
-      { name: 'pay', effect: 'once', error: '${ .response.body.message }', compensate: { tool: 'undo' }, ...post('pay') },
+      {
+        name: 'pay',
+        effect: 'once',
+        error: '${ .response.body.message }',
+        compensate: { tool: 'undo' },
+        ...post('pay')
+      },
       { name: 'quiet', effect: 'once', record_errors: false, compensate: { tool: 'undo' }, ...post('pay') },
       { name: 'short', effect: 'once', record_errors: 10, compensate: { tool: 'undo' }, ...post('pay') },
-      { name: 'told', effect: 'once', compensate: { tool: 'undo' }, ...post('pay', { http: { method: 'POST', url: `${base}/pay`, headers: { 'x-secret': '${ secret("bank") }' } } }) },
+      {
+        name: 'told',
+        effect: 'once',
+        compensate: { tool: 'undo' },
+        ...post('pay', { http: { method: 'POST', url: `${base}/pay`, headers: { 'x-secret': '${ secret("bank") }' } } })
+      },
       { name: 'room', effect: 'once', compensate: { tool: 'undo' }, probe, ...post('room') }
     ],
     sagas: [
-      ...['pay', 'quiet', 'short', 'told', 'room'].map((tool) => ({ name: `with_${tool}`, steps: [{ id: 'first', call: 'before' }, { id: 'act', call: tool }] })),
+      ...['pay', 'quiet', 'short', 'told', 'room'].map((tool) => ({
+        name: `with_${tool}`,
+        steps: [
+          { id: 'first', call: 'before' },
+          { id: 'act', call: tool }
+        ]
+      })),
       {
-        name: 'branches', steps: [
+        name: 'branches',
+        steps: [
           { id: 'act', call: 'pay', on_failure: 'continue' },
           { id: 'poor', when: '${ .steps.act.error.body.error == "card_declined" }', call: 'before' },
           { id: 'other', when: '${ .steps.act.error.code != "http-422" }', call: 'before', after: ['act'] }
         ],
-        output: { code: '${ .steps.act.error.code }', why: '${ .steps.act.error.detail }', status: '${ .steps.act.error.status }', none: '${ .steps.poor.error }' }
+        output: {
+          code: '${ .steps.act.error.code }',
+          why: '${ .steps.act.error.detail }',
+          status: '${ .steps.act.error.status }',
+          none: '${ .steps.poor.error }'
+        }
       }
     ]
   }
@@ -80,7 +108,8 @@ await run(new World(), async (world) => {
   await world.define(definitions(receiver.base))
   const started = (name) => world.start(name, {})
   const reached = async (id, path, count) => {
-    for (const end = Date.now() + 60000; receiver.count(path) < count; await sleep(10)) if (Date.now() > end) throw new Error(`${path} was not asked`)
+    for (const end = Date.now() + 60000; receiver.count(path) < count; await sleep(10))
+      if (Date.now() > end) throw new Error(`${path} was not asked`)
     return id
   }
 
@@ -88,10 +117,18 @@ await run(new World(), async (world) => {
     receiver.says('pay', refusal)
     const id = await started('with_pay')
     const error = stepOf(await world.until(id), 'act').error
-    expectEqual([error.code, error.detail, error.status, error.attempt], ['http-422', 'Your card has insufficient funds.', 422, 1], 'the error')
+    expectEqual(
+      [error.code, error.detail, error.status, error.attempt],
+      ['http-422', 'Your card has insufficient funds.', 422, 1],
+      'the error'
+    )
     expectEqual(error.body, refusal.body, 'the body')
     const log = (await world.api('GET', `/v1/sagas/${id}/log`)).json.items
-    expectEqual(log.find((entry) => entry.type === 'step.failed').data.answer, { status: 422, body: refusal.body }, 'in the log')
+    expectEqual(
+      log.find((entry) => entry.type === 'step.failed').data.answer,
+      { status: 422, body: refusal.body },
+      'in the log'
+    )
     const shown = world.sagactl(['show', id]).stdout
     expect(shown.includes('insufficient funds') && shown.includes('card_declined'), 'sagactl show', shown)
     const called = await world.api('POST', '/v1/operations', { run: 'r', step: 's', tool: 'pay', args: {} })
@@ -101,17 +138,37 @@ await run(new World(), async (world) => {
   await promise('a saga branches on it', async () => {
     receiver.says('pay', refusal)
     const saga = await world.until(await started('branches'))
-    expectEqual(saga.steps.map((step) => step.status), ['failed', 'completed', 'skipped'], 'the steps')
-    expectEqual(saga.output, { code: 'http-422', why: 'Your card has insufficient funds.', status: 422, none: null }, 'the output')
+    expectEqual(
+      saga.steps.map((step) => step.status),
+      ['failed', 'completed', 'skipped'],
+      'the steps'
+    )
+    expectEqual(
+      saga.output,
+      { code: 'http-422', why: 'Your card has insufficient funds.', status: 422, none: null },
+      'the output'
+    )
   })
 
   await promise('it is bounded, may be switched off, and no UTF-8 is marked', async () => {
     receiver.says('pay', { status: 400, body: 'naïve-ééééééé' })
-    expectEqual([stepOf(await world.until(await started('with_short')), 'act').error].map(({ body, cut }) => [body, cut]), [['naïve-é', true]], 'cut within a character')
-    expectEqual(stepOf(await world.until(await started('with_quiet')), 'act').error, { code: 'http-400', detail: 'The receiver answered with status 400.' }, 'nothing is kept')
+    expectEqual(
+      [stepOf(await world.until(await started('with_short')), 'act').error].map(({ body, cut }) => [body, cut]),
+      [['naïve-é', true]],
+      'cut within a character'
+    )
+    expectEqual(
+      stepOf(await world.until(await started('with_quiet')), 'act').error,
+      { code: 'http-400', detail: 'The receiver answered with status 400.' },
+      'nothing is kept'
+    )
     receiver.says('pay', { status: 400, body: Buffer.from([0x63, 0x61, 0x66, 0xe9]) })
     const error = stepOf(await world.until(await started('with_pay')), 'act').error
-    expectEqual([error.body, error.not_utf8, error.detail], ['caf\ufffd', true, 'The receiver answered with status 400.'], 'no UTF-8')
+    expectEqual(
+      [error.body, error.not_utf8, error.detail],
+      ['caf\ufffd', true, 'The receiver answered with status 400.'],
+      'no UTF-8'
+    )
   })
 
   await promise('a secret that the receiver repeats comes through nowhere', async () => {
@@ -128,19 +185,31 @@ await run(new World(), async (world) => {
     const before = receiver.count('asked')
     const id = await reached(await started('with_room'), 'asked', before + 2)
     const answered = (step) => step.trying?.times >= 2 && step.error?.body
-    for (const end = Date.now() + 60000; !answered(stepOf(await world.saga(id), 'act')); await sleep(20)) expect(Date.now() < end, 'the probe is answered')
+    for (const end = Date.now() + 60000; !answered(stepOf(await world.saga(id), 'act')); await sleep(20))
+      expect(Date.now() < end, 'the probe is answered')
     const { trying, error, status } = stepOf(await world.saga(id), 'act')
-    expectEqual([status, trying.what, trying.times >= 2, trying.last_error], ['unknown', 'probe', true, 'http-500'], 'trying')
+    expectEqual(
+      [status, trying.what, trying.times >= 2, trying.last_error],
+      ['unknown', 'probe', true, 'http-500'],
+      'trying'
+    )
     expectEqual([error.status, error.body, error.by], [500, 'out of order', 'probe'], 'what the probe heard')
     expect(Date.parse(trying.person_at) - Date.parse(trying.since) === 3600000, 'when a person is asked', trying)
     const shown = world.sagactl(['show', id]).stdout.replace(/\s+/g, ' ')
-    expect(/probed \d times since \d\d:\d\d:\d\d, the last answer was http-500, next (in|now).*a person is asked in/.test(shown), 'sagactl show', shown)
+    expect(
+      /probed \d times since \d\d:\d\d:\d\d, the last answer was http-500, next (in|now).*a person is asked in/.test(
+        shown
+      ),
+      'sagactl show',
+      shown
+    )
     receiver.says('asked', { status: 404, body: '' })
     await world.until(id)
   })
 
   const keyOf = (saga, id) => stepOf(saga, id).key
-  const verdict = (key, body) => world.api('POST', `/v1/operations/${key}/resolve`, { note: 'as the test wants it', ...body })
+  const verdict = (key, body) =>
+    world.api('POST', `/v1/operations/${key}/resolve`, { note: 'as the test wants it', ...body })
   // A step in doubt that is probed in vain; the next probe is a while off.
   const inDoubt = async () => {
     receiver.says('room', { drop: true })
@@ -161,7 +230,11 @@ await run(new World(), async (world) => {
     const before = receiver.count('asked')
     const id = await reached(await started('with_room'), 'asked', before + 1)
     const refused = await verdict(keyOf(await world.saga(id), 'act'), { as: 'not_happened' })
-    expectEqual([refused.status, refused.json.type, refused.json.retryable], [409, 'urn:sagad:problem:probe-under-way', true], 'refused')
+    expectEqual(
+      [refused.status, refused.json.type, refused.json.retryable],
+      [409, 'urn:sagad:problem:probe-under-way', true],
+      'refused'
+    )
     expect(Number(refused.headers.get('retry-after')) > 0, 'Retry-After', [...refused.headers])
     expectEqual((await world.until(id)).status, 'completed', 'what the probe said')
   })
@@ -183,7 +256,11 @@ await run(new World(), async (world) => {
     const after = await world.until(saga.id)
     const act = stepOf(after, 'act')
     expectEqual([after.status, act.status, act.took_effect], ['compensated', 'compensated', 'undone'], 'the saga')
-    expectEqual([act.compensation.undone_note, receiver.count('undo') - undos], ['cancelled by phone', 1], 'only the step before is undone by its tool')
+    expectEqual(
+      [act.compensation.undone_note, receiver.count('undo') - undos],
+      ['cancelled by phone', 1],
+      'only the step before is undone by its tool'
+    )
   })
 
   await promise('a compensator that was refused, undone by hand', async () => {
@@ -191,24 +268,41 @@ await run(new World(), async (world) => {
     receiver.says('undo', { status: 422, body: { message: 'too late' } })
     const saga = await world.until(await started('with_pay'))
     expectEqual(saga.status, 'escalated', 'a person is asked')
-    expectEqual((await world.resolve(saga.id, { action: 'resolve', as: 'undone', note: 'refunded by hand' })).status, 200, 'taken')
+    expectEqual(
+      (await world.resolve(saga.id, { action: 'resolve', as: 'undone', note: 'refunded by hand' })).status,
+      200,
+      'taken'
+    )
     const after = await world.until(saga.id)
     expectEqual([after.status, stepOf(after, 'first').took_effect], ['compensated', 'undone'], 'the saga')
     receiver.says('undo', { status: 200, body: {} })
   })
 
-  await promise('not happened, then retry: once more under the same key, when the time of the first call is over', async () => {
-    const saga = await inDoubt()
-    const key = keyOf(saga, 'act')
-    receiver.says('room', { status: 200, body: { id: 'second' } })
-    const told = world.sagactl(['resolve', '--operation', key, '--as', 'not_happened', '--then', 'retry', '--note', 'not in their list'])
-    expectEqual(told.status, 0, `sagactl: ${told.stderr}`)
-    const after = await world.until(saga.id)
-    expectEqual([after.status, stepOf(after, 'act').result], ['completed', { id: 'second' }], 'the saga')
-    expectEqual([stepOf(after, 'act').attempts, keyOf(after, 'act')], [2, key], 'one more call under the same key')
-    const wrong = await verdict(key, { as: 'happened', then: 'retry' })
-    expectEqual(wrong.status, 422, 'only what did not happen is called again')
-  })
+  await promise(
+    'not happened, then retry: once more under the same key, when the time of the first call is over',
+    async () => {
+      const saga = await inDoubt()
+      const key = keyOf(saga, 'act')
+      receiver.says('room', { status: 200, body: { id: 'second' } })
+      const told = world.sagactl([
+        'resolve',
+        '--operation',
+        key,
+        '--as',
+        'not_happened',
+        '--then',
+        'retry',
+        '--note',
+        'not in their list'
+      ])
+      expectEqual(told.status, 0, `sagactl: ${told.stderr}`)
+      const after = await world.until(saga.id)
+      expectEqual([after.status, stepOf(after, 'act').result], ['completed', { id: 'second' }], 'the saga')
+      expectEqual([stepOf(after, 'act').attempts, keyOf(after, 'act')], [2, key], 'one more call under the same key')
+      const wrong = await verdict(key, { as: 'happened', then: 'retry' })
+      expectEqual(wrong.status, 422, 'only what did not happen is called again')
+    }
+  )
 
   receiver.server.closeAllConnections()
   receiver.server.close()

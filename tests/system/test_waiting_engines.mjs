@@ -1,6 +1,18 @@
 // Two engines over one database: what waits is parked by one, and signals, decisions, pauses, locks and followers reach it through either. Then
 // one of them is killed, and the other goes on where it was.
-import { approvalOf, decide, finish, happened, languageTools, order, signal, stepOf, take, undone, waitsAt } from '../lib/language.mjs'
+import {
+  approvalOf,
+  decide,
+  finish,
+  happened,
+  languageTools,
+  order,
+  signal,
+  stepOf,
+  take,
+  undone,
+  waitsAt
+} from '../lib/language.mjs'
 import { World, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
 const parkAfter = ['--park-after', '300ms']
@@ -9,7 +21,7 @@ class Both extends World {
   // Each request goes to the next engine that lives.
   api(method, path, body, options) {
     const alive = this.engines.filter((engine) => !engine.child.end)
-    this.port = alive[this.turn = ((this.turn ?? 0) + 1) % alive.length].port
+    this.port = alive[(this.turn = ((this.turn ?? 0) + 1) % alive.length)].port
     return super.api(method, path, body, options)
   }
 
@@ -17,7 +29,7 @@ class Both extends World {
     this.engines.push({ name: `sagad-${this.engines.length}`, port: await freePort() })
     this.launchEngine(this.engines.at(-1))
     await this.engineReady(this.engines.at(-1))
-    while (!await this.asks(this.engines.at(-1), '/v1/sagas')) await sleep(50)
+    while (!(await this.asks(this.engines.at(-1), '/v1/sagas'))) await sleep(50)
   }
 
   async parked(id, seconds = 20) {
@@ -37,7 +49,12 @@ function definitions(shop) {
       { name: 'waits', steps: [first, { id: 'go', signal: { name: 'go' } }, last], output: '${ .steps.go.result }' },
       { name: 'asks', steps: [first, { id: 'ask', approve: { show: '${ .input.name }' } }, last] },
       { name: 'sleeps', steps: [first, { id: 'rest', sleep: '${ .input.for }' }, last] },
-      { name: 'holds', locks: ['thing:${ .input.thing }'], steps: [first, { id: 'go', signal: { name: 'go' } }], then: [{ saga: 'waits', id: 'after:${ .input.name }', input: { name: 'after-${ .input.name }' } }] }
+      {
+        name: 'holds',
+        locks: ['thing:${ .input.thing }'],
+        steps: [first, { id: 'go', signal: { name: 'go' } }],
+        then: [{ saga: 'waits', id: 'after:${ .input.name }', input: { name: 'after-${ .input.name }' } }]
+      }
     ]
   }
 }
@@ -64,7 +81,11 @@ await run(new Both(), async (world) => {
       await waitsAt(world, id, 'go')
       await world.parked(id)
       const answers = await Promise.all([1, 2, 3, 4].map(() => signal(world, id, 'go', { n: 1 }, 'k')))
-      expect(answers.every((answer) => answer.status < 300), 'the answers', answers.map((answer) => answer.text))
+      expect(
+        answers.every((answer) => answer.status < 300),
+        'the answers',
+        answers.map((answer) => answer.text)
+      )
       const saga = await finish(world, id, 'completed')
       expectEqual([saga.output, happened(world, saga)], [{ n: 1 }, both], 'what came of it')
       expectEqual((await signal(world, id, 'go', { n: 1 }, 'k')).status, 200, 'a repeat after the end')
@@ -75,7 +96,11 @@ await run(new Both(), async (world) => {
       const id = await start('asks', `a-${round}`)
       const approval = await approvalOf(world, id)
       await world.parked(id)
-      const answers = await Promise.all(['approve', 'approve', 'approve', 'approve'].map((decision) => decide(world, approval, decision, { hash: approval.hash })))
+      const answers = await Promise.all(
+        ['approve', 'approve', 'approve', 'approve'].map((decision) =>
+          decide(world, approval, decision, { hash: approval.hash })
+        )
+      )
       expectEqual(answers.map((answer) => answer.status).sort(), [200, 409, 409, 409], 'the answers')
       expectEqual(happened(world, await finish(world, id, 'completed')), both, 'what happened')
     })
@@ -120,15 +145,23 @@ await run(new Both(), async (world) => {
   const held = await start('holds', 'over', { thing: 'over' })
   await waitsAt(world, held, 'go')
   const next = await start('holds', 'next', { thing: 'over' })
-  for (const [id, step] of [[waiting, 'go'], [asking, 'ask'], [sleeping, 'rest']]) await waitsAt(world, id, step)
+  for (const [id, step] of [
+    [waiting, 'go'],
+    [asking, 'ask'],
+    [sleeping, 'rest']
+  ])
+    await waitsAt(world, id, step)
   for (const id of [waiting, asking, sleeping, held, next]) await world.parked(id)
   const [owner] = world.engines
   await promise('the owner is killed: the other one takes over, with nothing loaded and nothing lost', async () => {
     const stopped = Date.now()
     await world.killEngine(owner)
     // It is ready with its own half already: all shards have to be its, and loaded.
-    const hasAll = async () => world.sql('select count(distinct owner_identity) from sagad.shard') === '1' && world.asks(world.engines[1], '/readyz')
-    for (const end = Date.now() + 30000; !await hasAll(); await sleep(50)) expect(Date.now() < end, 'the other one has taken over')
+    const hasAll = async () =>
+      world.sql('select count(distinct owner_identity) from sagad.shard') === '1' &&
+      world.asks(world.engines[1], '/readyz')
+    for (const end = Date.now() + 30000; !(await hasAll()); await sleep(50))
+      expect(Date.now() < end, 'the other one has taken over')
     console.log(`# taken over after ${Date.now() - stopped} ms`)
     expect((await signal(world, waiting, 'go', 'late')).status < 300, 'the answer to the signal')
     expectEqual((await finish(world, waiting, 'completed')).output, 'late', 'the output')

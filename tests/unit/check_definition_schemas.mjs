@@ -19,7 +19,8 @@ const check = ajv.compile(read('definition.schema.json'))
 const faults = []
 
 const holds = (what, document, wanted) => {
-  if (check(document) !== wanted) faults.push(`${what}: ${wanted ? ajv.errorsText(check.errors, { separator: '\n    ' }) : 'is accepted'}`)
+  if (check(document) !== wanted)
+    faults.push(`${what}: ${wanted ? ajv.errorsText(check.errors, { separator: '\n    ' }) : 'is accepted'}`)
 }
 const tool = (members) => ({ tools: [{ name: 't', builtin: { do: 'echo' }, effect: 'idempotent', ...members }] })
 const saga = (members) => ({ sagas: [{ name: 's', steps: [{ id: 'x', call: 't' }], ...members }] })
@@ -27,31 +28,93 @@ const step = (members) => saga({ steps: [{ id: 'x', ...members }] })
 const precheck = { http: { url: 'http://x' }, done: '${ .response.ok }' }
 const either = (a, b) => ({ if: '${ .args.x }', then: a, else: b })
 
-for (const name of readdirSync(join(dir, 'examples')).filter((one) => one.endsWith('.json'))) holds(name, read('examples/' + name), true)
+for (const name of readdirSync(join(dir, 'examples')).filter((one) => one.endsWith('.json')))
+  holds(name, read('examples/' + name), true)
 
 const good = {
-  'every keyword of an input': saga({ input: {
-    $defs: { n: { type: 'integer', multipleOf: 0.5 } }, propertyNames: { maxLength: 9 }, if: { required: ['a'] }, then: { required: ['b'] },
-    properties: { a: { $ref: '#/$defs/n' }, b: { prefixItems: [true], contains: false, minContains: 0, maxContains: 1, uniqueItems: true } },
-    allOf: [true], anyOf: [true], oneOf: [{ format: 'email' }], not: { const: 1 } } }),
-  precheck: tool({ precheck: { ...precheck, blocked: '${ .response.why }', result: { id: '${ .response.id }' }, timeout: '1s' } }),
+  'every keyword of an input': saga({
+    input: {
+      $defs: { n: { type: 'integer', multipleOf: 0.5 } },
+      propertyNames: { maxLength: 9 },
+      if: { required: ['a'] },
+      then: { required: ['b'] },
+      properties: {
+        a: { $ref: '#/$defs/n' },
+        b: { prefixItems: [true], contains: false, minContains: 0, maxContains: 1, uniqueItems: true }
+      },
+      allOf: [true],
+      anyOf: [true],
+      oneOf: [{ format: 'email' }],
+      not: { const: 1 }
+    }
+  }),
+  precheck: tool({
+    precheck: { ...precheck, blocked: '${ .response.why }', result: { id: '${ .response.id }' }, timeout: '1s' }
+  }),
   guards: tool({ rate: { limit: 1, per: '1s' }, concurrency: 1, breaker: {} }),
   breaker: tool({ breaker: { failures: 1, window: '1s', cooldown: '1s' } }),
-  'an mcp server over HTTP': { tools: [{ name: 't', effect: 'keyed', terminal: true, key: { meta: 'shop.example/key', window: '1h' }, mcp: { tool: 'x', server: { url: 'http://x', bearer: '${ secret("x") }' } } }] },
-  'an mcp server over standard input': { tools: [{ name: 't', effect: 'read', mcp: { tool: 'x', server: { argv: ['x'], env: { A: 'b' }, cwd: '/' }, arguments: { a: 1 } } }] },
+  'an mcp server over HTTP': {
+    tools: [
+      {
+        name: 't',
+        effect: 'keyed',
+        terminal: true,
+        key: { meta: 'shop.example/key', window: '1h' },
+        mcp: { tool: 'x', server: { url: 'http://x', bearer: '${ secret("x") }' } }
+      }
+    ]
+  },
+  'an mcp server over standard input': {
+    tools: [
+      {
+        name: 't',
+        effect: 'read',
+        mcp: { tool: 'x', server: { argv: ['x'], env: { A: 'b' }, cwd: '/' }, arguments: { a: 1 } }
+      }
+    ]
+  },
   cost: tool({ cost: 0 }),
   'cost of a result': tool({ cost: '${ .result.fee }' }),
-  sql: tool({ builtin: undefined, sql: { database: '${ secret("a") }', statement: 'select $1', params: [1], barrier: true } }),
-  'probe by sql': tool({ effect: 'checked', probe: { sql: { database: 'x', statement: 'select $key' }, outcome: { absent: '${ .response.count == 0 }' } } }),
-  duplicates: tool({ on_duplicate: 'allow', material: ['/a', '/items/0'], volatile: ['/b~1c', '/items/*/at'], ttl: '1h', on_expired: 'again' }),
+  sql: tool({
+    builtin: undefined,
+    sql: { database: '${ secret("a") }', statement: 'select $1', params: [1], barrier: true }
+  }),
+  'probe by sql': tool({
+    effect: 'checked',
+    probe: { sql: { database: 'x', statement: 'select $key' }, outcome: { absent: '${ .response.count == 0 }' } }
+  }),
+  duplicates: tool({
+    on_duplicate: 'allow',
+    material: ['/a', '/items/0'],
+    volatile: ['/b~1c', '/items/*/at'],
+    ttl: '1h',
+    on_expired: 'again'
+  }),
   'read or once': tool({ effect: either('read', 'once'), terminal: true }),
-  'keyed or checked': tool({ effect: either('keyed', 'checked'), key: { window: '1h' }, probe: { http: { url: 'x' } } }),
+  'keyed or checked': tool({
+    effect: either('keyed', 'checked'),
+    key: { window: '1h' },
+    probe: { http: { url: 'x' } }
+  }),
   'volatile of a read': tool({ effect: 'read', volatile: ['/a'], cost: 1, rate: { limit: 1, per: '1s' } }),
   budget: saga({ budget: { calls: 0, emissions: 5, micros: 1000000 } }),
   'compensation and tags': saga({ compensation: { concurrency: 4 }, tags: { team: 'shop' } }),
   'a child': step({ saga: 'c', with: { a: '${ .input.a }' }, on_failure: 'escalate' }),
-  'a child for each': step({ saga: 'c', for_each: '${ .input.list }', concurrency: 3, with: '${ .item }', when: '${ .input.x }' }),
-  'a call for each': step({ call: 't', for_each: '${ .input.list }', scope: '${ .item.id }', retry: {}, timeout: '1s', compensate: { tool: 'u', with: '${ .item }' } }),
+  'a child for each': step({
+    saga: 'c',
+    for_each: '${ .input.list }',
+    concurrency: 3,
+    with: '${ .item }',
+    when: '${ .input.x }'
+  }),
+  'a call for each': step({
+    call: 't',
+    for_each: '${ .input.list }',
+    scope: '${ .item.id }',
+    retry: {},
+    timeout: '1s',
+    compensate: { tool: 'u', with: '${ .item }' }
+  }),
   'a sleep': step({ sleep: '30m' }),
   'a sleep until': step({ sleep: '2030-01-31T09:00:00.5+01:00', after: [] }),
   'a sleep as told': step({ sleep: '${ .input.until }' }),
@@ -62,7 +125,9 @@ const good = {
   'an approval of nothing': step({ approve: {} }),
   locks: saga({ locks: ['order:${ .input.id }', { key: 'till', when_taken: 'fail' }, { key: 'desk' }] }),
   'no locks': saga({ locks: [] }),
-  followers: saga({ then: [{ saga: 's' }, { saga: 'mail', input: { id: '${ .input.id }' }, id: 'mail-${ .saga.id }' }] }),
+  followers: saga({
+    then: [{ saga: 's' }, { saga: 'mail', input: { id: '${ .input.id }' }, id: 'mail-${ .saga.id }' }]
+  }),
   retention: saga({ retention: '30d' }),
   'a condition': saga({ steps: [{ id: 'x', call: 't', when: '${ .input.express }', on_failure: 'continue' }] })
 }
@@ -105,10 +170,23 @@ const bad = {
   'compensation without concurrency': saga({ compensation: {} }),
   'no undo at once': saga({ compensation: { concurrency: 0 } }),
   'a tag that is a number': saga({ tags: { a: 1 } }),
-  'an mcp tool with a header that is a list': { tools: [{ name: 't', effect: 'read', mcp: { tool: 'x', server: { url: 'http://x', headers: [] } } }] },
+  'an mcp tool with a header that is a list': {
+    tools: [{ name: 't', effect: 'read', mcp: { tool: 'x', server: { url: 'http://x', headers: [] } } }]
+  },
   'an mcp tool without a server': { tools: [{ name: 't', effect: 'read', mcp: { tool: 'x' } }] },
-  'an mcp server of two kinds': { tools: [{ name: 't', effect: 'read', mcp: { tool: 'x', server: { url: 'http://x', argv: ['x'] } } }] },
-  'a key of the protocol itself': { tools: [{ name: 't', effect: 'keyed', key: { meta: 'io.modelcontextprotocol/x', window: '1h' }, mcp: { tool: 'x', server: { url: 'http://x' } } }] },
+  'an mcp server of two kinds': {
+    tools: [{ name: 't', effect: 'read', mcp: { tool: 'x', server: { url: 'http://x', argv: ['x'] } } }]
+  },
+  'a key of the protocol itself': {
+    tools: [
+      {
+        name: 't',
+        effect: 'keyed',
+        key: { meta: 'io.modelcontextprotocol/x', window: '1h' },
+        mcp: { tool: 'x', server: { url: 'http://x' } }
+      }
+    ]
+  },
   'a step that does nothing': step({ with: {} }),
   'a step of two kinds': step({ call: 't', saga: 'c' }),
   'a wait of two kinds': step({ sleep: '1m', signal: { name: 'x' } }),
@@ -140,7 +218,10 @@ const bad = {
   'a follower without a saga': saga({ then: [{ input: {} }] }),
   'retention of nothing': saga({ retention: '0s' }),
   'sql without a statement': tool({ builtin: undefined, sql: { database: 'x' } }),
-  'sql with a template for a statement': tool({ builtin: undefined, sql: { database: 'x', statement: 'select ${ .args.a }' } })
+  'sql with a template for a statement': tool({
+    builtin: undefined,
+    sql: { database: 'x', statement: 'select ${ .args.a }' }
+  })
 }
 for (const [what, document] of Object.entries(good)) holds(what, document, true)
 for (const [what, document] of Object.entries(bad)) holds(what, document, false)

@@ -13,7 +13,8 @@ try {
 const seed = Number(process.env.SEED ?? 20260131)
 const rounds = Number(process.env.ROUNDS ?? 3000)
 let state = seed >>> 0
-const random = (n) => { // mulberry32
+const random = (n) => {
+  // mulberry32
   state = (state + 0x6d2b79f5) >>> 0
   let t = Math.imul(state ^ (state >>> 15), state | 1)
   t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
@@ -34,8 +35,21 @@ const value = (depth) => {
   return Object.fromEntries(some(4, () => [pick(names), value(depth - 1)]))
 }
 const keywords = {
-  type: () => pick(['null', 'boolean', 'number', 'integer', 'string', 'array', 'object', ['string', 'null'], ['integer', 'object'], ['array', 'object']]),
-  enum: () => Array.from(new Set([value(1), value(0), value(0)].map((v) => JSON.stringify(v))), (text) => JSON.parse(text)),
+  type: () =>
+    pick([
+      'null',
+      'boolean',
+      'number',
+      'integer',
+      'string',
+      'array',
+      'object',
+      ['string', 'null'],
+      ['integer', 'object'],
+      ['array', 'object']
+    ]),
+  enum: () =>
+    Array.from(new Set([value(1), value(0), value(0)].map((v) => JSON.stringify(v))), (text) => JSON.parse(text)),
   const: () => value(1),
   properties: (d) => Object.fromEntries(some(4, () => [pick(names), schema(d - 1)])),
   required: () => Array.from(new Set(some(2, () => pick(names.filter((name) => name !== ''))))), // see allErrors below; test_schema.c has ""
@@ -68,7 +82,8 @@ const keywords = {
 const schema = (depth, above = keywords) => {
   if (depth <= 0) return random(6) === 0 ? random(2) === 1 : { type: keywords.type() }
   const made = {}
-  for (const name of new Set(Array.from({ length: 1 + random(4) }, () => pick(Object.keys(above))))) made[name] = above[name](depth)
+  for (const name of new Set(Array.from({ length: 1 + random(4) }, () => pick(Object.keys(above)))))
+    made[name] = above[name](depth)
   if ('enum' in made) delete made.const
   if ('if' in made) {
     const branches = 1 + random(3)
@@ -98,7 +113,10 @@ for (let i = 0; i < rounds; i++) {
     const v = value(3)
     cases.push({ schema: made, value: v, wanted: check(v) ? 'valid' : 'invalid' })
   }
-  JSON.stringify(made, (name, v) => { if (name in keywords) seen.add(name); return v })
+  JSON.stringify(made, (name, v) => {
+    if (name in keywords) seen.add(name)
+    return v
+  })
   ajv.removeSchema(made)
 }
 const input = cases.map((c) => JSON.stringify({ schema: c.schema, value: c.value })).join('\n') + '\n'
@@ -114,9 +132,14 @@ if (run.status !== 0) {
 cases.forEach((c, i) => {
   tally[c.wanted]++
   if (answers[i].split(' ')[0] === c.wanted) return
-  if (++differing <= Number(process.env.SHOW ?? 5)) console.log(`ajv says ${c.wanted}, the engine ${answers[i]}\n  ${JSON.stringify(c.schema)}\n  ${JSON.stringify(c.value)}`)
+  if (++differing <= Number(process.env.SHOW ?? 5))
+    console.log(
+      `ajv says ${c.wanted}, the engine ${answers[i]}\n  ${JSON.stringify(c.schema)}\n  ${JSON.stringify(c.value)}`
+    )
 })
 const missing = Object.keys(keywords).filter((name) => !seen.has(name))
 if (missing.length) console.log(`never made: ${missing.join(' ')}`)
-console.log(`seed ${seed}: ${cases.length} checks (${tally.valid} valid, ${tally.invalid} invalid), ${differing} differ from ajv`)
+console.log(
+  `seed ${seed}: ${cases.length} checks (${tally.valid} valid, ${tally.invalid} invalid), ${differing} differ from ajv`
+)
 process.exit(differing || missing.length || tally.valid < cases.length / 20 ? 1 : 0)

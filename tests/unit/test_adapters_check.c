@@ -20,9 +20,15 @@ struct expectation {
 
 static const struct expectation table[] = {
     {"http", "{\"url\":\"http://a/b\"}", KEY_PLACE_DEFAULT, ""},
-    {"http", "{\"method\":\"POST\",\"url\":\"https://a/b\",\"headers\":{\"X-A\":\"b\",\"X-B\":1,\"X-C\":\"${ .args.c }\"},\"query\":{\"q\":[1,\"a\"],\"r\":true},"
-             "\"body\":{\"any\":[1,2]},\"ca_file\":\"/a\",\"client_cert\":\"/b\"}", KEY_PLACE_HEADER, ""},
-    {"http", "{\"method\":\"${ .args.m }\",\"url\":\"http://a/${ .args.url }\",\"headers\":\"${ .args.h }\",\"query\":\"${ .args.q }\"}", KEY_PLACE_BODY, ""},
+    {"http",
+     "{\"method\":\"POST\",\"url\":\"https://a/b\",\"headers\":{\"X-A\":\"b\",\"X-B\":1,\"X-C\":\"${ .args.c "
+     "}\"},\"query\":{\"q\":[1,\"a\"],\"r\":true},"
+     "\"body\":{\"any\":[1,2]},\"ca_file\":\"/a\",\"client_cert\":\"/b\"}",
+     KEY_PLACE_HEADER, ""},
+    {"http",
+     "{\"method\":\"${ .args.m }\",\"url\":\"http://a/${ .args.url }\",\"headers\":\"${ .args.h }\",\"query\":\"${ "
+     ".args.q }\"}",
+     KEY_PLACE_BODY, ""},
     {"http", "{\"url\":\"${ secret(\\\"base\\\") }/x/${ .args.a }\"}", KEY_PLACE_QUERY, ""},
     {"http", "{\"url\":\"${secret(\\\"base\\\")}\"}", KEY_PLACE_QUERY, ""},
     {"http", "{\"url\":\"https://a?x=${ .args.a }\"}", KEY_PLACE_QUERY, ""},
@@ -47,14 +53,20 @@ static const struct expectation table[] = {
     {"http", "{\"url\":\"http://a\",\"headers\":[1]}", KEY_PLACE_DEFAULT, "/t/headers "},
     {"http", "{\"url\":\"http://a\",\"headers\":{\"a b\":\"c\",\"d\":{},\"e\":\"f\\r\\ng\"}}", KEY_PLACE_DEFAULT,
      "/t/headers/a b /t/headers/d /t/headers/e "},
-    {"http", "{\"url\":\"http://a\",\"headers\":{\"Host\":\"b\",\"Content-Length\":3,\"transfer-encoding\":\"chunked\",\"TE\":\"x\",\"Upgrade\":\"x\","
-             "\"Trailer\":\"x\",\"Connection\":\"close\"}}", KEY_PLACE_DEFAULT,
-     "/t/headers/Content-Length /t/headers/transfer-encoding /t/headers/TE /t/headers/Upgrade /t/headers/Trailer /t/headers/Connection "},
+    {"http",
+     "{\"url\":\"http://"
+     "a\",\"headers\":{\"Host\":\"b\",\"Content-Length\":3,\"transfer-encoding\":\"chunked\",\"TE\":\"x\",\"Upgrade\":"
+     "\"x\","
+     "\"Trailer\":\"x\",\"Connection\":\"close\"}}",
+     KEY_PLACE_DEFAULT,
+     "/t/headers/Content-Length /t/headers/transfer-encoding /t/headers/TE /t/headers/Upgrade /t/headers/Trailer "
+     "/t/headers/Connection "},
     {"http", "{\"url\":\"http://a\",\"headers\":{\"host\":\"${ .args.h }\"}}", KEY_PLACE_DEFAULT, "/t/headers/host "},
     {"http", "{\"url\":\"http://a\",\"query\":{\"a\":{},\"b\":[{}]}}", KEY_PLACE_DEFAULT, "/t/query/a /t/query/b "},
     {"http", "{\"url\":\"http://a\"}", KEY_PLACE_ENV, "/t "},
     {"http", "{\"url\":\"http://a\"}", KEY_PLACE_META, "/t "},
-    {"exec", "{\"argv\":[\"/bin/true\",\"${ .args.a }\"],\"env\":{\"A_1\":\"b\",\"C\":2},\"cwd\":\"/\"}", KEY_PLACE_ENV, ""},
+    {"exec", "{\"argv\":[\"/bin/true\",\"${ .args.a }\"],\"env\":{\"A_1\":\"b\",\"C\":2},\"cwd\":\"/\"}", KEY_PLACE_ENV,
+     ""},
     {"exec", "{\"argv\":\"${ .args.argv }\"}", KEY_PLACE_DEFAULT, "/t/argv "},
     {"exec", "{\"argv\":[\"${ .args.program }\"]}", KEY_PLACE_DEFAULT, "/t/argv/0 "},
     {"exec", "{\"argv\":[\"/opt/${ .args.program }\"]}", KEY_PLACE_DEFAULT, "/t/argv/0 "},
@@ -62,25 +74,41 @@ static const struct expectation table[] = {
     {"exec", "{\"argv\":[]}", KEY_PLACE_DEFAULT, "/t/argv "},
     {"exec", "{\"argv\":[\"\",1]}", KEY_PLACE_DEFAULT, "/t/argv/0 /t/argv/1 "},
     {"exec", "{\"argv\":\"ls -l\"}", KEY_PLACE_DEFAULT, "/t/argv "},
-    {"exec", "{\"argv\":[\"a\"],\"env\":{\"A=B\":\"c\",\"1\":\"d\",\"E\":[]},\"cwd\":1,\"shell\":true}", KEY_PLACE_DEFAULT,
-     "/t/env/A=B /t/env/1 /t/env/E /t/cwd /t/shell "},
+    {"exec", "{\"argv\":[\"a\"],\"env\":{\"A=B\":\"c\",\"1\":\"d\",\"E\":[]},\"cwd\":1,\"shell\":true}",
+     KEY_PLACE_DEFAULT, "/t/env/A=B /t/env/1 /t/env/E /t/cwd /t/shell "},
     {"exec", "{\"argv\":[\"a\"]}", KEY_PLACE_HEADER, "/t "},
-    {"mcp", "{\"server\":{\"url\":\"https://a/mcp\",\"bearer\":\"${ secret(\\\"t\\\") }\",\"headers\":{\"X-A\":1},\"ca_file\":\"/a\"},\"tool\":\"a-b.c/d_e\",\"arguments\":{}}", KEY_PLACE_META, ""},
-    {"mcp", "{\"server\":{\"argv\":[\"npx\",\"x\"],\"env\":{\"A\":1},\"cwd\":\"/\"},\"tool\":\"${ .args.tool }\",\"arguments\":\"${ .args.a }\"}", KEY_PLACE_DEFAULT, ""},
+    {"mcp",
+     "{\"server\":{\"url\":\"https://a/mcp\",\"bearer\":\"${ secret(\\\"t\\\") "
+     "}\",\"headers\":{\"X-A\":1},\"ca_file\":\"/a\"},\"tool\":\"a-b.c/d_e\",\"arguments\":{}}",
+     KEY_PLACE_META, ""},
+    {"mcp",
+     "{\"server\":{\"argv\":[\"npx\",\"x\"],\"env\":{\"A\":1},\"cwd\":\"/\"},\"tool\":\"${ .args.tool "
+     "}\",\"arguments\":\"${ .args.a }\"}",
+     KEY_PLACE_DEFAULT, ""},
     {"mcp", "{\"server\":\"${ .args.server }\",\"tool\":\"x\"}", KEY_PLACE_DEFAULT, "/t/server "},
     {"mcp", "{\"server\":{\"url\":\"http://${ .args.host }/\"},\"tool\":\"x\"}", KEY_PLACE_DEFAULT, "/t/server/url "},
     {"mcp", "{\"server\":{\"argv\":[\"${ .args.a }\"]},\"tool\":\"x\"}", KEY_PLACE_DEFAULT, "/t/server/argv/0 "},
     {"mcp", "{}", KEY_PLACE_DEFAULT, "/t /t "},
     {"mcp", "{\"server\":{},\"tool\":\"a b\"}", KEY_PLACE_DEFAULT, "/t/server /t/tool "},
-    {"mcp", "{\"server\":{\"url\":\"http://a\",\"argv\":[\"b\"]},\"tool\":\"\"}", KEY_PLACE_DEFAULT, "/t/server /t/tool "},
-    {"mcp", "{\"server\":{\"url\":\"ftp://a\",\"env\":{},\"headers\":{\"accept\":\"x\",\"a b\":\"c\"}},\"tool\":\"x\"}", KEY_PLACE_DEFAULT,
-     "/t/server/url /t/server/env /t/server/headers/a b /t/server/headers/accept "},
-    {"mcp", "{\"server\":{\"url\":\"http://a\",\"bearer\":\"x\",\"headers\":{\"authorization\":\"y\"}},\"tool\":\"x\"}", KEY_PLACE_DEFAULT, "/t/server/bearer "},
-    {"mcp", "{\"server\":{\"argv\":[\"\"],\"env\":{\"A=B\":\"c\"},\"bearer\":\"x\"},\"tool\":\"x\",\"tools\":1,\"arguments\":[]}", KEY_PLACE_DEFAULT,
-     "/t/server/argv/0 /t/server/env/A=B /t/server/bearer /t/tools /t/arguments "},
+    {"mcp", "{\"server\":{\"url\":\"http://a\",\"argv\":[\"b\"]},\"tool\":\"\"}", KEY_PLACE_DEFAULT,
+     "/t/server /t/tool "},
+    {"mcp", "{\"server\":{\"url\":\"ftp://a\",\"env\":{},\"headers\":{\"accept\":\"x\",\"a b\":\"c\"}},\"tool\":\"x\"}",
+     KEY_PLACE_DEFAULT, "/t/server/url /t/server/env /t/server/headers/a b /t/server/headers/accept "},
+    {"mcp", "{\"server\":{\"url\":\"http://a\",\"bearer\":\"x\",\"headers\":{\"authorization\":\"y\"}},\"tool\":\"x\"}",
+     KEY_PLACE_DEFAULT, "/t/server/bearer "},
+    {"mcp",
+     "{\"server\":{\"argv\":[\"\"],\"env\":{\"A=B\":\"c\"},\"bearer\":\"x\"},\"tool\":\"x\",\"tools\":1,\"arguments\":["
+     "]}",
+     KEY_PLACE_DEFAULT, "/t/server/argv/0 /t/server/env/A=B /t/server/bearer /t/tools /t/arguments "},
     {"mcp", "{\"server\":{\"url\":\"http://a\"},\"tool\":\"x\"}", KEY_PLACE_HEADER, "/t "},
-    {"sql", "{\"database\":\"host=/tmp user=b dbname=a\",\"statement\":\"select $1, $2, $key\",\"params\":[\"${ .args.a }\",{\"b\":[1]}],\"barrier\":true}", KEY_PLACE_DEFAULT, ""},
-    {"sql", "{\"database\":\"${ secret(\\\"a\\\") }\",\"statement\":\"select '$1', \\\"$2\\\", $a$ $3 $a$, a$4, E'\\\\' $5' /* $6 /* $7 */ */ -- $8\"}", KEY_PLACE_DEFAULT, ""},
+    {"sql",
+     "{\"database\":\"host=/tmp user=b dbname=a\",\"statement\":\"select $1, $2, $key\",\"params\":[\"${ .args.a "
+     "}\",{\"b\":[1]}],\"barrier\":true}",
+     KEY_PLACE_DEFAULT, ""},
+    {"sql",
+     "{\"database\":\"${ secret(\\\"a\\\") }\",\"statement\":\"select '$1', \\\"$2\\\", $a$ $3 $a$, a$4, E'\\\\' $5' "
+     "/* $6 /* $7 */ */ -- $8\"}",
+     KEY_PLACE_DEFAULT, ""},
     {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"select 1; -- one\"}", KEY_PLACE_DEFAULT, ""},
     {"sql", "{}", KEY_PLACE_DEFAULT, "/t /t "},
     {"sql", "[]", KEY_PLACE_DEFAULT, "/t "},
@@ -93,18 +121,23 @@ static const struct expectation table[] = {
     {"sql", "{\"database\":\"host=a what=b\",\"statement\":\"select 1\"}", KEY_PLACE_DEFAULT, "/t/database "},
     {"sql", "{\"database\":7,\"statement\":7,\"params\":7,\"barrier\":7,\"query\":7}", KEY_PLACE_DEFAULT,
      "/t/database /t/statement /t/params /t/barrier /t/query "},
-    {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"select ${ .args.a }\",\"params\":\"${ .args.p }\",\"barrier\":\"${ .args.b }\"}", KEY_PLACE_DEFAULT,
-     "/t/statement /t/params /t/barrier "},
-    {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"select $1, $3\",\"params\":[1,2]}", KEY_PLACE_DEFAULT, "/t/statement /t/params/1 "},
+    {"sql",
+     "{\"database\":\"host=/tmp user=b\",\"statement\":\"select ${ .args.a }\",\"params\":\"${ .args.p "
+     "}\",\"barrier\":\"${ .args.b }\"}",
+     KEY_PLACE_DEFAULT, "/t/statement /t/params /t/barrier "},
+    {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"select $1, $3\",\"params\":[1,2]}", KEY_PLACE_DEFAULT,
+     "/t/statement /t/params/1 "},
     {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"select $0\"}", KEY_PLACE_DEFAULT, "/t/statement "},
     {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"select $65\"}", KEY_PLACE_DEFAULT, "/t/statement "},
-    {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"select 1; select 2\"}", KEY_PLACE_DEFAULT, "/t/statement "},
+    {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"select 1; select 2\"}", KEY_PLACE_DEFAULT,
+     "/t/statement "},
     {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"select 'open\"}", KEY_PLACE_DEFAULT, "/t/statement "},
     {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"select $$ open\"}", KEY_PLACE_DEFAULT, "/t/statement "},
     {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"/* open\"}", KEY_PLACE_DEFAULT, "/t/statement "},
     {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\" -- nothing\"}", KEY_PLACE_DEFAULT, "/t/statement "},
     {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"Commit\"}", KEY_PLACE_DEFAULT, "/t/statement "},
-    {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"/* a */ set search_path = b\"}", KEY_PLACE_DEFAULT, "/t/statement "},
+    {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"/* a */ set search_path = b\"}", KEY_PLACE_DEFAULT,
+     "/t/statement "},
     {"sql", "{\"database\":\"host=/tmp user=b\",\"statement\":\"select 1\"}", KEY_PLACE_HEADER, "/t "},
     {"builtin", "{\"do\":\"echo\"}", KEY_PLACE_DEFAULT, ""},
     {"builtin", "{\"do\":\"fail\",\"outcome\":\"unknown\"}", KEY_PLACE_DEFAULT, ""},
@@ -138,7 +171,8 @@ static void every_fault_of_the_settings_is_found_at_its_place(void **state)
             assert_true(faults.items[j].detail.len > 10);
         }
         if (strcmp(buffer_c(&found), table[i].pointers) != 0) {
-            fail_msg("%s %s: faults at \"%s\", not at \"%s\"", table[i].adapter, table[i].settings, buffer_c(&found), table[i].pointers);
+            fail_msg("%s %s: faults at \"%s\", not at \"%s\"", table[i].adapter, table[i].settings, buffer_c(&found),
+                     table[i].pointers);
         }
         buffer_fini(&found);
         arena_fini(&arena);
@@ -159,7 +193,8 @@ static void adapters_are_found_by_name_and_no_other_is(void **state)
 
 static void a_key_is_set_in_a_body_and_the_rest_stays_byte_for_byte(void **state)
 {
-    static const char *const bodies[][3] = { /* body, pointer, what comes out (NULL: refused) */
+    static const char *const bodies[][3] = {
+        /* body, pointer, what comes out (NULL: refused) */
         {"{\"a\":1.50}", "/key", "{\"a\":1.50,\"key\":\"K\"}"},
         {"{}", "/key", "{\"key\":\"K\"}"},
         {"{\"key\":\"old\",\"b\":[1, 2]}", "/key", "{\"key\":\"K\",\"b\":[1, 2]}"},

@@ -138,7 +138,7 @@ static void what_is_reserved_lies_together(void **state)
     arena_reserve(&arena, 2000);
     char *first = arena_alloc(&arena, 1000), *second = arena_alloc(&arena, 992);
 
-    assert_ptr_equal(second, first + 1008); /* rounded up for the next one */
+    assert_ptr_equal(second, first + 1008);   /* rounded up for the next one */
     assert_non_null(arena_alloc(&arena, 10)); /* and it goes on behind that */
     arena_reset(&arena);
     arena_reserve(&arena, 16);

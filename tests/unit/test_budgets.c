@@ -80,7 +80,8 @@ static void a_day_and_a_month_begin_at_midnight_utc_and_ever_never_begins(void *
 
 static void a_budget_counts_for_whom_it_names(void **state)
 {
-    static const char text[] = "{\"budgets\": [{\"namespace\": \"shop\", \"tool\": \"pay\", \"per\": \"month\", \"micros\": 5}]}";
+    static const char text[] =
+        "{\"budgets\": [{\"namespace\": \"shop\", \"tool\": \"pay\", \"per\": \"month\", \"micros\": 5}]}";
     struct guard_budget found[GUARD_BUDGETS_MAX];
     struct budgets budgets;
     struct err err = {0};

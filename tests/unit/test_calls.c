@@ -47,8 +47,8 @@ static void ask_call(struct trial_request *asked, const char *run, int64_t wait_
 
 /* --- the first call of a run --- */
 
-/* Two began it at the same time, in two engines, and the other one was first: the call goes to the run that there is.
- */
+/* Two began it at the same time, in two engines, and the other one was first: the call goes to the
+ * run that there is. */
 static void a_run_that_has_begun_elsewhere_takes_the_call_that_would_have_begun_it(void **state)
 {
     struct trial_request asked;

@@ -1,4 +1,5 @@
-/* Equal values have equal canonical texts, and different values different ones: by pairs, and by the examples of RFC 8785. */
+/* Equal values have equal canonical texts, and different values different ones: by pairs, and by the examples of RFC
+ * 8785. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,22 +25,51 @@ static struct slice canon_of(const char *text, struct arena *arena)
 static const struct {
     const char *json, *canonical;
 } texts[] = {
-    {" null ", "null"}, {"[ true , false ]", "[true,false]"}, {"{ }", "{}"}, {"[ ]", "[]"}, {"\"\"", "\"\""},
+    {" null ", "null"},
+    {"[ true , false ]", "[true,false]"},
+    {"{ }", "{}"},
+    {"[ ]", "[]"},
+    {"\"\"", "\"\""},
     /* numbers */
-    {"0", "0"}, {"-0", "0"}, {"0.00", "0"}, {"-0e-7", "0"}, {"1", "1"}, {"-1.0", "-1"}, {"1e0", "1"}, {"100", "100"}, {"1E2", "100"}, {"1.5e+1", "15"},
-    {"12.50", "12.5"}, {"1250e-2", "12.5"}, {"0.5", "0.5"}, {"5e-1", "0.5"}, {"0.00125", "0.00125"}, {"125e-5", "0.00125"},
-    {"9007199254740993", "9007199254740993"}, {"123456789012345678901234567890", "123456789012345678901234567890"},
+    {"0", "0"},
+    {"-0", "0"},
+    {"0.00", "0"},
+    {"-0e-7", "0"},
+    {"1", "1"},
+    {"-1.0", "-1"},
+    {"1e0", "1"},
+    {"100", "100"},
+    {"1E2", "100"},
+    {"1.5e+1", "15"},
+    {"12.50", "12.5"},
+    {"1250e-2", "12.5"},
+    {"0.5", "0.5"},
+    {"5e-1", "0.5"},
+    {"0.00125", "0.00125"},
+    {"125e-5", "0.00125"},
+    {"9007199254740993", "9007199254740993"},
+    {"123456789012345678901234567890", "123456789012345678901234567890"},
     {"0.1000000000000000055511151231257827", "0.1000000000000000055511151231257827"},
-    {NINES_40, NINES_40}, {NINES_40 "0", NINES_40 "e1"}, {NINES_40 "9", NINES_40 "9e0"}, {"1e39", "1000000000000000000000000000000000000000"}, {"1e40", "1e40"},
-    {"1e-40", "0.0000000000000000000000000000000000000001"}, {"1e-41", "1e-41"}, {"-12e-400", "-12e-400"}, {"1e400", "1e400"},
+    {NINES_40, NINES_40},
+    {NINES_40 "0", NINES_40 "e1"},
+    {NINES_40 "9", NINES_40 "9e0"},
+    {"1e39", "1000000000000000000000000000000000000000"},
+    {"1e40", "1e40"},
+    {"1e-40", "0.0000000000000000000000000000000000000001"},
+    {"1e-41", "1e-41"},
+    {"-12e-400", "-12e-400"},
+    {"1e400", "1e400"},
     /* strings: RFC 8785, 3.2.2.2 */
     {"\"\\u20ac$\\u000F\\u000aA'\\u0042\\u0022\\u005c\\\\\\\"\\/\"", "\"\xe2\x82\xac$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\""},
     {"\"\\u0008\\u0009\\u000a\\u000c\\u000d\\u0001\\u007f\"", "\"\\b\\t\\n\\f\\r\\u0001\x7f\""},
     {"\"\\ud83d\\ude00\"", "\"\xf0\x9f\x98\x80\""},
     /* order of members: RFC 8785, 3.2.3 */
-    {"{\"\\u20ac\":\"Euro\",\"\\r\":\"CR\",\"\\ufb33\":\"Dalet\",\"1\":\"One\",\"\\ud83d\\ude00\":\"Grin\",\"\\u0080\":\"Control\",\"\\u00f6\":\"o\"}",
-     "{\"\\r\":\"CR\",\"1\":\"One\",\"\xc2\x80\":\"Control\",\"\xc3\xb6\":\"o\",\"\xe2\x82\xac\":\"Euro\",\"\xf0\x9f\x98\x80\":\"Grin\",\"\xef\xac\xb3\":\"Dalet\"}"},
-    {"{\"b\":{\"d\":1,\"c\":2},\"a\":[{\"z\":1,\"y\":2}],\"\":0,\"aa\":1}", "{\"\":0,\"a\":[{\"y\":2,\"z\":1}],\"aa\":1,\"b\":{\"c\":2,\"d\":1}}"},
+    {"{\"\\u20ac\":\"Euro\",\"\\r\":\"CR\",\"\\ufb33\":\"Dalet\",\"1\":\"One\",\"\\ud83d\\ude00\":\"Grin\",\"\\u0080\":"
+     "\"Control\",\"\\u00f6\":\"o\"}",
+     "{\"\\r\":\"CR\",\"1\":\"One\",\"\xc2\x80\":\"Control\",\"\xc3\xb6\":\"o\",\"\xe2\x82\xac\":\"Euro\","
+     "\"\xf0\x9f\x98\x80\":\"Grin\",\"\xef\xac\xb3\":\"Dalet\"}"},
+    {"{\"b\":{\"d\":1,\"c\":2},\"a\":[{\"z\":1,\"y\":2}],\"\":0,\"aa\":1}",
+     "{\"\":0,\"a\":[{\"y\":2,\"z\":1}],\"aa\":1,\"b\":{\"c\":2,\"d\":1}}"},
     {"{\"\\u0062\":1,\"a\":2}", "{\"a\":2,\"b\":1}"},
 };
 
@@ -52,7 +82,8 @@ static void each_text_has_its_canonical_form_and_that_is_its_own(void **state)
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct slice canonical = canon_of(texts[i].json, &arena);
 
-        if (!slice_is(canonical, texts[i].canonical) || !slice_is(canon_of(texts[i].canonical, &arena), texts[i].canonical)) {
+        if (!slice_is(canonical, texts[i].canonical) ||
+            !slice_is(canon_of(texts[i].canonical, &arena), texts[i].canonical)) {
             fail_msg("%s: %.*s", texts[i].json, SLICE_ARG(canonical));
         }
     }
@@ -63,12 +94,36 @@ static const struct {
     const char *a, *b;
     bool equal;
 } pairs[] = {
-    {"1", "1.0", true}, {"1", "10e-1", true}, {"1e400", "10e399", true}, {"1e-400", "0.1e-399", true}, {"0", "-0", true}, {"0e9", "0.0", true},
-    {NINES_40 "9", NINES_40 ".9e1", true}, {"{\"a\":1,\"b\":2}", "{\"b\":2.0, \"a\":1}", true}, {"\"\\u0041\"", "\"A\"", true}, {"\"/\"", "\"\\/\"", true},
-    {"1", "2", false}, {"1", "-1", false}, {"1", "\"1\"", false}, {"1", "[1]", false}, {"null", "\"null\"", false}, {"0", "null", false}, {"0", "false", false},
-    {"9007199254740993", "9007199254740992", false}, {"0.1", "0.10000000000000001", false}, {"1e39", "1e40", false}, {"1e-40", "1e-41", false},
-    {"100e-2", "10e-2", false}, {"[1,2]", "[2,1]", false}, {"[[1],2]", "[[1,2]]", false}, {"{\"a\":1}", "{\"a\":1,\"b\":null}", false}, {"{}", "[]", false},
-    {"{\"a\":\"b\"}", "{\"b\":\"a\"}", false}, {"[\"a\",\"b\"]", "[\"a\\\",\\\"b\"]", false}, {"\"\xc3\xa9\"", "\"e\xcc\x81\"", false}, {"\"a\"", "\"A\"", false},
+    {"1", "1.0", true},
+    {"1", "10e-1", true},
+    {"1e400", "10e399", true},
+    {"1e-400", "0.1e-399", true},
+    {"0", "-0", true},
+    {"0e9", "0.0", true},
+    {NINES_40 "9", NINES_40 ".9e1", true},
+    {"{\"a\":1,\"b\":2}", "{\"b\":2.0, \"a\":1}", true},
+    {"\"\\u0041\"", "\"A\"", true},
+    {"\"/\"", "\"\\/\"", true},
+    {"1", "2", false},
+    {"1", "-1", false},
+    {"1", "\"1\"", false},
+    {"1", "[1]", false},
+    {"null", "\"null\"", false},
+    {"0", "null", false},
+    {"0", "false", false},
+    {"9007199254740993", "9007199254740992", false},
+    {"0.1", "0.10000000000000001", false},
+    {"1e39", "1e40", false},
+    {"1e-40", "1e-41", false},
+    {"100e-2", "10e-2", false},
+    {"[1,2]", "[2,1]", false},
+    {"[[1],2]", "[[1,2]]", false},
+    {"{\"a\":1}", "{\"a\":1,\"b\":null}", false},
+    {"{}", "[]", false},
+    {"{\"a\":\"b\"}", "{\"b\":\"a\"}", false},
+    {"[\"a\",\"b\"]", "[\"a\\\",\\\"b\"]", false},
+    {"\"\xc3\xa9\"", "\"e\xcc\x81\"", false},
+    {"\"a\"", "\"A\"", false},
 };
 
 static void equal_values_and_only_those_are_equal(void **state)
@@ -119,13 +174,15 @@ static void numbers_agree_whatever_their_notation(void **state)
 
 static void members_left_out_are_gone_at_their_place_only(void **state)
 {
-    static const struct slice leave_out[] = {{"/a", 2}, {"/b/c", 4}, {"/d/1/e", 6}, {"/x~1y", 5}, {"/absent", 7}, {"/f/0", 4}};
+    static const struct slice leave_out[] = {{"/a", 2},    {"/b/c", 4},    {"/d/1/e", 6},
+                                             {"/x~1y", 5}, {"/absent", 7}, {"/f/0", 4}};
     struct arena arena;
 
     (void)state;
     arena_init(&arena, 4096);
-    struct slice left = canon(SLICE("{\"\\u0061\":1,\"b\":{\"a\":2,\"c\":3},\"c\":4,\"d\":[{\"e\":5},{\"e\":6}],\"x/y\":7,\"f\":[8,9]}"), leave_out,
-                              COUNT_OF(leave_out), &arena);
+    struct slice left = canon(
+        SLICE("{\"\\u0061\":1,\"b\":{\"a\":2,\"c\":3},\"c\":4,\"d\":[{\"e\":5},{\"e\":6}],\"x/y\":7,\"f\":[8,9]}"),
+        leave_out, COUNT_OF(leave_out), &arena);
 
     assert_true(slice_is(left, "{\"b\":{\"a\":2},\"c\":4,\"d\":[{\"e\":5},{}],\"f\":[8,9]}"));
     assert_true(slice_is(canon(SLICE("{\"a\":1}"), leave_out, COUNT_OF(leave_out), &arena), "{}"));

@@ -1,5 +1,5 @@
-/* Sagas in sagas, waits and groups: what comes out of definitions without a fault, and how they grow when groups begin.
- */
+/* Sagas in sagas, waits and groups: what comes out of definitions without a fault, and how they
+ * grow when groups begin. */
 #include "definition_texts.h"
 
 static bool find_child(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)

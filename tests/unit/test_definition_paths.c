@@ -1,26 +1,29 @@
 /* Paths in definitions: what can never be there is refused when a definition is registered, and nothing else is. */
 #include "definition_texts.h"
 
-#define STRICT "'input':{'type':'object','additionalProperties':false,'properties':{'to':{'type':'string'},"              \
-    "'list':{'type':'array','items':{'type':'object','additionalProperties':false,'properties':{'n':{}}}},"             \
+#define STRICT                                                                                                         \
+    "'input':{'type':'object','additionalProperties':false,'properties':{'to':{'type':'string'},"                      \
+    "'list':{'type':'array','items':{'type':'object','additionalProperties':false,'properties':{'n':{}}}},"            \
     "'any':{'type':'object'},'maybe':{'type':['object','null'],'properties':{'a':{'type':'integer'}}},'off':false}}"
-#define LISTED "'input':{'type':'object','required':['there'],'properties':{'list':{},'customer':{'type':'object','properties':{'id':{}}}}}"
+#define LISTED                                                                                                         \
+    "'input':{'type':'object','required':['there'],'properties':{'list':{},'customer':{'type':'object','properties':{" \
+    "'id':{}}}}}"
 #define TOOLS                                                                                                          \
-    "'tools':[{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'},"                                         \
-    "{'name':'plain','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo'}},"                    \
-    "{'name':'made','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo'},"                      \
-    "'result':'${ {id: .response.id, \\u0022at\\u0022: {day: .response.d}, text: \\u0022x\\u0022} }'},"              \
+    "'tools':[{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'},"                                          \
+    "{'name':'plain','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo'}},"                     \
+    "{'name':'made','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo'},"                       \
+    "'result':'${ {id: .response.id, \\u0022at\\u0022: {day: .response.d}, text: \\u0022x\\u0022} }'},"                \
     "{'name':'json','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo'},'result':{'id':"        \
     "'${ .response.id }','of':{'a':1}}},"                                                                              \
     "{'name':'free','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo'},"                       \
     "'result':'${ .response.body }'},"                                                                                 \
     "{'name':'probed','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo'},'result':{'id':1},"   \
-    "'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},"        \
+    "'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},"       \
     "'result':{'id':1,'extra':2}}}]"
 #define SAGA(members, with)                                                                                            \
     "{" TOOLS ",'sagas':[{'name':'c','output':{'x':1},'steps':[{'id':'r','call':'plain'}]},{'name':'s'," members       \
     ",'steps':[{'id':'p','call':'plain'},{'id':'m','call':'made'},{'id':'j','call':'json'},{'id':'f','call':'free'},"  \
-    "{'id':'pr','call':'probed'},{'id':'e','for_each':'${ .input.list }','call':'json'},{'id':'k','saga':'c'},"         \
+    "{'id':'pr','call':'probed'},{'id':'e','for_each':'${ .input.list }','call':'json'},{'id':'k','saga':'c'},"        \
     "{'id':'ok','approve':{}},{'id':'z','call':'plain','with':{'v':'${ " with " }'}}]}]}"
 #define TOOL(members)                                                                                                  \
     "{'tools':[{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'},{'name':'t','builtin':{'do':'echo'},"     \
@@ -42,7 +45,8 @@ static void check(struct outcome_of_check *c, const char *document, const struct
 static void says_once(const struct faults *faults, const char *part)
 {
     if (faults->count != 1) {
-        fail_msg("%s: %zu instead of 1, the first: %.*s", part, faults->count, faults->count ? (int)faults->items[0].detail.len : 0,
+        fail_msg("%s: %zu instead of 1, the first: %.*s", part, faults->count,
+                 faults->count ? (int)faults->items[0].detail.len : 0,
                  faults->count ? faults->items[0].detail.ptr : "");
     }
     if (!memmem(faults->items[0].detail.ptr, faults->items[0].detail.len, part, strlen(part))) {
@@ -55,7 +59,8 @@ static void a_path_that_never_leads_anywhere_is_refused(void **state)
     static const struct {
         const char *document, *part;
     } table[] = {
-        {SAGA(STRICT, ".input.too"), "`.input.too` is never there, by the `input` of the saga: there is no `too` in it (did you mean `to`?)"},
+        {SAGA(STRICT, ".input.too"),
+         "`.input.too` is never there, by the `input` of the saga: there is no `too` in it (did you mean `to`?)"},
         {SAGA(STRICT, ".input.to.name"), "it is of type string"},
         {SAGA(STRICT, ".input.to[0]"), "it is of type string"},
         {SAGA(STRICT, ".input.list.n"), "it is of type array"},
@@ -78,10 +83,13 @@ static void a_path_that_never_leads_anywhere_is_refused(void **state)
         {SAGA(LISTED, ".steps.e.result[0].nope"), "there is no `nope`"},
         {SAGA(LISTED, ".steps.k.result.y"), "by the `output` of the saga `c`"},
         {SAGA(LISTED, ".steps.ok.result.by"), "by the result of an approval"},
-        {SAGA(LISTED, "[.steps.m.reslut]"), "by what is known of a step: there is no `reslut` in it (did you mean `result`?)"},
+        {SAGA(LISTED, "[.steps.m.reslut]"),
+         "by what is known of a step: there is no `reslut` in it (did you mean `result`?)"},
         {SAGA(LISTED, ".steps.pr.result.nope"), "there is no `nope`"},
-        {TOOL("'result':{'id':1},'compensate':{'tool':'undo','with':{'x':'${ .result.ID }'}}"), "by the `result` of the tool `t`"},
-        {TOOL("'input':{'properties':{'a':{}},'additionalProperties':false},'compensate':{'tool':'undo','with':'${ .args.b }'}"),
+        {TOOL("'result':{'id':1},'compensate':{'tool':'undo','with':{'x':'${ .result.ID }'}}"),
+         "by the `result` of the tool `t`"},
+        {TOOL("'input':{'properties':{'a':{}},'additionalProperties':false},'compensate':{'tool':'undo','with':'${ "
+              ".args.b }'}"),
          "by the `input` of the tool `t`: there is no `b`"},
         {SAGA("'tags':{'team':'${ .input.team }'}", ".saga.id"), "a template is not rendered here"},
         {"{" TOOLS ",'sagas':[{'name':'s','steps':[{'id':'p','call':'plain','with':{'a':[{'${ .input.k }':1}]}}]}]}",
@@ -101,24 +109,48 @@ static void a_path_that_never_leads_anywhere_is_refused(void **state)
 static void a_path_that_may_lead_somewhere_is_let_through(void **state)
 {
     static const char *const table[] = {
-        SAGA(STRICT, ".input.to"), SAGA(STRICT, ".input.any.thing.else"), SAGA(STRICT, ".input.list[0].n.m"), SAGA(STRICT, ".input.maybe.a"),
-        SAGA(STRICT, "[.input[]]"), SAGA(STRICT, ".input.to.name?"), SAGA(STRICT, ".input | .too"), SAGA(STRICT, ".input.any | .input.too"),
-        SAGA(STRICT, "[.input.list[] | .input.too]"), SAGA(STRICT, "(.input.too = 1) | .input"), SAGA(STRICT, ".input.too |= 1"),
-        SAGA(STRICT, "[.input.list[] as $i | .input.too]"), SAGA(STRICT, "try error(1) catch .input.too"),
-        SAGA(STRICT, "reduce .input.list[] as $i (0; .input.too)"), SAGA(STRICT, "def f: .input.too; 1"), SAGA(STRICT, ".input.list | map(.input.too)"),
-        SAGA(STRICT, "first(.input.too)"), SAGA(STRICT, "\\u0022.input.too\\u0022 + .input.to"), SAGA(STRICT, "1 # .input.too\\n"),
-        SAGA(STRICT, "{input: {too: 1}}.input.too"), SAGA(STRICT, "[1][.input.list[0].n:]"),
-        SAGA("'input':{'type':'object','$ref':'#/$defs/a','$defs':{'a':{'properties':{'b':{},'list':{}}}}}", ".input.b"),
+        SAGA(STRICT, ".input.to"),
+        SAGA(STRICT, ".input.any.thing.else"),
+        SAGA(STRICT, ".input.list[0].n.m"),
+        SAGA(STRICT, ".input.maybe.a"),
+        SAGA(STRICT, "[.input[]]"),
+        SAGA(STRICT, ".input.to.name?"),
+        SAGA(STRICT, ".input | .too"),
+        SAGA(STRICT, ".input.any | .input.too"),
+        SAGA(STRICT, "[.input.list[] | .input.too]"),
+        SAGA(STRICT, "(.input.too = 1) | .input"),
+        SAGA(STRICT, ".input.too |= 1"),
+        SAGA(STRICT, "[.input.list[] as $i | .input.too]"),
+        SAGA(STRICT, "try error(1) catch .input.too"),
+        SAGA(STRICT, "reduce .input.list[] as $i (0; .input.too)"),
+        SAGA(STRICT, "def f: .input.too; 1"),
+        SAGA(STRICT, ".input.list | map(.input.too)"),
+        SAGA(STRICT, "first(.input.too)"),
+        SAGA(STRICT, "\\u0022.input.too\\u0022 + .input.to"),
+        SAGA(STRICT, "1 # .input.too\\n"),
+        SAGA(STRICT, "{input: {too: 1}}.input.too"),
+        SAGA(STRICT, "[1][.input.list[0].n:]"),
+        SAGA("'input':{'type':'object','$ref':'#/$defs/a','$defs':{'a':{'properties':{'b':{},'list':{}}}}}",
+             ".input.b"),
         SAGA("'input':{'allOf':[{'properties':{'b':{}}}],'properties':{'c':{}}}", ".input.b"),
         SAGA("'input':{'additionalProperties':{'type':'object'},'properties':{'c':{}}}", ".input.b.d"),
-        SAGA(LISTED, ".input.there"), SAGA(LISTED, ".input.customer.id.of"), SAGA(LISTED, ".steps.p.result.anything"),
-        SAGA(LISTED, ".steps.m.result.id.of.it"), SAGA(LISTED, ".steps.m.result.at.day.x"), SAGA(LISTED, ".steps.j.result.id.x"),
-        SAGA(LISTED, ".steps.f.result.x"), SAGA(LISTED, "[.steps.e.result[].id]"), SAGA(LISTED, ".steps.e.result | map(.id)"),
-        SAGA(LISTED, ".steps.ok.result.actor"), SAGA(LISTED, ".steps.k.result.x"), SAGA(LISTED, "[.steps.m.error, .steps.m.status]"),
+        SAGA(LISTED, ".input.there"),
+        SAGA(LISTED, ".input.customer.id.of"),
+        SAGA(LISTED, ".steps.p.result.anything"),
+        SAGA(LISTED, ".steps.m.result.id.of.it"),
+        SAGA(LISTED, ".steps.m.result.at.day.x"),
+        SAGA(LISTED, ".steps.j.result.id.x"),
+        SAGA(LISTED, ".steps.f.result.x"),
+        SAGA(LISTED, "[.steps.e.result[].id]"),
+        SAGA(LISTED, ".steps.e.result | map(.id)"),
+        SAGA(LISTED, ".steps.ok.result.actor"),
+        SAGA(LISTED, ".steps.k.result.x"),
+        SAGA(LISTED, "[.steps.m.error, .steps.m.status]"),
         SAGA("'tags':{'team':'$${x}'}", ".saga.id"),
         TOOL("'result':'${ {(.response.k): 1} }','compensate':{'tool':'undo','with':'${ .result.x }'}"),
         TOOL("'result':'${ {a: 1} + .response }','compensate':{'tool':'undo','with':'${ .result.x }'}"),
-        TOOL("'result':'${ if .response.a then {a: 1} else {x: 1} end }','compensate':{'tool':'undo','with':'${ .result.x }'}"),
+        TOOL("'result':'${ if .response.a then {a: 1} else {x: 1} end }','compensate':{'tool':'undo','with':'${ "
+             ".result.x }'}"),
         TOOL("'result':'${ .response | {a, x} }','compensate':{'tool':'undo','with':'${ .result.x }'}"),
         TOOL("'result':'${ .response.x as $x | {a: 1, $x} }','compensate':{'tool':'undo','with':'${ .result.x }'}"),
         TOOL("'result':'${ .response.list | map({a: 1}) }','compensate':{'tool':'undo','with':'${ .result[0].x }'}"),
@@ -143,8 +175,9 @@ static void a_member_that_an_open_schema_does_not_list_is_a_warning(void **state
     static const struct {
         const char *document, *part;
     } table[] = {
-        {SAGA(LISTED, ".input.custmer"), "`.input.custmer` may never be there, by the `input` of the saga: there is no `custmer` in it "
-                                         "(did you mean `customer`?)"},
+        {SAGA(LISTED, ".input.custmer"),
+         "`.input.custmer` may never be there, by the `input` of the saga: there is no `custmer` in it "
+         "(did you mean `customer`?)"},
         {SAGA(LISTED, ".input.customer.name"), "there is no `name` in it"},
         {SAGA(LISTED, ".steps.pr.result.extra"), "by the `result` of the tool `probed`"},
     };
@@ -201,7 +234,9 @@ static void what_is_registered_stays_good(void **state)
     check(&c, "{'sagas':[{'name':'new','steps':[{'id':'b','saga':'old'}]}]}", &source); /* as a child of what is new */
     no_faults(&c.faults);
     arena_fini(&c.arena);
-    check(&c, "{'sagas':[{'name':'old','description':'changed'," STRICT ",'steps':[{'id':'a','call':'echo','with':'${ .input.too }'}]}]}",
+    check(&c,
+          "{'sagas':[{'name':'old','description':'changed'," STRICT
+          ",'steps':[{'id':'a','call':'echo','with':'${ .input.too }'}]}]}",
           &source);
     says_once(&c.faults, "`.input.too` is never there");
     arena_fini(&c.arena);
@@ -222,12 +257,14 @@ static void a_tool_with_a_fault_is_still_held_against_the_others(void **state)
 
     (void)state;
     check(&c,
-          "{'tools':[{'name':'pay','builtin':{'do':'echo'},'effect':'idempotent','timeout':'soon','compensate':{'tool':'back'}},"
+          "{'tools':[{'name':'pay','builtin':{'do':'echo'},'effect':'idempotent','timeout':'soon','compensate':{'tool':"
+          "'back'}},"
           "{'name':'back','builtin':{'do':'echo'},'effect':'once','retry':{'max_attempts':3}},"
           "{'name':'last','builtin':{'do':'echo'},'effect':'once','terminal':true,'bogus':1}],"
           "'sagas':[{'name':'s','steps':[{'id':'l','call':'last'},{'id':'p','call':'pay'}]}]}",
           NULL);
-    static const char *const parts[] = {"`timeout`", "`max_attempts` is 3", "`bogus`", "the effect of the compensator `back` is `once`",
+    static const char *const parts[] = {"`timeout`", "`max_attempts` is 3", "`bogus`",
+                                        "the effect of the compensator `back` is `once`",
                                         "comes after the terminal step `l`"};
 
     assert_int_equal(c.faults.count, COUNT_OF(parts));
@@ -235,7 +272,8 @@ static void a_tool_with_a_fault_is_still_held_against_the_others(void **state)
         bool found = false;
 
         for (size_t k = 0; k < c.faults.count; k++) {
-            found |= memmem(c.faults.items[k].detail.ptr, c.faults.items[k].detail.len, parts[i], strlen(parts[i])) != NULL;
+            found |=
+                memmem(c.faults.items[k].detail.ptr, c.faults.items[k].detail.len, parts[i], strlen(parts[i])) != NULL;
         }
         if (!found) {
             fail_msg("nothing says %s", parts[i]);
@@ -261,19 +299,24 @@ static void a_tool_whose_class_or_undo_is_wrong_makes_no_further_faults(void **s
         struct arena arena;
 
         arena_init(&arena, 4096);
-        check(&without, arena_printf(&arena, "{'tools':[%s,{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'}]}", tools[i]).ptr, NULL);
-        check(&with,
-              arena_printf(&arena,
-                           "{'tools':[%s,{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'},"
-                           "{'name':'u','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'t'}}],"
-                           "'sagas':[{'name':'s','steps':[{'id':'a','call':'t'},{'id':'b','call':'t'},{'id':'c','call':'u'}]}]}",
+        check(&without,
+              arena_printf(&arena, "{'tools':[%s,{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'}]}",
                            tools[i])
+                  .ptr,
+              NULL);
+        check(&with,
+              arena_printf(
+                  &arena,
+                  "{'tools':[%s,{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'},"
+                  "{'name':'u','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'t'}}],"
+                  "'sagas':[{'name':'s','steps':[{'id':'a','call':'t'},{'id':'b','call':'t'},{'id':'c','call':'u'}]}]}",
+                  tools[i])
                   .ptr,
               NULL);
         assert_true(without.faults.count > 0);
         if (with.faults.count != without.faults.count) {
-            fail_msg("%s: %zu faults, %zu without the rest, the last: %.*s", tools[i], with.faults.count, without.faults.count,
-                     SLICE_ARG(with.faults.items[with.faults.count - 1].detail));
+            fail_msg("%s: %zu faults, %zu without the rest, the last: %.*s", tools[i], with.faults.count,
+                     without.faults.count, SLICE_ARG(with.faults.items[with.faults.count - 1].detail));
         }
         arena_fini(&with.arena);
         arena_fini(&without.arena);

@@ -45,8 +45,9 @@ static struct slice children_text(const struct definition *definition, struct ar
 static void a_definition_is_read_as_it_was_registered_for_ever(void **state)
 {
     static const char body[] = "{'name':'pay','http':{'url':'http://a/${ .args.id }'},'effect':'once','terminal':true}";
-    static const char saga[] = "{'name':'s','steps':[{'id':'a','call':{'http':{'url':'http://a/${ .args.id }'},'effect':'read'}},"
-                               "{'id':'b','call':'pay'}]}";
+    static const char saga[] =
+        "{'name':'s','steps':[{'id':'a','call':{'http':{'url':'http://a/${ .args.id }'},'effect':'read'}},"
+        "{'id':'b','call':'pay'}]}";
     struct arena arena;
     struct err err = {0};
 
@@ -58,8 +59,12 @@ static void a_definition_is_read_as_it_was_registered_for_ever(void **state)
         const enum definition_kind kinds[] = {DEFINITION_TOOL, DEFINITION_SAGA};
 
         for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-            const struct definition_row row = {.kind = kinds[i], .namespace = SLICE("default"), .name = i ? SLICE("s") : SLICE("pay"),
-                                               .version = version, .reading = (enum reading)version, .body = json_of(i ? saga : body, &arena)};
+            const struct definition_row row = {.kind = kinds[i],
+                                               .namespace = SLICE("default"),
+                                               .name = i ? SLICE("s") : SLICE("pay"),
+                                               .version = version,
+                                               .reading = (enum reading)version,
+                                               .body = json_of(i ? saga : body, &arena)};
 
             definitions_add(definitions, &row);
         }
@@ -74,7 +79,8 @@ static void a_definition_is_read_as_it_was_registered_for_ever(void **state)
     assert_null(definitions_tool(definitions, SLICE("default"), SLICE("pay"), 3, &err)); /* of a later release */
     assert_non_null(strstr(err.detail, "later release"));
 
-    const struct definition *mixed = definitions_pinned(definitions, SLICE("default"), SLICE("s"), 1, SLICE("{\"pay\":2}"), SLICE_NONE, &err);
+    const struct definition *mixed =
+        definitions_pinned(definitions, SLICE("default"), SLICE("s"), 1, SLICE("{\"pay\":2}"), SLICE_NONE, &err);
 
     assert_non_null(mixed);
     assert_int_equal(mixed->steps[1].tool->reading, READING_SECOND);
@@ -205,10 +211,12 @@ static void versions_may_come_in_any_order_and_twice(void **state)
     struct definitions *definitions = definitions_new();
 
     for (size_t i = 0; i < COUNT_OF(order); i++) {
-        add(definitions, DEFINITION_TOOL, "look", order[i], "{'name':'look','builtin':{'do':'echo'},'effect':'read'}", &arena);
+        add(definitions, DEFINITION_TOOL, "look", order[i], "{'name':'look','builtin':{'do':'echo'},'effect':'read'}",
+            &arena);
     }
     for (uint32_t version = 1; version <= 9; version++) {
-        const struct definition_row *row = definitions_row(definitions, DEFINITION_TOOL, SLICE("default"), SLICE("look"), version);
+        const struct definition_row *row =
+            definitions_row(definitions, DEFINITION_TOOL, SLICE("default"), SLICE("look"), version);
 
         assert_int_equal(row != NULL, version <= 5 || version == 9);
         assert_true(!row || row->version == version);
@@ -265,7 +273,8 @@ static void a_tool_that_this_release_cannot_use_is_told_with_the_reason(void **s
     assert_int_equal(err.code, ERR_INVALID);
     assert_non_null(strstr(err.message, "version 2 does not compile"));
     assert_true(err.detail[0] != '\0');
-    assert_non_null(definitions_tool(definitions, SLICE("default"), SLICE("look"), 1, &err)); /* the older one still is */
+    assert_non_null(
+        definitions_tool(definitions, SLICE("default"), SLICE("look"), 1, &err)); /* the older one still is */
     add(definitions, DEFINITION_TOOL, "look", 3, "7", &arena);
     assert_null(definitions_tool(definitions, SLICE("default"), SLICE("look"), 0, &err));
     definitions_free(definitions);
@@ -277,7 +286,8 @@ static void pins_that_make_no_sense_do_not_compile(void **state)
 {
     static const char *const pins[] = {"{'look':'1'}", "{'look':0}", "{'look':-1}", "{'look':7}", "{'other':1}", "{}"};
     static const char long_name[] =
-        "{'name':'long','steps':[{'id':'a','call':'x01234567890123456789012345678901234567890123456789012345678901234567890123456789"
+        "{'name':'long','steps':[{'id':'a','call':'"
+        "x01234567890123456789012345678901234567890123456789012345678901234567890123456789"
         "01234567890123456789012345678901234567890123456789012345678901234567890123456789'}]}";
     struct arena arena;
     struct err err = {0};
@@ -287,12 +297,15 @@ static void pins_that_make_no_sense_do_not_compile(void **state)
     struct definitions *definitions = registered(&arena);
 
     for (size_t i = 0; i < COUNT_OF(pins); i++) {
-        assert_null(definitions_pinned(definitions, SLICE("default"), SLICE("child"), 1, json_of(pins[i], &arena), SLICE_NONE, &err));
+        assert_null(definitions_pinned(definitions, SLICE("default"), SLICE("child"), 1, json_of(pins[i], &arena),
+                                       SLICE_NONE, &err));
         assert_int_equal(err.code, ERR_INVALID);
     }
     add(definitions, DEFINITION_SAGA, "long", 1, long_name, &arena);
-    assert_null(definitions_pinned(definitions, SLICE("default"), SLICE("long"), 1, SLICE("{\"look\":1}"), SLICE_NONE, &err));
-    assert_non_null(definitions_pinned(definitions, SLICE("default"), SLICE("child"), 1, SLICE("{\"look\":1}"), SLICE_NONE, &err));
+    assert_null(
+        definitions_pinned(definitions, SLICE("default"), SLICE("long"), 1, SLICE("{\"look\":1}"), SLICE_NONE, &err));
+    assert_non_null(
+        definitions_pinned(definitions, SLICE("default"), SLICE("child"), 1, SLICE("{\"look\":1}"), SLICE_NONE, &err));
     definitions_free(definitions);
     arena_fini(&arena);
 }
@@ -304,12 +317,14 @@ static void open_sagas_and_runs_are_there_without_being_registered(void **state)
 
     (void)state;
     struct definitions *definitions = definitions_new();
-    const struct definition *open = definitions_open(definitions, SAGA_OPEN), *run = definitions_open(definitions, SAGA_RUN);
+    const struct definition *open = definitions_open(definitions, SAGA_OPEN),
+                            *run = definitions_open(definitions, SAGA_RUN);
 
     assert_ptr_not_equal(open, run);
     assert_ptr_equal(definitions_open(definitions, SAGA_OPEN), open);
     assert_ptr_equal(definitions_newest(definitions, SLICE("n"), SLICE(RUN_SAGA_NAME), 0, &err), run);
-    assert_ptr_equal(definitions_pinned(definitions, SLICE("n"), SLICE(OPEN_SAGA_NAME), 1, SLICE("{}"), SLICE("{}"), &err), open);
+    assert_ptr_equal(
+        definitions_pinned(definitions, SLICE("n"), SLICE(OPEN_SAGA_NAME), 1, SLICE("{}"), SLICE("{}"), &err), open);
     definitions_free(definitions);
 }
 

@@ -1,12 +1,12 @@
 /* The private PostgreSQL of `sagad dev`, with the real PostgreSQL: it has to start from whatever it finds. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,7 +17,6 @@
 #include "base/check.h"
 #include "dev/cluster.h"
 #include "tests/lib/scratch.h"
-
 
 static void path_in(char out[256], const char *name)
 {
@@ -240,7 +239,7 @@ static void a_folder_that_the_server_cannot_enter_gets_a_place_for_its_data(void
     char *end = strstr(cluster.data, "/postgres");
 
     assert_non_null(end);
-    *end = '\0'; /* the folder of its own */
+    *end = '\0';                                    /* the folder of its own */
     assert_int_equal(chmod(cluster.data, 0755), 0); /* somebody might have: it is not private any more */
     assert_int_equal(dev_cluster_start(&cluster, dir, hear, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "is not a private folder"));

@@ -1,4 +1,5 @@
-/* The programs of PostgreSQL that `sagad dev` finds and runs, with scripts in their place: which one is taken, what it says when it fails. */
+/* The programs of PostgreSQL that `sagad dev` finds and runs, with scripts in their place: which one is taken, what it
+ * says when it fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,6 @@
 #include "base/check.h"
 #include "dev/cluster.h"
 #include "tests/lib/scratch.h"
-
 
 static void path_in(char out[256], const char *folder, const char *name)
 {
@@ -59,7 +59,8 @@ static void the_version_that_is_wanted_is_found_in_the_path(void **state)
     script("mute", "initdb", "");
     script("mute", "postgres", "echo nothing");
     script("half", "initdb", "");
-    (void)snprintf(path, sizeof(path), "::%s/none:%s/half:%s/mute:%s/bin9:%s/bin99", scratch_folder, scratch_folder, scratch_folder, scratch_folder, scratch_folder);
+    (void)snprintf(path, sizeof(path), "::%s/none:%s/half:%s/mute:%s/bin9:%s/bin99", scratch_folder, scratch_folder,
+                   scratch_folder, scratch_folder, scratch_folder);
     look_in(path);
     assert_int_equal(dev_postgres_find(&postgres, 99, &err), ERR_OK);
     assert_int_equal(postgres.major, 99);

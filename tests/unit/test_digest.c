@@ -14,7 +14,8 @@ static const struct {
     /* FIPS 180-4 examples */
     {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
     {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-    {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+     "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
 };
 
 static void the_published_vectors_come_out(void **state)
@@ -88,7 +89,8 @@ static void no_two_lists_of_fields_share_a_digest(void **state)
 static void fields_are_a_bare_tag_then_length_and_bytes(void **state)
 {
     struct slice fields[] = {SLICE("ab"), SLICE_NONE};
-    struct digest fielded = digest_fields("tag", fields, 2), plain = digest_sha256((struct slice){"tag\0\0\0\2ab\0\0\0\0", 13});
+    struct digest fielded = digest_fields("tag", fields, 2),
+                  plain = digest_sha256((struct slice){"tag\0\0\0\2ab\0\0\0\0", 13});
 
     (void)state;
     assert_true(digest_equal(&fielded, &plain));

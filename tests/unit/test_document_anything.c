@@ -237,8 +237,8 @@ static void change_everything(const char *text, size_t stride)
 
 static const char *const tools[] = {
     "{'tools':[" UNDO ",{'name':'a','description':'does "
-                      "a','http':{'url':'http://localhost/"
-                      "a','method':'POST'},'effect':'keyed','key':{'window':'60s','header':'Idempotency-Key'},"
+    "a','http':{'url':'http://localhost/"
+    "a','method':'POST'},'effect':'keyed','key':{'window':'60s','header':'Idempotency-Key'},"
     "'timeout':'5s','retry':{'max_attempts':3,'initial':'1s','max':'30s','factor':2,'max_unsent':9},'rate':{'limit':5,'"
     "per':'1s'},'concurrency':2,"
     "'breaker':{'failures':3,'window':'1m','cooldown':'10s'},'cost':100,'compensate':{'tool':'undo','with':{'id':'${ "
@@ -247,8 +247,7 @@ static const char *const tools[] = {
     ".response.status == 404 }'},'result':'${ .response.body }',"
     "'input':{'type':'object','required':['n'],'properties':{'n':{'type':'integer','minimum':1},'s':{'enum':['a','b'],'"
     "maxLength':3}},'additionalProperties':false}}]}",
-    "{'tools':[" UNDO
-    ",{'name':'a','builtin':{'do':'echo'},'effect':{'if':'${ .args.n > 1 "
+    "{'tools':[" UNDO ",{'name':'a','builtin':{'do':'echo'},'effect':{'if':'${ .args.n > 1 "
     "}','then':'checked','else':'read'},'ttl':'1h','on_duplicate':'refuse','on_expired':'again','material':['/amount'],"
     "'probe':{'builtin':{'do':'echo'},'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no "
     "}','running':'${ .response.busy }'},'result':'${ .response.r "
@@ -273,8 +272,8 @@ static const char *const tools[] = {
 
 static const char *const sagas[] = {
     "{'tools':[" SMALL_TOOLS "],'sagas':[{'name':'s','description':'all of "
-                             "it','tags':{'x':'y'},'budget':{'calls':9},'deadline':'1h','retention':'30d','input':{'"
-                             "type':'object'},'compensation':{'concurrency':2},"
+    "it','tags':{'x':'y'},'budget':{'calls':9},'deadline':'1h','retention':'30d','input':{'"
+    "type':'object'},'compensation':{'concurrency':2},"
     "'locks':['k:${ .input.id }',{'key':'till','when_taken':'fail'}],'then':[{'saga':'child','input':{'id':'${ "
     ".input.id }'},'id':'x-${ .input.id }'}],'output':{'a':'${ .steps.a.result.id }'},"
     "'steps':[{'id':'a','call':'keyed','with':{'n':'${ .input.n }'},'scope':'s-${ .input.n }','when':'${ .input.n > 0 "
@@ -284,7 +283,7 @@ static const char *const sagas[] = {
     "}'},'on_failure':'continue','after':['a']},"
     "{'id':'m','call':'mail','after':['a','each']}]}," CHILD "]}",
     "{'tools':[" SMALL_TOOLS "],'sagas':[{'name':'s','steps':[{'id':'nap','sleep':'30m'},{'id':'then','sleep':'${ "
-                             ".input.at }'},{'id':'at','sleep':'2030-01-31T09:00:00+01:00'},"
+    ".input.at }'},{'id':'at','sleep':'2030-01-31T09:00:00+01:00'},"
     "{'id':'paid','signal':{'name':'paid.now','timeout':'2d'},'on_failure':'continue'},{'id':'ok','approve':{'show':{'"
     "sum':'${ .steps.paid.result.sum // 0 }'},'timeout':'1h','roles':['agent','admin']}},"
     "{'id':'c','saga':'child','with':{'n':'${ .input.n }'},'for_each':'${ .input.list "

@@ -44,26 +44,35 @@ static const struct {
     bool material;
 } cases[] = {
     {"the same", false, "{'a':1}", "{'a':1}", NULL, false},
-    {"the order of members and the way a number is written do not count", false, "{'a':1,'b':100}", "{'b':1e2, 'a':1.0}", NULL, false},
+    {"the order of members and the way a number is written do not count", false, "{'a':1,'b':100}",
+     "{'b':1e2, 'a':1.0}", NULL, false},
     {"nor does the way a string is written", false, "{'a':'x'}", "{'a':'\\u0078'}", NULL, false},
-    {"numbers beyond what a double holds are told apart", false, "{'a':9007199254740993}", "{'a':9007199254740992}", "['/a']", true},
+    {"numbers beyond what a double holds are told apart", false, "{'a':9007199254740993}", "{'a':9007199254740992}",
+     "['/a']", true},
     {"nothing is material but what is volatile", false, "{'a':1}", "{'a':2}", "['/a']", true},
     {"a volatile member may differ", false, "{'a':1,'request_id':'x'}", "{'a':1,'request_id':'y'}", NULL, false},
     {"or be missing", false, "{'a':1,'request_id':'x'}", "{'a':1}", NULL, false},
     {"also further down", false, "{'meta':{'at':1,'by':2}}", "{'meta':{'at':3,'by':2}}", NULL, false},
     {"its neighbour may not", false, "{'meta':{'at':1,'by':2}}", "{'meta':{'at':3,'by':3}}", "['/meta/by']", true},
-    {"what is not material is named, but does not matter", true, "{'amount':1,'memo':'a'}", "{'amount':1,'memo':'b'}", "['/memo']", false},
-    {"what is material matters, and only that is named", true, "{'amount':1,'memo':'a'}", "{'amount':2,'memo':'b'}", "['/amount']", true},
-    {"what lies in a material place is material", true, "{'amount':{'value':1}}", "{'amount':{'value':2}}", "['/amount/value']", true},
+    {"what is not material is named, but does not matter", true, "{'amount':1,'memo':'a'}", "{'amount':1,'memo':'b'}",
+     "['/memo']", false},
+    {"what is material matters, and only that is named", true, "{'amount':1,'memo':'a'}", "{'amount':2,'memo':'b'}",
+     "['/amount']", true},
+    {"what lies in a material place is material", true, "{'amount':{'value':1}}", "{'amount':{'value':2}}",
+     "['/amount/value']", true},
     {"a name that only begins like it is not", true, "{'amounts':1}", "{'amounts':2}", "['/amounts']", false},
-    {"a material place whose surroundings are gone is missing", true, "{'amount':1,'to':{'name':'a','x':1}}", "{'amount':1}", "['/to']", true},
-    {"but surroundings without it are not material", true, "{'amount':1,'to':{'x':1}}", "{'amount':1}", "['/to']", false},
+    {"a material place whose surroundings are gone is missing", true, "{'amount':1,'to':{'name':'a','x':1}}",
+     "{'amount':1}", "['/to']", true},
+    {"but surroundings without it are not material", true, "{'amount':1,'to':{'x':1}}", "{'amount':1}", "['/to']",
+     false},
     {"null is not the same as missing", true, "{'amount':null}", "{}", "['/amount']", true},
     {"a text is not a number", true, "{'amount':'1'}", "{'amount':1}", "['/amount']", true},
     {"elements are compared one by one", false, "{'a':[1,2,3]}", "{'a':[1,5,3,4]}", "['/a/1','/a/3']", true},
     {"names are escaped as pointers are", false, "{'a/b':1,'c~d':1}", "{'a/b':2,'c~d':2}", "['/a~1b','/c~0d']", true},
-    {"a star stands for every element", true, "{'lines':[{'sku':1,'at':1},{'sku':2,'at':2}]}", "{'lines':[{'sku':1,'at':3},{'sku':3,'at':4}]}", "['/lines/1/sku']", true},
-    {"and not for what stands beside", true, "{'lines':[{'sku':1,'n':1}]}", "{'lines':[{'sku':1,'n':2}]}", "['/lines/0/n']", false},
+    {"a star stands for every element", true, "{'lines':[{'sku':1,'at':1},{'sku':2,'at':2}]}",
+     "{'lines':[{'sku':1,'at':3},{'sku':3,'at':4}]}", "['/lines/1/sku']", true},
+    {"and not for what stands beside", true, "{'lines':[{'sku':1,'n':1}]}", "{'lines':[{'sku':1,'n':2}]}",
+     "['/lines/0/n']", false},
     {"an element more may hold something material", true, "{'lines':[]}", "{'lines':[{'n':2}]}", "['/lines/0']", true},
     {"all of it", false, "[1]", "{'a':1}", "['']", true},
 };
@@ -84,8 +93,10 @@ static void differences_are_found_as_the_fingerprint_sees_them(void **state)
             fail_msg("%s: %.*s", cases[i].name, SLICE_ARG(drift.pointers));
         }
         assert_true(drift.differs == back.differs && drift.material == back.material);
-        assert_true(drift.differs != slice_equal(canon(plain(&arena, cases[i].first), volatile_items, COUNT_OF(volatile_items), &arena),
-                                                 canon(plain(&arena, cases[i].second), volatile_items, COUNT_OF(volatile_items), &arena)));
+        assert_true(
+            drift.differs !=
+            slice_equal(canon(plain(&arena, cases[i].first), volatile_items, COUNT_OF(volatile_items), &arena),
+                        canon(plain(&arena, cases[i].second), volatile_items, COUNT_OF(volatile_items), &arena)));
         assert_true(slice_equal(drift.pointers, back.pointers));
     }
     arena_fini(&arena);

@@ -59,22 +59,26 @@ static void it_says_what_a_saga_waits_for(void **state)
     struct trial trial;
 
     (void)state;
-    trial_open(&trial, TRIAL_SAGA_WITH("'locks':['order:7'],'deadline':'2h'",
-                                       "{'id':'nap','sleep':'30m','after':[]},{'id':'sig','signal':{'name':'paid'},'after':[]},"
-                                       "{'id':'ok','approve':{'timeout':'1h'},'after':[]}"));
+    trial_open(&trial,
+               TRIAL_SAGA_WITH("'locks':['order:7'],'deadline':'2h'",
+                               "{'id':'nap','sleep':'30m','after':[]},{'id':'sig','signal':{'name':'paid'},'after':[]},"
+                               "{'id':'ok','approve':{'timeout':'1h'},'after':[]}"));
     trial_start(&trial, "{}");
-    assert_string_equal(explained(&trial), "Saga trial is waiting. It waits for the lock order:7, 1 of 1: no step begins before. "
-                                           "The deadline is in 2h 0m.");
-    trial_locked(&trial, false);
     assert_string_equal(explained(&trial),
-                        "Saga trial is waiting. Step nap sleeps, for 30m 0s more. Step sig waits for the signal paid. Step ok "
-                        "waits until a person decides on approval 64, for 1h 0m more. The deadline is in 2h 0m.");
+                        "Saga trial is waiting. It waits for the lock order:7, 1 of 1: no step begins before. "
+                        "The deadline is in 2h 0m.");
+    trial_locked(&trial, false);
+    assert_string_equal(
+        explained(&trial),
+        "Saga trial is waiting. Step nap sleeps, for 30m 0s more. Step sig waits for the signal paid. Step ok "
+        "waits until a person decides on approval 64, for 1h 0m more. The deadline is in 2h 0m.");
     assert_int_equal(trial_pause(&trial), ERR_OK);
     trial.now_ms += 600000;
-    assert_string_equal(explained(&trial),
-                        "Saga trial is paused. A person has paused it: nothing begins and no clock runs until somebody resumes it. "
-                        "Step nap sleeps, for 30m 0s more. Step sig waits for the signal paid. Step ok "
-                        "waits until a person decides on approval 64, for 1h 0m more. The deadline is in 2h 0m.");
+    assert_string_equal(
+        explained(&trial),
+        "Saga trial is paused. A person has paused it: nothing begins and no clock runs until somebody resumes it. "
+        "Step nap sleeps, for 30m 0s more. Step sig waits for the signal paid. Step ok "
+        "waits until a person decides on approval 64, for 1h 0m more. The deadline is in 2h 0m.");
     trial_close(&trial);
 }
 

@@ -108,18 +108,23 @@ static void what_is_put_into_a_url_is_no_part_of_it(void **state)
         const char *template, *rendered;
     } urls[] = {
         {"{\"url\":\"http://h/a/${ .input.path }?q=${ .input.o.a }#${ .args }\",\"b\":\"<${ .input.path }>\"}",
-         "{\"url\":\"http://h/a/..%2F..%2Fadmin%3Fx%3D1%26%40%23%25%C3%A4%20%0A?q=%7B%22x%20y%22%3A%5B1%5D%7D#%5B1%2C2%5D\","
+         "{\"url\":\"http://h/a/"
+         "..%2F..%2Fadmin%3Fx%3D1%26%40%23%25%C3%A4%20%0A?q=%7B%22x%20y%22%3A%5B1%5D%7D#%5B1%2C2%5D\","
          "\"b\":\"<../../admin?x=1&@#%\\u00e4 \\n>\"}"},
         {"{\"url\":\"http://h/${ .input.plain }/${ .input.n }\"}", "{\"url\":\"http://h/a-b_c.d~9/1.50\"}"},
-        {"{\"url\":\"${ secret(\\\"base\\\") }/${ .input.o }\"}", "{\"url\":\"https://x:1/y/%7B%22a%22%3A%7B%22x%20y%22%3A%5B1%5D%7D%7D\"}"},
+        {"{\"url\":\"${ secret(\\\"base\\\") }/${ .input.o }\"}",
+         "{\"url\":\"https://x:1/y/%7B%22a%22%3A%7B%22x%20y%22%3A%5B1%5D%7D%7D\"}"},
         {"{\"url\":\"http://h/${ secret(\\\"base\\\") }\"}", "{\"url\":\"http://h/https%3A%2F%2Fx%3A1%2Fy\"}"},
         {"{\"url\":\"${ secret(\\\"base\\\") }\"}", "{\"url\":\"https://x:1/y\"}"},
-        {"{\"url\":\"http://h/${ .input.path | @uri }\"}", "{\"url\":\"http://h/https://x:1/y\"}"}, /* of the program: see below */
-        {"{\"url\":\"http://h/${ .input.path | @uri # | @uri\\n }\"}", "{\"url\":\"http://h/https%3A%2F%2Fx%3A1%2Fy\"}"},
+        {"{\"url\":\"http://h/${ .input.path | @uri }\"}",
+         "{\"url\":\"http://h/https://x:1/y\"}"}, /* of the program: see below */
+        {"{\"url\":\"http://h/${ .input.path | @uri # | @uri\\n }\"}",
+         "{\"url\":\"http://h/https%3A%2F%2Fx%3A1%2Fy\"}"},
         {"{\"url\":\"http://h/${ (.input.path | @uri) + .args }\"}", "{\"url\":\"http://h/https%3A%2F%2Fx%3A1%2Fy\"}"},
     };
     const struct expression_context context = {
-        .input = SLICE("{\"path\":\"../../admin?x=1&@#%\\u00e4 \\n\",\"plain\":\"a-b_c.d~9\",\"n\":1.50,\"o\":{\"a\": {\"x y\": [1]}}}"),
+        .input = SLICE("{\"path\":\"../../admin?x=1&@#%\\u00e4 \\n\",\"plain\":\"a-b_c.d~9\",\"n\":1.50,\"o\":{\"a\": "
+                       "{\"x y\": [1]}}}"),
         .args = SLICE("[1, 2]")};
     const struct slice values[] = {SLICE("\"https://x:1/y\""), SLICE("\"https://x:1/y\"")};
 

@@ -65,8 +65,8 @@ static void null_is_welcome_where_the_text_says_what_holds_then(void **state)
         char uses[200] = "";
 
         faults_init(&faults, &arena);
-        template_compile(arena_printf(&arena, "\"${ %s }\"", table[i].expression), SLICE("/x"),
-                         ROOT_INPUT | ROOT_STEPS, &arena, &faults, &template);
+        template_compile(arena_printf(&arena, "\"${ %s }\"", table[i].expression), SLICE("/x"), ROOT_INPUT | ROOT_STEPS,
+                         &arena, &faults, &template);
         assert_int_equal(faults.count, 0);
         template_each_use(&template, put_use, uses);
         if (strcmp(uses, table[i].uses) != 0) {
@@ -79,7 +79,7 @@ static void null_is_welcome_where_the_text_says_what_holds_then(void **state)
 static void a_condition_that_proves_the_result_allows_it(void **state)
 {
     static const char *const whens[] = {
-        "${ .input.x }",                               /* the same as that of the step it names */
+        "${ .input.x }", /* the same as that of the step it names */
         "${ .steps.a.status == \\\"completed\\\" }",
         "${ .steps.a.result != null }",
         "${ .steps.a.result.id }",
@@ -89,11 +89,11 @@ static void a_condition_that_proves_the_result_allows_it(void **state)
     (void)state;
     arena_init(&arena, 65536);
     for (size_t i = 0; i < COUNT_OF(whens); i++) {
-        struct slice document = arena_printf(
-            &arena,
-            TRIAL_SAGA("{'id':'a','call':'keyed','when':'${ .input.x }'},"
-                       "{'id':'b','call':'keyed','when':'%s','with':{'id':'${ .steps.a.result.id }'}}"),
-            whens[i]);
+        struct slice document =
+            arena_printf(&arena,
+                         TRIAL_SAGA("{'id':'a','call':'keyed','when':'${ .input.x }'},"
+                                    "{'id':'b','call':'keyed','when':'%s','with':{'id':'${ .steps.a.result.id }'}}"),
+                         whens[i]);
 
         (void)trial_compile(&arena, trial_json(&arena, arena_text(&arena, document)));
     }

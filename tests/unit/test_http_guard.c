@@ -1,5 +1,5 @@
-/* The list of heads that the guard refuses, without a socket; tests/api/test_api_guard.c sends the same kinds over one.
- */
+/* The list of heads that the guard refuses, without a socket; tests/api/test_api_guard.c sends the
+ * same kinds over one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,12 +121,25 @@ static bool denies(const struct egress *egress, const char *text)
 
 static void addresses_of_metadata_are_denied_in_every_form(void **state)
 {
-    static const char *const denied[] = {
-        "169.254.169.254", "169.254.0.1", "100.100.100.200", "192.0.0.192", "168.63.129.16", "fe80::1", "febf::1", "fd00:ec2::254",
-        "fd20:ce::254", "::ffff:169.254.169.254", "::169.254.169.254", "64:ff9b::a9fe:a9fe", "64:ff9b:1:a9fe:a9:fe00::",
-        "2002:a9fe:a9fe::1", "2001:0:1234::5601:5601", "64:ff9b::6464:64c8"};
-    static const char *const open[] = {"8.8.8.8", "127.0.0.1", "::1", "10.0.0.1", "169.253.0.1", "100.100.100.201", "2001:db8::1",
-                                       "fd00::1", "64:ff9b::808:808", "2002:808:808::1", "fec0::1"};
+    static const char *const denied[] = {"169.254.169.254",
+                                         "169.254.0.1",
+                                         "100.100.100.200",
+                                         "192.0.0.192",
+                                         "168.63.129.16",
+                                         "fe80::1",
+                                         "febf::1",
+                                         "fd00:ec2::254",
+                                         "fd20:ce::254",
+                                         "::ffff:169.254.169.254",
+                                         "::169.254.169.254",
+                                         "64:ff9b::a9fe:a9fe",
+                                         "64:ff9b:1:a9fe:a9:fe00::",
+                                         "2002:a9fe:a9fe::1",
+                                         "2001:0:1234::5601:5601",
+                                         "64:ff9b::6464:64c8"};
+    static const char *const open[] = {"8.8.8.8",          "127.0.0.1",       "::1",         "10.0.0.1",
+                                       "169.253.0.1",      "100.100.100.201", "2001:db8::1", "fd00::1",
+                                       "64:ff9b::808:808", "2002:808:808::1", "fec0::1"};
     const struct egress none = {0};
 
     (void)state;
@@ -173,7 +186,8 @@ static void settings_say_which_other_addresses_are_denied(void **state)
         {"169.254.169.254", NULL, "169.254.169.254", false},
         {"0.0.0.0/0", "private", "10.1.2.3", false},
     };
-    static const char *const wrong[] = {"privat", "10.0.0.0/33", "10.0.0/8", "fd00::/129", "10.0.0.0/-1", "10.0.0.0/", ",", "a,b"};
+    static const char *const wrong[] = {"privat",      "10.0.0.0/33", "10.0.0/8", "fd00::/129",
+                                        "10.0.0.0/-1", "10.0.0.0/",   ",",        "a,b"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
@@ -182,7 +196,8 @@ static void settings_say_which_other_addresses_are_denied(void **state)
 
         assert_int_equal(egress_read(&egress, rules[i].allow, rules[i].deny, &err), ERR_OK);
         if (denies(&egress, rules[i].address) != rules[i].denied) {
-            fail_msg("allow %s, deny %s: %s", rules[i].allow ? rules[i].allow : "", rules[i].deny ? rules[i].deny : "", rules[i].address);
+            fail_msg("allow %s, deny %s: %s", rules[i].allow ? rules[i].allow : "", rules[i].deny ? rules[i].deny : "",
+                     rules[i].address);
         }
     }
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

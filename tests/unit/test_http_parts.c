@@ -65,7 +65,8 @@ static const char *page_read(void)
     return text;
 }
 
-/* A row is "| 200–201, 425 | outcome |": gives the outcome of `status` in the row that has it, and how many rows have it. */
+/* A row is "| 200–201, 425 | outcome |": gives the outcome of `status` in the row that has it, and how many rows have
+ * it. */
 static size_t page_rows(const char *rows, int status, char outcome[32])
 {
     size_t count = 0;
@@ -95,8 +96,10 @@ static size_t page_rows(const char *rows, int status, char outcome[32])
 
 static void the_page_about_tools_has_the_outcome_of_each_status(void **state)
 {
-    static const char *const names[OUTCOME_KIND_COUNT] = {[OUTCOME_COMPLETED] = "completed", [OUTCOME_RUNNING] = "running",
-                                                          [OUTCOME_RETRY] = "retry", [OUTCOME_FAILED] = "no_effect",
+    static const char *const names[OUTCOME_KIND_COUNT] = {[OUTCOME_COMPLETED] = "completed",
+                                                          [OUTCOME_RUNNING] = "running",
+                                                          [OUTCOME_RETRY] = "retry",
+                                                          [OUTCOME_FAILED] = "no_effect",
                                                           [OUTCOME_UNKNOWN] = "unknown"};
     const char *rows = strstr(page_read(), "| HTTP status | outcome |\n| --- | --- |\n");
 

@@ -33,9 +33,16 @@ static void text_and_back_is_the_same_id(void **state)
 static void anything_else_is_no_id(void **state)
 {
     static const char *const texts[] = {
-        "", "017f22e2", "017f22e279b07cc398c4dc0c0c07398f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f0",
-        "{17f22e2-79b0-7cc3-98c4-dc0c0c07398}", "017f22e2x79b0-7cc3-98c4-dc0c0c07398f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398g",
-        "017f22e-279b0-7cc3-98c4-dc0c0c07398f", " 17f22e2-79b0-7cc3-98c4-dc0c0c07398f",
+        "",
+        "017f22e2",
+        "017f22e279b07cc398c4dc0c0c07398f",
+        "017f22e2-79b0-7cc3-98c4-dc0c0c07398",
+        "017f22e2-79b0-7cc3-98c4-dc0c0c07398f0",
+        "{17f22e2-79b0-7cc3-98c4-dc0c0c07398}",
+        "017f22e2x79b0-7cc3-98c4-dc0c0c07398f",
+        "017f22e2-79b0-7cc3-98c4-dc0c0c07398g",
+        "017f22e-279b0-7cc3-98c4-dc0c0c07398f",
+        " 17f22e2-79b0-7cc3-98c4-dc0c0c07398f",
     };
     struct uuid uuid = {{7}};
 

@@ -54,7 +54,8 @@ static void what_was_done_comes_byte_for_byte(void **state)
     told.answer = record;
     told.saga = saga_id_new(1, 7);
     told.created = true;
-    told.call = (struct call_result){.replayed = true, .first_ms = INT64_C(1700000000123), .key = SLICE("00000000-0000-8000-8000-000000000001")};
+    told.call = (struct call_result){
+        .replayed = true, .first_ms = INT64_C(1700000000123), .key = SLICE("00000000-0000-8000-8000-000000000001")};
     assert_int_equal(pass_on(), ERR_OK);
     assert_true(slice_equal(buffer_slice(&work.out), record));
     assert_true(uuid_equal(&heard.saga.uuid, &told.saga.uuid));
@@ -74,7 +75,10 @@ static void a_refusal_comes_with_its_sentence_its_record_and_its_places(void **s
     faults_init(&told.faults, &arena);
     faults_add(&told.faults, SLICE("/args/qty"), "at least %d", 1);
     faults_add_not_supported(&told.faults, SLICE("/args"), "locks");
-    told.call = (struct call_result){.retry_after_ms = 1500, .operation = SLICE("{\"state\":\"completed\"}"), .pointers = SLICE("[\"/qty\"]"), .pattern = SLICE("[]")};
+    told.call = (struct call_result){.retry_after_ms = 1500,
+                                     .operation = SLICE("{\"state\":\"completed\"}"),
+                                     .pointers = SLICE("[\"/qty\"]"),
+                                     .pattern = SLICE("[]")};
     assert_int_equal(pass_on(), ERR_DRIFT);
     assert_int_equal(err.code, ERR_DRIFT);
     assert_string_equal(err.message, told.err.message);
@@ -130,7 +134,14 @@ static void nobody_may_be_listening_any_more(void **state)
 
 static void what_makes_no_sense_is_told_so(void **state)
 {
-    static const char *const bodies[] = {"", "{", "null", "[]", "{\"code\":7}", "{\"code\":\"no-such-code\"}", "{\"code\":\"ok\"}x", "{\"code\":\"\xff\"}"};
+    static const char *const bodies[] = {"",
+                                         "{",
+                                         "null",
+                                         "[]",
+                                         "{\"code\":7}",
+                                         "{\"code\":\"no-such-code\"}",
+                                         "{\"code\":\"ok\"}x",
+                                         "{\"code\":\"\xff\"}"};
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(bodies); i++) {

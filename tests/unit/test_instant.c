@@ -67,11 +67,33 @@ static void no_instant_breaks_the_writer(void **state)
 static void what_is_no_instant_is_refused(void **state)
 {
     static const char *const texts[] = {
-        "", "2026", "2026-01-31", "2026-01-31T09:05:00", "2026-01-31T09:05Z", "2026-02-29T00:00:00Z", "1900-02-29T00:00:00Z",
-        "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z", "2026-04-31T00:00:00Z", "2026-01-00T00:00:00Z", "2026-01-31T24:00:00Z",
-        "2026-01-31T09:60:00Z", "2026-01-31T09:05:61Z", "2026-01-31T09:05:00.Z", "2026-01-31T09:05:00.1234567890Z", "2026-01-31T09:05:00,5Z",
-        "2026-01-31T09:05:00+2:00", "2026-01-31T09:05:00+02", "2026-01-31T09:05:00+24:00", "2026-01-31T09:05:00+02:60", "2026-01-31T09:05:00Zx",
-        " 2026-01-31T09:05:00Z", "26-01-31T09:05:00Z", "2026-1-31T09:05:00Z", "-026-01-31T09:05:00Z", "9999-12-31T23:59:59-00:01",
+        "",
+        "2026",
+        "2026-01-31",
+        "2026-01-31T09:05:00",
+        "2026-01-31T09:05Z",
+        "2026-02-29T00:00:00Z",
+        "1900-02-29T00:00:00Z",
+        "2026-13-01T00:00:00Z",
+        "2026-00-01T00:00:00Z",
+        "2026-04-31T00:00:00Z",
+        "2026-01-00T00:00:00Z",
+        "2026-01-31T24:00:00Z",
+        "2026-01-31T09:60:00Z",
+        "2026-01-31T09:05:61Z",
+        "2026-01-31T09:05:00.Z",
+        "2026-01-31T09:05:00.1234567890Z",
+        "2026-01-31T09:05:00,5Z",
+        "2026-01-31T09:05:00+2:00",
+        "2026-01-31T09:05:00+02",
+        "2026-01-31T09:05:00+24:00",
+        "2026-01-31T09:05:00+02:60",
+        "2026-01-31T09:05:00Zx",
+        " 2026-01-31T09:05:00Z",
+        "26-01-31T09:05:00Z",
+        "2026-1-31T09:05:00Z",
+        "-026-01-31T09:05:00Z",
+        "9999-12-31T23:59:59-00:01",
         "0000-01-01T00:00:00+00:01",
     };
     int64_t ms = 42;
@@ -150,10 +172,8 @@ static void no_duration_breaks_the_writer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(instants_go_both_ways),
-        cmocka_unit_test(no_instant_breaks_the_writer),
-        cmocka_unit_test(what_is_no_instant_is_refused),
-        cmocka_unit_test(a_duration_is_a_number_and_a_unit),
+        cmocka_unit_test(instants_go_both_ways),         cmocka_unit_test(no_instant_breaks_the_writer),
+        cmocka_unit_test(what_is_no_instant_is_refused), cmocka_unit_test(a_duration_is_a_number_and_a_unit),
         cmocka_unit_test(no_duration_breaks_the_writer),
     };
 

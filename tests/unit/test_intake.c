@@ -24,9 +24,9 @@ static void a_full_queue_takes_nothing_in_until_an_eighth_of_it_is_gone(void **s
         size_t now, max;
         enum intake_verdict verdict;
     } table[] = {
-        {999, 1000, INTAKE_TAKEN}, {1000, 1000, INTAKE_FULL}, {999, 1000, INTAKE_FULL},  {876, 1000, INTAKE_FULL},
-        {875, 1000, INTAKE_TAKEN}, {999, 1000, INTAKE_TAKEN}, {5000, 1000, INTAKE_FULL}, {0, 1000, INTAKE_TAKEN},
-        {5000, 0, INTAKE_TAKEN}, /* not bounded */
+        {999, 1000, INTAKE_TAKEN}, {1000, 1000, INTAKE_FULL}, {999, 1000, INTAKE_FULL},
+        {876, 1000, INTAKE_FULL},  {875, 1000, INTAKE_TAKEN}, {999, 1000, INTAKE_TAKEN},
+        {5000, 1000, INTAKE_FULL}, {0, 1000, INTAKE_TAKEN},   {5000, 0, INTAKE_TAKEN}, /* not bounded */
         {1, 1, INTAKE_FULL},       {0, 1, INTAKE_TAKEN},
     };
 

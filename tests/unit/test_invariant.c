@@ -1,4 +1,5 @@
-/* INVARIANT looks at whole objects in every build that tests. A state that is bent on purpose must not survive the next fold. */
+/* INVARIANT looks at whole objects in every build that tests. A state that is bent on purpose must not survive the next
+ * fold. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -14,7 +14,8 @@
 #include "io/process/jq.h"
 #include "tests/lib/test_seed.h"
 
-#define INPUT "{\"input\":{\"amount\":5,\"name\":\"Ann\",\"items\":[3,1,2]},\"steps\":{\"a\":{\"result\":{\"id\":\"x-1\"}}}}"
+#define INPUT                                                                                                          \
+    "{\"input\":{\"amount\":5,\"name\":\"Ann\",\"items\":[3,1,2]},\"steps\":{\"a\":{\"result\":{\"id\":\"x-1\"}}}}"
 
 static int64_t now_ms(void)
 {
@@ -24,7 +25,8 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static enum err_code evaluate(const char *program, const char *input, struct arena *arena, struct slice *output, struct err *err)
+static enum err_code evaluate(const char *program, const char *input, struct arena *arena, struct slice *output,
+                              struct err *err)
 {
     struct slice text = slice_of(program);
     size_t failed;
@@ -101,7 +103,8 @@ static void honest_programs_give_what_jq_gives(void **state)
         enum err_code code = evaluate(table[i][0], INPUT, &arena, &output, &err);
 
         if (code != ERR_OK || !slice_is(output, table[i][1])) {
-            fail_msg("%s gave %.*s (%s: %s), not %s", table[i][0], SLICE_ARG(output), err.message, err.detail, table[i][1]);
+            fail_msg("%s gave %.*s (%s: %s), not %s", table[i][0], SLICE_ARG(output), err.message, err.detail,
+                     table[i][1]);
         }
     }
     arena_fini(&arena);
@@ -112,37 +115,142 @@ static void hostile_programs_are_refused_or_halted_in_time(void **state)
 {
     static const char *const table[] = {
         /* what must not be reached */
-        "env", "env.HOME", "[env]", "$ENV.HOME | error", "input", "[inputs] | error", "first(inputs)", "_input", "debug", "stderr", "halt",
-        "halt_error", "\"x\" | halt_error(1)", "now", "localtime", "0 | localtime", "0 | strflocaltime(\"%Z\")", "input_filename",
-        "input_line_number", "\"a\" | modulemeta", "get_search_list", "get_jq_origin", "get_prog_origin", "def f: env; f", "\"\\(env)\"",
-        "try env catch error", "import \"a\" as a; .", "include \"a\"; .", "import \"a\" as $a; $a",
-        "include \"a\" {search: \"/etc\"}; .", "module {}; .", "\"a\" | test(\"a\")", "\"a\" | match(\"a\"; \"g\") | .string",
-        "\"a\" | capture(\"a\")", "\"a\" | scan(\"a\")", "\"a\" | split(\"a\"; null)", "\"a\" | [splits(\"a\")]", "\"a\" | sub(\"a\"; \"b\")",
-        "\"a\" | gsub(\"a\"; \"b\"; \"x\")", "\"a\" | _match_impl(\"(a*)*b\"; null; false)", "_implode", "_times(1; 2)",
+        "env",
+        "env.HOME",
+        "[env]",
+        "$ENV.HOME | error",
+        "input",
+        "[inputs] | error",
+        "first(inputs)",
+        "_input",
+        "debug",
+        "stderr",
+        "halt",
+        "halt_error",
+        "\"x\" | halt_error(1)",
+        "now",
+        "localtime",
+        "0 | localtime",
+        "0 | strflocaltime(\"%Z\")",
+        "input_filename",
+        "input_line_number",
+        "\"a\" | modulemeta",
+        "get_search_list",
+        "get_jq_origin",
+        "get_prog_origin",
+        "def f: env; f",
+        "\"\\(env)\"",
+        "try env catch error",
+        "import \"a\" as a; .",
+        "include \"a\"; .",
+        "import \"a\" as $a; $a",
+        "include \"a\" {search: \"/etc\"}; .",
+        "module {}; .",
+        "\"a\" | test(\"a\")",
+        "\"a\" | match(\"a\"; \"g\") | .string",
+        "\"a\" | capture(\"a\")",
+        "\"a\" | scan(\"a\")",
+        "\"a\" | split(\"a\"; null)",
+        "\"a\" | [splits(\"a\")]",
+        "\"a\" | sub(\"a\"; \"b\")",
+        "\"a\" | gsub(\"a\"; \"b\"; \"x\")",
+        "\"a\" | _match_impl(\"(a*)*b\"; null; false)",
+        "_implode",
+        "_times(1; 2)",
         /* what does not end */
-        "repeat(.)", "[repeat(1)]", "def f: f; f", "def f: 1 + f; f", "def f: [f]; f", "range(1e12)", "[range(1e12)]", "last(range(1e12))",
-        "until(false; .)", "[while(true; .)]", "reduce range(1e12) as $i (0; . + $i)", "first(repeat(empty))", "[recurse(.)]",
-        "reduce repeat(1) as $i (\"x\"; . + .)", "reduce repeat(1) as $i ([1]; . + .)", "\"x\" * 2000000000",
-        "reduce range(60) as $i (\"x\"; [., .] | add)", "[limit(1e12; repeat(1))] | length", "label $out | repeat(1) | select(. == 2)",
+        "repeat(.)",
+        "[repeat(1)]",
+        "def f: f; f",
+        "def f: 1 + f; f",
+        "def f: [f]; f",
+        "range(1e12)",
+        "[range(1e12)]",
+        "last(range(1e12))",
+        "until(false; .)",
+        "[while(true; .)]",
+        "reduce range(1e12) as $i (0; . + $i)",
+        "first(repeat(empty))",
+        "[recurse(.)]",
+        "reduce repeat(1) as $i (\"x\"; . + .)",
+        "reduce repeat(1) as $i ([1]; . + .)",
+        "\"x\" * 2000000000",
+        "reduce range(60) as $i (\"x\"; [., .] | add)",
+        "[limit(1e12; repeat(1))] | length",
+        "label $out | repeat(1) | select(. == 2)",
         /* one operation of libjq that takes all time or memory */
-        "reduce range(60) as $i (0; [., .])", "reduce range(60) as $i (0; [., .]) | tojson", "reduce range(60) as $i (0; [., .]) | tostring",
+        "reduce range(60) as $i (0; [., .])",
+        "reduce range(60) as $i (0; [., .]) | tojson",
+        "reduce range(60) as $i (0; [., .]) | tostring",
         "(reduce range(60) as $i (0; [., .])) == (reduce range(60) as $i (0; [., .]))",
         "[reduce range(60) as $i (0; [., .]), (reduce range(60) as $i (0; [., .]))] | sort",
-        "reduce range(60) as $i ({}; {a: ., b: .}) | . * .", "(reduce range(60) as $i (1; [., .])) | contains(reduce range(59) as $i (2; [., .]))",
-        "null | setpath([1000000000]; 1)", "[1] | .[1000000000] = 1", "[1] | .[900000000] |= 1", "[1] | .[100000000] += 1",
+        "reduce range(60) as $i ({}; {a: ., b: .}) | . * .",
+        "(reduce range(60) as $i (1; [., .])) | contains(reduce range(59) as $i (2; [., .]))",
+        "null | setpath([1000000000]; 1)",
+        "[1] | .[1000000000] = 1",
+        "[1] | .[900000000] |= 1",
+        "[1] | .[100000000] += 1",
         "[range(100000) | 0] as $a | [range(100000) | 0] | indices($a)",
         /* what libjq asserts on */
-        "[null] | implode", "[\"a\"] | implode", "[55296] | implode", "[1e9] | implode", "[-1] | implode", "{} | implode",
+        "[null] | implode",
+        "[\"a\"] | implode",
+        "[55296] | implode",
+        "[1e9] | implode",
+        "[-1] | implode",
+        "{} | implode",
         /* depth */
-        "reduce range(1e7) as $i (0; [.])", "reduce range(1e5) as $i (0; [.])", "reduce range(1000) as $i (0; {a: .})",
-        "null | setpath([range(300000) | 0]; 1)", "[range(300000) | 0] as $p | null | getpath($p) | setpath($p; 1)",
+        "reduce range(1e7) as $i (0; [.])",
+        "reduce range(1e5) as $i (0; [.])",
+        "reduce range(1000) as $i (0; {a: .})",
+        "null | setpath([range(300000) | 0]; 1)",
+        "[range(300000) | 0] as $p | null | getpath($p) | setpath($p; 1)",
         "reduce range(300000) as $i (0; [.]) | . as $a | (reduce range(300000) as $i (0; [.])) == $a | [., error]",
         /* not one value */
-        "empty", "1, 2", "1, repeat(1)", ".input.items[]", "error", "error(\"x\")", "error(null)", "{} | error", ".a.b.c[0].d | keys", "1 + {}",
-        ".input.name.x", "\"\\u0000\"", "[0] | implode", "1e1000", "infinite", "-infinite", "path(..)", "nan", "[1, nan]", "{a: (0 * infinite)}", "infinite - infinite",
+        "empty",
+        "1, 2",
+        "1, repeat(1)",
+        ".input.items[]",
+        "error",
+        "error(\"x\")",
+        "error(null)",
+        "{} | error",
+        ".a.b.c[0].d | keys",
+        "1 + {}",
+        ".input.name.x",
+        "\"\\u0000\"",
+        "[0] | implode",
+        "1e1000",
+        "infinite",
+        "-infinite",
+        "path(..)",
+        "nan",
+        "[1, nan]",
+        "{a: (0 * infinite)}",
+        "infinite - infinite",
         /* not a program */
-        "", "   ", "# nothing", "(", ")", ".)", "(.", ".) | env | (.", "1) + (2", ". | env | (", "\"", "\"\\(\"", "[", "}", "break $x", "$undefined",
-        "nosuch", ".a |", "if . then", "def f: 1;", "@nosuch \"\\(.)\"", "reduce", "\xff\xfe(", ". # )\n(",
+        "",
+        "   ",
+        "# nothing",
+        "(",
+        ")",
+        ".)",
+        "(.",
+        ".) | env | (.",
+        "1) + (2",
+        ". | env | (",
+        "\"",
+        "\"\\(\"",
+        "[",
+        "}",
+        "break $x",
+        "$undefined",
+        "nosuch",
+        ".a |",
+        "if . then",
+        "def f: 1;",
+        "@nosuch \"\\(.)\"",
+        "reduce",
+        "\xff\xfe(",
+        ". # )\n(",
     };
     struct arena arena;
 
@@ -244,7 +352,8 @@ static void a_name_that_can_never_work_is_refused_at_registration_and_only_where
         }
         enum err_code code = jq_check(slice_of(table[i].program), &err);
 
-        if ((code == ERR_OK) != !table[i].says || (table[i].says && (!strstr(err.message, table[i].says) || !err.detail[0]))) {
+        if ((code == ERR_OK) != !table[i].says ||
+            (table[i].says && (!strstr(err.message, table[i].says) || !err.detail[0]))) {
             fail_msg("%s: %s: %s", table[i].program, err.message, err.detail);
         }
     }
@@ -271,14 +380,17 @@ static void what_breaks_the_process_that_checks_it_harms_nobody_else(void **stat
     arena_fini(&arena);
 }
 
-#define NUMBERS "{\"big\":9007199254740993,\"neg\":-123456789012345678901234567890,\"far\":1e-400,\"money\":12.50,\"one\":1.0,\"n\":3," \
-                "\"list\":[9007199254740993,2],\"text\":\"{\\\"id\\\":9007199254740993}\",\"digits\":\"9007199254740993\"}"
+#define NUMBERS                                                                                                        \
+    "{\"big\":9007199254740993,\"neg\":-123456789012345678901234567890,\"far\":1e-400,\"money\":12.50,\"one\":1.0,"    \
+    "\"n\":3,"                                                                                                         \
+    "\"list\":[9007199254740993,2],\"text\":\"{\\\"id\\\":9007199254740993}\",\"digits\":\"9007199254740993\"}"
 
 static void a_number_that_is_only_copied_keeps_its_bytes(void **state)
 {
     static const char *const table[][2] = {
         {"{id: .big}", "{\"id\":9007199254740993}"},
-        {"[.big, .neg, .far, .money, .one, .n]", "[9007199254740993,-123456789012345678901234567890,1e-400,12.50,1.0,3]"},
+        {"[.big, .neg, .far, .money, .one, .n]",
+         "[9007199254740993,-123456789012345678901234567890,1e-400,12.50,1.0,3]"},
         {".list | map({v: .})", "[{\"v\":9007199254740993},{\"v\":2}]"},
         {"{a: .big} * {b: {c: .neg}}", "{\"a\":9007199254740993,\"b\":{\"c\":-123456789012345678901234567890}}"},
         {".nothing // .big", "9007199254740993"},
@@ -302,7 +414,8 @@ static void a_number_that_is_only_copied_keeps_its_bytes(void **state)
         {".text | fromjson", "{\"id\":9007199254740993}"},
         {".digits | tonumber", "9007199254740993"},
         {"[\"007\", \" 5 \", \".5\", \"1e3\"] | map(tonumber)", "[7,5,0.5,1e3]"},
-        {"[\"x\", \"\", \"nan\", \"0000000000009007199254740993\"] | map(try tonumber catch \"no\")", "[\"no\",\"no\",\"no\",\"no\"]"},
+        {"[\"x\", \"\", \"nan\", \"0000000000009007199254740993\"] | map(try tonumber catch \"no\")",
+         "[\"no\",\"no\",\"no\",\"no\"]"},
         {".money | tonumber", "12.50"},
         {".list | to_entries | map(.value)", "[9007199254740993,2]"},
     };
@@ -319,7 +432,8 @@ static void a_number_that_is_only_copied_keeps_its_bytes(void **state)
         enum err_code code = evaluate(table[i][0], NUMBERS, &arena, &output, &err);
 
         if (code != ERR_OK || !slice_is(output, table[i][1])) {
-            fail_msg("%s gave %.*s (%s: %s), not %s", table[i][0], SLICE_ARG(output), err.message, err.detail, table[i][1]);
+            fail_msg("%s gave %.*s (%s: %s), not %s", table[i][0], SLICE_ARG(output), err.message, err.detail,
+                     table[i][1]);
         }
     }
     arena_fini(&arena);
@@ -329,25 +443,145 @@ static void a_number_that_is_only_copied_keeps_its_bytes(void **state)
 static void a_number_that_would_be_rounded_is_used_by_no_function_of_jq(void **state)
 {
     static const char *const uses[] = {
-        ".x + 1", "1 + .x", ".x - 1", ".x * 1", ".x / 1", ".x % 2", "5 % .x", ".x == 9007199254740993", ".x == .x", ".x != .x", ".x < 1", ".x > 1",
-        ".x <= .x", "[.x, 1] | sort", "[.x, 1] | unique", "[.x, .x] | group_by(.)", "[.x, 1] | max", "[.x, 1] | min", "[.x, 1] | add",
-        "[{k: .x}, {k: 1}] | sort_by(.k)", ".x | tostring", ".x | tojson", "\"\\(.x)\"", ".x | @text", "@json \"a\\(.x)\"", "[.x] | @csv",
-        "[.x] | @tsv", ".x | @html", ".x | @uri", ".x | @sh", ".x | @base64", "{(.x | tostring): 1}", "{(.x): 1}", "[.x] | join(\",\")", ". | tojson",
-        "[1, 2] | .[9007199254740993]?, error", ".x as $i | [1, 2] | .[$i]", ".x as $i | [1, 2] | .[$i:]", ".x as $i | \"abc\" | .[:$i]",
-        ".x as $i | [1, 2] | has($i)", ".x as $i | [1, 2] | getpath([$i])", ".x as $i | [1, 2] | setpath([$i]; 3)", ".x as $i | [1, 2] | del(.[$i])",
-        ".x as $i | [1, 2] | .[$i] = 5", ".x as $i | [1, 2] | nth($i)", ".x as $i | [limit($i; 1, 2)]", ".x as $i | [range($i)]",
-        ".x as $i | [range(0; 10; $i)]", ".x as $i | [[1]] | flatten($i)", ".x as $i | [5] | index($i)", ".x as $i | [5] | contains([$i])",
-        "[.x] | inside([1])", "[.x] - [1]", "[[.x]] - [[.x]]", ".x as $i | [5] | bsearch($i)", ".x as $i | [1] | combinations($i)", "[.x] | implode",
-        ".x | todate", ".x | gmtime", "[.x, 1, 1, 1, 1, 1, 1] | mktime", ".x | strftime(\"%Y\")", ".x | isnan", ".x | isnormal", ".x | isinfinite",
-        "try (.x + 1) catch 5", "(.x + 1)? // 5", ".x as $i | [3] | any(. == $i)", ".x as $i | \"a\" * $i", "[.x] == [.x]", "{a: .x} == {a: 1}",
-        "[.. | numbers | select(. > 3)]", ".x | floor", ".x | ceil", ".x | round", ".x | sqrt", ".x | trunc", ".x | rint", ".x | nearbyint",
-        ".x | frexp", ".x | modf", ".x | logb", ".x | significand", ".x | gamma", ".x | lgamma", ".x | tgamma", ".x | lgamma_r", ".x | exp10",
-        ".x | exp", ".x | exp2", ".x | expm1", ".x | log", ".x | log2", ".x | log10", ".x | log1p", ".x | cbrt", ".x | sin", ".x | cos", ".x | tan",
-        ".x | asin", ".x | acos", ".x | atan", ".x | sinh", ".x | cosh", ".x | tanh", ".x | asinh", ".x | acosh", ".x | atanh", ".x | j0", ".x | j1",
-        ".x | y0", ".x | y1", "pow(.x; 0)", "pow(1; .x)", "atan2(.x; 1)", "fmin(.x; 1)", "fmax(1; .x)", "fma(.x; 1; 0)", "fma(1; 1; .x)",
-        "fmod(.x; 2)", "fdim(.x; 1)", "hypot(infinite; .x)", "ldexp(.x; 1)", "ldexp(1; .x)", "scalb(.x; 1)", "scalbln(1; .x)", "nextafter(1; .x)",
-        "nexttoward(.x; .x)", "drem(1; .x)", "[.x] | tostream | tojson", ".text | fromjson | .x + 1", ".digits | tonumber + 1",
-        ".x | ascii_downcase", ".x | splits(\"a\")", ".x | fromjson", ".x | ascii", ".x | utf8bytelength", ".x | implode", ".x | keys", ".x | has(0)",
+        ".x + 1",
+        "1 + .x",
+        ".x - 1",
+        ".x * 1",
+        ".x / 1",
+        ".x % 2",
+        "5 % .x",
+        ".x == 9007199254740993",
+        ".x == .x",
+        ".x != .x",
+        ".x < 1",
+        ".x > 1",
+        ".x <= .x",
+        "[.x, 1] | sort",
+        "[.x, 1] | unique",
+        "[.x, .x] | group_by(.)",
+        "[.x, 1] | max",
+        "[.x, 1] | min",
+        "[.x, 1] | add",
+        "[{k: .x}, {k: 1}] | sort_by(.k)",
+        ".x | tostring",
+        ".x | tojson",
+        "\"\\(.x)\"",
+        ".x | @text",
+        "@json \"a\\(.x)\"",
+        "[.x] | @csv",
+        "[.x] | @tsv",
+        ".x | @html",
+        ".x | @uri",
+        ".x | @sh",
+        ".x | @base64",
+        "{(.x | tostring): 1}",
+        "{(.x): 1}",
+        "[.x] | join(\",\")",
+        ". | tojson",
+        "[1, 2] | .[9007199254740993]?, error",
+        ".x as $i | [1, 2] | .[$i]",
+        ".x as $i | [1, 2] | .[$i:]",
+        ".x as $i | \"abc\" | .[:$i]",
+        ".x as $i | [1, 2] | has($i)",
+        ".x as $i | [1, 2] | getpath([$i])",
+        ".x as $i | [1, 2] | setpath([$i]; 3)",
+        ".x as $i | [1, 2] | del(.[$i])",
+        ".x as $i | [1, 2] | .[$i] = 5",
+        ".x as $i | [1, 2] | nth($i)",
+        ".x as $i | [limit($i; 1, 2)]",
+        ".x as $i | [range($i)]",
+        ".x as $i | [range(0; 10; $i)]",
+        ".x as $i | [[1]] | flatten($i)",
+        ".x as $i | [5] | index($i)",
+        ".x as $i | [5] | contains([$i])",
+        "[.x] | inside([1])",
+        "[.x] - [1]",
+        "[[.x]] - [[.x]]",
+        ".x as $i | [5] | bsearch($i)",
+        ".x as $i | [1] | combinations($i)",
+        "[.x] | implode",
+        ".x | todate",
+        ".x | gmtime",
+        "[.x, 1, 1, 1, 1, 1, 1] | mktime",
+        ".x | strftime(\"%Y\")",
+        ".x | isnan",
+        ".x | isnormal",
+        ".x | isinfinite",
+        "try (.x + 1) catch 5",
+        "(.x + 1)? // 5",
+        ".x as $i | [3] | any(. == $i)",
+        ".x as $i | \"a\" * $i",
+        "[.x] == [.x]",
+        "{a: .x} == {a: 1}",
+        "[.. | numbers | select(. > 3)]",
+        ".x | floor",
+        ".x | ceil",
+        ".x | round",
+        ".x | sqrt",
+        ".x | trunc",
+        ".x | rint",
+        ".x | nearbyint",
+        ".x | frexp",
+        ".x | modf",
+        ".x | logb",
+        ".x | significand",
+        ".x | gamma",
+        ".x | lgamma",
+        ".x | tgamma",
+        ".x | lgamma_r",
+        ".x | exp10",
+        ".x | exp",
+        ".x | exp2",
+        ".x | expm1",
+        ".x | log",
+        ".x | log2",
+        ".x | log10",
+        ".x | log1p",
+        ".x | cbrt",
+        ".x | sin",
+        ".x | cos",
+        ".x | tan",
+        ".x | asin",
+        ".x | acos",
+        ".x | atan",
+        ".x | sinh",
+        ".x | cosh",
+        ".x | tanh",
+        ".x | asinh",
+        ".x | acosh",
+        ".x | atanh",
+        ".x | j0",
+        ".x | j1",
+        ".x | y0",
+        ".x | y1",
+        "pow(.x; 0)",
+        "pow(1; .x)",
+        "atan2(.x; 1)",
+        "fmin(.x; 1)",
+        "fmax(1; .x)",
+        "fma(.x; 1; 0)",
+        "fma(1; 1; .x)",
+        "fmod(.x; 2)",
+        "fdim(.x; 1)",
+        "hypot(infinite; .x)",
+        "ldexp(.x; 1)",
+        "ldexp(1; .x)",
+        "scalb(.x; 1)",
+        "scalbln(1; .x)",
+        "nextafter(1; .x)",
+        "nexttoward(.x; .x)",
+        "drem(1; .x)",
+        "[.x] | tostream | tojson",
+        ".text | fromjson | .x + 1",
+        ".digits | tonumber + 1",
+        ".x | ascii_downcase",
+        ".x | splits(\"a\")",
+        ".x | fromjson",
+        ".x | ascii",
+        ".x | utf8bytelength",
+        ".x | implode",
+        ".x | keys",
+        ".x | has(0)",
     };
     static const char *const inputs[] = {
         "{\"x\":9007199254740993,\"text\":\"{\\\"x\\\":9007199254740993}\",\"digits\":\"9007199254740993\"}",
@@ -491,7 +725,8 @@ static void *evaluate_many(void *context)
     arena_init(&arena, 4096);
     for (int i = 0; i < (is_long() ? 20 : 10); i++) {
         bool crash = i % 10 == 9;
-        enum err_code code = evaluate(crash ? "null | setpath([1000000000]; 1)" : ".input.amount", INPUT, &arena, &output, &err);
+        enum err_code code =
+            evaluate(crash ? "null | setpath([1000000000]; 1)" : ".input.amount", INPUT, &arena, &output, &err);
 
         *wrong += crash ? code == ERR_OK : code != ERR_OK || !slice_is(output, "5");
     }
@@ -538,7 +773,12 @@ static void a_submitted_job_ends_on_the_loop(void **state)
     arena_init(&arena, 4096);
     memset(&s, 0, sizeof(s));
     s.loop = loop_new();
-    s.job = (struct jq_job){.programs = programs, .count = 1, .input_json = SLICE("{\"a\":[1]}"), .arena = &arena, .outputs = outputs, .done = on_done};
+    s.job = (struct jq_job){.programs = programs,
+                            .count = 1,
+                            .input_json = SLICE("{\"a\":[1]}"),
+                            .arena = &arena,
+                            .outputs = outputs,
+                            .done = on_done};
     jq_submit(s.loop, &s.job);
     assert_int_equal(s.done_count, 0);
     loop_run(s.loop);

@@ -26,8 +26,9 @@ static void a_value_knows_its_type(void **state)
         enum json_type type;
         const char *name;
     } cases[] = {
-        {" null ", JSON_NULL, "null"}, {"true", JSON_BOOL, "boolean"}, {"\nfalse", JSON_BOOL, "boolean"}, {"-1", JSON_NUMBER, "number"},
-        {"\"a\"", JSON_STRING, "string"}, {"[]", JSON_ARRAY, "array"}, {"\t{}", JSON_OBJECT, "object"},
+        {" null ", JSON_NULL, "null"},   {"true", JSON_BOOL, "boolean"},   {"\nfalse", JSON_BOOL, "boolean"},
+        {"-1", JSON_NUMBER, "number"},   {"\"a\"", JSON_STRING, "string"}, {"[]", JSON_ARRAY, "array"},
+        {"\t{}", JSON_OBJECT, "object"},
     };
 
     (void)state;
@@ -40,8 +41,10 @@ static void a_value_knows_its_type(void **state)
 
 static void a_walk_sees_every_member_as_it_was_written(void **state)
 {
-    static const char *const names[] = {"a", "b\\\"]", "", "d"}, *const values[] = {"1.50", "[1, {\"x\":\"}\"}]", "\"]\\\\\"", "{\"e\": {} }"};
-    struct json_walk walk = json_walk(good(" { \"a\" : 1.50 ,\"b\\\"]\": [1, {\"x\":\"}\"}],\n\"\":\"]\\\\\",\"d\":{\"e\": {} } } "));
+    static const char *const names[] = {"a", "b\\\"]", "", "d"}, *const values[] = {"1.50", "[1, {\"x\":\"}\"}]",
+                                                                                    "\"]\\\\\"", "{\"e\": {} }"};
+    struct json_walk walk =
+        json_walk(good(" { \"a\" : 1.50 ,\"b\\\"]\": [1, {\"x\":\"}\"}],\n\"\":\"]\\\\\",\"d\":{\"e\": {} } } "));
     struct slice name, value;
     size_t i = 0;
 
@@ -106,17 +109,47 @@ static void a_member_is_found_by_its_unescaped_name(void **state)
 
 static const struct {
     const char *pointer, *value; /* NULL: absent */
-} places[] = { /* RFC 6901, section 5, and what it excludes */
-    {"/foo", "[\"bar\", \"baz\"]"}, {"/foo/0", "\"bar\""}, {"/foo/1", "\"baz\""}, {"/", "0"}, {"/a~1b", "1"}, {"/c%d", "2"}, {"/e^f", "3"},
-    {"/g|h", "4"}, {"/i\\j", "5"}, {"/k\"l", "6"}, {"/ ", "7"}, {"/m~0n", "8"}, {"/~01", "9"}, {"/deep/x/1/y", "[]"},
-    {"/foo/2", NULL}, {"/foo/-", NULL}, {"/foo/-0", NULL}, {"/foo/-1", NULL}, {"/foo/00", NULL}, {"/foo/01", NULL}, {"/foo/ 1", NULL},
-    {"/foo/1e0", NULL}, {"/foo/", NULL}, {"/foo/99999999999999999999", NULL}, {"/foo/0/x", NULL}, {"/a", NULL}, {"foo", NULL}, {"#/foo", NULL},
-    {"/m~n", NULL}, {"/m~", NULL}, {"/m~2n", NULL}, {"//", NULL}, {"/deep/x/1/y/0", NULL},
+} places[] = {
+    /* RFC 6901, section 5, and what it excludes */
+    {"/foo", "[\"bar\", \"baz\"]"},
+    {"/foo/0", "\"bar\""},
+    {"/foo/1", "\"baz\""},
+    {"/", "0"},
+    {"/a~1b", "1"},
+    {"/c%d", "2"},
+    {"/e^f", "3"},
+    {"/g|h", "4"},
+    {"/i\\j", "5"},
+    {"/k\"l", "6"},
+    {"/ ", "7"},
+    {"/m~0n", "8"},
+    {"/~01", "9"},
+    {"/deep/x/1/y", "[]"},
+    {"/foo/2", NULL},
+    {"/foo/-", NULL},
+    {"/foo/-0", NULL},
+    {"/foo/-1", NULL},
+    {"/foo/00", NULL},
+    {"/foo/01", NULL},
+    {"/foo/ 1", NULL},
+    {"/foo/1e0", NULL},
+    {"/foo/", NULL},
+    {"/foo/99999999999999999999", NULL},
+    {"/foo/0/x", NULL},
+    {"/a", NULL},
+    {"foo", NULL},
+    {"#/foo", NULL},
+    {"/m~n", NULL},
+    {"/m~", NULL},
+    {"/m~2n", NULL},
+    {"//", NULL},
+    {"/deep/x/1/y/0", NULL},
 };
 
 static void a_pointer_leads_to_its_place(void **state)
 {
-    struct slice document = good(" {\"foo\": [\"bar\", \"baz\"], \"\": 0, \"a/b\": 1, \"c%d\": 2, \"e^f\": 3, \"g|h\": 4, \"i\\\\j\": 5, \"k\\\"l\": 6, \" \": 7, "
+    struct slice document = good(" {\"foo\": [\"bar\", \"baz\"], \"\": 0, \"a/b\": 1, \"c%d\": 2, \"e^f\": 3, \"g|h\": "
+                                 "4, \"i\\\\j\": 5, \"k\\\"l\": 6, \" \": 7, "
                                  "\"m~n\": 8, \"~1\": 9, \"deep\": {\"x\": [0, {\"y\": []}]}} ");
 
     (void)state;
@@ -147,7 +180,8 @@ static void a_pointer_made_of_parts_leads_back(void **state)
         buffer_put_text(&text, "{\"q\":{\"other\":0,");
         json_put_string(&text, slice_of(parts[i]));
         buffer_put_text(&text, ":7}}");
-        struct slice pointer = json_pointer_join(&arena, json_pointer_join(&arena, SLICE(""), SLICE("q")), slice_of(parts[i]));
+        struct slice pointer =
+            json_pointer_join(&arena, json_pointer_join(&arena, SLICE(""), SLICE("q")), slice_of(parts[i]));
 
         assert_true(slice_is(json_at(good(buffer_c(&text)), pointer), "7"));
         buffer_fini(&text);
@@ -158,9 +192,14 @@ static void a_pointer_made_of_parts_leads_back(void **state)
 static const struct {
     const char *json, *text;
 } strings[] = {
-    {"\"\"", ""}, {" \"abc\" ", "abc"}, {"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t"}, {"\"\\u0041\\u00e9\\u20AC\"", "A\xc3\xa9\xe2\x82\xac"},
-    {"\"\\ud83d\\ude00!\"", "\xf0\x9f\x98\x80!"}, {"\"\\ud800\\udc00\\udbff\\udfff\"", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"},
-    {"\"\\u007f\\u0080\\u07ff\\u0800\\uffff\"", "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf"}, {"\"\xc3\xa9\\n\xe2\x82\xac\"", "\xc3\xa9\n\xe2\x82\xac"},
+    {"\"\"", ""},
+    {" \"abc\" ", "abc"},
+    {"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t"},
+    {"\"\\u0041\\u00e9\\u20AC\"", "A\xc3\xa9\xe2\x82\xac"},
+    {"\"\\ud83d\\ude00!\"", "\xf0\x9f\x98\x80!"},
+    {"\"\\ud800\\udc00\\udbff\\udfff\"", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"},
+    {"\"\\u007f\\u0080\\u07ff\\u0800\\uffff\"", "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf"},
+    {"\"\xc3\xa9\\n\xe2\x82\xac\"", "\xc3\xa9\n\xe2\x82\xac"},
     {"\"\\\\u0041\"", "\\u0041"},
 };
 
@@ -193,14 +232,43 @@ static const struct {
     bool is;
     int64_t value;
 } integers[] = {
-    {"0", true, 0}, {"-0", true, 0}, {"0.0", true, 0}, {"0e5", true, 0}, {"-0.00e-400", true, 0}, {" 7 ", true, 7}, {"1e3", true, 1000}, {"1E+3", true, 1000},
-    {"10.0", true, 10}, {"12.50e1", true, 125}, {"1200e-2", true, 12}, {"0.001e3", true, 1}, {"-2.5e1", true, -25}, {"1e18", true, 1000000000000000000},
-    {"1e0000018", true, 1000000000000000000}, {"9223372036854775807", true, INT64_MAX}, {"9223372036854775807.0", true, INT64_MAX},
-    {"9.223372036854775807e18", true, INT64_MAX}, {"-9223372036854775808", true, INT64_MIN}, {"-9.223372036854775808E18", true, INT64_MIN},
-    {"-92233720368547758080e-1", true, INT64_MIN}, {"9007199254740993", true, 9007199254740993}, {"1000000000000000000000e-20", true, 10},
-    {"9223372036854775808", false, 0}, {"-9223372036854775809", false, 0}, {"9223372036854775808.0", false, 0}, {"1e19", false, 0}, {"1e400", false, 0},
-    {"0.5", false, 0}, {"1e-1", false, 0}, {"10.01", false, 0}, {"15e-1", false, 0}, {"123456789012345678901234567890", false, 0},
-    {"\"1\"", false, 0}, {"true", false, 0}, {"null", false, 0}, {"[1]", false, 0},
+    {"0", true, 0},
+    {"-0", true, 0},
+    {"0.0", true, 0},
+    {"0e5", true, 0},
+    {"-0.00e-400", true, 0},
+    {" 7 ", true, 7},
+    {"1e3", true, 1000},
+    {"1E+3", true, 1000},
+    {"10.0", true, 10},
+    {"12.50e1", true, 125},
+    {"1200e-2", true, 12},
+    {"0.001e3", true, 1},
+    {"-2.5e1", true, -25},
+    {"1e18", true, 1000000000000000000},
+    {"1e0000018", true, 1000000000000000000},
+    {"9223372036854775807", true, INT64_MAX},
+    {"9223372036854775807.0", true, INT64_MAX},
+    {"9.223372036854775807e18", true, INT64_MAX},
+    {"-9223372036854775808", true, INT64_MIN},
+    {"-9.223372036854775808E18", true, INT64_MIN},
+    {"-92233720368547758080e-1", true, INT64_MIN},
+    {"9007199254740993", true, 9007199254740993},
+    {"1000000000000000000000e-20", true, 10},
+    {"9223372036854775808", false, 0},
+    {"-9223372036854775809", false, 0},
+    {"9223372036854775808.0", false, 0},
+    {"1e19", false, 0},
+    {"1e400", false, 0},
+    {"0.5", false, 0},
+    {"1e-1", false, 0},
+    {"10.01", false, 0},
+    {"15e-1", false, 0},
+    {"123456789012345678901234567890", false, 0},
+    {"\"1\"", false, 0},
+    {"true", false, 0},
+    {"null", false, 0},
+    {"[1]", false, 0},
 };
 
 static void a_number_is_an_integer_by_its_value_not_its_notation(void **state)

@@ -10,20 +10,62 @@
 
 #include "base/json.h"
 
-#define T(literal) {"" literal, sizeof(literal) - 1}
+#define T(literal)                                                                                                     \
+    {                                                                                                                  \
+        "" literal, sizeof(literal) - 1                                                                                \
+    }
 
 static const struct slice taken[] = {
-    T("null"), T("true"), T("false"), T("0"), T("\"\""), T("[]"), T("{}"), T(" \t\r\n[ ]\n "), T("{ }"),
+    T("null"),
+    T("true"),
+    T("false"),
+    T("0"),
+    T("\"\""),
+    T("[]"),
+    T("{}"),
+    T(" \t\r\n[ ]\n "),
+    T("{ }"),
     /* numbers */
-    T("-0"), T("-1"), T("10"), T("1.0"), T("0.1"), T("-0.0e-0"), T("1e3"), T("1E+3"), T("1e-3"), T("1e400"), T("1e-400"), T("1e00000400"),
-    T("123456789012345678901234567890"), T("0.00000000000000000000000000000000000000000001"), T("[0,-0,0.0]"),
+    T("-0"),
+    T("-1"),
+    T("10"),
+    T("1.0"),
+    T("0.1"),
+    T("-0.0e-0"),
+    T("1e3"),
+    T("1E+3"),
+    T("1e-3"),
+    T("1e400"),
+    T("1e-400"),
+    T("1e00000400"),
+    T("123456789012345678901234567890"),
+    T("0.00000000000000000000000000000000000000000001"),
+    T("[0,-0,0.0]"),
     /* strings */
-    T("\"abc\""), T("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\""), T("\"\\u0001\\u001f\\u00e9\\uFFFF\""), T("\"\\ud83d\\ude00\""), T("\"\\uD83D\\uDE00\""),
-    T("\"\x7f\""), T("\"\xc2\x80\""), T("\"\xdf\xbf\""), T("\"\xe0\xa0\x80\""), T("\"\xed\x9f\xbf\""), T("\"\xee\x80\x80\""),
-    T("\"\xef\xbf\xbf\""), T("\"\xf0\x90\x80\x80\""), T("\"\xf4\x8f\xbf\xbf\""), T("\"\xef\xbb\xbf\""),
-    T("\"0123456\\n01234567\xc3\xa9""01234567\""), T("\"                        \""),
+    T("\"abc\""),
+    T("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\""),
+    T("\"\\u0001\\u001f\\u00e9\\uFFFF\""),
+    T("\"\\ud83d\\ude00\""),
+    T("\"\\uD83D\\uDE00\""),
+    T("\"\x7f\""),
+    T("\"\xc2\x80\""),
+    T("\"\xdf\xbf\""),
+    T("\"\xe0\xa0\x80\""),
+    T("\"\xed\x9f\xbf\""),
+    T("\"\xee\x80\x80\""),
+    T("\"\xef\xbf\xbf\""),
+    T("\"\xf0\x90\x80\x80\""),
+    T("\"\xf4\x8f\xbf\xbf\""),
+    T("\"\xef\xbb\xbf\""),
+    T("\"0123456\\n01234567\xc3\xa9"
+      "01234567\""),
+    T("\"                        \""),
     /* containers */
-    T("[1,2,[3,[4]]]"), T("{\"a\":{\"a\":{\"a\":1}}}"), T("[{\"a\":1},{\"a\":1}]"), T("{\"\":1}"), T("{\"a\":1,\"A\":2}"),
+    T("[1,2,[3,[4]]]"),
+    T("{\"a\":{\"a\":{\"a\":1}}}"),
+    T("[{\"a\":1},{\"a\":1}]"),
+    T("{\"\":1}"),
+    T("{\"a\":1,\"A\":2}"),
     T("{\"a\":1,\"a \":2}"),
 };
 
@@ -44,7 +86,9 @@ static const struct {
     {T("'a'"), 0, "", "no JSON value"},
     {T("/**/1"), 0, "", "no JSON value"},
     {T("\v1"), 0, "", "no JSON value"},
-    {T("\xc2\xa0""1"), 0, "", "no JSON value"},
+    {T("\xc2\xa0"
+       "1"),
+     0, "", "no JSON value"},
     {T("1 2"), 2, "", "follows the end"},
     {T("{}x"), 2, "", "follows the end"},
     {T("{}\0"), 2, "", "follows the end"},
@@ -103,7 +147,9 @@ static const struct {
     {T("\"a\0b\""), 2, "", "control character"},
     {T("\"a\nb\""), 2, "", "control character"},
     {T("\"a\tb\""), 2, "", "control character"},
-    {T("\"01234567\x1f""1234567\""), 9, "", "control character"},
+    {T("\"01234567\x1f"
+       "1234567\""),
+     9, "", "control character"},
     {T("{\"a\n\":1}"), 3, "", "control character"},
     /* surrogates */
     {T("\"\\ud800\""), 1, "", "lone high"},
@@ -178,7 +224,8 @@ static void everything_else_is_refused_with_its_place(void **state)
 
         free(exact);
         (void)snprintf(place, sizeof(place), "at byte %zu, near \"%s\"", refused[i].at, refused[i].near);
-        if (code != ERR_MALFORMED || err.code != code || !strstr(err.detail, place) || !strstr(err.detail, refused[i].says)) {
+        if (code != ERR_MALFORMED || err.code != code || !strstr(err.detail, place) ||
+            !strstr(err.detail, refused[i].says)) {
             fail_msg("%zu %.*s: %d %s (not %s)", i, SLICE_ARG(refused[i].text), (int)code, err.detail, place);
         }
     }
@@ -200,7 +247,8 @@ static void a_byte_less_is_never_a_text(void **state)
     }
 }
 
-static enum err_code check_nested(const char *open, const char *close, int levels, const struct json_limits *limits, struct err *err)
+static enum err_code check_nested(const char *open, const char *close, int levels, const struct json_limits *limits,
+                                  struct err *err)
 {
     struct buffer text;
 
@@ -322,8 +370,13 @@ static void two_names_are_found_wherever_they_stand(void **state)
 /* --- syntax alone --- */
 
 static const struct slice only_syntax[] = {
-    T("[{\"a\":1,\"a\":2}]"),    T("[\"\\ud800\"]"),   T("[\"\\udc00\\ud800\"]"), T("[\"\\u0000\"]"),
-    T("[\"\xff\xc0\",\"\xed\xa0\x80\"]"), T("[1e401,1e99999]"), T("{\"\\ud800\":1,\"\\ud800\":2}"),
+    T("[{\"a\":1,\"a\":2}]"),
+    T("[\"\\ud800\"]"),
+    T("[\"\\udc00\\ud800\"]"),
+    T("[\"\\u0000\"]"),
+    T("[\"\xff\xc0\",\"\xed\xa0\x80\"]"),
+    T("[1e401,1e99999]"),
+    T("{\"\\ud800\":1,\"\\ud800\":2}"),
 };
 
 static void what_is_wrong_beyond_the_syntax_passes_where_only_that_is_asked_for(void **state)
@@ -342,8 +395,8 @@ static void what_is_wrong_beyond_the_syntax_passes_where_only_that_is_asked_for(
 
 static void what_is_no_json_at_all_fails_in_its_syntax_too(void **state)
 {
-    static const struct slice texts[] = {T(""),        T("["),      T("[1,]"),        T("[1 2]"),     T("[1}"),
-                                         T("[{]}"),    T("[\"a]"),  T("[\"\\u12\"]"), T("[\"\\x\"]"), T("[\"a\nb\"]"),
+    static const struct slice texts[] = {T(""),        T("["),     T("[1,]"),        T("[1 2]"),     T("[1}"),
+                                         T("[{]}"),    T("[\"a]"), T("[\"\\u12\"]"), T("[\"\\x\"]"), T("[\"a\nb\"]"),
                                          T("[1],[2]"), T("[nul]"), T("[01]"),        T("{\"a\"}"),   T("{a:1}")};
     struct err err = {0};
 

@@ -49,9 +49,15 @@ static const struct {
     {{"abc", 3}, "\"abc\""},
     {{"\"\\/", 3}, "\"\\\"\\\\/\""},
     {{"\n\r\t\b\x1f", 5}, "\"\\n\\r\\t\\u0008\\u001f\""},
-    {{"a\0b", 3}, "\"a\xef\xbf\xbd""b\""},
+    {{"a\0b", 3},
+     "\"a\xef\xbf\xbd"
+     "b\""},
     {{"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9}, "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
-    {{"\xff" "a", 2}, "\"\xef\xbf\xbd""a\""},
+    {{"\xff"
+      "a",
+      2},
+     "\"\xef\xbf\xbd"
+     "a\""},
     {{"a\xe2\x82", 3}, "\"a\xef\xbf\xbd\xef\xbf\xbd\""},
     {{"\xed\xa0\x80", 3}, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
     {{"\xc0\x80", 2}, "\"\xef\xbf\xbd\xef\xbf\xbd\""},

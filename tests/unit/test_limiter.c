@@ -1,4 +1,5 @@
-/* The parts of the guards that need no database: how those who wait are let go, what a call says about its tool, budgets of the settings. */
+/* The parts of the guards that need no database: how those who wait are let go, what a call says about its tool,
+ * budgets of the settings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,8 @@
 
 /* --- the pace --- */
 
-/* A gate with nobody but a clock: lets `waiting` go as fast as the pace allows, each asking `grants` of whom are let through at a time. */
+/* A gate with nobody but a clock: lets `waiting` go as fast as the pace allows, each asking `grants` of whom are let
+ * through at a time. */
 struct trial {
     struct pace pace;
     int64_t now_ms;
@@ -108,7 +110,8 @@ static const struct {
     {"too many requests", OUTCOME_RETRY, false, "http-429", "{\"status\": 429}", CALL_WELL},
     {"conflict: unknown, but an answer", OUTCOME_UNKNOWN, false, "http-409", "{\"status\": 409}", CALL_WELL},
     {"server error", OUTCOME_UNKNOWN, false, "http-503", "{\"status\": 503}", CALL_FAILED},
-    {"server error that the tool calls harmless", OUTCOME_RETRY, false, "outcome-rule", "{\"status\": 503}", CALL_FAILED},
+    {"server error that the tool calls harmless", OUTCOME_RETRY, false, "outcome-rule", "{\"status\": 503}",
+     CALL_FAILED},
     {"timeout", OUTCOME_UNKNOWN, false, "timeout", NULL, CALL_FAILED},
     {"refused connection", OUTCOME_RETRY, true, "refused", NULL, CALL_FAILED},
     {"unreadable answer", OUTCOME_UNKNOWN, false, "unreadable", "{\"status\": 200}", CALL_FAILED},
@@ -123,7 +126,8 @@ static void only_the_tool_s_own_trouble_counts_against_it(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(verdicts); i++) {
-        struct outcome outcome = {.kind = verdicts[i].kind, .unsent = verdicts[i].unsent, .error = slice_of(verdicts[i].error)};
+        struct outcome outcome = {
+            .kind = verdicts[i].kind, .unsent = verdicts[i].unsent, .error = slice_of(verdicts[i].error)};
 
         if (call_verdict(&outcome, slice_of(verdicts[i].response)) != verdicts[i].verdict) {
             fail_msg("%s", verdicts[i].name);
@@ -169,10 +173,13 @@ static int64_t instant(const char *text)
 static void days_and_months_begin_at_midnight_utc(void **state)
 {
     (void)state;
-    assert_int_equal(budget_period_start(BUDGET_DAY, instant("2026-02-28T23:59:59.999Z")), instant("2026-02-28T00:00:00Z"));
+    assert_int_equal(budget_period_start(BUDGET_DAY, instant("2026-02-28T23:59:59.999Z")),
+                     instant("2026-02-28T00:00:00Z"));
     assert_int_equal(budget_period_start(BUDGET_DAY, instant("2026-03-01T00:00:00Z")), instant("2026-03-01T00:00:00Z"));
-    assert_int_equal(budget_period_start(BUDGET_MONTH, instant("2026-02-28T23:59:59.999Z")), instant("2026-02-01T00:00:00Z"));
-    assert_int_equal(budget_period_start(BUDGET_MONTH, instant("2024-12-31T12:00:00Z")), instant("2024-12-01T00:00:00Z"));
+    assert_int_equal(budget_period_start(BUDGET_MONTH, instant("2026-02-28T23:59:59.999Z")),
+                     instant("2026-02-01T00:00:00Z"));
+    assert_int_equal(budget_period_start(BUDGET_MONTH, instant("2024-12-31T12:00:00Z")),
+                     instant("2024-12-01T00:00:00Z"));
     assert_int_equal(budget_period_start(BUDGET_EVER, instant("2026-02-28T23:59:59Z")), 0);
 }
 
@@ -195,7 +202,8 @@ static void each_budget_that_names_a_call_or_nobody_applies_to_it(void **state)
     assert_int_equal(found[0].micros_max, -1);
     assert_int_equal(budgets_match(&budgets, SLICE("shop"), SLICE("mail.send"), now, found), 4);
     for (size_t i = 1; i < 4; i++) {
-        assert_true(slice_compare(found[i - 1].name, found[i].name) < 0); /* one order for all: nobody waits in a ring */
+        assert_true(slice_compare(found[i - 1].name, found[i].name) <
+                    0); /* one order for all: nobody waits in a ring */
     }
     assert_true(budgets_apply(&budgets, SLICE("any"), SLICE("any")));
     budgets_fini(&budgets);

@@ -24,18 +24,23 @@ static void fields_keep_their_types(void **state)
     struct buffer out;
     struct uuid uuid = {{1, 2}};
     struct err err = {.code = ERR_STORE, .message = "no \"answer\"", .detail = "port 1", .hint = "wait"};
-    const struct log_field *fields = FIELDS(LOG_I64("shard", 7), LOG_MS("held", -3), LOG_TEXT("name", "x y"), LOG_TEXT("none", NULL),
-                                            LOG_SLICE("part", SLICE("z")), LOG_UUID("saga", &uuid), LOG_ERR(&err));
+    const struct log_field *fields =
+        FIELDS(LOG_I64("shard", 7), LOG_MS("held", -3), LOG_TEXT("name", "x y"), LOG_TEXT("none", NULL),
+               LOG_SLICE("part", SLICE("z")), LOG_UUID("saga", &uuid), LOG_ERR(&err));
 
     (void)state;
     buffer_init(&out, 16384);
     render(&out, LOG_FORMAT_JSON, fields);
-    assert_string_equal(buffer_c(&out), "{\"ts\":\"1970-01-01T00:00:00.250Z\",\"level\":\"warn\",\"event\":\"lease_lost\",\"shard\":7,\"held\":-3,\"name\":\"x y\","
-                                        "\"none\":\"\",\"part\":\"z\",\"saga\":\"01020000-0000-0000-0000-000000000000\",\"error\":\"no \\\"answer\\\"\","
+    assert_string_equal(buffer_c(&out), "{\"ts\":\"1970-01-01T00:00:00.250Z\",\"level\":\"warn\",\"event\":\"lease_"
+                                        "lost\",\"shard\":7,\"held\":-3,\"name\":\"x y\","
+                                        "\"none\":\"\",\"part\":\"z\",\"saga\":\"01020000-0000-0000-0000-"
+                                        "000000000000\",\"error\":\"no \\\"answer\\\"\","
                                         "\"detail\":\"port 1\",\"hint\":\"wait\"}\n");
     render(&out, LOG_FORMAT_TEXT, fields);
-    assert_string_equal(buffer_c(&out), "1970-01-01T00:00:00.250Z warn  lease_lost shard=7 held=-3 name=\"x y\" none=\"\" part=\"z\" "
-                                        "saga=\"01020000-0000-0000-0000-000000000000\" error=\"no \\\"answer\\\"\" detail=\"port 1\" hint=\"wait\"\n");
+    assert_string_equal(
+        buffer_c(&out),
+        "1970-01-01T00:00:00.250Z warn  lease_lost shard=7 held=-3 name=\"x y\" none=\"\" part=\"z\" "
+        "saga=\"01020000-0000-0000-0000-000000000000\" error=\"no \\\"answer\\\"\" detail=\"port 1\" hint=\"wait\"\n");
     buffer_fini(&out);
 }
 
@@ -46,7 +51,8 @@ static void nothing_from_outside_forges_a_line_or_moves_a_cursor(void **state)
     (void)state;
     buffer_init(&out, 16384);
     for (int format = LOG_FORMAT_TEXT; format <= LOG_FORMAT_JSON; format++) {
-        render(&out, (enum log_format)format, FIELDS(LOG_TEXT("a", "x\n{\"level\":\"error\"}\r\x1b[2J\x7f\xc2\x9b\xff\xc3\xa9"), LOG_I64("b", 1)));
+        render(&out, (enum log_format)format,
+               FIELDS(LOG_TEXT("a", "x\n{\"level\":\"error\"}\r\x1b[2J\x7f\xc2\x9b\xff\xc3\xa9"), LOG_I64("b", 1)));
         for (size_t i = 0; i + 1 < out.len; i++) {
             unsigned char c = (unsigned char)out.ptr[i];
 
@@ -69,7 +75,9 @@ static void what_does_not_fit_is_left_out_whole_and_said(void **state)
     memset(text, 'x', sizeof(text) - 1);
     for (size_t bytes_max = 100; bytes_max < 400; bytes_max++) {
         buffer_init(&out, bytes_max);
-        render(&out, LOG_FORMAT_JSON, FIELDS(LOG_I64("first", 1), LOG_TEXT("long", text), LOG_TEXT("fits_or_not", "0123456789"), LOG_I64("last", 2)));
+        render(&out, LOG_FORMAT_JSON,
+               FIELDS(LOG_I64("first", 1), LOG_TEXT("long", text), LOG_TEXT("fits_or_not", "0123456789"),
+                      LOG_I64("last", 2)));
         assert_int_equal(out.ptr[out.len - 1], '\n');
         assert_int_equal(json_check(buffer_slice(&out), &json_limits_default, NULL), ERR_OK);
         assert_non_null(strstr(buffer_c(&out), "\"cut\":true"));
@@ -77,7 +85,8 @@ static void what_does_not_fit_is_left_out_whole_and_said(void **state)
         buffer_fini(&out);
     }
     buffer_init(&out, 4096);
-    render(&out, LOG_FORMAT_TEXT, FIELDS(LOG_TEXT("a", text), LOG_TEXT("b", text), LOG_TEXT("c", text), LOG_I64("last", 2)));
+    render(&out, LOG_FORMAT_TEXT,
+           FIELDS(LOG_TEXT("a", text), LOG_TEXT("b", text), LOG_TEXT("c", text), LOG_I64("last", 2)));
     assert_null(strstr(buffer_c(&out), " c="));
     assert_non_null(strstr(buffer_c(&out), " last=2 cut=true\n"));
     buffer_fini(&out);

@@ -19,7 +19,8 @@ static struct loop_guard guard_of(uint32_t repeats, uint32_t max_cycle)
     return guard;
 }
 
-/* An emission of `call` that is answered with `answer`. The length of the block that it would have closed, then it was not let in. */
+/* An emission of `call` that is answered with `answer`. The length of the block that it would have closed, then it was
+ * not let in. */
 static uint32_t emit(struct loop_guard *guard, uint64_t call, uint64_t answer)
 {
     uint32_t length = loop_guard_trips(guard, call);

@@ -38,8 +38,8 @@ static void put_steps(struct buffer *out, const struct definition *definition, c
     }
 }
 
-/* "pay keyed unknown again: completed", "... undone a,b", "... standing a", "... waits a: unknown", "... VIOLATED ..."
- */
+/* "pay keyed unknown again: completed", "... undone a,b", "... standing a", "... waits a:
+ * unknown", "... VIOLATED ..." */
 static void put_end(struct buffer *out, const struct definition *definition, const struct prove_end *end)
 {
     const struct prove_point *point = &end->point;
@@ -320,8 +320,9 @@ static void what_is_too_wide_is_walked_as_far_as_asked_and_says_so(void **state)
 
 /* --- groups and waits --- */
 
-#define CHILD_SAGAS(child_members, child_steps, members, steps) \
-    "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial'," members "'steps':[" steps "]},{'name':'child'," child_members "'steps':[" child_steps "]}]}"
+#define CHILD_SAGAS(child_members, child_steps, members, steps)                                                        \
+    "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial'," members "'steps':[" steps                                   \
+    "]},{'name':'child'," child_members "'steps':[" child_steps "]}]}"
 
 /* Each line of `rows` is in the table, and they come in this order. */
 static void check_rows(const char *document, const char *rows)
@@ -393,12 +394,13 @@ static void a_child_is_undone_as_a_unit(void **state)
 static void children_for_each_element_are_undone_one_after_the_other(void **state)
 {
     (void)state;
-    check_rows(CHILD_SAGAS("", "{'id':'x','call':'voidable'},{'id':'y','call':'voidable'}", "",
-                           "{'id':'b','saga':'child','for_each':'${ .input.list }','concurrency':2},{'id':'c','call':'read'}"),
-               "none: completed\n"
-               "b#0/x once undo_arguments person_retry: compensated undone b#1/x,b#0/x\n"
-               "b#1/y once fails: compensated undone b#1/x,b#0/y,b#0/x\n"
-               "c read fails: compensated undone b#1/y,b#1/x,b#0/y,b#0/x\n");
+    check_rows(
+        CHILD_SAGAS("", "{'id':'x','call':'voidable'},{'id':'y','call':'voidable'}", "",
+                    "{'id':'b','saga':'child','for_each':'${ .input.list }','concurrency':2},{'id':'c','call':'read'}"),
+        "none: completed\n"
+        "b#0/x once undo_arguments person_retry: compensated undone b#1/x,b#0/x\n"
+        "b#1/y once fails: compensated undone b#1/x,b#0/y,b#0/x\n"
+        "c read fails: compensated undone b#1/y,b#1/x,b#0/y,b#0/x\n");
 }
 
 static void waits_and_locks(void **state)

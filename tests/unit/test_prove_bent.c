@@ -207,9 +207,9 @@ static void play(const char *document, unsigned abort_after, uint32_t fails)
 
 static const char *const documents[] = {
     "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','locks':['k'],'steps':[{'id':'a','call':'keyed'},{'id':'b','"
-                             "call':'voidable','on_failure':'continue'},{'id':'nap','sleep':'1s'}]}]}",
+    "call':'voidable','on_failure':'continue'},{'id':'nap','sleep':'1s'}]}]}",
     "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[{'id':'each','call':'keyed','for_each':'${ "
-                             ".input.list }'},{'id':'z','call':'keyed'}]}]}",
+    ".input.list }'},{'id':'z','call':'keyed'}]}]}",
     "{'tools':[" TRIAL_TOOLS
     "],'sagas':[{'name':'trial','compensation':{'concurrency':2},'steps':[{'id':'c','saga':'child','on_failure':'"
     "continue'},{'id':'each','call':'keyed','concurrency':2,'for_each':'${ .input.list }','after':[]}]}," CHILD "]}",

@@ -170,9 +170,12 @@ static void a_step_that_begins_without_its_locks_is_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_machine_as_it_is_breaks_nothing),    cmocka_unit_test(a_step_that_is_not_undone_is_seen),
-        cmocka_unit_test(an_undo_of_what_did_not_happen_is_seen), cmocka_unit_test(a_wrong_order_is_seen),
-        cmocka_unit_test(a_saga_that_is_stuck_is_seen),           cmocka_unit_test(something_after_the_end_is_seen),
+        cmocka_unit_test(the_machine_as_it_is_breaks_nothing),
+        cmocka_unit_test(a_step_that_is_not_undone_is_seen),
+        cmocka_unit_test(an_undo_of_what_did_not_happen_is_seen),
+        cmocka_unit_test(a_wrong_order_is_seen),
+        cmocka_unit_test(a_saga_that_is_stuck_is_seen),
+        cmocka_unit_test(something_after_the_end_is_seen),
         cmocka_unit_test(a_child_that_is_not_undone_as_a_unit_is_seen),
         cmocka_unit_test(a_step_that_begins_without_its_locks_is_seen),
     };

@@ -1,5 +1,5 @@
-/* Records as text: what is written is read back the same, payloads byte for byte, and what makes no sense is refused.
- */
+/* Records as text: what is written is read back the same, payloads byte for byte, and what makes
+ * no sense is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -141,7 +141,8 @@ static void every_type_is_read_back_as_it_was_written(void **state)
         }
         assert_int_equal(again.type, type);
         assert_true(slice_equal(written(&again), text));
-        assert_int_equal(again.step, type == RECORD_STEP_CALLED ? definition->step_count : record.step); /* a call makes the next one */
+        assert_int_equal(again.step, type == RECORD_STEP_CALLED ? definition->step_count
+                                                                : record.step); /* a call makes the next one */
         assert_true(record_type_parse(slice_of(record_type_name((enum record_type)type)), &parsed));
         assert_int_equal(parsed, type);
     }
@@ -182,19 +183,31 @@ static void the_text_is_what_the_api_shows(void **state)
 
 static void what_is_new_reads_as_it_stands_in_the_log(void **state)
 {
-    struct record decided = {.type = RECORD_APPROVAL_DECIDED, .step = 0, .approval = 64, .verdict = SLICE("refuse"), .actor = SLICE("ann")},
+    struct record decided = {.type = RECORD_APPROVAL_DECIDED,
+                             .step = 0,
+                             .approval = 64,
+                             .verdict = SLICE("refuse"),
+                             .actor = SLICE("ann")},
                   waiting = {.type = RECORD_STEP_WAITING, .step = 1, .due_ms = TRIAL_START_MS},
-                  signal = {.type = RECORD_SIGNAL_RECEIVED, .step = STEP_NONE, .signal = SLICE("paid"), .args = SLICE("1"), .emission = SLICE("s-1")},
+                  signal = {.type = RECORD_SIGNAL_RECEIVED,
+                            .step = STEP_NONE,
+                            .signal = SLICE("paid"),
+                            .args = SLICE("1"),
+                            .emission = SLICE("s-1")},
                   lock = {.type = RECORD_LOCK_TAKEN, .step = STEP_NONE, .lock = SLICE("order:7")};
 
     (void)state;
     assert_string_equal(arena_text(&arena, written(&decided)),
-                        "{\"type\":\"approval.decided\",\"step\":\"a\",\"actor\":\"ann\",\"data\":{\"approval\":64,\"as\":\"refuse\"}}");
-    assert_string_equal(arena_text(&arena, written(&waiting)),
-                        "{\"type\":\"step.waiting\",\"step\":\"b\",\"data\":{\"due_at\":\"2023-11-14T22:13:20.000Z\"}}");
-    assert_string_equal(arena_text(&arena, written(&signal)),
-                        "{\"type\":\"signal.received\",\"data\":{\"args\":1,\"emission\":\"s-1\",\"signal\":\"paid\"}}");
-    assert_string_equal(arena_text(&arena, written(&lock)), "{\"type\":\"lock.taken\",\"data\":{\"lock\":\"order:7\"}}");
+                        "{\"type\":\"approval.decided\",\"step\":\"a\",\"actor\":\"ann\",\"data\":{\"approval\":64,"
+                        "\"as\":\"refuse\"}}");
+    assert_string_equal(
+        arena_text(&arena, written(&waiting)),
+        "{\"type\":\"step.waiting\",\"step\":\"b\",\"data\":{\"due_at\":\"2023-11-14T22:13:20.000Z\"}}");
+    assert_string_equal(
+        arena_text(&arena, written(&signal)),
+        "{\"type\":\"signal.received\",\"data\":{\"args\":1,\"emission\":\"s-1\",\"signal\":\"paid\"}}");
+    assert_string_equal(arena_text(&arena, written(&lock)),
+                        "{\"type\":\"lock.taken\",\"data\":{\"lock\":\"order:7\"}}");
 }
 
 static void seq_and_time_are_taken_when_they_are_there(void **state)

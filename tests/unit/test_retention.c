@@ -1,6 +1,7 @@
 /*
- * The pace of forgetting: one batch at a time, a tenth of the time while turns wait for their commit, all of it while none does. The database and the clock
- * are stand-ins: what is due is a number, and a batch takes as long as the test says.
+ * The pace of forgetting: one batch at a time, a tenth of the time while turns wait for their commit, all of it while
+ * none does. The database and the clock are stand-ins: what is due is a number, and a batch takes as long as the test
+ * says.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,15 +19,15 @@ enum { EPOCH = 7 };
 
 static struct engine engine;
 static int64_t now_ms;
-static struct timer *timer;           /* the one that runs */
+static struct timer *timer; /* the one that runs */
 static int64_t timer_at_ms;
 static struct deferred *deferred;
 
-static size_t due_count;              /* sagas whose time is over */
+static size_t due_count;                     /* sagas whose time is over */
 static int64_t overdue_ms, first_overdue_ms; /* by so much, and the first of them */
-static int64_t later_ms;              /* when the next one is that is not due; INT64_MAX: none */
-static int64_t read_ms, forget_ms;    /* that the database takes */
-static size_t turns_waiting;          /* of others, at any time */
+static int64_t later_ms;                     /* when the next one is that is not due; INT64_MAX: none */
+static int64_t read_ms, forget_ms;           /* that the database takes */
+static size_t turns_waiting;                 /* of others, at any time */
 static bool store_is_gone;
 static enum err_code read_code, forget_code;
 
@@ -162,7 +163,8 @@ static void answer_read(void)
         take->next_ms = later_ms;
         take->rows = rows;
         for (size_t i = 0; i < take->count; i++) {
-            rows[i] = (struct due_row){.shard = (uint32_t)(i % 2), .forget = true, .at_ms = now_ms - (i == 0 ? first_overdue_ms : overdue_ms)};
+            rows[i] = (struct due_row){
+                .shard = (uint32_t)(i % 2), .forget = true, .at_ms = now_ms - (i == 0 ? first_overdue_ms : overdue_ms)};
         }
     }
     take->read.done(&take->read);
@@ -278,8 +280,9 @@ static void what_is_overdue_for_long_gets_more_of_the_time_up_to_half(void **sta
     const struct {
         int64_t share, overdue_ms, least_ms, most_ms; /* of a minute */
     } cases[] = {
-        {10, 600000, 5900, 6020},  {10, 1200000, 10500, 10900}, {10, 2100000, 17900, 18300},  {10, 3600000, 29900, 30020},
-        {10, 86400000, 29900, 30020}, {40, 86400000, 29900, 30020}, {60, 86400000, 35900, 36600},
+        {10, 600000, 5900, 6020},     {10, 1200000, 10500, 10900},  {10, 2100000, 17900, 18300},
+        {10, 3600000, 29900, 30020},  {10, 86400000, 29900, 30020}, {40, 86400000, 29900, 30020},
+        {60, 86400000, 35900, 36600},
     };
 
     (void)state;
@@ -449,7 +452,8 @@ static void who_leaves_begins_no_batch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_million_that_are_due_at_once_take_a_tenth_of_the_time_while_turns_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_million_that_are_due_at_once_take_a_tenth_of_the_time_while_turns_wait, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(the_share_is_a_setting, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_overdue_for_long_gets_more_of_the_time_up_to_half, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_stays_for_long_gives_the_others_no_larger_share, setup, teardown),
@@ -457,8 +461,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_ends_bit_by_bit_goes_together, setup, teardown),
         cmocka_unit_test_setup_teardown(a_slow_database_gets_smaller_batches_and_longer_pauses, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_is_asked_while_nothing_is_due, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_could_not_be_read_or_was_refused_is_tried_again_and_not_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_shard_that_is_not_ours_any_more_is_told_of_once_and_left_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_could_not_be_read_or_was_refused_is_tried_again_and_not_at_once, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_shard_that_is_not_ours_any_more_is_told_of_once_and_left_alone, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(what_is_in_memory_is_not_removed_before_it_has_left, setup, teardown),
         cmocka_unit_test_setup_teardown(who_leaves_begins_no_batch, setup, teardown),
     };

@@ -32,11 +32,16 @@ static void programs_and_settings_are_looked_at_without_a_service(void **state)
     (void)state;
     arena_init(&arena, 4096);
     assert_int_equal(faults_of("{\"tools\":[{\"name\":\"t\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"read\","
-                               "\"result\":\"${ [.response | keys[]] }\"}]}", &arena, first, sizeof(first)), 0);
+                               "\"result\":\"${ [.response | keys[]] }\"}]}",
+                               &arena, first, sizeof(first)),
+                     0);
     assert_int_equal(faults_of("{\"tools\":[{\"name\":\"t\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"read\","
-                               "\"result\":\"${ [.response | no_such_function] }\"}]}", &arena, first, sizeof(first)), 1);
+                               "\"result\":\"${ [.response | no_such_function] }\"}]}",
+                               &arena, first, sizeof(first)),
+                     1);
     assert_non_null(strstr(first, "no_such_function"));
-    assert_true(faults_of("{\"tools\":[{\"name\":\"t\",\"builtin\":{\"do\":\"juggle\"},\"effect\":\"read\"}]}", &arena, first, sizeof(first)) > 0);
+    assert_true(faults_of("{\"tools\":[{\"name\":\"t\",\"builtin\":{\"do\":\"juggle\"},\"effect\":\"read\"}]}", &arena,
+                          first, sizeof(first)) > 0);
     arena_fini(&arena);
 }
 
@@ -44,22 +49,37 @@ static const struct {
     const char *tools;
     const char *warnings, *differences; /* pointers, each followed by a space */
 } advised[] = {
-    {"{'name':'t','http':{'url':'http://a/${ .key }','method':'POST','body':'${ .args }'},'effect':'idempotent','terminal':true}", "", ""},
-    {"{'name':'t','http':{'url':'http://a/${ .args.id }'},'effect':'idempotent','terminal':true,'input':{}}", "", "/tools/0/http /tools/0/http "},
+    {"{'name':'t','http':{'url':'http://a/${ .key }','method':'POST','body':'${ .args "
+     "}'},'effect':'idempotent','terminal':true}",
+     "", ""},
+    {"{'name':'t','http':{'url':'http://a/${ .args.id }'},'effect':'idempotent','terminal':true,'input':{}}", "",
+     "/tools/0/http /tools/0/http "},
     {"{'name':'t','http':{'url':'http://a'},'effect':'read','input':{}}", "/tools/0/http ", "/tools/0/http "},
-    {"{'name':'t','http':{'url':'http://a','method':'POST'},'effect':'read'}", "/tools/0/http/method ", "/tools/0/http "},
+    {"{'name':'t','http':{'url':'http://a','method':'POST'},'effect':'read'}", "/tools/0/http/method ",
+     "/tools/0/http "},
     {"{'name':'t','http':{'url':'http://a','method':'HEAD'},'effect':'read'}", "", ""},
-    {"{'name':'t','http':{'url':'http://a','method':'DELETE'},'effect':'once','terminal':true,'input':{}}", "/tools/0/http ", ""},
-    {"{'name':'t','http':{'url':'http://a','method':'DELETE','query':{'x':'${ .args.x }'}},'effect':'once','terminal':true,'input':{}}", "", ""},
-    {"{'name':'t','http':{'url':'http://a','body':{}},'effect':'checked','terminal':true,'probe':{'http':{'url':'http://a'}},"
-     "'precheck':{'http':{'url':'http://a','method':'PUT'},'done':'${ .response }'}}", "/tools/0/precheck/http/method ", "/tools/0/probe/http "},
-    {"{'name':'t','http':{'url':'http://a/${ .args.id }','body':{}},'effect':'once','terminal':true,'url_raw':true}", "/tools/0/url_raw ", ""},
-    {"{'name':'t','exec':{'argv':['a','${ .args.x }','-x${ .args.y }','--','${ .args.z }']},'effect':'once','terminal':true}",
+    {"{'name':'t','http':{'url':'http://a','method':'DELETE'},'effect':'once','terminal':true,'input':{}}",
+     "/tools/0/http ", ""},
+    {"{'name':'t','http':{'url':'http://a','method':'DELETE','query':{'x':'${ .args.x "
+     "}'}},'effect':'once','terminal':true,'input':{}}",
+     "", ""},
+    {"{'name':'t','http':{'url':'http://a','body':{}},'effect':'checked','terminal':true,'probe':{'http':{'url':'http:/"
+     "/a'}},"
+     "'precheck':{'http':{'url':'http://a','method':'PUT'},'done':'${ .response }'}}",
+     "/tools/0/precheck/http/method ", "/tools/0/probe/http "},
+    {"{'name':'t','http':{'url':'http://a/${ .args.id }','body':{}},'effect':'once','terminal':true,'url_raw':true}",
+     "/tools/0/url_raw ", ""},
+    {"{'name':'t','exec':{'argv':['a','${ .args.x }','-x${ .args.y }','--','${ .args.z "
+     "}']},'effect':'once','terminal':true}",
      "/tools/0/exec/argv/1 ", ""},
-    {"{'name':'t','mcp':{'server':{'argv':['a','${ .args.x | tostring }']},'tool':'x','arguments':{}},'effect':'once','terminal':true,'input':{}}",
+    {"{'name':'t','mcp':{'server':{'argv':['a','${ .args.x | tostring "
+     "}']},'tool':'x','arguments':{}},'effect':'once','terminal':true,'input':{}}",
      "/tools/0/mcp/server/argv/1 ", ""},
-    {"{'name':'t','mcp':{'server':{'url':'http://a'},'tool':'x','arguments':{}},'effect':'once','terminal':true,'input':{}}", "/tools/0/mcp ", ""},
-    {"{'name':'t','sql':{'database':'host=/tmp user=b','statement':'select 1'},'effect':'read','input':{}}", "/tools/0/sql ", ""},
+    {"{'name':'t','mcp':{'server':{'url':'http://"
+     "a'},'tool':'x','arguments':{}},'effect':'once','terminal':true,'input':{}}",
+     "/tools/0/mcp ", ""},
+    {"{'name':'t','sql':{'database':'host=/tmp user=b','statement':'select 1'},'effect':'read','input':{}}",
+     "/tools/0/sql ", ""},
 };
 
 static void pointers_of(const struct faults *faults, struct buffer *out)
@@ -120,8 +140,10 @@ static void a_tool_that_is_written_in_its_step_is_looked_at_too(void **state)
     arena_init(&arena, 4096);
     faults_init(&faults, &arena);
     faults_init(&warnings, &arena);
-    review_document(SLICE("{\"tools\":[{\"name\":\"t\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"read\"}],\"sagas\":[{\"name\":\"s\",\"steps\":["
-                          "{\"id\":\"a\",\"call\":\"t\"},{\"id\":\"b\",\"call\":{\"http\":{\"url\":\"http://a\",\"method\":\"POST\"},\"effect\":\"read\"}}]}]}"),
+    review_document(SLICE("{\"tools\":[{\"name\":\"t\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"read\"}],\"sagas\":[{"
+                          "\"name\":\"s\",\"steps\":["
+                          "{\"id\":\"a\",\"call\":\"t\"},{\"id\":\"b\",\"call\":{\"http\":{\"url\":\"http://"
+                          "a\",\"method\":\"POST\"},\"effect\":\"read\"}}]}]}"),
                     &none, &arena, &faults, &document);
     assert_int_equal(faults.count, 0);
     advice_warn(&document, &warnings);

@@ -41,7 +41,8 @@ static const struct {
     {"GET", "v1/sagas", NULL, NULL, ""},
     {"GET", "//", NULL, NULL, ""},
     {"GET", "/V1/sagas", NULL, NULL, ""},
-    {"POST", "/v1/sagas/by-business-id/order/o-1/signals/paid", "/v1/sagas/by-business-id/{name}/{business_id}/signals/{signal}", "order", NULL},
+    {"POST", "/v1/sagas/by-business-id/order/o-1/signals/paid",
+     "/v1/sagas/by-business-id/{name}/{business_id}/signals/{signal}", "order", NULL},
     {"GET", "/v1/sagas/by-business-id/signals/o-1", "/v1/sagas/by-business-id/{name}/{business_id}", "signals", NULL},
     {"DELETE", "/v1/sagas", NULL, NULL, "POST, GET, HEAD"},
     {"GET", "/v1/sagas/x/abort", NULL, NULL, "POST"},
@@ -186,10 +187,8 @@ static void openapi_describes_the_same_routes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_find_their_routes),
-        cmocka_unit_test(a_route_knows_its_query_parameters),
-        cmocka_unit_test(changes_need_more_than_a_reader),
-        cmocka_unit_test(what_a_person_decides_is_beyond_an_agent),
+        cmocka_unit_test(paths_find_their_routes),           cmocka_unit_test(a_route_knows_its_query_parameters),
+        cmocka_unit_test(changes_need_more_than_a_reader),   cmocka_unit_test(what_a_person_decides_is_beyond_an_agent),
         cmocka_unit_test(openapi_describes_the_same_routes),
     };
 

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "core/show/explain.h"
 #include "core/saga/machine.h"
+#include "core/show/explain.h"
 #include "tests/lib/call_trial.h"
 #include "tests/lib/saga_trial.h"
 #include "tests/property/chance.h"
@@ -524,7 +524,7 @@ static void say(struct saga_input *input, const struct saga *saga, const struct 
     static const enum saga_input_type types[] = {
         SAGA_INPUT_ABORT,  SAGA_INPUT_OPERATOR, SAGA_INPUT_OPERATOR, SAGA_INPUT_OPERATOR, SAGA_INPUT_COMPLETE,
         SAGA_INPUT_BYPASS, SAGA_INPUT_RESUME,   SAGA_INPUT_RESUME,   SAGA_INPUT_PAUSE,    SAGA_INPUT_SIGNAL,
-        SAGA_INPUT_SIGNAL, SAGA_INPUT_DECISION, SAGA_INPUT_DECISION, SAGA_INPUT_COST, SAGA_INPUT_CALL};
+        SAGA_INPUT_SIGNAL, SAGA_INPUT_DECISION, SAGA_INPUT_DECISION, SAGA_INPUT_COST,     SAGA_INPUT_CALL};
     struct slice actor = often(95) ? SLICE("ann") : SLICE_NONE, note = often(95) ? SLICE("because") : SLICE_NONE;
     uint32_t step = some_step(saga);
 

@@ -219,8 +219,9 @@ static void an_undo_with_arguments_beyond_the_bound_is_asked_about(void **state)
     open_bounded(&trial, frozen);
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "z", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial),
-                        "step.failed z, saga.failing z, compensation.planned, compensation.failed a, escalation.opened a");
+    assert_string_equal(
+        trial_records(&trial),
+        "step.failed z, saga.failing z, compensation.planned, compensation.failed a, escalation.opened a");
     is(&trial, SAGA_ESCALATED);
     same(step_undo(&trial.saga.steps[0])->detail,
          "the arguments have 99 bytes, and at most 60 are allowed: pass references instead of large values");
@@ -247,7 +248,8 @@ static void a_child_with_an_input_beyond_the_bound_does_not_begin(void **state)
     struct trial trial;
 
     (void)state;
-    open_bounded(&trial, SAGAS("{'id':'c','saga':'c','with':" TWICE "}", "{'name':'c','steps':[{'id':'b','call':'keyed'}]}"));
+    open_bounded(&trial,
+                 SAGAS("{'id':'c','saga':'c','with':" TWICE "}", "{'name':'c','steps':[{'id':'b','call':'keyed'}]}"));
     assert_string_equal(trial_records(&trial), "saga.started, step.failed c, saga.failing c, compensation.planned, "
                                                "saga.compensated");
     same(trial.saga.steps[0].forward.detail,
@@ -260,13 +262,13 @@ static void a_follower_with_an_input_beyond_the_bound_is_told_of(void **state)
     struct trial trial;
 
     (void)state;
-    open_bounded(&trial, ROOT("'then':[{'saga':'f','input':" TWICE "},{'saga':'f','input':{}}]", "{'id':'a','call':'keyed'}",
-                              "{'name':'f','steps':[{'id':'b','call':'keyed'}]}"));
+    open_bounded(&trial, ROOT("'then':[{'saga':'f','input':" TWICE "},{'saga':'f','input':{}}]",
+                              "{'id':'a','call':'keyed'}", "{'name':'f','steps':[{'id':'b','call':'keyed'}]}"));
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
     same(trial.saga.failing_reason, "then");
     same(trial.saga.failing_detail, "f does not follow: its input has 99 bytes, and at most 60 are allowed: pass "
-                                  "references instead of large values");
+                                    "references instead of large values");
     assert_int_equal(json_count(trial.saga.followers), 1);
     close_sound(&trial);
 }

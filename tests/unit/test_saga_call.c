@@ -1,4 +1,5 @@
-/* What an agent's call means: the table of duplicates, drift, the rules of open sagas, budgets and expiry. Loops: test_saga_call_loops.c. */
+/* What an agent's call means: the table of duplicates, drift, the rules of open sagas, budgets and expiry. Loops:
+ * test_saga_call_loops.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,8 @@
 enum found { IN_FLIGHT, RETRYING, COMPLETED, FAILED_WITH_ATTEMPTS_LEFT, FAILED_FOR_GOOD, UNKNOWN, FOUND_COUNT };
 enum policy { COALESCE, REFUSE, ESCALATE, ALLOW, POLICY_COUNT };
 
-static const char *const found_names[] = {"in flight", "retrying", "completed", "failed, attempts left", "failed for good", "unknown"};
+static const char *const found_names[] = {"in flight",       "retrying", "completed", "failed, attempts left",
+                                          "failed for good", "unknown"};
 static const char *const tools[] = {"coalesce", "refuse", "escalate", "allow"};
 
 static const struct {
@@ -51,7 +53,8 @@ static const struct {
                  {ERR_AWAITING, "operation.duplicate a (awaiting-operator)"}},
 };
 
-/* An operation "a" as it was found, begun by the emission "first". Each further call is a turn of its own, or it would be a loop. */
+/* An operation "a" as it was found, begun by the emission "first". Each further call is a turn of its own, or it would
+ * be a loop. */
 static void make(struct call_trial *t, const char *tool, enum found found)
 {
     assert_int_equal(CALL(t, tool, "a", .emission = "first", .turn = "1"), ERR_OK);
@@ -183,10 +186,14 @@ static void another_call_under_the_same_emission_is_refused(void **state)
     (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1,'memo':'x'}", .scope = "s", .emission = "e"), ERR_OK);
-    assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':1,'memo':'x'}", .scope = "s", .emission = "e"), ERR_OTHER_INPUT);
-    assert_int_equal(CALL(&t, "strict", "a", "{'amount':1,'memo':'x'}", .scope = "s", .emission = "e"), ERR_OTHER_INPUT);
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1,'memo':'x'}", .scope = "r", .emission = "e"), ERR_OTHER_INPUT);
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1,'memo':'y'}", .scope = "s", .emission = "e"), ERR_OTHER_INPUT);
+    assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':1,'memo':'x'}", .scope = "s", .emission = "e"),
+                     ERR_OTHER_INPUT);
+    assert_int_equal(CALL(&t, "strict", "a", "{'amount':1,'memo':'x'}", .scope = "s", .emission = "e"),
+                     ERR_OTHER_INPUT);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1,'memo':'x'}", .scope = "r", .emission = "e"),
+                     ERR_OTHER_INPUT);
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1,'memo':'y'}", .scope = "s", .emission = "e"),
+                     ERR_OTHER_INPUT);
     assert_int_equal(t.records.count, 0);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'memo':'x', 'amount':1.0}", .scope = "s", .emission = "e"), ERR_OK);
     assert_int_equal(t.saga.definition->step_count, 1);
@@ -208,7 +215,8 @@ static void allow_begins_one_operation_for_each_emission_and_no_more(void **stat
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
     assert_int_equal(CALL(&t, "allow", "a"), ERR_OK); /* without an id each request is a new emission */
     assert_int_equal(call_trial_step(&t, "a~3")->forward.generation, 2);
-    assert_true(uuid_equal(&call_trial_step(&t, "a~3")->earlier_key.uuid, &call_trial_step(&t, "a~2")->forward.key.uuid));
+    assert_true(
+        uuid_equal(&call_trial_step(&t, "a~3")->earlier_key.uuid, &call_trial_step(&t, "a~2")->forward.key.uuid));
     call_trial_close(&t);
 }
 
@@ -232,7 +240,8 @@ static void while_a_probe_is_asked_nobody_calls_again(void **state)
     (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "saga.started, step.called a"); /* two commits, so that a crash between is known as not sent */
+    assert_string_equal(call_trial_records(&t),
+                        "saga.started, step.called a"); /* two commits, so that a crash between is known as not sent */
     assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (waited)");
     call_trial_timer(&t, "a");
@@ -268,7 +277,8 @@ static void a_call_that_a_guard_refused_may_come_back(void **state)
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "limited", "a", .emission = "first"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "saga.started, step.called a");
-    for (int i = 0; i < 9; i++) { /* more often than there are attempts: nothing was sent; and it is no loop, it was told to come back */
+    for (int i = 0; i < 9;
+         i++) { /* more often than there are attempts: nothing was sent; and it is no loop, it was told to come back */
         call_trial_admit(&t, "a", ADMISSION_REFUSED);
         assert_string_equal(call_trial_records(&t), "step.failed a");
         assert_int_equal(CALL(&t, "limited", "a", .emission = i % 2 ? "first" : NULL), ERR_OK);
@@ -297,7 +307,8 @@ static void a_run_begins_with_its_first_call(void **state)
 static void the_key_is_made_of_run_step_tool_and_scope(void **state)
 {
     struct call_trial t;
-    struct op_identity identity = {SLICE("default"), SLICE("run-1"), SLICE("a"), SLICE("coalesce"), SLICE("s"), DIRECTION_DO, 0};
+    struct op_identity identity = {SLICE("default"), SLICE("run-1"), SLICE("a"), SLICE("coalesce"),
+                                   SLICE("s"),       DIRECTION_DO,   0};
     struct op_key key = op_key_make(&identity);
 
     (void)state;
@@ -311,7 +322,8 @@ static void the_run_of_an_open_saga_is_its_id(void **state)
 {
     struct call_trial t;
     char run[UUID_TEXT_BYTES];
-    struct op_identity identity = {.namespace = SLICE("default"), .step = SLICE("a"), .tool = SLICE("coalesce"), .direction = DIRECTION_DO};
+    struct op_identity identity = {
+        .namespace = SLICE("default"), .step = SLICE("a"), .tool = SLICE("coalesce"), .direction = DIRECTION_DO};
     struct op_key key;
 
     (void)state;
@@ -556,7 +568,7 @@ static void a_terminal_call_comes_last_and_seals(void **state)
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':2}"), ERR_SEALED);
     assert_int_equal(CALL(&t, "mail", "n"), ERR_SEALED);
     assert_int_equal(t.records.count, 0);
-    assert_int_equal(CALL(&t, "look", "l"), ERR_OK); /* reads pass */
+    assert_int_equal(CALL(&t, "look", "l"), ERR_OK);     /* reads pass */
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK); /* and what was called before is still answered */
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
     call_trial_close(&t);

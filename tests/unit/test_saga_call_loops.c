@@ -105,7 +105,8 @@ static void a_second_loop_pauses_until_an_operator_resumes(void **state)
     assert_int_equal(saga_status(&t.saga), SAGA_PAUSED);
     assert_int_equal(CALL(&t, "coalesce", "c", .turn = "3"), ERR_PAUSED);
     assert_int_equal(t.records.count, 0);
-    assert_int_equal(CALL(&t, "coalesce", "a", .emission = "first"), ERR_OK); /* only the request that was here gets its answer */
+    assert_int_equal(CALL(&t, "coalesce", "a", .emission = "first"),
+                     ERR_OK); /* only the request that was here gets its answer */
     assert_int_equal(call_trial_resume(&t), ERR_OK);
     assert_string_equal(call_trial_records(&t), "saga.resumed");
     assert_int_equal(CALL(&t, "look", "b"), ERR_OK);

@@ -1,6 +1,7 @@
 /*
- * Random agents against the machine: whatever they call, in whatever order things settle, no operation is begun twice, nothing
- * follows what cannot be undone, no budget is overdrawn, and the log folds to the same state again. A failure prints its seed.
+ * Random agents against the machine: whatever they call, in whatever order things settle, no operation is begun twice,
+ * nothing follows what cannot be undone, no budget is overdrawn, and the log folds to the same state again. A failure
+ * prints its seed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +47,8 @@ static const char *random_step(struct walk *w)
 {
     const struct definition *definition = w->t.saga.definition;
 
-    return definition->step_count ? arena_text(&w->t.turn, definition->steps[pick(w, definition->step_count)].id) : NULL;
+    return definition->step_count ? arena_text(&w->t.turn, definition->steps[pick(w, definition->step_count)].id)
+                                  : NULL;
 }
 
 /* --- rules --- */
@@ -59,8 +61,8 @@ static bool same_identity(const struct saga *saga, uint32_t a, uint32_t b)
            slice_equal(saga->steps[a].forward.scope, saga->steps[b].forward.scope);
 }
 
-static void check_called(const struct walk *w, const struct record *record, bool emission_known, bool sealed, bool unsettled,
-                         enum saga_phase phase)
+static void check_called(const struct walk *w, const struct record *record, bool emission_known, bool sealed,
+                         bool unsettled, enum saga_phase phase)
 {
     const struct saga *saga = &w->t.saga;
     const struct tool *tool = saga->definition->steps[record->step].tool;
@@ -71,7 +73,8 @@ static void check_called(const struct walk *w, const struct record *record, bool
             broken(w, "two operations have one key");
         }
         if (same_identity(saga, i, record->step) && saga->steps[i].forward.effect != EFFECT_READ && !read &&
-            tool->on_duplicate != DUPLICATE_ALLOW && !slice_is(record->decision, "bypass") && !slice_is(record->decision, "again")) {
+            tool->on_duplicate != DUPLICATE_ALLOW && !slice_is(record->decision, "bypass") &&
+            !slice_is(record->decision, "again")) {
             broken(w, "an operation was begun a second time");
         }
     }
@@ -90,7 +93,8 @@ static void call(struct walk *w)
 {
     struct call_trial *t = &w->t;
     struct wish wish = {
-        .tool = PICK(w, "look", "coalesce", "strict", "refuse", "escalate", "allow", "again", "mail", "once", "checked", "idempotent", "paid", "limited", "fetch", "announce"),
+        .tool = PICK(w, "look", "coalesce", "strict", "refuse", "escalate", "allow", "again", "mail", "once", "checked",
+                     "idempotent", "paid", "limited", "fetch", "announce"),
         .step = PICK(w, NULL, "a", "b", "c"),
         .args = PICK(w, "{'amount':1}", "{'amount':1,'memo':'x'}", "{'amount':2}", "{'send':true}"),
         .scope = PICK(w, NULL, NULL, "s"),
@@ -118,8 +122,8 @@ static void call(struct walk *w)
         if (record->type == RECORD_STEP_CALLED) {
             check_called(w, record, known, sealed, unsettled, phase);
         }
-        if (record->type == RECORD_STEP_REPEATED && sealed && t->saga.steps[record->step].forward.effect != EFFECT_READ &&
-            t->saga.definition->kind == SAGA_OPEN) {
+        if (record->type == RECORD_STEP_REPEATED && sealed &&
+            t->saga.steps[record->step].forward.effect != EFFECT_READ && t->saga.definition->kind == SAGA_OPEN) {
             broken(w, "something was tried again after what cannot be undone");
         }
     }
@@ -129,7 +133,8 @@ static void call(struct walk *w)
 
 static void settle(struct walk *w)
 {
-    static const enum outcome_kind kinds[] = {OUTCOME_COMPLETED, OUTCOME_COMPLETED, OUTCOME_COMPLETED, OUTCOME_FAILED, OUTCOME_RETRY, OUTCOME_UNKNOWN, OUTCOME_RUNNING};
+    static const enum outcome_kind kinds[] = {OUTCOME_COMPLETED, OUTCOME_COMPLETED, OUTCOME_COMPLETED, OUTCOME_FAILED,
+                                              OUTCOME_RETRY,     OUTCOME_UNKNOWN,   OUTCOME_RUNNING};
     static const enum outcome_kind probed[] = {OUTCOME_COMPLETED, OUTCOME_ABSENT, OUTCOME_UNKNOWN, OUTCOME_UNKNOWN};
     const char *step = random_step(w);
     const struct step *s = step ? call_trial_step(&w->t, step) : NULL;
@@ -172,11 +177,13 @@ static void settle(struct walk *w)
 static void register_anew(struct walk *w)
 {
     if (w->t.tool_count < CALL_TRIAL_TOOLS_MAX) {
-        call_trial_register(&w->t, PICK(w, "{'name':'coalesce'," READS "}", "{'name':'coalesce'," KEYED_NOW ",'volatile':['/memo']}",
-                                        "{'name':'look'," KEYED_NOW "}", "{'name':'look'," READS "}", "{'name':'once'," READS "}",
-                                        "{'name':'strict'," KEYED_NOW ",'on_duplicate':'escalate'}", "{'name':'fetch'," READS "}",
-                                        "{'name':'fetch','builtin':{'do':'echo'},'effect':{'if':'${ .args.send }','then':'read','else':'keyed'},"
-                                        "'key':{'window':'60s'}" UNDONE "}"));
+        call_trial_register(
+            &w->t, PICK(w, "{'name':'coalesce'," READS "}", "{'name':'coalesce'," KEYED_NOW ",'volatile':['/memo']}",
+                        "{'name':'look'," KEYED_NOW "}", "{'name':'look'," READS "}", "{'name':'once'," READS "}",
+                        "{'name':'strict'," KEYED_NOW ",'on_duplicate':'escalate'}", "{'name':'fetch'," READS "}",
+                        "{'name':'fetch','builtin':{'do':'echo'},'effect':{'if':'${ .args.send "
+                        "}','then':'read','else':'keyed'},"
+                        "'key':{'window':'60s'}" UNDONE "}"));
     }
 }
 
@@ -245,7 +252,8 @@ static void check_state(struct walk *w)
         for (uint32_t i = 0; i < saga->definition->step_count; i++) {
             enum took_effect took_effect = saga->steps[i].forward.took_effect;
 
-            if (saga->steps[i].forward.effect != EFFECT_READ && (took_effect == TOOK_EFFECT_YES || took_effect == TOOK_EFFECT_MAYBE)) {
+            if (saga->steps[i].forward.effect != EFFECT_READ &&
+                (took_effect == TOOK_EFFECT_YES || took_effect == TOOK_EFFECT_MAYBE)) {
                 broken(w, "compensated, but something stands");
             }
         }
@@ -256,13 +264,18 @@ static void no_agent_can_make_anything_happen_twice(void **state)
 {
     static struct walk w;
     static const enum record_type wanted[] = {
-        RECORD_STEP_CALLED, RECORD_STEP_REPEATED, RECORD_OPERATION_DUPLICATE, RECORD_OPERATION_EXPIRED, RECORD_BYPASS_SIGNED, RECORD_LOOP_TRIPPED,
-        RECORD_SAGA_PAUSED, RECORD_SAGA_RESUMED, RECORD_RUN_RESTED, RECORD_RUN_WOKEN, RECORD_SAGA_COMPLETED, RECORD_SAGA_COMPENSATED, RECORD_ESCALATION_OPENED};
+        RECORD_STEP_CALLED,      RECORD_STEP_REPEATED, RECORD_OPERATION_DUPLICATE, RECORD_OPERATION_EXPIRED,
+        RECORD_BYPASS_SIGNED,    RECORD_LOOP_TRIPPED,  RECORD_SAGA_PAUSED,         RECORD_SAGA_RESUMED,
+        RECORD_RUN_RESTED,       RECORD_RUN_WOKEN,     RECORD_SAGA_COMPLETED,      RECORD_SAGA_COMPENSATED,
+        RECORD_ESCALATION_OPENED};
     const char *first = getenv("SEED"), *walks = getenv("SAGA_WALKS");
     unsigned seen[RECORD_TYPE_COUNT] = {0};
 
     (void)state;
-    for (uint64_t seed = first ? strtoull(first, NULL, 10) : 1, end = seed + (walks ? strtoull(walks, NULL, 10) : first ? 1 : WALKS); seed < end; seed++) {
+    for (uint64_t seed = first ? strtoull(first, NULL, 10) : 1, end = seed + (walks   ? strtoull(walks, NULL, 10)
+                                                                              : first ? 1
+                                                                                      : WALKS);
+         seed < end; seed++) {
         memset(&w, 0, sizeof(w));
         w.seed = seed;
         w.random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;

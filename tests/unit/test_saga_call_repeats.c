@@ -1,6 +1,7 @@
 /*
- * What a repeat gets where time has passed or the tool has changed: it finds its operation all the same, a person is asked once,
- * what nobody could say is asked about again, and what is full or has expired says so. The table itself: test_saga_call.c.
+ * What a repeat gets where time has passed or the tool has changed: it finds its operation all the same, a person is
+ * asked once, what nobody could say is asked about again, and what is full or has expired says so. The table itself:
+ * test_saga_call.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -122,8 +123,9 @@ static void a_repeat_finds_its_operation_though_its_arguments_would_only_read_no
     (void)state;
     call_trial_run(&t);
     completed(&t, "fetch", "{'send':true}");
-    call_trial_register(&t, "{'name':'fetch','builtin':{'do':'echo'},'effect':{'if':'${ .args.send }','then':'read','else':'keyed'},"
-                            "'key':{'window':'60s'}" UNDONE "}");
+    call_trial_register(
+        &t, "{'name':'fetch','builtin':{'do':'echo'},'effect':{'if':'${ .args.send }','then':'read','else':'keyed'},"
+            "'key':{'window':'60s'}" UNDONE "}");
     assert_int_equal(CALL(&t, "fetch", "a", "{'send':true}"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
     call_trial_close(&t);

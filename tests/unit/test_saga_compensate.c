@@ -441,7 +441,8 @@ static void a_maybe_is_undone_blind_with_what_there_is(void **state)
     assert_string_equal(trial_records(&trial),
                         "step.unknown act, saga.failing act, compensation.planned, compensation.intent act");
     uuid_text(&trial.saga.steps[1].forward.key.uuid, key);
-    assert_true(slice_equal(step_undo(&trial.saga.steps[1])->args, arena_printf(&trial.arena, "{\"key\":\"%s\"}", key)));
+    assert_true(
+        slice_equal(step_undo(&trial.saga.steps[1])->args, arena_printf(&trial.arena, "{\"key\":\"%s\"}", key)));
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
     trial_settle_undo(&trial, "first", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);

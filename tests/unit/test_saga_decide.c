@@ -348,26 +348,32 @@ static void a_refusal_under_the_same_key_settles_the_attempts_before_it(void **s
         int64_t after_ms;
         const char *records;
     } table[] = {
-        {"what its tool says settles it", "keyed", true, 0, "step.failed act, saga.failing act, compensation.planned, saga.compensated"},
+        {"what its tool says settles it", "keyed", true, 0,
+         "step.failed act, saga.failing act, compensation.planned, saga.compensated"},
         {"any other refusal leaves it to a person", "keyed", false, 0, "step.unknown act, escalation.opened act"},
-        {"and so does one past the window, when the key may be forgotten", "keyed", true, 60000, "step.unknown act, escalation.opened act"},
-        {"a receiver without keys has promised nothing", "idempotent", true, 0, "step.unknown act, escalation.opened act"},
+        {"and so does one past the window, when the key may be forgotten", "keyed", true, 60000,
+         "step.unknown act, escalation.opened act"},
+        {"a receiver without keys has promised nothing", "idempotent", true, 0,
+         "step.unknown act, escalation.opened act"},
     };
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        const struct outcome refusal = {.kind = OUTCOME_FAILED, .error = SLICE("http-422"), .settles = table[i].settles};
+        const struct outcome refusal = {
+            .kind = OUTCOME_FAILED, .error = SLICE("http-422"), .settles = table[i].settles};
         struct trial trial;
 
         open_act(&trial, table[i].tool);
         trial_settle(&trial, "act", OUTCOME_UNKNOWN);
         trial_timer(&trial, "act");
         trial.now_ms += table[i].after_ms;
-        assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 2, refusal)), ERR_OK);
+        assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 2, refusal)),
+                         ERR_OK);
         if (strcmp(trial_records(&trial), table[i].records) != 0) {
             fail_msg("%s: %s", table[i].name, trial_records(&trial));
         }
-        assert_int_equal(saga_took_effect(&trial.saga, 0), strncmp(table[i].records, "step.failed", 11) == 0 ? TOOK_EFFECT_NO : TOOK_EFFECT_MAYBE);
+        assert_int_equal(saga_took_effect(&trial.saga, 0),
+                         strncmp(table[i].records, "step.failed", 11) == 0 ? TOOK_EFFECT_NO : TOOK_EFFECT_MAYBE);
         trial_check_replay(&trial);
         trial_close(&trial);
     }

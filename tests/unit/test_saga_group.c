@@ -358,7 +358,8 @@ static void an_input_that_a_child_does_not_take_fails_its_step(void **state)
     "{'id':'d','call':'keyed'},{'id':'e','call':'keyed'},{'id':'f','call':'keyed'},{'id':'g','call':'keyed'},"         \
     "{'id':'h','call':'keyed'},{'id':'i','call':'keyed'},{'id':'j','call':'keyed'}]}"
 
-/* A thousand elements are allowed, their ten thousand steps beside them are not. Found out later, effects would have to be undone. */
+/* A thousand elements are allowed, their ten thousand steps beside them are not. Found out later, effects would have to
+ * be undone. */
 static void elements_whose_steps_are_too_many_fail_before_the_first_begins(void **state)
 {
     struct trial trial;
@@ -372,9 +373,11 @@ static void elements_whose_steps_are_too_many_fail_before_the_first_begins(void 
     }
     buffer_printf(&input, "]}%c", 0);
     open_with(&trial, SAGAS("{'id':'each','for_each':'${ .input.all }','saga':'ten'}", TEN), input.ptr);
-    assert_string_equal(trial_records(&trial), "saga.started, step.failed each, saga.failing each, compensation.planned, "
-                                               "saga.compensated");
-    same(trial.saga.steps[0].forward.detail, "the saga has 1 steps by now and would have 11000 more; 10000 are allowed");
+    assert_string_equal(trial_records(&trial),
+                        "saga.started, step.failed each, saga.failing each, compensation.planned, "
+                        "saga.compensated");
+    same(trial.saga.steps[0].forward.detail,
+         "the saga has 1 steps by now and would have 11000 more; 10000 are allowed");
     close_sound(&trial);
     buffer_fini(&input);
 }

@@ -39,11 +39,14 @@ static void has_members(struct slice object, const char *names)
 }
 
 #define SAGA_MEMBERS                                                                                                   \
-    "id saga version business_id status error paused deadline input output steps escalation cost tags created_at updated_at ended_at"
+    "id saga version business_id status error paused deadline input output steps escalation cost tags created_at "     \
+    "updated_at ended_at"
 #define STEP_MEMBERS                                                                                                   \
-    "id kind tool group status took_effect key attempts unsent result error waits_for due_at started_at ended_at compensation"
+    "id kind tool group status took_effect key attempts unsent result error waits_for due_at started_at ended_at "     \
+    "compensation"
 #define OPERATION_MEMBERS                                                                                              \
-    "key state took_effect run saga step tool tool_version scope generation class attempts unsent args result error cost "    \
+    "key state took_effect run saga step tool tool_version scope generation class attempts unsent args result error "  \
+    "cost "                                                                                                            \
     "duplicate "                                                                                                       \
     "duplicates_seen first_sent_at last_sent_at created_at ended_at"
 #define ESCALATION_MEMBERS                                                                                             \

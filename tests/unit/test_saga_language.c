@@ -124,8 +124,9 @@ static void a_saga_may_be_skipped_as_a_whole(void **state)
 
     (void)state;
     open_with(&trial,
-              TRIAL_SAGA_WITH("'output':{'a':'${ .steps.a.result }'}",
-                              "{'id':'a','call':'keyed','when':'${ .input.x }'},{'id':'z','call':'mail','when':'${ .input.x }'}"),
+              TRIAL_SAGA_WITH(
+                  "'output':{'a':'${ .steps.a.result }'}",
+                  "{'id':'a','call':'keyed','when':'${ .input.x }'},{'id':'z','call':'mail','when':'${ .input.x }'}"),
               "{}");
     assert_string_equal(trial_records(&trial), "saga.started, step.skipped a, step.skipped z, saga.completed");
     assert_true(slice_is(trial.saga.output, "{\"a\":null}"));
@@ -137,7 +138,8 @@ static void a_condition_that_cannot_be_followed_is_a_certain_failure(void **stat
     struct trial trial;
 
     (void)state;
-    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed','when':'${ .input.x.y }'}"), "{'x':1}");
+    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed','when':'${ .input.x.y }'}"),
+              "{'x':1}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, step.failed b, saga.failing b, compensation.planned, "
                                                "compensation.intent a");
@@ -279,8 +281,9 @@ static void an_unknown_outcome_is_settled_before_it_is_gone_on_without(void **st
 
 static void an_unknown_outcome_for_good_is_asked_about_and_the_verdict_decides(void **state)
 {
-    static const char steps[] = TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'voidable','on_failure':'continue'},"
-                                           "{'id':'c','call':'keyed'}");
+    static const char steps[] =
+        TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'voidable','on_failure':'continue'},"
+                   "{'id':'c','call':'keyed'}");
     struct trial trial;
 
     (void)state;
@@ -311,7 +314,8 @@ static void a_late_success_of_what_was_gone_on_without_is_asked_about(void **sta
         open_with(&trial, steps, "{}");
         trial_settle(&trial, "a", OUTCOME_FAILED);
         trial_timer(&trial, "z");
-        assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, done)), ERR_OK);
+        assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, done)),
+                         ERR_OK);
         assert_string_equal(trial_records(&trial), "step.late a, escalation.opened a");
         trial_settle(&trial, "z", OUTCOME_COMPLETED); /* behind the point of no return */
         assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
@@ -327,8 +331,7 @@ static void a_late_success_of_what_was_gone_on_without_is_asked_about(void **sta
     }
 }
 
-#define ESCALATE                                                                                                       \
-    "{'id':'a','call':'keyed'},{'id':'b','call':'keyed','on_failure':'escalate'},{'id':'c','call':'keyed'}"
+#define ESCALATE "{'id':'a','call':'keyed'},{'id':'b','call':'keyed','on_failure':'escalate'},{'id':'c','call':'keyed'}"
 
 static void open_escalated(struct trial *trial)
 {
@@ -580,7 +583,8 @@ static void undo_arguments_are_evaluated_side_by_side(void **state)
     struct trial trial;
 
     (void)state;
-    open_with(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", BLIND("a") "," BLIND("b") "," BLIND("c")), "{}");
+    open_with(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", BLIND("a") "," BLIND("b") "," BLIND("c")),
+              "{}");
     trial_timer(&trial, "a");
     trial_timer(&trial, "b");
     trial_timer(&trial, "c");

@@ -1,5 +1,5 @@
-/* Evidence that comes when everything was settled already: it is never lost, and never overturns anything in silence.
- */
+/* Evidence that comes when everything was settled already: it is never lost, and never
+ * overturns anything in silence. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -198,7 +198,9 @@ static void what_has_completed_is_never_overturned(void **state)
 /* `act` is undone after the abort: a person has answered for its compensator, and here is what that one says. */
 static void open_undone_by_word(struct trial *trial, bool happened)
 {
-    trial_open(trial, TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'by_checked'},{'id':'next','call':'once'}"));
+    trial_open(
+        trial,
+        TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'by_checked'},{'id':'next','call':'once'}"));
     trial_start(trial, "{}");
     trial_settle(trial, "before", OUTCOME_COMPLETED);
     trial_settle(trial, "act", OUTCOME_COMPLETED);
@@ -267,7 +269,9 @@ static void an_undo_that_a_person_vouched_for_and_that_failed_is_asked_about(voi
 /* `act` is of class `once`, unknown, and a person has said what became of it. */
 static void open_said(struct trial *trial, bool happened)
 {
-    trial_open(trial, TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'once_probed'},{'id':'next','call':'keyed'}"));
+    trial_open(
+        trial,
+        TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'once_probed'},{'id':'next','call':'keyed'}"));
     trial_start(trial, "{}");
     trial_settle(trial, "before", OUTCOME_COMPLETED);
     trial_timer(trial, "act");
@@ -318,11 +322,14 @@ static void what_a_person_vouched_for_and_did_not_happen_is_asked_about(void **s
 /* `next` is pending: it was not sent, and what it builds on is not there for certain any more. */
 static void what_comes_after_it_waits_until_it_is_over_again(void **state)
 {
-    struct saga_input again = {.type = SAGA_INPUT_OPERATOR, .operator = {.action = OPERATOR_RETRY, .accept_double = true}};
+    struct saga_input again = {.type = SAGA_INPUT_OPERATOR,
+                               .operator= {.action = OPERATOR_RETRY, .accept_double = true} };
     struct trial trial;
 
     (void)state;
-    trial_open(&trial, TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'once_probed'},{'id':'next','call':'once'}"));
+    trial_open(
+        &trial,
+        TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'once_probed'},{'id':'next','call':'once'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "before", OUTCOME_COMPLETED);
     trial_timer(&trial, "act");
@@ -367,8 +374,10 @@ static void an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_gr
     assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
     trial_timer(&trial, "each#1");
     assert_string_equal(trial_records(&trial), "step.intent each#1");
-    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, first, DIRECTION_DO, 1,
-                                                       (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("http-404")})), ERR_OK);
+    assert_int_equal(
+        trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, first, DIRECTION_DO, 1,
+                                          (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("http-404")})),
+        ERR_OK);
     assert_string_equal(trial_records(&trial), "step.late each#0, escalation.opened each#0");
     assert_true(saga_is_sound(&trial.saga));
     trial_settle(&trial, "each#1", OUTCOME_COMPLETED);

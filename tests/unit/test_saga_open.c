@@ -463,7 +463,8 @@ static void each_of_several_calls_of_one_step_is_undone_under_a_key_of_its_own(v
     for (size_t i = 0; i < COUNT_OF(labels); i++) {
         call_trial_settle_undo(&t, labels[i]);
         for (size_t k = 0; k < i; k++) {
-            assert_false(uuid_equal(&step_undo(call_trial_step(&t, labels[i]))->key.uuid, &step_undo(call_trial_step(&t, labels[k]))->key.uuid));
+            assert_false(uuid_equal(&step_undo(call_trial_step(&t, labels[i]))->key.uuid,
+                                    &step_undo(call_trial_step(&t, labels[k]))->key.uuid));
         }
     }
     assert_int_equal(t.saga.end, SAGA_COMPENSATED);

@@ -178,7 +178,8 @@ static void a_result_that_is_needed_later_must_be_given(void **state)
 static void what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_result_too(void **state)
 {
     static const char *const documents[] = {
-        TRIAL_SAGA_WITH("'then':[{'saga':'trial','input':{'id':'${ .steps.act.result.id }'}}]", "{'id':'act','call':'mail'}"),
+        TRIAL_SAGA_WITH("'then':[{'saga':'trial','input':{'id':'${ .steps.act.result.id }'}}]",
+                        "{'id':'act','call':'mail'}"),
         TRIAL_SAGA_WITH("'then':[{'saga':'trial','id':'x-${ .steps.act.result.id }'}]", "{'id':'act','call':'mail'}"),
         TRIAL_SAGA_WITH("'output':'${ {id: .steps.act.result.id} }'", "{'id':'act','call':'mail'}"),
         TRIAL_SAGA("{'id':'act','call':'once','compensate':{'tool':'undo','with':'${ {id: .result.id} }'}}"),
@@ -204,8 +205,11 @@ static void open_failed(struct trial *trial, const char *from)
 {
     char document[8192];
 
-    (void)snprintf(document, sizeof(document),
-                   TRIAL_SAGA("{'id':'act','call':'keyed','on_failure':'escalate'},{'id':'next','call':'keyed','with':{'from':'%s'}}"), from);
+    (void)snprintf(
+        document, sizeof(document),
+        TRIAL_SAGA(
+            "{'id':'act','call':'keyed','on_failure':'escalate'},{'id':'next','call':'keyed','with':{'from':'%s'}}"),
+        from);
     trial_open(trial, document);
     trial_start(trial, "{}");
     trial_settle(trial, "act", OUTCOME_FAILED);
@@ -241,8 +245,11 @@ static void a_later_step_that_uses_a_result_that_was_lost_fails_for_certain(void
         const char *with;
         bool fails;
     } uses[] = {
-        {"${ .steps.act.result.id }", true},  {"${ .steps.act.result.id // 5 }", true}, {"at ${ .steps.act.result }", true},
-        {"${ .steps.act.status }", false},    {"${ .input.n }", false},
+        {"${ .steps.act.result.id }", true},
+        {"${ .steps.act.result.id // 5 }", true},
+        {"at ${ .steps.act.result }", true},
+        {"${ .steps.act.status }", false},
+        {"${ .input.n }", false},
     };
     char document[8192];
     struct trial trial;
@@ -251,23 +258,28 @@ static void a_later_step_that_uses_a_result_that_was_lost_fails_for_certain(void
     (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(uses); i++) {
-        (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'act','call':'keyed'},{'id':'next','call':'keyed','with':{'from':'%s'}}"),
+        (void)snprintf(document, sizeof(document),
+                       TRIAL_SAGA("{'id':'act','call':'keyed'},{'id':'next','call':'keyed','with':{'from':'%s'}}"),
                        uses[i].with);
         trial_open(&trial, document);
         trial_start(&trial, "{}");
-        struct saga_input input = trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, (struct outcome){.kind = OUTCOME_COMPLETED});
+        struct saga_input input =
+            trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, (struct outcome){.kind = OUTCOME_COMPLETED});
 
         input.settled.undo_args = SLICE("{}");
         input.settled.undo_error = SLICE_NONE;
         input.settled.result_error = SLICE("it was too large");
         assert_int_equal(trial_input(&trial, input), ERR_OK);
-        assert_non_null(memmem(trial_view(&trial, &arena).ptr, trial_view(&trial, &arena).len, "\"result_error\":\"it was too large\"", 33));
+        assert_non_null(memmem(trial_view(&trial, &arena).ptr, trial_view(&trial, &arena).len,
+                               "\"result_error\":\"it was too large\"", 33));
         if (i == 1) { /* a program, which the engine evaluates and renders */
             struct expression_context context = saga_expression_context(&trial.saga, 1, &arena);
             struct slice value = SLICE("5"), out;
             struct err err;
 
-            assert_int_equal(template_render(&trial.saga.definition->steps[1].with, &context, &value, &arena, &out, &err), ERR_INVALID);
+            assert_int_equal(
+                template_render(&trial.saga.definition->steps[1].with, &context, &value, &arena, &out, &err),
+                ERR_INVALID);
             assert_non_null(strstr(err.message, "the result of step act could not be made: it was too large"));
         } else {
             assert_int_equal(trial.saga.steps[1].forward.state == OP_FAILED, uses[i].fails);

@@ -48,9 +48,9 @@ static bool chance(uint32_t percent)
 
 /* --- definitions of every shape --- */
 
-static const char *const tools[] = {"read", "idempotent",  "idempotent_probed", "keyed",  "keyed_probed", "checked",
-                                    "once", "once_probed", "voidable",          "strict", "by_keyed",     "by_checked",
-                                    "limited", "limited_once"};
+static const char *const tools[] = {"read",     "idempotent", "idempotent_probed", "keyed",       "keyed_probed",
+                                    "checked",  "once",       "once_probed",       "voidable",    "strict",
+                                    "by_keyed", "by_checked", "limited",           "limited_once"};
 
 static void put_after(struct buffer *out, uint32_t step, bool all)
 {
@@ -161,8 +161,8 @@ struct world {
 };
 
 static struct world world;
-static uint64_t seen_ends[SAGA_STATUS_COUNT], seen_escalations, seen_conditions, seen_undos_at_once, seen_gone_on, seen_records[RECORD_TYPE_COUNT],
-    seen_actions[OPERATOR_ACTION_COUNT];
+static uint64_t seen_ends[SAGA_STATUS_COUNT], seen_escalations, seen_conditions, seen_undos_at_once, seen_gone_on,
+    seen_records[RECORD_TYPE_COUNT], seen_actions[OPERATOR_ACTION_COUNT];
 
 static struct thing *thing_of(uint32_t step, enum direction direction)
 {
@@ -333,8 +333,8 @@ static bool is_gone_on_without(uint32_t step)
 {
     const struct operation *op = &world.trial.saga.steps[step].forward;
 
-    return (op->state == OP_SKIPPED || (op->state == OP_FAILED && world.trial.definition->steps[step].on_failure ==
-                                                                      ON_FAILURE_CONTINUE)) &&
+    return (op->state == OP_SKIPPED ||
+            (op->state == OP_FAILED && world.trial.definition->steps[step].on_failure == ON_FAILURE_CONTINUE)) &&
            !stands(step) && !is_on_the_wire(step);
 }
 
@@ -346,7 +346,8 @@ static void check_step_begins(uint32_t step)
     for (uint32_t i = 0; i < definition->after_count; i++) {
         uint32_t before = definition->after[i];
 
-        must_hold(has_happened(before) || is_gone_on_without(before), "a step begins before what it comes after has happened");
+        must_hold(has_happened(before) || is_gone_on_without(before),
+                  "a step begins before what it comes after has happened");
         must_hold(thing_of(before, DIRECTION_UNDO)->effects == 0, "a step begins after what it builds on was undone");
     }
     must_hold(!definition->tool->guarded || world.admitted[step] == world.trial.saga.steps[step].forward.attempts,
@@ -793,7 +794,8 @@ static void the_walks_came_everywhere(void **state)
     }
     for (unsigned i = 0; i < RECORD_TYPE_COUNT; i++) {
         /* From called to woken: of agents' calls, see test_saga_random_open.c. */
-        if (!(i >= RECORD_STEP_CALLED && i <= RECORD_RUN_WOKEN) && i != RECORD_COMPENSATION_LATE && /* nobody lies here */
+        if (!(i >= RECORD_STEP_CALLED && i <= RECORD_RUN_WOKEN) &&
+            i != RECORD_COMPENSATION_LATE && /* nobody lies here */
             seen_records[i] < 10) {
             fail_msg("only %llu records %s", (unsigned long long)seen_records[i],
                      record_type_name((enum record_type)i));

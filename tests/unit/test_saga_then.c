@@ -193,7 +193,7 @@ static void a_saga_starts_with_the_versions_of_its_children(void **state)
 
     (void)state;
     trial_open(&trial, "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[{'id':'c','saga':'inner'}]},{'"
-                                                "name':'inner','steps':[{'id':'a','call':'keyed'}]}]}");
+                       "name':'inner','steps':[{'id':'a','call':'keyed'}]}]}");
     trial_start(&trial, "{}");
     assert_true(slice_is(trial.records.items[0].sagas, "{\"inner\":1}"));
     assert_true(slice_is(json_member(trial.records.items[0].tools, "keyed"), "1"));

@@ -73,7 +73,8 @@ static void the_file_goes_before_the_environment(void **state)
     secrets_fini(&secrets);
 }
 
-static struct slice secret_of(const struct secrets *secrets, const char *namespace, const char *name, struct arena *arena)
+static struct slice secret_of(const struct secrets *secrets, const char *namespace, const char *name,
+                              struct arena *arena)
 {
     return secrets_json(secrets, slice_of(namespace), slice_of(name), arena);
 }
@@ -86,7 +87,9 @@ static void a_secret_belongs_to_one_namespace(void **state)
 
     (void)state;
     arena_init(&arena, 1024);
-    scratch_write("{\"bank\": \"of default\", \"b/bank\": \"of b\", \"default/mail\": \"of default too\", \"c/own\": \"of c\"}", 1);
+    scratch_write(
+        "{\"bank\": \"of default\", \"b/bank\": \"of b\", \"default/mail\": \"of default too\", \"c/own\": \"of c\"}",
+        1);
     assert_int_equal(setenv("SAGAD_SECRET_TOKEN", "of the environment", 1), 0);
     assert_int_equal(setenv("SAGAD_SECRET_B_TOKEN", "no secret of b", 1), 0);
     assert_int_equal(secrets_load(&secrets, scratch_file, &err), ERR_OK);

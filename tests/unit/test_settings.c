@@ -15,13 +15,20 @@
 static const struct setting table[] = {
     {.name = "listen", .type = SETTING_TEXT, .value = "127.0.0.1:1", .text = "address and port"},
     {.name = "database", .type = SETTING_TEXT, .text = "the DSN", .secret = true},
-    {.name = "in-flight", .type = SETTING_NUMBER, .unit = "calls", .value = "256", .min = 1, .max = 4096, .text = "at once"},
+    {.name = "in-flight",
+     .type = SETTING_NUMBER,
+     .unit = "calls",
+     .value = "256",
+     .min = 1,
+     .max = 4096,
+     .text = "at once"},
     {.name = "lease", .type = SETTING_DURATION, .value = "15s", .min = 1000, .max = 600000, .text = "how long"},
     {.name = "body-max", .type = SETTING_BYTES, .value = "1MiB", .min = 1024, .max = 1 << 30, .text = "of a request"},
     {.name = "quiet", .type = SETTING_SWITCH, .value = "false", .text = "says less"},
 };
 
-static const char *const names[] = {"SAGAD_LISTEN", "SAGAD_DATABASE", "SAGAD_IN_FLIGHT", "SAGAD_LEASE", "SAGAD_BODY_MAX", "SAGAD_QUIET"};
+static const char *const names[] = {"SAGAD_LISTEN", "SAGAD_DATABASE", "SAGAD_IN_FLIGHT",
+                                    "SAGAD_LEASE",  "SAGAD_BODY_MAX", "SAGAD_QUIET"};
 
 static int start(void **state)
 {
@@ -42,7 +49,8 @@ static int stop(void **state)
     return 0;
 }
 
-static enum err_code read_args(struct settings *settings, int *first_word, struct err *err, int argc, const char *const *words)
+static enum err_code read_args(struct settings *settings, int *first_word, struct err *err, int argc,
+                               const char *const *words)
 {
     char program[] = "sagad", *argv[8] = {program};
 
@@ -52,8 +60,9 @@ static enum err_code read_args(struct settings *settings, int *first_word, struc
     return settings_from_args(settings, argc + 1, argv, 1, first_word, err);
 }
 
-#define ARGS(settings, first_word, err, ...) \
-    read_args(settings, first_word, err, (int)COUNT_OF(((const char *const[]){__VA_ARGS__})), (const char *const[]){__VA_ARGS__})
+#define ARGS(settings, first_word, err, ...)                                                                           \
+    read_args(settings, first_word, err, (int)COUNT_OF(((const char *const[]){__VA_ARGS__})),                          \
+              (const char *const[]){__VA_ARGS__})
 
 static enum err_code read_text(struct settings *settings, const char *text, struct err *err)
 {
@@ -86,7 +95,8 @@ static void flags_are_read_in_every_form_up_to_the_first_word(void **state)
     struct settings *settings = *state;
     int first = -1;
 
-    assert_int_equal(ARGS(settings, &first, NULL, "--listen", "a:1", "--in-flight=7", "--quiet", "dev", "--lease"), ERR_OK);
+    assert_int_equal(ARGS(settings, &first, NULL, "--listen", "a:1", "--in-flight=7", "--quiet", "dev", "--lease"),
+                     ERR_OK);
     assert_int_equal(first, 5);
     assert_string_equal(settings_text(settings, "listen"), "a:1");
     assert_int_equal(settings_number(settings, "in-flight"), 7);
@@ -95,7 +105,8 @@ static void flags_are_read_in_every_form_up_to_the_first_word(void **state)
     assert_int_equal(first, 3);
     assert_false(settings_switch(settings, "quiet"));
     assert_string_equal(settings_text(settings, "listen"), "");
-    assert_int_equal(ARGS(settings, &first, NULL, "--database", "--lease", "--", "--quiet"), ERR_OK); /* a value may look like a flag */
+    assert_int_equal(ARGS(settings, &first, NULL, "--database", "--lease", "--", "--quiet"),
+                     ERR_OK); /* a value may look like a flag */
     assert_int_equal(first, 4);
     assert_string_equal(settings_text(settings, "database"), "--lease");
     assert_int_equal(ARGS(settings, &first, NULL, "--lease", "2m"), ERR_OK);
@@ -115,7 +126,8 @@ static void the_nearest_source_wins_in_whatever_order_they_are_read(void **state
             assert_int_equal(ARGS(settings, &first, NULL, "--in-flight", "10"), ERR_OK);
             assert_int_equal(settings_from_environment(settings, "SAGAD_", NULL), ERR_OK);
         }
-        assert_int_equal(read_text(settings, "{\"in-flight\":30,\"lease\":\"30s\",\"listen\":\"file:1\"}", NULL), ERR_OK);
+        assert_int_equal(read_text(settings, "{\"in-flight\":30,\"lease\":\"30s\",\"listen\":\"file:1\"}", NULL),
+                         ERR_OK);
         if (order == 1) {
             assert_int_equal(settings_from_environment(settings, "SAGAD_", NULL), ERR_OK);
             assert_int_equal(ARGS(settings, &first, NULL, "--in-flight", "10"), ERR_OK);
@@ -132,7 +144,11 @@ static void a_file_has_values_of_their_own_types(void **state)
 {
     struct settings *settings = *state;
 
-    assert_int_equal(read_text(settings, " {\"in-flight\":1e3,\"quiet\":true,\"body-max\":\"64KiB\",\"\\u006cease\":\"1m\",\"database\":\"a\\u00e9\"} ", NULL), ERR_OK);
+    assert_int_equal(read_text(settings,
+                               " {\"in-flight\":1e3,\"quiet\":true,\"body-max\":\"64KiB\",\"\\u006cease\":\"1m\","
+                               "\"database\":\"a\\u00e9\"} ",
+                               NULL),
+                     ERR_OK);
     assert_int_equal(settings_number(settings, "in-flight"), 1000);
     assert_true(settings_switch(settings, "quiet"));
     assert_int_equal(settings_number(settings, "body-max"), 65536);
@@ -145,11 +161,26 @@ static void a_file_has_values_of_their_own_types(void **state)
 static const struct {
     const char *flag, *says;
 } bad_flags[] = {
-    {"--colour=red", "no setting --colour"}, {"--=x", "no setting --"}, {"--in_flight=1", "no setting"}, {"--listen", "value must follow --listen"},
-    {"--in-flight=0", "\"in-flight\" cannot be \"0\""}, {"--in-flight=4097", "cannot be"}, {"--in-flight=x", "cannot be"}, {"--in-flight=", "cannot be"},
-    {"--in-flight=1.0", "cannot be"}, {"--lease=999ms", "cannot be"}, {"--lease=11m", "cannot be"}, {"--lease=15", "cannot be"}, {"--quiet=yes", "cannot be"},
-    {"--body-max=1KB", "cannot be"}, {"--body-max=KiB", "cannot be"}, {"--body-max=1023", "cannot be"}, {"--body-max=-1KiB", "cannot be"},
-    {"--body-max=2GiB", "cannot be"}, {"--body-max=99999999999999999GiB", "cannot be"}, {"--body-max=", "cannot be"},
+    {"--colour=red", "no setting --colour"},
+    {"--=x", "no setting --"},
+    {"--in_flight=1", "no setting"},
+    {"--listen", "value must follow --listen"},
+    {"--in-flight=0", "\"in-flight\" cannot be \"0\""},
+    {"--in-flight=4097", "cannot be"},
+    {"--in-flight=x", "cannot be"},
+    {"--in-flight=", "cannot be"},
+    {"--in-flight=1.0", "cannot be"},
+    {"--lease=999ms", "cannot be"},
+    {"--lease=11m", "cannot be"},
+    {"--lease=15", "cannot be"},
+    {"--quiet=yes", "cannot be"},
+    {"--body-max=1KB", "cannot be"},
+    {"--body-max=KiB", "cannot be"},
+    {"--body-max=1023", "cannot be"},
+    {"--body-max=-1KiB", "cannot be"},
+    {"--body-max=2GiB", "cannot be"},
+    {"--body-max=99999999999999999GiB", "cannot be"},
+    {"--body-max=", "cannot be"},
 };
 
 static void a_bad_flag_is_refused_with_what_would_be_right(void **state)
@@ -160,7 +191,8 @@ static void a_bad_flag_is_refused_with_what_would_be_right(void **state)
         struct err err = {0};
         int first = -1;
 
-        if (ARGS(settings, &first, &err, bad_flags[i].flag) != ERR_CONFIG || !strstr(err.message, bad_flags[i].says) || first != -1) {
+        if (ARGS(settings, &first, &err, bad_flags[i].flag) != ERR_CONFIG || !strstr(err.message, bad_flags[i].says) ||
+            first != -1) {
             fail_msg("%s: %s", bad_flags[i].flag, err.message);
         }
         assert_true(err.hint[0] || strstr(err.message, "must follow"));
@@ -171,10 +203,21 @@ static void a_bad_flag_is_refused_with_what_would_be_right(void **state)
 static const struct {
     const char *text, *says;
 } bad_files[] = {
-    {"", "not the JSON"}, {"{", "not the JSON"}, {"[]", "JSON object"}, {"{\"colour\":1}", "no setting \"colour\""}, {"{\"listen\":1}", "\"listen\" cannot be \"1\""},
-    {"{\"listen\":null}", "cannot be \"null\""}, {"{\"listen\":{\"a\":1}}", "cannot be"}, {"{\"in-flight\":\"7\"}", "cannot be"},
-    {"{\"in-flight\":7.5}", "cannot be"}, {"{\"in-flight\":0}", "cannot be"}, {"{\"quiet\":\"true\"}", "cannot be"}, {"{\"quiet\":1}", "cannot be"},
-    {"{\"lease\":15000}", "cannot be"}, {"{\"lease\":\"1s\",\"lease\":\"2s\"}", "not the JSON"}, {"{\"in-flight\":7,}", "not the JSON"},
+    {"", "not the JSON"},
+    {"{", "not the JSON"},
+    {"[]", "JSON object"},
+    {"{\"colour\":1}", "no setting \"colour\""},
+    {"{\"listen\":1}", "\"listen\" cannot be \"1\""},
+    {"{\"listen\":null}", "cannot be \"null\""},
+    {"{\"listen\":{\"a\":1}}", "cannot be"},
+    {"{\"in-flight\":\"7\"}", "cannot be"},
+    {"{\"in-flight\":7.5}", "cannot be"},
+    {"{\"in-flight\":0}", "cannot be"},
+    {"{\"quiet\":\"true\"}", "cannot be"},
+    {"{\"quiet\":1}", "cannot be"},
+    {"{\"lease\":15000}", "cannot be"},
+    {"{\"lease\":\"1s\",\"lease\":\"2s\"}", "not the JSON"},
+    {"{\"in-flight\":7,}", "not the JSON"},
 };
 
 static void a_bad_file_is_refused_by_name(void **state)
@@ -183,8 +226,8 @@ static void a_bad_file_is_refused_by_name(void **state)
     struct err err = {0};
 
     for (size_t i = 0; i < COUNT_OF(bad_files); i++) {
-        if (read_text(settings, bad_files[i].text, &err) != ERR_CONFIG || err.code != ERR_CONFIG || !strstr(err.message, bad_files[i].says) ||
-            !strstr(err.message, "sagad-test-settings-")) {
+        if (read_text(settings, bad_files[i].text, &err) != ERR_CONFIG || err.code != ERR_CONFIG ||
+            !strstr(err.message, bad_files[i].says) || !strstr(err.message, "sagad-test-settings-")) {
             fail_msg("%s: %s", bad_files[i].text, err.message);
         }
     }

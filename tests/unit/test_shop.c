@@ -213,8 +213,8 @@ static void a_tag_is_state_and_setting_it_again_is_no_effect(void **state)
     assert_int_equal(ask(&f, ROUTE_PROBES, ENTRY_TAG, NULL, "bob", false, NULL).status, 404);
     assert_true(ask(&f, ROUTE_TAGS, ENTRY_TAG, "k", "bob", false, vip).effect);
     assert_false(ask(&f, ROUTE_TAGS, ENTRY_TAG, "l", "bob", false, vip).effect);
-    assert_true(json_string_is(json_member(ask(&f, ROUTE_PROBES, ENTRY_TAG, NULL, "bob", false, NULL).body, "tag"),
-                               "vip"));
+    assert_true(
+        json_string_is(json_member(ask(&f, ROUTE_PROBES, ENTRY_TAG, NULL, "bob", false, NULL).body, "tag"), "vip"));
     assert_true(ask(&f, ROUTE_UNTAGS, ENTRY_TAG, "k", "bob", false, NULL).effect);
     assert_int_equal(ask(&f, ROUTE_UNTAGS, ENTRY_TAG, "k", "bob", false, NULL).status, 404);
     assert_int_equal(ask(&f, ROUTE_TAGS, ENTRY_TAG, "k", "bob", false, "{}").status, 422);
@@ -303,9 +303,13 @@ static void a_rule_fires_as_often_as_it_says_and_only_where_it_matches(void **st
 static void a_rule_that_makes_no_sense_is_refused(void **state)
 {
     static const char *const rules[] = {
-        "{}", "{\"route\": \"charges\"}", "{\"route\": \"nowhere\", \"mode\": \"503\"}",
-        "{\"route\": \"charges\", \"mode\": \"explode\"}", "{\"route\": \"charges\", \"mode\": \"slow-x\"}",
-        "{\"route\": \"charges\", \"mode\": \"503\", \"times\": \"two\"}", "[]",
+        "{}",
+        "{\"route\": \"charges\"}",
+        "{\"route\": \"nowhere\", \"mode\": \"503\"}",
+        "{\"route\": \"charges\", \"mode\": \"explode\"}",
+        "{\"route\": \"charges\", \"mode\": \"slow-x\"}",
+        "{\"route\": \"charges\", \"mode\": \"503\", \"times\": \"two\"}",
+        "[]",
     };
     struct fault_plan plan;
     struct err err;
@@ -355,11 +359,13 @@ static void chaos_makes_only_what_its_weights_name(void **state)
     (void)state;
     fault_plan_init(&plan, 0, 7);
     assert_int_equal(fault_plan_set_chaos(&plan, SLICE("{\"percent\": 101}"), &err), ERR_INVALID);
-    assert_int_equal(fault_plan_set_chaos(&plan, SLICE("{\"percent\": 9, \"modes\": {\"none\": 1}}"), &err), ERR_INVALID);
+    assert_int_equal(fault_plan_set_chaos(&plan, SLICE("{\"percent\": 9, \"modes\": {\"none\": 1}}"), &err),
+                     ERR_INVALID);
     assert_int_equal(plan.chaos_percent, 0);
-    assert_int_equal(fault_plan_set_chaos(
-                         &plan, SLICE("{\"percent\": 100, \"ms\": 90, \"modes\": {\"late\": 3, \"truncated\": 1}}"), &err),
-                     ERR_OK);
+    assert_int_equal(
+        fault_plan_set_chaos(&plan, SLICE("{\"percent\": 100, \"ms\": 90, \"modes\": {\"late\": 3, \"truncated\": 1}}"),
+                             &err),
+        ERR_OK);
     for (int i = 0; i < 100; i++) {
         int len = snprintf(key, sizeof(key), "key-%d", i);
         struct fault_decision made =

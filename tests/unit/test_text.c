@@ -105,7 +105,8 @@ static void a_number_is_decimal_and_in_range_or_refused(void **state)
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
         int64_t value = 42;
 
-        if (slice_to_i64(slice_of(numbers[i].text), &value) != numbers[i].good || value != (numbers[i].good ? numbers[i].value : 42)) {
+        if (slice_to_i64(slice_of(numbers[i].text), &value) != numbers[i].good ||
+            value != (numbers[i].good ? numbers[i].value : 42)) {
             fail_msg("%s", numbers[i].text);
         }
     }
@@ -213,9 +214,13 @@ static void what_is_not_utf8_is_found_and_replaced(void **state)
         {SLICE(""), NULL},
         {SLICE("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"), NULL},
         {SLICE("\xef\xbf\xbd"), NULL},
-        {SLICE("a\xff" "b"), "a\xef\xbf\xbd" "b"},
+        {SLICE("a\xff"
+               "b"),
+         "a\xef\xbf\xbd"
+         "b"},
         {SLICE("\xc3"), "\xef\xbf\xbd"},
-        {SLICE("a\0b"), "a\xef\xbf\xbd" "b"},                             /* no row of PostgreSQL keeps it */
+        {SLICE("a\0b"), "a\xef\xbf\xbd"
+                        "b"},                                            /* no row of PostgreSQL keeps it */
         {SLICE("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* a surrogate */
         {SLICE("\xc0\xaf"), "\xef\xbf\xbd\xef\xbf\xbd"},                 /* overlong */
     };
@@ -235,10 +240,21 @@ static void what_is_not_utf8_is_found_and_replaced(void **state)
 
 static void what_a_terminal_obeys_is_known(void **state)
 {
-    static const char *const obeyed[] = {"\xc2\x80", "\xc2\x9b", "\xc2\x9f", "\xd8\x9c", "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xa8",
-                                         "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9"},
-                      *const shown[] = {"", "a", "\xc2\xa0", "\xd8\x9b", "\xe2\x80\x8d", "\xe2\x80\x90", "\xe2\x80\xaf", "\xe2\x81\xa5",
-                                        "\xe2\x81\xaa", "\xe4\xb8\xad", "\xe2\x80", "\xc2"};
+    static const char *const obeyed[] = {"\xc2\x80",     "\xc2\x9b",     "\xc2\x9f",     "\xd8\x9c",
+                                         "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xa8", "\xe2\x80\xae",
+                                         "\xe2\x81\xa6", "\xe2\x81\xa9"},
+                             *const shown[] = {"",
+                                               "a",
+                                               "\xc2\xa0",
+                                               "\xd8\x9b",
+                                               "\xe2\x80\x8d",
+                                               "\xe2\x80\x90",
+                                               "\xe2\x80\xaf",
+                                               "\xe2\x81\xa5",
+                                               "\xe2\x81\xaa",
+                                               "\xe4\xb8\xad",
+                                               "\xe2\x80",
+                                               "\xc2"};
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(obeyed); i++) {

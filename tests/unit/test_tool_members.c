@@ -219,8 +219,11 @@ static void a_pointer_to_a_key_in_a_body_is_bounded(void **state)
         memset(pointer, '/', (size_t)len);
         faults_init(&faults, &arena);
         struct slice text = arena_printf(
-            &arena, "{'name':'t','http':{'url':'https://a.example/'},'effect':'keyed','key':{'body':'%s','window':'1h'}}", pointer);
-        const struct tool *tool = tool_compile(json_of(arena_text(&arena, text), &arena), 1, SLICE(""), &arena, &faults);
+            &arena,
+            "{'name':'t','http':{'url':'https://a.example/'},'effect':'keyed','key':{'body':'%s','window':'1h'}}",
+            pointer);
+        const struct tool *tool =
+            tool_compile(json_of(arena_text(&arena, text), &arena), 1, SLICE(""), &arena, &faults);
 
         assert_int_equal(tool != NULL, len == 512);
         if (!tool) {

@@ -1,7 +1,7 @@
 /*
- * bench --calls: new operations of the registry, and repeats of them, in turns within one run of the program, so that whatever else this
- * machine does meets both alike. A repeat is a hit on a completed operation: it is answered from the record and writes nothing but its entry
- * in the log.
+ * bench --calls: new operations of the registry, and repeats of them, in turns within one run of the program, so that
+ * whatever else this machine does meets both alike. A repeat is a hit on a completed operation: it is answered from the
+ * record and writes nothing but its entry in the log.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +22,9 @@ struct calls {
     const struct bench_calls_options *o;
     struct slice prefix; /* of the names of runs */
     int64_t round;
-    bool repeats;        /* this round hits what the one before has made */
-    uint64_t made;       /* by the last round of new ones */
-    uint64_t missed;     /* repeats that were not answered as such */
+    bool repeats;    /* this round hits what the one before has made */
+    uint64_t made;   /* by the last round of new ones */
+    uint64_t missed; /* repeats that were not answered as such */
     struct buffer body;
 };
 
@@ -197,8 +197,11 @@ static bool run_rounds(struct calls *calls, struct figures *made, struct figures
 
 int bench_calls(const struct bench_calls_options *o)
 {
-    struct calls calls = {.driver = {.ctl = o->ctl, .noun = "calls to warm up", .concurrency = o->concurrency,
-                                     .begin = begin, .answered = answered},
+    struct calls calls = {.driver = {.ctl = o->ctl,
+                                     .noun = "calls to warm up",
+                                     .concurrency = o->concurrency,
+                                     .begin = begin,
+                                     .answered = answered},
                           .o = o,
                           .prefix = arena_printf(&o->ctl->arena, "bench-%llx", (unsigned long long)now_ms())};
     struct figures made[BENCH_ROUNDS_MAX] = {0}, repeated[BENCH_ROUNDS_MAX] = {0};

@@ -13,7 +13,8 @@
 #define STALL_US 60000000
 #define ERRORS_HOPELESS 1000 /* so many and nothing that went well: the rest would go the same way */
 
-void driver_send(struct driver *driver, struct wire_connection *c, const char *method, struct slice path, struct slice body)
+void driver_send(struct driver *driver, struct wire_connection *c, const char *method, struct slice path,
+                 struct slice body)
 {
     struct buffer head;
 
@@ -91,7 +92,8 @@ static bool may_begin(const struct driver *driver, int64_t now_us)
 
 /* --- the watch --- */
 
-/* A crowd of 1,024 ends within 50 ms, and the next one begins when that is known: what is not known for longer is measured. */
+/* A crowd of 1,024 ends within 50 ms, and the next one begins when that is known: what is not known for longer is
+ * measured. */
 #define WATCH_GAP_LEAST_US 2000
 #define WATCH_GAP_MOST_US 8000
 
@@ -367,10 +369,10 @@ int driver_open(struct driver *driver)
                                    .on_answer = on_answer,
                                    .context = driver};
 
-    driver->head_tail =
-        arena_printf(&ctl->arena, "Host: %s%s%s:%s\r\n%s%s%sContent-Type: application/json\r\nContent-Length: ",
-                     v6 ? "[" : "", host, v6 ? "]" : "", port, ctl->token ? "Authorization: Bearer " : "",
-                     ctl->token ? ctl->token : "", ctl->token ? "\r\n" : "");
+    driver->head_tail = arena_printf(
+        &ctl->arena, "Host: %s%s%s:%s\r\n%s%s%sContent-Type: application/json\r\nContent-Length: ", v6 ? "[" : "", host,
+        v6 ? "]" : "", port, ctl->token ? "Authorization: Bearer " : "", ctl->token ? ctl->token : "",
+        ctl->token ? "\r\n" : "");
     driver->idle = arena_array(&ctl->arena, (size_t)driver->concurrency, sizeof(*driver->idle));
     driver->resting = arena_array(&ctl->arena, (size_t)driver->concurrency, sizeof(*driver->resting));
     for (size_t i = 0; i < (size_t)driver->concurrency; i++) {

@@ -1,15 +1,16 @@
 /*
- * The driver of `bench`: keeps connections busy with requests of one kind, counts what came of them and how long each took.
+ * The driver of `bench`: keeps connections busy with requests of one kind, counts what came of them and how long each
+ * took.
  *
- * Closed loop: each connection begins its next request when the one before has ended. Open loop (`rate`): requests are due at fixed
- * instants, and latency counts from the instant a request was due, also when no connection was free then; a slow service cannot hide by
- * slowing its driver down.
+ * Closed loop: each connection begins its next request when the one before has ended. Open loop (`rate`): requests are
+ * due at fixed instants, and latency counts from the instant a request was due, also when no connection was free then;
+ * a slow service cannot hide by slowing its driver down.
  *
  * 503 with Retry-After is no error: the request is sent again when that time is over, as a client should, and what was
  * lost by it is in the rate and in the latency.
  *
- * Where answers do not tell that what they began has ended, `watch` does: one more connection that asks for a page while
- * the driver has no room to begin more, or nothing left to begin.
+ * Where answers do not tell that what they began has ended, `watch` does: one more connection that asks for a page
+ * while the driver has no room to begin more, or nothing left to begin.
  */
 #ifndef SAGACTL_BENCH_DRIVER_H
 #define SAGACTL_BENCH_DRIVER_H
@@ -24,8 +25,8 @@ struct driver {
     int64_t rate;        /* begun a second; 0: closed loop */
     /* Begin number `number` (from 0 in each round) by driver_send(). */
     void (*begin)(struct driver *driver, struct wire_connection *connection, uint64_t number);
-    /* An answer, status 0 when the connection was lost. True: it is over, and counted unless driver_fail() was called. False: the function
-     * has sent the next request of the same thing. */
+    /* An answer, status 0 when the connection was lost. True: it is over, and counted unless driver_fail() was called.
+     * False: the function has sent the next request of the same thing. */
     bool (*answered)(struct driver *driver, struct wire_connection *connection, int status, struct slice body);
 
     /* NULL: no watch. The page to ask for, and what it tells; true when that is news. */
@@ -36,7 +37,7 @@ struct driver {
 
     /* of the last round */
     uint64_t begun, ended, errors, in_flight;
-    uint64_t refused; /* answers of 503 that were followed by a repeat */
+    uint64_t refused;   /* answers of 503 that were followed by a repeat */
     double cpu_seconds; /* of this process */
     int64_t begun_us, ended_us;
     uint32_t *latencies_us; /* sorted when the round is over */
@@ -50,8 +51,8 @@ struct driver {
     size_t idle_count;
     size_t *resting; /* indexes of those that were refused and wait for their time */
     size_t resting_count;
-    int64_t rested_us; /* the earliest of those times */
-    int64_t hold_us;   /* nothing begins before */
+    int64_t rested_us;              /* the earliest of those times */
+    int64_t hold_us;                /* nothing begins before */
     int64_t watch_us, watch_gap_us; /* when to ask next */
     bool watch_begins, watch_busy;  /* begins: the first answer of a round is its zero */
     int64_t stop_us, moved_us, seconds, count;
@@ -60,9 +61,11 @@ struct driver {
 /* Connects; gives an exit code, after a sentence where it is not EXIT_OK. */
 MUST_USE int driver_open(struct driver *driver);
 void driver_close(struct driver *driver);
-/* One round: `count` of them, or as many as begin within `seconds` when that is not 0. False: nothing moved any more. */
+/* One round: `count` of them, or as many as begin within `seconds` when that is not 0. False:
+ * nothing moved any more. */
 MUST_USE bool driver_run(struct driver *driver, int64_t count, int64_t seconds);
-void driver_send(struct driver *driver, struct wire_connection *connection, const char *method, struct slice path, struct slice body);
+void driver_send(struct driver *driver, struct wire_connection *connection, const char *method, struct slice path,
+                 struct slice body);
 void driver_fail(struct driver *driver, int status, struct slice body); /* inside answered(): this one is an error */
 void driver_hold(struct driver *driver, int64_t seconds); /* inside answered(): begin nothing for so long */
 

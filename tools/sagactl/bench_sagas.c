@@ -217,8 +217,9 @@ static struct sagas_figures figures_of(const struct sagas *sagas)
 {
     const struct driver *driver = &sagas->driver;
     double seconds = driver_seconds(driver);
-    struct sagas_figures f = {
-        .sagas = driver->watch ? sagas->ended_watched : sagas->o->wait ? driver->ended : sagas->acknowledged};
+    struct sagas_figures f = {.sagas = driver->watch    ? sagas->ended_watched
+                                       : sagas->o->wait ? driver->ended
+                                                        : sagas->acknowledged};
 
     f.per_second = seconds > 0 ? (double)f.sagas / seconds : 0;
     f.transitions_per_second = f.per_second * (double)(sagas->steps + 1);
@@ -307,9 +308,13 @@ static bool run_round(struct sagas *sagas, int64_t sagas_wanted, int64_t seconds
 
 int bench_sagas(const struct bench_sagas_options *o)
 {
-    struct sagas sagas = {.driver = {.ctl = o->ctl, .noun = "requests to warm up", .concurrency = o->concurrency,
-                                     .begin = begin, .answered = answered},
-                          .o = o, .steps = o->steps};
+    struct sagas sagas = {.driver = {.ctl = o->ctl,
+                                     .noun = "requests to warm up",
+                                     .concurrency = o->concurrency,
+                                     .begin = begin,
+                                     .answered = answered},
+                          .o = o,
+                          .steps = o->steps};
     struct driver *driver = &sagas.driver;
     uint64_t in_request = starts_of_request(&sagas);
     struct buffer body;

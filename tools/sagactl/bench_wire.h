@@ -36,7 +36,7 @@ MUST_USE enum err_code wire_open(const struct wire_options *options, struct wire
 void wire_close(struct wire *wire);
 struct wire_connection *wire_connection_at(struct wire *wire, size_t index);
 void wire_send(struct wire_connection *connection, struct slice head, struct slice body);
-void wire_resend(struct wire_connection *connection); /* the request before, once more */
+void wire_resend(struct wire_connection *connection);  /* the request before, once more */
 void wire_poll(struct wire *wire, int64_t timeout_us); /* handles what is there */
 int64_t wire_now_us(void);
 

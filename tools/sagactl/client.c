@@ -15,7 +15,8 @@ struct call_wait {
 };
 
 /* A payload of 64 levels stands some levels down in an answer. */
-static const struct json_limits answer_limits = {.bytes_max = RESPONSE_BYTES_MAX, .depth_max = 90, .number_bytes_max = 1024, .exponent_max = 400};
+static const struct json_limits answer_limits = {
+    .bytes_max = RESPONSE_BYTES_MAX, .depth_max = 90, .number_bytes_max = 1024, .exponent_max = 400};
 
 static void client_open(struct ctl *ctl)
 {

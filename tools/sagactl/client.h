@@ -5,8 +5,8 @@
 #include "tools/sagactl/command.h"
 
 struct answer {
-    int status;        /* 0: there was none */
-    struct slice body; /* JSON, checked; SLICE_NONE where there was none */
+    int status;                      /* 0: there was none */
+    struct slice body;               /* JSON, checked; SLICE_NONE where there was none */
     struct slice location, first_at; /* first_at: of a replay, when it was asked for first */
     int64_t retry_after_s;           /* 0: not said */
 };

@@ -71,9 +71,10 @@ static bool is_of(struct ctl *ctl, struct slice item, const char *saga)
     size_t len = saga ? strlen(saga) : 0;
 
     return !saga || (len >= UUID_PREFIX_MIN && len <= id.len && memcmp(id.ptr, saga, len) == 0) ||
-           (business_id.len > 0 && slice_is(arena_printf(&ctl->arena, "%.*s/%.*s", SLICE_ARG(show_member(ctl, item, "saga_name")),
-                                                         SLICE_ARG(business_id)),
-                                            saga));
+           (business_id.len > 0 &&
+            slice_is(arena_printf(&ctl->arena, "%.*s/%.*s", SLICE_ARG(show_member(ctl, item, "saga_name")),
+                                  SLICE_ARG(business_id)),
+                     saga));
 }
 
 static void put_row(struct ctl *ctl, struct table *table, struct slice item)
@@ -96,7 +97,8 @@ static void put_row(struct ctl *ctl, struct table *table, struct slice item)
 /* `saga` NULL: of all. */
 static void print_many(struct ctl *ctl, struct slice answer, const char *saga)
 {
-    static const char *const titles[] = {"N", "STATUS", "SAGA", "BUSINESS ID", "STEP", "SHOWS", "OPENED", "UNTIL", NULL};
+    static const char *const titles[] = {"N",     "STATUS", "SAGA",  "BUSINESS ID", "STEP",
+                                         "SHOWS", "OPENED", "UNTIL", NULL};
     struct json_walk walk = json_walk(json_member(answer, "items"));
     struct table table;
     struct slice item;
@@ -127,13 +129,10 @@ int cmd_approvals(struct ctl *ctl, int argc, char **argv)
 {
     const char *limit = NULL, *cursor = NULL, *saga = NULL, *status = "open";
     bool all = false, open = false, helped = false;
-    const struct option options[] = {{"--all", NULL, NULL, &all},
-                                     {"--status", &status, NULL, NULL},
+    const struct option options[] = {{"--all", NULL, NULL, &all},       {"--status", &status, NULL, NULL},
                                      {"--open", NULL, NULL, &open}, /* the default, for those who like to say it */
-                                     {"--saga", &saga, NULL, NULL},
-                                     {"--limit", &limit, NULL, NULL},
-                                     {"--cursor", &cursor, NULL, NULL},
-                                     {NULL, NULL, NULL, NULL}};
+                                     {"--saga", &saga, NULL, NULL},     {"--limit", &limit, NULL, NULL},
+                                     {"--cursor", &cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     struct arguments numbers;
     struct answer answer;
     int code;
@@ -159,7 +158,8 @@ int cmd_approvals(struct ctl *ctl, int argc, char **argv)
     limit = limit ? limit : saga ? "500" : "50"; /* those of one saga may be far behind */
     code = client_get(ctl,
                       arena_printf(&ctl->arena, "/v1/approvals?limit=%s&status=%.*s%s%s", limit,
-                                   SLICE_ARG(url_escape(slice_of(all ? "all" : status), &ctl->arena)), cursor ? "&cursor=" : "", cursor ? cursor : ""),
+                                   SLICE_ARG(url_escape(slice_of(all ? "all" : status), &ctl->arena)),
+                                   cursor ? "&cursor=" : "", cursor ? cursor : ""),
                       &ctl->arena, &answer);
     if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
         print_json(answer.body);

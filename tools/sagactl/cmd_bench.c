@@ -1,6 +1,6 @@
 /*
- * bench: drives sagas or calls through the public API and says how fast that went. bench_driver.h tells how it is measured,
- * bench_sagas.c and bench_calls.c what.
+ * bench: drives sagas or calls through the public API and says how fast that went. bench_driver.h tells how it is
+ * measured, bench_sagas.c and bench_calls.c what.
  */
 #include <string.h>
 
@@ -68,14 +68,20 @@ static bool read_number(struct ctl *ctl, const char *name, const char *text, int
 
 static int run_calls(struct ctl *ctl, const struct bench_words *words)
 {
-    struct bench_calls_options o = {.ctl = ctl, .tool = words->tool, .args = SLICE("{}"), .count = 10000,
-                                    .concurrency = 64, .warmup = -1, .per_run = 1, .duplicates = words->duplicates,
+    struct bench_calls_options o = {.ctl = ctl,
+                                    .tool = words->tool,
+                                    .args = SLICE("{}"),
+                                    .count = 10000,
+                                    .concurrency = 64,
+                                    .warmup = -1,
+                                    .per_run = 1,
+                                    .duplicates = words->duplicates,
                                     .rounds = words->duplicates ? 3 : 1};
 
     if (words->sagas || words->steps || words->id_prefix || words->input || words->batch || words->in_flight ||
         words->no_wait) {
-        return usage_error(
-            ctl, "--sagas, --steps, --id-prefix, --input, --batch, --in-flight and --no-wait are for --saga");
+        return usage_error(ctl,
+                           "--sagas, --steps, --id-prefix, --input, --batch, --in-flight and --no-wait are for --saga");
     }
     if (!read_number(ctl, "--number", words->number, 1, INT64_MAX, &o.count) ||
         !read_number(ctl, "--seconds", words->seconds, 1, INT64_MAX / 1000000, &o.seconds) ||
@@ -93,8 +99,14 @@ static int run_calls(struct ctl *ctl, const struct bench_words *words)
 
 static int run_sagas(struct ctl *ctl, const struct bench_words *words)
 {
-    struct bench_sagas_options o = {.ctl = ctl, .saga = words->saga, .id_prefix = words->id_prefix,
-                                    .input = SLICE("{}"), .sagas = 10000, .concurrency = 64, .warmup = -1, .steps = -1};
+    struct bench_sagas_options o = {.ctl = ctl,
+                                    .saga = words->saga,
+                                    .id_prefix = words->id_prefix,
+                                    .input = SLICE("{}"),
+                                    .sagas = 10000,
+                                    .concurrency = 64,
+                                    .warmup = -1,
+                                    .steps = -1};
 
     if (words->args || words->number || words->per_run || words->rounds || words->duplicates) {
         return usage_error(ctl, "--args, --number, --per-run, --rounds and --duplicates are for --calls");

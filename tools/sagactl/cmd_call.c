@@ -118,8 +118,7 @@ static int call(struct ctl *ctl, const char *tool, const struct call_options *o)
     put_call(o, tool, &body);
     ctl->emission = o->id;
     progress_show(ctl, "%s: waiting for its answer", tool);
-    int code =
-        client_call(ctl, "POST", path, buffer_slice(&body), o->wait_ms + ANSWER_MS, &ctl->arena, &answer);
+    int code = client_call(ctl, "POST", path, buffer_slice(&body), o->wait_ms + ANSWER_MS, &ctl->arena, &answer);
 
     progress_clear(ctl);
     buffer_fini(&body);
@@ -133,11 +132,10 @@ static int call(struct ctl *ctl, const char *tool, const struct call_options *o)
 int cmd_call(struct ctl *ctl, int argc, char **argv)
 {
     struct call_options o = {.wait_ms = WAIT_DEFAULT_MS};
-    const struct option options[] = {{"--run", &o.run, NULL, NULL},     {"--saga", &o.saga, NULL, NULL},
-                                     {"--step", &o.step, NULL, NULL},   {"--scope", &o.scope, NULL, NULL},
-                                     {"--args", &o.args, NULL, NULL},   {"--id", &o.id, NULL, NULL},
-                                     {"--turn", &o.turn, NULL, NULL},   {"--wait", &o.wait, NULL, NULL},
-                                     {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {
+        {"--run", &o.run, NULL, NULL},     {"--saga", &o.saga, NULL, NULL}, {"--step", &o.step, NULL, NULL},
+        {"--scope", &o.scope, NULL, NULL}, {"--args", &o.args, NULL, NULL}, {"--id", &o.id, NULL, NULL},
+        {"--turn", &o.turn, NULL, NULL},   {"--wait", &o.wait, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     struct arguments names;
     bool helped = false;
 
@@ -148,8 +146,9 @@ int cmd_call(struct ctl *ctl, int argc, char **argv)
         return usage_error(ctl, "%s", names.count ? "one tool at a time" : "which tool?");
     }
     if (!o.run == !o.saga) {
-        return usage_error(ctl, "%s", o.run ? "--run is for calls outside a saga, --saga for those in one: give one of them"
-                                            : "on whose behalf? --run NAME, or --saga ID of an open saga");
+        return usage_error(ctl, "%s",
+                           o.run ? "--run is for calls outside a saga, --saga for those in one: give one of them"
+                                 : "on whose behalf? --run NAME, or --saga ID of an open saga");
     }
     if (o.wait && !duration_parse(slice_of(o.wait), &o.wait_ms)) {
         return usage_error(ctl, "--wait is a duration such as 30s, not \"%s\"", o.wait);
@@ -186,10 +185,10 @@ int cmd_bypass(struct ctl *ctl, int argc, char **argv)
     json_object_begin(&w, NULL);
     json_write_text(&w, "reason", reason);
     json_object_end(&w);
-    int code = client_call(
-        ctl, "POST",
-        arena_printf(&ctl->arena, "/v1/operations/%.*s/bypass", SLICE_ARG(url_escape(slice_of(keys.items[0]), &ctl->arena))),
-        buffer_slice(&body), ANSWER_MS, &ctl->arena, &answer);
+    int code = client_call(ctl, "POST",
+                           arena_printf(&ctl->arena, "/v1/operations/%.*s/bypass",
+                                        SLICE_ARG(url_escape(slice_of(keys.items[0]), &ctl->arena))),
+                           buffer_slice(&body), ANSWER_MS, &ctl->arena, &answer);
 
     buffer_fini(&body);
     if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {

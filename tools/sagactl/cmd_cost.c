@@ -7,16 +7,15 @@
 
 #define ANSWER_MS 30000
 
-const char help_cost[] =
-    "sagactl cost KEY MICROS --note TEXT\n"
-    "\n"
-    "Says what an operation cost (role operator), in millionths of your currency,\n"
-    "where the `cost` of its tool could not be computed. The operation then shows\n"
-    "cost_unknown, and budgets of money take no further call that costs. They go\n"
-    "on with this amount. What was said once is not changed.\n"
-    "\n"
-    "  sagactl operations --tool card.charge\n"
-    "  sagactl cost 7c0f1a44-... 2010000 --note \"invoice 4711\"\n";
+const char help_cost[] = "sagactl cost KEY MICROS --note TEXT\n"
+                         "\n"
+                         "Says what an operation cost (role operator), in millionths of your currency,\n"
+                         "where the `cost` of its tool could not be computed. The operation then shows\n"
+                         "cost_unknown, and budgets of money take no further call that costs. They go\n"
+                         "on with this amount. What was said once is not changed.\n"
+                         "\n"
+                         "  sagactl operations --tool card.charge\n"
+                         "  sagactl cost 7c0f1a44-... 2010000 --note \"invoice 4711\"\n";
 
 int cmd_cost(struct ctl *ctl, int argc, char **argv)
 {
@@ -47,10 +46,10 @@ int cmd_cost(struct ctl *ctl, int argc, char **argv)
     json_write_i64(&w, "micros", micros);
     json_write_text(&w, "note", note);
     json_object_end(&w);
-    int code = client_call(
-        ctl, "POST",
-        arena_printf(&ctl->arena, "/v1/operations/%.*s/cost", SLICE_ARG(url_escape(slice_of(words.items[0]), &ctl->arena))),
-        buffer_slice(&body), ANSWER_MS, &ctl->arena, &answer);
+    int code = client_call(ctl, "POST",
+                           arena_printf(&ctl->arena, "/v1/operations/%.*s/cost",
+                                        SLICE_ARG(url_escape(slice_of(words.items[0]), &ctl->arena))),
+                           buffer_slice(&body), ANSWER_MS, &ctl->arena, &answer);
 
     buffer_fini(&body);
     if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {

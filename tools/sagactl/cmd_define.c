@@ -127,8 +127,8 @@ static void print_findings(struct ctl *ctl, const struct findings *f)
     }
 }
 
-static size_t review_files(struct ctl *ctl, const struct arguments *files, const struct slice *texts, const struct tool_source *source,
-                           enum reading reading, struct findings *findings)
+static size_t review_files(struct ctl *ctl, const struct arguments *files, const struct slice *texts,
+                           const struct tool_source *source, enum reading reading, struct findings *findings)
 {
     size_t fault_count = 0;
 
@@ -162,7 +162,8 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
     if (!options_read(ctl, argc, argv, options, &files, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }
-    if (reading_text && (!slice_to_i64(slice_of(reading_text), &reading) || reading < READING_FIRST || reading > READING_NEWEST)) {
+    if (reading_text &&
+        (!slice_to_i64(slice_of(reading_text), &reading) || reading < READING_FIRST || reading > READING_NEWEST)) {
         return usage_error(ctl, "--reading takes the number that `sagactl definitions NAME -o json` shows, from 1 on");
     }
     if (files.count == 0) {
@@ -260,11 +261,11 @@ int cmd_apply(struct ctl *ctl, int argc, char **argv)
 int show_definition(struct ctl *ctl, const char *path, const char *name, const char *version)
 {
     struct answer answer;
-    int code = client_get(ctl,
-                          arena_printf(&ctl->arena, "%s/%.*s%s%s", path,
-                                       SLICE_ARG(url_escape(slice_of(name), &ctl->arena)), version ? "?version=" : "",
-                                       version ? version : ""),
-                          &ctl->arena, &answer);
+    int code =
+        client_get(ctl,
+                   arena_printf(&ctl->arena, "%s/%.*s%s%s", path, SLICE_ARG(url_escape(slice_of(name), &ctl->arena)),
+                                version ? "?version=" : "", version ? version : ""),
+                   &ctl->arena, &answer);
 
     if (code == EXIT_OK) {
         struct slice body = json_member(answer.body, "body");

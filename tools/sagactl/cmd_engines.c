@@ -59,7 +59,7 @@ static struct slice epochs_of(struct ctl *ctl, struct slice engine)
 {
     int64_t low = number_of(engine, "epoch_min"), high = number_of(engine, "epoch_max");
 
-    return high == 0    ? SLICE("")
+    return high == 0     ? SLICE("")
            : low == high ? arena_printf(&ctl->arena, "%lld", (long long)low)
                          : arena_printf(&ctl->arena, "%lld-%lld", (long long)low, (long long)high);
 }
@@ -75,8 +75,8 @@ static struct slice lags_of(struct ctl *ctl, struct slice engine)
 
 static void print_engines(struct ctl *ctl, struct slice answer)
 {
-    static const char *const titles[] = {"ENGINE", "VERSION", "STATE", "SHARDS", "EPOCHS",
-                                         "LEASE LEFT", "APPENDS, DUE, INBOX", "WHICH", NULL};
+    static const char *const titles[] = {
+        "ENGINE", "VERSION", "STATE", "SHARDS", "EPOCHS", "LEASE LEFT", "APPENDS, DUE, INBOX", "WHICH", NULL};
     struct json_walk walk = json_walk(json_member(answer, "items"));
     struct slice engine, unowned = ranges_of(ctl, json_member(answer, "unowned"));
     struct table table;
@@ -93,10 +93,12 @@ static void print_engines(struct ctl *ctl, struct slice answer)
                                slice_is(state, "alive")     ? COLOUR_GREEN
                                : slice_is(state, "leaving") ? COLOUR_YELLOW
                                                             : COLOUR_RED};
-        row[3] = (struct cell){arena_printf(&ctl->arena, "%zu", json_count(json_member(engine, "shards"))), COLOUR_NONE};
+        row[3] =
+            (struct cell){arena_printf(&ctl->arena, "%zu", json_count(json_member(engine, "shards"))), COLOUR_NONE};
         row[4] = (struct cell){epochs_of(ctl, engine), COLOUR_NONE};
-        row[5] = (struct cell){number_of(engine, "lease_left_ms") > 0 ? show_duration(ctl, number_of(engine, "lease_left_ms"))
-                                                                      : SLICE(""), COLOUR_NONE};
+        row[5] = (struct cell){
+            number_of(engine, "lease_left_ms") > 0 ? show_duration(ctl, number_of(engine, "lease_left_ms")) : SLICE(""),
+            COLOUR_NONE};
         row[6] = (struct cell){lags_of(ctl, engine), COLOUR_NONE};
         row[7] = (struct cell){ranges_of(ctl, json_member(engine, "shards")), COLOUR_DIM};
     }

@@ -7,61 +7,60 @@
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
 
-const char help_escalations[] =
-    "sagactl escalations [N] [--status open|resolved|all] [--limit N] [--cursor C]\n"
-    "\n"
-    "Lists what waits for a person, newest first (--status: what was resolved, or\n"
-    "both; --all is --status all), or shows one with its evidence and what each verb would do. BUSINESS ID is the id of\n"
-    "the saga where it has no business id; COST is what the operation has cost, in\n"
-    "micros. On a narrow terminal (or with COLUMNS) long texts are cut; -o json has\n"
-    "all of them.\n"
-    "\n"
-    "  sagactl escalations\n"
-    "  sagactl escalations --status resolved\n"
-    "  sagactl escalations 7\n";
+const char help_escalations[] = "sagactl escalations [N] [--status open|resolved|all] [--limit N] [--cursor C]\n"
+                                "\n"
+                                "Lists what waits for a person, newest first (--status: what was resolved, or\n"
+                                "both; --all is --status all), or shows one with its evidence and what each verb would "
+                                "do. BUSINESS ID is the id of\n"
+                                "the saga where it has no business id; COST is what the operation has cost, in\n"
+                                "micros. On a narrow terminal (or with COLUMNS) long texts are cut; -o json has\n"
+                                "all of them.\n"
+                                "\n"
+                                "  sagactl escalations\n"
+                                "  sagactl escalations --status resolved\n"
+                                "  sagactl escalations 7\n";
 
-const char help_resolve[] =
-    "sagactl resolve N --as happened|not_happened|undone --note TEXT\n"
-    "                [--then retry] [--result JSON]\n"
-    "sagactl resolve --operation KEY --as happened|not_happened|undone --note TEXT\n"
-    "                [--then retry] [--result JSON]\n"
-    "sagactl resolve N ACTION --note TEXT [--args JSON] [--accept-double]\n"
-    "\n"
-    "With --operation it is about any operation of which nobody knows, or that is\n"
-    "tried again, whether or not a person is asked about it. --as undone: it happened,\n"
-    "and somebody undid it by hand. --then retry: it did not happen, and is called once\n"
-    "more under the same key.\n"
-    "\n"
-    "Answers escalation N. You say what happened to one effect; the engine decides\n"
-    "what follows for the saga. The first answer holds.\n"
-    "\n"
-    "  --as happened       it took effect; with --result, where it is needed later\n"
-    "  --as not_happened   it certainly did not\n"
-    "  retry        one more round of attempts under the same key; --args changes\n"
-    "               the arguments where it certainly had no effect; a tool of class\n"
-    "               once with an unknown outcome also needs --accept-double\n"
-    "  probe        ask the receiver again now\n"
-    "  waive        leave this effect standing, as a debt; the rest is undone\n"
-    "  skip         a step without effect counts as skipped; the saga goes on\n"
-    "               (with --result where a later step needs one)\n"
-    "  compensate   undo now\n"
-    "  abandon      end at once; every standing effect is listed as a debt\n"
-    "\n"
-    "A case with the reason unreadable (the log of its saga cannot be read) takes\n"
-    "abandon. One with the reason follower (what was to follow its saga was refused)\n"
-    "takes retry, which starts it once more, and abandon.\n"
-    "\n"
-    "`sagactl escalations N` says which are allowed and what each would do. The older\n"
-    "form, resolve N resolve --as ..., does the same.\n"
-    "\n"
-    "  sagactl resolve 7 --as happened --note \"seen in the bank's log\"\n"
-    "  sagactl resolve 7 retry --note \"the mail server is back\"\n";
+const char help_resolve[] = "sagactl resolve N --as happened|not_happened|undone --note TEXT\n"
+                            "                [--then retry] [--result JSON]\n"
+                            "sagactl resolve --operation KEY --as happened|not_happened|undone --note TEXT\n"
+                            "                [--then retry] [--result JSON]\n"
+                            "sagactl resolve N ACTION --note TEXT [--args JSON] [--accept-double]\n"
+                            "\n"
+                            "With --operation it is about any operation of which nobody knows, or that is\n"
+                            "tried again, whether or not a person is asked about it. --as undone: it happened,\n"
+                            "and somebody undid it by hand. --then retry: it did not happen, and is called once\n"
+                            "more under the same key.\n"
+                            "\n"
+                            "Answers escalation N. You say what happened to one effect; the engine decides\n"
+                            "what follows for the saga. The first answer holds.\n"
+                            "\n"
+                            "  --as happened       it took effect; with --result, where it is needed later\n"
+                            "  --as not_happened   it certainly did not\n"
+                            "  retry        one more round of attempts under the same key; --args changes\n"
+                            "               the arguments where it certainly had no effect; a tool of class\n"
+                            "               once with an unknown outcome also needs --accept-double\n"
+                            "  probe        ask the receiver again now\n"
+                            "  waive        leave this effect standing, as a debt; the rest is undone\n"
+                            "  skip         a step without effect counts as skipped; the saga goes on\n"
+                            "               (with --result where a later step needs one)\n"
+                            "  compensate   undo now\n"
+                            "  abandon      end at once; every standing effect is listed as a debt\n"
+                            "\n"
+                            "A case with the reason unreadable (the log of its saga cannot be read) takes\n"
+                            "abandon. One with the reason follower (what was to follow its saga was refused)\n"
+                            "takes retry, which starts it once more, and abandon.\n"
+                            "\n"
+                            "`sagactl escalations N` says which are allowed and what each would do. The older\n"
+                            "form, resolve N resolve --as ..., does the same.\n"
+                            "\n"
+                            "  sagactl resolve 7 --as happened --note \"seen in the bank's log\"\n"
+                            "  sagactl resolve 7 retry --note \"the mail server is back\"\n";
 
 static void print_one(struct ctl *ctl, struct slice e)
 {
-    static const char *const members[] = {"saga", "saga_name", "business_id", "tags",        "step",   "operation",
-                                          "cost", "reason",    "status",      "opened_at",   "resolved_at",
-                                          "action", "actor",   "note"};
+    static const char *const members[] = {"saga",        "saga_name", "business_id", "tags",   "step",
+                                          "operation",   "cost",      "reason",      "status", "opened_at",
+                                          "resolved_at", "action",    "actor",       "note"};
     struct json_walk walk = json_walk(json_member(e, "actions"));
     struct slice action;
 
@@ -85,9 +84,9 @@ static void print_one(struct ctl *ctl, struct slice e)
 /* `all`: resolved ones are among them, so each says which it is. */
 static void print_many(struct ctl *ctl, struct slice answer, bool all)
 {
-    static const char *const titles[] = {"N",      "SAGA", "BUSINESS ID", "STEP",   "TOOL",
-                                         "REASON", "ERROR", "COST",       "OPENED", NULL};
-    static const char *const titles_all[] = {"N",      "SAGA",  "BUSINESS ID", "STEP",   "TOOL",  "REASON",
+    static const char *const titles[] = {"N",      "SAGA",  "BUSINESS ID", "STEP",   "TOOL",
+                                         "REASON", "ERROR", "COST",        "OPENED", NULL};
+    static const char *const titles_all[] = {"N",     "SAGA", "BUSINESS ID", "STEP",   "TOOL", "REASON",
                                              "ERROR", "COST", "OPENED",      "STATUS", NULL};
     struct json_walk walk = json_walk(json_member(answer, "items"));
     struct table table;
@@ -148,7 +147,8 @@ int cmd_escalations(struct ctl *ctl, int argc, char **argv)
     }
     code = client_get(ctl,
                       arena_printf(&ctl->arena, "/v1/escalations?limit=%s&status=%.*s%s%s", limit,
-                                   SLICE_ARG(url_escape(slice_of(all ? "all" : status), &ctl->arena)), cursor ? "&cursor=" : "", cursor ? cursor : ""),
+                                   SLICE_ARG(url_escape(slice_of(all ? "all" : status), &ctl->arena)),
+                                   cursor ? "&cursor=" : "", cursor ? cursor : ""),
                       &ctl->arena, &answer);
     if (code == EXIT_OK && !print_items(ctl, answer.body, "n")) {
         print_many(ctl, answer.body, all || strcmp(status, "open") != 0);

@@ -131,9 +131,9 @@ static int print_all(struct ctl *ctl, struct slice saga)
         struct slice entry;
 
         arena_init(&arena, 65536);
-        int code = client_get(
-            ctl, arena_printf(&arena, "%.*s/log?limit=500&cursor=%.*s", SLICE_ARG(saga), SLICE_ARG(cursor)),
-            &arena, &answer);
+        int code =
+            client_get(ctl, arena_printf(&arena, "%.*s/log?limit=500&cursor=%.*s", SLICE_ARG(saga), SLICE_ARG(cursor)),
+                       &arena, &answer);
 
         if (code != EXIT_OK) {
             arena_fini(&arena);

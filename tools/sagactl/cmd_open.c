@@ -23,12 +23,11 @@ const char help_open[] =
     "  sagactl call room.book --saga $id --args '{\"room\": 12}'\n"
     "  sagactl complete $id\n";
 
-const char help_complete[] =
-    "sagactl complete SAGA [--output-json JSON|@FILE|-] [--wait 30s]\n"
-    "\n"
-    "Ends an open saga well: what was done stays done. It waits for what is not settled yet.\n"
-    "\n"
-    "  sagactl complete 019b3c52-...\n";
+const char help_complete[] = "sagactl complete SAGA [--output-json JSON|@FILE|-] [--wait 30s]\n"
+                             "\n"
+                             "Ends an open saga well: what was done stays done. It waits for what is not settled yet.\n"
+                             "\n"
+                             "  sagactl complete 019b3c52-...\n";
 
 static int post(struct ctl *ctl, struct slice path, struct buffer *body, int64_t timeout_ms, struct answer *answer)
 {
@@ -105,7 +104,8 @@ int cmd_open(struct ctl *ctl, int argc, char **argv)
         return helped ? EXIT_OK : EXIT_USAGE;
     }
     if (none.count > 0) {
-        return usage_error(ctl, "open takes options only; a defined saga is started with `sagactl start %s`", none.items[0]);
+        return usage_error(ctl, "open takes options only; a defined saga is started with `sagactl start %s`",
+                           none.items[0]);
     }
     buffer_init(&body, 65536);
     if (!put_open(ctl, &o, &body)) {

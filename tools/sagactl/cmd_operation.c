@@ -111,7 +111,8 @@ static void print_element(struct ctl *ctl, struct slice element)
         if (json_type(value) == JSON_ARRAY) {
             buffer_printf(&text, "%s%zu %.*s", text.len ? ", " : "", json_count(value), SLICE_ARG(name));
         } else if (json_type(value) != JSON_NULL) {
-            buffer_printf(&text, "%s%.*s %.*s", text.len ? ", " : "", SLICE_ARG(name), SLICE_ARG(show_value(ctl, value)));
+            buffer_printf(&text, "%s%.*s %.*s", text.len ? ", " : "", SLICE_ARG(name),
+                          SLICE_ARG(show_value(ctl, value)));
         }
     }
     (void)fputs("  ", stdout);
@@ -178,8 +179,10 @@ static int by_trouble(const void *left, const void *right)
 /* Those with most that nobody knows come first. `sagactl tools` has the other figures. */
 static void print_tools(struct ctl *ctl, struct slice tools)
 {
-    static const char *const titles[] = {"TOOL", "UNKNOWN NOW", "UNKNOWN", "FAILED", "COMPLETED", "RETRIES", "CALLS", "BREAKER", NULL};
-    static const char *const members[] = {"name", "unknown_open", "unknown", "failed", "completed", "retries", "calls", "breaker"};
+    static const char *const titles[] = {"TOOL",    "UNKNOWN NOW", "UNKNOWN", "FAILED", "COMPLETED",
+                                         "RETRIES", "CALLS",       "BREAKER", NULL};
+    static const char *const members[] = {"name",      "unknown_open", "unknown", "failed",
+                                          "completed", "retries",      "calls",   "breaker"};
     struct slice *sorted = arena_array(&ctl->arena, json_count(tools) + 1, sizeof(*sorted)), tool;
     struct json_walk walk = json_walk(tools);
     struct table table;

@@ -1,8 +1,8 @@
 /*
  * replay: the durable log folded again, here, through the same state machine, and compared with what the service says.
  *
- * Definitions and tools are fetched in the versions that saga.started pinned; those of open sagas and of runs when a call
- * in the log names them. A saga that moves while it is read is read again.
+ * Definitions and tools are fetched in the versions that saga.started pinned; those of open sagas and of runs when a
+ * call in the log names them. A saga that moves while it is read is read again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -90,11 +90,13 @@ static bool find_saga(void *context, struct slice name, uint32_t version, struct
 }
 
 /* A tool that a call in a log names; each namespace has its own, and the token says which one we see. */
-static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name, uint32_t version)
+static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name,
+                                     uint32_t version)
 {
     struct replay *replay = container_of((struct tool_shelf *)(uintptr_t)shelf, struct replay, shelf);
     struct arena *arena = &replay->ctl->arena;
-    struct slice path = arena_printf(arena, "/v1/tools/%.*s?version=%u", SLICE_ARG(url_escape(name, arena)), version), body;
+    struct slice path = arena_printf(arena, "/v1/tools/%.*s?version=%u", SLICE_ARG(url_escape(name, arena)), version),
+                 body;
     const struct tool *tool = map_find(&replay->compiled, path.ptr, path.len);
     struct faults faults;
 
@@ -342,12 +344,11 @@ static int replay_listed(struct replay *replay, const char *since, const char *s
         struct arena arena;
 
         arena_init(&arena, 65536);
-        int code =
-            client_get(ctl,
-                       arena_printf(&arena, "/v1/sagas?limit=500%s%s%s%s%s%.*s", saga ? "&saga=" : "", saga ? saga : "",
-                                    since ? "&since=" : "", since ? since : "", cursor.ptr ? "&cursor=" : "",
-                                    SLICE_ARG(cursor.ptr ? cursor : SLICE(""))),
-                       &arena, &answer);
+        int code = client_get(ctl,
+                              arena_printf(&arena, "/v1/sagas?limit=500%s%s%s%s%s%.*s", saga ? "&saga=" : "",
+                                           saga ? saga : "", since ? "&since=" : "", since ? since : "",
+                                           cursor.ptr ? "&cursor=" : "", SLICE_ARG(cursor.ptr ? cursor : SLICE(""))),
+                              &arena, &answer);
 
         if (code != EXIT_OK) {
             arena_fini(&arena);

@@ -239,9 +239,9 @@ static int start_many(struct ctl *ctl, const struct start_options *o, size_t nam
 int cmd_start(struct ctl *ctl, int argc, char **argv)
 {
     struct start_options o = {0};
-    const struct option options[] = {{"--input", &o.input, NULL, NULL}, {"--id", &o.id, NULL, NULL},
-                                     {"--tag", NULL, &o.tags, NULL},    {"--version", &o.version, NULL, NULL},
-                                     {"--wait", &o.wait, NULL, NULL},   {"--batch", &o.batch, NULL, NULL},
+    const struct option options[] = {{"--input", &o.input, NULL, NULL},       {"--id", &o.id, NULL, NULL},
+                                     {"--tag", NULL, &o.tags, NULL},          {"--version", &o.version, NULL, NULL},
+                                     {"--wait", &o.wait, NULL, NULL},         {"--batch", &o.batch, NULL, NULL},
                                      {"--patience", &o.patience, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     struct arguments names;
     bool helped = false;

@@ -44,7 +44,9 @@ static void print_kind(struct ctl *ctl, struct slice saga)
     struct slice run = show_member(ctl, saga, "run"), version = show_member(ctl, saga, "version");
 
     (void)printf("%s%s%.*s%s", colour_on(ctl, COLOUR_BOLD), run.len > 0 ? "run " : "",
-                 SLICE_ARG(run.len > 0 ? run : has_calls(saga) ? SLICE("open saga") : show_member(ctl, saga, "saga")),
+                 SLICE_ARG(run.len > 0       ? run
+                           : has_calls(saga) ? SLICE("open saga")
+                                             : show_member(ctl, saga, "saga")),
                  colour_off(ctl, COLOUR_BOLD));
     (void)printf("%s%.*s  ", version.len > 0 ? " version " : "", SLICE_ARG(version));
 }
@@ -142,8 +144,8 @@ static void print_followers(struct ctl *ctl, struct slice saga)
     while (json_type(followers) == JSON_ARRAY && json_next_element(&walk, &follower)) {
         struct slice name = show_member(ctl, follower, "saga"), id = show_member(ctl, follower, "business_id");
 
-        (void)printf("  then      starts %.*s: sagactl list --saga %.*s --id '%.*s'\n", SLICE_ARG(name), SLICE_ARG(name),
-                     SLICE_ARG(id));
+        (void)printf("  then      starts %.*s: sagactl list --saga %.*s --id '%.*s'\n", SLICE_ARG(name),
+                     SLICE_ARG(name), SLICE_ARG(id));
     }
 }
 
@@ -194,11 +196,11 @@ static int read_operations(struct ctl *ctl, struct slice saga, struct slice *ite
     if (!has_calls(saga)) {
         return EXIT_OK; /* the steps of a definition are not called twice */
     }
-    int code = client_get(
-        ctl,
-        arena_printf(&ctl->arena, "/v1/operations?limit=500&run=%.*s",
-                     SLICE_ARG(url_escape(run.len > 0 ? run : show_member(ctl, saga, "id"), &ctl->arena))),
-        &ctl->arena, &answer);
+    int code =
+        client_get(ctl,
+                   arena_printf(&ctl->arena, "/v1/operations?limit=500&run=%.*s",
+                                SLICE_ARG(url_escape(run.len > 0 ? run : show_member(ctl, saga, "id"), &ctl->arena))),
+                   &ctl->arena, &answer);
 
     *items = code == EXIT_OK ? json_member(answer.body, "items") : SLICE_NONE;
     return code;
@@ -279,7 +281,8 @@ static int show_refused_followers(struct ctl *ctl, struct slice saga)
     struct json_walk walk = json_walk(code == EXIT_OK ? json_member(answer.body, "items") : SLICE("[]"));
 
     while (json_next_element(&walk, &item)) {
-        if (json_string_is(json_member(item, "reason"), "follower") && slice_equal(show_member(ctl, item, "saga"), id)) {
+        if (json_string_is(json_member(item, "reason"), "follower") &&
+            slice_equal(show_member(ctl, item, "saga"), id)) {
             print_escalation(ctl, item);
         }
     }
@@ -289,7 +292,8 @@ static int show_refused_followers(struct ctl *ctl, struct slice saga)
 int cmd_show(struct ctl *ctl, int argc, char **argv)
 {
     bool all = false, full = false, helped = false;
-    const struct option options[] = {{"--all", NULL, NULL, &all}, {"--full", NULL, NULL, &full}, {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {
+        {"--all", NULL, NULL, &all}, {"--full", NULL, NULL, &full}, {NULL, NULL, NULL, NULL}};
     struct arguments ids;
     struct answer answer;
     struct slice operations;

@@ -99,9 +99,9 @@ int cmd_signal(struct ctl *ctl, int argc, char **argv)
     if (payload && !read_json_argument(ctl, file ? "--payload-file" : "--payload", payload, &body)) {
         return EXIT_USAGE;
     }
-    const char *path = arena_text(
-        &ctl->arena,
-        arena_printf(&ctl->arena, "signals/%.*s", SLICE_ARG(url_escape(slice_of(names.items[1]), &ctl->arena))));
+    const char *path =
+        arena_text(&ctl->arena, arena_printf(&ctl->arena, "signals/%.*s",
+                                             SLICE_ARG(url_escape(slice_of(names.items[1]), &ctl->arena))));
     int code = post(ctl, names.items[0], path, body, &answer);
 
     if (code == EXIT_OK) {

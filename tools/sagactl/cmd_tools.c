@@ -88,8 +88,10 @@ static void put_notes(struct ctl *ctl, struct slice health, struct cell *cell)
         const char *member, *says;
         bool looks; /* a person should */
     } notes[] = {
-        {"drift", "drifted", false},           {"loop_trips", "loops", true},
-        {"budget_refusals", "no budget", true}, {"rate_refusals", "over the rate", false},
+        {"drift", "drifted", false},
+        {"loop_trips", "loops", true},
+        {"budget_refusals", "no budget", true},
+        {"rate_refusals", "over the rate", false},
         {"breaker_refusals", "breaker", false},
     };
     struct buffer text;
@@ -116,7 +118,8 @@ static struct slice breaker_of(struct ctl *ctl, struct slice stats, struct slice
     while (json_type(guards) == JSON_ARRAY && json_next_element(&walk, &guard)) {
         struct slice state = show_member(ctl, guard, "breaker");
 
-        if (slice_equal(show_member(ctl, guard, "tool"), name) && !slice_is(state, "closed") && !slice_is(worst, "open")) {
+        if (slice_equal(show_member(ctl, guard, "tool"), name) && !slice_is(state, "closed") &&
+            !slice_is(worst, "open")) {
             worst = state;
         }
     }
@@ -150,11 +153,11 @@ static int read_body(struct ctl *ctl, struct slice item, struct slice *body)
 {
     struct slice name = show_member(ctl, item, "name");
     struct answer answer;
-    int code = client_get(ctl,
-                          arena_printf(&ctl->arena, "/v1/tools/%.*s?version=%.*s",
-                                       SLICE_ARG(url_escape(name, &ctl->arena)),
-                                       SLICE_ARG(show_member(ctl, item, "version"))),
-                          &ctl->arena, &answer);
+    int code =
+        client_get(ctl,
+                   arena_printf(&ctl->arena, "/v1/tools/%.*s?version=%.*s", SLICE_ARG(url_escape(name, &ctl->arena)),
+                                SLICE_ARG(show_member(ctl, item, "version"))),
+                   &ctl->arena, &answer);
 
     *body = code == EXIT_OK ? json_member(answer.body, "body") : SLICE_NONE;
     return code;
@@ -244,10 +247,9 @@ int cmd_tools(struct ctl *ctl, int argc, char **argv)
     if (names.count == 1) {
         return show_definition(ctl, "/v1/tools", names.items[0], version);
     }
-    int code = client_get(ctl,
-                          arena_printf(&ctl->arena, "/v1/tools?limit=%s%s%s", limit, cursor ? "&cursor=" : "",
-                                       cursor ? cursor : ""),
-                          &ctl->arena, &list);
+    int code = client_get(
+        ctl, arena_printf(&ctl->arena, "/v1/tools?limit=%s%s%s", limit, cursor ? "&cursor=" : "", cursor ? cursor : ""),
+        &ctl->arena, &list);
 
     if (code == EXIT_OK && ctl->output == OUTPUT_NAME) {
         (void)print_items(ctl, list.body, "name");

@@ -30,10 +30,10 @@ enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_NAME };
 #define SERVER_DEFAULT "http://127.0.0.1:8077"
 
 struct ctl {
-    struct arena arena; /* until the program ends */
-    const char *server; /* without a slash at its end */
+    struct arena arena;   /* until the program ends */
+    const char *server;   /* without a slash at its end */
     bool server_is_given; /* by --server: commands that need none ask it then */
-    const char *token;  /* NULL: none */
+    const char *token;    /* NULL: none */
     enum output output;
     bool colour;   /* stdout */
     bool progress; /* stderr is a terminal */

@@ -28,8 +28,8 @@ struct documents {
 };
 
 /*
- * Tools and sagas of one file may be used by sagas of another. `only`: the saga with this name alone; NULL: all. Gives EXIT_OK, or the exit
- * code once the faults were printed: EXIT_FAILED, or EXIT_NOT_FOUND where there is no such saga.
+ * Tools and sagas of one file may be used by sagas of another. `only`: the saga with this name alone; NULL: all. Gives
+ * EXIT_OK, or the exit code once the faults were printed: EXIT_FAILED, or EXIT_NOT_FOUND where there is no such saga.
  */
 MUST_USE int documents_load(struct ctl *ctl, const struct arguments *files, const char *only, struct documents *out);
 

@@ -14,8 +14,8 @@
 #include "tools/sagactl/saga_end.h"
 
 #define SAID_BYTES_MAX 240 /* of what the receiver said, beside the sentence */
-#define ESCAPED_BYTES 6 /* "\\u202e" */
-#define COLUMN_LEAST 6 /* characters of a column that is cut */
+#define ESCAPED_BYTES 6    /* "\\u202e" */
+#define COLUMN_LEAST 6     /* characters of a column that is cut */
 
 const char *colour_on(const struct ctl *ctl, enum colour colour)
 {
@@ -180,7 +180,8 @@ static void table_fit(const struct table *table, size_t indent, size_t *widths)
         size_t widest = table->columns;
 
         for (size_t c = 0; c < table->columns; c++) {
-            if ((table->flexible & BIT(c)) && widths[c] > COLUMN_LEAST && (widest == table->columns || widths[c] > widths[widest])) {
+            if ((table->flexible & BIT(c)) && widths[c] > COLUMN_LEAST &&
+                (widest == table->columns || widths[c] > widths[widest])) {
                 widest = c;
             }
         }
@@ -228,8 +229,8 @@ void table_print(const struct table *table, int indent)
 static size_t put_escaped(char *out, const char *at, size_t len)
 {
     const unsigned char *c = (const unsigned char *)at;
-    unsigned code = len == 2 ? (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu)
-                             : (c[0] & 0x0fu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
+    unsigned code =
+        len == 2 ? (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu) : (c[0] & 0x0fu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
 
     return (size_t)snprintf(out, ESCAPED_BYTES + 1, "\\u%04x", code);
 }
@@ -319,7 +320,8 @@ struct slice error_of(struct ctl *ctl, struct slice object)
         struct slice body = show_member(ctl, error, "body");
         bool cut = body.len > SAID_BYTES_MAX;
 
-        while (body.len > SAID_BYTES_MAX || (cut && body.len > 0 && ((unsigned char)body.ptr[body.len] & 0xc0) == 0x80)) {
+        while (body.len > SAID_BYTES_MAX ||
+               (cut && body.len > 0 && ((unsigned char)body.ptr[body.len] & 0xc0) == 0x80)) {
             body.len--;
         }
         return arena_printf(&ctl->arena, "%.*s%s%.*s%s%.*s%s", SLICE_ARG(code), detail.len ? ": " : "",
@@ -344,20 +346,23 @@ static bool is_held_back(struct slice code)
 /* "held back since 02:14:00, before anything is sent: the rate of this tool is used up, asked again in 38 s" */
 static struct slice held_of(struct ctl *ctl, struct slice object, int64_t times)
 {
-    struct slice trying = json_member(object, "trying"), detail = show_member(ctl, json_member(object, "error"), "detail");
+    struct slice trying = json_member(object, "trying"),
+                 detail = show_member(ctl, json_member(object, "error"), "detail");
     int64_t since_ms = 0, next_ms = 0, now = now_ms();
     char since[INSTANT_TEXT_BYTES] = "";
 
     (void)member_instant(trying, "since", &since_ms); /* it is always there */
     (void)member_instant(trying, "next_at", &next_ms);
     instant_text(since_ms, since);
-    struct slice begun =
-        times == 0 ? arena_printf(&ctl->arena, "held back since %.8s, before anything is sent", since + sizeof("2026-01-01T") - 1)
-                   : arena_printf(&ctl->arena, "tried %lld time%s since %.8s, and held back now", (long long)times, times == 1 ? "" : "s",
-                                  since + sizeof("2026-01-01T") - 1);
+    struct slice begun = times == 0
+                             ? arena_printf(&ctl->arena, "held back since %.8s, before anything is sent",
+                                            since + sizeof("2026-01-01T") - 1)
+                             : arena_printf(&ctl->arena, "tried %lld time%s since %.8s, and held back now",
+                                            (long long)times, times == 1 ? "" : "s", since + sizeof("2026-01-01T") - 1);
 
     return arena_printf(&ctl->arena, "%.*s: %.*s, asked again %s%.*s", SLICE_ARG(begun),
-                        SLICE_ARG(detail.len > 0 ? detail : show_member(ctl, trying, "last_error")), next_ms > now ? "in " : "now",
+                        SLICE_ARG(detail.len > 0 ? detail : show_member(ctl, trying, "last_error")),
+                        next_ms > now ? "in " : "now",
                         SLICE_ARG(next_ms > now ? show_duration(ctl, next_ms - now) : SLICE("")));
 }
 

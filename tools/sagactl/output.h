@@ -30,18 +30,23 @@ const char *colour_on(const struct ctl *ctl, enum colour colour); /* "" without 
 const char *colour_off(const struct ctl *ctl, enum colour colour);
 enum colour status_colour(struct slice status);
 
-/* COLUMNS, else of the terminal behind stdout; 0: nobody says, and nothing is cut, since it goes into a file or a pipe. */
+/* COLUMNS, else of the terminal behind stdout; 0: nobody says, and nothing is cut, since it goes into a
+ * file or a pipe. */
 size_t output_width(void);
-size_t terminal_width(void); /* of stdout; COLUMNS goes before; 100 where nobody says */
+size_t terminal_width(void);          /* of stdout; COLUMNS goes before; 100 where nobody says */
 size_t text_width(struct slice text); /* in code points, which is good enough for what we print */
 struct slice text_cut(struct ctl *ctl, struct slice text, size_t width); /* with "…" where something is missing */
 /* From column `indent` on, the cursor standing there; broken at blanks before `width`; and a line end. */
 void print_wrapped(struct slice text, size_t indent, size_t width);
-struct slice business_name(struct ctl *ctl, struct slice question); /* of its saga: the business id, or the id of the saga */
+struct slice business_name(struct ctl *ctl,
+                           struct slice question);            /* of its saga: the business id, or the id of the saga */
 struct slice trying_of(struct ctl *ctl, struct slice object); /* its member "trying" as a sentence; "" without */
-struct slice error_of(struct ctl *ctl, struct slice object); /* its member "error", a text or {code, detail}, as one sentence; "" without */
+struct slice
+error_of(struct ctl *ctl,
+         struct slice object); /* its member "error", a text or {code, detail}, as one sentence; "" without */
 
-/* A member as text for people: strings bare, null as "", everything else as JSON. Control characters are replaced, see text_clean(). */
+/* A member as text for people: strings bare, null as "", everything else as JSON. Control characters are replaced, see
+ * text_clean(). */
 struct slice show_member(struct ctl *ctl, struct slice object, const char *name);
 struct slice show_value(struct ctl *ctl, struct slice value);
 /* For a terminal: control characters are blanks, and what it would obey is spelled out, such as \u202e. */
@@ -51,11 +56,11 @@ bool member_instant(struct slice object, const char *name, int64_t *ms);
 struct slice show_age(struct ctl *ctl, struct slice object, const char *name); /* since when, for tables */
 
 void print_facts(struct ctl *ctl, struct slice object, int indent); /* a member a line; empty ones are left out */
-void print_json(struct slice json); /* and a line end */
+void print_json(struct slice json);                                 /* and a line end */
 /* -o json prints the answer, -o name the member `name` of each item; both give true: all is said. */
 bool print_items(struct ctl *ctl, struct slice answer, const char *name);
 void print_saga_line(struct ctl *ctl, struct slice saga); /* its id and status, as -o says */
-void print_more(struct ctl *ctl, struct slice answer); /* on stderr, when there is a next page */
+void print_more(struct ctl *ctl, struct slice answer);    /* on stderr, when there is a next page */
 
 void progress_show(const struct ctl *ctl, const char *format, ...)
     PRINTF_LIKE(2, 3); /* one line that is written over */

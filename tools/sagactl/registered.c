@@ -7,7 +7,7 @@
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/output.h"
 
-struct entry { /* the newest version of a name */
+struct entry {               /* the newest version of a name */
     struct slice name, body; /* body: SLICE_NONE until it was asked for */
     uint32_t version;
     enum reading reading;
@@ -63,8 +63,8 @@ static struct entry *entry_of(struct registered *registered, enum definition_kin
     if (!entry || entry->body.ptr || registered->code != EXIT_OK) {
         return registered->code == EXIT_OK ? entry : NULL;
     }
-    code = client_get(ctl, arena_printf(&ctl->arena, "%s/%.*s", paths[kind], SLICE_ARG(url_escape(name, &ctl->arena))), &ctl->arena,
-                      &answer);
+    code = client_get(ctl, arena_printf(&ctl->arena, "%s/%.*s", paths[kind], SLICE_ARG(url_escape(name, &ctl->arena))),
+                      &ctl->arena, &answer);
     if (code != EXIT_OK) {
         registered->code = code;
         return NULL;
@@ -77,7 +77,8 @@ static struct entry *entry_of(struct registered *registered, enum definition_kin
     return entry->body.ptr ? entry : NULL;
 }
 
-static bool find(struct registered *registered, enum definition_kind kind, struct slice name, struct slice *body, uint32_t *version)
+static bool find(struct registered *registered, enum definition_kind kind, struct slice name, struct slice *body,
+                 uint32_t *version)
 {
     struct entry *entry = entry_of(registered, kind, name);
 
@@ -114,7 +115,8 @@ static enum reading reading_of(void *context, enum definition_kind kind, struct 
     uint32_t found;
 
     (void)version;
-    if ((kind == DEFINITION_TOOL ? registered->files.find : registered->files.find_saga)(registered->files.context, name, 0, &body, &found)) {
+    if ((kind == DEFINITION_TOOL ? registered->files.find : registered->files.find_saga)(registered->files.context,
+                                                                                         name, 0, &body, &found)) {
         return READING_NEWEST;
     }
     entry = entry_of(registered, kind, name);

@@ -14,8 +14,9 @@ struct registered {
 };
 
 /*
- * Asks the service for the names of all that is registered. `source` then finds what is in `files` and what is there; bodies are
- * fetched when they are needed. Gives EXIT_OK, or the exit code once the problem was printed. It borrows all three.
+ * Asks the service for the names of all that is registered. `source` then finds what is in `files` and what is there;
+ * bodies are fetched when they are needed. Gives EXIT_OK, or the exit code once the problem was printed. It borrows all
+ * three.
  */
 MUST_USE int registered_open(struct registered *registered, struct ctl *ctl, struct tool_source *source);
 void registered_close(struct registered *registered);

@@ -9,8 +9,8 @@
 
 #define CANDIDATES_MAX 10
 
-/* In a business id a slash is written %2F and a percent sign %25, so that the text can be taken apart again. A slash as it is
- * stands for itself: the first one ends the name. */
+/* In a business id a slash is written %2F and a percent sign %25, so that the text can be taken apart again. A slash as
+ * it is stands for itself: the first one ends the name. */
 static struct slice by_business_id(struct ctl *ctl, const char *name, const char *slash)
 {
     struct buffer id;
@@ -24,9 +24,9 @@ static struct slice by_business_id(struct ctl *ctl, const char *name, const char
         }
     }
     struct slice part = id.len ? url_escape(buffer_slice(&id), &ctl->arena) : SLICE("");
-    struct slice path = arena_printf(
-        &ctl->arena, "/v1/sagas/by-business-id/%.*s/%.*s",
-        SLICE_ARG(url_escape((struct slice){name, (size_t)(slash - name)}, &ctl->arena)), SLICE_ARG(part));
+    struct slice path =
+        arena_printf(&ctl->arena, "/v1/sagas/by-business-id/%.*s/%.*s",
+                     SLICE_ARG(url_escape((struct slice){name, (size_t)(slash - name)}, &ctl->arena)), SLICE_ARG(part));
 
     buffer_fini(&id);
     return path;
@@ -61,7 +61,8 @@ static int ambiguous(struct ctl *ctl, const char *name, struct slice items, bool
 static int by_prefix(struct ctl *ctl, const char *name, struct slice *path)
 {
     struct answer answer;
-    int code = client_get(ctl, arena_printf(&ctl->arena, "/v1/sagas?limit=%d&id=%s", CANDIDATES_MAX, name), &ctl->arena, &answer);
+    int code = client_get(ctl, arena_printf(&ctl->arena, "/v1/sagas?limit=%d&id=%s", CANDIDATES_MAX, name), &ctl->arena,
+                          &answer);
 
     if (code != EXIT_OK) {
         return code;
@@ -93,7 +94,7 @@ int saga_path(struct ctl *ctl, const char *name, struct slice *path)
         return EXIT_OK;
     }
     return uuid_range_parse(slice_of(name), &first, &last) ? by_prefix(ctl, name, path)
-                                                          : not_found(name, "this names no saga:");
+                                                           : not_found(name, "this names no saga:");
 }
 
 int saga_id_of(struct ctl *ctl, const char *name, struct slice *id)

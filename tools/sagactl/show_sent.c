@@ -37,7 +37,8 @@ static struct slice when_sent(struct ctl *ctl, struct slice operation)
     if (slice_equal(first, last)) {
         return arena_printf(&ctl->arena, "sent at %.*s", SLICE_ARG(first));
     }
-    return arena_printf(&ctl->arena, "sent %.*s times, from %.*s to %.*s", SLICE_ARG(times), SLICE_ARG(first), SLICE_ARG(last));
+    return arena_printf(&ctl->arena, "sent %.*s times, from %.*s to %.*s", SLICE_ARG(times), SLICE_ARG(first),
+                        SLICE_ARG(last));
 }
 
 static int show_operation(struct ctl *ctl, struct slice step, const char *what, struct slice key)
@@ -50,7 +51,8 @@ static int show_operation(struct ctl *ctl, struct slice step, const char *what, 
         return code;
     }
     args = show_member(ctl, answer.body, "args");
-    (void)printf("    %s%.*s  %.*s\n      key   %.*s, ", what, SLICE_ARG(step), SLICE_ARG(show_member(ctl, answer.body, "tool")), SLICE_ARG(key));
+    (void)printf("    %s%.*s  %.*s\n      key   %.*s, ", what, SLICE_ARG(step),
+                 SLICE_ARG(show_member(ctl, answer.body, "tool")), SLICE_ARG(key));
     print_wrapped(when_sent(ctl, answer.body), INDENT, terminal_width());
     (void)printf("      args  ");
     print_wrapped(args.len > 0 ? args : SLICE("not kept any more"), INDENT, terminal_width());

@@ -8,8 +8,8 @@
 void show_input(struct ctl *ctl, struct slice saga, bool full);
 
 /*
- * Each operation of the saga with its arguments, its key, how often it was sent and when; undoing too. They are asked for one by
- * one. Gives EXIT_OK, or the exit code once the problem was printed.
+ * Each operation of the saga with its arguments, its key, how often it was sent and when; undoing too. They are asked
+ * for one by one. Gives EXIT_OK, or the exit code once the problem was printed.
  */
 MUST_USE int show_sent(struct ctl *ctl, struct slice saga);
 

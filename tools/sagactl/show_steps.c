@@ -1,6 +1,7 @@
 /*
  * One line a step, the undo beside it, so that what was done and what took it back stand on one time axis. What does
- * not fit the terminal goes: first the tries, then the tools, then the bars. What needs words (errors, waits) has lines of its own below.
+ * not fit the terminal goes: first the tries, then the tools, then the bars. What needs words (errors, waits) has lines
+ * of its own below.
  */
 #include "tools/sagactl/show_steps.h"
 
@@ -270,12 +271,7 @@ static void print_bar(const struct view *view, const struct row *row, size_t wid
             (void)fputs(colour_on(view->ctl, colour), stdout);
             now = colour;
         }
-        (void)fputs(undo                ? "▒"
-                    : !body             ? "·"
-                    : row->is_group     ? "━"
-                    : only_waits(row)   ? "─"
-                                        : "█",
-                    stdout);
+        (void)fputs(undo ? "▒" : !body ? "·" : row->is_group ? "━" : only_waits(row) ? "─" : "█", stdout);
     }
     (void)fputs(colour_off(view->ctl, now), stdout);
 }
@@ -411,14 +407,15 @@ static void put_undo_error(const struct view *view, struct slice step, struct bu
     struct slice error = error_of(view->ctl, undo_of(step)), trying = trying_of(view->ctl, undo_of(step));
 
     if (undo_of(step).ptr && (error.len > 0 || trying.len > 0)) {
-        buffer_printf(text, "undo: %.*s%s%.*s", SLICE_ARG(error), error.len && trying.len ? "; " : "", SLICE_ARG(trying));
+        buffer_printf(text, "undo: %.*s%s%.*s", SLICE_ARG(error), error.len && trying.len ? "; " : "",
+                      SLICE_ARG(trying));
     }
 }
 
 static void print_words(const struct view *view, const struct line *line)
 {
-    static void (*const parts[])(const struct view *, struct slice, struct buffer *) = {
-        put_remarks, put_wait, put_command, put_decision, put_undo_error};
+    static void (*const parts[])(const struct view *, struct slice,
+                                 struct buffer *) = {put_remarks, put_wait, put_command, put_decision, put_undo_error};
     const struct row *row = &view->tree.rows[line->row];
 
     for (size_t i = 0; i < COUNT_OF(parts); i++) {

@@ -42,7 +42,8 @@ static void read_row(struct tree *tree, struct map *by_id, uint32_t i, struct sl
     struct slice id = show_member(tree->of->ctl, step, "id"), group = parent_id(id);
     const struct row *parent = tree->of->nested && group.ptr ? map_find(by_id, group.ptr, group.len) : NULL;
 
-    *row = (struct row){.step = step, .name = id, .parent = ROW_NONE, .first = ROW_NONE, .last = ROW_NONE, .next = ROW_NONE};
+    *row = (struct row){
+        .step = step, .name = id, .parent = ROW_NONE, .first = ROW_NONE, .last = ROW_NONE, .next = ROW_NONE};
     row->status = show_member(tree->of->ctl, step, "status");
     if (id.len > 0) {
         map_put(by_id, id.ptr, id.len, row);
@@ -190,9 +191,8 @@ static void add_lines(struct tree *tree, uint32_t parent, struct slice lead) /* 
         bool last = next == ROW_NONE && left_out == 0;
         struct slice below = root ? lead : joined(tree, lead, last ? "   " : "│  ");
 
-        add_line(tree, (struct line){.row = i,
-                                     .prefix = root ? lead : joined(tree, lead, last ? "└─ " : "├─ "),
-                                     .below = below});
+        add_line(tree, (struct line){
+                           .row = i, .prefix = root ? lead : joined(tree, lead, last ? "└─ " : "├─ "), .below = below});
         if (tree->rows[i].is_group) {
             add_lines(tree, i, below);
         }

@@ -26,9 +26,9 @@ static const char *const route_names[ROUTE_COUNT] = {
 struct thing {
     enum entry_kind kind;
     struct slice id, key;
-    int64_t units;       /* quantity or amount */
-    bool undone;         /* released, refunded */
-    uint32_t times;      /* entries made under this key: over 1 only with --ignore-keys */
+    int64_t units;  /* quantity or amount */
+    bool undone;    /* released, refunded */
+    uint32_t times; /* entries made under this key: over 1 only with --ignore-keys */
     struct digest body;
     struct slice tag;    /* ENTRY_TAG: its text */
     struct tally *tally; /* of the request that it was made for; NULL where nobody said */
@@ -250,7 +250,8 @@ static const struct thing *books_tag(const struct books *books, struct slice nam
     return thing && !thing->undone ? thing : NULL;
 }
 
-/* A tag is state and not a happening: to set what is set already, or to take away what is not there, changes nothing. */
+/* A tag is state and not a happening: to set what is set already, or to take away what is
+ * not there, changes nothing. */
 static void decide_tag(const struct books *books, const struct books_request *request, struct arena *arena,
                        struct books_answer *answer)
 {
@@ -411,8 +412,12 @@ static struct thing *books_add(struct books *books, enum entry_kind kind, struct
     struct thing *first = key.len > 0 ? map_find(&books->by_key, key.ptr, key.len) : NULL;
     struct thing *thing = arena_alloc(&books->arena, sizeof(*thing));
 
-    *thing = (struct thing){.kind = kind, .id = arena_slice(&books->arena, id), .units = units, .times = 1,
-                            .body = digest_sha256(body), .tally = books_tally(books, body)};
+    *thing = (struct thing){.kind = kind,
+                            .id = arena_slice(&books->arena, id),
+                            .units = units,
+                            .times = 1,
+                            .body = digest_sha256(body),
+                            .tally = books_tally(books, body)};
     if (thing->tally) {
         thing->tally->done[kind]++;
     }

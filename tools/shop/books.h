@@ -1,9 +1,9 @@
 /*
- * What the shop knows: reservations, charges, refunds, mails and tags. It lives in memory and is rebuilt from the ledger;
- * books_apply() is the only function that changes it, live and on restart.
+ * What the shop knows: reservations, charges, refunds, mails and tags. It lives in memory and is rebuilt from the
+ * ledger; books_apply() is the only function that changes it, live and on restart.
  *
- * A body may carry "request": the name of what a customer wanted, whoever sends it and however often. Effects are counted
- * by it, beside the count by idempotency key, so that two keys for one wish show too.
+ * A body may carry "request": the name of what a customer wanted, whoever sends it and however often. Effects are
+ * counted by it, beside the count by idempotency key, so that two keys for one wish show too.
  *
  * Not thread-safe: the shop holds its one lock around every call.
  */
@@ -21,16 +21,16 @@
 #define BOOKS_ID_BYTES 32
 
 /*  id                   in the ledger   prefix of its ids */
-#define ENTRY_MAP(X)                                            \
-    X(ENTRY_NONE,        "",             "")                    \
-    X(ENTRY_RESERVATION, "reserve",      "rs")                  \
-    X(ENTRY_RELEASE,     "release",      "rl")                  \
-    X(ENTRY_CHARGE,      "charge",       "ch")                  \
-    X(ENTRY_REFUND,      "refund",       "rf")                  \
-    X(ENTRY_MAIL,        "mail",         "ml")                  \
-    X(ENTRY_TAG,         "tag",          "tg")                  \
-    X(ENTRY_UNTAG,       "untag",        "ut")                  \
-    X(ENTRY_VOID,        "void",         "vd") /* a key that was called off before it came */
+#define ENTRY_MAP(X)                                                                                                   \
+    X(ENTRY_NONE, "", "")                                                                                              \
+    X(ENTRY_RESERVATION, "reserve", "rs")                                                                              \
+    X(ENTRY_RELEASE, "release", "rl")                                                                                  \
+    X(ENTRY_CHARGE, "charge", "ch")                                                                                    \
+    X(ENTRY_REFUND, "refund", "rf")                                                                                    \
+    X(ENTRY_MAIL, "mail", "ml")                                                                                        \
+    X(ENTRY_TAG, "tag", "tg")                                                                                          \
+    X(ENTRY_UNTAG, "untag", "ut")                                                                                      \
+    X(ENTRY_VOID, "void", "vd") /* a key that was called off before it came */
 
 #define X(id, name, prefix) id,
 enum entry_kind { ENTRY_MAP(X) ENTRY_KIND_COUNT };
@@ -40,13 +40,17 @@ const char *entry_kind_name(enum entry_kind kind);
 bool entry_kind_parse(struct slice name, enum entry_kind *out);
 
 /* The routes that do something, and the reads. Names are used by fault rules. */
-#define ROUTE_MAP(X)                                                                   \
-    X(ROUTE_RESERVATIONS, "reservations") X(ROUTE_RELEASES, "releases")                \
-    X(ROUTE_CHARGES, "charges") X(ROUTE_REFUNDS, "refunds") X(ROUTE_MAILS, "mails")    \
-    X(ROUTE_TAGS, "tags") X(ROUTE_UNTAGS, "untags")                                    \
-    X(ROUTE_PROBES, "probes") /* every GET of a thing, by id or by key */              \
-    X(ROUTE_SHIPMENTS, "shipments") /* a read that is never twice the same */          \
-    X(ROUTE_PRICES, "prices")       /* a read that always is */                        \
+#define ROUTE_MAP(X)                                                                                                   \
+    X(ROUTE_RESERVATIONS, "reservations")                                                                              \
+    X(ROUTE_RELEASES, "releases")                                                                                      \
+    X(ROUTE_CHARGES, "charges")                                                                                        \
+    X(ROUTE_REFUNDS, "refunds")                                                                                        \
+    X(ROUTE_MAILS, "mails")                                                                                            \
+    X(ROUTE_TAGS, "tags")                                                                                              \
+    X(ROUTE_UNTAGS, "untags")                                                                                          \
+    X(ROUTE_PROBES, "probes")       /* every GET of a thing, by id or by key */                                        \
+    X(ROUTE_SHIPMENTS, "shipments") /* a read that is never twice the same */                                          \
+    X(ROUTE_PRICES, "prices")       /* a read that always is */                                                        \
     X(ROUTE_REQUESTS, "requests")   /* what was done and undone for one request */
 
 #define X(id, name) id,
@@ -57,29 +61,30 @@ const char *route_name(enum route route);
 
 struct books_request {
     enum route route;
-    enum entry_kind kind;  /* of the thing that is made or looked up */
-    struct slice key;      /* SLICE_NONE without an Idempotency-Key */
-    struct slice target;   /* id, key or name in the path; SLICE_NONE on POST */
+    enum entry_kind kind; /* of the thing that is made or looked up */
+    struct slice key;     /* SLICE_NONE without an Idempotency-Key */
+    struct slice target;  /* id, key or name in the path; SLICE_NONE on POST */
     bool target_is_key;
-    struct slice body;     /* checked JSON, or empty */
-    uint64_t number;       /* of the request, counted since the ledger began */
+    struct slice body; /* checked JSON, or empty */
+    uint64_t number;   /* of the request, counted since the ledger began */
 };
 
 struct books_answer {
     unsigned status;
-    bool effect;           /* something changes: an entry of `kind` with `id` */
+    bool effect; /* something changes: an entry of `kind` with `id` */
     enum entry_kind kind;
     char id[BOOKS_ID_BYTES];
-    struct slice body;     /* JSON, in the arena */
-    struct slice request;  /* whose wish it was; of what is undone, the one it was made for; SLICE_NONE where nobody said */
+    struct slice body; /* JSON, in the arena */
+    struct slice
+        request; /* whose wish it was; of what is undone, the one it was made for; SLICE_NONE where nobody said */
 };
 
 struct books {
-    bool ignore_keys;         /* every request is a new effect */
-    bool no_status;           /* nothing can be looked up by its key */
-    struct arena arena;       /* things live as long as the shop */
+    bool ignore_keys;   /* every request is a new effect */
+    bool no_status;     /* nothing can be looked up by its key */
+    struct arena arena; /* things live as long as the shop */
     struct map by_id, by_key, by_tag, by_request;
-    uint64_t entries;         /* effects so far: the next id */
+    uint64_t entries; /* effects so far: the next id */
     struct {
         int64_t reserved, released, reserved_units, standing_units;
         int64_t charges, refunds, charged, refunded, mails, voided, tags;

@@ -20,7 +20,7 @@ static const struct {
 /* What chaos picks from until it is told otherwise, and how often. Never what would hold a caller for long. */
 static const unsigned chaos_weights[FAULT_MODE_COUNT] = {
     [FAULT_RESET_AFTER] = 2, [FAULT_RESET_BEFORE] = 1, [FAULT_500_BEFORE] = 1, [FAULT_500_AFTER] = 1, [FAULT_503] = 1,
-    [FAULT_429] = 1, [FAULT_GARBAGE] = 1, [FAULT_TRUNCATED] = 1, [FAULT_SLOW] = 2,
+    [FAULT_429] = 1,         [FAULT_GARBAGE] = 1,      [FAULT_TRUNCATED] = 1,  [FAULT_SLOW] = 2,
 };
 
 #define CHAOS_MS_MIN 50
@@ -123,9 +123,10 @@ enum err_code fault_plan_add(struct fault_plan *plan, struct slice rule_json, st
 
     arena_init(&arena, 1024);
     if (!route_parse(json_string(json_member(rule_json, "route"), &arena), &rule)) {
-        code = err_set(err, ERR_INVALID,
-                       "route must be * or one of reservations, releases, charges, refunds, mails, tags, untags, probes, "
-                       "shipments, prices, requests");
+        code =
+            err_set(err, ERR_INVALID,
+                    "route must be * or one of reservations, releases, charges, refunds, mails, tags, untags, probes, "
+                    "shipments, prices, requests");
     } else if (ms.ptr && (!json_i64(ms, &rule.ms) || rule.ms < 0)) {
         code = err_set(err, ERR_INVALID, "ms must be a whole number of milliseconds");
     } else if (!mode_parse(json_string(json_member(rule_json, "mode"), &arena), &rule)) {
@@ -245,8 +246,7 @@ enum err_code fault_plan_set_chaos(struct fault_plan *plan, struct slice chaos, 
     if (json_member(chaos, "seed").ptr && (!json_i64(json_member(chaos, "seed"), &seed) || seed < 0)) {
         return err_set(err, ERR_INVALID, "seed must be a whole number");
     }
-    if (json_member(chaos, "ms").ptr &&
-        (!json_i64(json_member(chaos, "ms"), &ms) || ms < CHAOS_MS_MIN || ms > 60000)) {
+    if (json_member(chaos, "ms").ptr && (!json_i64(json_member(chaos, "ms"), &ms) || ms < CHAOS_MS_MIN || ms > 60000)) {
         return err_set(err, ERR_INVALID, "ms must be a whole number from %d to 60000", CHAOS_MS_MIN);
     }
     if (modes.ptr && json_type(modes) != JSON_OBJECT) {

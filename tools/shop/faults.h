@@ -18,23 +18,23 @@
 #include "books.h"
 
 /*  id                          name                    the effect happens */
-#define FAULT_MAP(X)                                                       \
-    X(FAULT_NONE,               "none",                 true)              \
-    X(FAULT_TIMEOUT_AFTER,      "timeout-after-effect", true)  /* no answer, ever */              \
-    X(FAULT_RESET_AFTER,        "reset-after-effect",   true)  /* a TCP reset instead of the answer */ \
-    X(FAULT_RESET_BEFORE,       "reset-before-effect",  false)             \
-    X(FAULT_500_BEFORE,         "500-before",           false)             \
-    X(FAULT_500_AFTER,          "500-after",            true)              \
-    X(FAULT_503,                "503",                  false) /* with Retry-After: 1 */          \
-    X(FAULT_422,                "422",                  false)             \
-    X(FAULT_429,                "429",                  false) /* with Retry-After: 1 */          \
-    X(FAULT_HANG,               "hang",                 false) /* no answer and no effect */      \
-    X(FAULT_GARBAGE,            "garbage",              true)  /* 201 and something that is no JSON */ \
-    X(FAULT_TRUNCATED,          "truncated",            true)  /* the answer ends in its middle */ \
-    X(FAULT_HUGE,               "huge",                 true)  /* 201 and a body of 1 GiB */      \
-    X(FAULT_SLOW,               "slow",                 true)  /* the answer waits `ms` */        \
-    X(FAULT_LATE,               "late",                 true)  /* the effect waits `ms`, whether the caller waits or not */ \
-    X(FAULT_REDELIVERED,        "redelivered",          true)  /* the request is served twice, as by a queue behind the door */
+#define FAULT_MAP(X)                                                                                                   \
+    X(FAULT_NONE, "none", true)                                                                                        \
+    X(FAULT_TIMEOUT_AFTER, "timeout-after-effect", true) /* no answer, ever */                                         \
+    X(FAULT_RESET_AFTER, "reset-after-effect", true)     /* a TCP reset instead of the answer */                       \
+    X(FAULT_RESET_BEFORE, "reset-before-effect", false)                                                                \
+    X(FAULT_500_BEFORE, "500-before", false)                                                                           \
+    X(FAULT_500_AFTER, "500-after", true)                                                                              \
+    X(FAULT_503, "503", false) /* with Retry-After: 1 */                                                               \
+    X(FAULT_422, "422", false)                                                                                         \
+    X(FAULT_429, "429", false)                /* with Retry-After: 1 */                                                \
+    X(FAULT_HANG, "hang", false)              /* no answer and no effect */                                            \
+    X(FAULT_GARBAGE, "garbage", true)         /* 201 and something that is no JSON */                                  \
+    X(FAULT_TRUNCATED, "truncated", true)     /* the answer ends in its middle */                                      \
+    X(FAULT_HUGE, "huge", true)               /* 201 and a body of 1 GiB */                                            \
+    X(FAULT_SLOW, "slow", true)               /* the answer waits `ms` */                                              \
+    X(FAULT_LATE, "late", true)               /* the effect waits `ms`, whether the caller waits or not */             \
+    X(FAULT_REDELIVERED, "redelivered", true) /* the request is served twice, as by a queue behind the door */
 
 #define X(id, name, effect) id,
 enum fault_mode { FAULT_MAP(X) FAULT_MODE_COUNT };
@@ -49,9 +49,9 @@ struct fault_rule {
     bool any_route;
     enum route route;
     enum fault_mode mode;
-    int64_t times;       /* left; -1: for ever */
-    int64_t ms;          /* FAULT_SLOW, FAULT_LATE */
-    char match[128];     /* a part of the body; "" matches all */
+    int64_t times;   /* left; -1: for ever */
+    int64_t ms;      /* FAULT_SLOW, FAULT_LATE */
+    char match[128]; /* a part of the body; "" matches all */
     uint64_t fired;
 };
 
@@ -62,7 +62,7 @@ struct fault_plan {
     unsigned weights[FAULT_MODE_COUNT]; /* of the modes in chaos */
     unsigned ms_max;                    /* chaos: the longest wait of slow and late */
     uint64_t seed, fired;
-    struct map seen;         /* key -> how often, for chaos */
+    struct map seen; /* key -> how often, for chaos */
     struct arena arena;
 };
 
@@ -80,8 +80,8 @@ void fault_plan_clear(struct fault_plan *plan); /* drops the rules; chaos goes o
  * for ever; "slow-250" is short for {"mode": "slow", "ms": 250}. `rule` is checked JSON. ERR_INVALID with a sentence.
  */
 /*
- * {"percent": N, "seed": N, "ms": N, "modes": {NAME: WEIGHT, ...}}, each of them optional; `modes` replaces the weights.
- * ERR_INVALID with a sentence, and nothing is changed.
+ * {"percent": N, "seed": N, "ms": N, "modes": {NAME: WEIGHT, ...}}, each of them optional; `modes` replaces the
+ * weights. ERR_INVALID with a sentence, and nothing is changed.
  */
 MUST_USE enum err_code fault_plan_set_chaos(struct fault_plan *plan, struct slice chaos, struct err *err);
 MUST_USE enum err_code fault_plan_add(struct fault_plan *plan, struct slice rule, struct err *err);

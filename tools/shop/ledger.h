@@ -17,10 +17,10 @@
 
 struct ledger {
     int fd;
-    bool sync;               /* false with --no-sync */
-    pthread_mutex_t mutex;   /* guards what is below */
+    bool sync;             /* false with --no-sync */
+    pthread_mutex_t mutex; /* guards what is below */
     pthread_cond_t synced_more;
-    uint64_t lines;          /* in the file */
+    uint64_t lines; /* in the file */
     uint64_t written_bytes, synced_bytes;
     bool syncing;
 };

@@ -34,7 +34,16 @@ static const char help_text[] =
     "  PUT /settings {keys: honour|ignore, status: by-key|none, chaos: {percent, seed, ms, modes}}, GET /settings\n"
     "  sku \"none\" is out of stock, customer \"declined\" is declined, mail to bounce@... bounces\n";
 
-enum { OPTION_LISTEN = 256, OPTION_LEDGER, OPTION_IGNORE_KEYS, OPTION_NO_STATUS, OPTION_NO_SYNC, OPTION_CHAOS, OPTION_SEED, OPTION_HELP };
+enum {
+    OPTION_LISTEN = 256,
+    OPTION_LEDGER,
+    OPTION_IGNORE_KEYS,
+    OPTION_NO_STATUS,
+    OPTION_NO_SYNC,
+    OPTION_CHAOS,
+    OPTION_SEED,
+    OPTION_HELP
+};
 
 static const struct option long_options[] = {
     {"listen", required_argument, NULL, OPTION_LISTEN},

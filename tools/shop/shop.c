@@ -113,8 +113,8 @@ static unsigned route_find(const char *method, const char *path, struct books_re
 /* --- the ledger's lines --- */
 
 /*
- * The body as it goes into books and ledger: on one line, without white space around it, so that what is read back after
- * a restart is the same bytes. Line ends of checked JSON stand between tokens only: in strings they are escaped.
+ * The body as it goes into books and ledger: on one line, without white space around it, so that what is read back
+ * after a restart is the same bytes. Line ends of checked JSON stand between tokens only: in strings they are escaped.
  */
 static struct slice body_on_one_line(struct buffer *body)
 {
@@ -312,8 +312,9 @@ static enum MHD_Result reply_answer(struct shop *shop, struct MHD_Connection *co
     case FAULT_GARBAGE:
         return reply(connection, 201, SLICE("{\"id\": \"\xff\xfe<html>, 17,,}"));
     case FAULT_TRUNCATED:
-        return reply_with(connection, 201,
-                          MHD_create_response_from_callback(TRUNCATED_BYTES, TRUNCATED_BYTES, on_truncated, NULL, NULL));
+        return reply_with(
+            connection, 201,
+            MHD_create_response_from_callback(TRUNCATED_BYTES, TRUNCATED_BYTES, on_truncated, NULL, NULL));
     case FAULT_HUGE:
         return reply_with(connection, 201,
                           MHD_create_response_from_callback(HUGE_BYTES, 64 * 1024, on_huge, NULL, NULL));
@@ -337,8 +338,7 @@ static uint64_t shop_serve(struct shop *shop, struct exchange *exchange, const c
     if (fault_mode_has_effect(fault)) {
         books_decide(&shop->books, request, &exchange->arena, decided);
     }
-    position =
-        ledger_append(&shop->ledger, ledger_line(shop, exchange, method, path, request, decided, fault, &line));
+    position = ledger_append(&shop->ledger, ledger_line(shop, exchange, method, path, request, decided, fault, &line));
     if (decided->effect) {
         books_apply(&shop->books, decided->kind, slice_of(decided->id), request->key, request->target, request->body);
     }
@@ -366,7 +366,8 @@ static enum MHD_Result handle_business(struct shop *shop, struct MHD_Connection 
     }
     position = shop_serve(shop, exchange, method, path, request, answer.fault.mode, &decided);
     /* A queue that delivers twice leans on the key; a shop that knows no keys has no such queue. */
-    if (answer.fault.mode == FAULT_REDELIVERED && !shop->books.ignore_keys && (request->key.ptr || strcmp(method, "POST") != 0)) {
+    if (answer.fault.mode == FAULT_REDELIVERED && !shop->books.ignore_keys &&
+        (request->key.ptr || strcmp(method, "POST") != 0)) {
         position = shop_serve(shop, exchange, method, path, request, answer.fault.mode, &decided);
     }
     pthread_mutex_unlock(&shop->lock);

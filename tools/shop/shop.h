@@ -17,7 +17,7 @@
 struct MHD_Daemon;
 
 struct shop_options {
-    const char *listen;      /* ADDRESS:PORT, IPv4; port 0 takes any free one */
+    const char *listen; /* ADDRESS:PORT, IPv4; port 0 takes any free one */
     const char *ledger_path;
     bool ignore_keys, no_status, no_sync;
     unsigned chaos_percent;

@@ -1,7 +1,7 @@
 /*
- * An agent's call: is it one that was here before, may it come in, and what does it begin? The order of the questions is the
- * contract (operations.md, Guards): the same emission, paused, loop, duplicate, the saga's rules, its budget. What refuses a new
- * call leaves no record; what a duplicate got does.
+ * An agent's call: is it one that was here before, may it come in, and what does it begin? The order of the questions
+ * is the contract (operations.md, Guards): the same emission, paused, loop, duplicate, the saga's rules, its budget.
+ * What refuses a new call leaves no record; what a duplicate got does.
  *
  * Reads have no effect that could happen twice: they are told apart by their arguments too, and called again each time.
  * So one step may ask for two things at once, and neither gets the answer of the other.
@@ -36,10 +36,12 @@ static bool is_paused(struct call *call)
     const struct saga *saga = call->m->saga;
 
     if (saga->paused.ptr) {
-        refuse_for_now(call, ERR_PAUSED, CALL_RETRY_PERSON_MS,
-                       arena_printf(call->m->turn, "nothing is called here until an operator resumes it; it is paused because of: %.*s",
-                                    SLICE_ARG(saga->paused)),
-                       SLICE("An operator can see why in the log, and resume it."));
+        refuse_for_now(
+            call, ERR_PAUSED, CALL_RETRY_PERSON_MS,
+            arena_printf(call->m->turn,
+                         "nothing is called here until an operator resumes it; it is paused because of: %.*s",
+                         SLICE_ARG(saga->paused)),
+            SLICE("An operator can see why in the log, and resume it."));
     }
     return saga->paused.ptr != NULL;
 }
@@ -50,7 +52,8 @@ static bool let_in_by_phase(struct call *call)
     const struct saga *saga = m->saga;
 
     if (saga->phase == PHASE_ENDED) {
-        call_refuse(call, ERR_CLOSED, arena_printf(m->turn, "the saga has ended %s and takes no new calls", saga_status_name(saga->end)),
+        call_refuse(call, ERR_CLOSED,
+                    arena_printf(m->turn, "the saga has ended %s and takes no new calls", saga_status_name(saga->end)),
                     SLICE("Open another saga. What was called before can still be asked for."));
         return false;
     }
@@ -78,23 +81,29 @@ static bool let_in_by_order(struct call *call, const struct tool *tool, enum eff
 
     if (code == ERR_SEALED) {
         open = saga->definition->steps[saga_sealed_by(saga)].id;
-        call_refuse(call, ERR_SEALED, arena_printf(m->turn, "%.*s cannot be undone and was the last effect of the saga", SLICE_ARG(open)),
+        call_refuse(call, ERR_SEALED,
+                    arena_printf(m->turn, "%.*s cannot be undone and was the last effect of the saga", SLICE_ARG(open)),
                     SLICE("Complete the saga. Reads still pass; more effects need another saga."));
         return false;
     }
     if (code == ERR_UNSETTLED) {
         open = unsettled_list(saga, m->turn);
-        refuse_for_now(call, ERR_UNSETTLED, CALL_RETRY_LEAST_MS,
-                       arena_printf(m->turn, "%.*s cannot be undone and so comes last, but not everything before it is settled: %.*s",
-                                    SLICE_ARG(call_name(call)), SLICE_ARG(open)),
-                       SLICE("Call it again when the others have their results."));
+        refuse_for_now(
+            call, ERR_UNSETTLED, CALL_RETRY_LEAST_MS,
+            arena_printf(m->turn,
+                         "%.*s cannot be undone and so comes last, but not everything before it is settled: %.*s",
+                         SLICE_ARG(call_name(call)), SLICE_ARG(open)),
+            SLICE("Call it again when the others have their results."));
         return false;
     }
     if (saga->definition->kind == SAGA_OPEN && tool->terminal && effect != EFFECT_READ && saga->escalation.number) {
-        refuse_for_now(call, ERR_UNSETTLED, CALL_RETRY_PERSON_MS,
-                       arena_printf(m->turn, "%.*s cannot be undone and so comes last, but a person is still asked about something before it",
-                                    SLICE_ARG(call_name(call))),
-                       SLICE("Call it again when that is decided; see GET /v1/escalations."));
+        refuse_for_now(
+            call, ERR_UNSETTLED, CALL_RETRY_PERSON_MS,
+            arena_printf(
+                m->turn,
+                "%.*s cannot be undone and so comes last, but a person is still asked about something before it",
+                SLICE_ARG(call_name(call))),
+            SLICE("Call it again when that is decided; see GET /v1/escalations."));
         return false;
     }
     return true;
@@ -106,7 +115,9 @@ static bool let_in_by_budget(struct call *call, const struct tool *tool)
     const char *what = saga_over_budget(m->saga, tool, !call->same_emission, true);
 
     if (what) {
-        call_refuse(call, ERR_BUDGET, arena_printf(m->turn, "the budget of %s is used up: %s", m->saga->definition->kind == SAGA_RUN ? "the run" : "the saga", what),
+        call_refuse(call, ERR_BUDGET,
+                    arena_printf(m->turn, "the budget of %s is used up: %s",
+                                 m->saga->definition->kind == SAGA_RUN ? "the run" : "the saga", what),
                     SLICE("End the work here, with what was reached or by an abort."));
     }
     return !what;
@@ -115,12 +126,14 @@ static bool let_in_by_budget(struct call *call, const struct tool *tool)
 /* `except` is the operation that is called again, or STEP_NONE for a new one. */
 static bool let_in(struct call *call, const struct tool *tool, enum effect effect, uint32_t except)
 {
-    return !is_paused(call) && let_in_by_phase(call) && let_in_by_order(call, tool, effect, except) && let_in_by_budget(call, tool);
+    return !is_paused(call) && let_in_by_phase(call) && let_in_by_order(call, tool, effect, except) &&
+           let_in_by_budget(call, tool);
 }
 
 /* --- beginning --- */
 
-/* Reads and what may be called twice under its key leave with the record; the others need to be known as not sent in between, or are guarded. */
+/* Reads and what may be called twice under its key leave with the record; the others need to be known as not sent in
+ * between, or are guarded. */
 static void leave(struct machine *m, uint32_t step)
 {
     enum effect effect = operation_effect(m->saga, step, DIRECTION_DO);
@@ -140,7 +153,8 @@ static bool fits(struct call *call)
         return true;
     }
     call_refuse(call, input->call.unfit, input->call.unfit_message,
-                input->call.unfit_hint.ptr ? input->call.unfit_hint : SLICE("See the tool's definition: GET /v1/tools."));
+                input->call.unfit_hint.ptr ? input->call.unfit_hint
+                                           : SLICE("See the tool's definition: GET /v1/tools."));
     return false;
 }
 
@@ -155,7 +169,8 @@ static bool may_be_called(struct call *call)
         return true;
     }
     call_refuse(call, ERR_INVALID,
-                arena_printf(call->m->turn, "%.*s can only be a compensator: it has neither `compensate` nor `terminal`",
+                arena_printf(call->m->turn,
+                             "%.*s can only be a compensator: it has neither `compensate` nor `terminal`",
                              SLICE_ARG(call->tool->name)),
                 SLICE("Its definition has to say how its effect is undone, or that it cannot be."));
     return false;
@@ -172,9 +187,10 @@ static bool log_is_full(struct call *call)
     if (!call_log_is_full(call)) {
         return false;
     }
-    call_refuse(call, ERR_CONFLICT,
-                arena_printf(call->m->turn, "the log of this has %d records already, and calls add no more", CALL_RECORDS_MAX),
-                SLICE("Use another run, or another saga, for what comes next."));
+    call_refuse(
+        call, ERR_CONFLICT,
+        arena_printf(call->m->turn, "the log of this has %d records already, and calls add no more", CALL_RECORDS_MAX),
+        SLICE("Use another run, or another saga, for what comes next."));
     return true;
 }
 
@@ -184,12 +200,14 @@ static bool there_is_room(struct call *call)
         return true;
     }
     call_refuse(call, ERR_CONFLICT,
-                arena_printf(call->m->turn, "there are %d operations in this already, and there may be no more", CALL_OPERATIONS_MAX),
+                arena_printf(call->m->turn, "there are %d operations in this already, and there may be no more",
+                             CALL_OPERATIONS_MAX),
                 SLICE("Use another run, or another saga, for what comes next."));
     return false;
 }
 
-/* The name under which the step is shown: its own, or with a number where another scope, tool or generation has that. */
+/* The name under which the step is shown: its own, or with a number where another scope, tool
+ * or generation has that. */
 static struct slice unique_label(const struct call *call)
 {
     const struct saga *saga = call->m->saga;
@@ -265,7 +283,8 @@ void call_repeat(struct call *call)
     const struct operation *op = &m->saga->steps[call->found].forward;
     struct record record = {.type = RECORD_STEP_REPEATED, .step = call->found};
 
-    if (log_is_full(call) || (op->effect == EFFECT_READ && !fits(call)) || !let_in(call, tool, op->effect, call->found)) {
+    if (log_is_full(call) || (op->effect == EFFECT_READ && !fits(call)) ||
+        !let_in(call, tool, op->effect, call->found)) {
         return;
     }
     record.key = op->key;
@@ -296,8 +315,8 @@ static struct digest fingerprint_under(const struct call *call, const struct too
 }
 
 /*
- * Is it a repeat of this operation, of its identity? The class that the operation was begun with decides, whatever the tool
- * has become since. Only a tool of two classes tells its reads from its effects by the arguments.
+ * Is it a repeat of this operation, of its identity? The class that the operation was begun with decides, whatever the
+ * tool has become since. Only a tool of two classes tells its reads from its effects by the arguments.
  */
 static bool is_repeat_of(const struct call *call, uint32_t step, const struct digest *fingerprint)
 {
@@ -311,7 +330,8 @@ static bool is_repeat_of(const struct call *call, uint32_t step, const struct di
     if (reads != (op->effect == EFFECT_READ)) {
         return false;
     }
-    return !reads || (same && !op->expired); /* one that has expired has lost its arguments: a read is then begun anew */
+    return !reads ||
+           (same && !op->expired); /* one that has expired has lost its arguments: a read is then begun anew */
 }
 
 /* The newest operation of this identity; of those that read, the newest with these arguments. */
@@ -336,7 +356,8 @@ static void find_operation(struct call *call)
     }
 }
 
-/* To the last byte that counts. One that was signed off was told by the members that counted before, see call_begin(). */
+/* To the last byte that counts. One that was signed off was told by the members that
+ * counted before, see call_begin(). */
 static bool is_same_request(const struct call *call, const struct emission *known)
 {
     const struct saga *saga = call->m->saga;
@@ -429,7 +450,8 @@ static struct slice pattern_json(const struct call *call, uint32_t length)
     for (uint32_t back = length - 1; back > 0; back--) {
         uint32_t step = saga->loop->entries[saga->loop->count - back].step;
 
-        write_call(&w, saga->definition->steps[step].tool->name, step_key_name(saga, step), saga->steps[step].forward.scope);
+        write_call(&w, saga->definition->steps[step].tool->name, step_key_name(saga, step),
+                   saga->steps[step].forward.scope);
     }
     write_call(&w, call->tool->name, call->step, call->m->input->call.scope);
     json_array_end(&w);
@@ -441,8 +463,10 @@ static struct slice pattern_json(const struct call *call, uint32_t length)
 
 static void refuse_loop(struct call *call, struct slice pattern)
 {
-    struct slice message = arena_printf(call->m->turn, "the same calls went round %u times with the same answers", call->m->saga->loop->repeats);
-    struct slice hint = SLICE("Do not repeat them: use the answers, do something else, or ask the user. A new turn or an operator lets them pass again.");
+    struct slice message = arena_printf(call->m->turn, "the same calls went round %u times with the same answers",
+                                        call->m->saga->loop->repeats);
+    struct slice hint = SLICE("Do not repeat them: use the answers, do something else, or ask the user. A new turn or "
+                              "an operator lets them pass again.");
     struct call_decision decision = {.decision = "loop", .code = ERR_LOOP, .message = message, .hint = hint};
 
     if (call->found != STEP_NONE && pattern.ptr) {
@@ -512,7 +536,8 @@ static bool aliases_are_full(struct call *call)
         return false;
     }
     call_refuse(call, ERR_CONFLICT,
-                arena_printf(call->m->turn, "%d requests were answered in this already, and more cannot be told apart", EMISSIONS_MAX),
+                arena_printf(call->m->turn, "%d requests were answered in this already, and more cannot be told apart",
+                             EMISSIONS_MAX),
                 SLICE("Use another run, or another saga, for what comes next."));
     return true;
 }

@@ -1,15 +1,16 @@
-/* What the decisions about agents' calls share (decide/call.c, decide/duplicate.c, decide/open.c). Nobody else includes this. */
+/* What the decisions about agents' calls share (decide/call.c, decide/duplicate.c, decide/open.c). Nobody else includes
+ * this. */
 #ifndef SAGAD_CORE_DECIDE_CALL_H
 #define SAGAD_CORE_DECIDE_CALL_H
 
 #include "core/saga/machine.h"
 
-#define CALL_OPERATIONS_MAX 1000      /* of one open saga or run: its state is copied for each decision */
-#define CALL_RECORDS_MAX 100000       /* of one too: who looks at it reads its log */
+#define CALL_OPERATIONS_MAX 1000 /* of one open saga or run: its state is copied for each decision */
+#define CALL_RECORDS_MAX 100000  /* of one too: who looks at it reads its log */
 #define CALL_SCOPE_BYTES_MAX 256
 #define CALL_BYPASS_MS (INT64_C(15) * 60 * 1000)
 #define CALL_RETRY_LEAST_MS INT64_C(1000)
-#define CALL_PROBE_MS (INT64_C(10) * 1000) /* how often repeats may have what nobody can say asked about once more */
+#define CALL_PROBE_MS (INT64_C(10) * 1000)  /* how often repeats may have what nobody can say asked about once more */
 #define CALL_RETRY_PERSON_MS INT64_C(10000) /* people do not answer faster than that */
 #define RUN_REST_MS (INT64_C(15) * 1000)
 
@@ -37,7 +38,7 @@ void call_refuse(struct call *call, enum err_code code, struct slice message, st
 bool call_log_is_full(const struct call *call); /* nothing more is recorded of calls */
 /* `decision` is NULL, or why there is one more operation after `found`. */
 void call_begin(struct call *call, const char *decision);
-void call_repeat(struct call *call); /* one more attempt of `found` */
+void call_repeat(struct call *call);             /* one more attempt of `found` */
 struct slice call_name(const struct call *call); /* for sentences: the step, or the tool where none was named */
 
 /* --- decide/duplicate.c: the table of operations.md --- */
@@ -48,7 +49,8 @@ void duplicate_emit(struct call *call, const struct call_decision *decision);
 /* --- decide/open.c --- */
 
 enum err_code open_abort_check(struct machine *m); /* ERR_CONFLICT for a run: nothing in it belongs together */
-bool open_deadline_counts(const struct saga *saga); /* would the deadline mean anything now? If not, it is asked again when that changes */
+bool open_deadline_counts(
+    const struct saga *saga); /* would the deadline mean anything now? If not, it is asked again when that changes */
 
 /* A run that nothing is known of, or that rests, has to begin before anything can be recorded of it. */
 void run_begin(struct machine *m);

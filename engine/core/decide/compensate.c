@@ -1,6 +1,6 @@
 /*
- * Undoing: the frozen plan, one entry at a time or as many as the definition allows, each when all that came after it is gone. What cannot be undone holds
- * up only what it depends on.
+ * Undoing: the frozen plan, one entry at a time or as many as the definition allows, each when all that came after it
+ * is gone. What cannot be undone holds up only what it depends on.
  */
 #include "core/saga/machine.h"
 

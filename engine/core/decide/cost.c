@@ -1,6 +1,6 @@
 /*
- * A cost that could not be computed. The operation has happened and was paid for, so that the saga's budget of money takes no
- * further call that costs until a person has said the amount: then that is booked, and the budget goes on.
+ * A cost that could not be computed. The operation has happened and was paid for, so that the saga's budget of money
+ * takes no further call that costs until a person has said the amount: then that is booked, and the budget goes on.
  */
 #include "core/decide/call.h"
 

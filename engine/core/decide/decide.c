@@ -8,7 +8,8 @@
 #include "base/utf8.h"
 #include "core/decide/call.h"
 
-#define TURN_BYTES ((size_t)8 << 20) /* a thousand elements may each have large arguments; what one commit writes is bounded */
+#define TURN_BYTES                                                                                                     \
+    ((size_t)8 << 20) /* a thousand elements may each have large arguments; what one commit writes is bounded */
 
 struct record machine_record(const struct machine *m, enum record_type type, uint32_t step, enum direction direction)
 {
@@ -75,8 +76,8 @@ struct slice machine_oversize(struct machine *m, const char *what, struct slice 
     if (most == 0 || value.len <= most) {
         return SLICE_NONE;
     }
-    return arena_printf(m->turn, "%s %zu bytes, and at most %zu are allowed: pass references instead of large values", what,
-                        value.len, most);
+    return arena_printf(m->turn, "%s %zu bytes, and at most %zu are allowed: pass references instead of large values",
+                        what, value.len, most);
 }
 
 static void machine_advance(struct machine *m)
@@ -125,7 +126,8 @@ static void decide_evaluated(struct machine *m)
             }
         } else {
             /* Where only the condition is a program there may be nothing else to evaluate. */
-            forward_begin(m, step, input->evaluated.value.len ? input->evaluated.value : SLICE("{}"), input->evaluated.scope);
+            forward_begin(m, step, input->evaluated.value.len ? input->evaluated.value : SLICE("{}"),
+                          input->evaluated.scope);
         }
         return;
     case EVALUATE_LOCKS:
@@ -134,7 +136,8 @@ static void decide_evaluated(struct machine *m)
     case EVALUATE_OUTPUT:
         if (step != STEP_NONE) {
             if (step < saga->definition->step_count) {
-                group_output(m, step, input->evaluated.value, input->evaluated.failed ? input->evaluated.error : SLICE_NONE);
+                group_output(m, step, input->evaluated.value,
+                             input->evaluated.failed ? input->evaluated.error : SLICE_NONE);
             }
             return;
         }
@@ -143,8 +146,7 @@ static void decide_evaluated(struct machine *m)
         }
         return;
     case EVALUATE_UNDO:
-        if (step >= saga->definition->step_count || !undo_may_begin(saga, step) ||
-            !undo_needs_evaluation(saga, step)) {
+        if (step >= saga->definition->step_count || !undo_may_begin(saga, step) || !undo_needs_evaluation(saga, step)) {
             return;
         }
         if (input->evaluated.failed) {
@@ -206,7 +208,8 @@ static void decide_timer(struct machine *m)
         group_timer(m, step);
         return;
     }
-    if (m->input->timer.direction == DIRECTION_DO && step_has_call(saga, step) && saga->definition->steps[step].tool->guarded) {
+    if (m->input->timer.direction == DIRECTION_DO && step_has_call(saga, step) &&
+        saga->definition->steps[step].tool->guarded) {
         return; /* the guards are asked instead */
     }
     if (op->state == OP_PENDING) {
@@ -378,8 +381,8 @@ enum err_code saga_decide(const struct saga *saga, const struct saga_input *inpu
     enum err_code code;
 
     *out = (struct records){0};
-    /* A decision that its own rules refuse is a mistake of this program. Nothing of it is durable: it is taken back whole, so that
-     * an input which nobody thought of is refused instead of ending one engine after the other. */
+    /* A decision that its own rules refuse is a mistake of this program. Nothing of it is durable: it is taken back
+     * whole, so that an input which nobody thought of is refused instead of ending one engine after the other. */
     if (setjmp(m.misfit) != 0) {
         *out = (struct records){0};
         (void)err_context(&why, "the decision contradicts the state");

@@ -8,12 +8,13 @@
  *     failed for good           the failure       the same    a person      one more
  *     unknown                   refused, whatever the policy: nothing is called blindly
  *
- * The same emission again gets what its operation has, whatever the policy, and a read is called again each time. A person
- * is asked once; after that a repeat is answered like one of `coalesce`. Arguments that differ in something material are
- * refused first, whatever the operation has come to, unless each call is one of its own; a retry sends the first ones.
+ * The same emission again gets what its operation has, whatever the policy, and a read is called again each time. A
+ * person is asked once; after that a repeat is answered like one of `coalesce`. Arguments that differ in something
+ * material are refused first, whatever the operation has come to, unless each call is one of its own; a retry sends the
+ * first ones.
  */
-#include "core/definition/drift.h"
 #include "core/decide/call.h"
+#include "core/definition/drift.h"
 
 static const struct operation *operation_found(const struct call *call)
 {
@@ -120,7 +121,8 @@ static void refuse_duplicate(struct call *call)
 
     decision.message = arena_printf(call->m->turn, "%.*s was called before and %s; its tool refuses duplicates",
                                     SLICE_ARG(call_name(call)), state_words(call));
-    decision.hint = SLICE("Use the record in `operation`. What is meant to happen a second time needs another step or scope, or an operator's bypass.");
+    decision.hint = SLICE("Use the record in `operation`. What is meant to happen a second time needs another step or "
+                          "scope, or an operator's bypass.");
     duplicate_emit(call, &decision);
 }
 
@@ -161,7 +163,8 @@ static struct drift drift_of(const struct call *call)
     if (digest_equal(&op->fingerprint, &call->fingerprint)) {
         return (struct drift){0};
     }
-    return drift_find(tool_found(call), op->args.ptr ? op->args : SLICE("{}"), call->m->input->call.args, call->m->turn);
+    return drift_find(tool_found(call), op->args.ptr ? op->args : SLICE("{}"), call->m->input->call.args,
+                      call->m->turn);
 }
 
 /* The question is put once. Whoever repeats it after the answer gets what the operation has come to. */
@@ -195,8 +198,8 @@ static void escalate_duplicate(struct call *call, const struct drift *drift)
 }
 
 /*
- * What probes have given up on may be known by now: a repeat has it asked about once more, as a person could. The question to
- * that person stays open until there is an answer.
+ * What probes have given up on may be known by now: a repeat has it asked about once more, as a person could. The
+ * question to that person stays open until there is an answer.
  */
 static void probe_again(struct call *call)
 {
@@ -221,7 +224,8 @@ static void probe_again(struct call *call)
 
 static void refuse_unknown(struct call *call)
 {
-    struct call_decision decision = {.decision = "unknown", .code = ERR_OUTCOME_UNKNOWN, .retry_after_ms = retry_after_ms(call)};
+    struct call_decision decision = {
+        .decision = "unknown", .code = ERR_OUTCOME_UNKNOWN, .retry_after_ms = retry_after_ms(call)};
 
     if (person_is_asked(call)) {
         await_person(call, "awaiting-operator");
@@ -230,9 +234,10 @@ static void refuse_unknown(struct call *call)
     }
     decision.message = arena_printf(call->m->turn, "%.*s was called before, and nobody can say yet whether it happened",
                                     SLICE_ARG(call_name(call)));
-    decision.hint = operation_found(call)->state == OP_PROBING
-                        ? SLICE("It is being asked about. Ask again later; it is not called again before that is known.")
-                        : SLICE("A person has to find out. Ask again later; it is not called again before that is known.");
+    decision.hint =
+        operation_found(call)->state == OP_PROBING
+            ? SLICE("It is being asked about. Ask again later; it is not called again before that is known.")
+            : SLICE("A person has to find out. Ask again later; it is not called again before that is known.");
     duplicate_emit(call, &decision);
     probe_again(call);
 }
@@ -245,9 +250,10 @@ static bool refuse_drift(struct call *call, const struct drift *drift)
     if (!drift->material) {
         return false;
     }
-    decision.message = arena_printf(call->m->turn, "%.*s was called before with other arguments",
-                                    SLICE_ARG(call_name(call)));
-    decision.hint = SLICE("Call it with the first arguments to get its result; what is meant to be another effect needs another step or scope.");
+    decision.message =
+        arena_printf(call->m->turn, "%.*s was called before with other arguments", SLICE_ARG(call_name(call)));
+    decision.hint = SLICE("Call it with the first arguments to get its result; what is meant to be another effect "
+                          "needs another step or scope.");
     duplicate_emit(call, &decision);
     return true;
 }
@@ -308,7 +314,8 @@ static void decide_failed(struct call *call, const struct drift *drift)
     }
 }
 
-/* Whatever the operation has come to: what differs in something material is no repeat. Each call of `allow` is one of its own. */
+/* Whatever the operation has come to: what differs in something material is no repeat. Each call of `allow` is one of
+ * its own. */
 static void decide_by_table(struct call *call)
 {
     const struct operation *op = operation_found(call);
@@ -334,16 +341,18 @@ static void decide_expired(struct call *call)
     struct call_decision decision = {.decision = "expired", .code = ERR_EXPIRED};
 
     if (m->saga->definition->kind == SAGA_RUN && !operation_found(call)->expired) {
-        machine_emit(m, (struct record){.type = RECORD_OPERATION_EXPIRED, .step = call->found, .key = operation_found(call)->key});
+        machine_emit(m, (struct record){
+                            .type = RECORD_OPERATION_EXPIRED, .step = call->found, .key = operation_found(call)->key});
     }
     /* A repeat of the old request is no wish for another effect, however late it comes. */
     if (tool_found(call)->again_on_expired && !call->same_emission) {
         call_begin(call, "again");
         return;
     }
-    decision.message = arena_printf(m->turn, "%.*s was called before; its result is not kept any more",
-                                    SLICE_ARG(call_name(call)));
-    decision.hint = SLICE("GET /v1/operations/KEY tells what is known of it. What is meant to happen again needs another run, step or scope.");
+    decision.message =
+        arena_printf(m->turn, "%.*s was called before; its result is not kept any more", SLICE_ARG(call_name(call)));
+    decision.hint = SLICE("GET /v1/operations/KEY tells what is known of it. What is meant to happen again needs "
+                          "another run, step or scope.");
     duplicate_emit(call, &decision);
 }
 

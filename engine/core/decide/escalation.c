@@ -31,8 +31,8 @@ static bool question_stands(const struct saga *saga, uint32_t step, enum directi
         return s->forward.state == OP_UNKNOWN ||
                (s->forward.state == OP_FAILED && saga->definition->steps[step].on_failure == ON_FAILURE_ESCALATE);
     }
-    /* An agent goes on whatever comes of one call: what nobody can say is asked, were it possible to undo it blindly.
-     */
+    /* An agent goes on whatever comes of one call: what nobody can say is asked, were it possible
+     * to undo it blindly. */
     if (s->forward.state == OP_UNKNOWN && (s->forward.late || (saga_is_open(saga) && saga->phase == PHASE_FORWARD))) {
         return true;
     }
@@ -161,9 +161,10 @@ static void write_operation(struct json_writer *w, const struct saga *saga, cons
 
     uuid_text(&op->key.uuid, key);
     json_write_slice(w, "operation", uuid_is_nil(&op->key.uuid) ? SLICE_NONE : slice_of(key));
-    json_write_slice(w, "tool", question->direction == DIRECTION_UNDO || step_has_call(saga, question->step)
-                                    ? saga_tool(saga, question->step, question->direction)->name
-                                    : SLICE_NONE);
+    json_write_slice(w, "tool",
+                     question->direction == DIRECTION_UNDO || step_has_call(saga, question->step)
+                         ? saga_tool(saga, question->step, question->direction)->name
+                         : SLICE_NONE);
     json_write_text(w, "direction", direction_name(question->direction));
     json_write_i64(w, "attempts", operation_calls(op));
     if (op->never_left > 0) {
@@ -236,9 +237,10 @@ static void escalation_close(struct machine *m)
     record.key = key_of(m->saga, open->step, open->direction);
     record.action = asked ? SLICE("probe") : SLICE("evidence");
     record.actor = asked ? open->asked_by : SLICE("sagad");
-    record.note = asked                        ? open->asked_note
-                  : is_asked_anew(m->saga, open) ? SLICE("an answer came that contradicts what was settled: it is asked anew")
-                                                 : SLICE("it was settled without a person");
+    record.note = asked ? open->asked_note
+                  : is_asked_anew(m->saga, open)
+                      ? SLICE("an answer came that contradicts what was settled: it is asked anew")
+                      : SLICE("it was settled without a person");
     machine_emit(m, record);
 }
 
@@ -328,7 +330,8 @@ static unsigned actions_on_undo(const struct saga *saga)
     const struct operation *op = step_undo(&saga->steps[saga->escalation.step]);
     unsigned actions = BIT(OPERATOR_WAIVE) | BIT(OPERATOR_ABANDON);
 
-    if (saga->phase == PHASE_FORWARD && !saga_passed_return(saga)) { /* of a child that is undone on its own: all of it */
+    if (saga->phase == PHASE_FORWARD &&
+        !saga_passed_return(saga)) { /* of a child that is undone on its own: all of it */
         actions |= BIT(OPERATOR_COMPENSATE);
     }
     if (op->state == OP_UNKNOWN && saga_tool(saga, saga->escalation.step, DIRECTION_UNDO)->has_probe) {
@@ -379,7 +382,8 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
             return "you say whether it happened: if so it has completed with the result you give, if not it has failed";
         }
         if (undo) {
-            return "you say whether the compensation happened, or whether somebody undid it by hand: if so the step is undone, "
+            return "you say whether the compensation happened, or whether somebody undid it by hand: if so the step is "
+                   "undone, "
                    "if not it may be tried again";
         }
         if (forward && saga->definition->steps[saga->escalation.step].on_failure == ON_FAILURE_CONTINUE) {
@@ -390,11 +394,14 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
                      "has failed and the saga is undone"
                    : "you say whether it happened: if so it is undone like the rest, if not there is nothing to undo";
     case OPERATOR_WAIVE:
-        return alone ? "leaves this effect standing and lists it as a debt; the rest of the child is undone, the saga goes on "
+        return alone ? "leaves this effect standing and lists it as a debt; the rest of the child is undone, the saga "
+                       "goes on "
                        "and ends abandoned"
-                     : "leaves this effect standing and lists it as a debt; the rest is undone and the saga ends abandoned";
+                     : "leaves this effect standing and lists it as a debt; the rest is undone and the saga ends "
+                       "abandoned";
     case OPERATOR_SKIP:
-        return "counts the step as skipped; the saga goes on without it, with the result you give where a later step needs one";
+        return "counts the step as skipped; the saga goes on without it, with the result you give where a later step "
+               "needs one";
     case OPERATOR_COMPENSATE:
         return "undoes what is certain now, as far as the order allows; the verdict on the rest is asked for again";
     case OPERATOR_ABANDON:

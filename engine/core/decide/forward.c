@@ -2,7 +2,8 @@
 #include "base/json.h"
 #include "core/saga/machine.h"
 
-#define TEXT_BYTES_MAX ((size_t)64 << 20) /* what is put together of texts that each were bounded comes nowhere near */
+/* More than any text put together from texts that each were bounded. */
+#define TEXT_BYTES_MAX ((size_t)64 << 20)
 
 /* {name: version} of its tools, or of the sagas in it. */
 static struct slice pins_json(struct machine *m, bool sagas)
@@ -343,8 +344,7 @@ static void render_and_begin(struct machine *m, uint32_t step)
     if (main->count > 0 || definition->scope.count > 0) {
         context = saga_expression_context(m->saga, step, m->turn);
     }
-    if (template_is_set(main) &&
-        template_render(main, &context, NULL, m->turn, &args, &err) != ERR_OK) {
+    if (template_is_set(main) && template_render(main, &context, NULL, m->turn, &args, &err) != ERR_OK) {
         forward_refuse_arguments(m, step, arena_slice(m->turn, slice_of(err.message)));
         return;
     }
@@ -399,7 +399,8 @@ static bool put_waived(struct machine *m, struct record *record)
         }
     }
     if (count > 0) {
-        *record = (struct record){.type = RECORD_SAGA_ABANDONED, .step = STEP_NONE, .debts = debts, .debt_count = count};
+        *record =
+            (struct record){.type = RECORD_SAGA_ABANDONED, .step = STEP_NONE, .debts = debts, .debt_count = count};
     }
     return count > 0;
 }

@@ -178,7 +178,8 @@ static void end_elements(struct machine *m, uint32_t step)
     buffer_put_char(&out, '[');
     for (uint32_t i = 0; i < s->count; i++) {
         const struct operation *op = &m->saga->steps[s->first + i].forward;
-        struct slice result = (op->state == OP_COMPLETED || op->state == OP_SKIPPED) && op->result.ptr ? op->result : SLICE("null");
+        struct slice result =
+            (op->state == OP_COMPLETED || op->state == OP_SKIPPED) && op->result.ptr ? op->result : SLICE("null");
 
         if (i > 0) {
             buffer_put_char(&out, ',');
@@ -246,7 +247,7 @@ void group_timer(struct machine *m, uint32_t step)
     if (group_may_end(m->saga, step)) {
         (void)group_end(m, step);
     } else if (group_is_open(m->saga, step) && op->due_ms && m->input->now_ms >= op->due_ms &&
-        !members_are_over(m->saga, step)) {
+               !members_are_over(m->saga, step)) {
         group_fail(m, step, WHY("deadline", "its deadline has passed before its work was done"));
     }
 }

@@ -1,6 +1,6 @@
 /*
- * What becomes of open sagas and runs besides their calls: completing, the deadline of an agent that vanished, signing one
- * more execution off, going on after a pause, and the rest of a run in which nothing goes on.
+ * What becomes of open sagas and runs besides their calls: completing, the deadline of an agent that vanished, signing
+ * one more execution off, going on after a pause, and the rest of a run in which nothing goes on.
  */
 #include "core/decide/call.h"
 
@@ -63,7 +63,9 @@ struct slice unsettled_list(const struct saga *saga, struct arena *arena)
                                 SLICE_ARG(saga->definition->steps[i].id), word);
         }
     }
-    return count > UNSETTLED_NAMES_MAX ? arena_printf(arena, "%.*s and %u more", SLICE_ARG(list), count - UNSETTLED_NAMES_MAX) : list;
+    return count > UNSETTLED_NAMES_MAX
+               ? arena_printf(arena, "%.*s and %u more", SLICE_ARG(list), count - UNSETTLED_NAMES_MAX)
+               : list;
 }
 
 /* --- completing --- */
@@ -78,7 +80,8 @@ static enum err_code refuse_unsettled(struct machine *m)
         err_hint(m->err, "Complete it again when that is known; an abort undoes it instead.");
     } else {
         (void)err_set(m->err, ERR_UNSETTLED, "a person has to decide something about the saga first");
-        err_detail(m->err, "escalation %llu: %.*s", (unsigned long long)m->saga->escalation.number, SLICE_ARG(m->saga->escalation.reason));
+        err_detail(m->err, "escalation %llu: %.*s", (unsigned long long)m->saga->escalation.number,
+                   SLICE_ARG(m->saga->escalation.reason));
         err_hint(m->err, "Complete it again when that is decided; see GET /v1/escalations.");
     }
     return ERR_UNSETTLED;
@@ -92,8 +95,9 @@ enum err_code open_complete(struct machine *m)
         return err_set(m->err, ERR_CONFLICT, "only open sagas are completed by a call");
     }
     if (saga->phase == PHASE_ENDED) {
-        return saga->end == SAGA_COMPLETED ? ERR_OK /* a repeat */
-                                           : err_set(m->err, ERR_ENDED, "the saga has ended %s", saga_status_name(saga->end));
+        return saga->end == SAGA_COMPLETED
+                   ? ERR_OK /* a repeat */
+                   : err_set(m->err, ERR_ENDED, "the saga has ended %s", saga_status_name(saga->end));
     }
     if (saga->phase != PHASE_FORWARD) {
         return err_set(m->err, ERR_CLOSED, "the saga is being undone");

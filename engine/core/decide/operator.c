@@ -81,8 +81,8 @@ static bool template_needs_result(const struct template *template, struct slice 
 
 static bool step_needs_result(const struct step_definition *step, struct slice id)
 {
-    const struct template *templates[] = {&step->when, &step->with,  &step->scope, &step->compensate.with, &step->for_each,
-                                          &step->sleep, &step->show};
+    const struct template *templates[] = {&step->when,     &step->with,  &step->scope, &step->compensate.with,
+                                          &step->for_each, &step->sleep, &step->show};
 
     for (size_t i = 0; i < COUNT_OF(templates); i++) {
         if (template_needs_result(templates[i], id)) {
@@ -95,7 +95,8 @@ static bool step_needs_result(const struct step_definition *step, struct slice i
 static bool followers_need_result(const struct definition *definition, struct slice id)
 {
     for (uint32_t i = 0; i < definition->follower_count; i++) {
-        if (template_needs_result(&definition->followers[i].input, id) || template_needs_result(&definition->followers[i].id, id)) {
+        if (template_needs_result(&definition->followers[i].input, id) ||
+            template_needs_result(&definition->followers[i].id, id)) {
             return true;
         }
     }
@@ -109,16 +110,19 @@ static struct slice who_needs_result(const struct saga *saga, uint32_t step, boo
     const struct step_definition *self = &definition->steps[step];
     uint32_t scope = step_scope(saga, step), first = scope == STEP_NONE ? 0 : saga->steps[scope].first,
              count = scope == STEP_NONE ? definition->written_count : saga->steps[scope].count;
-    struct slice id = saga_is_open(saga) ? self->id : self->written_in ? self->written_in->steps[self->member].id
-                                                                       : definition->steps[self->member].id;
+    struct slice id = saga_is_open(saga) ? self->id
+                      : self->written_in ? self->written_in->steps[self->member].id
+                                         : definition->steps[self->member].id;
 
-    if (happened && definition->steps[step].compensate.is_set && template_uses_result(&definition->steps[step].compensate.with)) {
+    if (happened && definition->steps[step].compensate.is_set &&
+        template_uses_result(&definition->steps[step].compensate.with)) {
         return SLICE("its own compensator");
     }
     if (step_phase(saga, step) != PHASE_FORWARD && !definition->steps[step].terminal) {
         return SLICE_NONE; /* it is undone next, and nothing else will ask */
     }
-    /* Only the saga or child that it is written in can name it, under the id written there; an element by the id of its for_each. */
+    /* Only the saga or child that it is written in can name it, under the id written there; an element by the id of its
+     * for_each. */
     for (uint32_t i = 0; i < count; i++) {
         const struct step_definition *other = &definition->steps[first + i];
 
@@ -367,7 +371,8 @@ static enum err_code abandon(struct machine *m)
 
 /* --- the door --- */
 
-/* Is this a verdict on what happened, or a new attempt? What is out may answer otherwise in a moment: it is awaited, and not cut off. */
+/* Is this a verdict on what happened, or a new attempt? What is out may answer otherwise in a moment: it is awaited,
+ * and not cut off. */
 static bool is_verdict(enum operator_action action)
 {
     switch (action) {
@@ -431,7 +436,8 @@ static enum err_code check_request(struct machine *m)
     if (OPERATOR.args.ptr && OPERATOR.action != OPERATOR_RETRY) {
         return err_set(m->err, ERR_INVALID, "\"args\" goes with retry only");
     }
-    if (OPERATOR.result.ptr && !(OPERATOR.action == OPERATOR_RESOLVE && OPERATOR.happened) && OPERATOR.action != OPERATOR_SKIP) {
+    if (OPERATOR.result.ptr && !(OPERATOR.action == OPERATOR_RESOLVE && OPERATOR.happened) &&
+        OPERATOR.action != OPERATOR_SKIP) {
         return err_set(m->err, ERR_INVALID, "\"result\" goes with resolve as happened, and with skip, only");
     }
     if (OPERATOR.again && (OPERATOR.action != OPERATOR_RESOLVE || OPERATOR.happened || OPERATOR.undone)) {

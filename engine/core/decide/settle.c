@@ -120,8 +120,8 @@ static struct next after_nothing(const struct terms *terms, const struct operati
 }
 
 /*
- * A receiver that remembers the key gives a repeat the answer of the first: where it refuses, no attempt took effect. Its tool says
- * for which answers that holds; and it holds for as long as the key is remembered.
+ * A receiver that remembers the key gives a repeat the answer of the first: where it refuses, no attempt took effect.
+ * Its tool says for which answers that holds; and it holds for as long as the key is remembered.
  */
 static bool settles_all(const struct terms *terms, const struct outcome *outcome, int64_t now_ms)
 {
@@ -165,8 +165,8 @@ static struct next after_absent(const struct terms *terms, const struct operatio
 }
 
 /*
- * The backoff is between questions of one who asks in vain. An engine that takes over asks anew, also what was answered to
- * the one before it: else many takeovers make one failed question wait for minutes.
+ * The backoff is between questions of one who asks in vain. An engine that takes over asks anew, also what was answered
+ * to the one before it: else many takeovers make one failed question wait for minutes.
  */
 static uint32_t questions_in_vain(const struct terms *terms, const struct operation *op, int64_t now_ms)
 {
@@ -221,7 +221,8 @@ static struct slice answer_of(const struct machine *m, const struct record *reco
 {
     const struct operation *op = operation_of(m->saga, record->step, record->direction);
 
-    if (!outcome || (m->input->type == SAGA_INPUT_PROBED && op->answer.ptr && slice_equal(op->answer, outcome->answer))) {
+    if (!outcome ||
+        (m->input->type == SAGA_INPUT_PROBED && op->answer.ptr && slice_equal(op->answer, outcome->answer))) {
         return SLICE_NONE;
     }
     return outcome->answer;
@@ -404,8 +405,8 @@ static bool is_doubled(const struct machine *m, const struct operation *op)
 {
     return m->input->settled.outcome.kind == OUTCOME_COMPLETED && m->input->settled.direction == DIRECTION_DO &&
            m->input->settled.attempt <= op->ruled_out && op->attempts > op->ruled_out &&
-           (op->effect == EFFECT_ONCE || op->effect == EFFECT_CHECKED) &&
-           !op->duplicate_asked && m->saga->phase == PHASE_FORWARD && m->saga->escalation.number == 0 && !m->opened;
+           (op->effect == EFFECT_ONCE || op->effect == EFFECT_CHECKED) && !op->duplicate_asked &&
+           m->saga->phase == PHASE_FORWARD && m->saga->escalation.number == 0 && !m->opened;
 }
 
 void operation_settled(struct machine *m)

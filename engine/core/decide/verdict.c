@@ -108,7 +108,8 @@ void apply_undone(struct saga *saga, const struct record *record)
     plan_move(saga, record->step, PLAN_DONE);
 }
 
-/* What cannot be undone counts on all the others. Where nobody knows whether it has happened, they stay; or STEP_NONE. */
+/* What cannot be undone counts on all the others. Where nobody knows whether it has happened,
+ * they stay; or STEP_NONE. */
 static uint32_t terminal_in_doubt(const struct saga *saga, uint32_t about)
 {
     for (uint32_t i = 0; i < saga->definition->step_count && step_phase(saga, about) != PHASE_UNDO; i++) {
@@ -134,7 +135,8 @@ static enum err_code undone(struct machine *m)
         return ERR_CONFLICT;
     }
     if (terminal != STEP_NONE) {
-        (void)err_set(m->err, ERR_UNSETTLED, "%.*s cannot be undone, and may have happened: it counts on what came before it",
+        (void)err_set(m->err, ERR_UNSETTLED,
+                      "%.*s cannot be undone, and may have happened: it counts on what came before it",
                       SLICE_ARG(m->saga->definition->steps[terminal].id));
         err_hint(m->err, "Decide again when that is settled.");
         return ERR_UNSETTLED;
@@ -167,10 +169,9 @@ static int64_t quiet_from(const struct saga *saga, uint32_t step, enum direction
     int64_t timeout_ms = direction == DIRECTION_UNDO ? tool->timeout_ms : saga->definition->steps[step].timeout_ms;
     int64_t sent_ms = later_of(op->last_sent_ms, saga->alone_from_ms);
 
-    return op->last_sent_ms == 0
-               ? 0
-               : later_of(sent_ms + timeout_ms, op->settled_ms) +
-                     (tool->has_probe ? tool->probe.visibility_ms : PROBE_VISIBILITY_DEFAULT_MS);
+    return op->last_sent_ms == 0 ? 0
+                                 : later_of(sent_ms + timeout_ms, op->settled_ms) +
+                                       (tool->has_probe ? tool->probe.visibility_ms : PROBE_VISIBILITY_DEFAULT_MS);
 }
 
 static enum err_code check_again(struct machine *m)
@@ -187,7 +188,8 @@ static enum err_code check_again(struct machine *m)
     }
     if (saga_admits(saga, saga->definition->steps[m->about].tool, saga->steps[m->about].forward.effect, m->about) !=
         ERR_OK) {
-        return err_set(m->err, ERR_CONFLICT, "the saga is sealed, or something is not settled before a call that ends it");
+        return err_set(m->err, ERR_CONFLICT,
+                       "the saga is sealed, or something is not settled before a call that ends it");
     }
     return ERR_OK;
 }

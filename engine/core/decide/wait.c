@@ -324,8 +324,8 @@ static bool check_waiting(const struct saga *saga, const struct record *record, 
 }
 
 /*
- * Ids that were not UTF-8 were once accepted, and each byte of them that does not belong was written as U+FFFD. Two that
- * differed then read alike, and were two signals all the same: what follows in such a log relies on both.
+ * Ids that were not UTF-8 were once accepted, and each byte of them that does not belong was written as U+FFFD. Two
+ * that differed then read alike, and were two signals all the same: what follows in such a log relies on both.
  */
 static bool was_rewritten(struct slice id)
 {

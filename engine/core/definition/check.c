@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "core/definition/parts.h"
 #include "core/definition/graph.h"
+#include "core/definition/parts.h"
 
 /* --- the terminal rule --- */
 

@@ -105,9 +105,8 @@ void child_read(struct saga_reader *s, struct step_definition *step, const struc
         return;
     case TOOL_MISSING:
         near = s->finder->near_saga ? s->finder->near_saga(s->finder, name) : SLICE_NONE;
-        faults_add(reader->faults, place,
-                   "there is no saga `%.*s` in this document%s%.*s",
-                   SLICE_ARG(name), reader_not_registered(reader), SLICE_ARG(did_you_mean(near, reader->arena)));
+        faults_add(reader->faults, place, "there is no saga `%.*s` in this document%s%.*s", SLICE_ARG(name),
+                   reader_not_registered(reader), SLICE_ARG(did_you_mean(near, reader->arena)));
         return;
     }
     step->child = child;

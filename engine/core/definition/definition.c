@@ -4,8 +4,8 @@
 
 #include "base/instant.h"
 #include "base/json.h"
-#include "core/definition/parts.h"
 #include "core/definition/graph.h"
+#include "core/definition/parts.h"
 
 #define SAGA_KNOWN "name description input deadline steps output budget locks compensation then retention tags"
 

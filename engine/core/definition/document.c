@@ -71,7 +71,8 @@ static bool is_of_document(struct tool_finder *finder, const struct tool *tool)
 }
 
 /* A body that is registered already was good enough then, and stays so: newer rules do not refuse it. */
-static bool is_new(const struct document_finder *self, enum definition_kind kind, struct slice name, const struct digest *identity)
+static bool is_new(const struct document_finder *self, enum definition_kind kind, struct slice name,
+                   const struct digest *identity)
 {
     const struct tool_source *source = self->registered.source;
 
@@ -213,11 +214,15 @@ static void read_tools(struct reader *reader, struct slice array, struct slice p
         reader->holds = is_new(finder, DEFINITION_TOOL, name_of(body, reader->arena), &identity);
         const struct tool *tool = tool_read(reader, body, SLICE_NONE, 0, place);
 
-        finder->entries[finder->entry_count++] = (struct entry){tool, reader_faults(reader) != before, reader->tool_is_graded};
-        add_item(
-            reader, document,
-            (struct document_item){
-                .kind = DEFINITION_TOOL, .name = tool->name, .body = json_trim(body), .identity = identity, .pointer = place, .tool = tool});
+        finder->entries[finder->entry_count++] =
+            (struct entry){tool, reader_faults(reader) != before, reader->tool_is_graded};
+        add_item(reader, document,
+                 (struct document_item){.kind = DEFINITION_TOOL,
+                                        .name = tool->name,
+                                        .body = json_trim(body),
+                                        .identity = identity,
+                                        .pointer = place,
+                                        .tool = tool});
     }
     reader->holds = false;
     for (size_t i = 0; i < finder->entry_count; i++) {
@@ -239,11 +244,11 @@ static void read_sagas(struct reader *reader, struct slice array, struct slice p
 
     finder->sagas = arena_array(reader->arena, json_count(array) + 1, sizeof(*finder->sagas));
     for (size_t i = 0; json_next_element(&walk, &body); i++) {
-        finder->sagas[finder->saga_count++] = (struct saga_entry){
-            .name = name_of(body, reader->arena),
-            .body = json_trim(body),
-            .identity = canon_digest(json_trim(body), reader->arena),
-            .pointer = reader_element_pointer(reader, pointer, i)};
+        finder->sagas[finder->saga_count++] =
+            (struct saga_entry){.name = name_of(body, reader->arena),
+                                .body = json_trim(body),
+                                .identity = canon_digest(json_trim(body), reader->arena),
+                                .pointer = reader_element_pointer(reader, pointer, i)};
     }
     for (size_t i = 0; i < finder->saga_count; i++) {
         struct saga_entry *entry = &finder->sagas[i];

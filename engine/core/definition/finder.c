@@ -18,7 +18,8 @@ static void *grown(struct arena *arena, const void *items, size_t count, size_t 
     return more;
 }
 
-static enum reading reading_of(const struct source_finder *self, enum definition_kind kind, struct slice name, uint32_t version)
+static enum reading reading_of(const struct source_finder *self, enum definition_kind kind, struct slice name,
+                               uint32_t version)
 {
     return self->source->reading ? self->source->reading(self->source->context, kind, name, version) : READING_NEWEST;
 }
@@ -147,8 +148,9 @@ struct definition *definition_compile(struct slice body, uint32_t version, const
     return definition_compile_as(READING_NEWEST, body, version, source, pointer, arena, faults);
 }
 
-struct definition *definition_compile_as(enum reading reading, struct slice body, uint32_t version, const struct tool_source *source,
-                                         struct slice pointer, struct arena *arena, struct faults *faults)
+struct definition *definition_compile_as(enum reading reading, struct slice body, uint32_t version,
+                                         const struct tool_source *source, struct slice pointer, struct arena *arena,
+                                         struct faults *faults)
 {
     struct reader reader = {.arena = arena, .faults = faults, .reading = reading};
     struct source_finder self;

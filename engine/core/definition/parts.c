@@ -116,10 +116,11 @@ void reader_adapter(struct reader *reader, const struct members *members, const 
         template_compile(value, pointer, ROOTS_SETTINGS, reader->arena, reader->faults, settings);
         if (reader->reading >= READING_SECOND && !reader->url_raw) {
             template_encode_url(settings, place_join(reader->arena, pointer, SLICE("url")));
-            template_encode_url(settings, place_join(reader->arena, place_join(reader->arena, pointer, SLICE("server")), SLICE("url")));
+            template_encode_url(
+                settings, place_join(reader->arena, place_join(reader->arena, pointer, SLICE("server")), SLICE("url")));
         }
         collect_programs(reader, settings);
-            add_check(reader, (struct document_check){.pointer = pointer,
+        add_check(reader, (struct document_check){.pointer = pointer,
                                                   .adapter = slice_of(adapters[i]),
                                                   .settings = settings->json,
                                                   .key_place = place});
@@ -250,9 +251,9 @@ const struct tool *compensator_find(struct reader *reader, const struct compensa
     case TOOL_MISSING: {
         struct slice near = finder->near ? finder->near(finder, compensator->tool_name) : SLICE_NONE;
 
-        faults_add(reader->faults, pointer,
-                   "the compensator `%.*s` is no tool of this document%s%.*s",
-                   SLICE_ARG(compensator->tool_name), reader_not_registered(reader), SLICE_ARG(did_you_mean(near, reader->arena)));
+        faults_add(reader->faults, pointer, "the compensator `%.*s` is no tool of this document%s%.*s",
+                   SLICE_ARG(compensator->tool_name), reader_not_registered(reader),
+                   SLICE_ARG(did_you_mean(near, reader->arena)));
         return NULL;
     }
     }

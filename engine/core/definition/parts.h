@@ -24,7 +24,7 @@ struct reader { /* one pass over a document, a tool or a saga */
     bool collects; /* checks for the layers above */
     bool holds;    /* paths against what is known of their values: of what is registered now, not of what was before */
     bool offline;  /* what is registered was not looked at */
-    bool tool_is_graded; /* of the tool read last: its effect, `compensate` and `terminal` have no fault */
+    bool tool_is_graded;     /* of the tool read last: its effect, `compensate` and `terminal` have no fault */
     struct faults *warnings; /* NULL: nobody wants them */
     struct document_check *checks;
     size_t check_count, check_capacity;

@@ -1,7 +1,7 @@
 /*
- * Paths held against what is known of the values they lead into, when a definition is registered: `.input` and `.args` have a
- * schema, and a result has the template that makes it. What can never be there is refused, because it would be null in
- * the middle of a run. What a schema leaves open, and does not list, is a warning.
+ * Paths held against what is known of the values they lead into, when a definition is registered: `.input` and `.args`
+ * have a schema, and a result has the template that makes it. What can never be there is refused, because it would be
+ * null in the middle of a run. What a schema leaves open, and does not list, is a warning.
  */
 #include <string.h>
 
@@ -35,7 +35,8 @@ static struct shape schema_shape(const struct schema *schema)
 
 static struct shape template_shape(const struct template *template)
 {
-    return template_is_set(template) ? (struct shape){.kind = SHAPE_JSON, .text = template->json} : (struct shape){.kind = SHAPE_ANY};
+    return template_is_set(template) ? (struct shape){.kind = SHAPE_JSON, .text = template->json}
+                                     : (struct shape){.kind = SHAPE_ANY};
 }
 
 static struct origin result_of_tool(struct reader *reader, const struct tool *tool)
@@ -115,7 +116,8 @@ static bool find_origin(const struct seen *seen, const struct path_use *path, st
         out->named = SLICE("the `input` of the saga");
         return true;
     }
-    if (!seen->definition || !slice_is(root, "steps") || path->part_count < 3 || !path->parts[1].ptr || !path->parts[2].ptr) {
+    if (!seen->definition || !slice_is(root, "steps") || path->part_count < 3 || !path->parts[1].ptr ||
+        !path->parts[2].ptr) {
         return false;
     }
     *used = 2;
@@ -132,8 +134,8 @@ static bool find_origin(const struct seen *seen, const struct path_use *path, st
 
 /* --- following them --- */
 
-static enum shape_says follow(const struct seen *seen, const struct path_use *path, size_t used, bool is_array, struct shape shape,
-                              struct slice *why)
+static enum shape_says follow(const struct seen *seen, const struct path_use *path, size_t used, bool is_array,
+                              struct shape shape, struct slice *why)
 {
     if (is_array && used < path->part_count) {
         if (path->parts[used].ptr) {
@@ -172,8 +174,8 @@ static void on_path(void *context, const struct path_use *path)
         faults_add(seen->reader->faults, pointer, "`%.*s` is never there, by %.*s: %.*s", SLICE_ARG(path->text),
                    SLICE_ARG(origin.named), SLICE_ARG(why));
     } else if (omitted > 0 && seen->reader->warnings) {
-        faults_add(seen->reader->warnings, pointer, "`%.*s` may never be there, by %.*s: %.*s; list it there", SLICE_ARG(path->text),
-                   SLICE_ARG(origin.named), SLICE_ARG(why));
+        faults_add(seen->reader->warnings, pointer, "`%.*s` may never be there, by %.*s: %.*s; list it there",
+                   SLICE_ARG(path->text), SLICE_ARG(origin.named), SLICE_ARG(why));
     }
 }
 
@@ -235,7 +237,8 @@ static void look_at_step(struct seen *seen, const struct step_definition *step, 
     look(seen, &step->show);
     look(seen, &step->when);
     if (is_tools) { /* its `.args` and `.result` were held against the tool, where they stand */
-        seen->pointer = place_join(seen->reader->arena, reader_element_pointer(seen->reader, steps_pointer, step->index), SLICE("call"));
+        seen->pointer = place_join(seen->reader->arena,
+                                   reader_element_pointer(seen->reader, steps_pointer, step->index), SLICE("call"));
     } else {
         seen->tool = step->tool;
         seen->has_result = true;

@@ -27,8 +27,11 @@ void saga_read_tags(struct reader *reader, const struct members *m, struct defin
             faults_add(reader->faults, place_join(reader->arena, place, name), "a tag is a text, not %.*s",
                        SLICE_ARG(value_excerpt(item, reader->arena)));
         } else {
-            check_is_no_template(reader, item, place_join(reader->arena, place, json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, reader->arena)),
-                                 "a tag of a definition is the same for all of its sagas; give the tag with the start");
+            check_is_no_template(
+                reader, item,
+                place_join(reader->arena, place,
+                           json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, reader->arena)),
+                "a tag of a definition is the same for all of its sagas; give the tag with the start");
         }
     }
     definition->tags = json_trim(value);
@@ -155,9 +158,9 @@ static void read_follower(struct saga_reader *s, struct slice value, struct slic
          * version. */
         struct slice near = s->finder->near_saga ? s->finder->near_saga(s->finder, follower->saga) : SLICE_NONE;
 
-        faults_add(reader->faults, members_pointer(&m, "saga"),
-                   "there is no saga `%.*s` in this document%s%.*s",
-                   SLICE_ARG(follower->saga), reader_not_registered(reader), SLICE_ARG(did_you_mean(near, reader->arena)));
+        faults_add(reader->faults, members_pointer(&m, "saga"), "there is no saga `%.*s` in this document%s%.*s",
+                   SLICE_ARG(follower->saga), reader_not_registered(reader),
+                   SLICE_ARG(did_you_mean(near, reader->arena)));
     }
     reader_template(reader, &m, "input", ROOTS_END, &follower->input);
     reader_template(reader, &m, "id", ROOTS_END, &follower->id);

@@ -47,9 +47,8 @@ static void find_call(struct saga_reader *s, struct step_definition *step, const
         break;
     case TOOL_MISSING:
         near = s->finder->near ? s->finder->near(s->finder, name) : SLICE_NONE;
-        faults_add(reader->faults, place,
-                   "there is no tool `%.*s` in this document%s%.*s",
-                   SLICE_ARG(name), reader_not_registered(reader), SLICE_ARG(did_you_mean(near, reader->arena)));
+        faults_add(reader->faults, place, "there is no tool `%.*s` in this document%s%.*s", SLICE_ARG(name),
+                   reader_not_registered(reader), SLICE_ARG(did_you_mean(near, reader->arena)));
         break;
     }
 }

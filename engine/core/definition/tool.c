@@ -9,7 +9,8 @@
 #define RECORD_ERRORS_MAX 65536
 
 #define KNOWN                                                                                                          \
-    "name description http exec sql mcp builtin input effect key outcome result error record_errors probe precheck compensate terminal retry "     \
+    "name description http exec sql mcp builtin input effect key outcome result error record_errors probe precheck "   \
+    "compensate terminal retry "                                                                                       \
     "url_raw timeout on_duplicate material volatile ttl on_expired rate concurrency breaker cost"
 
 static void read_name(struct reader *reader, const struct members *m, struct tool *tool)
@@ -101,11 +102,8 @@ static const struct {
     enum key_place place;
     const char *adapter;
 } places[] = {
-    {"header", KEY_PLACE_HEADER, "http"},
-    {"body", KEY_PLACE_BODY, "http"},
-    {"query", KEY_PLACE_QUERY, "http"},
-    {"env", KEY_PLACE_ENV, "exec"},
-    {"meta", KEY_PLACE_META, "mcp"},
+    {"header", KEY_PLACE_HEADER, "http"}, {"body", KEY_PLACE_BODY, "http"}, {"query", KEY_PLACE_QUERY, "http"},
+    {"env", KEY_PLACE_ENV, "exec"},       {"meta", KEY_PLACE_META, "mcp"},
 };
 
 static bool header_is_sound(struct slice name) /* a token of RFC 9110 */
@@ -183,7 +181,9 @@ static const char *key_name_wanted(enum key_place place, struct slice name) /* N
     case KEY_PLACE_ENV:
         return variable_is_sound(name) ? NULL : "the name of an environment variable, such as \"IDEMPOTENCY_KEY\"";
     case KEY_PLACE_META:
-        return meta_is_sound(name) ? NULL : "a name for _meta that is not the protocol's own, such as \"shop.example/idempotency-key\"";
+        return meta_is_sound(name)
+                   ? NULL
+                   : "a name for _meta that is not the protocol's own, such as \"shop.example/idempotency-key\"";
     case KEY_PLACE_DEFAULT:
         break;
     }
@@ -199,17 +199,19 @@ static void read_settles(struct reader *reader, const struct members *m, struct 
         return;
     }
     if (json_type(value) != JSON_ARRAY || json_count(value) == 0 || json_count(value) > KEY_SETTLES_MAX) {
-        faults_add(reader->faults, members_pointer(m, "settles"), "`settles` is %.*s; it must be an array of 1 to %d statuses, such as [402, 422]",
+        faults_add(reader->faults, members_pointer(m, "settles"),
+                   "`settles` is %.*s; it must be an array of 1 to %d statuses, such as [402, 422]",
                    SLICE_ARG(value_excerpt(value, reader->arena)), KEY_SETTLES_MAX);
         return;
     }
     for (size_t i = 0; json_next_element(&walk, &item); i++) {
         int64_t status = 0;
 
-        if (json_type(item) != JSON_NUMBER || !json_i64(item, &status) || status < 400 || status > 499 || status == 408 || status == 425 ||
-            status == 429) {
+        if (json_type(item) != JSON_NUMBER || !json_i64(item, &status) || status < 400 || status > 499 ||
+            status == 408 || status == 425 || status == 429) {
             faults_add(reader->faults, reader_element_pointer(reader, members_pointer(m, "settles"), i),
-                       "%.*s is not the status of a refusal: one from 400 to 499, without 408, 425 and 429, which do not refuse for good",
+                       "%.*s is not the status of a refusal: one from 400 to 499, without 408, 425 and 429, which do "
+                       "not refuse for good",
                        SLICE_ARG(value_excerpt(item, reader->arena)));
         } else {
             tool->settles[tool->settles_count++] = (int)status;
@@ -225,10 +227,12 @@ static void check_settles(struct reader *reader, const struct members *m, const 
         return;
     }
     if (!may_be(tool, EFFECT_KEYED)) {
-        faults_add(reader->faults, place, "`settles` is about a receiver that remembers keys: the effect must be `keyed`");
+        faults_add(reader->faults, place,
+                   "`settles` is about a receiver that remembers keys: the effect must be `keyed`");
     }
     if (tool->adapter.ptr && !slice_is(tool->adapter, "http")) {
-        faults_add(reader->faults, place, "`settles` names statuses of HTTP, and this tool uses `%.*s`", SLICE_ARG(tool->adapter));
+        faults_add(reader->faults, place, "`settles` names statuses of HTTP, and this tool uses `%.*s`",
+                   SLICE_ARG(tool->adapter));
     }
 }
 
@@ -294,10 +298,12 @@ static void read_url_raw(struct reader *reader, const struct members *m)
     for (size_t i = 0; i < COUNT_OF(callers); i++) {
         struct slice value = members_at(m, callers[i]);
 
-        has_url = has_url || (json_type(value) == JSON_OBJECT && (json_member(value, "http").ptr || json_member(value, "mcp").ptr));
+        has_url = has_url || (json_type(value) == JSON_OBJECT &&
+                              (json_member(value, "http").ptr || json_member(value, "mcp").ptr));
     }
     if (!has_url) {
-        faults_add(reader->faults, members_pointer(m, "url_raw"), "`url_raw` is about the URL of `http` or `mcp`, and this tool has none");
+        faults_add(reader->faults, members_pointer(m, "url_raw"),
+                   "`url_raw` is about the URL of `http` or `mcp`, and this tool has none");
     }
 }
 
@@ -351,8 +357,7 @@ static void read_probe(struct reader *reader, const struct members *tool_members
                             .give_up_after_ms = GIVE_UP_AFTER_DEFAULT_MS};
     tool->has_probe = true;
     if (!members_open(&m, value, members_pointer(tool_members, "probe"), "`probe`",
-                      ADAPTERS " outcome result visibility timeout give_up_after", "", reader->arena,
-                      reader->faults)) {
+                      ADAPTERS " outcome result visibility timeout give_up_after", "", reader->arena, reader->faults)) {
         return;
     }
     reader_adapter(reader, &m, "a probe", KEY_PLACE_DEFAULT, &probe->adapter, &probe->settings);
@@ -458,12 +463,13 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     reader->tool_is_graded = false;
     if (reader->reading > READING_NEWEST) {
         faults_add(reader->faults, pointer,
-                   "it was registered under reading %d by a later release, and this one knows %d; run it on engines of that release",
+                   "it was registered under reading %d by a later release, and this one knows %d; run it on engines of "
+                   "that release",
                    (int)reader->reading, (int)READING_NEWEST);
         return tool;
     }
-    if (!members_open(&m, tool->body, pointer, is_inline ? "an inline tool" : "a tool", KNOWN, "",
-                      reader->arena, reader->faults)) {
+    if (!members_open(&m, tool->body, pointer, is_inline ? "an inline tool" : "a tool", KNOWN, "", reader->arena,
+                      reader->faults)) {
         return tool;
     }
     if (is_inline && members_at(&m, "name").ptr) {
@@ -496,8 +502,9 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
         reader_compensator(reader, members_at(&m, "compensate"), members_pointer(&m, "compensate"), ROOTS_COMPENSATE,
                            &tool->compensate);
     }
-    (void)members_bool(&m, "terminal", &tool->terminal);                         /* absent: false */
-    reader->tool_is_graded = is_graded && reader_faults(reader) == before && !(tool->terminal && tool->compensate.is_set);
+    (void)members_bool(&m, "terminal", &tool->terminal); /* absent: false */
+    reader->tool_is_graded =
+        is_graded && reader_faults(reader) == before && !(tool->terminal && tool->compensate.is_set);
     (void)members_duration(&m, "timeout", 1, TIMEOUT_MAX_MS, &tool->timeout_ms); /* absent: the default */
     tool->retry = retry_policy_default(tool->effect);
     if (members_at(&m, "retry").ptr) {
@@ -519,8 +526,8 @@ struct tool *tool_compile(struct slice body, uint32_t version, struct slice poin
     return tool_compile_as(READING_NEWEST, body, version, pointer, arena, faults);
 }
 
-struct tool *tool_compile_as(enum reading reading, struct slice body, uint32_t version, struct slice pointer, struct arena *arena,
-                             struct faults *faults)
+struct tool *tool_compile_as(enum reading reading, struct slice body, uint32_t version, struct slice pointer,
+                             struct arena *arena, struct faults *faults)
 {
     struct reader reader = {.arena = arena, .faults = faults, .reading = reading};
     size_t before = reader_faults(&reader);

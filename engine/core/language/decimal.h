@@ -1,6 +1,6 @@
 /*
- * Numbers as decimal text: exact, whatever their size, because a limit of 9007199254740993 means that number and not its
- * neighbour.
+ * Numbers as decimal text: exact, whatever their size, because a limit of 9007199254740993 means that number and not
+ * its neighbour.
  */
 #ifndef SAGAD_CORE_LANGUAGE_DECIMAL_H
 #define SAGAD_CORE_LANGUAGE_DECIMAL_H
@@ -20,6 +20,7 @@ bool decimal_is_integer(const struct decimal *d);
 /* The least integer that is not below it, where that lies from 0 to `max`; false where it does not. */
 bool decimal_round_up(const struct decimal *d, int64_t max, int64_t *out);
 int decimal_compare(const struct decimal *a, const struct decimal *b); /* -1, 0, 1 */
-bool decimal_is_multiple(const struct decimal *value, const struct decimal *divisor); /* which is not 0 and has DIVISOR_DIGITS at most */
+bool decimal_is_multiple(const struct decimal *value,
+                         const struct decimal *divisor); /* which is not 0 and has DIVISOR_DIGITS at most */
 
 #endif

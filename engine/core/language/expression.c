@@ -276,7 +276,8 @@ static void check_error_path(struct compiler *c, const struct expression *e)
             return;
         }
     }
-    faults_add(c->faults, e->pointer, "`%.*s` is always null: an error has the members `code`, `detail`, `status` and `body`",
+    faults_add(c->faults, e->pointer,
+               "`%.*s` is always null: an error has the members `code`, `detail`, `status` and `body`",
                SLICE_ARG(e->source));
 }
 

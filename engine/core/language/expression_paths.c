@@ -1,7 +1,7 @@
 /*
- * The paths that an expression follows from the root of what it sees, such as .input.order.id. Programs are scanned, not
- * parsed: a path counts as long as nothing in front of it can have given `.` another meaning, and nothing behind it makes
- * it the place of an assignment. What is doubtful is left out.
+ * The paths that an expression follows from the root of what it sees, such as .input.order.id. Programs are scanned,
+ * not parsed: a path counts as long as nothing in front of it can have given `.` another meaning, and nothing behind it
+ * makes it the place of an assignment. What is doubtful is left out.
  */
 #include "core/language/expression.h"
 
@@ -76,9 +76,8 @@ static bool begins_path(struct slice mask, size_t at)
     for (begin = end; begin > 0 && scan_is_name(mask.ptr[begin - 1]);) {
         begin--;
     }
-    return begin == end ||
-           ((begin == 0 || !strchr(".$@", mask.ptr[begin - 1])) &&
-            word_is((struct slice){mask.ptr + begin, end - begin}, keywords, COUNT_OF(keywords)));
+    return begin == end || ((begin == 0 || !strchr(".$@", mask.ptr[begin - 1])) &&
+                            word_is((struct slice){mask.ptr + begin, end - begin}, keywords, COUNT_OF(keywords)));
 }
 
 /* `*at` is on a quote. False: it is no plain text. */
@@ -161,7 +160,8 @@ static bool is_assigned(struct slice mask, size_t at)
     return at < mask.len && mask.ptr[at] == '=' && !(at + 1 < mask.len && mask.ptr[at + 1] == '=');
 }
 
-static void each_in_program(const struct expression *e, void (*found)(void *context, const struct path_use *use), void *context)
+static void each_in_program(const struct expression *e, void (*found)(void *context, const struct path_use *use),
+                            void *context)
 {
     struct path_scan s = {.source = e->source};
     struct arena arena;
@@ -198,7 +198,8 @@ static void plain(const struct expression *e, void (*found)(void *context, const
     found(context, &(struct path_use){e->source, e->pointer, parts, count});
 }
 
-void template_each_path(const struct template *template, void (*found)(void *context, const struct path_use *use), void *context)
+void template_each_path(const struct template *template, void (*found)(void *context, const struct path_use *use),
+                        void *context)
 {
     for (size_t i = 0; i < template->count; i++) {
         const struct expression *e = &template->expressions[i];

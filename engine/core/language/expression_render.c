@@ -81,8 +81,8 @@ static struct slice or_null(struct slice json)
 
 static size_t step_bytes_max(const struct expression_step *step)
 {
-    return string_bytes_max(step->id) + string_bytes_max(step->status) + or_null(step->result).len +
-           step->error.len + 48;
+    return string_bytes_max(step->id) + string_bytes_max(step->status) + or_null(step->result).len + step->error.len +
+           48;
 }
 
 static void put_step(struct piece *piece, const struct expression_step *step)
@@ -136,8 +136,8 @@ static struct slice steps_value(const struct expression_context *context, struct
 
 static struct slice saga_value(const struct expression_context *context, struct arena *arena)
 {
-    struct piece piece = piece_new(arena,
-                                   string_bytes_max(context->saga_id) + string_bytes_max(context->saga_name) + 32);
+    struct piece piece =
+        piece_new(arena, string_bytes_max(context->saga_id) + string_bytes_max(context->saga_name) + 32);
 
     piece_put(&piece, SLICE("{\"id\":"));
     piece_put(&piece, string_value(context->saga_id, arena));
@@ -359,7 +359,8 @@ static struct slice url_text(struct slice value, struct arena *arena)
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.ptr[i];
 
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c != 0 && strchr("-._~", c))) {
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+            (c != 0 && strchr("-._~", c))) {
             piece_put(&piece, (struct slice){text.ptr + i, 1});
         } else {
             piece_put(&piece, (struct slice){(char[]){'%', hex[c >> 4], hex[c & 15]}, 3});
@@ -406,7 +407,8 @@ static void on_loss(void *user, const struct step_use *use)
 }
 
 /* Null would stand for a result that there was: whoever uses it would work with what is not true. */
-static enum err_code check_losses(const struct template *template, const struct expression_context *context, struct err *err)
+static enum err_code check_losses(const struct template *template, const struct expression_context *context,
+                                  struct err *err)
 {
     struct loss loss = {.context = context};
     bool any = false;
@@ -420,7 +422,8 @@ static enum err_code check_losses(const struct template *template, const struct 
     if (!loss.step) {
         return ERR_OK;
     }
-    return err_set(err, ERR_INVALID, "the result of step %.*s could not be made: %.*s", SLICE_ARG(loss.step->id), SLICE_ARG(loss.step->lost));
+    return err_set(err, ERR_INVALID, "the result of step %.*s could not be made: %.*s", SLICE_ARG(loss.step->id),
+                   SLICE_ARG(loss.step->lost));
 }
 
 enum err_code template_render(const struct template *template, const struct expression_context *context,
@@ -472,7 +475,8 @@ enum err_code template_render(const struct template *template, const struct expr
     }
     piece_put(&piece, template->spots[template->count].before);
     if (is_too_deep(piece_slice(&piece))) {
-        return err_set(err, ERR_INVALID, "the rendered value has arrays and objects in each other more than %d levels deep",
+        return err_set(err, ERR_INVALID,
+                       "the rendered value has arrays and objects in each other more than %d levels deep",
                        RENDERED_DEPTH_MAX);
     }
     *out = piece_slice(&piece);

@@ -1,5 +1,5 @@
-/* Just enough of jq's lexer to know what is text, what is a comment and where brackets close. Private to expressions.
- */
+/* Just enough of jq's lexer to know what is text, what is a comment and where brackets
+ * close. Private to expressions. */
 #ifndef SAGAD_CORE_LANGUAGE_EXPRESSION_SCAN_H
 #define SAGAD_CORE_LANGUAGE_EXPRESSION_SCAN_H
 
@@ -15,8 +15,8 @@ struct template_spot {
 /* `*at` is behind an opening "${": moves it onto the "}" that closes it. False when nothing does. */
 bool scan_close(struct slice text, size_t *at);
 
-/* A copy in which comments, and the contents of strings but not what is interpolated into them, are blanked by bytes 1.
- */
+/* A copy in which comments, and the contents of strings but not what is interpolated into them, are
+ * blanked by bytes 1. */
 struct slice scan_mask(struct slice program, struct arena *arena);
 
 bool scan_is_name_start(char c);

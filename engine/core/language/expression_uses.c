@@ -114,7 +114,8 @@ static void each_in_program(struct slice source, struct slice pointer, const str
         bool in_bracket = false;
 
         if (mask.ptr[i] == '.' && (end = scan_name(mask, i + 1)) > i + 1) {
-            tell(finder, (struct slice){source.ptr + i + 1, end - i - 1}, pointer, takes_null(mask, end), asks_other_in(mask, end));
+            tell(finder, (struct slice){source.ptr + i + 1, end - i - 1}, pointer, takes_null(mask, end),
+                 asks_other_in(mask, end));
             continue;
         }
         if (mask.ptr[i] == '.') { /* ."id" */
@@ -158,8 +159,8 @@ void template_each_use(const struct template *template, void (*found)(void *cont
         case EXPRESSION_PLAIN:
             if (e->part_count >= 2 && e->parts[0].member.ptr && slice_is(e->parts[0].member, "steps") &&
                 e->parts[1].member.ptr) {
-                tell(&finder, e->parts[1].member, e->pointer,
-                     e->part_count == 2 || asks_other(e), e->part_count > 2 && asks_other(e));
+                tell(&finder, e->parts[1].member, e->pointer, e->part_count == 2 || asks_other(e),
+                     e->part_count > 2 && asks_other(e));
             }
             break;
         case EXPRESSION_PROGRAM:
@@ -192,9 +193,10 @@ bool template_uses_result(const struct template *template)
     for (size_t i = 0; i < template->count; i++) {
         const struct expression *e = &template->expressions[i];
 
-        if (e->kind == EXPRESSION_PROGRAM ? program_uses_result(e->source)
-                                          : e->kind == EXPRESSION_PLAIN && (e->part_count == 0 || (e->parts[0].member.ptr &&
-                                                slice_is(e->parts[0].member, "result")))) {
+        if (e->kind == EXPRESSION_PROGRAM
+                ? program_uses_result(e->source)
+                : e->kind == EXPRESSION_PLAIN &&
+                      (e->part_count == 0 || (e->parts[0].member.ptr && slice_is(e->parts[0].member, "result")))) {
             return true;
         }
     }

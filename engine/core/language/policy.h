@@ -11,13 +11,13 @@
 #include "base/id.h"
 #include "base/text.h"
 
-#define EFFECT_MAP(X)                                                                                        \
-    /* id               name          attempts  initial_ms   after an unknown outcome */                     \
-    X(EFFECT_READ,       "read",       3, 1000)  /* called again; it only reads */                           \
-    X(EFFECT_IDEMPOTENT, "idempotent", 3, 1000)  /* called again: the same call twice is harmless */         \
-    X(EFFECT_KEYED,      "keyed",      3, 2000)  /* called again with the same key inside the window */      \
-    X(EFFECT_CHECKED,    "checked",    5, 5000)  /* probed first; called again only after absent */          \
-    X(EFFECT_ONCE,       "once",       1, 1000)  /* never called again: probed, else escalated */
+#define EFFECT_MAP(X)                                                                                                  \
+    /* id               name          attempts  initial_ms   after an unknown outcome */                               \
+    X(EFFECT_READ, "read", 3, 1000)             /* called again; it only reads */                                      \
+    X(EFFECT_IDEMPOTENT, "idempotent", 3, 1000) /* called again: the same call twice is harmless */                    \
+    X(EFFECT_KEYED, "keyed", 3, 2000)           /* called again with the same key inside the window */                 \
+    X(EFFECT_CHECKED, "checked", 5, 5000)       /* probed first; called again only after absent */                     \
+    X(EFFECT_ONCE, "once", 1, 1000)             /* never called again: probed, else escalated */
 
 #define X(id, name, attempts, initial_ms) id,
 enum effect { EFFECT_MAP(X) EFFECT_COUNT };
@@ -35,7 +35,8 @@ struct retry_policy {
 
 struct retry_policy retry_policy_default(enum effect effect); /* max 5 minutes, factor 2, max_unsent 10 */
 
-/* `own` on top of `policy`; a member of `own` that is 0 was not given. A delay that was asked for is not cut by a default. */
+/* `own` on top of `policy`; a member of `own` that is 0 was not given. A delay that was asked for is not cut by a
+ * default. */
 struct retry_policy retry_policy_with(struct retry_policy policy, const struct retry_policy *own);
 /* The class that allows less after an unknown outcome: once, checked, keyed, idempotent, read. */
 enum effect effect_stricter(enum effect a, enum effect b);
@@ -45,6 +46,7 @@ enum effect effect_stricter(enum effect a, enum effect b);
  * (Brooker, "Exponential Backoff And Jitter", 2015), at least `retry_after_ms`, which may exceed max_ms.
  * Full jitter here is uniform in (0, backoff], never 0.
  */
-int64_t retry_due_ms(const struct retry_policy *policy, uint32_t number, int64_t now_ms, int64_t retry_after_ms, const struct op_key *key);
+int64_t retry_due_ms(const struct retry_policy *policy, uint32_t number, int64_t now_ms, int64_t retry_after_ms,
+                     const struct op_key *key);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * A documented subset of JSON Schema, draft 2020-12, for the arguments of tools and the input of sagas. A keyword that is
- * not in the subset is refused when the schema is registered, never ignored.
+ * A documented subset of JSON Schema, draft 2020-12, for the arguments of tools and the input of sagas. A keyword that
+ * is not in the subset is refused when the schema is registered, never ignored.
  *
  * The subset is documented in schema/input-schema.md: all of validation but regular expressions, references other than
- * `#/$defs/NAME` without recursion, dependent* and unevaluated*. `format` is an annotation. A check is bounded in depth (128
- * schemas, also through references) and in work; a value beyond that is refused with a fault that says so.
+ * `#/$defs/NAME` without recursion, dependent* and unevaluated*. `format` is an annotation. A check is bounded in depth
+ * (128 schemas, also through references) and in work; a value beyond that is refused with a fault that says so.
  */
 #ifndef SAGAD_CORE_LANGUAGE_SCHEMA_H
 #define SAGAD_CORE_LANGUAGE_SCHEMA_H
@@ -14,9 +14,12 @@
 
 struct schema; /* lives in the arena */
 
-const struct schema *schema_compile(struct slice json, struct slice pointer, struct arena *arena, struct faults *faults);
-/* Adds a fault for each violation, pointers below `pointer`. A NULL schema accepts everything. `scratch` is for the work. */
-void schema_check(const struct schema *schema, struct slice value, struct slice pointer, struct arena *scratch, struct faults *faults);
+const struct schema *schema_compile(struct slice json, struct slice pointer, struct arena *arena,
+                                    struct faults *faults);
+/* Adds a fault for each violation, pointers below `pointer`. A NULL schema accepts everything. `scratch` is for the
+ * work. */
+void schema_check(const struct schema *schema, struct slice value, struct slice pointer, struct arena *scratch,
+                  struct faults *faults);
 
 /* What a schema says of a part of a value that it accepts (schema_member.c). In doubt it is SCHEMA_ALLOWS. */
 enum schema_says {

@@ -44,7 +44,8 @@ static enum schema_says own_member(const struct schema *schema, struct slice nam
     if (*next) {
         return (*next)->refuses_all ? SCHEMA_FORBIDS : SCHEMA_ALLOWS;
     }
-    return schema->property_count > 0 && !says_more(schema) && !is_required(schema, name) ? SCHEMA_OMITS : SCHEMA_ALLOWS;
+    return schema->property_count > 0 && !says_more(schema) && !is_required(schema, name) ? SCHEMA_OMITS
+                                                                                          : SCHEMA_ALLOWS;
 }
 
 enum schema_says schema_member(const struct schema *schema, struct slice name, const struct schema **next)

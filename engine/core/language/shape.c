@@ -73,7 +73,7 @@ static size_t closing(struct slice mask, size_t at)
     return at;
 }
 
-struct entry { /* of an object that is written out */
+struct entry {                /* of an object that is written out */
     struct slice name, value; /* value: SLICE_NONE, it is taken from the input */
 };
 
@@ -121,7 +121,8 @@ static bool find_entry(struct slice source, struct slice mask, struct slice memb
             depth += strchr("([{", mask.ptr[end]) && mask.ptr[end] ? 1 : 0;
             depth -= strchr(")]}", mask.ptr[end]) && mask.ptr[end] && depth > 0 ? 1 : 0;
         }
-        if (!read_entry((struct slice){source.ptr + begin, end - begin}, (struct slice){mask.ptr + begin, end - begin}, &entry)) {
+        if (!read_entry((struct slice){source.ptr + begin, end - begin}, (struct slice){mask.ptr + begin, end - begin},
+                        &entry)) {
             return false;
         }
         if (slice_equal(entry.name, member)) {
@@ -149,7 +150,8 @@ static enum shape_says follow_program(struct shape *shape, struct slice member, 
         return no_parts("a text", arena, why);
     }
     if (stage.ptr[0] != '{' || end + 1 != stage.len ||
-        !find_entry((struct slice){source.ptr + begin + 1, end - 1}, (struct slice){stage.ptr + 1, end - 1}, member, &entry)) {
+        !find_entry((struct slice){source.ptr + begin + 1, end - 1}, (struct slice){stage.ptr + 1, end - 1}, member,
+                    &entry)) {
         return SHAPE_ALLOWS;
     }
     if (!entry.name.ptr) {

@@ -160,10 +160,10 @@ static void call_points(const struct prover *p, const struct step_definition *de
 
 static bool has_main_program(const struct step_definition *definition)
 {
-    const struct template *main = template_is_set(&definition->for_each)  ? &definition->for_each
-                                  : definition->kind == STEP_SLEEP        ? &definition->sleep
-                                  : definition->kind == STEP_APPROVE      ? &definition->show
-                                                                          : &definition->with;
+    const struct template *main = template_is_set(&definition->for_each) ? &definition->for_each
+                                  : definition->kind == STEP_SLEEP       ? &definition->sleep
+                                  : definition->kind == STEP_APPROVE     ? &definition->show
+                                                                         : &definition->with;
 
     return main->program_count > 0;
 }
@@ -666,7 +666,8 @@ static void play_other_class(struct prover *p, uint32_t number, enum direction d
 {
     const struct step_definition *step = &p->canon->steps[number], *written = written_step(&p->canon_symbols, step);
     const struct tool *tool = direction == DIRECTION_DO ? written->tool : written->compensate.tool;
-    struct prove_variant variant = {prove_written(&p->canon_symbols, step->written_in), step->member, direction, EFFECT_READ};
+    struct prove_variant variant = {prove_written(&p->canon_symbols, step->written_in), step->member, direction,
+                                    EFFECT_READ};
 
     if (step->kind != STEP_CALL || step_is_group(step) || !tool || !tool->conditional) {
         return;

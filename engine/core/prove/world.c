@@ -430,8 +430,8 @@ void prove_world_deadline(struct prove_world *w, uint32_t step)
     const struct want deadline = {.type = WANT_TIMER,
                                   .step = step,
                                   .number = SAGA_TIMER_DEADLINE,
-                                  .due_ms = step == STEP_NONE ? w->saga.deadline_ms
-                                                              : w->saga.steps[step].forward.due_ms};
+                                  .due_ms =
+                                      step == STEP_NONE ? w->saga.deadline_ms : w->saga.steps[step].forward.due_ms};
 
     prove_world_do(w, &deadline);
 }

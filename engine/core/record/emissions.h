@@ -1,6 +1,6 @@
 /*
- * Emission ids: how a repeat of the same request on the wire is recognised. They are aliases of operations and never enter a key.
- * Part of a saga's state: append-only; a copy of the state that grows takes memory of its own.
+ * Emission ids: how a repeat of the same request on the wire is recognised. They are aliases of operations and never
+ * enter a key. Part of a saga's state: append-only; a copy of the state that grows takes memory of its own.
  */
 #ifndef SAGAD_CORE_RECORD_EMISSIONS_H
 #define SAGAD_CORE_RECORD_EMISSIONS_H
@@ -16,19 +16,20 @@ struct emission {
     uint32_t step;             /* the operation it is an alias of */
 };
 
-struct emissions { /* a zeroed one is empty */
-    uint32_t count;               /* in all */
+struct emissions {  /* a zeroed one is empty */
+    uint32_t count; /* in all */
     /* private */
-    struct emission *items;       /* without those of `base` */
+    struct emission *items; /* without those of `base` */
     uint32_t own, capacity;
-    uint32_t *slots;              /* open addressing by id; 0 is free, else the index + 1; twice the capacity, a power of two */
+    uint32_t *slots; /* open addressing by id; 0 is free, else the index + 1; twice the capacity, a power of two */
     const struct emissions *base; /* of a copy: where the others are, of which it knows the first `base_count` */
     uint32_t base_count;
 };
 
 const struct emission *emissions_find(const struct emissions *emissions, struct slice id); /* NULL: never seen */
 /* An id that was not seen before. */
-void emissions_add(struct emissions *emissions, struct slice id, const struct digest *fingerprint, uint32_t step, struct arena *arena);
+void emissions_add(struct emissions *emissions, struct slice id, const struct digest *fingerprint, uint32_t step,
+                   struct arena *arena);
 /* For a copy: what is there is shared, what is added is not. `emissions` stays where it is and outlives the copy. */
 struct emissions emissions_share(const struct emissions *emissions);
 

@@ -36,9 +36,8 @@ bool record_type_parse(struct slice name, enum record_type *out)
 #define WHY (F(ERROR) | F(DETAIL))
 #define REFUSAL (WHY | F(ANSWER))
 #define EMISSION (F(EMISSION) | F(ACTOR))
-#define ADMITTED                                                                                                       \
-    (F(STEP) | F(KEY)) /* may be about an attempt that a guard or a precheck kept from leaving: then it has no number  \
-                        */
+/* May be about an attempt that a guard or a precheck kept from leaving: such an attempt has no number. */
+#define ADMITTED (F(STEP) | F(KEY))
 
 static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
     [RECORD_SAGA_STARTED] = {F(START) | F(DEADLINE) | F(OPENING), F(START)},
@@ -48,10 +47,13 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
     [RECORD_STEP_RUNNING] = {OPERATION | F(DUE), OPERATION | F(DUE)},
     [RECORD_STEP_UNKNOWN] = {OPERATION | F(DUE) | REFUSAL | PERSON, OPERATION},
     [RECORD_STEP_PROBED] = {OPERATION | F(DUE) | REFUSAL, OPERATION | F(DUE)},
-    [RECORD_STEP_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | F(UNDO) | F(COST) | F(LOST) | PERSON, F(STEP)}, /* a key, but for groups and waits: record_check() */
+    [RECORD_STEP_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | F(UNDO) | F(COST) | F(LOST) | PERSON,
+                               F(STEP)}, /* a key, but for groups and waits: record_check() */
     [RECORD_STEP_FAILED] = {OPERATION | F(DUE) | F(UNSENT) | F(SOURCE) | REFUSAL | PERSON, F(STEP) | F(ERROR)},
-    [RECORD_STEP_SKIPPED] = {F(STEP) | F(KEY) | F(REASON) | F(RESULT) | PERSON, F(STEP)}, /* by a person, or for a reason */
-    [RECORD_STEP_REOPENED] = {F(STEP) | F(KEY) | F(DUE) | ARGUMENTS | F(CLASS) | F(DOUBLE) | PERSON, F(STEP) | F(KEY) | PERSON},
+    [RECORD_STEP_SKIPPED] = {F(STEP) | F(KEY) | F(REASON) | F(RESULT) | PERSON,
+                             F(STEP)}, /* by a person, or for a reason */
+    [RECORD_STEP_REOPENED] = {F(STEP) | F(KEY) | F(DUE) | ARGUMENTS | F(CLASS) | F(DOUBLE) | PERSON,
+                              F(STEP) | F(KEY) | PERSON},
     [RECORD_STEP_WAIVED] = {F(STEP) | F(KEY) | PERSON, F(STEP) | PERSON},
     [RECORD_STEP_UNDONE] = {F(STEP) | F(KEY) | PERSON, F(STEP) | F(KEY) | PERSON},
     [RECORD_STEP_CALLED] = {F(STEP) | F(KEY) | ARGUMENTS | F(CLASS) | F(COST) | F(CALLED) | F(TOOL) | F(EARLIER) |
@@ -82,13 +84,16 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
     [RECORD_SAGA_FAILING] = {F(STEP) | WHY | PERSON, F(ERROR)},
     [RECORD_COMPENSATION_PLANNED] = {F(STEP) | F(PLAN), 0}, /* with a step: of that child alone */
     [RECORD_COMPENSATION_INTENT] = {OPERATION | ARGUMENTS | F(CLASS), OPERATION},
-    [RECORD_COMPENSATION_RETRYING] = {OPERATION | F(DUE) | F(UNSENT) | F(MAYBE) | REFUSAL | F(SOURCE), OPERATION | F(DUE)},
+    [RECORD_COMPENSATION_RETRYING] = {OPERATION | F(DUE) | F(UNSENT) | F(MAYBE) | REFUSAL | F(SOURCE),
+                                      OPERATION | F(DUE)},
     [RECORD_COMPENSATION_RUNNING] = {OPERATION | F(DUE), OPERATION | F(DUE)},
     [RECORD_COMPENSATION_UNKNOWN] = {OPERATION | F(DUE) | REFUSAL | PERSON, OPERATION | F(DUE)},
     [RECORD_COMPENSATION_PROBED] = {OPERATION | F(DUE) | REFUSAL, OPERATION | F(DUE)},
     [RECORD_COMPENSATION_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | F(COST) | F(LOST) | PERSON, OPERATION},
-    [RECORD_COMPENSATION_FAILED] = {OPERATION | F(UNSENT) | F(MAYBE) | F(SOURCE) | REFUSAL | PERSON, F(STEP) | F(ERROR)},
-    [RECORD_COMPENSATION_REOPENED] = {F(STEP) | F(KEY) | F(DUE) | ARGUMENTS | F(CLASS) | F(DOUBLE) | PERSON, F(STEP) | PERSON},
+    [RECORD_COMPENSATION_FAILED] = {OPERATION | F(UNSENT) | F(MAYBE) | F(SOURCE) | REFUSAL | PERSON,
+                                    F(STEP) | F(ERROR)},
+    [RECORD_COMPENSATION_REOPENED] = {F(STEP) | F(KEY) | F(DUE) | ARGUMENTS | F(CLASS) | F(DOUBLE) | PERSON,
+                                      F(STEP) | PERSON},
     [RECORD_COMPENSATION_LATE] = {OPERATION | F(SOURCE) | F(RESULT) | WHY, OPERATION},
     [RECORD_ESCALATION_OPENED] = {F(STEP) | F(KEY) | F(ESCALATION) | F(REASON) | F(EVIDENCE),
                                   F(ESCALATION) | F(REASON)},

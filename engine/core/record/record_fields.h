@@ -64,7 +64,8 @@ const struct record_shape *record_shape(enum record_type type);
 /* Are the members that must be there there? `missing` is the name of one that is not. */
 bool record_is_complete(const struct record *record, const char **missing);
 
-/* The name of a text that could not be read back as it was written, because it is not UTF-8; NULL when there is none. */
+/* The name of a text that could not be read back as it was written, because it is not UTF-8; NULL
+ * when there is none. */
 const char *record_broken_text(const struct record *record);
 
 #endif

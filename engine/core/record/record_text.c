@@ -106,9 +106,11 @@ static const struct member members[] = {
     M("lock", LOCK, TEXT, lock),
 };
 
-static const char *const source_names[] = {
-    [SOURCE_CALL] = "call", [SOURCE_PROBE] = "probe", [SOURCE_OPERATOR] = "operator",
-    [SOURCE_PRECHECK] = "precheck", [SOURCE_GUARD] = "guard"};
+static const char *const source_names[] = {[SOURCE_CALL] = "call",
+                                           [SOURCE_PROBE] = "probe",
+                                           [SOURCE_OPERATOR] = "operator",
+                                           [SOURCE_PRECHECK] = "precheck",
+                                           [SOURCE_GUARD] = "guard"};
 
 const char *record_broken_text(const struct record *record)
 {

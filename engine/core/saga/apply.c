@@ -277,8 +277,9 @@ static void complete(struct saga *saga, struct operation *op, const struct recor
     op->result_error = keep(saga, record->result_error);
     op->late = false;
     op->before = record->source == SOURCE_PRECHECK;
-    op->result = saga_is_open(saga) && is_read(saga, record, direction) ? apply_keep_in_room(saga, &op->room, record->result)
-                                                                        : keep(saga, record->result);
+    op->result = saga_is_open(saga) && is_read(saga, record, direction)
+                     ? apply_keep_in_room(saga, &op->room, record->result)
+                     : keep(saga, record->result);
     op->source = record->source;
     op->ended_ms = record->at_ms;
     op->earlier_maybe = false;
@@ -415,10 +416,12 @@ static void apply_undo(struct saga *saga, const struct record *record)
     }
 }
 
-/* Beside the plan of a child those of others that are undone on their own. The saga's own plan holds whatever still stands. */
+/* Beside the plan of a child those of others that are undone on their own. The saga's own plan holds whatever still
+ * stands. */
 static uint32_t *join_plans(const struct saga *saga, const struct record *record, uint32_t *count)
 {
-    uint32_t *plan = arena_array(saga_memory(saga), (size_t)saga->plan_count + record->plan_count + 1, sizeof(*plan)), n = 0;
+    uint32_t *plan = arena_array(saga_memory(saga), (size_t)saga->plan_count + record->plan_count + 1, sizeof(*plan)),
+             n = 0;
 
     for (uint32_t i = 0; i < saga->plan_count; i++) {
         if (!step_lies_in(saga, saga->plan[i], record->step)) {
@@ -442,8 +445,7 @@ static void apply_plan(struct saga *saga, const struct record *record)
     saga->plan = join_plans(saga, record, &saga->plan_count);
     for (uint32_t i = 0; i < record->plan_count; i++) {
         uint32_t step = record->plan[i];
-        bool known =
-            saga->steps[step].forward.took_effect == TOOK_EFFECT_YES || step_can_be_undone_blind(saga, step);
+        bool known = saga->steps[step].forward.took_effect == TOOK_EFFECT_YES || step_can_be_undone_blind(saga, step);
 
         if (saga->steps[step].plan == PLAN_NONE) { /* else it is being undone already, with a child */
             plan_move(saga, step, known ? PLAN_READY : PLAN_VERDICT);

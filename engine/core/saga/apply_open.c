@@ -142,7 +142,8 @@ void apply_called(struct saga *saga, const struct record *record)
     struct step_definition definition;
 
     CHECK(apply_find_tools(saga, record, &definition));
-    definition.terminal = definition.terminal && record->effect != EFFECT_READ; /* with these arguments it has no effect */
+    definition.terminal =
+        definition.terminal && record->effect != EFFECT_READ; /* with these arguments it has no effect */
     /* In a copy as well: a definition that was tried has to be gone with it. */
     definition.id = apply_keep(saga, record->label);
     definition.name = apply_keep(saga, record->call_step);
@@ -219,8 +220,8 @@ void apply_bypass(struct saga *saga, const struct record *record)
 
 /* --- loops and pauses --- */
 
-/* The call that would have closed the circle is, one copy before, the oldest of its block: so the block is all of them.
- */
+/* The call that would have closed the circle is, one copy before, the oldest of its block: so the block
+ * is all of them. */
 void apply_tripped(struct saga *saga, const struct record *record)
 {
     size_t length = json_count(record->pattern);

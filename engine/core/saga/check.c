@@ -520,11 +520,11 @@ static bool is_of_a_whole(enum record_type type)
 {
     return type == RECORD_SAGA_FAILING || type == RECORD_COMPENSATION_PLANNED || type == RECORD_SAGA_COMPLETED ||
            type == RECORD_SAGA_COMPENSATED || type == RECORD_SAGA_ABANDONED || type == RECORD_STEP_WAIVED ||
-           type == RECORD_STEP_UNDONE ||
-           type == RECORD_STEP_SKIPPED;
+           type == RECORD_STEP_UNDONE || type == RECORD_STEP_SKIPPED;
 }
 
-/* Which phase a record has to fit: that of its step, which may be undone with a child while the saga goes on, or that of the saga. */
+/* Which phase a record has to fit: that of its step, which may be undone with a child while the saga goes on, or that
+ * of the saga. */
 static enum saga_phase phase_of(const struct saga *saga, const struct record *record)
 {
     enum saga_phase phase;
@@ -590,7 +590,7 @@ static bool step_is_sound(const struct saga *saga, uint32_t i)
     }
     /* What surely did not happen is never undone, and nothing is undone before the plan is frozen. */
     if (step_undo(step)->state != OP_NONE && (step->plan == PLAN_NONE || step->forward.took_effect == TOOK_EFFECT_NO ||
-                                        step->forward.took_effect == TOOK_EFFECT_BEFORE)) {
+                                              step->forward.took_effect == TOOK_EFFECT_BEFORE)) {
         return false;
     }
     if (step->forward.took_effect == TOOK_EFFECT_UNDONE && step_undo(step)->state != OP_COMPLETED &&
@@ -609,8 +609,8 @@ static bool step_is_sound(const struct saga *saga, uint32_t i)
     return step->forward.attempts == 0 || step->start_order != 0;
 }
 
-/* What it counts of its members, and that elements began in order and not too many at once: those apart that were over, and are in doubt
- * again because of late evidence. */
+/* What it counts of its members, and that elements began in order and not too many at once: those apart that were over,
+ * and are in doubt again because of late evidence. */
 static bool group_is_sound(const struct saga *saga, uint32_t group)
 {
     const struct step *step = &saga->steps[group];
@@ -635,9 +635,9 @@ static bool group_is_sound(const struct saga *saga, uint32_t group)
     if (step->forward.state != OP_NONE && step->forward.state != OP_OPEN && step->group_phase == PHASE_FAILING) {
         return false;
     }
-    return template_is_set(&definition->for_each)
-               ? group_may_end(saga, group) || step->forward.state != OP_OPEN || begun - over <= room + doubted || !group_is_open(saga, group)
-               : step->undo_active <= undo_concurrency(saga, group);
+    return template_is_set(&definition->for_each) ? group_may_end(saga, group) || step->forward.state != OP_OPEN ||
+                                                        begun - over <= room + doubted || !group_is_open(saga, group)
+                                                  : step->undo_active <= undo_concurrency(saga, group);
 }
 
 bool saga_is_sound(const struct saga *saga)

@@ -4,7 +4,8 @@
 
 static struct slice result_of(const struct operation *forward)
 {
-    return (forward->state == OP_COMPLETED || forward->state == OP_SKIPPED) && forward->result.ptr ? forward->result : SLICE("null");
+    return (forward->state == OP_COMPLETED || forward->state == OP_SKIPPED) && forward->result.ptr ? forward->result
+                                                                                                   : SLICE("null");
 }
 
 /* Why its result, or that of one of its elements or steps, could not be made. */
@@ -23,8 +24,9 @@ static struct slice lost_of(const struct saga *saga, uint32_t i)
 static void scope_steps(const struct saga *saga, uint32_t scope, uint32_t *first, uint32_t *count)
 {
     *first = scope == STEP_NONE ? 0 : saga->steps[scope].first;
-    *count = scope == STEP_NONE ? saga->definition->written_count ? saga->definition->written_count : saga->definition->step_count
-                                : saga->steps[scope].count;
+    *count = scope == STEP_NONE
+                 ? saga->definition->written_count ? saga->definition->written_count : saga->definition->step_count
+                 : saga->steps[scope].count;
 }
 
 struct expression_context saga_inner_context(const struct saga *saga, uint32_t scope, struct arena *arena)

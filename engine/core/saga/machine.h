@@ -15,7 +15,8 @@ bool operation_is_open(
 /* A probe is due: whoever performs the wants may have sent it. In a pause none is. */
 bool operation_is_asked_now(const struct saga *saga, const struct operation *operation, int64_t now_ms);
 
-/* {code, detail, attempt, status, body, ...}: why it is where it is and what the receiver said; SLICE_NONE: nothing has failed. */
+/* {code, detail, attempt, status, body, ...}: why it is where it is and what the receiver said; SLICE_NONE: nothing has
+ * failed. */
 struct slice operation_error(const struct operation *op, struct arena *arena);
 
 enum step_status operation_status(const struct operation *operation); /* in the words of a step's status */
@@ -36,39 +37,46 @@ struct terms {
 };
 struct terms operation_terms(const struct saga *saga, uint32_t step, enum direction direction);
 
-/* The class of an operation: frozen when it began; before that its tool's, the stricter one where it depends on the arguments. */
+/* The class of an operation: frozen when it began; before that its tool's, the stricter one where it depends on the
+ * arguments. */
 enum effect operation_effect(const struct saga *saga, uint32_t step, enum direction direction);
 struct slice step_key_name(const struct saga *saga, uint32_t step); /* as it stands in the key */
 struct arena *saga_memory(const struct saga *saga);                 /* where the state, or the copy of it, grows */
-/* What of the budget one more call of this tool would go beyond: "calls", "emissions" or "micros"; NULL: nothing. A repeat of a call that
- * begins nothing new is an emission only. */
+/* What of the budget one more call of this tool would go beyond: "calls", "emissions" or "micros"; NULL: nothing. A
+ * repeat of a call that begins nothing new is an emission only. */
 const char *saga_over_budget(const struct saga *saga, const struct tool *tool, bool is_emission, bool begins);
-bool saga_rests(const struct saga *saga);     /* a run of which nothing is going on */
-/* May this tool be called as things stand: is it no terminal one while something is unsettled, and is the saga not sealed? ERR_OK,
- * ERR_UNSETTLED or ERR_SEALED. `except`: the operation that is called again, or STEP_NONE. */
+bool saga_rests(const struct saga *saga); /* a run of which nothing is going on */
+/* May this tool be called as things stand: is it no terminal one while something is unsettled, and is the saga not
+ * sealed? ERR_OK, ERR_UNSETTLED or ERR_SEALED. `except`: the operation that is called again, or STEP_NONE. */
 enum err_code saga_admits(const struct saga *saga, const struct tool *tool, enum effect effect, uint32_t except);
 
-bool step_is_over(const struct saga *saga, uint32_t step);  /* completed, skipped, or failed where that does not matter: what comes after it may start */
-bool step_is_ready(const struct saga *saga, uint32_t step); /* to be begun now */
+bool step_is_over(
+    const struct saga *saga,
+    uint32_t step); /* completed, skipped, or failed where that does not matter: what comes after it may start */
+bool step_is_ready(const struct saga *saga, uint32_t step);            /* to be begun now */
 bool step_needs_evaluation(const struct saga *saga, uint32_t step);    /* of its arguments or scope */
 bool step_may_stand(const struct saga *saga, uint32_t step);           /* its effect took place, or may have */
 bool step_can_be_undone_blind(const struct saga *saga, uint32_t step); /* although nobody knows whether it happened */
 bool saga_is_finished(
     const struct saga *saga); /* all forward work is done, for good or because a terminal step has completed */
-bool saga_passed_return(const struct saga *saga); /* a terminal step has completed */
-bool saga_has_undone(const struct saga *saga);    /* the undo of some step was begun */
+bool saga_passed_return(const struct saga *saga);                        /* a terminal step has completed */
+bool saga_has_undone(const struct saga *saga);                           /* the undo of some step was begun */
 bool step_comes_before(const struct saga *saga, uint32_t a, uint32_t b); /* b may build on a: it is undone first */
-/* May it go to the receiver now, although an escalation is open? What was not sent waits while a person is asked; calls of an agent do not, but for terminal ones. */
+/* May it go to the receiver now, although an escalation is open? What was not sent waits while a person is asked; calls
+ * of an agent do not, but for terminal ones. */
 bool step_may_leave(const struct saga *saga, uint32_t step);
 /* Of the saga (STEP_NONE), or of a child that is undone on its own. */
 uint32_t *saga_make_plan(const struct saga *saga, uint32_t group, struct arena *arena, uint32_t *count);
 uint32_t *saga_make_debts(const struct saga *saga, struct arena *arena, uint32_t *count);
-bool saga_undo_is_over(const struct saga *saga);           /* nothing in the plan is left to do */
-bool undo_is_held(const struct saga *saga, uint32_t step); /* something that came after it is not undone yet */
+bool saga_undo_is_over(const struct saga *saga);             /* nothing in the plan is left to do */
+bool undo_is_held(const struct saga *saga, uint32_t step);   /* something that came after it is not undone yet */
 bool undo_may_begin(const struct saga *saga, uint32_t step); /* it is its turn, and there is room */
-uint32_t undo_concurrency(const struct saga *saga, uint32_t scope); /* how many units of the saga (STEP_NONE), or of a child, may be undone at once */
+uint32_t
+undo_concurrency(const struct saga *saga,
+                 uint32_t scope); /* how many units of the saga (STEP_NONE), or of a child, may be undone at once */
 uint32_t undo_units_active(const struct saga *saga, uint32_t scope); /* how many are */
-/* The only way in which the place of a step in an undo plan changes: what groups count of their members goes with it. */
+/* The only way in which the place of a step in an undo plan changes: what groups count of their
+ * members goes with it. */
 void plan_move(struct saga *saga, uint32_t step, enum plan_state to);
 bool plan_is_left(enum plan_state plan); /* something is to be done about it */
 bool undo_needs_evaluation(const struct saga *saga, uint32_t step);
@@ -76,29 +84,39 @@ bool undo_needs_evaluation(const struct saga *saga, uint32_t step);
 /* --- groups (saga/member.c, decide/group.c): members, and the order among them --- */
 
 /*
- * The saga's phase, or that of a group around the step which is undone on its own, whichever is further: what is being undone goes on being
- * undone while the saga stops, and what a saga has stopped does not begin because a child of it has not.
+ * The saga's phase, or that of a group around the step which is undone on its own, whichever is further: what is being
+ * undone goes on being undone while the saga stops, and what a saga has stopped does not begin because a child of it
+ * has not.
  */
 enum saga_phase step_phase(const struct saga *saga, uint32_t step);
-bool group_is_open(const struct saga *saga, uint32_t step);         /* OP_OPEN, and no group around it, nor itself, is being undone */
-bool group_lets_begin(const struct saga *saga, uint32_t step);      /* the group of this step is open, and it is its turn in there */
-bool group_may_end(const struct saga *saga, uint32_t step);         /* all that belongs to it is over, for good or because a terminal call in it has completed */
-/* The step whose policy decides on a failure of `step`: the nearest child around it that is not to be undone with the saga, or STEP_NONE: the saga fails. */
+bool group_is_open(const struct saga *saga,
+                   uint32_t step); /* OP_OPEN, and no group around it, nor itself, is being undone */
+bool group_lets_begin(const struct saga *saga,
+                      uint32_t step); /* the group of this step is open, and it is its turn in there */
+bool group_may_end(
+    const struct saga *saga,
+    uint32_t step); /* all that belongs to it is over, for good or because a terminal call in it has completed */
+/* The step whose policy decides on a failure of `step`: the nearest child around it that is not to be undone with the
+ * saga, or STEP_NONE: the saga fails. */
 uint32_t group_that_fails(const struct saga *saga, uint32_t step);
-bool group_is_undone_alone(const struct saga *saga, uint32_t step); /* a child with an undo plan of its own; STEP_NONE is none */
-uint32_t step_undone_alone(const struct saga *saga, uint32_t step); /* the innermost such child around it, or STEP_NONE */
+bool group_is_undone_alone(const struct saga *saga,
+                           uint32_t step); /* a child with an undo plan of its own; STEP_NONE is none */
+uint32_t step_undone_alone(const struct saga *saga,
+                           uint32_t step); /* the innermost such child around it, or STEP_NONE */
 bool step_lies_in(const struct saga *saga, uint32_t step, uint32_t group); /* at any depth; all lie in STEP_NONE */
 /* In one undo plan: is a undone before b? A total order. */
 bool step_undone_before(const struct saga *saga, uint32_t a, uint32_t b);
 /*
- * The unit that counts for the undo concurrency of `scope` (a child's group, or STEP_NONE): the step itself, or the child of that scope it is in.
- * STEP_NONE: it does not count there, because it lies elsewhere or in a child that is undone on its own.
+ * The unit that counts for the undo concurrency of `scope` (a child's group, or STEP_NONE): the step itself, or the
+ * child of that scope it is in. STEP_NONE: it does not count there, because it lies elsewhere or in a child that is
+ * undone on its own.
  */
 uint32_t undo_unit(const struct saga *saga, uint32_t step, uint32_t scope);
-uint32_t step_scope(const struct saga *saga, uint32_t step); /* the group of the child it is written in; STEP_NONE: the saga */
-bool step_has_call(const struct saga *saga, uint32_t step);  /* not a group and not a wait */
+uint32_t step_scope(const struct saga *saga,
+                    uint32_t step); /* the group of the child it is written in; STEP_NONE: the saga */
+bool step_has_call(const struct saga *saga, uint32_t step);     /* not a group and not a wait */
 bool passed_return_in(const struct saga *saga, uint32_t group); /* a terminal call in it has completed */
-bool undone_around(const struct saga *saga, uint32_t step);  /* the undo of something that it is undone with was begun */
+bool undone_around(const struct saga *saga, uint32_t step); /* the undo of something that it is undone with was begun */
 void apply_member(struct saga *saga, uint32_t step, bool was_begun, bool was_over); /* what its group counts */
 
 /* --- checking and folding --- */
@@ -116,8 +134,10 @@ bool check_run(const struct saga *saga, const struct record *record, struct err 
 bool check_pause(const struct saga *saga, const struct record *record, struct err *err);
 
 /* decide/group.c, decide/wait.c, decide/lock.c, decide/pause.c: parts of record_check() and saga_apply() */
-bool check_group(const struct saga *saga, const struct record *record, struct err *err);  /* step.opened, step.failing, and what ends a group */
-bool check_wait(const struct saga *saga, const struct record *record, struct err *err);   /* step.waiting, signal.received, approval.decided, and what ends a wait */
+bool check_group(const struct saga *saga, const struct record *record,
+                 struct err *err); /* step.opened, step.failing, and what ends a group */
+bool check_wait(const struct saga *saga, const struct record *record,
+                struct err *err); /* step.waiting, signal.received, approval.decided, and what ends a wait */
 bool check_lock(const struct saga *saga, const struct record *record, struct err *err);
 void apply_opened_group(struct saga *saga, const struct record *record);
 void apply_failing_group(struct saga *saga, const struct record *record);
@@ -130,7 +150,8 @@ void apply_lock(struct saga *saga, const struct record *record);
 
 /* saga/apply_open.c: parts of saga_apply() */
 struct slice apply_keep(const struct saga *saga, struct slice text);
-/* The same where one takes the place of the one before, or a saga that somebody polls, or that is tried for a day, would grow for ever. */
+/* The same where one takes the place of the one before, or a saga that somebody polls, or that is tried for a day,
+ * would grow for ever. */
 struct slice apply_keep_in_room(const struct saga *saga, struct room *room, struct slice text);
 /* Where the undo of a step is written. */
 struct operation *apply_undo_room(struct saga *saga, uint32_t step);
@@ -159,12 +180,12 @@ struct machine {
     struct arena *turn;
     struct records *out;
     struct err *err;
-    bool opened; /* the escalation number is used up */
-    uint32_t about; /* SAGA_INPUT_OPERATOR: the operation in question, or STEP_NONE */
+    bool opened;              /* the escalation number is used up */
+    uint32_t about;           /* SAGA_INPUT_OPERATOR: the operation in question, or STEP_NONE */
     enum direction direction; /* of it */
-    uint64_t approvals; /* numbers used up */
-    size_t bytes; /* of payloads recorded so far */
-    jmp_buf misfit; /* where machine_emit() goes with a record that does not fit the state */
+    uint64_t approvals;       /* numbers used up */
+    size_t bytes;             /* of payloads recorded so far */
+    jmp_buf misfit;           /* where machine_emit() goes with a record that does not fit the state */
 };
 
 struct why {
@@ -177,7 +198,8 @@ void machine_emit(struct machine *m, struct record record);
 /* So much was recorded already that what may begin or end now waits for the next turn, which a timer brings. */
 bool machine_is_full(const struct machine *m);
 struct slice machine_faults(struct machine *m, const struct faults *faults); /* the first of them as a sentence */
-/* SLICE_NONE, or a sentence that begins with `what` ("the arguments have"): the value is longer than the input's payload_bytes_max. */
+/* SLICE_NONE, or a sentence that begins with `what` ("the arguments have"): the value is longer than the input's
+ * payload_bytes_max. */
 struct slice machine_oversize(struct machine *m, const char *what, struct slice value);
 
 /* decide/forward.c */
@@ -202,7 +224,8 @@ void forward_start_run(struct machine *m);
 void forward_admitted(struct machine *m); /* SAGA_INPUT_ADMITTED */
 /* Set what is frozen of the class: `effect`, and `conditional` where the tool's class depends on these arguments. */
 void machine_freeze_effect(const struct machine *m, const struct tool *tool, struct slice args, struct record *record);
-bool everything_is_settled(const struct saga *saga); /* no forward operation is open: what is left is known, or unknown for good */
+bool everything_is_settled(
+    const struct saga *saga); /* no forward operation is open: what is left is known, or unknown for good */
 
 /* decide/call.c, decide/open.c: what only open sagas and runs know */
 enum err_code call_decide(struct machine *m);
@@ -214,48 +237,52 @@ void open_deadline(struct machine *m);
 
 /* decide/group.c: each advance like the others; false: nothing follows without further input */
 void group_begin(struct machine *m, uint32_t step, struct slice args); /* args: what its main template gave */
-bool group_advance(struct machine *m);                                  /* completes groups, plans the undoing of children, ends what was undone */
-void group_fail(struct machine *m, uint32_t step, struct why why);      /* the step has failed, and whatever goes down with it: a child around it, or the saga */
-void group_output(struct machine *m, uint32_t step, struct slice output, struct slice error); /* EVALUATE_OUTPUT of a child */
+bool group_advance(struct machine *m); /* completes groups, plans the undoing of children, ends what was undone */
+void group_fail(
+    struct machine *m, uint32_t step,
+    struct why why); /* the step has failed, and whatever goes down with it: a child around it, or the saga */
+void group_output(struct machine *m, uint32_t step, struct slice output,
+                  struct slice error);              /* EVALUATE_OUTPUT of a child */
 void group_timer(struct machine *m, uint32_t step); /* its deadline, or its end where the turn before was full */
 
 /* decide/wait.c */
 bool step_is_wait(const struct saga *saga, uint32_t step);
-bool wait_advance(struct machine *m);                                   /* what has waited for a time that has come, or for a signal that is kept */
-void wait_begin(struct machine *m, uint32_t step, struct slice value);  /* value: what its main template gave */
-void wait_over(struct machine *m, uint32_t step);                       /* its time has come */
+bool wait_advance(struct machine *m); /* what has waited for a time that has come, or for a signal that is kept */
+void wait_begin(struct machine *m, uint32_t step, struct slice value); /* value: what its main template gave */
+void wait_over(struct machine *m, uint32_t step);                      /* its time has come */
 enum err_code wait_signal(struct machine *m);
 void wait_complete(struct machine *m, uint32_t step, struct slice result);
 void wait_fail(struct machine *m, uint32_t step, struct why why);
 
 /* decide/approval.c */
-uint64_t approval_number(struct machine *m);                            /* of the next one */
-uint32_t approval_step(const struct saga *saga, uint64_t approval);     /* STEP_NONE: there is none */
-enum err_code wait_decide(struct machine *m);                           /* SAGA_INPUT_DECISION */
+uint64_t approval_number(struct machine *m);                        /* of the next one */
+uint32_t approval_step(const struct saga *saga, uint64_t approval); /* STEP_NONE: there is none */
+enum err_code wait_decide(struct machine *m);                       /* SAGA_INPUT_DECISION */
 bool check_decided(const struct saga *saga, const struct record *record, struct err *err);
 
 /* decide/lock.c */
 bool locks_need_evaluation(const struct saga *saga);
-bool lock_advance(struct machine *m);                                   /* lock.wanted, where no program is to be asked first */
-void lock_evaluated(struct machine *m);                                 /* EVALUATE_LOCKS */
-void lock_answered(struct machine *m);                                  /* SAGA_INPUT_LOCKED */
-bool locks_are_held(const struct saga *saga);                           /* all, or there are none: steps may begin */
+bool lock_advance(struct machine *m);         /* lock.wanted, where no program is to be asked first */
+void lock_evaluated(struct machine *m);       /* EVALUATE_LOCKS */
+void lock_answered(struct machine *m);        /* SAGA_INPUT_LOCKED */
+bool locks_are_held(const struct saga *saga); /* all, or there are none: steps may begin */
 
 /* decide/then.c */
-bool finish_needs_evaluation(const struct saga *saga);                  /* of the output or of what follows: a program is in it */
-void followers_put(struct machine *m, struct record *record);           /* into saga.completed */
+bool finish_needs_evaluation(const struct saga *saga);        /* of the output or of what follows: a program is in it */
+void followers_put(struct machine *m, struct record *record); /* into saga.completed */
 bool check_followers(const struct saga *saga, const struct record *record, struct err *err);
 
 /* decide/pause.c */
-bool pause_holds(const struct saga *saga);                              /* by a person: nothing begins and no clock runs. After a loop only calls are refused */
+bool pause_holds(
+    const struct saga *saga); /* by a person: nothing begins and no clock runs. After a loop only calls are refused */
 enum err_code pause_decide(struct machine *m);
-void pause_end(struct saga *saga, int64_t at_ms);                       /* it is resumed, or undone: all clocks go on where they stood */
+void pause_end(struct saga *saga, int64_t at_ms); /* it is resumed, or undone: all clocks go on where they stood */
 /* Does a record of this type begin something, which a pause forbids? */
 bool pause_forbids(const struct record *record);
 
 /* decide/compensate.c */
 bool undo_advance(struct machine *m);
-bool undo_next(struct machine *m); /* the next one whose turn it is */
+bool undo_next(struct machine *m);                     /* the next one whose turn it is */
 bool undo_take_turn(struct machine *m, uint32_t step); /* false: it is not its turn, or it has to be evaluated first */
 void undo_begin(struct machine *m, uint32_t step, struct slice args);
 void undo_refuse_arguments(struct machine *m, uint32_t step, struct slice detail);
@@ -265,8 +292,10 @@ void operation_settled(struct machine *m);
 void operation_probed(struct machine *m);
 void operation_due(struct machine *m, uint32_t step,
                    enum direction direction); /* the time of its next attempt has come */
-void operation_not_asked(struct machine *m, uint32_t step, struct why why, int64_t retry_after_ms); /* it never left, and is tried again */
-void operation_give_up(struct machine *m, uint32_t step, struct why why, enum source source, int64_t retry_at_ms); /* no attempt may follow now */
+void operation_not_asked(struct machine *m, uint32_t step, struct why why,
+                         int64_t retry_after_ms); /* it never left, and is tried again */
+void operation_give_up(struct machine *m, uint32_t step, struct why why, enum source source,
+                       int64_t retry_at_ms);                                        /* no attempt may follow now */
 void operation_attempt(struct machine *m, uint32_t step, enum direction direction); /* the intent of another one */
 
 /* decide/late.c: evidence that contradicts what was settled */

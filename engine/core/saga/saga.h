@@ -6,9 +6,9 @@
  *     saga_wants(saga)          -> wants      which calls, probes, evaluations and timers should exist now
  *
  * Pure: no I/O, clock, randomness or globals; memory only from the arenas given. Live running, recovery and replay use
- * these three functions, so there is no recovery code. After loading, a want WANT_CALL means that an intent is durable whose end is
- * not: the engine that finds one it has not sent itself feeds it back as SETTLED with OUTCOME_UNKNOWN ("interrupted"),
- * and the effect class decides.
+ * these three functions, so there is no recovery code. After loading, a want WANT_CALL means that an intent is durable
+ * whose end is not: the engine that finds one it has not sent itself feeds it back as SETTLED with OUTCOME_UNKNOWN
+ * ("interrupted"), and the effect class decides.
  */
 #ifndef SAGAD_CORE_SAGA_SAGA_H
 #define SAGAD_CORE_SAGA_SAGA_H
@@ -20,30 +20,47 @@
 
 /* --- states --- */
 
-#define SAGA_STATUS_MAP(X)                                                                                     \
-    X(SAGA_RUNNING, "running") X(SAGA_WAITING, "waiting") X(SAGA_PAUSED, "paused")                              \
-    X(SAGA_COMPENSATING, "compensating") X(SAGA_ESCALATED, "escalated")                                         \
-    X(SAGA_COMPLETED, "completed") X(SAGA_COMPENSATED, "compensated") X(SAGA_ABANDONED, "abandoned")
-#define STEP_STATUS_MAP(X)                                                                                     \
-    X(STEP_PENDING, "pending") X(STEP_WAITING, "waiting") X(STEP_RUNNING, "running") X(STEP_RETRYING, "retrying") \
-    X(STEP_COMPLETED, "completed") X(STEP_SKIPPED, "skipped") X(STEP_FAILED, "failed") X(STEP_UNKNOWN, "unknown") \
-    X(STEP_COMPENSATING, "compensating") X(STEP_COMPENSATED, "compensated") X(STEP_COMPENSATION_FAILED, "compensation_failed")
-#define TOOK_EFFECT_MAP(X)                                                                                     \
-    X(TOOK_EFFECT_NO, "no") X(TOOK_EFFECT_MAYBE, "maybe") X(TOOK_EFFECT_YES, "yes") X(TOOK_EFFECT_BEFORE, "before") \
+#define SAGA_STATUS_MAP(X)                                                                                             \
+    X(SAGA_RUNNING, "running")                                                                                         \
+    X(SAGA_WAITING, "waiting")                                                                                         \
+    X(SAGA_PAUSED, "paused")                                                                                           \
+    X(SAGA_COMPENSATING, "compensating")                                                                               \
+    X(SAGA_ESCALATED, "escalated")                                                                                     \
+    X(SAGA_COMPLETED, "completed")                                                                                     \
+    X(SAGA_COMPENSATED, "compensated")                                                                                 \
+    X(SAGA_ABANDONED, "abandoned")
+#define STEP_STATUS_MAP(X)                                                                                             \
+    X(STEP_PENDING, "pending")                                                                                         \
+    X(STEP_WAITING, "waiting")                                                                                         \
+    X(STEP_RUNNING, "running")                                                                                         \
+    X(STEP_RETRYING, "retrying")                                                                                       \
+    X(STEP_COMPLETED, "completed")                                                                                     \
+    X(STEP_SKIPPED, "skipped")                                                                                         \
+    X(STEP_FAILED, "failed")                                                                                           \
+    X(STEP_UNKNOWN, "unknown")                                                                                         \
+    X(STEP_COMPENSATING, "compensating")                                                                               \
+    X(STEP_COMPENSATED, "compensated")                                                                                 \
+    X(STEP_COMPENSATION_FAILED, "compensation_failed")
+#define TOOK_EFFECT_MAP(X)                                                                                             \
+    X(TOOK_EFFECT_NO, "no")                                                                                            \
+    X(TOOK_EFFECT_MAYBE, "maybe")                                                                                      \
+    X(TOOK_EFFECT_YES, "yes")                                                                                          \
+    X(TOOK_EFFECT_BEFORE, "before")                                                                                    \
     X(TOOK_EFFECT_UNDONE, "undone")
 /* Of an operation; the last column is its name in the registry's contract. */
-#define OP_STATE_MAP(X)                                                                                        \
-    X(OP_NONE, "none", "pending")            /* no record of it yet */                                          \
-    X(OP_PENDING, "pending", "pending")      /* durable, surely not sent */                                     \
-    X(OP_IN_FLIGHT, "in_flight", "in_flight") /* intent durable; a call is or may be under way */               \
-    X(OP_RETRYING, "retrying", "pending")    /* the next attempt is due at due_ms; shown as in_flight when an earlier one may have taken effect */ \
-    X(OP_PROBING, "probing", "unknown")      /* nobody can say yet; the next probe is due at due_ms */          \
-    X(OP_UNKNOWN, "unknown", "unknown")      /* for good: only late evidence or a person can settle it */       \
-    X(OP_COMPLETED, "completed", "completed")                                                                   \
-    X(OP_FAILED, "failed", "failed")         /* certainly no effect */                                          \
-    X(OP_SKIPPED, "skipped", "failed")                                                                          \
-    X(OP_OPEN, "open", "in_flight")          /* a group: its members are under way */                          \
-    X(OP_WAITING, "waiting", "pending")      /* for a time, a signal or a person; until due_ms, 0: for ever */
+#define OP_STATE_MAP(X)                                                                                                \
+    X(OP_NONE, "none", "pending")             /* no record of it yet */                                                \
+    X(OP_PENDING, "pending", "pending")       /* durable, surely not sent */                                           \
+    X(OP_IN_FLIGHT, "in_flight", "in_flight") /* intent durable; a call is or may be under way */                      \
+    X(OP_RETRYING, "retrying",                                                                                         \
+      "pending") /* the next attempt is due at due_ms; shown as in_flight when an earlier one may have taken effect */ \
+    X(OP_PROBING, "probing", "unknown") /* nobody can say yet; the next probe is due at due_ms */                      \
+    X(OP_UNKNOWN, "unknown", "unknown") /* for good: only late evidence or a person can settle it */                   \
+    X(OP_COMPLETED, "completed", "completed")                                                                          \
+    X(OP_FAILED, "failed", "failed") /* certainly no effect */                                                         \
+    X(OP_SKIPPED, "skipped", "failed")                                                                                 \
+    X(OP_OPEN, "open", "in_flight")     /* a group: its members are under way */                                       \
+    X(OP_WAITING, "waiting", "pending") /* for a time, a signal or a person; until due_ms, 0: for ever */
 
 #define X(id, name) id,
 enum saga_status { SAGA_STATUS_MAP(X) SAGA_STATUS_COUNT };
@@ -77,40 +94,42 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     enum took_effect took_effect;
     struct op_key key;
     uint32_t generation;
-    uint32_t attempts;       /* intents in all; the number of the current or last attempt */
-    uint32_t never_left;     /* of the attempts, those of which not one byte left: operation_calls() leaves them out */
-    uint32_t counted;        /* attempts of this round of which a byte may have left */
-    uint32_t unsent;         /* tries of this round, in a row, that never left */
-    uint32_t probes;         /* probes answered in all; the next one is number probes + 1 */
+    uint32_t attempts;   /* intents in all; the number of the current or last attempt */
+    uint32_t never_left; /* of the attempts, those of which not one byte left: operation_calls() leaves them out */
+    uint32_t counted;    /* attempts of this round of which a byte may have left */
+    uint32_t unsent;     /* tries of this round, in a row, that never left */
+    uint32_t probes;     /* probes answered in all; the next one is number probes + 1 */
     struct slice args, scope, result, error, detail;
     struct digest fingerprint;
     int64_t created_ms, first_sent_ms, last_sent_ms, ended_ms, due_ms;
     enum source source;
-    bool earlier_maybe;      /* an attempt before the current one may have taken effect, and nothing has settled that */
-    bool accepted;           /* OP_PROBING because the receiver said that it works on it, not for want of an answer */
-    bool double_accepted;    /* a person takes it upon themselves that the next attempt may be a second effect */
-    bool one_probe;          /* OP_PROBING because somebody had it asked once more: one answer, no series */
-    bool duplicate_asked;    /* a person was asked what its duplicates mean */
-    bool before;             /* a precheck found that the wanted state held already */
-    bool expired;            /* answers no duplicates any more: result and arguments are gone */
-    bool late;               /* evidence came that contradicts how it was settled: a person decides */
-    bool denied;             /* with `late`: the evidence says that it did not happen */
-    uint32_t ruled_out;      /* attempts up to this one did not happen, by a person's word */
-    uint32_t other_key_attempts; /* attempts made under keys of earlier generations: their answers say nothing about this key */
-    uint32_t other_probes;   /* probes answered when it became unknown before */
-    int64_t window_from_ms;  /* since when the receiver remembers the key; 0: it has not seen it */
-    int64_t prior_sent_ms, prior_window_ms; /* last_sent_ms and window_from_ms before the current attempt, in case that never left */
-    int64_t settled_ms;      /* when the last attempt ended: no byte of it can have left later */
-    int64_t unknown_ms;      /* since when probes ask */
-    int64_t probed_ms;       /* when the last probe answered */
-    int64_t round_ms;        /* when this round of attempts began */
-    int64_t changed_ms;      /* when the last record about it was made, and with it due_ms */
-    enum effect effect;      /* the class it is under, frozen when it began */
-    uint32_t duplicates;     /* emissions that began nothing, in all */
-    int64_t cost_micros;     /* booked; reserved while it is open */
+    bool earlier_maybe;   /* an attempt before the current one may have taken effect, and nothing has settled that */
+    bool accepted;        /* OP_PROBING because the receiver said that it works on it, not for want of an answer */
+    bool double_accepted; /* a person takes it upon themselves that the next attempt may be a second effect */
+    bool one_probe;       /* OP_PROBING because somebody had it asked once more: one answer, no series */
+    bool duplicate_asked; /* a person was asked what its duplicates mean */
+    bool before;          /* a precheck found that the wanted state held already */
+    bool expired;         /* answers no duplicates any more: result and arguments are gone */
+    bool late;            /* evidence came that contradicts how it was settled: a person decides */
+    bool denied;          /* with `late`: the evidence says that it did not happen */
+    uint32_t ruled_out;   /* attempts up to this one did not happen, by a person's word */
+    uint32_t other_key_attempts; /* attempts made under keys of earlier generations: their answers say nothing about
+                                    this key */
+    uint32_t other_probes;       /* probes answered when it became unknown before */
+    int64_t window_from_ms;      /* since when the receiver remembers the key; 0: it has not seen it */
+    int64_t prior_sent_ms,
+        prior_window_ms;       /* last_sent_ms and window_from_ms before the current attempt, in case that never left */
+    int64_t settled_ms;        /* when the last attempt ended: no byte of it can have left later */
+    int64_t unknown_ms;        /* since when probes ask */
+    int64_t probed_ms;         /* when the last probe answered */
+    int64_t round_ms;          /* when this round of attempts began */
+    int64_t changed_ms;        /* when the last record about it was made, and with it due_ms */
+    enum effect effect;        /* the class it is under, frozen when it began */
+    uint32_t duplicates;       /* emissions that began nothing, in all */
+    int64_t cost_micros;       /* booked; reserved while it is open */
     struct slice result_error; /* completed, and its result could not be made: what uses it fails */
     struct slice cost_unknown; /* completed, and nobody knows what it cost: the budget takes no call that costs */
-    struct slice answer;     /* JSON: what the receiver said last that was no success; SLICE_NONE: nothing that is kept */
+    struct slice answer; /* JSON: what the receiver said last that was no success; SLICE_NONE: nothing that is kept */
     uint32_t answer_attempt; /* the attempt that got it, or that was asked about */
     struct room room;        /* of the result of a read that agents call again and again */
     struct room answer_room;
@@ -124,14 +143,14 @@ static inline uint32_t operation_calls(const struct operation *operation)
 
 struct kept_signal { /* arrived before a step waited for it, or was taken by one */
     struct slice name, payload, id /* SLICE_NONE: its sender gave none */;
-    struct digest digest;    /* of the payload, canonical: to tell a repeat from another */
+    struct digest digest; /* of the payload, canonical: to tell a repeat from another */
     bool taken;
     struct kept_signal *next; /* in order of arrival */
 };
 
 struct lock { /* in the order in which they are taken */
     struct slice key;
-    bool fails;              /* when it is taken by another saga */
+    bool fails; /* when it is taken by another saga */
     bool taken;
 };
 
@@ -141,39 +160,39 @@ struct bypass { /* an operator's signature for one more execution of an operatio
     int64_t expires_ms;
 };
 
-enum plan_state { /* of a step in the undo plan */
-    PLAN_NONE,     /* not in it: nothing to undo */
-    PLAN_VERDICT,  /* nobody knows whether it took effect: waits for a person */
-    PLAN_READY,    /* to be undone when what came after it is */
-    PLAN_ACTIVE,
-    PLAN_DONE,
-    PLAN_FAILED,   /* given up: waits for a person */
-    PLAN_WAIVED,   /* left standing, a debt */
-    PLAN_DROPPED   /* a person said it never happened */
+enum plan_state {               /* of a step in the undo plan */
+                  PLAN_NONE,    /* not in it: nothing to undo */
+                  PLAN_VERDICT, /* nobody knows whether it took effect: waits for a person */
+                  PLAN_READY,   /* to be undone when what came after it is */
+                  PLAN_ACTIVE,
+                  PLAN_DONE,
+                  PLAN_FAILED, /* given up: waits for a person */
+                  PLAN_WAIVED, /* left standing, a debt */
+                  PLAN_DROPPED /* a person said it never happened */
 };
 
 struct step {
     struct operation forward;
-    struct operation *undo;  /* NULL: there was none, as of most; read it by step_undo() */
+    struct operation *undo; /* NULL: there was none, as of most; read it by step_undo() */
     struct slice undo_args, undo_error;
     enum plan_state plan;
-    uint32_t start_order;    /* 1 for the first step that began; 0 for one that did not */
+    uint32_t start_order; /* 1 for the first step that began; 0 for one that did not */
     int64_t started_ms;
     /* of a call in an open saga or a run */
-    const struct bypass *bypass; /* NULL: there is none, or it was used */
-    struct op_key earlier_key; /* of the operation that this one is another execution of; nil: none */
+    const struct bypass *bypass;     /* NULL: there is none, or it was used */
+    struct op_key earlier_key;       /* of the operation that this one is another execution of; nil: none */
     uint64_t begun_seq, settled_seq; /* what was settled before another began comes before it in the order of undoing */
-    struct slice item;       /* of an element of for_each: what it is for */
+    struct slice item;               /* of an element of for_each: what it is for */
     /* of a group */
-    uint32_t first, count;   /* its members, from step.opened on */
-    uint32_t begun, over;    /* so many of them are: elements begin in order */
+    uint32_t first, count;       /* its members, from step.opened on */
+    uint32_t begun, over;        /* so many of them are: elements begin in order */
     enum saga_phase group_phase; /* of a child that is undone on its own; PHASE_FORWARD else */
-    uint32_t failing_step;   /* then: what has failed in it */
+    uint32_t failing_step;       /* then: what has failed in it */
     /* of itself and, where it is a group, of all that belongs to it */
     uint32_t undo_count, undo_left, undo_waived; /* in an undo plan, ever; not over there; left standing */
-    uint32_t undo_active;    /* 1: it is being undone; of a child: so many of its units are, see undo_unit() */
-    uint64_t approval;       /* STEP_APPROVE: its number */
-    struct slice undone_by, undone_note; /* who undid its effect by hand */
+    uint32_t undo_active; /* 1: it is being undone; of a child: so many of its units are, see undo_unit() */
+    uint64_t approval;    /* STEP_APPROVE: its number */
+    struct slice undone_by, undone_note;   /* who undid its effect by hand */
     struct slice decided_by, decided_note; /* then, from approval.decided on */
 };
 
@@ -185,8 +204,8 @@ static inline const struct operation *step_undo(const struct step *step)
 }
 
 struct escalation {
-    uint64_t number;         /* 0: none open */
-    uint32_t step;           /* STEP_NONE for the saga as a whole */
+    uint64_t number; /* 0: none open */
+    uint32_t step;   /* STEP_NONE for the saga as a whole */
     enum direction direction;
     struct slice reason, evidence;
     struct slice asked_by, asked_note; /* the person who had it probed again, until the answer is there */
@@ -196,51 +215,53 @@ struct escalation {
 struct saga {
     struct saga_id id;
     const struct definition *definition; /* borrowed; outlives the saga */
-    struct arena *arena;     /* what the state keeps; NULL in a copy, which borrows instead */
+    struct arena *arena;                 /* what the state keeps; NULL in a copy, which borrows instead */
     enum saga_phase phase;
-    enum saga_status end;    /* with PHASE_ENDED */
-    uint64_t seq;            /* of the last record applied; 0: not started */
-    int64_t alone_from_ms;   /* not of the log: since when nobody but the engine that decides can have sent for it, by its clock */
+    enum saga_status end;  /* with PHASE_ENDED */
+    uint64_t seq;          /* of the last record applied; 0: not started */
+    int64_t alone_from_ms; /* not of the log: since when nobody but the engine that decides can have sent for it, by its
+                              clock */
     struct slice namespace, business_id, tags, input, output;
     int64_t created_ms, updated_ms, ended_ms, deadline_ms /* 0: none or over */;
     struct slice failing_reason, failing_detail; /* from PHASE_FAILING on; of one that completed: of output or then */
-    struct slice failing_by, failing_note; /* who said so, where a person or an agent did */
+    struct slice failing_by, failing_note;       /* who said so, where a person or an agent did */
     uint32_t failing_step;
-    struct step *steps;      /* definition->step_count of them */
-    uint32_t step_room;      /* so many fit */
+    struct step *steps; /* definition->step_count of them */
+    uint32_t step_room; /* so many fit */
     uint32_t started_count;
-    const uint32_t *plan;    /* steps in order of undoing; before PHASE_UNDO those of children that are undone on their own */
+    const uint32_t
+        *plan; /* steps in order of undoing; before PHASE_UNDO those of children that are undone on their own */
     uint32_t plan_count;
-    uint32_t undo_active;    /* units of the saga that are being undone; children that are undone on their own are none */
+    uint32_t undo_active; /* units of the saga that are being undone; children that are undone on their own are none */
     struct escalation escalation; /* the open one: there is one at most */
     uint32_t escalation_count;
     bool escalate_on_timeout; /* of an open one */
-    bool signals_borrowed;   /* of a copy: until it changes them */
-    bool locks_wanted;       /* lock.wanted is in the log */
+    bool signals_borrowed;    /* of a copy: until it changes them */
+    bool locks_wanted;        /* lock.wanted is in the log */
 
     /* open sagas and runs; the budget of defined ones too */
-    struct slice run;        /* the name that the key is derived from: the saga's id, or what the caller named */
-    struct budget budget;    /* limits, -1: none */
-    struct budget used;      /* calls begun, emissions, money booked and reserved */
-    struct slice paused;     /* why; SLICE_NONE: it is not */
+    struct slice run;     /* the name that the key is derived from: the saga's id, or what the caller named */
+    struct budget budget; /* limits, -1: none */
+    struct budget used;   /* calls begun, emissions, money booked and reserved */
+    struct slice paused;  /* why; SLICE_NONE: it is not */
     struct slice paused_by, paused_note; /* then: by whom, and what they said; SLICE_NONE: a loop guard's */
-    int64_t paused_ms;       /* since when; the deadline stands still meanwhile */
+    int64_t paused_ms;                   /* since when; the deadline stands still meanwhile */
     struct slice conversation_turn;
-    struct loop_guard *loop; /* NULL: a defined saga, which has none */
+    struct loop_guard *loop;     /* NULL: a defined saga, which has none */
     struct emissions *emissions; /* the same */
-    struct arena *scratch;   /* of a copy: what grows in it lies here */
+    struct arena *scratch;       /* of a copy: what grows in it lies here */
 
     /* defined sagas */
-    struct kept_signal *signals; /* SIGNALS_MAX at most that are not taken */
+    struct kept_signal *signals;        /* SIGNALS_MAX at most that are not taken */
     uint32_t signal_count, signal_kept; /* in all; not taken */
-    const struct lock *locks; /* from lock.wanted on, sorted; lock_taken of them are ours */
+    const struct lock *locks;           /* from lock.wanted on, sorted; lock_taken of them are ours */
     uint32_t lock_count, lock_taken;
-    struct slice followers;  /* JSON array; SLICE_NONE: none */
+    struct slice followers; /* JSON array; SLICE_NONE: none */
 };
 
 #define SIGNALS_MAX 1000u
 #define SIGNAL_BYTES_MAX ((size_t)16 << 20) /* of the payloads of those that are kept */
-#define SIGNAL_IDS_MAX 10000u /* signals of one saga in all */
+#define SIGNAL_IDS_MAX 10000u               /* signals of one saga in all */
 
 /* Its steps are calls of an agent: failures are the agent's to judge, nothing starts by itself. */
 bool saga_is_open(const struct saga *saga); /* SAGA_OPEN or SAGA_RUN */
@@ -252,11 +273,14 @@ bool saga_is_unsettled(const struct saga *saga);
 uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice tool, struct slice scope);
 /* Of one more operation of this identity: higher than all there ever were. */
 uint32_t saga_next_generation(const struct saga *saga, struct slice step, struct slice tool, struct slice scope);
-uint32_t saga_find_key(const struct saga *saga, const struct op_key *key, enum direction *direction); /* STEP_NONE: none */
-/* Does the record of this call answer no repeats any more, by the `ttl` of its tool? Its arguments and result are then not shown either. */
+uint32_t saga_find_key(const struct saga *saga, const struct op_key *key,
+                       enum direction *direction); /* STEP_NONE: none */
+/* Does the record of this call answer no repeats any more, by the `ttl` of its tool? Its arguments and result are then
+ * not shown either. */
 bool operation_has_expired(const struct saga *saga, uint32_t step, int64_t now_ms);
 
-/* When the same call again is worth a new attempt, after it has failed: an instant. 0: its failure is final, and a repeat gets that. */
+/* When the same call again is worth a new attempt, after it has failed: an instant. 0: its failure is final, and a
+ * repeat gets that. */
 int64_t saga_call_again_ms(const struct saga *saga, uint32_t step);
 
 #define BUSINESS_ID_BYTES_MAX 256 /* of the id that whoever starts a saga gives it; one at least */
@@ -272,9 +296,9 @@ void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const 
 struct saga *saga_copy(const struct saga *saga, struct arena *arena);
 enum saga_status saga_status(const struct saga *saga);
 /*
- * Of a group: `running` while it is open; where it is undone, with its saga or on its own, `compensating` until nothing in it is left to
- * undo, then `compensated`, or `compensation_failed` where an effect in it was left standing; a child that was undone on its own is
- * `failed` in the end. What was not begun stays `pending`.
+ * Of a group: `running` while it is open; where it is undone, with its saga or on its own, `compensating` until nothing
+ * in it is left to undo, then `compensated`, or `compensation_failed` where an effect in it was left standing; a child
+ * that was undone on its own is `failed` in the end. What was not begun stays `pending`.
  */
 enum step_status saga_step_status(const struct saga *saga, uint32_t step);
 enum took_effect saga_took_effect(const struct saga *saga, uint32_t step);
@@ -291,86 +315,101 @@ enum saga_input_type {
     SAGA_INPUT_ADMITTED,  /* what WANT_ADMIT asked for */
     SAGA_INPUT_ABORT,
     SAGA_INPUT_OPERATOR,
-    SAGA_INPUT_CALL,      /* an agent calls a tool, in an open saga or a run */
-    SAGA_INPUT_COMPLETE,  /* an open saga ends well */
+    SAGA_INPUT_CALL,     /* an agent calls a tool, in an open saga or a run */
+    SAGA_INPUT_COMPLETE, /* an open saga ends well */
     SAGA_INPUT_BYPASS,
-    SAGA_INPUT_COST,      /* a person says what an operation cost */
+    SAGA_INPUT_COST, /* a person says what an operation cost */
     SAGA_INPUT_RESUME,
     SAGA_INPUT_PAUSE,
     SAGA_INPUT_SIGNAL,
-    SAGA_INPUT_DECISION,  /* a person approves, or refuses */
-    SAGA_INPUT_LOCKED     /* what WANT_LOCK asked for */
+    SAGA_INPUT_DECISION, /* a person approves, or refuses */
+    SAGA_INPUT_LOCKED    /* what WANT_LOCK asked for */
 };
 
 enum saga_timer { SAGA_TIMER_DEADLINE, SAGA_TIMER_REST };
 
 enum admission { /* what the guards and the precheck said before an intent */
-    ADMISSION_GRANTED,
-    ADMISSION_REFUSED, /* an agent's call: budget, rate, concurrency, breaker. Work that the engine drives waits instead, but for an exhausted budget */
-    ADMISSION_DONE,    /* the precheck: the wanted state holds already */
-    ADMISSION_BLOCKED, /* the precheck: it must not be called, and why */
-    ADMISSION_UNASKED  /* the precheck could not be asked: tried again like a call that never left */
+                 ADMISSION_GRANTED,
+                 ADMISSION_REFUSED, /* an agent's call: budget, rate, concurrency, breaker. Work that the engine drives
+                                       waits instead, but for an exhausted budget */
+                 ADMISSION_DONE,    /* the precheck: the wanted state holds already */
+                 ADMISSION_BLOCKED, /* the precheck: it must not be called, and why */
+                 ADMISSION_UNASKED  /* the precheck could not be asked: tried again like a call that never left */
 };
 
 enum operator_action { /* what a person may do about an escalation */
-    OPERATOR_RETRY, OPERATOR_PROBE, OPERATOR_RESOLVE, OPERATOR_WAIVE, OPERATOR_SKIP, OPERATOR_COMPENSATE, OPERATOR_ABANDON,
-    OPERATOR_ACTION_COUNT
+                       OPERATOR_RETRY,
+                       OPERATOR_PROBE,
+                       OPERATOR_RESOLVE,
+                       OPERATOR_WAIVE,
+                       OPERATOR_SKIP,
+                       OPERATOR_COMPENSATE,
+                       OPERATOR_ABANDON,
+                       OPERATOR_ACTION_COUNT
 };
 const char *operator_action_name(enum operator_action action);
 bool operator_action_parse(struct slice name, enum operator_action *out);
 
 enum evaluation {
-    EVALUATE_ARGS,   /* `when` of a step where it is a program, and if that holds what saga_main_template() says and `scope` */
+    EVALUATE_ARGS,   /* `when` of a step where it is a program, and if that holds what saga_main_template() says and
+                        `scope` */
     EVALUATE_OUTPUT, /* of the saga, with its followers; or of a group that is a child */
-    EVALUATE_UNDO,   /* `with` of a step's compensator, whose outcome nobody knows: `.result` is what the step has, else null */
+    EVALUATE_UNDO,   /* `with` of a step's compensator, whose outcome nobody knows: `.result` is what the step has, else
+                        null */
     EVALUATE_LOCKS   /* their keys: a JSON array of texts, in the order of the definition */
 };
 
 struct saga_input { /* borrowed during saga_decide() */
     enum saga_input_type type;
-    int64_t now_ms;             /* wall clock of this engine, UTC; the core never asks for it */
-    uint64_t escalation_number; /* to be used if this decision opens an escalation */
+    int64_t now_ms;                          /* wall clock of this engine, UTC; the core never asks for it */
+    uint64_t escalation_number;              /* to be used if this decision opens an escalation */
     uint64_t approval_number, number_stride; /* of approvals it opens: the first, and how far it is to the next */
-    size_t payload_bytes_max;   /* of the arguments that a call is begun with, and of the input of a child or follower; 0: unbounded */
+    size_t payload_bytes_max; /* of the arguments that a call is begun with, and of the input of a child or follower; 0:
+                                 unbounded */
     union {
         struct {
             struct slice namespace, business_id, tags, input;
-            struct slice key; /* the Idempotency-Key of the request: the business id itself where no other was given; SLICE_NONE: none */
+            struct slice key; /* the Idempotency-Key of the request: the business id itself where no other was given;
+                                 SLICE_NONE: none */
             /* of an open saga */
             int64_t deadline_ms; /* an instant; 0: none */
-            struct slice budget, loop, on_timeout; /* JSON, JSON, text, checked by whoever took them; SLICE_NONE: not given */
+            struct slice budget, loop,
+                on_timeout; /* JSON, JSON, text, checked by whoever took them; SLICE_NONE: not given */
         } start;
         struct { /* SETTLED and PROBED */
             uint32_t step;
             enum direction direction;
             uint32_t attempt;       /* for PROBED: the number of the want */
             struct outcome outcome; /* never OUTCOME_ABSENT for SETTLED */
-            struct slice undo_args, undo_error; /* with a completed forward operation that has a compensator: rendered outside */
-            int64_t cost_micros;    /* with a completed one whose tool has `cost` */
+            struct slice undo_args,
+                undo_error;            /* with a completed forward operation that has a compensator: rendered outside */
+            int64_t cost_micros;       /* with a completed one whose tool has `cost` */
             struct slice cost_unknown; /* instead: why it is not known */
             struct slice result_error; /* with a completed one: why its result could not be made */
         } settled;
         struct {
             uint32_t step;
             enum admission admission;
-            struct slice error, detail; /* REFUSED: "budget-exhausted" "rate-limited" "concurrency-limited" "breaker-open"; BLOCKED: the reason is the detail */
+            struct slice error, detail; /* REFUSED: "budget-exhausted" "rate-limited" "concurrency-limited"
+                                           "breaker-open"; BLOCKED: the reason is the detail */
             int64_t retry_after_ms;
-            struct slice result;        /* DONE: JSON */
+            struct slice result; /* DONE: JSON */
         } admitted;
         struct {
             enum evaluation what;
             uint32_t step;
-            bool failed;            /* then `error` says why */
-            bool skipped;           /* EVALUATE_ARGS: the condition of the step does not hold, and nothing else was evaluated */
+            bool failed;  /* then `error` says why */
+            bool skipped; /* EVALUATE_ARGS: the condition of the step does not hold, and nothing else was evaluated */
             struct slice value;     /* rendered JSON: the arguments or the output */
             struct slice scope;     /* text */
-            struct slice followers; /* EVALUATE_OUTPUT of a saga with `then`: JSON array of {saga, input, business_id (text or null)} */
+            struct slice followers; /* EVALUATE_OUTPUT of a saga with `then`: JSON array of {saga, input, business_id
+                                       (text or null)} */
             bool has_effect;        /* EVALUATE_ARGS of a conditional tool whose condition is a program */
             enum effect effect;
             struct slice error;
         } evaluated;
         struct {
-            uint32_t step;          /* STEP_NONE: one of the saga itself */
+            uint32_t step; /* STEP_NONE: one of the saga itself */
             enum saga_timer timer;
             enum direction direction;
         } timer;
@@ -380,30 +419,31 @@ struct saga_input { /* borrowed during saga_decide() */
         struct {
             enum operator_action action;
             uint64_t escalation;
-            struct op_key key;      /* OPERATOR_RESOLVE of an operation, whether or not a person is asked about it; nil: of the escalation */
-            bool happened;          /* OPERATOR_RESOLVE */
-            bool undone;            /* OPERATOR_RESOLVE: it happened, and somebody has undone it by hand */
-            bool again;             /* OPERATOR_RESOLVE as not happened: then one more round under the same key */
-            bool accept_double;     /* OPERATOR_RETRY of a `once` whose outcome is unknown */
-            struct slice result;    /* JSON, OPERATOR_RESOLVE as happened; SLICE_NONE is null */
+            struct op_key key;   /* OPERATOR_RESOLVE of an operation, whether or not a person is asked about it; nil: of
+                                    the escalation */
+            bool happened;       /* OPERATOR_RESOLVE */
+            bool undone;         /* OPERATOR_RESOLVE: it happened, and somebody has undone it by hand */
+            bool again;          /* OPERATOR_RESOLVE as not happened: then one more round under the same key */
+            bool accept_double;  /* OPERATOR_RETRY of a `once` whose outcome is unknown */
+            struct slice result; /* JSON, OPERATOR_RESOLVE as happened; SLICE_NONE is null */
             struct slice undo_args, undo_error; /* rendered outside from that result, where there is a compensator */
-            struct slice args;      /* JSON, OPERATOR_RETRY with changed arguments */
+            struct slice args;                  /* JSON, OPERATOR_RETRY with changed arguments */
             struct slice actor, note;
         } operator;
         struct {
-            struct slice namespace, run; /* of a run whose first call this may be */
-            struct slice step;           /* SLICE_NONE: implicit, one logical step a tool and scope */
+            struct slice namespace, run;    /* of a run whose first call this may be */
+            struct slice step;              /* SLICE_NONE: implicit, one logical step a tool and scope */
             const struct tool *tool, *undo; /* newest versions; undo: of its compensator, NULL: none */
-            enum effect effect;          /* from these arguments */
-            struct slice args;           /* JSON */
+            enum effect effect;             /* from these arguments */
+            struct slice args;              /* JSON */
             struct slice scope, emission, conversation_turn, actor;
-            /* Why the newest version cannot be called like this (its schema, nothing that undoes it); ERR_OK: it can. A repeat is
-             * answered all the same: only what would be sent is refused with this. */
+            /* Why the newest version cannot be called like this (its schema, nothing that undoes it); ERR_OK: it can. A
+             * repeat is answered all the same: only what would be sent is refused with this. */
             enum err_code unfit;
             struct slice unfit_message, unfit_hint;
         } call;
         struct {
-            struct slice output;         /* JSON or none */
+            struct slice output; /* JSON or none */
             struct slice actor;
         } complete;
         struct {
@@ -412,7 +452,7 @@ struct saga_input { /* borrowed during saga_decide() */
         } bypass;
         struct {
             struct op_key key;
-            int64_t micros;              /* 0 to COST_MICROS_MAX */
+            int64_t micros; /* 0 to COST_MICROS_MAX */
             struct slice actor, note;
         } cost;
         struct {
@@ -433,14 +473,14 @@ struct saga_input { /* borrowed during saga_decide() */
         } decision;
         struct {
             struct slice key;
-            bool refused;      /* it is taken, and the saga does not wait */
+            bool refused; /* it is taken, and the saga does not wait */
         } locked;
     };
 };
 
 /*
- * What the input means, as records to make durable. None is a valid answer: a duplicate, a late one, a timer that lost its
- * point. Records carry seq and at_ms. The state is not changed; the arena is the turn's.
+ * What the input means, as records to make durable. None is a valid answer: a duplicate, a late one, a timer that lost
+ * its point. Records carry seq and at_ms. The state is not changed; the arena is the turn's.
  *
  * ERR_OK, or the reason why a person's input is refused (ABORT, OPERATOR, START: ERR_CONFLICT, ERR_DECIDED, ERR_ENDED,
  * ERR_PAST_RETURN, ERR_INVALID, ERR_FORBIDDEN...), with a sentence; then there are no records.
@@ -457,24 +497,26 @@ MUST_USE bool record_check(const struct saga *saga, const struct record *record,
 /* --- wants --- */
 
 enum want_type {
-    WANT_ADMIT,    /* at due_ms ask guards and precheck whether attempt `number` may leave, and feed SAGA_INPUT_ADMITTED; nothing was sent yet */
-    WANT_CALL,     /* carry out attempt `number` of the operation: its intent is durable */
-    WANT_PROBE,    /* ask, at due_ms, whether the operation happened */
-    WANT_TIMER,    /* at due_ms feed SAGA_INPUT_TIMER: a retry, the second commit of a pending operation, a compensation that gives up, the deadline, what a full turn left over */
+    WANT_ADMIT, /* at due_ms ask guards and precheck whether attempt `number` may leave, and feed SAGA_INPUT_ADMITTED;
+                   nothing was sent yet */
+    WANT_CALL,  /* carry out attempt `number` of the operation: its intent is durable */
+    WANT_PROBE, /* ask, at due_ms, whether the operation happened */
+    WANT_TIMER, /* at due_ms feed SAGA_INPUT_TIMER: a retry, the second commit of a pending operation, a compensation
+                   that gives up, the deadline, what a full turn left over */
     WANT_EVALUATE, /* evaluate the programs of a template and feed SAGA_INPUT_EVALUATED */
     WANT_LOCK      /* take saga->locks[number], which may take long, and feed SAGA_INPUT_LOCKED */
 };
 
 struct want {
     enum want_type type;
-    uint32_t step;          /* STEP_NONE: the saga's own (deadline, output) */
+    uint32_t step; /* STEP_NONE: the saga's own (deadline, output) */
     enum direction direction;
-    uint32_t number;        /* attempt; probe number; enum evaluation; of a timer of the saga enum saga_timer */
-    int64_t due_ms;         /* 0: now */
+    uint32_t number; /* attempt; probe number; enum evaluation; of a timer of the saga enum saga_timer */
+    int64_t due_ms;  /* 0: now */
 };
 
 struct wants {
-    struct want *items;     /* sorted by type, step, direction, number, due: a comparison is one merge */
+    struct want *items; /* sorted by type, step, direction, number, due: a comparison is one merge */
     size_t count, capacity;
 };
 
@@ -485,8 +527,9 @@ int want_compare(const struct want *a, const struct want *b);
 
 /* The tool an operation of this step calls: the step's own, or its compensator. */
 const struct tool *saga_tool(const struct saga *saga, uint32_t step, enum direction direction);
-/* What expressions may see: those of this step, or of the saga itself (STEP_NONE). For EVALUATE_OUTPUT of a child see saga_inner_context(). `steps` arrays lie
- * in the arena. The rest of the context (args, result, response, key) is the caller's. */
+/* What expressions may see: those of this step, or of the saga itself (STEP_NONE). For EVALUATE_OUTPUT of a child see
+ * saga_inner_context(). `steps` arrays lie in the arena. The rest of the context (args, result, response, key) is the
+ * caller's. */
 struct expression_context saga_expression_context(const struct saga *saga, uint32_t step, struct arena *arena);
 /* What the `output` of a child sees, whose group is `step`. STEP_NONE: the saga's. */
 struct expression_context saga_inner_context(const struct saga *saga, uint32_t step, struct arena *arena);
@@ -494,11 +537,13 @@ struct expression_context saga_inner_context(const struct saga *saga, uint32_t s
 const struct template *saga_main_template(const struct saga *saga, uint32_t step);
 /* The `output` of the saga (STEP_NONE) or of a child. */
 const struct template *saga_output_template(const struct saga *saga, uint32_t step);
-/* When the saga may be left alone until: the smallest due_ms of its wants, INT64_MAX where only the outside can move it; 0: it may not. */
+/* When the saga may be left alone until: the smallest due_ms of its wants, INT64_MAX where only the outside can move
+ * it; 0: it may not. */
 int64_t saga_rests_until(const struct saga *saga, struct arena *arena);
 /* Which verbs the open escalation allows, as a bit set of enum operator_action. */
 unsigned saga_escalation_actions(const struct saga *saga);
-const char *operator_action_does(const struct saga *saga, enum operator_action action); /* one sentence: what it would do here */
+const char *operator_action_does(const struct saga *saga,
+                                 enum operator_action action); /* one sentence: what it would do here */
 
 /* --- for people --- */
 
@@ -508,8 +553,10 @@ void saga_write_json(const struct saga *saga, struct buffer *out);
 void saga_write_operation(const struct saga *saga, uint32_t step, enum direction direction, struct buffer *out);
 /* The same without its arguments and its result: both are null. */
 void saga_write_operation_bare(const struct saga *saga, uint32_t step, struct buffer *out);
-/* The same as of `now_ms`: what has expired until then has lost its arguments and result, whether or not a record says so. */
-void saga_write_operation_at(const struct saga *saga, uint32_t step, enum direction direction, int64_t now_ms, struct buffer *out);
+/* The same as of `now_ms`: what has expired until then has lost its arguments and result, whether or not a record says
+ * so. */
+void saga_write_operation_at(const struct saga *saga, uint32_t step, enum direction direction, int64_t now_ms,
+                             struct buffer *out);
 /* An approval as `/v1/approvals` answers it. */
 void saga_write_approval(const struct saga *saga, uint32_t step, struct buffer *out);
 /* The open escalation as `/v1/escalations` answers it: evidence, and what each verb would do. */

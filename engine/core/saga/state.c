@@ -1,5 +1,5 @@
-/* What can be read off a saga's state: names, statuses, and the questions that deciding, checking and wanting all ask.
- */
+/* What can be read off a saga's state: names, statuses, and the questions that deciding, checking
+ * and wanting all ask. */
 #include "core/saga/machine.h"
 
 #include <string.h>
@@ -270,8 +270,8 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
     if (direction == DIRECTION_UNDO) {
         terms.retry = tool->conditional ? retry_policy_of_undo(&definition->compensate, terms.effect)
                                         : definition->compensate.retry;
-        /* Undoing ends by the clock, and earlier only where `compensate` itself says after how many tries: what its tool
-         * allows when it is called for itself is no reason to leave an effect standing. */
+        /* Undoing ends by the clock, and earlier only where `compensate` itself says after how many tries: what its
+         * tool allows when it is called for itself is no reason to leave an effect standing. */
         terms.max_attempts = or_endless(definition->compensate.own_retry.max_attempts);
         terms.retry.max_unsent = or_endless(definition->compensate.own_retry.max_unsent);
         terms.limit_ms = op->round_ms + definition->compensate.give_up_after_ms;
@@ -290,16 +290,16 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
             terms.probe_limit_ms = terms.limit_ms;
         }
         /*
-         * The intent may be older than the send, but no byte left after the attempt had ended. What another engine wrote is of
-         * another clock, and one that has stepped since says nothing about how long ago that was: only time counts that has
-         * passed where it is read.
+         * The intent may be older than the send, but no byte left after the attempt had ended. What another engine
+         * wrote is of another clock, and one that has stepped since says nothing about how long ago that was: only time
+         * counts that has passed where it is read.
          */
-        terms.visible_ms = later_of(later_of(op->last_sent_ms, op->settled_ms), saga->alone_from_ms) +
-                           terms.probe->visibility_ms;
+        terms.visible_ms =
+            later_of(later_of(op->last_sent_ms, op->settled_ms), saga->alone_from_ms) + terms.probe->visibility_ms;
         terms.asking_from_ms = saga->alone_from_ms > op->unknown_ms ? saga->alone_from_ms : 0;
     }
-    terms.one_probe = op->one_probe ||
-                      (open->number && open->asked_by.ptr && open->step == step && open->direction == direction);
+    terms.one_probe =
+        op->one_probe || (open->number && open->asked_by.ptr && open->step == step && open->direction == direction);
     return terms;
 }
 
@@ -335,8 +335,7 @@ bool step_needs_evaluation(const struct saga *saga, uint32_t step)
     const struct step_definition *definition = &saga->definition->steps[step];
 
     return saga_main_template(saga, step)->program_count > 0 ||
-           (definition->scope.program_count > 0 && !step_is_group(definition)) ||
-           definition->when.program_count > 0 ||
+           (definition->scope.program_count > 0 && !step_is_group(definition)) || definition->when.program_count > 0 ||
            (definition->tool && definition->tool->conditional && definition->tool->effect_if.program_count > 0);
 }
 
@@ -368,7 +367,8 @@ bool saga_passed_return(const struct saga *saga)
     return false;
 }
 
-/* A group can be over and something in it open again: by late evidence, until that is settled, and undone where its child was. */
+/* A group can be over and something in it open again: by late evidence, until that is settled, and undone where its
+ * child was. */
 static bool member_is_unsettled(const struct saga *saga, uint32_t step)
 {
     const struct step *s = &saga->steps[step];
@@ -506,8 +506,8 @@ uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         const struct step_definition *definition = &saga->definition->steps[i];
 
-        if (step_has_call(saga, i) && slice_equal(step_key_name(saga, i), step) && slice_equal(definition->tool->name, tool) &&
-            slice_equal(saga->steps[i].forward.scope, scope) &&
+        if (step_has_call(saga, i) && slice_equal(step_key_name(saga, i), step) &&
+            slice_equal(definition->tool->name, tool) && slice_equal(saga->steps[i].forward.scope, scope) &&
             (found == STEP_NONE || saga->steps[i].forward.generation >= saga->steps[found].forward.generation)) {
             found = i;
         }
@@ -515,12 +515,15 @@ uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice
     return found;
 }
 
-/* How long a record answers counts from the saga's end; in a run, which has none, from its own. What is unsettled never expires. */
+/* How long a record answers counts from the saga's end; in a run, which has none, from its own. What is unsettled never
+ * expires. */
 bool operation_has_expired(const struct saga *saga, uint32_t step, int64_t now_ms)
 {
     const struct operation *op = operation_of(saga, step, DIRECTION_DO);
     bool is_settled = op->state == OP_COMPLETED || op->state == OP_FAILED || op->state == OP_SKIPPED;
-    int64_t from_ms = saga->definition->kind == SAGA_RUN ? op->ended_ms : saga->phase == PHASE_ENDED ? saga->ended_ms : 0;
+    int64_t from_ms = saga->definition->kind == SAGA_RUN ? op->ended_ms
+                      : saga->phase == PHASE_ENDED       ? saga->ended_ms
+                                                         : 0;
 
     return saga_is_open(saga) && is_settled &&
            (op->expired || (from_ms && now_ms >= from_ms + saga_tool(saga, step, DIRECTION_DO)->ttl_ms));
@@ -559,7 +562,8 @@ const char *saga_over_budget(const struct saga *saga, const struct tool *tool, b
     }
     /* What it will cost may be known only afterwards: such a call is let through while anything is left. */
     if (begins && costs && limit->micros >= 0 &&
-        (saga_has_unknown_cost(saga) || used->micros >= limit->micros || tool->cost_fixed_micros > limit->micros - used->micros)) {
+        (saga_has_unknown_cost(saga) || used->micros >= limit->micros ||
+         tool->cost_fixed_micros > limit->micros - used->micros)) {
         return "micros";
     }
     return NULL;

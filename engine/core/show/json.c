@@ -1,6 +1,6 @@
 /* The views of a saga that the API shows, as JSON. Payloads come back byte for byte. */
-#include "base/instant.h"
 #include "base/json.h"
+#include "base/instant.h"
 #include "core/saga/machine.h"
 
 static const char *const registry_states[OP_STATE_COUNT] = {
@@ -119,8 +119,8 @@ static void write_attempts(struct json_writer *w, const struct operation *op)
 }
 
 /*
- * What is going on while it is asked or tried again: how often since when, what came last, what comes next, and when that is given up, which is
- * when a person is asked. Not there where nothing of that kind is going on.
+ * What is going on while it is asked or tried again: how often since when, what came last, what comes next, and when
+ * that is given up, which is when a person is asked. Not there where nothing of that kind is going on.
  */
 static void write_trying(struct json_writer *w, const struct saga *saga, uint32_t step, enum direction direction)
 {
@@ -155,8 +155,9 @@ static void write_compensation(struct json_writer *w, const struct saga *saga, u
         return;
     }
     json_object_begin(w, "compensation");
-    json_write_text(w, "status", step->undone_by.ptr ? step_status_name(STEP_COMPLETED)
-                                                     : step_status_name(operation_status(step_undo(step))));
+    json_write_text(w, "status",
+                    step->undone_by.ptr ? step_status_name(STEP_COMPLETED)
+                                        : step_status_name(operation_status(step_undo(step))));
     if (step->undone_by.ptr) {
         json_write_slice(w, "undone_by", step->undone_by);
         json_write_slice(w, "undone_note", step->undone_note);

@@ -1,8 +1,8 @@
 /*
  * libcurl's multi interface on the loop: sockets, time, and what a request came to.
  *
- * After any failure we must know whether a byte may have left, and libcurl's error codes do not say it: 28 and 1 occur on
- * both sides. The moment before the first byte does (CURLOPT_PREREQFUNCTION, see on_leaving() in http/transfer.c).
+ * After any failure we must know whether a byte may have left, and libcurl's error codes do not say it: 28 and 1 occur
+ * on both sides. The moment before the first byte does (CURLOPT_PREREQFUNCTION, see on_leaving() in http/transfer.c).
  */
 #include "io/http/client.h"
 
@@ -18,7 +18,7 @@
 #include "io/http/job.h"
 
 #define EASY_FREE_MAX 256
-#define IDLE_BYTES_MAX (16u << 20) /* more than any socket holds */
+#define IDLE_BYTES_MAX (16u << 20)              /* more than any socket holds */
 #define STREAM_TURN_BYTES ((size_t)32 * 1024)   /* of one stream in a turn of the loop, */
 #define STREAMS_TURN_BYTES ((size_t)128 * 1024) /* of all of them, */
 #define STREAM_PAUSE_MS 1                       /* until the next turn at the earliest */
@@ -26,8 +26,8 @@
 struct http_client {
     struct loop *loop;
     CURLM *multi;
-    struct timer timer;         /* what libcurl waits for */
-    struct deferred at_once;    /* the same when it waits for nothing: a timer of 1 ms would cost 1 ms a request */
+    struct timer timer;      /* what libcurl waits for */
+    struct deferred at_once; /* the same when it waits for nothing: a timer of 1 ms would cost 1 ms a request */
     struct list jobs;
     CURL *easy_free[EASY_FREE_MAX];
     size_t easy_free_count;
@@ -35,10 +35,10 @@ struct http_client {
     struct http_socket **kept; /* by descriptor: sockets of connections that no request uses */
     size_t kept_count;
     struct egress egress;
-    struct timer resume;       /* runs while streams are paused */
-    struct list paused;        /* of http_job.paused: longest first */
-    uint64_t turn;             /* of streams: grows with each resume */
-    size_t turn_bytes;         /* of all streams in it */
+    struct timer resume; /* runs while streams are paused */
+    struct list paused;  /* of http_job.paused: longest first */
+    uint64_t turn;       /* of streams: grows with each resume */
+    size_t turn_bytes;   /* of all streams in it */
 };
 
 /*
@@ -334,8 +334,8 @@ int http_client_on_close_socket(void *context, curl_socket_t fd)
 }
 
 /*
- * Of a connection that has brought an answer libcurl tells when it closes it; of one still being made it does not. That of a paused
- * stream is none that idles: what it has to say is to be read.
+ * Of a connection that has brought an answer libcurl tells when it closes it; of one still being made it does not. That
+ * of a paused stream is none that idles: what it has to say is to be read.
  */
 static bool socket_is_to_be_kept(CURL *easy, const struct http_socket *watched)
 {
@@ -457,7 +457,8 @@ bool http_client_grants(struct http_job *job, size_t bytes)
 
 static void curl_start(void)
 {
-    (void)unsetenv("SSLKEYLOGFILE"); /* libcurl would write the keys of all sessions there; cannot fail for a plain name */
+    (void)unsetenv(
+        "SSLKEYLOGFILE"); /* libcurl would write the keys of all sessions there; cannot fail for a plain name */
     CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);
 }
 
@@ -478,7 +479,8 @@ struct http_client *http_client_new(struct loop *loop, uint32_t connections_max,
     CHECK(curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client) == CURLM_OK);
     CHECK(curl_multi_setopt(client->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)connections_max) == CURLM_OK);
     CHECK(curl_multi_setopt(client->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)connections_per_host_max) == CURLM_OK);
-    CHECK(curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)(connections_max ? connections_max : 256)) == CURLM_OK);
+    CHECK(curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)(connections_max ? connections_max : 256)) ==
+          CURLM_OK);
     return client;
 }
 

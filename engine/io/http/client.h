@@ -2,7 +2,8 @@
  * HTTP requests by libcurl multi on the loop: connections are reused, no redirect is followed, no proxy variable of the
  * environment is honoured, nothing is sent twice.
  *
- * The answer to "did a byte leave?" is whether it was let go, whatever the CURLcode says: from that moment one may have.
+ * The answer to "did a byte leave?" is whether it was let go, whatever the CURLcode says: from that moment one may
+ * have.
  */
 #ifndef SAGAD_IO_HTTP_CLIENT_H
 #define SAGAD_IO_HTTP_CLIENT_H
@@ -17,8 +18,9 @@ struct egress;
 #define HTTP_STREAM_FACTOR 16 /* a stream has so many times the bytes of an answer at most */
 
 struct http_client *http_client_new(struct loop *loop, uint32_t connections_max, uint32_t connections_per_host_max);
-void http_client_set_egress(struct http_client *client, const struct egress *egress); /* before the first request; copied */
-void http_client_free(struct http_client *client); /* no request may be under way; accepts NULL */
+void http_client_set_egress(struct http_client *client,
+                            const struct egress *egress); /* before the first request; copied */
+void http_client_free(struct http_client *client);        /* no request may be under way; accepts NULL */
 
 struct http_header {
     struct slice name, value;
@@ -26,31 +28,32 @@ struct http_header {
 
 struct http_request {
     /* in; borrowed until done */
-    struct slice method, url, body;       /* body SLICE_NONE: no body */
+    struct slice method, url, body; /* body SLICE_NONE: no body */
     const struct http_header *headers;
     size_t header_count;
     int64_t timeout_ms, connect_timeout_ms;
     size_t response_bytes_max;
     const char *ca_file, *client_cert, *client_key; /* NULL: the system's, none, none */
-    const char *unix_socket;              /* NULL, or the path of a socket to speak to */
-    bool fresh_connection;                /* do not reuse: for requests without a body that must not be repeated */
-    bool streaming;                       /* body goes to on_data as it comes (SSE), so much a turn of the loop; not collected */
+    const char *unix_socket;                        /* NULL, or the path of a socket to speak to */
+    bool fresh_connection; /* do not reuse: for requests without a body that must not be repeated */
+    bool streaming;        /* body goes to on_data as it comes (SSE), so much a turn of the loop; not collected */
     void (*on_data)(struct http_request *request, struct slice data);
     /* NULL: it may. Asked right before the first byte leaves: until then it may have waited long for a connection. */
     bool (*may_leave)(struct http_request *request);
-    struct arena *arena;                  /* for the answer */
+    struct arena *arena;                        /* for the answer */
     void (*done)(struct http_request *request); /* exactly once, on the loop, never inside http_send() */
 
     /* out */
-    bool sent;      /* at least one byte may have left */
-    bool complete;  /* a whole answer came: status, headers and body below are good */
+    bool sent;     /* at least one byte may have left */
+    bool complete; /* a whole answer came: status, headers and body below are good */
     bool timed_out;
     int status;
     struct http_header *response_headers; /* names in lower case */
     size_t response_header_count;
     struct slice response_body;
-    const char *error;  /* short code when not complete: "refused", "dns", "timeout", "tls", "reset", "cut", "too-large", "cancelled", "withheld", "protocol" */
-    char detail[200];   /* one sentence */
+    const char *error; /* short code when not complete: "refused", "dns", "timeout", "tls", "reset", "cut", "too-large",
+                          "cancelled", "withheld", "protocol" */
+    char detail[200];  /* one sentence */
 
     void *internal;
 };

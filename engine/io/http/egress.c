@@ -6,21 +6,28 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define V4(a, b, c, d) {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d}
+#define V4(a, b, c, d)                                                                                                 \
+    {                                                                                                                  \
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d                                                           \
+    }
 
 static const struct egress_net always[] = {
-    {V4(169, 254, 0, 0), 96 + 16},       /* link-local, and the metadata of most clouds */
-    {V4(100, 100, 100, 200), 128},       /* Alibaba's */
-    {V4(192, 0, 0, 192), 128},           /* Oracle's older one */
-    {V4(168, 63, 129, 16), 128},         /* Azure's wire server */
-    {{0xfe, 0x80}, 10},                  /* link-local */
-    {{0xfd, 0x00, 0x0e, 0xc2}, 32},      /* Amazon's over IPv6, fd00:ec2::254 */
-    {{0xfd, 0x20, 0x00, 0xce}, 32},      /* Google's over IPv6, fd20:ce::254 */
+    {V4(169, 254, 0, 0), 96 + 16},  /* link-local, and the metadata of most clouds */
+    {V4(100, 100, 100, 200), 128},  /* Alibaba's */
+    {V4(192, 0, 0, 192), 128},      /* Oracle's older one */
+    {V4(168, 63, 129, 16), 128},    /* Azure's wire server */
+    {{0xfe, 0x80}, 10},             /* link-local */
+    {{0xfd, 0x00, 0x0e, 0xc2}, 32}, /* Amazon's over IPv6, fd00:ec2::254 */
+    {{0xfd, 0x20, 0x00, 0xce}, 32}, /* Google's over IPv6, fd20:ce::254 */
 };
 
 static const struct egress_net private_nets[] = {
-    {V4(10, 0, 0, 0), 96 + 8},     {V4(172, 16, 0, 0), 96 + 12}, {V4(192, 168, 0, 0), 96 + 16},
-    {V4(100, 64, 0, 0), 96 + 10},  {{0xfc}, 7},                  {{0xfe, 0xc0}, 10},
+    {V4(10, 0, 0, 0), 96 + 8},
+    {V4(172, 16, 0, 0), 96 + 12},
+    {V4(192, 168, 0, 0), 96 + 16},
+    {V4(100, 64, 0, 0), 96 + 10},
+    {{0xfc}, 7},
+    {{0xfe, 0xc0}, 10},
 };
 
 static const struct egress_net loopback_nets[] = {
@@ -58,8 +65,8 @@ static void mapped(unsigned char out[16], unsigned char a, unsigned char b, unsi
 static bool unwrap(unsigned char a[16])
 {
     static const struct egress_net compatible = {{0}, 96}, nat64 = {{0x00, 0x64, 0xff, 0x9b}, 96},
-                                   nat64_local = {{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48}, six_to_four = {{0x20, 0x02}, 16},
-                                   teredo = {{0x20, 0x01, 0x00, 0x00}, 32};
+                                   nat64_local = {{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48},
+                                   six_to_four = {{0x20, 0x02}, 16}, teredo = {{0x20, 0x01, 0x00, 0x00}, 32};
 
     if (net_holds(&compatible, a) && !(a[12] == 0 && a[13] == 0 && a[14] == 0)) {
         mapped(a, a[12], a[13], a[14], a[15]);
@@ -91,7 +98,8 @@ bool egress_denies(const struct egress *egress, const struct sockaddr *address)
     if (address->sa_family == AF_INET) {
         uint32_t v4 = ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr);
 
-        mapped(bytes, (unsigned char)(v4 >> 24), (unsigned char)(v4 >> 16), (unsigned char)(v4 >> 8), (unsigned char)v4);
+        mapped(bytes, (unsigned char)(v4 >> 24), (unsigned char)(v4 >> 16), (unsigned char)(v4 >> 8),
+               (unsigned char)v4);
     } else if (address->sa_family == AF_INET6) {
         memcpy(bytes, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16);
     } else {
@@ -114,7 +122,8 @@ static bool net_read(struct slice text, struct egress_net *net)
     unsigned char v4[4];
     int64_t bits = -1;
 
-    if (len >= sizeof(address) || (slash && !slice_to_i64((struct slice){slash + 1, text.len - len - 1}, &bits)) || (slash && bits < 0)) {
+    if (len >= sizeof(address) || (slash && !slice_to_i64((struct slice){slash + 1, text.len - len - 1}, &bits)) ||
+        (slash && bits < 0)) {
         return false;
     }
     memcpy(address, text.ptr, len);
@@ -130,8 +139,8 @@ static bool net_read(struct slice text, struct egress_net *net)
     return net->bits <= 128;
 }
 
-static enum err_code list_read(const char *name, const char *list, bool words, struct egress *egress, struct egress_net *nets,
-                               size_t *count, struct err *err)
+static enum err_code list_read(const char *name, const char *list, bool words, struct egress *egress,
+                               struct egress_net *nets, size_t *count, struct err *err)
 {
     struct slice rest = slice_of(list ? list : "");
 
@@ -147,8 +156,8 @@ static enum err_code list_read(const char *name, const char *list, bool words, s
             egress->loopback = true;
         } else if (*count == EGRESS_NETS_MAX || !net_read(text, &nets[*count])) {
             (void)err_set(err, ERR_CONFIG, "the setting \"%s\" cannot be read at \"%.*s\"", name, SLICE_ARG(text));
-            err_hint(err, "give at most %d networks such as 10.0.0.0/8 or fd00::/8%s, with commas between them", EGRESS_NETS_MAX,
-                     words ? ", \"private\" or \"loopback\"" : "");
+            err_hint(err, "give at most %d networks such as 10.0.0.0/8 or fd00::/8%s, with commas between them",
+                     EGRESS_NETS_MAX, words ? ", \"private\" or \"loopback\"" : "");
             return ERR_CONFIG;
         } else {
             (*count)++;
@@ -162,5 +171,6 @@ enum err_code egress_read(struct egress *egress, const char *allow, const char *
     *egress = (struct egress){0};
     enum err_code code = list_read("egress-allow", allow, false, egress, egress->allowed, &egress->allowed_count, err);
 
-    return code == ERR_OK ? list_read("egress-deny", deny, true, egress, egress->denied, &egress->denied_count, err) : code;
+    return code == ERR_OK ? list_read("egress-deny", deny, true, egress, egress->denied, &egress->denied_count, err)
+                          : code;
 }

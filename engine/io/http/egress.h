@@ -1,7 +1,7 @@
 /*
- * Which addresses a tool may call. Asked of each resolved address right before it is connected to, so a name that changes its
- * address is covered. Link-local addresses and those where clouds keep the credentials of a machine are denied always, in each
- * form that leads to them: mapped into IPv6, through NAT64, 6to4 or Teredo.
+ * Which addresses a tool may call. Asked of each resolved address right before it is connected to, so a name that
+ * changes its address is covered. Link-local addresses and those where clouds keep the credentials of a machine are
+ * denied always, in each form that leads to them: mapped into IPv6, through NAT64, 6to4 or Teredo.
  */
 #ifndef SAGAD_IO_HTTP_EGRESS_H
 #define SAGAD_IO_HTTP_EGRESS_H
@@ -18,18 +18,19 @@ struct egress_net {
     unsigned bits;
 };
 
-struct egress { /* zeroed: what is denied always, and nothing else */
+struct egress {             /* zeroed: what is denied always, and nothing else */
     bool private, loopback; /* are denied */
     struct egress_net allowed[EGRESS_NETS_MAX], denied[EGRESS_NETS_MAX];
     size_t allowed_count, denied_count;
 };
 
 /*
- * Lists with commas: `deny` of networks such as 10.0.0.0/8 and of the words "private" and "loopback", `allow` of networks, which go before
- * all that is denied. NULL: none.
+ * Lists with commas: `deny` of networks such as 10.0.0.0/8 and of the words "private" and "loopback", `allow` of
+ * networks, which go before all that is denied. NULL: none.
  */
 MUST_USE enum err_code egress_read(struct egress *egress, const char *allow, const char *deny, struct err *err);
-/* Addresses of other families than IPv4 and IPv6 (a local socket) are none that a name leads to: they are not denied. */
+/* Addresses of other families than IPv4 and IPv6 (a local socket) are none that a name leads to:
+ * they are not denied. */
 bool egress_denies(const struct egress *egress, const struct sockaddr *address);
 
 #endif

@@ -17,7 +17,7 @@
 #define ARENA_BLOCK_BYTES 4096
 #define SPARE_MAX 256
 #define QUERY_PARTS_MAX 128 /* more are refused before the library reads them; more than HTTP_QUERY_MAX behind it */
-#define DISCARD_FACTOR 16 /* so many times the largest body is read only to be thrown away */
+#define DISCARD_FACTOR 16   /* so many times the largest body is read only to be thrown away */
 
 /* --- parking --- */
 

@@ -1,11 +1,12 @@
-/* One request under way: shared by http/client.c, which drives it, and http/transfer.c, which tells libcurl what to do. */
+/* One request under way: shared by http/client.c, which drives it, and http/transfer.c, which tells
+ * libcurl what to do. */
 #ifndef SAGAD_IO_HTTP_JOB_H
 #define SAGAD_IO_HTTP_JOB_H
 
 #include <curl/curl.h>
 
-#include "io/http/egress.h"
 #include "io/http/client.h"
+#include "io/http/egress.h"
 #include "io/http/url.h"
 
 #define HTTP_JOB_MAGIC UINT32_C(0x4a6f6231)
@@ -15,21 +16,21 @@ struct http_job {
     struct list_link link;
     struct http_client *client;
     struct http_request *request;
-    CURL *easy;                 /* NULL when it was refused before libcurl saw it */
+    CURL *easy; /* NULL when it was refused before libcurl saw it */
     struct curl_slist *headers;
     struct http_url *url;
-    struct deferred finish;     /* of what ends outside libcurl: refused or cancelled */
-    struct list_link paused;    /* among those that wait for the next turn */
-    uint64_t turn;              /* the last in which it got bytes of a stream, and how many */
+    struct deferred finish;  /* of what ends outside libcurl: refused or cancelled */
+    struct list_link paused; /* among those that wait for the next turn */
+    uint64_t turn;           /* the last in which it got bytes of a stream, and how many */
     size_t turn_bytes;
-    uint64_t stream_bytes;      /* in all */
+    uint64_t stream_bytes; /* in all */
     struct buffer body;
     size_t body_sent;
     size_t header_bytes, header_capacity;
     bool headers_complete, too_large, denied, cancelled, withheld;
-    bool once;                  /* libcurl could send it again, and must not */
-    bool left;                  /* it was let go: from then on a byte may have left */
-    bool again;                 /* it had left, and libcurl wanted to send it once more */
+    bool once;  /* libcurl could send it again, and must not */
+    bool left;  /* it was let go: from then on a byte may have left */
+    bool again; /* it had left, and libcurl wanted to send it once more */
     char error[CURL_ERROR_SIZE];
 };
 

@@ -1,4 +1,5 @@
-/* What a request says, by name. Apart from the library that has read it, so that the fuzzer's requests are looked up alike. */
+/* What a request says, by name. Apart from the library that has read it, so that the fuzzer's requests are looked up
+ * alike. */
 #include "io/http/guard.h"
 
 struct slice http_exchange_header(const struct http_exchange *exchange, const char *name)

@@ -4,8 +4,8 @@
  * The library's timeout counts inactivity; a client that drips bytes would stay for ever. Total times are three queues
  * of connections, each in order of its deadline because all its members have the same patience.
  *
- * The library leaves whoever comes beyond its limit in the kernel's queue, where they hear nothing. So its limit is higher
- * than ours, and those between are accepted, told to come again, and closed.
+ * The library leaves whoever comes beyond its limit in the kernel's queue, where they hear nothing. So its limit is
+ * higher than ours, and those between are accepted, told to come again, and closed.
  */
 #include "io/http/server.h"
 
@@ -203,7 +203,7 @@ static enum MHD_Result on_accept(void *context, const struct sockaddr *address, 
 
     (void)address_len;
     return server->connections < server->options.connections_max + surplus / 2 || is_loopback(address) ? MHD_YES
-                                                                                                      : MHD_NO;
+                                                                                                       : MHD_NO;
 }
 
 /* Some places are for this machine alone. */
@@ -271,7 +271,8 @@ static struct http_server_options with_defaults(const struct http_server_options
     struct http_server_options o = *options;
 
     o.connections_max = o.connections_max ? o.connections_max : 1024;
-    o.connections_per_ip_max = o.connections_per_ip_max ? o.connections_per_ip_max : o.connections_max + http_server_surplus(o.connections_max);
+    o.connections_per_ip_max = o.connections_per_ip_max ? o.connections_per_ip_max
+                                                        : o.connections_max + http_server_surplus(o.connections_max);
     o.body_bytes_max = o.body_bytes_max ? o.body_bytes_max : BODY_BYTES_MAX;
     o.idle_ms = o.idle_ms ? o.idle_ms : 60000;
     o.header_ms = o.header_ms ? o.header_ms : 10000;
@@ -288,10 +289,11 @@ static struct MHD_Daemon *daemon_start(struct http_server *server)
         http_exchange_on_access, server, MHD_OPTION_EXTERNAL_LOGGER, on_library_log, server, MHD_OPTION_LISTEN_SOCKET,
         server->listener.fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
         MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)(server->options.connections_max + http_server_surplus(server->options.connections_max)), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        (unsigned)server->options.connections_per_ip_max, MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
-        MHD_OPTION_NOTIFY_COMPLETED, http_exchange_on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-        server, MHD_OPTION_URI_LOG_CALLBACK, http_exchange_on_target, server, MHD_OPTION_END);
+        (unsigned)(server->options.connections_max + http_server_surplus(server->options.connections_max)),
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)server->options.connections_per_ip_max,
+        MHD_OPTION_CONNECTION_TIMEOUT, idle_s, MHD_OPTION_NOTIFY_COMPLETED, http_exchange_on_completed, server,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_URI_LOG_CALLBACK, http_exchange_on_target,
+        server, MHD_OPTION_END);
 }
 
 struct http_server *http_server_start(struct loop *loop, const struct http_server_options *options, struct err *err)

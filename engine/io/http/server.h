@@ -21,15 +21,15 @@ struct http_pair {
 };
 
 struct http_server_options {
-    const char *listen;              /* ADDRESS:PORT, [ADDRESS]:PORT or localhost:PORT; port 0 takes a free one */
-    bool loopback_only;              /* refuse an address that other machines can reach */
-    /* default 1024, of which a sixteenth, at most 16, are for clients on this machine. An eighth more are accepted, each
-     * for one request, which is refused: nobody is left to wait */
+    const char *listen; /* ADDRESS:PORT, [ADDRESS]:PORT or localhost:PORT; port 0 takes a free one */
+    bool loopback_only; /* refuse an address that other machines can reach */
+    /* default 1024, of which a sixteenth, at most 16, are for clients on this machine. An eighth more are accepted,
+     * each for one request, which is refused: nobody is left to wait */
     uint32_t connections_max;
-    uint32_t connections_per_ip_max; /* default: as many as all */
-    size_t body_bytes_max;           /* default 1 MiB; more is refused with ERR_TOO_LARGE */
-    int64_t idle_ms, header_ms,
-        body_ms; /* total times for the next request to begin, its head (and the first to begin), its body; 60 s, 10 s, 30 s */
+    uint32_t connections_per_ip_max;     /* default: as many as all */
+    size_t body_bytes_max;               /* default 1 MiB; more is refused with ERR_TOO_LARGE */
+    int64_t idle_ms, header_ms, body_ms; /* total times for the next request to begin, its head (and the first to
+                                            begin), its body; 60 s, 10 s, 30 s */
 
     /* The head was read. May answer at once (its body is then thrown away), else it goes on. May be NULL. */
     void (*on_headers)(struct http_exchange *exchange, void *context);

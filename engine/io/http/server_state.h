@@ -24,12 +24,12 @@ struct exchange;
 
 struct connection {
     struct exchange *exchange; /* the one whose end the library has still to tell; NULL: none */
-    struct list_link link; /* in server->phases[phase], but for PHASE_BUSY */
+    struct list_link link;     /* in server->phases[phase], but for PHASE_BUSY */
     enum phase phase;
     int64_t since_ms;
     int fd;
-    size_t places; /* how many connections there may be for one like it */
-    bool surplus;  /* beyond them: it is only told so */
+    size_t places;                /* how many connections there may be for one like it */
+    bool surplus;                 /* beyond them: it is only told so */
     uint64_t pieces, pieces_seen; /* of bodies that the library has handed over; and when http/stall.c last looked */
     unsigned strikes;             /* looks in a row at which its body stood still with something to read */
 };
@@ -117,11 +117,11 @@ void http_exchange_on_completed(void *context, struct MHD_Connection *mhd, void 
                                 enum MHD_RequestTerminationCode why);
 
 void http_exchange_forgotten(struct exchange *x); /* its connection has ended, and the library told nothing */
-void http_exchange_park(struct exchange *x);    /* nothing can be sent now */
-void http_exchange_unpark(struct exchange *x);  /* no-op when not parked */
-void http_exchange_watch(struct exchange *x);   /* a parked one: see whether its client leaves */
-void http_exchange_settled(struct exchange *x); /* the handler has kept its promise */
-void http_exchange_recycle(struct exchange *x); /* both the library and the handler are done with it */
+void http_exchange_park(struct exchange *x);      /* nothing can be sent now */
+void http_exchange_unpark(struct exchange *x);    /* no-op when not parked */
+void http_exchange_watch(struct exchange *x);     /* a parked one: see whether its client leaves */
+void http_exchange_settled(struct exchange *x);   /* the handler has kept its promise */
+void http_exchange_recycle(struct exchange *x);   /* both the library and the handler are done with it */
 void http_exchange_free(struct exchange *x);
 
 #endif

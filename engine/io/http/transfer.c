@@ -71,8 +71,8 @@ static size_t on_read(char *out, size_t size, size_t count, void *context)
 }
 
 /*
- * A stream may go on for as long as its request, as fast as its sender can. So it gets so many bytes a turn of the loop, all of them
- * together as well, and so many in all; what it has beyond a turn waits in libcurl and in the socket.
+ * A stream may go on for as long as its request, as fast as its sender can. So it gets so many bytes a turn of the
+ * loop, all of them together as well, and so many in all; what it has beyond a turn waits in libcurl and in the socket.
  */
 static size_t on_stream(struct http_job *job, struct slice bytes)
 {
@@ -141,11 +141,13 @@ static bool header_keep(struct http_job *job, struct slice line)
         }
     }
     header->name = slice_of(name);
-    header->value = arena_slice(request->arena, slice_trim((struct slice){colon + 1, (size_t)(line.ptr + line.len - colon - 1)}));
+    header->value =
+        arena_slice(request->arena, slice_trim((struct slice){colon + 1, (size_t)(line.ptr + line.len - colon - 1)}));
     return true;
 }
 
-/* Headers count only once the empty line behind them was seen: libcurl reports success for a connection cut before it. */
+/* Headers count only once the empty line behind them was seen: libcurl reports success for a
+ * connection cut before it. */
 static size_t on_header(char *bytes, size_t size, size_t count, void *context)
 {
     struct http_job *job = http_job_of(context);
@@ -255,13 +257,20 @@ static void header_line_add(struct http_job *job, struct slice name, struct slic
 }
 
 /*
- * What frames a message is libcurl's to say: a second length, or another coding, would make a second request of the rest of the
- * body. And whoever is refused by 417 after an "Expect" would be sent the head again, by libcurl itself.
+ * What frames a message is libcurl's to say: a second length, or another coding, would make a second request of the
+ * rest of the body. And whoever is refused by 417 after an "Expect" would be sent the head again, by libcurl itself.
  */
 static bool is_ours(struct slice name)
 {
-    static const char *const ours[] = {"content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection",
-                                       "upgrade", "te", "trailer", "expect"};
+    static const char *const ours[] = {"content-length",
+                                       "transfer-encoding",
+                                       "connection",
+                                       "keep-alive",
+                                       "proxy-connection",
+                                       "upgrade",
+                                       "te",
+                                       "trailer",
+                                       "expect"};
 
     for (size_t i = 0; i < COUNT_OF(ours); i++) {
         if (name.len == strlen(ours[i]) && strncasecmp(name.ptr, ours[i], name.len) == 0) {
@@ -330,9 +339,9 @@ static void easy_set_method(struct http_job *job, char *method)
 
 /*
  * Right before the first byte. A request may wait for its turn and for its connection as long as its timeout, and this
- * process be stopped meanwhile. Behind it nothing tells whether a byte left: CURLINFO_REQUEST_SIZE counts what the first
- * send() took only, and where that one "would block" (a full buffer; with TLS a record that went in part) the rest is
- * sent and never counted.
+ * process be stopped meanwhile. Behind it nothing tells whether a byte left: CURLINFO_REQUEST_SIZE counts what the
+ * first send() took only, and where that one "would block" (a full buffer; with TLS a record that went in part) the
+ * rest is sent and never counted.
  */
 static int on_leaving(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port)
 {
@@ -361,11 +370,12 @@ CURLcode http_transfer_set_up(struct http_job *job, struct http_urls *urls)
     EASY_SET(easy, CURLOPT_PRIVATE, job);
     EASY_SET(easy, CURLOPT_ERRORBUFFER, job->error);
     EASY_SET(easy, CURLOPT_NOSIGNAL, 1L);
-    EASY_SET(easy, CURLOPT_PROXY, ""); /* else the environment's http_proxy would be honoured */
+    EASY_SET(easy, CURLOPT_PROXY, "");   /* else the environment's http_proxy would be honoured */
     EASY_SET(easy, CURLOPT_NOPROXY, ""); /* else it would be looked for there, for nothing */
     EASY_SET(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     EASY_SET(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    EASY_SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* what is said about sending holds for this one */
+    EASY_SET(easy, CURLOPT_HTTP_VERSION,
+             (long)CURL_HTTP_VERSION_1_1); /* what is said about sending holds for this one */
     EASY_SET(easy, CURLOPT_HTTP09_ALLOWED, 0L);
     EASY_SET(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
     EASY_SET(easy, CURLOPT_PATH_AS_IS, 1L);

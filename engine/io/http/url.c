@@ -43,8 +43,8 @@ static struct http_url *url_new(struct slice text)
     return url;
 }
 
-/* Long ones would cost memory, those with a query are seldom the same twice, and neither these nor those with a name and
- * a password are to be kept: libcurl reads them itself. */
+/* Long ones would cost memory, those with a query are seldom the same twice, and neither these nor those with a name
+ * and a password are to be kept: libcurl reads them itself. */
 static bool is_worth_keeping(struct slice text)
 {
     return text.len <= URL_BYTES_KEPT_MAX && !memchr(text.ptr, '?', text.len) && !memchr(text.ptr, '@', text.len);

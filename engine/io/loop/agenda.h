@@ -1,7 +1,7 @@
 /*
- * What a loop has to do, and in which order: the half of io/loop/loop.h that needs no operating system. loop.c turns it with
- * libuv; the simulator turns the same one in virtual time, a callback at a time, because it may stop a process between
- * any two.
+ * What a loop has to do, and in which order: the half of io/loop/loop.h that needs no operating system. loop.c turns it
+ * with libuv; the simulator turns the same one in virtual time, a callback at a time, because it may stop a process
+ * between any two.
  *
  * Timers, deferred work and hooks are each a part of a turn. `begin` settles how far the part goes, `next` runs one
  * callback of it, false: none is left. What callbacks add meanwhile is for the next time, so that nothing starves the
@@ -35,8 +35,8 @@ void agenda_fini(struct agenda *agenda);
 void agenda_timer_start(struct agenda *agenda, struct timer *timer, int64_t now_us, int64_t delay_ms,
                         void (*fire)(struct timer *timer));
 void agenda_timer_stop(struct agenda *agenda, struct timer *timer);
-struct timer *agenda_first(const struct agenda *agenda);  /* that is due first; NULL: none runs */
-int64_t agenda_due_ms(const struct agenda *agenda); /* of the first; INT64_MAX: none will ever be due */
+struct timer *agenda_first(const struct agenda *agenda); /* that is due first; NULL: none runs */
+int64_t agenda_due_ms(const struct agenda *agenda);      /* of the first; INT64_MAX: none will ever be due */
 void agenda_timers_begin(struct agenda *agenda);
 bool agenda_timers_next(struct agenda *agenda, int64_t now_ms);
 

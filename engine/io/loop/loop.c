@@ -1,12 +1,13 @@
 /*
  * The loop: libuv below, our own timers and deferred work (agenda.h) and clocks (turn_clock.h) above.
  *
- * A turn is what libuv calls an iteration. In order: uv's timer (it only wakes us), prepare (deferred work, hooks), block for
- * sockets and their callbacks, check (due timers, deferred work, hooks). While deferred work is left after prepare an
- * idle handle keeps the loop from blocking, so work that defers work gets its turn and sockets are still looked at.
+ * A turn is what libuv calls an iteration. In order: uv's timer (it only wakes us), prepare (deferred work, hooks),
+ * block for sockets and their callbacks, check (due timers, deferred work, hooks). While deferred work is left after
+ * prepare an idle handle keeps the loop from blocking, so work that defers work gets its turn and sockets are still
+ * looked at.
  *
- * The clocks are read once a turn and lazily: prepare marks them old right before the loop blocks, and whoever asks first
- * after that reads them. So a callback never sees the time from before the loop slept.
+ * The clocks are read once a turn and lazily: prepare marks them old right before the loop blocks, and whoever asks
+ * first after that reads them. So a callback never sees the time from before the loop slept.
  */
 #include "io/loop/loop.h"
 
@@ -18,8 +19,8 @@
 #include "io/loop/agenda.h"
 #include "io/loop/turn_clock.h"
 
-/* uv's timer counts CLOCK_MONOTONIC, which stands still while the machine is suspended, and ours must not. A short sleep
- * bounds how late a timer is after that. */
+/* uv's timer counts CLOCK_MONOTONIC, which stands still while the machine is suspended, and ours must not. A short
+ * sleep bounds how late a timer is after that. */
 enum { SLEEP_MS_MAX = 1000 };
 
 struct signal_watch {
@@ -37,7 +38,7 @@ struct loop {
     int handles_open;         /* of the four above */
     struct turn_clock *clock; /* behind a pointer: asking for the time is const */
     struct agenda agenda;
-    int64_t alarm_boot_ms;    /* what `alarm` was set for; INT64_MAX: not set */
+    int64_t alarm_boot_ms; /* what `alarm` was set for; INT64_MAX: not set */
 };
 
 /* --- clocks --- */

@@ -15,14 +15,9 @@ static const struct {
     Oid oid, array_oid;
     size_t bytes;
 } types[] = {
-    [DB_BOOL] = {16, 1000, 1},
-    [DB_INT2] = {21, 1005, 2},
-    [DB_INT4] = {23, 1007, 4},
-    [DB_INT8] = {20, 1016, 8},
-    [DB_UUID] = {2950, 2951, 16},
-    [DB_TEXT] = {25, 1009, 0},
-    [DB_BYTEA] = {17, 1001, 0},
-    [DB_TIMESTAMPTZ] = {1184, 1185, 8},
+    [DB_BOOL] = {16, 1000, 1},  [DB_INT2] = {21, 1005, 2},          [DB_INT4] = {23, 1007, 4},
+    [DB_INT8] = {20, 1016, 8},  [DB_UUID] = {2950, 2951, 16},       [DB_TEXT] = {25, 1009, 0},
+    [DB_BYTEA] = {17, 1001, 0}, [DB_TIMESTAMPTZ] = {1184, 1185, 8},
 };
 
 /* Writes the low `bytes` bytes of a number, highest first. */
@@ -194,8 +189,7 @@ void db_item_bool(struct db_args *args, bool value)
 
 void db_item_int(struct db_args *args, int64_t value)
 {
-    CHECK(args->array.type == DB_INT8 ||
-          (args->array.type == DB_INT4 && value >= INT32_MIN && value <= INT32_MAX) ||
+    CHECK(args->array.type == DB_INT8 || (args->array.type == DB_INT4 && value >= INT32_MIN && value <= INT32_MAX) ||
           (args->array.type == DB_INT2 && value >= INT16_MIN && value <= INT16_MAX));
     item_int(args, (uint64_t)value);
 }

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/postgres/environment.h"
 #include "io/loop/worker.h"
+#include "io/postgres/environment.h"
 
 enum { SETUP_MAX = 64, SETUP_MS_DEFAULT = 10000, REFUSALS_BYTES = 2048, PARAMETERS_MAX = 16 };
 
@@ -47,23 +47,37 @@ static const struct {
     const char *const needles[8];
     const char *message, *hint;
 } refusals[] = {
-    {{"password authentication failed", "no password supplied", "authentication failed", "no pg_hba.conf entry", "pg_hba.conf rejects",
-      "is not permitted to log in"},
-     "PostgreSQL does not let us in", "check user and password of the connection string, and pg_hba.conf of the server"},
-    {{"permission denied for database"}, "the user may not connect to this database", "grant it: GRANT CONNECT ON DATABASE ... TO ..."},
+    {{"password authentication failed", "no password supplied", "authentication failed", "no pg_hba.conf entry",
+      "pg_hba.conf rejects", "is not permitted to log in"},
+     "PostgreSQL does not let us in",
+     "check user and password of the connection string, and pg_hba.conf of the server"},
+    {{"permission denied for database"},
+     "the user may not connect to this database",
+     "grant it: GRANT CONNECT ON DATABASE ... TO ..."},
     {{"too many clients", "too many connections", "remaining connection slots"},
-     "PostgreSQL has no free connection", "raise max_connections, or end connections that nobody uses"},
+     "PostgreSQL has no free connection",
+     "raise max_connections, or end connections that nobody uses"},
     {{"role \""}, "PostgreSQL does not know this user", "create it, or name another user in the connection string"},
-    {{"database \""}, "there is no such database on this server", "create it, or name another database in the connection string"},
+    {{"database \""},
+     "there is no such database on this server",
+     "create it, or name another database in the connection string"},
     {{"server does not support SSL", "SSL error", "certificate", "SSL connection has been closed"},
-     "no TLS session with PostgreSQL came about", "check sslmode and sslrootcert of the connection string"},
-    {{"is starting up", "is shutting down", "recovery mode", "not yet accepting connections", "not accepting connections"},
-     "PostgreSQL is starting or stopping", "it is tried again; look at the server's log when this stays"},
+     "no TLS session with PostgreSQL came about",
+     "check sslmode and sslrootcert of the connection string"},
+    {{"is starting up", "is shutting down", "recovery mode", "not yet accepting connections",
+      "not accepting connections"},
+     "PostgreSQL is starting or stopping",
+     "it is tried again; look at the server's log when this stays"},
     {{"session is read-only", "hot standby", "session is not read-only"},
-     "this server is a standby, it takes no writes", "name the primary, or all servers: host=a,b target_session_attrs=read-write"},
-    {{"could not translate host name"}, "the host name of PostgreSQL is not known", "check host in the connection string"},
-    {{"Connection refused", "No such file or directory", "timeout expired", "timed out", "No route to host", "is unreachable"},
-     "no PostgreSQL answers at this address", "is it running? check host and port of the connection string"},
+     "this server is a standby, it takes no writes",
+     "name the primary, or all servers: host=a,b target_session_attrs=read-write"},
+    {{"could not translate host name"},
+     "the host name of PostgreSQL is not known",
+     "check host in the connection string"},
+    {{"Connection refused", "No such file or directory", "timeout expired", "timed out", "No route to host",
+      "is unreachable"},
+     "no PostgreSQL answers at this address",
+     "is it running? check host and port of the connection string"},
     {{""}, "the connection to PostgreSQL did not come about", "look at the server's log"},
 };
 
@@ -97,7 +111,8 @@ bool db_notice_is_lost_commit(const PGresult *notice)
     const char *function = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
     const char *detail = PQresultErrorField(notice, PG_DIAG_MESSAGE_DETAIL);
 
-    /* By the place in the server's source, which no language setting translates; by the text for servers that hide it. */
+    /* By the place in the server's source, which no language setting translates; by the text for
+     * servers that hide it. */
     return severity && strcmp(severity, "WARNING") == 0 &&
            ((function && strcmp(function, "SyncRepWaitForLSN") == 0) ||
             (detail && strstr(detail, "might not have been replicated")));
@@ -164,8 +179,10 @@ static bool dsn_is_readable(const char *dsn, struct err *err)
     PQfreemem(words);
     /* Without libpq's words: they quote from it, and there may be a password in it. */
     err_set(err, ERR_CONFIG, "the connection string cannot be read");
-    err_hint(err, "write \"host=... port=... dbname=... user=...\" or \"postgresql://user@host/dbname\"; in the latter special "
-                  "characters are percent-encoded");
+    err_hint(
+        err,
+        "write \"host=... port=... dbname=... user=...\" or \"postgresql://user@host/dbname\"; in the latter special "
+        "characters are percent-encoded");
     return false;
 }
 
@@ -188,8 +205,8 @@ static bool setup_statement(PGconn *conn, const char *sql, int64_t ms, struct er
 }
 
 /*
- * A backend whose connection was given up may wait there for ever, for a standby that does not come. There would be one more of them with
- * each attempt. Its name says that it is ours.
+ * A backend whose connection was given up may wait there for ever, for a standby that does not come. There would be one
+ * more of them with each attempt. Its name says that it is ours.
  */
 static bool end_left_backend(PGconn *conn, const struct db_target *target, int64_t ms, struct err *err)
 {
@@ -198,7 +215,8 @@ static bool end_left_backend(PGconn *conn, const struct db_target *target, int64
 
     if (good) {
         (void)snprintf(sql, sizeof(sql),
-                       "select pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where pid = %d and application_name = %s",
+                       "select pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where pid = %d and "
+                       "application_name = %s",
                        target->left_pid, name); /* names of ours are short */
         good = setup_statement(conn, sql, ms, err);
         PQfreemem(name);
@@ -275,11 +293,13 @@ PGconn *db_connect(const struct db_target *target, struct err *err)
     }
     if (target->is_foreign && !db_dsn_is_whole(target->dsn)) {
         err_set(err, ERR_CONFIG, "the connection string of the tool does not name its server and its user");
-        err_hint(err, "write host=... user=... and the password into it; what sagad itself connects with is not for tools");
+        err_hint(err,
+                 "write host=... user=... and the password into it; what sagad itself connects with is not for tools");
         return NULL;
     }
     take_parameters(target, &parameters);
-    conn = db_hosts_connect(parameters.keywords, parameters.values, target->dsn, refusals_of_hosts, sizeof(refusals_of_hosts));
+    conn = db_hosts_connect(parameters.keywords, parameters.values, target->dsn, refusals_of_hosts,
+                            sizeof(refusals_of_hosts));
     if (!conn || PQstatus(conn) != CONNECTION_OK) {
         explain_refusal(conn ? PQerrorMessage(conn) : refusals_of_hosts, err);
         PQfinish(conn); /* accepts NULL */

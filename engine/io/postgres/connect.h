@@ -11,16 +11,19 @@ struct db_target {
     const char *dsn, *application_name;
     const char *const *setup; /* NULL-terminated; may be NULL */
     int64_t answer_ms;        /* each statement of the set-up is answered within it; 0: a few seconds */
-    bool is_foreign;          /* a tool's: it says itself where it leads, and as whom; nothing of this process's own is used */
-    int left_pid;             /* backend of a connection of this name that was given up: it is ended. 0: none */
+    bool is_foreign; /* a tool's: it says itself where it leads, and as whom; nothing of this process's own is used */
+    int left_pid;    /* backend of a connection of this name that was given up: it is ended. 0: none */
 };
 
 /* Blocks. NULL, and a sentence, when it was refused or a statement of the set-up was. */
 PGconn *db_connect(const struct db_target *target, struct err *err);
 
-/* postgres/hosts.c: connects to one server of those that the connection string names. Its status tells whether that came about. */
-PGconn *db_hosts_connect(const char *const *keywords, const char *const *values, const char *dsn, char *refusals, size_t refusals_bytes);
-/* Blocks for `ms` at most. NULL: there was no answer within it. Else the last result of the statement, to be cleared. */
+/* postgres/hosts.c: connects to one server of those that the connection string names. Its status tells whether that
+ * came about. */
+PGconn *db_hosts_connect(const char *const *keywords, const char *const *values, const char *dsn, char *refusals,
+                         size_t refusals_bytes);
+/* Blocks for `ms` at most. NULL: there was no answer within it. Else the last result of the
+ * statement, to be cleared. */
 PGresult *db_exec_within(PGconn *conn, const char *sql, int64_t ms);
 
 /* The same on a worker thread. `done` is called once on the loop's thread, unless the attempt was abandoned before. */
@@ -29,7 +32,8 @@ struct db_attempt *db_attempt_start(struct loop *loop, const struct db_target *t
                                     void (*done)(void *context, PGconn *conn, const struct err *err), void *context);
 void db_attempt_abandon(struct db_attempt *attempt); /* it frees itself later; accepts NULL */
 
-/* What the server says about a statement. `what` names it. Fills `sqlstate` ("" when the answer is not the server's). */
+/* What the server says about a statement. `what` names it. Fills `sqlstate` ("" when the answer
+ * is not the server's). */
 enum err_code db_result_err(const PGresult *result, const char *what, char sqlstate[6], struct err *err);
 /* The session ended with this answer (severity FATAL and worse, or no answer of the server at all). */
 bool db_result_is_fatal(const PGresult *result);

@@ -1,8 +1,8 @@
 /*
  * Transactions on one connection in pipeline mode.
  *
- * What is sent is a row of segments, each ended by a Sync: a segment is one implicit transaction, either a caller's or the
- * preparing of one statement. Preparing has a segment of its own, because an error skips everything up to the next
+ * What is sent is a row of segments, each ended by a Sync: a segment is one implicit transaction, either a caller's or
+ * the preparing of one statement. Preparing has a segment of its own, because an error skips everything up to the next
  * Sync, and with it a Parse that later transactions count on.
  *
  * Answers come in the same order. Of each statement: results, then NULL; of the Sync: one result and no NULL. Two NULLs
@@ -62,24 +62,25 @@ struct db {
     PGconn *conn; /* NULL: not connected */
     struct socket_watch *watch;
     struct arena prepared_arena;
-    struct map prepared; /* by the statement's name */
+    struct map prepared;   /* by the statement's name */
     struct err last_words; /* what the server said when it ended the session; ERR_OK: nothing */
 
     /* transactions */
     struct db_queue queue;
     struct segment *segments; /* a ring: sent_first is the one that is being answered */
     size_t segment_capacity, sent_first, sent_count, sent_bytes;
-    struct timer overdue;                   /* runs while something is sent and not answered */
-    int64_t waiting_since_ms;               /* boot-time clock: the first segment was sent, or a byte came */
-    size_t query_index;                     /* of the first segment: its query that is being answered */
-    bool failed, broken, commit_lost;       /* of the first segment: certainly refused; nobody knows; the COMMIT's warning came */
+    struct timer overdue;     /* runs while something is sent and not answered */
+    int64_t waiting_since_ms; /* boot-time clock: the first segment was sent, or a byte came */
+    size_t query_index;       /* of the first segment: its query that is being answered */
+    bool failed, broken,
+        commit_lost; /* of the first segment: certainly refused; nobody knows; the COMMIT's warning came */
     struct deferred pump;
 
     /* giving up */
     struct deferred giver;
     struct err give_up_err;
-    bool unanswered;    /* the last loss: it did not answer */
-    int left_pid;       /* backend of a connection that was given up; it may still wait there. 0: none */
+    bool unanswered; /* the last loss: it did not answer */
+    int left_pid;    /* backend of a connection that was given up; it may still wait there. 0: none */
 
     /* closing */
     struct deferred closer;
@@ -238,8 +239,8 @@ static void give_up(struct db *db, const struct err *reason)
 }
 
 /*
- * The timer runs on when an answer came and more is under way: it looks at the time that counts, and starts anew. Where this process
- * itself stood still, the answer lies in the socket: it is read first.
+ * The timer runs on when an answer came and more is under way: it looks at the time that counts, and starts anew. Where
+ * this process itself stood still, the answer lies in the socket: it is read first.
  */
 static void on_overdue(struct timer *timer)
 {
@@ -259,7 +260,8 @@ static void on_overdue(struct timer *timer)
         return;
     }
     err_set(&err, ERR_STORE, "the database does not answer");
-    err_detail(&err, "a connection to it was given up after %lld ms without an answer", (long long)db->options.answer_ms);
+    err_detail(&err, "a connection to it was given up after %lld ms without an answer",
+               (long long)db->options.answer_ms);
     err_hint(&err, "look at the server: does its disk, its synchronous standby, or a pooler before it hang?");
     db->unanswered = true;
     give_up(db, &err);
@@ -621,7 +623,8 @@ struct db *db_open(struct loop *loop, const struct db_options *options)
     db_queue_init(&db->queue);
     db->target.setup = db_setup_copy(&db->arena, options->setup);
     db->target.dsn = arena_text(&db->arena, slice_of(options->dsn ? options->dsn : ""));
-    db->target.application_name = arena_text(&db->arena, slice_of(options->application_name ? options->application_name : "sagad"));
+    db->target.application_name =
+        arena_text(&db->arena, slice_of(options->application_name ? options->application_name : "sagad"));
     db_connecting(db);
     return db;
 }

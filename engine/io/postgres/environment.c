@@ -1,4 +1,5 @@
-/* libpq's own precedence: the string, then its service, then the variables. https://www.postgresql.org/docs/current/libpq-envars.html */
+/* libpq's own precedence: the string, then its service, then the variables.
+ * https://www.postgresql.org/docs/current/libpq-envars.html */
 #include "io/postgres/environment.h"
 
 #include <libpq-fe.h>
@@ -48,7 +49,8 @@ static bool is_given(const PQconninfoOption *option, bool has_service)
     if (!option->val || !option->val[0]) {
         return false;
     }
-    return (variable && variable[0]) || (has_service && (!option->compiled || strcmp(option->val, option->compiled) != 0));
+    return (variable && variable[0]) ||
+           (has_service && (!option->compiled || strcmp(option->val, option->compiled) != 0));
 }
 
 static void put_missing(struct buffer *out, const PQconninfoOption *own, const char *service)
@@ -116,7 +118,8 @@ const char *db_environment_take(const char *dsn, struct arena *arena)
 bool db_dsn_is_whole(const char *dsn)
 {
     PQconninfoOption *options = is_name(dsn) ? NULL : PQconninfoParse(dsn, NULL);
-    bool whole = value_of(options, "user") && (value_of(options, "host") || value_of(options, "hostaddr")) && !value_of(options, "service");
+    bool whole = value_of(options, "user") && (value_of(options, "host") || value_of(options, "hostaddr")) &&
+                 !value_of(options, "service");
 
     PQconninfoFree(options); /* accepts NULL */
     return whole;

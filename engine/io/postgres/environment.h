@@ -1,7 +1,7 @@
 /*
- * Who may use what this process was given to reach its own database. libpq fills what a connection string leaves out from
- * PG* variables, from a service file and from files in the home folder: right for sagad's own connection, and wrong for
- * connections that tools name, which would get in as sagad.
+ * Who may use what this process was given to reach its own database. libpq fills what a connection string leaves out
+ * from PG* variables, from a service file and from files in the home folder: right for sagad's own connection, and
+ * wrong for connections that tools name, which would get in as sagad.
  */
 #ifndef SAGAD_IO_POSTGRES_ENVIRONMENT_H
 #define SAGAD_IO_POSTGRES_ENVIRONMENT_H
@@ -9,9 +9,9 @@
 #include "base/arena.h"
 
 /*
- * The connection string with what PG* variables and its service say where it is silent, in `arena`. The variables are gone
- * afterwards, and their values overwritten, so that nothing else in this process is led by them. A string that libpq cannot
- * read comes back as it is. Call it once, before other threads exist.
+ * The connection string with what PG* variables and its service say where it is silent, in `arena`. The variables are
+ * gone afterwards, and their values overwritten, so that nothing else in this process is led by them. A string that
+ * libpq cannot read comes back as it is. Call it once, before other threads exist.
  */
 const char *db_environment_take(const char *dsn, struct arena *arena);
 

@@ -1,9 +1,10 @@
 /*
- * Which of several servers: all that the connection string names are asked at once, and of those that let us in (libpq has looked at
- * target_session_attrs) the one with the newest timeline is taken. The order in the string decides between equals.
+ * Which of several servers: all that the connection string names are asked at once, and of those that let us in (libpq
+ * has looked at target_session_attrs) the one with the newest timeline is taken. The order in the string decides
+ * between equals.
  *
- * libpq itself takes the first one. After a failover whose old primary was not stopped that is the wrong one: it takes writes that nobody
- * keeps, or waits for ever for a standby that is its successor now.
+ * libpq itself takes the first one. After a failover whose old primary was not stopped that is the wrong one: it takes
+ * writes that nobody keeps, or waits for ever for a standby that is its successor now.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -84,11 +85,12 @@ static size_t hosts_of(const char *dsn, struct host *hosts)
     const char *ports = option_of(options, "port", "PGPORT");
     size_t count = fields(addresses) > fields(names) ? fields(addresses) : fields(names);
     bool good = count > 1 && count <= HOSTS_MAX && (fields(names) == 0 || fields(names) == count) &&
-                (fields(addresses) == 0 || fields(addresses) == count) && (fields(ports) <= 1 || fields(ports) == count);
+                (fields(addresses) == 0 || fields(addresses) == count) &&
+                (fields(ports) <= 1 || fields(ports) == count);
 
     for (size_t i = 0; i < count && good; i++) {
-        good = field_of(names, i, hosts[i].name) && field_of(addresses, i, hosts[i].address) && field_of(ports, i, hosts[i].port) &&
-               (hosts[i].name[0] || hosts[i].address[0]);
+        good = field_of(names, i, hosts[i].name) && field_of(addresses, i, hosts[i].address) &&
+               field_of(ports, i, hosts[i].port) && (hosts[i].name[0] || hosts[i].address[0]);
     }
     PQconninfoFree(options); /* accepts NULL */
     return good ? count : 0;
@@ -173,8 +175,8 @@ static void host_refused(struct host *host, const char *why, char *refusals, siz
 {
     size_t len = strlen(refusals);
 
-    (void)snprintf(refusals + len, bytes - len, "%s%s:%s: %s", len > 0 ? "\n" : "", host->name[0] ? host->name : host->address, host->port,
-                   why); /* what does not fit is left out */
+    (void)snprintf(refusals + len, bytes - len, "%s%s:%s: %s", len > 0 ? "\n" : "",
+                   host->name[0] ? host->name : host->address, host->port, why); /* what does not fit is left out */
     host_close(host);
 }
 
@@ -212,10 +214,11 @@ static size_t hosts_step(struct host *hosts, size_t count, int64_t until_ms, cha
 
 static bool timeline_read(struct host *host)
 {
-    PGresult *result = db_exec_within(host->conn,
-                                      "select case when pg_is_in_recovery() then 0"
-                                      " else ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int4 end",
-                                      TIMELINE_MS);
+    PGresult *result =
+        db_exec_within(host->conn,
+                       "select case when pg_is_in_recovery() then 0"
+                       " else ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int4 end",
+                       TIMELINE_MS);
     bool good = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1;
 
     host->timeline = good ? strtol(PQgetvalue(result, 0, 0), NULL, 10) : 0;
@@ -259,7 +262,8 @@ static int64_t connect_ms(const char *const *keywords, const char *const *values
     return ms;
 }
 
-PGconn *db_hosts_connect(const char *const *keywords, const char *const *values, const char *dsn, char *refusals, size_t refusals_bytes)
+PGconn *db_hosts_connect(const char *const *keywords, const char *const *values, const char *dsn, char *refusals,
+                         size_t refusals_bytes)
 {
     struct host hosts[HOSTS_MAX] = {0};
     size_t count = hosts_of(dsn, hosts), left = count;

@@ -1,8 +1,8 @@
 /*
  * Lent connections. A place is one connection string: its connections, and who waits for one.
  *
- * A connection that comes back is cleaned before the next one gets it: ROLLBACK where something is open, then DISCARD ALL,
- * because what one statement sets in a session must not change what the next one means.
+ * A connection that comes back is cleaned before the next one gets it: ROLLBACK where something is open, then DISCARD
+ * ALL, because what one statement sets in a session must not change what the next one means.
  */
 #include "io/postgres/pool.h"
 
@@ -461,7 +461,8 @@ static void on_attempt(void *context, PGconn *conn, const struct err *err)
 
 static void attempt_begin(struct db_place *place)
 {
-    const struct db_target target = {.dsn = place->dsn, .is_foreign = true, .application_name = place->pool->options.application_name};
+    const struct db_target target = {
+        .dsn = place->dsn, .is_foreign = true, .application_name = place->pool->options.application_name};
     struct place_attempt *attempt = memory_alloc(sizeof(*attempt));
 
     place_count(place, 1);

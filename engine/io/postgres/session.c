@@ -1,8 +1,8 @@
 /* One blocking connection with text results, for what runs before or beside the loop: migrations, start-up checks. */
 #include <stdlib.h>
 
-#include "io/postgres/db.h"
 #include "io/postgres/connect.h"
+#include "io/postgres/db.h"
 
 struct db_session {
     PGconn *conn;
@@ -49,7 +49,8 @@ int db_session_server_version(const struct db_session *session)
     return PQserverVersion(session->conn);
 }
 
-static void give_rows(const PGresult *result, void (*on_row)(void *context, int columns, const char *const *values), void *context)
+static void give_rows(const PGresult *result, void (*on_row)(void *context, int columns, const char *const *values),
+                      void *context)
 {
     int columns = PQnfields(result);
     const char **values = memory_alloc((size_t)(columns + 1) * sizeof(*values));
@@ -74,7 +75,8 @@ static enum err_code session_broken(const struct db_session *session, struct err
 }
 
 enum err_code db_session_run(struct db_session *session, const char *sql,
-                             void (*on_row)(void *context, int columns, const char *const *values), void *context, struct err *err)
+                             void (*on_row)(void *context, int columns, const char *const *values), void *context,
+                             struct err *err)
 {
     enum err_code code = ERR_OK;
     PGresult *result;
@@ -92,7 +94,8 @@ enum err_code db_session_run(struct db_session *session, const char *sql,
         } else if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) {
             PQclear(result); /* would be given again for ever */
             return err_set(err, ERR_INTERNAL, "COPY is not for this connection");
-        } else if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK && status != PGRES_EMPTY_QUERY && code == ERR_OK) {
+        } else if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK && status != PGRES_EMPTY_QUERY &&
+                   code == ERR_OK) {
             code = PQstatus(session->conn) == CONNECTION_OK ? db_result_err(result, "a statement", sqlstate, err)
                                                             : session_broken(session, err);
         }

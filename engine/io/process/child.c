@@ -31,13 +31,13 @@ struct child_job {
     struct child *owner; /* NULL: let go */
     struct spawned process;
     uv_pipe_t input, output;
-    struct timer timer;  /* runs while it is being ended */
-    struct timer breath; /* runs until its output is read again */
-    size_t turn_bytes;   /* read since then */
-    size_t idle_bytes;   /* written since child_heard() */
+    struct timer timer;   /* runs while it is being ended */
+    struct timer breath;  /* runs until its output is read again */
+    size_t turn_bytes;    /* read since then */
+    size_t idle_bytes;    /* written since child_heard() */
     struct deferred told; /* on_end is never called inside child_write() */
     struct buffer line;
-    bool dropping;       /* the rest of a line that is too long */
+    bool dropping; /* the rest of a line that is too long */
     bool exited, ended;
     int handles_open;
     char chunk[READ_BYTES];
@@ -146,7 +146,8 @@ static void on_exit_status(struct spawned *process, int exit_code, int signal_nu
     if (job->ended) {
         timer_stop(job->loop, &job->timer);
     } else {
-        timer_start(job->loop, &job->timer, PIPE_GRACE_MS, on_pipe_grace_over); /* its last lines may still be in the pipe */
+        timer_start(job->loop, &job->timer, PIPE_GRACE_MS,
+                    on_pipe_grace_over); /* its last lines may still be in the pipe */
     }
 }
 
@@ -193,11 +194,13 @@ static void on_breath(struct timer *timer)
 
     job->turn_bytes = 0;
     if (!job->ended) {
-        (void)uv_read_start((uv_stream_t *)&job->output, on_alloc, on_output); /* it may be read already; closing it is not */
+        (void)uv_read_start((uv_stream_t *)&job->output, on_alloc,
+                            on_output); /* it may be read already; closing it is not */
     }
 }
 
-/* One that writes without an end may not keep the loop from everything else, nor go on for ever when nobody wants to know. */
+/* One that writes without an end may not keep the loop from everything else, nor go on for ever when nobody wants to
+ * know. */
 static void output_count(struct child_job *job, size_t bytes)
 {
     if (job->turn_bytes == 0) {
@@ -290,15 +293,21 @@ bool child_write(struct child *child, struct slice line)
 
 static void signals_prepare(void)
 {
-    (void)signal(SIGPIPE, SIG_IGN); /* a child that closes its input must not end us; cannot fail for a signal that exists */
+    (void)signal(SIGPIPE,
+                 SIG_IGN); /* a child that closes its input must not end us; cannot fail for a signal that exists */
 }
 
-const char *child_start(struct children *children, struct child *child, char *const *argv, char *const *env, const char *cwd)
+const char *child_start(struct children *children, struct child *child, char *const *argv, char *const *env,
+                        const char *cwd)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct loop *loop = children->loop;
     struct child_job *job = memory_alloc(sizeof(*job));
-    const struct spawn how = {.argv = argv, .env = env, .cwd = cwd, .pipes = {&job->input, &job->output, NULL}, .programs = children->programs};
+    const struct spawn how = {.argv = argv,
+                              .env = env,
+                              .cwd = cwd,
+                              .pipes = {&job->input, &job->output, NULL},
+                              .programs = children->programs};
     int code;
 
     CHECK(child->on_line && child->on_long && child->on_end && child->line_bytes_max && child->unread_bytes_max);

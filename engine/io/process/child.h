@@ -16,11 +16,12 @@ struct programs;
 struct children {
     struct loop *loop;
     const struct programs *programs; /* NULL: any program, as ourselves; may be set after children_init() */
-    struct list jobs; /* also those that were let go and have not ended yet */
+    struct list jobs;                /* also those that were let go and have not ended yet */
 };
 
 void children_init(struct children *children, struct loop *loop);
-void children_kill(struct children *children); /* SIGKILL to all, for the end of the loop: nothing of them is waited for */
+void children_kill(
+    struct children *children); /* SIGKILL to all, for the end of the loop: nothing of them is waited for */
 
 struct child {
     /* in; borrowed until ended or let go */
@@ -35,13 +36,15 @@ struct child {
 };
 
 /* NULL, or a sentence on why nothing was started; then no callback follows. argv[0] is looked up in PATH. */
-const char *child_start(struct children *children, struct child *child, char *const *argv, char *const *env, const char *cwd);
+const char *child_start(struct children *children, struct child *child, char *const *argv, char *const *env,
+                        const char *cwd);
 
 void child_heard(struct child *child); /* what it has written was good for something */
 
 /* Queue a line (its end is added). False: too much is unread or it is gone, and not a byte was taken. */
 bool child_write(struct child *child, struct slice line);
 
-void child_stop(struct child *child); /* let go: end of input, SIGTERM at once, SIGKILL 2 s later; accepts one that ended */
+void child_stop(
+    struct child *child); /* let go: end of input, SIGTERM at once, SIGKILL 2 s later; accepts one that ended */
 
 #endif

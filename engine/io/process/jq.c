@@ -22,8 +22,9 @@ enum err_code jq_check(struct slice program, struct err *err)
     return request.code;
 }
 
-enum err_code jq_evaluate(const struct slice *programs, size_t count, struct slice input_json, const struct jq_limits *limits,
-                          struct arena *arena, struct slice *outputs, size_t *failed_index, struct err *err)
+enum err_code jq_evaluate(const struct slice *programs, size_t count, struct slice input_json,
+                          const struct jq_limits *limits, struct arena *arena, struct slice *outputs,
+                          size_t *failed_index, struct err *err)
 {
     struct jq_request request = {
         .programs = programs,

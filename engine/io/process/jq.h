@@ -35,7 +35,8 @@ MUST_USE enum err_code jq_evaluate(const struct slice *programs, size_t count, s
                                    const struct jq_limits *limits, struct arena *arena, struct slice *outputs,
                                    size_t *failed_index, struct err *err);
 
-/* The same on a worker thread. Everything is borrowed until `done`, which is called exactly once on the loop's thread. */
+/* The same on a worker thread. Everything is borrowed until `done`, which is called exactly once
+ * on the loop's thread. */
 struct jq_job {
     struct worker_job job;
     const struct slice *programs; /* in */

@@ -42,8 +42,9 @@ static struct {
     struct list programs;
     struct map by_text;
     size_t base_bytes;
-    bool ends;       /* libjq asserts when a program that has not come to its end is started anew: this helper takes no other */
-    char words[400]; /* the first error of libjq */
+    bool ends;              /* libjq asserts when a program that has not come to its end is started anew: this
+                             * helper takes no other */
+    char words[400];        /* the first error of libjq */
     struct jq_marks *marks; /* of the evaluation that is on */
     jv asked;               /* what our `fromjson` or `tonumber` wants, between `debug` and `input` */
 
@@ -163,7 +164,8 @@ static void on_jq_message(void *context, jv message)
     jv_free(message);
 }
 
-/* --- fromjson and tonumber (io/process/jq_guard.c): `debug` brings what is asked, `input` takes the answer --------------- */
+/* --- fromjson and tonumber (io/process/jq_guard.c): `debug` brings what is asked, `input` takes the answer
+ * --------------- */
 
 static void on_jq_debug(void *context, jv message)
 {
@@ -172,7 +174,8 @@ static void on_jq_debug(void *context, jv message)
     child.asked = message;
 }
 
-static jv asked_answer(jv asked, const char *name, jv (*read)(struct slice text, struct jq_marks *marks), const char *words)
+static jv asked_answer(jv asked, const char *name, jv (*read)(struct slice text, struct jq_marks *marks),
+                       const char *words)
 {
     jv text = jv_object_get(asked, jv_string(name)), value;
 
@@ -181,7 +184,8 @@ static jv asked_answer(jv asked, const char *name, jv (*read)(struct slice text,
         return jv_invalid();
     }
     /* What is marked stays borrowed until the evaluation is over. */
-    value = read(arena_slice(&child.marks->arena, (struct slice){jv_string_value(text), (size_t)jv_string_length_bytes(jv_copy(text))}),
+    value = read(arena_slice(&child.marks->arena,
+                             (struct slice){jv_string_value(text), (size_t)jv_string_length_bytes(jv_copy(text))}),
                  child.marks);
     if (!jv_is_valid(value)) {
         jv_free(value);
@@ -307,7 +311,9 @@ static struct program *program_get(struct slice text, struct err *err)
 /* The sentence about a name that is refused, where jq's words are about one. */
 static bool refused_name(struct err *err)
 {
-    const char *name = strncmp(child.words, JQ_GUARD_UNKNOWN, strlen(JQ_GUARD_UNKNOWN)) == 0 ? child.words + strlen(JQ_GUARD_UNKNOWN) : NULL;
+    const char *name = strncmp(child.words, JQ_GUARD_UNKNOWN, strlen(JQ_GUARD_UNKNOWN)) == 0
+                           ? child.words + strlen(JQ_GUARD_UNKNOWN)
+                           : NULL;
     size_t len = name ? strcspn(name, "/") : 0;
 
     if (len == 0) {
@@ -354,8 +360,10 @@ static enum err_code program_check(struct slice text, struct err *err)
 
 enum run_end { RUN_GOOD, RUN_NONE, RUN_MORE, RUN_FAILED, RUN_TOUCHED, RUN_NOT_WRITTEN };
 
-/* Runs a program over an input, which is consumed, and appends the JSON of its one value. RUN_FAILED: child.words say why. */
-static enum run_end program_run(jq_state *jq, jv input, const struct jq_wire_request *r, struct buffer *output, enum jq_written *written)
+/* Runs a program over an input, which is consumed, and appends the JSON of its one value. RUN_FAILED: child.words say
+ * why. */
+static enum run_end program_run(jq_state *jq, jv input, const struct jq_wire_request *r, struct buffer *output,
+                                enum jq_written *written)
 {
     jv result = jv_invalid(), next = jv_invalid();
     enum run_end end;
@@ -396,7 +404,8 @@ static enum err_code not_written(enum jq_written written, const struct jq_wire_r
 {
     switch (written) {
     case JQ_WRITTEN_TOO_LARGE:
-        return err_set(err, ERR_TOO_LARGE, "The value of the expression is larger than %llu bytes", (unsigned long long)r->output_bytes_max);
+        return err_set(err, ERR_TOO_LARGE, "The value of the expression is larger than %llu bytes",
+                       (unsigned long long)r->output_bytes_max);
     case JQ_WRITTEN_TOO_DEEP:
         (void)err_set(err, ERR_INVALID, "The value of the expression cannot be kept");
         err_detail(err, "it has too many arrays and objects in each other");
@@ -415,7 +424,8 @@ static enum err_code not_written(enum jq_written written, const struct jq_wire_r
     return ERR_OK;
 }
 
-static enum err_code run_error(enum run_end end, enum jq_written written, const struct jq_wire_request *r, struct err *err)
+static enum err_code run_error(enum run_end end, enum jq_written written, const struct jq_wire_request *r,
+                               struct err *err)
 {
     struct slice sample = child.marks->sample;
 
@@ -440,7 +450,8 @@ static enum err_code run_error(enum run_end end, enum jq_written written, const 
     case RUN_TOUCHED:
         (void)err_set(err, ERR_INVALID, "The expression uses a number that jq would round");
         err_detail(err, "%.*s%s has more digits than jq calculates with: it can be copied, and not be used otherwise",
-                   (int)(sample.len < 40 ? sample.len : 40), sample.ptr ? sample.ptr : "", sample.len > 40 ? "..." : "");
+                   (int)(sample.len < 40 ? sample.len : 40), sample.ptr ? sample.ptr : "",
+                   sample.len > 40 ? "..." : "");
         err_hint(err, "Hand it over as text, or copy it as it is");
         return ERR_INVALID;
     case RUN_NOT_WRITTEN:
@@ -450,8 +461,8 @@ static enum err_code run_error(enum run_end end, enum jq_written written, const 
 }
 
 /* One run with one kind of marks. RUN_TOUCHED with JQ_MARK_SPELLING says nothing yet about the program. */
-static enum run_end program_try(struct program *program, struct slice input_json, enum jq_marking marking, const struct jq_wire_request *r,
-                                struct buffer *output, struct err *err)
+static enum run_end program_try(struct program *program, struct slice input_json, enum jq_marking marking,
+                                const struct jq_wire_request *r, struct buffer *output, struct err *err)
 {
     struct jq_marks marks;
     size_t before = output->len;
@@ -492,8 +503,8 @@ static enum run_end program_try(struct program *program, struct slice input_json
     return end;
 }
 
-static enum err_code program_evaluate(struct slice text, const struct jq_wire_request *r, struct slice input_json, struct buffer *output,
-                                      struct err *err)
+static enum err_code program_evaluate(struct slice text, const struct jq_wire_request *r, struct slice input_json,
+                                      struct buffer *output, struct err *err)
 {
     struct program *program = program_get(text, err);
     size_t begin = output->len;
@@ -513,8 +524,8 @@ static enum err_code program_evaluate(struct slice text, const struct jq_wire_re
 
 /* --- serving ------------------------------------------------------------------------------------------------- */
 
-static enum err_code request_perform(const struct jq_wire_request *r, const uint32_t *lengths, const char *bytes, struct buffer *output,
-                                     struct err *err)
+static enum err_code request_perform(const struct jq_wire_request *r, const uint32_t *lengths, const char *bytes,
+                                     struct buffer *output, struct err *err)
 {
     struct slice input_json = {bytes, r->input_bytes};
 
@@ -523,13 +534,15 @@ static enum err_code request_perform(const struct jq_wire_request *r, const uint
         struct slice program = {bytes, lengths[i]};
 
         child.index = i;
-        (void)(r->check_only ? program_check(program, err) : program_evaluate(program, r, input_json, output, err)); /* also in err */
+        (void)(r->check_only ? program_check(program, err)
+                             : program_evaluate(program, r, input_json, output, err)); /* also in err */
         bytes += lengths[i];
     }
     return err->code;
 }
 
-/* After a large request: what malloc() keeps is given back; where that does not help, the next request gets a new helper. */
+/* After a large request: what malloc() keeps is given back; where that does not help, the next request gets a new
+ * helper. */
 static bool is_worn_out(void)
 {
     if (resident_bytes() <= child.base_bytes + KEPT_BYTES_MAX) {
@@ -568,7 +581,8 @@ static bool request_serve(void) /* false: nobody is there any more, or this help
         answer.index = child.index;
         answer.last = child.ends || is_worn_out();
         ok = jq_wire_write(child.fd, &answer, sizeof(answer)) &&
-             (answer.end == JQ_WIRE_GOOD ? jq_wire_write(child.fd, output.ptr, output.len) : jq_wire_write(child.fd, &err, sizeof(err)));
+             (answer.end == JQ_WIRE_GOOD ? jq_wire_write(child.fd, output.ptr, output.len)
+                                         : jq_wire_write(child.fd, &err, sizeof(err)));
     }
     buffer_fini(&output);
     free(bytes);
@@ -610,7 +624,8 @@ static void limits_set(void)
 _Noreturn void jq_child_serve(int fd)
 {
     child.fd = fd;
-    child.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* without /proc no memory is seen: then RLIMIT_AS is all */
+    child.statm_fd =
+        open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* without /proc no memory is seen: then RLIMIT_AS is all */
     CHECK(jq_marks_work());
     child.asked = jv_null();
     limits_set();

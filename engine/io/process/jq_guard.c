@@ -7,8 +7,8 @@
  * end in the suffix is for programs that end with a comment.
  *
  * At registration another prefix makes the same names unknown: a definition whose body calls what does not exist is an
- * error for who uses it and for nobody else. So a program that names one is refused, and one that defines a `sub` of its
- * own, or asks for a member of that name, is not.
+ * error for who uses it and for nobody else. So a program that names one is refused, and one that defines a `sub` of
+ * its own, or asks for a member of that name, is not.
  *
  * `fromjson` and `tonumber` of text are ours: libjq would round their numbers. `debug` and `input`, which nobody else
  * may call, carry the text to io/process/jq_child.c and the value back.
@@ -17,19 +17,20 @@
 
 #include <string.h>
 
+/* clang-format off */
 /* Every name that is taken away, with its parameters. */
-#define REFUSED_NAMES(D)                                                                                                   \
-    /* environment, files, modules, streams */                                                                             \
-    D("env", "") D("input", "") D("inputs", "") D("_input", "") D("debug", "") D("stderr", "") D("input_filename", "")     \
-    D("input_line_number", "") D("modulemeta", "") D("get_search_list", "") D("get_jq_origin", "")                         \
-    D("get_prog_origin", "")                                                                                               \
-    /* the end of the process */                                                                                           \
-    D("halt", "") D("halt_error", "") D("halt_error", "(a)")                                                               \
-    /* clock and time zone */                                                                                              \
-    D("now", "") D("localtime", "") D("strflocaltime", "(a)")                                                              \
-    /* regular expressions */                                                                                              \
+#define REFUSED_NAMES(D) \
+    /* environment, files, modules, streams */ \
+    D("env", "") D("input", "") D("inputs", "") D("_input", "") D("debug", "") D("stderr", "") D("input_filename", "") \
+    D("input_line_number", "") D("modulemeta", "") D("get_search_list", "") D("get_jq_origin", "") \
+    D("get_prog_origin", "") \
+    /* the end of the process */ \
+    D("halt", "") D("halt_error", "") D("halt_error", "(a)") \
+    /* clock and time zone */ \
+    D("now", "") D("localtime", "") D("strflocaltime", "(a)") \
+    /* regular expressions */ \
     D("test", "(a)") D("test", "(a; b)") D("match", "(a)") D("match", "(a; b)") D("capture", "(a)") D("capture", "(a; b)") \
-    D("scan", "(a)") D("split", "(a; b)") D("splits", "(a)") D("splits", "(a; b)") D("sub", "(a; b)")                      \
+    D("scan", "(a)") D("split", "(a; b)") D("splits", "(a)") D("splits", "(a; b)") D("sub", "(a; b)") \
     D("sub", "(a; b; c)") D("gsub", "(a; b)") D("gsub", "(a; b; c)") D("_match_impl", "(a; b; c)")
 
 /* Names of our own, behind what uses them. */
@@ -38,18 +39,20 @@
 #define FAILS(name, parameters) "def " name parameters ": error(\"" name " is not available in expressions\");"
 #define IS_UNKNOWN(name, parameters) "def " name parameters ": " JQ_GUARD_UNKNOWN name ";"
 
-#define OURS                                                                                                               \
-    "def _exact: debug | input;"                                                                                           \
-    "def _fromjson: fromjson; def fromjson: if type == \"string\" then {fromjson: .} | _exact else _fromjson end;"         \
-    "def _tonumber: tonumber; def tonumber: if type == \"string\" then {tonumber: .} | _exact else _tonumber end;"         \
-    /* an assertion of libjq on what is no code point */                                                                   \
-    "def _implode: implode;"                                                                                               \
-    "def implode: if type == \"array\" and all(.[]; type == \"number\" and . >= 1 and . <= 1114111 and (. < 55296 or . > 57343))" \
-    " then _implode else error(\"implode needs an array of code points\") end;"                                            \
-    /* "x" * 2000000000 */                                                                                                 \
-    "def _times(a; b): a * b;"                                                                                             \
-    "def _multiply(a; b): b as $b | a as $a | if ($a | type) == \"string\" or ($b | type) == \"string\""                   \
+#define OURS \
+    "def _exact: debug | input;" \
+    "def _fromjson: fromjson; def fromjson: if type == \"string\" then {fromjson: .} | _exact else _fromjson end;" \
+    "def _tonumber: tonumber; def tonumber: if type == \"string\" then {tonumber: .} | _exact else _tonumber end;" \
+    /* an assertion of libjq on what is no code point */ \
+    "def _implode: implode;" \
+    "def implode: if type == \"array\" and all(.[]; type == \"number\" and . >= 1 and . <= 1114111 and" \
+    " (. < 55296 or . > 57343))" \
+    " then _implode else error(\"implode needs an array of code points\") end;" \
+    /* "x" * 2000000000 */ \
+    "def _times(a; b): a * b;" \
+    "def _multiply(a; b): b as $b | a as $a | if ($a | type) == \"string\" or ($b | type) == \"string\"" \
     " then error(\"text cannot be multiplied in expressions\") else _times($a; $b) end;"
+/* clang-format on */
 
 /* Without it `$ENV` is a way for libjq to free its own memory twice. */
 #define VARIABLES "{} as $ENV | {} as $__prog_args | "
@@ -70,15 +73,18 @@ static bool is_one_of(const char *name, size_t len, const char *const *names)
 
 const char *jq_guard_reason(const char *name, size_t len)
 {
-    static const char *const regexes[] = {"test", "match", "capture", "scan", "split", "splits", "sub", "gsub", "_match_impl", NULL};
+    static const char *const regexes[] = {"test",   "match", "capture", "scan",        "split",
+                                          "splits", "sub",   "gsub",    "_match_impl", NULL};
     static const char *const clocks[] = {"now", "localtime", "strflocaltime", NULL};
     static const char *const ends[] = {"halt", "halt_error", NULL};
 
     if (is_one_of(name, len, regexes)) {
-        return "it takes a regular expression, which has no bound in time; use split(TEXT), startswith, endswith, contains, ltrimstr or rtrimstr";
+        return "it takes a regular expression, which has no bound in time; use split(TEXT), startswith, endswith, "
+               "contains, ltrimstr or rtrimstr";
     }
     if (is_one_of(name, len, clocks)) {
-        return "an expression sees no clock and no time zone, so that it gives the same value again; hand the time over in the input";
+        return "an expression sees no clock and no time zone, so that it gives the same value again; hand the time "
+               "over in the input";
     }
     if (is_one_of(name, len, ends)) {
         return "an expression cannot end a process; use error(TEXT)";

@@ -19,7 +19,7 @@
 #define HELPERS_MAX 4
 #define NEW_ONES_MAX 2 /* beyond those: for what is checked, and for what is tried again */
 #define AGAIN_FACTOR 4 /* the measure of a second try: nobody's work is undone because a helper was slow once */
-#define WALL_FACTOR 20   /* a busy machine gives a helper little of its time */
+#define WALL_FACTOR 20 /* a busy machine gives a helper little of its time */
 #define WALL_MS_MORE 10000
 #define CHILD_FD 3
 
@@ -86,7 +86,8 @@ static bool descriptor_send(int over, int fd)
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int))];
     } control = {0};
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)};
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)};
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 
     header->cmsg_level = SOL_SOCKET;
@@ -104,7 +105,8 @@ static int descriptor_receive(int over)
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int))];
     } control = {0};
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)};
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)};
     struct cmsghdr *header;
     ssize_t got;
     int fd = -1;
@@ -381,7 +383,8 @@ static enum err_code answer_read(struct jq_request *request, int fd, bool *alive
         *alive = !*again && !answer.last;
         return request->err.code;
     case JQ_WIRE_TIME:
-        return err_set(&request->err, ERR_TIMEOUT, "The expression ran longer than %lld ms", (long long)request->limits->time_ms);
+        return err_set(&request->err, ERR_TIMEOUT, "The expression ran longer than %lld ms",
+                       (long long)request->limits->time_ms);
     case JQ_WIRE_MEMORY:
         return err_set(&request->err, ERR_TOO_LARGE, "The expression needs more memory than allowed");
     }

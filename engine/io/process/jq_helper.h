@@ -7,9 +7,9 @@
  *
  * The process forks once, early, a nursery that stays small and has one thread; the nursery forks the helpers.
  * Requests are pure, so a helper that ended costs its compiled programs and nothing else. One that libjq has broken may
- * end with the next request, which is not to blame: so a request whose helper ended is tried once more in a new one, with
- * four times the processor time. What ends a new helper, too, is an error of the expression. What is only compiled,
- * because somebody wants to register it, gets a helper of its own, which evaluates nothing afterwards.
+ * end with the next request, which is not to blame: so a request whose helper ended is tried once more in a new one,
+ * with four times the processor time. What ends a new helper, too, is an error of the expression. What is only
+ * compiled, because somebody wants to register it, gets a helper of its own, which evaluates nothing afterwards.
  */
 #ifndef SAGAD_IO_PROCESS_JQ_HELPER_H
 #define SAGAD_IO_PROCESS_JQ_HELPER_H
@@ -31,7 +31,8 @@ struct jq_request {
     struct err err;                 /* out */
 };
 
-/* Waits for a free helper, then for the end of the request: about as long as its limits allow, whatever the programs do. */
+/* Waits for a free helper, then for the end of the request: about as long as its limits allow, whatever the programs
+ * do. */
 void jq_request_run(struct jq_request *request);
 
 /* Fork the nursery now, while the process is small and has no other threads. Else the first request does it. */
@@ -44,15 +45,16 @@ struct jq_wire_request { /* then lengths of the programs, the input, the program
     int64_t time_ms;
     uint64_t output_bytes_max;
     bool check_only;
-    bool careful; /* do not try what may be tried again otherwise (io/process/jq_value.h): it has ended a helper, perhaps */
+    bool careful; /* do not try what may be tried again otherwise (io/process/jq_value.h): it has ended a helper,
+                     perhaps */
 };
 
 enum jq_wire_end { JQ_WIRE_GOOD, JQ_WIRE_ERROR, JQ_WIRE_TIME, JQ_WIRE_MEMORY };
 
 struct jq_wire_answer { /* then the error, or the lengths of the outputs and the outputs */
-    uint32_t end;   /* enum jq_wire_end */
-    uint32_t index; /* of the program that failed */
-    bool last;      /* this helper ends now */
+    uint32_t end;       /* enum jq_wire_end */
+    uint32_t index;     /* of the program that failed */
+    bool last;          /* this helper ends now */
 };
 
 /* Whole messages over a blocking socket; false when the other side is gone. */

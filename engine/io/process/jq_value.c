@@ -132,7 +132,8 @@ static jv number_read(struct slice number, struct jq_marks *marks)
     struct slice shown = slice_of(jv_string_value(printed));
     bool same = slice_equal(shown, number);
 
-    held = same || (isfinite(value) && slice_equal(canon(shown, NULL, 0, &marks->arena), canon(number, NULL, 0, &marks->arena)));
+    held = same || (isfinite(value) &&
+                    slice_equal(canon(shown, NULL, 0, &marks->arena), canon(number, NULL, 0, &marks->arena)));
     jv_free(printed);
     if (same || (held && marks->marking == JQ_MARK_VALUE)) {
         return jv_number(value);
@@ -181,7 +182,8 @@ static bool number_end(struct slice json, size_t *at)
 
 jv jq_value_number(struct slice text, struct jq_marks *marks)
 {
-    struct slice number = arena_slice(&marks->arena, slice_trim(text)); /* the caller's text may go before the mark does */
+    struct slice number =
+        arena_slice(&marks->arena, slice_trim(text)); /* the caller's text may go before the mark does */
     size_t at = 0;
     char *end, *copy;
     double value;
@@ -190,7 +192,8 @@ jv jq_value_number(struct slice text, struct jq_marks *marks)
         return number_read(number, marks);
     }
     /* jq takes 007, .5 and 5. as well; with few digits they are what they say */
-    if (number.len == 0 || number.len > SAFE_DIGITS || strspn(copy = arena_text(&marks->arena, number), "0123456789.eE+-") != number.len) {
+    if (number.len == 0 || number.len > SAFE_DIGITS ||
+        strspn(copy = arena_text(&marks->arena, number), "0123456789.eE+-") != number.len) {
         return jv_invalid();
     }
     value = strtod(copy, &end);
@@ -419,7 +422,8 @@ static enum jq_written put_members(struct writer *w, jv object)
     enum jq_written written = put(w, "{", 1);
     bool first = true;
 
-    for (int i = jv_object_iter(object); written == JQ_WRITTEN && jv_object_iter_valid(object, i); i = jv_object_iter_next(object, i)) {
+    for (int i = jv_object_iter(object); written == JQ_WRITTEN && jv_object_iter_valid(object, i);
+         i = jv_object_iter_next(object, i)) {
         written = first ? JQ_WRITTEN : put(w, ",", 1);
         first = false;
         written = written == JQ_WRITTEN ? put_dumped(w, jv_object_iter_key(object, i)) : written;

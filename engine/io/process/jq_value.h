@@ -11,8 +11,8 @@
  * No text from outside can be taken for a mark: JSON has no NaN, jq's own `nan` is a quiet one, arithmetic gives quiet
  * ones only, and a mark of an earlier evaluation has another generation.
  *
- * A number of which only the spelling would change (2.50, 1e2) is marked as well in a first run, so that a copy keeps its
- * bytes. A program that calculates with it runs again with its double, which holds its value.
+ * A number of which only the spelling would change (2.50, 1e2) is marked as well in a first run, so that a copy keeps
+ * its bytes. A program that calculates with it runs again with its double, which holds its value.
  */
 #ifndef SAGAD_IO_PROCESS_JQ_VALUE_H
 #define SAGAD_IO_PROCESS_JQ_VALUE_H
@@ -45,7 +45,8 @@ void jq_marks_fini(struct jq_marks *marks);
 void jq_marks_watch(void);
 bool jq_marks_touched(const struct jq_marks *marks);
 
-/* The value of a JSON text, which is borrowed until jq_marks_fini(). Invalid, without a message, where it is no JSON. */
+/* The value of a JSON text, which is borrowed until jq_marks_fini(). Invalid, without a message, where
+ * it is no JSON. */
 jv jq_value_read(struct slice json, struct jq_marks *marks);
 /* The number that jq's `tonumber` makes of a text: as jq reads it, but never another number. Invalid: it is none. */
 jv jq_value_number(struct slice text, struct jq_marks *marks);
@@ -53,8 +54,8 @@ jv jq_value_number(struct slice text, struct jq_marks *marks);
 enum jq_written { JQ_WRITTEN, JQ_WRITTEN_TOO_LARGE, JQ_WRITTEN_TOO_DEEP, JQ_WRITTEN_NO_NUMBER, JQ_WRITTEN_NAN };
 
 /*
- * Appends the JSON of a value, which is consumed. JQ_WRITTEN_NO_NUMBER: it holds an infinite number, or what once was a mark.
- * JQ_WRITTEN_NAN: it holds NaN, which libjq would print as null.
+ * Appends the JSON of a value, which is consumed. JQ_WRITTEN_NO_NUMBER: it holds an infinite number, or what once was a
+ * mark. JQ_WRITTEN_NAN: it holds NaN, which libjq would print as null.
  */
 enum jq_written jq_value_write(jv value, const struct jq_marks *marks, size_t bytes_max, struct buffer *out);
 

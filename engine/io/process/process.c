@@ -263,7 +263,8 @@ void process_start(struct loop *loop, struct process_run *run)
     timer_start(loop, &job->timer, run->timeout_ms, on_timer);
     input = uv_buf_init((char *)run->input.ptr, (unsigned)run->input.len);
     job->write.data = job;
-    if (run->input.len == 0 || uv_write(&job->write, (uv_stream_t *)&job->pipe[PIPE_IN], &input, 1, on_input_written) != 0) {
+    if (run->input.len == 0 ||
+        uv_write(&job->write, (uv_stream_t *)&job->pipe[PIPE_IN], &input, 1, on_input_written) != 0) {
         handle_close((uv_handle_t *)&job->pipe[PIPE_IN]);
     }
 }

@@ -9,20 +9,21 @@ struct programs;
 
 struct process_run {
     /* in; borrowed until done */
-    char *const *argv;           /* NULL-terminated; argv[0] is looked up in PATH */
-    char *const *env;            /* NULL-terminated NAME=VALUE; the whole environment of the child */
-    const char *cwd;             /* NULL: ours */
+    char *const *argv;               /* NULL-terminated; argv[0] is looked up in PATH */
+    char *const *env;                /* NULL-terminated NAME=VALUE; the whole environment of the child */
+    const char *cwd;                 /* NULL: ours */
     const struct programs *programs; /* NULL: any program, as ourselves */
-    struct slice input;          /* standard input; closed behind it */
-    int64_t timeout_ms;          /* then SIGTERM to the group, SIGKILL 2 s later; bounds processor time, too */
-    size_t output_bytes_max;     /* of each of stdout and stderr; more ends the process group */
-    struct arena *arena;         /* for the output */
-    void (*done)(struct process_run *run); /* exactly once, on the loop, when the child is reaped and its pipes are closed */
+    struct slice input;              /* standard input; closed behind it */
+    int64_t timeout_ms;              /* then SIGTERM to the group, SIGKILL 2 s later; bounds processor time, too */
+    size_t output_bytes_max;         /* of each of stdout and stderr; more ends the process group */
+    struct arena *arena;             /* for the output */
+    void (*done)(
+        struct process_run *run); /* exactly once, on the loop, when the child is reaped and its pipes are closed */
 
     /* out */
-    bool started;                /* false: nothing ran; `error` says why */
-    int exit_code;               /* -1 when ended by a signal */
-    int signal_number;           /* 0 when it exited */
+    bool started;      /* false: nothing ran; `error` says why */
+    int exit_code;     /* -1 when ended by a signal */
+    int signal_number; /* 0 when it exited */
     bool timed_out, too_large, cancelled;
     struct slice stdout_text, stderr_text;
     const char *error;

@@ -20,7 +20,8 @@ static enum err_code user_read(struct programs *programs, const char *name, stru
         return ERR_CONFIG;
     }
     if (entry.pw_uid == geteuid() || entry.pw_uid == 0) {
-        (void)err_set(err, ERR_CONFIG, "--exec-user names %s, from whom nothing could be kept", entry.pw_uid == 0 ? "root" : "the user of sagad itself");
+        (void)err_set(err, ERR_CONFIG, "--exec-user names %s, from whom nothing could be kept",
+                      entry.pw_uid == 0 ? "root" : "the user of sagad itself");
         err_hint(err, "name another user, or say --exec-as-me if programs of tools may do all that sagad can");
         return ERR_CONFIG;
     }
@@ -48,7 +49,8 @@ static enum err_code paths_read(struct programs *programs, const char *paths, st
         }
         if (len >= sizeof(path) || at[0] != '/' || programs->path_count == PROGRAM_PATHS_MAX) {
             (void)err_set(err, ERR_CONFIG, "--exec-path cannot be read at \"%.*s\"", (int)(len < 200 ? len : 200), at);
-            err_hint(err, "give at most %d absolute paths of programs and folders, with colons between them", PROGRAM_PATHS_MAX);
+            err_hint(err, "give at most %d absolute paths of programs and folders, with colons between them",
+                     PROGRAM_PATHS_MAX);
             return ERR_CONFIG;
         }
         memcpy(path, at, len);
@@ -92,13 +94,15 @@ void programs_fini(struct programs *programs)
 static bool find(const char *program, const char *search, char out[PATH_MAX])
 {
     if (strchr(program, '/')) {
-        return program[0] == '/' && realpath(program, out); /* one below the tool's own folder is none that a list can name */
+        return program[0] == '/' &&
+               realpath(program, out); /* one below the tool's own folder is none that a list can name */
     }
     for (const char *at = search ? search : ""; *at;) {
         size_t len = strcspn(at, ":");
         char path[PATH_MAX];
 
-        if (len > 0 && at[0] == '/' && (size_t)snprintf(path, sizeof(path), "%.*s/%s", (int)len, at, program) < sizeof(path) &&
+        if (len > 0 && at[0] == '/' &&
+            (size_t)snprintf(path, sizeof(path), "%.*s/%s", (int)len, at, program) < sizeof(path) &&
             access(path, X_OK) == 0) {
             return realpath(path, out) != NULL;
         }
@@ -126,7 +130,8 @@ const char *programs_refusal(const struct programs *programs, const char *progra
     for (size_t i = 0; i < programs->path_count; i++) {
         size_t len = strlen(programs->paths[i]);
 
-        if (strncmp(path, programs->paths[i], len) == 0 && (path[len] == '\0' || path[len] == '/' || programs->paths[i][len - 1] == '/')) {
+        if (strncmp(path, programs->paths[i], len) == 0 &&
+            (path[len] == '\0' || path[len] == '/' || programs->paths[i][len - 1] == '/')) {
             return NULL;
         }
     }

@@ -10,18 +10,19 @@
 #define PROGRAM_PATHS_MAX 64
 
 struct programs {
-    bool allowed;            /* false: none may run */
-    bool as_user;            /* as another user than ourselves */
+    bool allowed; /* false: none may run */
+    bool as_user; /* as another user than ourselves */
     uid_t uid;
     gid_t gid;
-    char home[256];          /* of that user */
+    char home[256];                 /* of that user */
     char *paths[PROGRAM_PATHS_MAX]; /* files, and folders with all that is below them; resolved */
-    size_t path_count;       /* 0: any program */
+    size_t path_count;              /* 0: any program */
     bool path_is_set;
 };
 
 /* `user` and `paths` (absolute, with colons between them) may be NULL. */
-MUST_USE enum err_code programs_read(struct programs *programs, const char *user, bool as_me, const char *paths, struct err *err);
+MUST_USE enum err_code programs_read(struct programs *programs, const char *user, bool as_me, const char *paths,
+                                     struct err *err);
 void programs_fini(struct programs *programs);
 
 /* NULL when this program may run, else a sentence. `search` is the PATH that it is looked up in; NULL: none. */

@@ -1,4 +1,5 @@
-/* Between fork() and exec() only calls that POSIX allows there: this process has threads. What fails there is told over a pipe. */
+/* Between fork() and exec() only calls that POSIX allows there: this process has threads. What fails there is told over
+ * a pipe. */
 #include "io/process/spawn.h"
 
 #include <errno.h>
@@ -93,7 +94,7 @@ static void signals_reset(void)
             (void)signal(number, SIG_DFL); /* those that cannot be set are the C library's own */
         }
     }
-    (void)sigemptyset(&none); /* cannot fail */
+    (void)sigemptyset(&none);                    /* cannot fail */
     (void)sigprocmask(SIG_SETMASK, &none, NULL); /* nor this */
 }
 
@@ -105,7 +106,8 @@ __attribute__((noreturn)) static void child(const struct spawn *spawn, const str
     if (descriptors_set(ends)) {
         error_fd = ERROR_FD;
         signals_reset();
-        /* The user before the folder, whose rights count; the death signal behind the user, whose change takes it away. */
+        /* The user before the folder, whose rights count; the death signal behind the user, whose
+         * change takes it away. */
         if (bounds_set(spawn) && user_set(spawn->programs) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
             prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && (!spawn->cwd || chdir(spawn->cwd) == 0)) {
             if (getppid() != parent) {
@@ -180,7 +182,7 @@ static pid_t start(const struct spawn *spawn, const struct child_ends *theirs)
     pid_t parent = getpid(), pid;
     sigset_t all, before;
 
-    (void)sigfillset(&all); /* cannot fail */
+    (void)sigfillset(&all);                            /* cannot fail */
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of ours may run in the child; cannot fail */
     pid = fork();
     if (pid == 0) {

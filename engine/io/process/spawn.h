@@ -1,6 +1,7 @@
 /*
- * Starts a program on the loop, as little of us as it can be: its own session and process group, no descriptor but its three, no new
- * privileges, bounds on what it may use, the rights of another user where that is set; and it ends when we do.
+ * Starts a program on the loop, as little of us as it can be: its own session and process group, no descriptor but its
+ * three, no new privileges, bounds on what it may use, the rights of another user where that is set; and it ends when
+ * we do.
  *
  * uv_spawn() offers no place for most of that between fork() and exec(). Only io/ includes this.
  */

@@ -1,12 +1,12 @@
 /*
- * What a saga's wants ask for, carried out: calls, probes, timers, evaluations, locks. After each turn the wants are compared
- * with what is under way; both are sorted alike, so that the comparison is one merge: start the missing, cancel the
- * surplus.
+ * What a saga's wants ask for, carried out: calls, probes, timers, evaluations, locks. After each turn the wants are
+ * compared with what is under way; both are sorted alike, so that the comparison is one merge: start the missing,
+ * cancel the surplus.
  */
 #include <string.h>
 
-#include "run/exchange/inbox.h"
 #include "run/call/limiter.h"
+#include "run/exchange/inbox.h"
 
 #include "base/json.h"
 
@@ -132,17 +132,17 @@ void activity_return(struct activity *activity)
 {
     limiter_forgo(activity);
     activity_act(activity);
-    activity->act->mail.input =
-        (struct saga_input){.type = SAGA_INPUT_SETTLED,
-                            .settled = {.step = activity->want.step,
-                                        .direction = activity->want.direction,
-                                        .attempt = activity->want.number,
-                                        .outcome = {.kind = OUTCOME_RETRY,
-                                                    .unsent = true,
-                                                    .error = SLICE("stopping"),
-                                                    .detail = activity->engine->draining
-                                                                  ? SLICE("the engine stopped before this call was sent")
-                                                                  : SLICE("the shard went to another engine before this call was sent")}}};
+    activity->act->mail.input = (struct saga_input){
+        .type = SAGA_INPUT_SETTLED,
+        .settled = {.step = activity->want.step,
+                    .direction = activity->want.direction,
+                    .attempt = activity->want.number,
+                    .outcome = {.kind = OUTCOME_RETRY,
+                                .unsent = true,
+                                .error = SLICE("stopping"),
+                                .detail = activity->engine->draining
+                                              ? SLICE("the engine stopped before this call was sent")
+                                              : SLICE("the shard went to another engine before this call was sent")}}};
     activity_report(activity);
 }
 
@@ -184,7 +184,8 @@ static void on_due(struct timer *timer)
     }
 }
 
-/* A call whose intent is durable, made by an engine that is gone, or under a history that is gone: nobody knows what came of it. */
+/* A call whose intent is durable, made by an engine that is gone, or under a history that is gone: nobody knows what
+ * came of it. */
 static void report_interrupted(struct activity *activity, bool forgotten)
 {
     if (activity->live->maker_died) {
@@ -193,13 +194,16 @@ static void report_interrupted(struct activity *activity, bool forgotten)
     activity_act(activity);
     activity->act->mail.input = (struct saga_input){
         .type = SAGA_INPUT_SETTLED,
-        .settled = {.step = activity->want.step,
-                    .direction = activity->want.direction,
-                    .attempt = activity->want.number,
-                    .outcome = {.kind = OUTCOME_UNKNOWN,
-                                .error = SLICE("interrupted"),
-                                .detail = forgotten ? SLICE("this call was made, and the log lost what came of it with a part of its history")
-                                                    : SLICE("the engine that made this call ended before the answer was logged")}}};
+        .settled = {
+            .step = activity->want.step,
+            .direction = activity->want.direction,
+            .attempt = activity->want.number,
+            .outcome = {
+                .kind = OUTCOME_UNKNOWN,
+                .error = SLICE("interrupted"),
+                .detail = forgotten
+                              ? SLICE("this call was made, and the log lost what came of it with a part of its history")
+                              : SLICE("the engine that made this call ended before the answer was logged")}}};
     activity_report(activity);
 }
 
@@ -216,9 +220,8 @@ static void identify(struct activity *activity)
     activity->operation_key = operation->key;
     /* A wait and a group have no call: there is nothing that could be sent twice. */
     activity->effect = !step_calls(&saga->definition->steps[activity->want.step]) ? EFFECT_READ
-                       : operation->created_ms
-                           ? operation->effect
-                           : saga_tool(saga, activity->want.step, activity->want.direction)->effect;
+                       : operation->created_ms                                    ? operation->effect
+                                               : saga_tool(saga, activity->want.step, activity->want.direction)->effect;
     activity->maybe_before = operation->earlier_maybe;
 }
 

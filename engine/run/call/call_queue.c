@@ -1,10 +1,12 @@
-/* Calls that wait for a place: who stands where, who may leave next, and what becomes of them when nobody may leave any more. */
+/* Calls that wait for a place: who stands where, who may leave next, and what becomes of them when nobody may leave any
+ * more. */
 #include "run/call/call_queue.h"
 
-#include "run/exchange/inbox.h"
 #include "run/call/limiter.h"
+#include "run/exchange/inbox.h"
 
-#define FIRST_SHARE 8 /* of so many calls that are let in, about one is of a saga that begins; compensations go before it */
+#define FIRST_SHARE                                                                                                    \
+    8 /* of so many calls that are let in, about one is of a saga that begins; compensations go before it */
 #define LOOKS_MAX 256 /* at the calls in front of their lines, for those that nothing but places holds up */
 #define LEASE_WAIT_MS 50
 
@@ -161,13 +163,14 @@ static bool is_exec(const struct activity *activity)
     return slice_is(tool_of(activity)->adapter, "exec");
 }
 
-/* So that the slow programs of one tool do not hold up all others: the last quarter of the places is for those. What undoes, and what
- * was promised a place, goes on. */
+/* So that the slow programs of one tool do not hold up all others: the last quarter of the places is for those. What
+ * undoes, and what was promised a place, goes on. */
 static bool has_its_share(const struct activity *activity)
 {
     uint32_t places = activity->engine->options.exec_max;
 
-    return activity->want.direction == DIRECTION_DO && !goes_first(activity) && health_of(activity)->exec_places >= places - places / 4;
+    return activity->want.direction == DIRECTION_DO && !goes_first(activity) &&
+           health_of(activity)->exec_places >= places - places / 4;
 }
 
 /* What a call in the queue waits for beside a place among the calls. */
@@ -187,7 +190,8 @@ static enum hold hold_of(const struct activity *activity)
     if (shard->state == SHARD_GIVING) {
         return HOLD_SHARD;
     }
-    if (is_exec(activity) && (engine->execs_under_way + engine->execs_promised >= engine->options.exec_max || has_its_share(activity))) {
+    if (is_exec(activity) &&
+        (engine->execs_under_way + engine->execs_promised >= engine->options.exec_max || has_its_share(activity))) {
         return HOLD_EXEC;
     }
     if (limiter_paused_ms(activity) > 0) {
@@ -205,7 +209,8 @@ int64_t call_queue_waited_ms(const struct engine *engine, enum call_queue_kind k
     for (struct list_link *at = list_first(lines); at && looks < LOOKS_MAX; at = list_after(lines, at)) {
         const struct list *waiting = &line_at(at)->waiting;
 
-        for (struct list_link *link = list_first(waiting); link && looks < LOOKS_MAX; link = list_after(waiting, link), looks++) {
+        for (struct list_link *link = list_first(waiting); link && looks < LOOKS_MAX;
+             link = list_after(waiting, link), looks++) {
             const struct activity *activity = waiting_at(link);
 
             if (hold_of(activity) == HOLD_NONE) {
@@ -245,7 +250,8 @@ static bool may_leave(struct activity *activity, enum hold hold, int64_t *held_m
     return false;
 }
 
-/* The first of the line that may leave; NULL: nobody. Where one waits for a child process those behind it wait for the same. */
+/* The first of the line that may leave; NULL: nobody. Where one waits for a child process those behind it wait for the
+ * same. */
 static struct activity *next_of(const struct call_line *line, int64_t *held_ms)
 {
     for (struct list_link *link = list_first(&line->waiting); link; link = list_after(&line->waiting, link)) {
@@ -279,7 +285,8 @@ static void release_intent(struct activity *activity, bool exec)
     }
 }
 
-/* What it waited for says how long a call waits for places only where it was held up by nothing else, and others stand behind it. */
+/* What it waited for says how long a call waits for places only where it was held up by nothing else, and others stand
+ * behind it. */
 static void tell_intake(const struct activity *activity, enum call_queue_kind kind, bool was_last)
 {
     bool says_nothing = activity->held_up || was_last;

@@ -1,8 +1,8 @@
 /*
  * Calls that wait for a place among --calls-max.
  *
- * In each queue a tool has a line of its own, first come, first served; the lines take turns. So the slow calls of one tool hold up
- * its own: the next call of another tool waits until one place is free.
+ * In each queue a tool has a line of its own, first come, first served; the lines take turns. So the slow calls of one
+ * tool hold up its own: the next call of another tool waits until one place is free.
  */
 #ifndef SAGAD_RUN_CALL_CALL_QUEUE_H
 #define SAGAD_RUN_CALL_CALL_QUEUE_H
@@ -18,8 +18,9 @@ struct engine;
 struct shard;
 
 /*
- * The queues in the order in which they are served. What was begun ends before more begins, so that under a load those who wait have
- * done nothing yet that would have to be undone; but now and then CALL_QUEUE_FIRST goes before CALL_QUEUE_BEGUN.
+ * The queues in the order in which they are served. What was begun ends before more begins, so that under a load those
+ * who wait have done nothing yet that would have to be undone; but now and then CALL_QUEUE_FIRST goes before
+ * CALL_QUEUE_BEGUN.
  */
 enum call_queue_kind {
     CALL_QUEUE_UNDO,  /* compensations, and before them calls to whose intent a place was promised */
@@ -28,7 +29,7 @@ enum call_queue_kind {
     CALL_QUEUE_COUNT
 };
 
-struct call_line { /* of one tool in one queue */
+struct call_line {         /* of one tool in one queue */
     struct list_link link; /* among the lines of its queue while somebody stands in it */
     struct list waiting;
 };
@@ -44,11 +45,12 @@ void call_lines_init(struct call_line lines[CALL_QUEUE_COUNT]);
 void call_queue_push(struct activity *activity);
 void call_queue_leave(struct activity *activity); /* it waits no more; nothing where it did not */
 void call_queue_run(struct engine *engine);       /* whoever may leave does */
-void call_queue_run_soon(struct engine *engine);  /* the same, in another turn of the loop; nothing where nobody waits */
-void call_queue_return(struct engine *engine);    /* draining: what waits was never sent, and the log will say so */
-void call_queue_return_shard(struct shard *shard); /* the same of a shard that is being given */
+void call_queue_run_soon(struct engine *engine); /* the same, in another turn of the loop; nothing where nobody waits */
+void call_queue_return(struct engine *engine);   /* draining: what waits was never sent, and the log will say so */
+void call_queue_return_shard(struct shard *shard);      /* the same of a shard that is being given */
 size_t call_queue_waiting(const struct engine *engine); /* calls in all queues */
-/* Of those that stand first in their line and are held up by nothing but places, the longest; 0: there is none, as far as is looked. */
+/* Of those that stand first in their line and are held up by nothing but places, the longest; 0: there is none, as far
+ * as is looked. */
 int64_t call_queue_waited_ms(const struct engine *engine, enum call_queue_kind kind);
 /*
  * Of what may never be sent twice the intent is made durable when the call can leave at once: a crash while it waits is

@@ -112,8 +112,9 @@ static bool answer_settles(const struct activity *activity)
     const struct act *act = activity->act;
     int64_t status;
 
-    if (is_question(activity) || act->outcome.kind != OUTCOME_FAILED || act->outcome.unsent || activity->effect != EFFECT_KEYED ||
-        !act->response.ptr || !json_i64(json_member(act->response, "status"), &status)) {
+    if (is_question(activity) || act->outcome.kind != OUTCOME_FAILED || act->outcome.unsent ||
+        activity->effect != EFFECT_KEYED || !act->response.ptr ||
+        !json_i64(json_member(act->response, "status"), &status)) {
         return false;
     }
     for (size_t i = 0; i < act->tool->settles_count; i++) {
@@ -137,15 +138,15 @@ static void report(struct activity *activity, struct slice undo_args, struct sli
     activity->act->outcome.settles = answer_settles(activity);
     refusal_keep(activity, settings_of(activity));
     activity->act->mail.input = (struct saga_input){.type = is_probe(activity) ? SAGA_INPUT_PROBED : SAGA_INPUT_SETTLED,
-                                               .settled = {.step = activity->want.step,
-                                                           .direction = activity->want.direction,
-                                                           .attempt = activity->want.number,
-                                                           .outcome = activity->act->outcome,
-                                                           .undo_args = undo_args,
-                                                           .undo_error = undo_error,
-                                                           .cost_micros = activity->act->cost_micros,
-                                                           .cost_unknown = activity->act->cost_unknown,
-                                                           .result_error = activity->act->result_error}};
+                                                    .settled = {.step = activity->want.step,
+                                                                .direction = activity->want.direction,
+                                                                .attempt = activity->want.number,
+                                                                .outcome = activity->act->outcome,
+                                                                .undo_args = undo_args,
+                                                                .undo_error = undo_error,
+                                                                .cost_micros = activity->act->cost_micros,
+                                                                .cost_unknown = activity->act->cost_unknown,
+                                                                .result_error = activity->act->result_error}};
     activity_report(activity);
     if (judged) {
         engine_check_drained(engine);
@@ -210,7 +211,8 @@ static bool cost_of(struct slice value, struct arena *arena, int64_t *micros)
 static void cost_lost(struct activity *activity, struct slice why)
 {
     activity->act->cost_unknown = arena_slice(activity->act->arena, why);
-    log_warn("cost_unknown", LOG_UUID("saga", &activity->saga.uuid), LOG_SLICE("tool", activity->act->tool->name), LOG_SLICE("why", why));
+    log_warn("cost_unknown", LOG_UUID("saga", &activity->saga.uuid), LOG_SLICE("tool", activity->act->tool->name),
+             LOG_SLICE("why", why));
 }
 
 static void on_cost(struct eval *eval)
@@ -237,8 +239,8 @@ static void render_cost(struct activity *activity)
         render_undo_args(activity);
         return;
     }
-    *eval = (struct eval){
-        .count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_cost};
+    *eval =
+        (struct eval){.count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_cost};
     eval->items[0].template = &tool->cost;
     eval->context.result = activity->act->outcome.result.ptr ? activity->act->outcome.result : SLICE("null");
     eval->context.response = SLICE_NONE;
@@ -249,8 +251,8 @@ static void render_cost(struct activity *activity)
 
 /* --- the result --- */
 
-/* It happened, and what is to be kept of it cannot be had: neither an undo that needs the result nor a later step may run on a
- * guess. */
+/* It happened, and what is to be kept of it cannot be had: neither an undo that needs the result nor a later step may
+ * run on a guess. */
 static void result_lost(struct activity *activity, struct slice why)
 {
     activity->act->outcome.result = SLICE_NONE;
@@ -302,7 +304,8 @@ static void on_error_text(struct eval *eval)
 static void render_error(struct activity *activity)
 {
     struct eval *eval = &activity->act->eval;
-    bool refused = activity->act->outcome.kind != OUTCOME_RUNNING && activity->act->response.ptr && !is_question(activity);
+    bool refused =
+        activity->act->outcome.kind != OUTCOME_RUNNING && activity->act->response.ptr && !is_question(activity);
 
     if (!refused || !template_is_set(&activity->act->tool->error)) {
         report(activity, SLICE_NONE, SLICE_NONE);
@@ -335,8 +338,8 @@ static void render_result(struct activity *activity)
         render_cost(activity);
         return;
     }
-    *eval = (struct eval){
-        .count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_result};
+    *eval =
+        (struct eval){.count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_result};
     eval->items[0].template = template;
     eval->context.response = activity->act->response;
     if (eval_start(activity->engine->loop, eval)) {
@@ -559,9 +562,8 @@ static void keep_context(struct activity *activity)
 
     if (saga_is_open(saga)) {
         uuid_text(&saga->id.uuid, id);
-        activity->act->context =
-            (struct expression_context){.saga_id = arena_slice(arena, slice_of(id)),
-                                        .saga_name = arena_slice(arena, saga->definition->name)};
+        activity->act->context = (struct expression_context){.saga_id = arena_slice(arena, slice_of(id)),
+                                                             .saga_name = arena_slice(arena, saga->definition->name)};
         return;
     }
     activity->act->context = saga_expression_context(saga, activity->want.step, arena);
@@ -589,7 +591,8 @@ static void keep_undone(struct activity *activity)
         return;
     }
     undone = saga_tool(saga, activity->want.step, DIRECTION_DO);
-    if (slice_equal(undone->adapter, tool->adapter) && adapter->shares_keys(undone->settings.json, tool->settings.json)) {
+    if (slice_equal(undone->adapter, tool->adapter) &&
+        adapter->shares_keys(undone->settings.json, tool->settings.json)) {
         uuid_text(&saga->steps[activity->want.step].forward.key.uuid, key);
         activity->act->undoes = arena_slice(activity->act->arena, slice_of(key));
     }
@@ -633,8 +636,8 @@ void dispatch_begin(struct activity *activity)
 
     activity->act->tool = saga_tool(saga, activity->want.step, activity->want.direction);
     /* A copy: the step of an open saga goes with its saga, and late evidence is judged after that. */
-    activity->act->compensator = arena_dup(arena, &saga->definition->steps[activity->want.step].compensate,
-                                      sizeof(*activity->act->compensator));
+    activity->act->compensator =
+        arena_dup(arena, &saga->definition->steps[activity->want.step].compensate, sizeof(*activity->act->compensator));
     activity->act->args = arena_slice(arena, operation->args);
     uuid_text(&operation->key.uuid, key);
     activity->act->key = arena_slice(arena, slice_of(key));
@@ -645,7 +648,9 @@ void dispatch_begin(struct activity *activity)
     activity->act->context.attempt = is_probe(activity) ? (int)operation->attempts : (int)activity->want.number;
     engine->calls_under_way++;
     engine->execs_under_way += slice_is(adapter_of(activity), "exec");
-    activity_exec_take(activity, slice_is(adapter_of(activity), "exec") ? tool_health_of(engine, activity->namespace, activity->act->tool->name) : NULL);
+    activity_exec_take(activity, slice_is(adapter_of(activity), "exec")
+                                     ? tool_health_of(engine, activity->namespace, activity->act->tool->name)
+                                     : NULL);
     gauge_set(GAUGE_CALLS_IN_FLIGHT, engine->calls_under_way);
     if (is_question(activity)) {
         metric_add(METRIC_PROBES, 1);

@@ -22,7 +22,7 @@ struct eval_item {
 /* Lies in its owner; everything is borrowed until it is done. */
 struct eval {
     struct eval_item items[EVAL_TEMPLATES_MAX];
-    struct eval_item *many;          /* instead of `items`, where there may be more; the owner's. NULL */
+    struct eval_item *many; /* instead of `items`, where there may be more; the owner's. NULL */
     size_t count;
     struct expression_context context;
     struct arena *arena;
@@ -30,9 +30,9 @@ struct eval {
     const struct secrets *secrets;   /* NULL: secret() is an error here */
     void (*done)(struct eval *eval); /* only when eval_start() returned false; exactly once, on the loop */
     void *context_of_owner;
-    bool abandoned;                  /* what `context` borrows may be gone: nothing is rendered any more, every item fails */
+    bool abandoned; /* what `context` borrows may be gone: nothing is rendered any more, every item fails */
 
-    struct jq_job *job;              /* in the arena, only where there are programs */
+    struct jq_job *job; /* in the arena, only where there are programs */
     struct slice *outputs;
 };
 
@@ -45,11 +45,11 @@ MUST_USE bool eval_start(struct loop *loop, struct eval *eval);
  */
 struct effect_of_call {
     const struct tool *tool;
-    struct slice args;               /* JSON */
+    struct slice args; /* JSON */
     struct arena *arena;
     void (*done)(struct effect_of_call *effect);
     void *context;
-    enum effect effect;              /* out */
+    enum effect effect; /* out */
     struct eval eval;
 };
 void effect_of_call(struct loop *loop, struct effect_of_call *effect);

@@ -13,7 +13,7 @@ struct admitting {         /* an activity at the guards; lies in its arena */
     struct activity *activity;
     struct gate *gate;
     struct guard_ask ask;
-    struct arena arena; /* of one ask */
+    struct arena arena;           /* of one ask */
     struct guard_budget *budgets; /* GUARD_BUDGETS_MAX of them, where it is asked about budgets */
     bool in_group, granted;
 };
@@ -161,12 +161,12 @@ void limiter_admission(struct activity *activity, enum admission admission, stru
     }
     activity_act(activity);
     activity->act->mail.input = (struct saga_input){.type = SAGA_INPUT_ADMITTED,
-                                               .admitted = {.step = activity->want.step,
-                                                            .admission = admission,
-                                                            .error = error,
-                                                            .detail = detail,
-                                                            .retry_after_ms = retry_after_ms,
-                                                            .result = result}};
+                                                    .admitted = {.step = activity->want.step,
+                                                                 .admission = admission,
+                                                                 .error = error,
+                                                                 .detail = detail,
+                                                                 .retry_after_ms = retry_after_ms,
+                                                                 .result = result}};
     activity_report(activity);
 }
 
@@ -183,7 +183,8 @@ static void refuse(struct activity *activity, enum pace_why why, int64_t retry_a
         [PACE_PAUSED] = {SLICE("rate-limited"), SLICE("the tool itself asked to be left alone for a while")},
         [PACE_AWAY] = {SLICE("breaker-open"), SLICE("the bounds of this tool cannot be asked for")},
         [PACE_UNPRICED] = {SLICE("budget-exhausted"),
-                           SLICE("nobody knows what an earlier call of the same budget cost: an operator has to say it")},
+                           SLICE(
+                               "nobody knows what an earlier call of the same budget cost: an operator has to say it")},
         [PACE_OPEN] = {SLICE("budget-exhausted"), SLICE("a budget that this call counts against is used up")},
     };
 

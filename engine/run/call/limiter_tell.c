@@ -194,8 +194,8 @@ void limiter_tell_unused(struct activity *activity)
 }
 
 /*
- * The place of a call whose engine has died is free. What it reserved stands, since nobody knows what came of it. A program
- * may have outlived the engine that ran it: its place is left to its time.
+ * The place of a call whose engine has died is free. What it reserved stands, since nobody knows what came of it. A
+ * program may have outlived the engine that ran it: its place is left to its time.
  */
 void limiter_interrupted(struct activity *activity)
 {
@@ -243,8 +243,8 @@ static enum guard_charge charge_of(const struct activity *activity)
     case OUTCOME_RETRY:
     case OUTCOME_FAILED:
         return activity->maybe_before ? CHARGE_KEEP : CHARGE_GIVE_BACK;
-    case OUTCOME_ABSENT: /* too early an absence is none; should it come to another attempt, that keeps the reservation
-                          */
+    case OUTCOME_ABSENT: /* too early an absence is none; should it come to another attempt,
+                          * that keeps the reservation */
     case OUTCOME_RUNNING:
     case OUTCOME_UNKNOWN:
         return CHARGE_KEEP;

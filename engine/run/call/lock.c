@@ -61,13 +61,12 @@ static void lock_ask(struct activity *activity)
     struct locking *locking = activity->locking;
 
     arena_reset(&locking->arena); /* while the database is away it is asked again and again */
-    locking->take =
-        (struct lock_take){.read = {.arena = &locking->arena, .done = on_taken, .context = locking},
-                           .namespace = activity->namespace,
-                           .key = arena_slice(&locking->arena, lock->key),
-                           .saga = activity->saga,
-                           .shard = activity->shard,
-                           .fails = lock->fails};
+    locking->take = (struct lock_take){.read = {.arena = &locking->arena, .done = on_taken, .context = locking},
+                                       .namespace = activity->namespace,
+                                       .key = arena_slice(&locking->arena, lock->key),
+                                       .saga = activity->saga,
+                                       .shard = activity->shard,
+                                       .fails = lock->fails};
     activity->state = ACTIVITY_ASKING;
     activity->live->asks++;
     store_lock_take(activity->engine->store, &locking->take);

@@ -89,8 +89,8 @@ static void render_result(struct activity *activity)
         return;
     }
     activity->engine->evaluations_under_way++;
-    *eval = (struct eval){
-        .count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_result};
+    *eval =
+        (struct eval){.count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_result};
     eval->items[0].template = &activity->act->tool->precheck.result;
     eval->context.response = activity->act->response;
     if (eval_start(activity->engine->loop, eval)) {

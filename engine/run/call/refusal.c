@@ -23,8 +23,9 @@ static void find_secrets(const struct activity *activity, const struct template 
     out->count = 0;
     for (size_t i = 0; i < settings->count && out->count < SECRETS_MAX; i++) {
         if (settings->expressions[i].kind == EXPRESSION_SECRET) {
-            struct slice value =
-                json_string(secrets_json(&activity->engine->secrets, activity->namespace, settings->expressions[i].secret, arena), arena);
+            struct slice value = json_string(
+                secrets_json(&activity->engine->secrets, activity->namespace, settings->expressions[i].secret, arena),
+                arena);
 
             if (value.len >= SECRET_BYTES_MIN) {
                 out->items[out->count++] = value;

@@ -39,7 +39,8 @@ static enum err_code secrets_read(const char *path, struct arena *arena, struct 
 
 #define PREFIX "SAGAD_SECRET_"
 
-/* What was read is in our arena; where it stood, on the stack of this process, /proc shows it to every process of this user. */
+/* What was read is in our arena; where it stood, on the stack of this process, /proc shows it to every process of this
+ * user. */
 static void environment_take(struct secrets *secrets)
 {
     size_t count = 0;
@@ -94,7 +95,8 @@ enum err_code secrets_load(struct secrets *secrets, const char *path, struct err
 
     while (json_next_member(&walk, &name, &value)) {
         if (json_type(value) != JSON_STRING) {
-            return err_set(err, ERR_CONFIG, "in the secrets file %s, the value of \"%.*s\" is not a text", path, SLICE_ARG(name));
+            return err_set(err, ERR_CONFIG, "in the secrets file %s, the value of \"%.*s\" is not a text", path,
+                           SLICE_ARG(name));
         }
     }
     secrets->file = text;
@@ -151,7 +153,8 @@ struct slice secrets_json(const struct secrets *secrets, struct slice namespace,
         if (!value.ptr) {
             struct slice own = is_default ? SLICE(NAMESPACE_DEFAULT) : namespace;
 
-            value = json_member(secrets->file, arena_text(arena, arena_printf(arena, "%.*s/%.*s", SLICE_ARG(own), SLICE_ARG(name))));
+            value = json_member(secrets->file,
+                                arena_text(arena, arena_printf(arena, "%.*s/%.*s", SLICE_ARG(own), SLICE_ARG(name))));
         }
     }
     return value.ptr || !is_default ? value : variable_json(secrets, name, arena);

@@ -4,8 +4,8 @@
  * is consumed once; what led to no turn (refused, or it meant nothing) is removed together with its answer. A row that
  * cannot be taken now stays, for us or the next owner.
  */
-#include "run/saga/cases.h"
 #include "run/exchange/inbox.h"
+#include "run/saga/cases.h"
 
 #include <stdlib.h>
 
@@ -30,9 +30,9 @@ struct delivery { /* a row on its way */
     int64_t epoch; /* at which it was taken up */
     struct uuid id;
     bool is_call;
-    bool may_be_decided; /* that somebody was first is an answer to it, and need not mean that the row was consumed
-                            before */
-    bool keep;           /* the row stays although it was answered */
+    bool may_be_decided;  /* that somebody was first is an answer to it, and need not mean that the row was consumed
+                             before */
+    bool keep;            /* the row stays although it was answered */
     struct slice name;    /* of a start: of its definition */
     struct slice follows; /* of a start: the saga whose `then` asks for it; nobody waits for an answer */
 };
@@ -269,8 +269,8 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
     (void)json_i64(json_member(payload, "version"), &version); /* 0 is the newest */
     delivery->name = inbox_text(payload, "saga", arena);
     delivery->follows = inbox_text(payload, "follows", arena);
-    const struct definition *definition = definitions_newest(engine->definitions, request->namespace, delivery->name,
-                                                             (uint32_t)version, &request->err);
+    const struct definition *definition =
+        definitions_newest(engine->definitions, request->namespace, delivery->name, (uint32_t)version, &request->err);
     if (!definition && request->err.code == ERR_NOT_FOUND && !(delivery->follows.ptr && is_old(delivery))) {
         /* What is registered is never removed: one that is not known here was registered elsewhere a moment ago. The
          * row comes again. */
@@ -380,7 +380,8 @@ static void deliver_cost(struct delivery *delivery, const struct inbox_row *row,
     (void)row; /* found by the key */
     delivery->may_be_decided = true;
     (void)uuid_parse(inbox_text(payload, "key", &delivery->arena), &delivery->request.in.cost.key.uuid);
-    if (!json_i64(json_member(payload, "micros"), &delivery->request.in.cost.micros) || delivery->request.in.cost.micros < 0) {
+    if (!json_i64(json_member(payload, "micros"), &delivery->request.in.cost.micros) ||
+        delivery->request.in.cost.micros < 0) {
         log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));
         delivery_drop(delivery);
         return;
@@ -541,8 +542,8 @@ static void on_locked(struct mail *mail, enum err_code code, const struct err *e
 
 static void deliver_locked(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
 {
-    delivery->mail.input = (struct saga_input){.type = SAGA_INPUT_LOCKED,
-                                               .locked = {.key = inbox_text(payload, "key", &delivery->arena)}};
+    delivery->mail.input =
+        (struct saga_input){.type = SAGA_INPUT_LOCKED, .locked = {.key = inbox_text(payload, "key", &delivery->arena)}};
     delivery->mail.done = on_locked;
     live_deliver(delivery->engine, row->saga, delivery->request.namespace, &delivery->mail);
 }
@@ -555,9 +556,9 @@ static const struct {
 } kinds[] = {
     {"call", deliver_call},       {"start", deliver_start},       {"abort", deliver_abort},
     {"resolve", deliver_resolve}, {"complete", deliver_complete}, {"bypass", deliver_bypass},
-    {"cost", deliver_cost},
-    {"resume", deliver_resume},   {"settled", deliver_settled},   {"pause", deliver_pause},
-    {"signal", deliver_signal},   {"decide", deliver_decision},   {"locked", deliver_locked},
+    {"cost", deliver_cost},       {"resume", deliver_resume},     {"settled", deliver_settled},
+    {"pause", deliver_pause},     {"signal", deliver_signal},     {"decide", deliver_decision},
+    {"locked", deliver_locked},
 };
 
 static void deliver(struct engine *engine, const struct inbox_row *row)

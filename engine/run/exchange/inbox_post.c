@@ -9,8 +9,8 @@
  *             |   recognised. A start is looked for by its id first. What a second one would do again is not put again.
  *             +-- its time is over: the log says whether it was taken up
  */
-#include "run/request/calling.h"
 #include "run/exchange/inbox.h"
+#include "run/request/calling.h"
 
 #include <stdio.h>
 
@@ -20,7 +20,7 @@
 #define EPOCH_NONE (-1)
 #define PAYLOAD_BYTES_MAX (64u << 20)
 
-struct errand { /* lies in the arena of its work */
+struct errand {            /* lies in the arena of its work */
     struct list_link link; /* among the engine's errands */
     struct work *work;
     struct answer_wait wait;

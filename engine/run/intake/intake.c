@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-#define SMOOTH_MS 1000.0      /* rates are means over about so long */
-#define IDLE_MS 5000          /* not looked at for so long: what was measured before says nothing any more */
+#define SMOOTH_MS 1000.0 /* rates are means over about so long */
+#define IDLE_MS 5000     /* not looked at for so long: what was measured before says nothing any more */
 #define IDLE_PERCENT 12
 #define CALM_MS 1000 /* next to no queue, or nothing refused, for so long: the pace is over */
-#define ROOM_MS 100           /* so much of the pace may come at once */
+#define ROOM_MS 100  /* so much of the pace may come at once */
 #define RETRY_MS_MIN 500
 #define RETRY_MS_MAX 30000
 #define PERCENT_MAX 100000

@@ -1,11 +1,13 @@
 /*
- * The intake: whether new work (a start, an open saga, a call that would begin an operation) is taken in, or told to come
- * again. What was accepted is never asked: settled calls, compensations, timers, signals, decisions, aborts, resolutions.
+ * The intake: whether new work (a start, an open saga, a call that would begin an operation) is taken in, or told to
+ * come again. What was accepted is never asked: settled calls, compensations, timers, signals, decisions, aborts,
+ * resolutions.
  *
- * Two things stand against new work. A queue is *full*: of something there is as much as may be, and new work waits until
- * an eighth of it is gone. Or work *waits too long*: a delay is over its target for some time. Then work is taken in at
- * a pace of its own, which is what ends in a second, less while the delays are over their targets and more while they
- * are well below; so the engine stays busy with what it has, and the queues do not grow. A few a second always come in.
+ * Two things stand against new work. A queue is *full*: of something there is as much as may be, and new work waits
+ * until an eighth of it is gone. Or work *waits too long*: a delay is over its target for some time. Then work is taken
+ * in at a pace of its own, which is what ends in a second, less while the delays are over their targets and more while
+ * they are well below; so the engine stays busy with what it has, and the queues do not grow. A few a second always
+ * come in.
  *
  * This is arithmetic on measures and an instant: no clock, no randomness. intake_engine.c measures an engine.
  */
@@ -47,16 +49,16 @@ struct intake_measures {
 
 struct intake {
     bool full[INTAKE_QUEUE_COUNT];
-    bool paced;              /* a delay was over its target */
-    int percent;             /* the worst delay, of its target, when last looked at */
+    bool paced;  /* a delay was over its target */
+    int percent; /* the worst delay, of its target, when last looked at */
     enum intake_delay worst;
-    size_t excess;           /* of the fullest queue, over what it has to sink to */
-    double pace;             /* while paced: taken in a second */
-    double room;             /* of those, now */
-    double ended, refused, taken; /* a second, smoothed */
+    size_t excess;                                    /* of the fullest queue, over what it has to sink to */
+    double pace;                                      /* while paced: taken in a second */
+    double room;                                      /* of those, now */
+    double ended, refused, taken;                     /* a second, smoothed */
     uint32_t ended_since, refused_since, taken_since; /* since the last look */
     int64_t looked_ms, over_since_ms, busy_ms, refused_ms, filled_ms;
-    uint32_t refusals;       /* counts; spreads those that come again */
+    uint32_t refusals; /* counts; spreads those that come again */
 };
 
 enum intake_verdict { INTAKE_TAKEN, INTAKE_FULL, INTAKE_PACED };

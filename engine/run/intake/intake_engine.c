@@ -6,13 +6,13 @@
 #include "base/metric.h"
 #include "base/resident.h"
 
-#define QUEUED_PER_CALL 64   /* calls that wait for a place, for each place there is */
+#define QUEUED_PER_CALL 64 /* calls that wait for a place, for each place there is */
 #define APPENDS_MAX 20000
-#define BETWEEN_MAX 4096     /* inputs on their way between engines: here at work, and from here */
+#define BETWEEN_MAX 4096 /* inputs on their way between engines: here at work, and from here */
 #define TRIM_EVERY_MS 5000
 #define RESIDENT_EVERY_MS 500
 #define SMOOTH_MS 1000.0
-#define TURNS_MANY 500 /* a batch */
+#define TURNS_MANY 500        /* a batch */
 #define ELSEWHERE_MS_MAX 1000 /* what the owner of a shard said of its load counts for so long at most */
 
 /* --- measures --- */
@@ -89,7 +89,8 @@ static int64_t commit_delay_ms(struct engine *engine, int64_t passed_ms)
  * Only while it is places that calls wait for does their number say anything: what is paused, or waits for a child
  * process, holds nobody up.
  */
-static int64_t queue_delay_ms(struct engine *engine, enum call_queue_kind kind, struct intake_seen *seen, int64_t passed_ms)
+static int64_t queue_delay_ms(struct engine *engine, enum call_queue_kind kind, struct intake_seen *seen,
+                              int64_t passed_ms)
 {
     size_t waiting = engine->call_queues[kind].count;
     bool full = engine->calls_under_way + engine->calls_promised >= engine->options.calls_max, none = seen->count == 0;
@@ -139,7 +140,8 @@ static size_t sagas_now(const struct engine *engine)
     return engine->sagas.count + engine->loadings.count;
 }
 
-/* Where nothing is in memory that could leave it, waiting makes no room: whoever is refused would be refused for ever. */
+/* Where nothing is in memory that could leave it, waiting makes no room: whoever is refused would
+ * be refused for ever. */
 static size_t held_bytes(struct engine *engine)
 {
     size_t bytes = bytes_now(engine);
@@ -149,7 +151,8 @@ static size_t held_bytes(struct engine *engine)
 
 static void tell_changes(const struct intake *before, const struct intake *after)
 {
-    static const char *const queues[INTAKE_QUEUE_COUNT] = {"sagas", "memory", "appends", "calls", "deliveries", "errands"};
+    static const char *const queues[INTAKE_QUEUE_COUNT] = {"sagas", "memory",     "appends",
+                                                           "calls", "deliveries", "errands"};
     enum intake_queue full = intake_full(after);
 
     if (full != intake_full(before)) {
@@ -209,7 +212,8 @@ static const struct {
                       "try again when some have ended, or raise --sagas-max"},
     [INTAKE_MEMORY] = {"this engine has as much memory as it may have", "try again later, or raise --memory-max"},
     [INTAKE_APPENDS] = {"too much waits for the database", "try again later; is the database slow?"},
-    [INTAKE_CALLS] = {"too many calls wait for their turn", "try again later, or raise --calls-max if the tools can bear it"},
+    [INTAKE_CALLS] = {"too many calls wait for their turn",
+                      "try again later, or raise --calls-max if the tools can bear it"},
     [INTAKE_DELIVERIES] = {"too many requests from other engines wait here", "try again later"},
     [INTAKE_ERRANDS] = {"too many requests wait for other engines", "try again later"},
 };
@@ -268,8 +272,8 @@ bool work_is_not_taken_in(struct work *work)
 
 void intake_elsewhere(struct shard *shard, int64_t retry_after_ms)
 {
-    shard->busy_until_ms = loop_boot_ms(shard->engine->loop) +
-                           (retry_after_ms < ELSEWHERE_MS_MAX ? retry_after_ms : ELSEWHERE_MS_MAX);
+    shard->busy_until_ms =
+        loop_boot_ms(shard->engine->loop) + (retry_after_ms < ELSEWHERE_MS_MAX ? retry_after_ms : ELSEWHERE_MS_MAX);
 }
 
 bool work_is_not_sent_on(struct work *work, uint32_t number)
@@ -282,8 +286,9 @@ bool work_is_not_sent_on(struct work *work, uint32_t number)
         return false;
     }
     metric_add(METRIC_INTAKE_FULL, 1);
-    (void)err_set(&err, ERR_BUSY, "%s", left_ms > 0 ? "the engine that owns this shard takes in nothing new now"
-                                                    : full_sentences[INTAKE_ERRANDS].message);
+    (void)err_set(&err, ERR_BUSY, "%s",
+                  left_ms > 0 ? "the engine that owns this shard takes in nothing new now"
+                              : full_sentences[INTAKE_ERRANDS].message);
     err_hint(&err, "try again later");
     if (work->request) {
         work->request->call = (struct call_result){.retry_after_ms = left_ms > 0 ? left_ms : 1000};

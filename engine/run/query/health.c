@@ -61,8 +61,8 @@ static void count_step(struct live *live, const struct record *record, enum dire
 
 /* What most turns are made of: after it nothing is unknown that was not so before. */
 static const bool is_certain[RECORD_TYPE_COUNT] = {
-    [RECORD_SAGA_STARTED] = true,        [RECORD_STEP_PENDING] = true,        [RECORD_STEP_INTENT] = true,
-    [RECORD_STEP_CALLED] = true,         [RECORD_STEP_COMPLETED] = true,      [RECORD_COMPENSATION_PLANNED] = true,
+    [RECORD_SAGA_STARTED] = true,        [RECORD_STEP_PENDING] = true,           [RECORD_STEP_INTENT] = true,
+    [RECORD_STEP_CALLED] = true,         [RECORD_STEP_COMPLETED] = true,         [RECORD_COMPENSATION_PLANNED] = true,
     [RECORD_COMPENSATION_INTENT] = true, [RECORD_COMPENSATION_COMPLETED] = true, [RECORD_SAGA_COMPLETED] = true,
     [RECORD_SAGA_COMPENSATED] = true,
 };

@@ -152,7 +152,8 @@ static struct list_sagas table_filter(struct work *work)
         .saga_name = arena_slice(arena, request->in.sagas.saga),
         /* Calls outside any saga: shown to who asks for them by their name, and where a person has to do something
            about one. */
-        .without_runs = request->in.sagas.saga.len == 0 && request->in.sagas.id.len == 0 && !slice_is(request->in.sagas.status, "paused") &&
+        .without_runs = request->in.sagas.saga.len == 0 && request->in.sagas.id.len == 0 &&
+                        !slice_is(request->in.sagas.status, "paused") &&
                         !slice_is(request->in.sagas.status, "escalated"),
         .business_id = arena_slice(arena, request->in.sagas.business_id),
         .tag_name = arena_slice(arena, request->in.sagas.tag_name),
@@ -395,7 +396,8 @@ static void write_guards(struct json_writer *w, const struct guard_list *list)
     json_array_end(w);
 }
 
-/* What people want to know of the day, within a second or so: where more than a quarter of a million sagas start in a day the counts begin later. */
+/* What people want to know of the day, within a second or so: where more than a quarter of a million sagas start in a
+ * day the counts begin later. */
 enum { STATS_NEWEST = (1 << 18) / SHARD_COUNT, STATS_DAY_MS = 24 * 3600 * 1000 };
 
 struct stats {

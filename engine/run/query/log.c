@@ -66,9 +66,13 @@ void engine_get_log(struct engine *engine, struct engine_request *request)
         return;
     }
     work->saga = request->in.log.id;
-    work->next = request->in.log.limit ? request->in.log.limit : ENTRIES_DEFAULT; /* so many at most; `found` counts them */
+    work->next =
+        request->in.log.limit ? request->in.log.limit : ENTRIES_DEFAULT; /* so many at most; `found` counts them */
     /* A turn that is read holds at least one record that is wanted, so that as many turns as entries are enough. */
-    work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_read, .context = work}, .id = work->saga, .namespace = work->namespace,
-                                    .after_seq = after < INT64_MAX ? after : INT64_MAX, .turns_max = work->next};
+    work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_read, .context = work},
+                                    .id = work->saga,
+                                    .namespace = work->namespace,
+                                    .after_seq = after < INT64_MAX ? after : INT64_MAX,
+                                    .turns_max = work->next};
     store_read_saga(engine->store, &work->read);
 }

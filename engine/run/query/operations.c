@@ -34,7 +34,7 @@ struct operations {
     struct slice tool, state;
     int64_t now_ms; /* what has expired until then shows no arguments and no result */
     size_t limit, found;
-    struct saga_id from;    /* of the cursor: this saga from place `from_place` on; nil: no cursor */
+    struct saga_id from; /* of the cursor: this saga from place `from_place` on; nil: no cursor */
     uint32_t from_place;
     struct saga_id stopped; /* where the page ended; nil: nowhere */
     uint32_t stopped_place; /* 2 * step + direction */

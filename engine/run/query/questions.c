@@ -1,8 +1,8 @@
 /*
  * What people are asked, as the API shows it: lists of escalations and approvals, newest first, and one by its number.
  *
- * The body of a question was made by the turn that asked it. What finds the case in a list stands beside it: of its saga from
- * the row of the saga, which has that for old questions, too; tool and error from the evidence.
+ * The body of a question was made by the turn that asked it. What finds the case in a list stands beside it: of its
+ * saga from the row of the saga, which has that for old questions, too; tool and error from the evidence.
  */
 #include "run/query/walk.h"
 

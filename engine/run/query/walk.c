@@ -26,13 +26,15 @@ const struct saga *walk_live(struct engine *engine, struct saga_id id, struct sl
 {
     const struct live *live = live_shown(engine, id);
 
-    if (!live || live->saga.seq == 0 || live->shard->state == SHARD_LOADING || !slice_equal(live->saga.namespace, namespace)) {
+    if (!live || live->saga.seq == 0 || live->shard->state == SHARD_LOADING ||
+        !slice_equal(live->saga.namespace, namespace)) {
         return NULL;
     }
     return &live->saga;
 }
 
-/* Each step comes from the loop: what the last read answered with is freed only when nobody is inside its `done` any more. */
+/* Each step comes from the loop: what the last read answered with is freed only when nobody is inside its `done` any
+ * more. */
 static void walk_on(struct walk *walk)
 {
     loop_defer(walk->work->engine->loop, &walk->deferred, walk_step);
@@ -91,7 +93,8 @@ static void on_read(struct store_read *read)
     struct err err = {0};
 
     if (read->code == ERR_OK) {
-        saga = fold_turns(work->engine, walk->read.id, work->namespace, walk->read.turns, walk->read.turn_count, &walk->arena, &err);
+        saga = fold_turns(work->engine, walk->read.id, work->namespace, walk->read.turns, walk->read.turn_count,
+                          &walk->arena, &err);
         if (!saga && walk->one) {
             work_done(work, ERR_CORRUPT, &err);
             return;
@@ -119,7 +122,8 @@ static void walk_look(struct walk *walk, struct saga_id id)
         }
         return;
     }
-    walk->read = (struct read_saga){.read = {.arena = &walk->arena, .done = on_read, .context = walk}, .id = id, .namespace = work->namespace};
+    walk->read = (struct read_saga){
+        .read = {.arena = &walk->arena, .done = on_read, .context = walk}, .id = id, .namespace = work->namespace};
     store_read_saga(work->engine->store, &walk->read);
 }
 

@@ -11,24 +11,24 @@
 
 struct walk {
     struct work *work;
-    struct list_sagas page;  /* in: the filter of the table, and `before` */
-    void *context;           /* in: the caller's */
+    struct list_sagas page; /* in: the filter of the table, and `before` */
+    void *context;          /* in: the caller's */
     /* False: no further; this saga counts as not visited. `row` is NULL in a walk over one saga. */
     bool (*visit)(struct walk *walk, const struct saga_row *row, const struct saga *saga);
     void (*done)(struct walk *walk, bool more); /* ends the work; more: there may be sagas not visited */
-    struct saga_id last;     /* out: the last one that is over with; nil: none yet */
+    struct saga_id last;                        /* out: the last one that is over with; nil: none yet */
 
     /* the walk's own */
     size_t at, looked_at;
     bool one;
-    struct arena arena;      /* of the saga being looked at */
+    struct arena arena; /* of the saga being looked at */
     struct read_saga read;
     struct deferred deferred;
 };
 
-struct walk *walk_new(struct work *work);             /* lies in the work's arena */
-void walk_all(struct walk *walk);                      /* a log that does not make sense is left out, with a line in our own */
-void walk_one(struct walk *walk, struct saga_id id);   /* where there is none, `done` comes without a visit */
+struct walk *walk_new(struct work *work); /* lies in the work's arena */
+void walk_all(struct walk *walk);         /* a log that does not make sense is left out, with a line in our own */
+void walk_one(struct walk *walk, struct saga_id id); /* where there is none, `done` comes without a visit */
 
 /* The saga if it stands in memory, complete, and belongs to this namespace; else NULL. */
 const struct saga *walk_live(struct engine *engine, struct saga_id id, struct slice namespace);

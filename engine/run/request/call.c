@@ -130,8 +130,8 @@ static void on_decided(struct mail *mail, enum err_code code, const struct err *
 /* --- before the core --- */
 
 /*
- * While nothing new is taken in, a repeat is still answered: only the core can tell one. For that its saga is read back,
- * unless many are being read back already.
+ * While nothing new is taken in, a repeat is still answered: only the core can tell one. For that its saga is read
+ * back, unless many are being read back already.
  */
 static bool is_not_looked_for(struct work *work, bool of_run)
 {

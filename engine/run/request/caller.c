@@ -141,7 +141,8 @@ static int64_t until_again(const struct work *work, const struct saga *saga, uin
 {
     int64_t again_ms = saga_call_again_ms(saga, step), left = again_ms - loop_wall_ms(work->engine->loop);
 
-    if (again_ms == 0 || work->mail.input.call.emission.ptr) { /* one request has one answer, however often it is sent */
+    if (again_ms == 0 ||
+        work->mail.input.call.emission.ptr) { /* one request has one answer, however often it is sent */
         return 0;
     }
     return left > 1 ? left : 1;
@@ -326,8 +327,7 @@ static void look(struct timer *timer)
     if (work->engine->store_closing) {
         work_fail(work, ERR_STOPPING, "this engine is stopping; what was begun goes on",
                   "repeat the same call: it is carried out once");
-    } else if (live && live->shard->state == SHARD_OWNED &&
-               work->calling->step < live->saga.definition->step_count) {
+    } else if (live && live->shard->state == SHARD_OWNED && work->calling->step < live->saga.definition->step_count) {
         caller_wait_for_step(work, live);
     } else {
         arena_reset(&work->reading);

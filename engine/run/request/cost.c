@@ -1,9 +1,9 @@
 /*
- * A person says what an operation cost, where that could not be computed. The log has it first; then the budgets of the settings
- * are told, which know nothing of logs. Both take a repeat for what it is: who got no answer says it again.
+ * A person says what an operation cost, where that could not be computed. The log has it first; then the budgets of the
+ * settings are told, which know nothing of logs. Both take a repeat for what it is: who got no answer says it again.
  *
- * After the end of a saga nothing enters its log. Budgets of the settings may wait all the same, and are told; who said it stands in a
- * row of its own (cases.c).
+ * After the end of a saga nothing enters its log. Budgets of the settings may wait all the same, and are told; who said
+ * it stands in a row of its own (cases.c).
  */
 #include "run/request/calling.h"
 #include "run/saga/cases.h"
@@ -14,7 +14,8 @@ static void on_priced(struct store_read *read)
     struct work *work = read->context;
 
     if (read->code != ERR_OK) {
-        work_fail(work, read->code, "the cost is in the log, but the budgets of the settings have not heard of it", "say it again");
+        work_fail(work, read->code, "the cost is in the log, but the budgets of the settings have not heard of it",
+                  "say it again");
     } else {
         query_operation(work, &work->mail.input.cost.key);
     }
@@ -82,7 +83,8 @@ static void on_said(struct mail *mail, enum err_code code, const struct err *err
             work_done(work, code, err);
         }
     } else if (live->dropped) { /* it has not been applied here */
-        work_fail(work, ERR_FENCED, "it is in the log, but another engine took the saga over in this moment", "say it again");
+        work_fail(work, ERR_FENCED, "it is in the log, but another engine took the saga over in this moment",
+                  "say it again");
     } else {
         uint32_t step = saga_find_key(&live->saga, &mail->input.cost.key, &direction);
 

@@ -1,4 +1,5 @@
-/* Registering definitions: everything is checked, all faults are told at once, and all of a document is registered or nothing. */
+/* Registering definitions: everything is checked, all faults are told at once, and all of a document is registered or
+ * nothing. */
 #include "run/request/work.h"
 
 #include "base/json.h"
@@ -19,7 +20,8 @@ static void refuse(struct work *work, struct faults *faults)
     if (work->request) {
         take_over(faults, work->request);
     }
-    (void)err_set(&err, ERR_INVALID, "the document has %zu fault%s", faults->count + faults->dropped, faults->count + faults->dropped == 1 ? "" : "s");
+    (void)err_set(&err, ERR_INVALID, "the document has %zu fault%s", faults->count + faults->dropped,
+                  faults->count + faults->dropped == 1 ? "" : "s");
     err_hint(&err, "nothing was registered");
     work_done(work, ERR_INVALID, &err);
 }
@@ -54,14 +56,19 @@ static void put_document(struct work *work)
     const struct document *document = &work->document;
     struct put_definitions *put = &work->store.put;
 
-    *put = (struct put_definitions){.read = {.arena = &work->arena, .done = on_put, .context = work}, .count = document->item_count};
+    *put = (struct put_definitions){.read = {.arena = &work->arena, .done = on_put, .context = work},
+                                    .count = document->item_count};
     put->rows = arena_array(&work->arena, put->count + 1, sizeof(*put->rows));
     put->created = arena_array(&work->arena, put->count + 1, sizeof(*put->created));
     for (size_t i = 0; i < put->count; i++) {
         const struct document_item *item = &document->items[i];
 
-        put->rows[i] = (struct definition_row){.namespace = work->namespace, .kind = item->kind, .name = item->name, .body = item->body,
-                                               .identity = item->identity, .created_ms = loop_wall_ms(work->engine->loop)};
+        put->rows[i] = (struct definition_row){.namespace = work->namespace,
+                                               .kind = item->kind,
+                                               .name = item->name,
+                                               .body = item->body,
+                                               .identity = item->identity,
+                                               .created_ms = loop_wall_ms(work->engine->loop)};
     }
     store_put_definitions(work->engine->store, put);
 }
@@ -89,8 +96,13 @@ static void compile_programs(struct work *work, size_t from)
         }
         return;
     }
-    work->jq = (struct jq_job){.programs = programs, .count = count, .check_only = true, .arena = &work->arena,
-                               .outputs = arena_array(&work->arena, count, sizeof(struct slice)), .input_json = SLICE("null"), .done = on_compiled};
+    work->jq = (struct jq_job){.programs = programs,
+                               .count = count,
+                               .check_only = true,
+                               .arena = &work->arena,
+                               .outputs = arena_array(&work->arena, count, sizeof(struct slice)),
+                               .input_json = SLICE("null"),
+                               .done = on_compiled};
     work->engine->evaluations_under_way++; /* the engine does not end before its answer has come */
     jq_submit(work->engine->loop, &work->jq);
 }
@@ -143,7 +155,8 @@ void engine_define(struct engine *engine, struct engine_request *request)
     work->jq_faults = arena_alloc(&work->arena, sizeof(*work->jq_faults));
     faults_init(work->jq_faults, &work->arena);
     definitions_source_init(&source, engine->definitions, work->namespace, SLICE_NONE, SLICE_NONE);
-    review_document_core(arena_slice(&work->arena, request->in.define.document), &source.source, &work->arena, work->jq_faults, &work->document);
+    review_document_core(arena_slice(&work->arena, request->in.define.document), &source.source, &work->arena,
+                         work->jq_faults, &work->document);
     work->found = work->jq_faults->count;
     compile_programs(work, 0);
 }

@@ -231,7 +231,8 @@ static enum reading source_reading(void *context, enum definition_kind kind, str
 {
     const struct definitions_source *source = context;
 
-    return definitions_row(source->definitions, kind, source->namespace, name, version)->reading; /* it was found a moment ago */
+    return definitions_row(source->definitions, kind, source->namespace, name, version)
+        ->reading; /* it was found a moment ago */
 }
 
 static bool source_has_body(void *context, enum definition_kind kind, struct slice name, const struct digest *identity)
@@ -245,8 +246,11 @@ static bool source_has_body(void *context, enum definition_kind kind, struct sli
 void definitions_source_init(struct definitions_source *source, struct definitions *definitions, struct slice namespace,
                              struct slice tools, struct slice sagas)
 {
-    source->source = (struct tool_source){.find = source_find, .context = source, .find_saga = source_find_saga, .reading = source_reading,
-                                           .has_body = source_has_body};
+    source->source = (struct tool_source){.find = source_find,
+                                          .context = source,
+                                          .find_saga = source_find_saga,
+                                          .reading = source_reading,
+                                          .has_body = source_has_body};
     source->definitions = definitions;
     source->namespace = namespace;
     source->tools = tools;
@@ -312,8 +316,8 @@ static const struct definition *compile(struct definitions *definitions, struct 
 
     if (definition) {
         faults_init(&faults, &definitions->arena);
-        definition =
-            definition_compile_as(row->reading, row->body, row->version, &source.source, SLICE(""), &definitions->arena, &faults);
+        definition = definition_compile_as(row->reading, row->body, row->version, &source.source, SLICE(""),
+                                           &definitions->arena, &faults);
         for (uint32_t i = 0; definition && i < definition->tool_count; i++) {
             guard_tool(definitions, namespace, (struct tool *)definition->tools[i]); /* ours, made a moment ago */
         }
@@ -375,7 +379,8 @@ const struct tool *definitions_tool(struct definitions *definitions, struct slic
         struct faults none;
 
         faults_init(&none, &definitions->arena);
-        struct tool *kept = tool_compile_as(row->reading, row->body, row->version, SLICE(""), &definitions->arena, &none);
+        struct tool *kept =
+            tool_compile_as(row->reading, row->body, row->version, SLICE(""), &definitions->arena, &none);
 
         guard_tool(definitions, namespace, kept);
         tool = kept;

@@ -52,8 +52,9 @@ static void abort_begin(struct work *work)
     const struct engine_request *request = work->request;
 
     route_prepare(work, request->in.abort.id, 0);
-    work->mail.input = (struct saga_input){.type = SAGA_INPUT_ABORT, .abort = {
-        .actor = work->actor, .note = arena_slice(&work->arena, request->in.abort.note)}};
+    work->mail.input =
+        (struct saga_input){.type = SAGA_INPUT_ABORT,
+                            .abort = {.actor = work->actor, .note = arena_slice(&work->arena, request->in.abort.note)}};
     work->mail.done = on_aborted;
     const struct live *live = live_find(engine, work->saga);
 
@@ -92,7 +93,8 @@ void abort_deliver(struct engine *engine, struct engine_request *request, const 
 static void escalation_missing(struct work *work, const struct store_read *read)
 {
     if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number", "`sagactl escalations` lists the open ones");
+        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number",
+                  "`sagactl escalations` lists the open ones");
     } else {
         work_done(work, read->code, &read->err);
     }
@@ -112,7 +114,10 @@ static void on_escalation_again(struct store_read *read)
 static void read_escalation(struct work *work, uint64_t number, void (*done)(struct store_read *read))
 {
     work->store.escalations = (struct list_questions){.read = {.arena = &work->arena, .done = done, .context = work},
-                                                      .kind = QUESTION_ESCALATION, .namespace = work->namespace, .number = number, .limit = 1};
+                                                      .kind = QUESTION_ESCALATION,
+                                                      .namespace = work->namespace,
+                                                      .number = number,
+                                                      .limit = 1};
     store_list_questions(work->engine->store, &work->store.escalations);
 }
 
@@ -248,8 +253,9 @@ static bool needs_undo_args(const struct work *work)
     const struct saga_input *input = &work->mail.input;
     uint32_t shard = saga_id_shard(work->saga);
 
-    return input->operator.action == OPERATOR_RESOLVE && input->operator.happened && shard < SHARD_COUNT &&
-           work->engine->shards[shard].state == SHARD_OWNED;
+    return input->operator.action == OPERATOR_RESOLVE && input->operator.happened && shard<SHARD_COUNT &&
+        work->engine->shards[shard]
+            .state == SHARD_OWNED;
 }
 
 /* The saga is known: what its undo may need is made first. */
@@ -294,7 +300,8 @@ static void on_escalation_found(struct store_read *read)
     const struct question_row *row = &work->store.escalations.rows[0];
 
     if (!row->open) {
-        work_fail(work, ERR_DECIDED, "this escalation has been resolved already", "`sagactl escalations N` shows by whom and how");
+        work_fail(work, ERR_DECIDED, "this escalation has been resolved already",
+                  "`sagactl escalations N` shows by whom and how");
         return;
     }
     work->saga = row->saga;

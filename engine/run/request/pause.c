@@ -19,9 +19,9 @@ static void pause_begin(struct work *work)
     const struct engine_request *request = work->request;
 
     route_prepare(work, request->in.pause.id, 0);
-    work->mail.input = (struct saga_input){
-        .type = SAGA_INPUT_PAUSE,
-        .pause = {.actor = work->actor, .note = arena_slice(&work->arena, request->in.pause.note)}};
+    work->mail.input =
+        (struct saga_input){.type = SAGA_INPUT_PAUSE,
+                            .pause = {.actor = work->actor, .note = arena_slice(&work->arena, request->in.pause.note)}};
     work->mail.done = on_paused;
     route_send(work, inbox_pause);
 }

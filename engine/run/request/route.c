@@ -27,7 +27,8 @@ void route_send(struct work *work, route_function *elsewhere)
     }
 }
 
-/* What is refused by what we remember, the engine may take that has the shard by now; we may not have heard of it yet. */
+/* What is refused by what we remember, the engine may take that has the shard by now; we may not have
+ * heard of it yet. */
 static bool may_be_outdated(const struct work *work, enum err_code code)
 {
     uint32_t shard = saga_id_shard(work->saga);

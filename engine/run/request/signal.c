@@ -108,12 +108,11 @@ static void signal_begin(struct work *work)
         return;
     }
     route_prepare(work, request->in.signal.id, 0);
-    work->mail.input =
-        (struct saga_input){.type = SAGA_INPUT_SIGNAL,
-                            .signal = {.name = arena_slice(&work->arena, request->in.signal.name),
-                                       .payload = arena_slice(&work->arena, payload),
-                                       .id = arena_slice(&work->arena, request->in.signal.key),
-                                       .actor = work->actor}};
+    work->mail.input = (struct saga_input){.type = SAGA_INPUT_SIGNAL,
+                                           .signal = {.name = arena_slice(&work->arena, request->in.signal.name),
+                                                      .payload = arena_slice(&work->arena, payload),
+                                                      .id = arena_slice(&work->arena, request->in.signal.key),
+                                                      .actor = work->actor}};
     work->mail.done = on_received;
     route_send(work, inbox_signal);
 }

@@ -5,7 +5,8 @@
 #include "base/json.h"
 #include "base/metric.h"
 
-#define SHOWN_STEPS_MAX 32 /* a thousand starts of a batch are told at once; larger ones are read back, a few at a time */
+#define SHOWN_STEPS_MAX                                                                                                \
+    32 /* a thousand starts of a batch are told at once; larger ones are read back, a few at a time */
 
 static struct digest business_digest_of(struct slice namespace, struct slice saga_name, struct slice business_id)
 {

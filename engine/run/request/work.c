@@ -126,7 +126,8 @@ static void on_cancelled(struct deferred *deferred)
     request->done(request);
 }
 
-/* Its request is told now, with the code and sentence that stand in it; the work goes on without anybody who listens. */
+/* Its request is told now, with the code and sentence that stand in it; the work goes on
+ * without anybody who listens. */
 static void work_leave(struct work *work)
 {
     struct engine_request *request = work->request;
@@ -146,7 +147,7 @@ void engine_cancel(struct engine *engine, struct engine_request *request)
     struct work *work = request->internal;
 
     (void)engine; /* the work knows it */
-    if (work) { /* else its done is on the way */
+    if (work) {   /* else its done is on the way */
         request->code = err_set(&request->err, ERR_TIMEOUT, "the time to wait is over");
         work_leave(work);
     }
@@ -166,7 +167,8 @@ void works_away(struct engine *engine)
             if (work->live) { /* it only waits: for an end, or an operation */
                 work->request->code = err_set(err, ERR_STORE, "the database does not answer");
             } else {
-                work->request->code = err_set(err, ERR_LOST_COMMIT, "the database does not answer; whether this was done is not known yet");
+                work->request->code = err_set(err, ERR_LOST_COMMIT,
+                                              "the database does not answer; whether this was done is not known yet");
                 err_hint(err, "ask again: under the same id or Idempotency-Key a repeat is not done twice");
             }
             work_leave(work);

@@ -13,17 +13,17 @@ struct work {
     struct engine_request *request; /* NULL: cancelled */
     struct arena arena;             /* it lies in it itself; the request's is only written when the answer is ready */
     struct slice namespace, actor;
-    struct deferred deferred;       /* the answer never comes inside the call that asked */
+    struct deferred deferred; /* the answer never comes inside the call that asked */
     struct timer timer;
-    struct list_link link;          /* among the waiters or the callers of a saga */
-    struct live *live;              /* whose waiter it is */
-    struct list *waits_in;          /* then: that list */
-    struct calling *calling;        /* call.c */
-    int64_t until_boot_ms;          /* waits so long at most */
+    struct list_link link;   /* among the waiters or the callers of a saga */
+    struct live *live;       /* whose waiter it is */
+    struct list *waits_in;   /* then: that list */
+    struct calling *calling; /* call.c */
+    int64_t until_boot_ms;   /* waits so long at most */
     struct saga_id saga;
     struct mail mail;
     struct read_saga read;
-    struct arena reading;           /* what a look at the log answered; whoever waits looks again and again */
+    struct arena reading; /* what a look at the log answered; whoever waits looks again and again */
     union {
         struct list_sagas sagas;
         struct list_questions escalations;
@@ -31,8 +31,8 @@ struct work {
         struct put_definitions put;
         struct inbox_put inbox;
     } store;
-    struct buffer out;              /* the answer as it grows */
-    size_t next, found;             /* where a walk over many sagas stands */
+    struct buffer out;  /* the answer as it grows */
+    size_t next, found; /* where a walk over many sagas stands */
     struct document document;
     struct jq_job jq;
     struct faults *jq_faults;
@@ -49,7 +49,8 @@ void work_done(struct work *work, enum err_code code, const struct err *err);
 void work_fail(struct work *work, enum err_code code, const char *message, const char *hint);
 /* The store closes: whoever only waits is told to ask elsewhere. */
 void works_stop(struct engine *engine);
-/* The database has been away for a lease: whoever waits for it is told so. What was begun goes on, and may happen yet. */
+/* The database has been away for a lease: whoever waits for it is told so. What was begun goes on,
+ * and may happen yet. */
 void works_away(struct engine *engine);
 /* Nothing that needs the database can be done now? Then the work has been ended. */
 bool work_refused(struct work *work);
@@ -88,9 +89,9 @@ void resolve_deliver(struct engine *engine, struct engine_request *request, cons
 void answer_saga(struct work *work);
 
 /*
- * inbox_post.c: a request (its work->mail.input, checked) for a shard that this engine does not own. Durable there, then
- * answered when its owner has applied it. work->until_boot_ms is when the caller's patience ends. Ends the work; fills
- * request->call and the rest like the owner would.
+ * inbox_post.c: a request (its work->mail.input, checked) for a shard that this engine does not own. Durable there,
+ * then answered when its owner has applied it. work->until_boot_ms is when the caller's patience ends. Ends the work;
+ * fills request->call and the rest like the owner would.
  */
 void inbox_start(struct work *work, uint32_t shard);
 void inbox_call(struct work *work, uint32_t shard);

@@ -1,13 +1,14 @@
 /*
- * Cases of which no log tells, because nothing can be appended: the log of a saga cannot be read, or the saga has ended and what
- * was to follow it was refused. Such a case is a row of its own beside the log. It stands in the shard of its number, whose owner
- * alone opens and resolves it, and is listed and answered like any escalation.
+ * Cases of which no log tells, because nothing can be appended: the log of a saga cannot be read, or the saga has ended
+ * and what was to follow it was refused. Such a case is a row of its own beside the log. It stands in the shard of its
+ * number, whose owner alone opens and resolves it, and is listed and answered like any escalation.
  *
- *   unreadable   abandon: ends the saga for good. What stands by the readable part of its log is listed. Nothing is appended.
- *   follower     retry: the same start goes into the inbox once more; a business id is started once, so that saying it twice does
- *                no harm. abandon: somebody has settled it by hand, or it is not wanted any more.
+ *   unreadable   abandon: ends the saga for good. What stands by the readable part of its log is listed. Nothing is
+ * appended. follower     retry: the same start goes into the inbox once more; a business id is started once, so that
+ * saying it twice does no harm. abandon: somebody has settled it by hand, or it is not wanted any more.
  *
- *   cost         what an operation cost, said after the end of its saga: a note of who said it, resolved as it is written.
+ *   cost         what an operation cost, said after the end of its saga: a note of who said it, resolved as it is
+ * written.
  *
  * The log of a saga may become readable again, by a newer program or a mended row: then its case closes itself.
  */
@@ -45,7 +46,8 @@ struct verb {
 };
 
 static const struct verb unreadable_verbs[] = {
-    {"abandon", "ends the saga for good; every effect that stands by the readable part of its log stays, as listed here"}};
+    {"abandon",
+     "ends the saga for good; every effect that stands by the readable part of its log stays, as listed here"}};
 static const struct verb follower_verbs[] = {
     {"retry", "starts the follower once more, with the newest version of its definition"},
     {"abandon", "closes the case: it was settled by hand, or is not wanted any more"}};
@@ -155,12 +157,13 @@ static void on_opened(struct store_read *read)
     bool stands = read->code == ERR_OK && c->put.stands_as > 0;
 
     c->is_out = false;
-    if (stands && c->put.stands_as == c->put.number && c->shard->state == SHARD_OWNED && c->shard->epoch == c->put.epoch &&
-        c->put.resolved_ms == 0) {
+    if (stands && c->put.stands_as == c->put.number && c->shard->state == SHARD_OWNED &&
+        c->shard->epoch == c->put.epoch && c->put.resolved_ms == 0) {
         count_open(c->shard, 1);
     }
     if (!stands) {
-        log_warn("case_not_opened", LOG_UUID("saga", &c->saga.uuid), LOG_SLICE("reason", c->put.reason), LOG_ERR(&read->err));
+        log_warn("case_not_opened", LOG_UUID("saga", &c->saga.uuid), LOG_SLICE("reason", c->put.reason),
+                 LOG_ERR(&read->err));
     }
     if (c->opened) {
         c->opened(c->context, stands ? ERR_OK : read->code == ERR_OK ? ERR_FENCED : read->code);
@@ -248,7 +251,8 @@ static struct slice unreadable_evidence(struct late_case *c, const struct stored
     return text;
 }
 
-void case_unreadable(struct shard *shard, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count)
+void case_unreadable(struct shard *shard, struct saga_id id, struct slice namespace, const struct stored_turn *turns,
+                     size_t count)
 {
     struct engine *engine = shard->engine;
     struct late_case *c;
@@ -326,7 +330,8 @@ static void on_closed(struct store_read *read)
 {
     struct late_case *c = read->context;
 
-    if (read->code == ERR_OK && c->put.stands_as > 0 && c->shard->epoch == c->put.epoch && c->shard->state == SHARD_OWNED) {
+    if (read->code == ERR_OK && c->put.stands_as > 0 && c->shard->epoch == c->put.epoch &&
+        c->shard->state == SHARD_OWNED) {
         count_open(c->shard, -1);
     }
     c->is_out = false;
@@ -338,7 +343,8 @@ static void on_closed(struct store_read *read)
 void case_readable(struct engine *engine, struct saga_id id)
 {
     struct late_case *c = map_find(&engine->cases, &id, sizeof(id));
-    struct resolution again = {.action = "evidence", .actor = SLICE("sagad"), .note = SLICE("the log of the saga can be read again")};
+    struct resolution again = {
+        .action = "evidence", .actor = SLICE("sagad"), .note = SLICE("the log of the saga can be read again")};
 
     if (!c || c->is_out || c->put.number == 0) {
         return;
@@ -355,8 +361,8 @@ void case_readable(struct engine *engine, struct saga_id id)
 
 /* --- a follower that is refused --- */
 
-void case_follower(struct shard *shard, const struct refused_follower *refused, void (*opened)(void *context, enum err_code code),
-                   void *context)
+void case_follower(struct shard *shard, const struct refused_follower *refused,
+                   void (*opened)(void *context, enum err_code code), void *context)
 {
     struct late_case *c = case_new(shard, refused->parent, refused->namespace);
     struct buffer out;
@@ -366,8 +372,10 @@ void case_follower(struct shard *shard, const struct refused_follower *refused, 
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
     json_write_text(&w, "last_error", err_name(refused->err->code));
-    json_write_slice(&w, "detail", refused->err->detail[0] ? arena_printf(&c->arena, "%s: %s", refused->err->message, refused->err->detail)
-                                                           : slice_of(refused->err->message));
+    json_write_slice(&w, "detail",
+                     refused->err->detail[0]
+                         ? arena_printf(&c->arena, "%s: %s", refused->err->message, refused->err->detail)
+                         : slice_of(refused->err->message));
     json_object_begin(&w, "follower");
     json_write_slice(&w, "saga", refused->name);
     json_write_slice(&w, "business_id", refused->business_id);
@@ -385,7 +393,8 @@ void case_follower(struct shard *shard, const struct refused_follower *refused, 
 
 /* --- what a person says after the end --- */
 
-void case_cost(struct shard *shard, const struct late_cost *cost, void (*written)(void *context, enum err_code code), void *context)
+void case_cost(struct shard *shard, const struct late_cost *cost, void (*written)(void *context, enum err_code code),
+               void *context)
 {
     struct late_case *c = case_new(shard, cost->saga, cost->namespace);
     const struct resolution said = {.at_ms = loop_wall_ms(shard->engine->loop),
@@ -457,11 +466,12 @@ static void on_decided(struct store_read *read)
     if (kept && d->reason == unreadable) {
         case_forget(kept);
     }
-    work->store.escalations = (struct list_questions){.read = {.arena = &work->arena, .done = show_again, .context = work},
-                                                      .kind = QUESTION_ESCALATION,
-                                                      .namespace = work->namespace,
-                                                      .number = d->put.number,
-                                                      .limit = 1};
+    work->store.escalations =
+        (struct list_questions){.read = {.arena = &work->arena, .done = show_again, .context = work},
+                                .kind = QUESTION_ESCALATION,
+                                .namespace = work->namespace,
+                                .number = d->put.number,
+                                .limit = 1};
     store_list_questions(work->engine->store, &work->store.escalations);
 }
 
@@ -488,10 +498,12 @@ static void on_saga_read(struct store_read *read)
 
     if (read->code != ERR_OK) {
         work_done(work, read->code, &read->err);
-    } else if (fold_turns(work->engine, d->put.saga, work->namespace, work->read.turns, work->read.turn_count, &work->reading, &err)) {
+    } else if (fold_turns(work->engine, d->put.saga, work->namespace, work->read.turns, work->read.turn_count,
+                          &work->reading, &err)) {
         decide(d, "evidence", SLICE("sagad"), SLICE("the log of the saga can be read again: nothing was ended"), false);
     } else {
-        log_warn("saga_abandoned_unread", LOG_UUID("saga", &d->put.saga.uuid), LOG_SLICE("actor", input->operator.actor), LOG_ERR(&err));
+        log_warn("saga_abandoned_unread", LOG_UUID("saga", &d->put.saga.uuid),
+                 LOG_SLICE("actor", input->operator.actor), LOG_ERR(&err));
         decide(d, "abandon", input->operator.actor, input->operator.note, true);
     }
 }
@@ -576,7 +588,8 @@ void case_resolve(struct work *work, const struct question_row *row)
     if (work->engine->shards[shard].state != SHARD_OWNED) {
         work_fail(work, ERR_FENCED, "another engine owns the shard of this case", "ask again in a moment");
     } else if (action != OPERATOR_ABANDON && (d->reason == unreadable || action != OPERATOR_RETRY)) {
-        work_fail(work, ERR_CONFLICT, d->reason == unreadable ? "this case takes: abandon" : "this case takes: retry, abandon",
+        work_fail(work, ERR_CONFLICT,
+                  d->reason == unreadable ? "this case takes: abandon" : "this case takes: retry, abandon",
                   "`sagactl escalations N` says what each does");
     } else if (d->reason == unreadable) {
         work->read = (struct read_saga){.read = {.arena = &work->reading, .done = on_saga_read, .context = d},

@@ -1,18 +1,20 @@
 /*
- * Cases of which no log tells: a saga whose log cannot be read, a follower that was refused. Rows of their own beside the log; see
- * cases.c.
+ * Cases of which no log tells: a saga whose log cannot be read, a follower that was refused. Rows of their own beside
+ * the log; see cases.c.
  */
 #ifndef SAGAD_RUN_SAGA_CASES_H
 #define SAGAD_RUN_SAGA_CASES_H
 
 #include "run/query/walk.h"
 
-/* The log of this saga makes no sense, and the shard is ours, or is being loaded. Opened once, whoever had the shard before. */
-void case_unreadable(struct shard *shard, struct saga_id id, struct slice namespace, const struct stored_turn *turns, size_t count);
+/* The log of this saga makes no sense, and the shard is ours, or is being loaded. Opened once, whoever had the shard
+ * before. */
+void case_unreadable(struct shard *shard, struct saga_id id, struct slice namespace, const struct stored_turn *turns,
+                     size_t count);
 void case_readable(struct engine *engine, struct saga_id id); /* it makes sense again: the case closes itself */
-void cases_go_on(struct shard *shard);                        /* the shard was loaded: what waits for a number is opened */
-void cases_leave(struct shard *shard);                        /* the shard is not ours any more */
-void cases_free(struct engine *engine);                       /* the store has closed */
+void cases_go_on(struct shard *shard);  /* the shard was loaded: what waits for a number is opened */
+void cases_leave(struct shard *shard);  /* the shard is not ours any more */
+void cases_free(struct engine *engine); /* the store has closed */
 
 struct refused_follower {
     struct saga_id parent; /* the completed saga */
@@ -20,9 +22,10 @@ struct refused_follower {
     struct uuid input_id;  /* its row in the inbox, removed in the same transaction */
     const struct err *err; /* why */
 };
-/* Copies what it is given. `opened` comes once, later; without ERR_OK the row is still in the inbox, and comes again. */
-void case_follower(struct shard *shard, const struct refused_follower *refused, void (*opened)(void *context, enum err_code code),
-                   void *context);
+/* Copies what it is given. `opened` comes once, later; without ERR_OK the row is still in the
+ * inbox, and comes again. */
+void case_follower(struct shard *shard, const struct refused_follower *refused,
+                   void (*opened)(void *context, enum err_code code), void *context);
 
 struct late_cost { /* what a person said of an operation after the end of its saga */
     struct saga_id saga;
@@ -30,10 +33,13 @@ struct late_cost { /* what a person said of an operation after the end of its sa
     struct op_key key;
     int64_t micros;
 };
-/* A row that is resolved as it is written: who said it, when and why. Copies what it is given; `written` comes once, later. */
-void case_cost(struct shard *shard, const struct late_cost *cost, void (*written)(void *context, enum err_code code), void *context);
+/* A row that is resolved as it is written: who said it, when and why. Copies what it is given; `written` comes once,
+ * later. */
+void case_cost(struct shard *shard, const struct late_cost *cost, void (*written)(void *context, enum err_code code),
+               void *context);
 
-/* Is it one of these? Then a person's answer, work->mail.input.operator, is carried out by the owner of its shard with this. */
+/* Is it one of these? Then a person's answer, work->mail.input.operator, is carried out by the owner of its shard with
+ * this. */
 bool question_is_case(const struct question_row *row);
 void case_resolve(struct work *work, const struct question_row *row);
 

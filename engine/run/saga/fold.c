@@ -49,8 +49,8 @@ enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *
         code = record_read_start(first, &scratch, &start, err);
     }
     if (code == ERR_OK) {
-        const struct definition *definition =
-            definitions_pinned(engine->definitions, namespace, start.saga_name, start.version, start.tools, start.sagas, err);
+        const struct definition *definition = definitions_pinned(engine->definitions, namespace, start.saga_name,
+                                                                 start.version, start.tools, start.sagas, err);
 
         if (!definition) {
             code = err->code = ERR_CORRUPT; /* that a definition is missing must not look as if the saga were */

@@ -1,11 +1,13 @@
 /*
  * What this engine knows to have called, and a log that was rewound may not.
  *
- * When another history is accepted every saga leaves memory and is read back from the log as it is. Its memory may have been ahead: calls were
- * made of which the log has lost the intent. A call that is wanted later under the same key with a number not above one that was made counts as
- * unknown, and its class of effect says what follows. What was made is known from three places: the sagas in memory when the loss is found, and
- * again when it is accepted; the last calls of sagas that have left memory, which are kept in a ring; and what engines wrote into the database
- * about them (store/lease/history.c), which comes with each shard that is loaded, so that it holds for every engine and outlives this one.
+ * When another history is accepted every saga leaves memory and is read back from the log as it is. Its memory may have
+ * been ahead: calls were made of which the log has lost the intent. A call that is wanted later under the same key with
+ * a number not above one that was made counts as unknown, and its class of effect says what follows. What was made is
+ * known from three places: the sagas in memory when the loss is found, and again when it is accepted; the last calls of
+ * sagas that have left memory, which are kept in a ring; and what engines wrote into the database about them
+ * (store/lease/history.c), which comes with each shard that is loaded, so that it holds for every engine and outlives
+ * this one.
  */
 #include <stdlib.h>
 
@@ -29,8 +31,8 @@ struct made_call {
 };
 
 enum {
-    MADE_CALLS = 16384,  /* in the ring */
-    KNOWN_MAX = 100000,  /* sagas, and calls, that the database is told of at once */
+    MADE_CALLS = 16384, /* in the ring */
+    KNOWN_MAX = 100000, /* sagas, and calls, that the database is told of at once */
     LOGGED_CALLS = 100
 };
 
@@ -56,7 +58,9 @@ static const struct operation *attempted(const struct saga *saga, uint32_t step,
 {
     const struct operation *operation = operation_of(saga, step, direction);
 
-    return operation && operation->state != OP_NONE && operation->attempts > 0 && !uuid_is_nil(&operation->key.uuid) ? operation : NULL;
+    return operation && operation->state != OP_NONE && operation->attempts > 0 && !uuid_is_nil(&operation->key.uuid)
+               ? operation
+               : NULL;
 }
 
 static void remember_saga(struct engine *engine, const struct live *live)
@@ -100,13 +104,14 @@ void forgotten_made(const struct activity *activity)
     if (!engine->forgotten.made) {
         engine->forgotten.made = memory_alloc(MADE_CALLS * sizeof(*engine->forgotten.made));
     }
-    engine->forgotten.made[engine->forgotten.made_count++ % MADE_CALLS] = (struct made_call){.saga = activity->saga,
-                                                                                            .key = activity->operation_key,
-                                                                                            .seq = activity->live->saga.seq,
-                                                                                            .epoch = activity->live->shard->epoch,
-                                                                                            .at_ms = loop_wall_ms(engine->loop),
-                                                                                            .attempt = activity->want.number,
-                                                                                            .effect = activity->effect};
+    engine->forgotten.made[engine->forgotten.made_count++ % MADE_CALLS] =
+        (struct made_call){.saga = activity->saga,
+                           .key = activity->operation_key,
+                           .seq = activity->live->saga.seq,
+                           .epoch = activity->live->shard->epoch,
+                           .at_ms = loop_wall_ms(engine->loop),
+                           .attempt = activity->want.number,
+                           .effect = activity->effect};
 }
 
 static size_t made_kept(const struct engine *engine)
@@ -128,8 +133,9 @@ void forgotten_log(struct engine *engine)
         const struct made_call *call = made_before(engine, i);
 
         uuid_text(&call->key.uuid, key);
-        log_error("call_may_be_forgotten", LOG_UUID("saga", &call->saga.uuid), LOG_TEXT("key", key), LOG_I64("attempt", call->attempt),
-                  LOG_TEXT("effect", effect_name(call->effect)), LOG_MS("ago", loop_wall_ms(engine->loop) - call->at_ms));
+        log_error("call_may_be_forgotten", LOG_UUID("saga", &call->saga.uuid), LOG_TEXT("key", key),
+                  LOG_I64("attempt", call->attempt), LOG_TEXT("effect", effect_name(call->effect)),
+                  LOG_MS("ago", loop_wall_ms(engine->loop) - call->at_ms));
     }
 }
 
@@ -184,7 +190,8 @@ void forgotten_know(struct engine *engine, struct known_work *out)
         const struct made_call *call = made_before(engine, i);
 
         out->sagas[out->saga_count++] = (struct known_saga){call->saga, call->seq, call->epoch};
-        know_call(out, &(struct known_call){.saga = call->saga, .key = call->key, .attempts = call->attempt, .effect = call->effect});
+        know_call(out, &(struct known_call){
+                           .saga = call->saga, .key = call->key, .attempts = call->attempt, .effect = call->effect});
     }
     if (engine->forgotten.made_count > MADE_CALLS) {
         out->calls_since_ms = made_before(engine, MADE_CALLS - 1)->at_ms;
@@ -217,7 +224,8 @@ void forgotten_tell(struct engine *engine, uint32_t shard)
 
         if (saga_id_shard(kept->id) == shard) {
             log_error("saga_not_loaded", LOG_UUID("saga", &kept->id.uuid), LOG_I64("acknowledged", (int64_t)kept->seq),
-                      LOG_TEXT("note", "it was in memory when another history was accepted; the log has it as ended, as parked, or not at all"));
+                      LOG_TEXT("note", "it was in memory when another history was accepted; the log has it as ended, "
+                                       "as parked, or not at all"));
             (void)map_remove(&engine->forgotten.sagas, &kept->id, sizeof(kept->id));
         }
     }

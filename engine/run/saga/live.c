@@ -88,7 +88,8 @@ struct live *live_find(struct engine *engine, struct saga_id id)
 
 struct live *live_shown(struct engine *engine, struct saga_id id)
 {
-    return saga_id_shard(id) < SHARD_COUNT && shard_is_surely_ours(engine, saga_id_shard(id)) ? live_find(engine, id) : NULL;
+    return saga_id_shard(id) < SHARD_COUNT && shard_is_surely_ours(engine, saga_id_shard(id)) ? live_find(engine, id)
+                                                                                              : NULL;
 }
 
 static void live_forget(struct live *live)
@@ -163,12 +164,12 @@ static void advance(struct live *live)
 {
     /* Before all of a shard is loaded nothing of it goes on: which escalation numbers are free is not known.
      * on_loaded() has all of them advance. */
-    while (!live->turn && !live->dropped && !live->parking && live->asks == 0 &&
-           live->shard->state != SHARD_LOADING && hears(live) && !list_empty(&live->mailbox)) {
+    while (!live->turn && !live->dropped && !live->parking && live->asks == 0 && live->shard->state != SHARD_LOADING &&
+           hears(live) && !list_empty(&live->mailbox)) {
         live->current = container_of(list_pop(&live->mailbox), struct mail, link);
         turn_begin(live, live->current);
-        if (!live->turn) { /* it meant nothing: what it was about may have to be started again, a timer that came early
-                            */
+        if (!live->turn) { /* it meant nothing: what it was about may have to be started again, a
+                            * timer that came early */
             live->current = NULL;
             if (live->saga.phase != PHASE_ENDED && live->saga.seq > 0 && live->refusals < REFUSALS_MAX) {
                 activities_reconcile(live);

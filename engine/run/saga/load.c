@@ -181,7 +181,8 @@ static void on_read(struct store_read *read)
                              loading->read.turn_count, &err);
         if (!live) {
             if (!saga_status_is_final(loading->read.row.status)) {
-                case_unreadable(loading->shard, loading->id, loading->namespace, loading->read.turns, loading->read.turn_count);
+                case_unreadable(loading->shard, loading->id, loading->namespace, loading->read.turns,
+                                loading->read.turn_count);
             }
             loading_refuse(loading, ERR_CORRUPT, &err);
             return;
@@ -198,20 +199,22 @@ static void on_read(struct store_read *read)
 enum { PRESSING_SHARE = 8, PRESSING_LEAST = 64 };
 
 /*
- * What is due, and what people and signals have to say, moves what is here already, and may be all that ever frees memory (the holder of
- * a lock that all others wait for): it has room beyond what is kept for reads and for new work.
+ * What is due, and what people and signals have to say, moves what is here already, and may be all that ever frees
+ * memory (the holder of a lock that all others wait for): it has room beyond what is kept for reads and for new work.
  */
 static bool is_full(const struct engine *engine, bool presses)
 {
     size_t max = engine->options.sagas_max;
 
-    return engine->sagas.count + engine->loadings.count >= (presses ? max + max / PRESSING_SHARE + PRESSING_LEAST : max);
+    return engine->sagas.count + engine->loadings.count >=
+           (presses ? max + max / PRESSING_SHARE + PRESSING_LEAST : max);
 }
 
 static const char too_many[] = "this engine has as many sagas in memory as it may keep";
 
 /* The load of a saga that is not in memory: one under way, or a new one. NULL with a sentence. */
-static struct loading *loading_of(struct engine *engine, struct saga_id id, struct slice namespace, bool presses, struct err *err)
+static struct loading *loading_of(struct engine *engine, struct saga_id id, struct slice namespace, bool presses,
+                                  struct err *err)
 {
     uint32_t number = saga_id_shard(id);
     struct digest key = key_of_id(id, namespace);

@@ -1,7 +1,7 @@
 /*
- * Parking: a saga of which nothing moves costs no memory. When it has been quiet for a while, a row in the table due says
- * when it is to be looked at again, and it leaves; mail that comes for it has it read back (load.c), and so does its
- * time. The first append of a parked saga takes the row away in the same transaction.
+ * Parking: a saga of which nothing moves costs no memory. When it has been quiet for a while, a row in the table due
+ * says when it is to be looked at again, and it leaves; mail that comes for it has it read back (load.c), and so does
+ * its time. The first append of a parked saga takes the row away in the same transaction.
  *
  *     quiet for park_after_ms -> store_park() -> evicted, unless something came meanwhile
  *     its time, or mail       -> read back from its log; its wants do the rest
@@ -16,12 +16,13 @@
 #include "base/log.h"
 #include "base/metric.h"
 
-#define DUE_MAX 500          /* rows that are read at once */
-#define UNDER_WAY_MAX 64     /* of these */
-#define AGAIN_MS 1000        /* after which it is tried again where there was no room, or no database */
-#define UNREADABLE_MS 60000  /* the same for a saga whose log makes no sense here */
-#define TRIM_EVERY 1000      /* sagas that have left, after which memory is given back to the system */
-#define DELAY_MS_MAX 60000   /* after which the clock is looked at again: it may be set forward, and a machine may sleep */
+#define DUE_MAX 500         /* rows that are read at once */
+#define UNDER_WAY_MAX 64    /* of these */
+#define AGAIN_MS 1000       /* after which it is tried again where there was no room, or no database */
+#define UNREADABLE_MS 60000 /* the same for a saga whose log makes no sense here */
+#define TRIM_EVERY 1000     /* sagas that have left, after which memory is given back to the system */
+#define DELAY_MS_MAX                                                                                                   \
+    60000 /* after which the clock is looked at again: it may be set forward, and a machine may sleep */
 
 struct parking { /* a row on its way */
     struct park park;
@@ -37,12 +38,12 @@ struct unreadable {
 struct parker {
     struct engine *engine;
     struct timer timer;
-    int64_t next_ms;       /* when the next one is due; INT64_MAX: nothing is, as far as is known */
+    int64_t next_ms; /* when the next one is due; INT64_MAX: nothing is, as far as is known */
     struct due_take take;
-    struct arena arena;    /* of its rows */
+    struct arena arena; /* of its rows */
     struct deferred over;
-    size_t at, under_way;  /* rows begun, and not ended */
-    bool busy, stopped;    /* busy: reading rows, or at work on them */
+    size_t at, under_way; /* rows begun, and not ended */
+    bool busy, stopped;   /* busy: reading rows, or at work on them */
     bool beginning;
     bool more, moved;      /* there may be more rows; something came of those at hand */
     struct map unreadable; /* saga id -> struct unreadable */
@@ -81,10 +82,10 @@ static bool is_quiet(const struct live *live)
     int64_t now_ms = loop_wall_ms(engine->loop);
     const struct list_link *link;
 
-    if (live->turn || live->dropped || live->parking || live->park_refused || live->interrupted || live->asks > 0 || live->saga.seq == 0 ||
-        live->saga.phase == PHASE_ENDED || live->saga.definition->kind == SAGA_RUN || engine->draining ||
-        live->shard->state != SHARD_OWNED || !list_empty(&live->mailbox) || !list_empty(&live->waiters) ||
-        !list_empty(&live->callers)) {
+    if (live->turn || live->dropped || live->parking || live->park_refused || live->interrupted || live->asks > 0 ||
+        live->saga.seq == 0 || live->saga.phase == PHASE_ENDED || live->saga.definition->kind == SAGA_RUN ||
+        engine->draining || live->shard->state != SHARD_OWNED || !list_empty(&live->mailbox) ||
+        !list_empty(&live->waiters) || !list_empty(&live->callers)) {
         return false;
     }
     for (link = list_first(&live->activities); link; link = list_after(&live->activities, link)) {

@@ -3,14 +3,15 @@
  *
  *     something is due -> read a batch -> one transaction that removes it -> a pause -> the next, until nothing is due
  *
- * Nobody waits for it, and those who wait for something share the database with it. So a batch at whose end turns wait for their
- * commit is followed by a pause that leaves this work its share of the time (`forget_share` percent); where none do there is no
- * pause. So a database that is never idle gives that share and one that often is gives more, without a measure of load. And one that
- * is slow is left alone for longer. What has not gone yet stays in the table due, however much it is; memory holds one batch.
+ * Nobody waits for it, and those who wait for something share the database with it. So a batch at whose end turns wait
+ * for their commit is followed by a pause that leaves this work its share of the time (`forget_share` percent); where
+ * none do there is no pause. So a database that is never idle gives that share and one that often is gives more,
+ * without a measure of load. And one that is slow is left alone for longer. What has not gone yet stays in the table
+ * due, however much it is; memory holds one batch.
  *
- * Where sagas end faster than that share removes them, what is overdue grows older, and the share with its age: it comes to
- * rest where as many go as come, or where half of the time goes into it. Else the tables of a database that always has something
- * to do would grow for ever.
+ * Where sagas end faster than that share removes them, what is overdue grows older, and the share with its age: it
+ * comes to rest where as many go as come, or where half of the time goes into it. Else the tables of a database that
+ * always has something to do would grow for ever.
  *
  *     overdue     less than 10 minutes ..... an hour and more
  *     share       forget_share ............. 50 %, or forget_share where that is more
@@ -23,27 +24,28 @@
 
 #define BATCH_MAX 500
 #define BATCH_MIN 20
-#define BATCH_MS 100         /* a batch that takes longer is too large: reads of others wait behind it */
-#define GATHER_MS 1000       /* so long after one that was not full: what ends bit by bit goes together */
+#define BATCH_MS 100   /* a batch that takes longer is too large: reads of others wait behind it */
+#define GATHER_MS 1000 /* so long after one that was not full: what ends bit by bit goes together */
 #define PAUSE_MS_MAX 30000
-#define PATIENCE_MS 600000   /* what is overdue by less than this has time */
-#define OVERDUE_MS 3600000   /* by as much as this it has the largest share */
-#define SHARE_MAX 50         /* percent */
-#define AGAIN_MS 1000        /* there was no database */
-#define REFUSED_MS 60000     /* it does not want to, as the store has told in the log */
-#define DELAY_MS_MAX 60000   /* after which the clock is looked at again: it may be set forward, and a machine may sleep */
+#define PATIENCE_MS 600000 /* what is overdue by less than this has time */
+#define OVERDUE_MS 3600000 /* by as much as this it has the largest share */
+#define SHARE_MAX 50       /* percent */
+#define AGAIN_MS 1000      /* there was no database */
+#define REFUSED_MS 60000   /* it does not want to, as the store has told in the log */
+#define DELAY_MS_MAX                                                                                                   \
+    60000 /* after which the clock is looked at again: it may be set forward, and a machine may sleep */
 
 struct retention {
     struct engine *engine;
     struct timer timer;
-    int64_t next_ms;         /* when the next one is due; INT64_MAX: nothing is, as far as is known */
-    int64_t pause_boot_ms;   /* until then nothing begins */
+    int64_t next_ms;       /* when the next one is due; INT64_MAX: nothing is, as far as is known */
+    int64_t pause_boot_ms; /* until then nothing begins */
     struct due_take take;
-    struct arena arena;      /* of the batch: its rows and forgets */
+    struct arena arena; /* of the batch: its rows and forgets */
     struct deferred over;
     size_t batch_max, asked, gone, refused, under_way;
     int64_t begun_boot_ms;
-    int64_t overdue_ms;      /* by which the last of the batch is; OVERDUE_MS: that or more */
+    int64_t overdue_ms; /* by which the last of the batch is; OVERDUE_MS: that or more */
     bool busy, stopped, beginning;
 };
 
@@ -127,10 +129,12 @@ static void on_over(struct deferred *deferred)
         retention->busy = false;
         return;
     }
-    int64_t now_ms = loop_boot_ms(loop), took_ms = now_ms - retention->begun_boot_ms, pause = pause_ms(retention, took_ms);
+    int64_t now_ms = loop_boot_ms(loop), took_ms = now_ms - retention->begun_boot_ms,
+            pause = pause_ms(retention, took_ms);
 
     if (retention->take.more || retention->refused > 0) {
-        retention_due(retention, retention->gone > 0 ? 0 : loop_wall_ms(loop) + (retention->refused > 0 ? REFUSED_MS : AGAIN_MS));
+        retention_due(retention,
+                      retention->gone > 0 ? 0 : loop_wall_ms(loop) + (retention->refused > 0 ? REFUSED_MS : AGAIN_MS));
     }
     if (!retention->take.more && pause < GATHER_MS) {
         pause = GATHER_MS;
@@ -188,8 +192,10 @@ static void on_taken(struct store_read *read)
         return;
     }
     retention_due(retention, take->next_ms);
-    /* Of the last: one that stays for long for a reason of its own is among the first, and says nothing of the others. */
-    retention->overdue_ms = take->count > 0 ? overdue_ms(take->rows[take->count - 1].at_ms, loop_wall_ms(engine->loop)) : 0;
+    /* Of the last: one that stays for long for a reason of its own is among the first, and says
+     * nothing of the others. */
+    retention->overdue_ms =
+        take->count > 0 ? overdue_ms(take->rows[take->count - 1].at_ms, loop_wall_ms(engine->loop)) : 0;
     retention->beginning = true; /* what ends at once does not end the batch underneath us */
     for (size_t i = 0; i < take->count && !retention->stopped; i++) {
         const struct due_row *row = &take->rows[i];
@@ -202,7 +208,8 @@ static void on_taken(struct store_read *read)
             struct errand *errand = arena_alloc(&retention->arena, sizeof(*errand));
 
             errand->retention = retention;
-            errand->forget = (struct forget){.saga = row->saga, .shard = row->shard, .epoch = shard->epoch, .done = on_forgotten};
+            errand->forget =
+                (struct forget){.saga = row->saga, .shard = row->shard, .epoch = shard->epoch, .done = on_forgotten};
             retention->asked++;
             retention->under_way++;
             store_forget(engine->store, &errand->forget);

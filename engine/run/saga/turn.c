@@ -221,7 +221,8 @@ static void turn_refuse(struct turn *turn)
 
     (void)err_set(&err, ERR_TOO_LARGE, "what this leads to is larger than one turn of a saga may be");
     err_hint(&err, "pass references instead of large bodies, or begin fewer elements at once");
-    log_error("turn_too_large", LOG_UUID("saga", &live->saga.id.uuid), LOG_I64("records", (int64_t)turn->records.count));
+    log_error("turn_too_large", LOG_UUID("saga", &live->saga.id.uuid),
+              LOG_I64("records", (int64_t)turn->records.count));
     count_refusal(live, mail);
     mail->answer = (struct call_answer){.step = STEP_NONE};
     mail->done(mail, ERR_TOO_LARGE, &err);

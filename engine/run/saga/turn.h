@@ -30,7 +30,8 @@ struct turn {
     uint32_t key_count, escalation_count, touched_count, follower_count;
 };
 
-/* turn_describe.c: from the records of a decided turn to `append`. turn->payload.overflow: it is larger than a turn may be. */
+/* turn_describe.c: from the records of a decided turn to `append`. turn->payload.overflow: it is larger than a turn may
+ * be. */
 void turn_describe(struct turn *turn);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * What a turn means for the tables: its row of the log, and what stands beside it for finding, listing and waking: keys,
- * escalations, approvals, followers, locks, and when a saga is to be looked at again. All of it is one transaction.
+ * What a turn means for the tables: its row of the log, and what stands beside it for finding, listing and waking:
+ * keys, escalations, approvals, followers, locks, and when a saga is to be looked at again. All of it is one
+ * transaction.
  */
 #include "run/saga/turn.h"
 
@@ -163,10 +164,10 @@ static const char *approval_status(const struct saga *saga, uint32_t step)
     if (op->state == OP_COMPLETED) {
         return "approved";
     }
-    return op->state != OP_FAILED               ? "cancelled"
-           : slice_is(op->error, "refused")     ? "refused"
-           : slice_is(op->error, "timeout")     ? "expired"
-                                                : "cancelled";
+    return op->state != OP_FAILED           ? "cancelled"
+           : slice_is(op->error, "refused") ? "refused"
+           : slice_is(op->error, "timeout") ? "expired"
+                                            : "cancelled";
 }
 
 /* The end of a pause: people have so much longer to answer. */

@@ -1,12 +1,12 @@
 /*
- * Giving shards to other engines: because another one has come and this one holds more than its share, or because this one
- * leaves.
+ * Giving shards to other engines: because another one has come and this one holds more than its share, or because this
+ * one leaves.
  *
- * A shard that is being given begins nothing new: what comes from outside goes through the inbox to whoever owns it next,
- * timers and evaluations stay as they are, calls that were not sent yet wait. What is under way settles, and so do the
- * answers to what came through the inbox. When nothing but unsent calls is left the log is told that they were not sent:
- * not before, because each time counts as an attempt. Then its sagas leave memory, as in a drain, and the row is released:
- * for the next owner no call is in doubt.
+ * A shard that is being given begins nothing new: what comes from outside goes through the inbox to whoever owns it
+ * next, timers and evaluations stay as they are, calls that were not sent yet wait. What is under way settles, and so
+ * do the answers to what came through the inbox. When nothing but unsent calls is left the log is told that they were
+ * not sent: not before, because each time counts as an attempt. Then its sagas leave memory, as in a drain, and the row
+ * is released: for the next owner no call is in doubt.
  *
  *     SHARD_OWNED -> SHARD_GIVING -> only unsent calls      -> told so, and:
  *                                    quiet                  -> released
@@ -19,8 +19,8 @@
 
 enum {
     LOOK_EVERY_MS = 20,
-    PATIENCE_MS = 3000,        /* the sagas of the shard stand still so long at most */
-    AGAIN_AFTER_MS = 10000,    /* the first time; then twice as long, and so on */
+    PATIENCE_MS = 3000,     /* the sagas of the shard stand still so long at most */
+    AGAIN_AFTER_MS = 10000, /* the first time; then twice as long, and so on */
     AGAIN_AFTER_MS_MAX = 320000
 };
 
@@ -45,10 +45,12 @@ static enum motion live_motion(const struct live *live)
     enum motion most = MOTION_NONE;
     const struct list_link *link;
 
-    if (live->turn || live->parking || live->asks > 0 || list_linked(&live->ready_link) || !list_empty(&live->mailbox)) {
+    if (live->turn || live->parking || live->asks > 0 || list_linked(&live->ready_link) ||
+        !list_empty(&live->mailbox)) {
         return MOTION_UNDER_WAY;
     }
-    for (link = list_first(&live->activities); link && most < MOTION_UNDER_WAY; link = list_after(&live->activities, link)) {
+    for (link = list_first(&live->activities); link && most < MOTION_UNDER_WAY;
+         link = list_after(&live->activities, link)) {
         enum motion motion = activity_motion(container_of(link, struct activity, link));
 
         most = motion > most ? motion : most;
@@ -106,7 +108,8 @@ static void shard_keep(struct shard *shard)
     int64_t again_ms = (int64_t)AGAIN_AFTER_MS << (shard->keeps < 5 ? shard->keeps : 5);
 
     shard->state = SHARD_OWNED;
-    shard->keep_until_boot_ms = loop_boot_ms(engine->loop) + (again_ms < AGAIN_AFTER_MS_MAX ? again_ms : AGAIN_AFTER_MS_MAX);
+    shard->keep_until_boot_ms =
+        loop_boot_ms(engine->loop) + (again_ms < AGAIN_AFTER_MS_MAX ? again_ms : AGAIN_AFTER_MS_MAX);
     shard_watch(engine);
     parker_look(engine->parker);
     retention_look(engine->retention);
@@ -126,7 +129,8 @@ static void shard_give(struct shard *shard)
 
 static void shard_give_up(struct shard *shard)
 {
-    log_info("shard_kept", LOG_I64("shard", shard->number), LOG_I64("under_way", (int64_t)count_moving(shard, SIZE_MAX)));
+    log_info("shard_kept", LOG_I64("shard", shard->number),
+             LOG_I64("under_way", (int64_t)count_moving(shard, SIZE_MAX)));
     shard_keep(shard);
     shard->keeps++;
 }

@@ -113,8 +113,11 @@ static void shard_begin_load(struct shard *shard)
 {
     shard->load_running = true;
     shard->oldest_unreadable_ms = 0;
-    shard->load = (struct shard_load){
-        .shard = shard->number, .on_saga = on_loaded_saga, .on_forgotten = on_forgotten, .done = on_loaded, .context = shard};
+    shard->load = (struct shard_load){.shard = shard->number,
+                                      .on_saga = on_loaded_saga,
+                                      .on_forgotten = on_forgotten,
+                                      .done = on_loaded,
+                                      .context = shard};
     store_load_shard(shard->engine->store, &shard->load);
 }
 

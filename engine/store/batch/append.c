@@ -1,9 +1,9 @@
 /*
  * Group commit: appends wait in one queue, and batches leave before the loop blocks and after it woke.
  *
- * When no batch is under way, what is there leaves at once, even a single append: no timer delays it. While one is under
- * way another leaves on a second connection only when many wait, because small batches cost the database more than they
- * gain. What a COMMIT takes is thus what the next batch grows by.
+ * When no batch is under way, what is there leaves at once, even a single append: no timer delays it. While one is
+ * under way another leaves on a second connection only when many wait, because small batches cost the database more
+ * than they gain. What a COMMIT takes is thus what the next batch grows by.
  *
  * Sagas whose turns were in one batch are all ready at once when it is committed: then either we are at work or the
  * database. So the first half of such a crowd (all that waited or was under way when a batch left) leaves while we are
@@ -16,11 +16,11 @@
  * get an eighth of the places and bytes, so that nobody who was let in waits for ever; one that is larger than that is
  * the first of every second batch.
  *
- *                 +--------- committed --------------------------------> done (a start whose business id was taken: TAKEN first)
- *   waiting -> SENT -- refused: fenced ------> EPOCHS -> lost shards: ERR_FENCED; others wait again
- *     ^           |--- refused as data ------> suspects: halves, again and again, until the guilty one is alone
- *     |           |--- refused otherwise ----> waiting (deadlock: a pause; disk full, read-only: trouble, told as away)
- *     |           +--- answer lost ----------> LOST -> ENDING -> LOOKING -> there: done
+ *                 +--------- committed --------------------------------> done (a start whose business id was taken:
+ * TAKEN first) waiting -> SENT -- refused: fenced ------> EPOCHS -> lost shards: ERR_FENCED; others wait again ^ |---
+ * refused as data ------> suspects: halves, again and again, until the guilty one is alone |           |--- refused
+ * otherwise ----> waiting (deadlock: a pause; disk full, read-only: trouble, told as away) |           +--- answer lost
+ * ----------> LOST -> ENDING -> LOOKING -> there: done
  *     +----------------------------------------------------------------- certainly not there
  */
 #include <stdlib.h>
@@ -31,12 +31,13 @@
 #include "store/store_state.h"
 
 enum {
-    CROWD_MIN = 4000,          /* so many waiting: batches twice the size */
-    HALVED_MIN = 200,          /* a smaller crowd stays together: batches cost the database, which others may need */
-    BATCHES_OF_ANY_SIZE = 2,   /* under way at once; more are full ones */
-    NEWCOMERS_SHARE = 8,       /* one of so many places of a batch is theirs, whatever else waits */
-    PAUSE_MS = 20,             /* after a deadlock and the like */
-    TROUBLE_MS_MIN = 100, TROUBLE_MS_MAX = 3000
+    CROWD_MIN = 4000,        /* so many waiting: batches twice the size */
+    HALVED_MIN = 200,        /* a smaller crowd stays together: batches cost the database, which others may need */
+    BATCHES_OF_ANY_SIZE = 2, /* under way at once; more are full ones */
+    NEWCOMERS_SHARE = 8,     /* one of so many places of a batch is theirs, whatever else waits */
+    PAUSE_MS = 20,           /* after a deadlock and the like */
+    TROUBLE_MS_MIN = 100,
+    TROUBLE_MS_MAX = 3000
 };
 
 static struct append *append_of(struct list_link *link)
@@ -211,7 +212,8 @@ void store_trouble(struct store *store, const struct err *err)
     store->trouble = true;
     store->trouble_may_try = false;
     store->away_err = *err;
-    timer_start(store->loop, &store->trouble_timer, delay_ms < TROUBLE_MS_MAX ? delay_ms : TROUBLE_MS_MAX, on_trouble_timer);
+    timer_start(store->loop, &store->trouble_timer, delay_ms < TROUBLE_MS_MAX ? delay_ms : TROUBLE_MS_MAX,
+                on_trouble_timer);
     store_tell(store);
 }
 
@@ -295,8 +297,8 @@ static void batch_had_dues(struct batch *batch)
 }
 
 /*
- * Something in it is not acceptable as data. One alone is guilty; of more, each half is tried apart. A group stays together:
- * its members carry its size, and they lie side by side in the queue.
+ * Something in it is not acceptable as data. One alone is guilty; of more, each half is tried apart. A group stays
+ * together: its members carry its size, and they lie side by side in the queue.
  */
 static void batch_refused_as_data(struct batch *batch)
 {
@@ -321,7 +323,8 @@ static void batch_refused_as_data(struct batch *batch)
             err_set(&append->err, ERR_FENCED, "another turn of the saga is in the log at this place");
             err_detail(&append->err, "%s", transaction->err.detail);
             append_complete(store, append, ERR_FENCED);
-        } else if (exists && append->start && append->from_inbox && (statement == &sql_log_unique || statement == &sql_start)) {
+        } else if (exists && append->start && append->from_inbox &&
+                   (statement == &sql_log_unique || statement == &sql_start)) {
             /* Whoever put it into the inbox did so again after it had been consumed, not knowing: it is that start. */
             append->existing = append->saga;
             append->existing_input = append->start->input_digest;
@@ -335,7 +338,8 @@ static void batch_refused_as_data(struct batch *batch)
             append->err = transaction->err;
             append->err.code = ERR_CORRUPT;
             (void)err_context(&append->err, "the database refused a turn as data");
-            log_error("turn_refused", LOG_UUID("saga", &append->saga.uuid), LOG_I64("seq", append->first_seq), LOG_ERR(&append->err));
+            log_error("turn_refused", LOG_UUID("saga", &append->saga.uuid), LOG_I64("seq", append->first_seq),
+                      LOG_ERR(&append->err));
             append_complete(store, append, ERR_CORRUPT);
         }
     }
@@ -567,12 +571,14 @@ static struct batch *batch_due(const struct store *store)
 }
 
 /*
- * The appends that were to be tried went with their shards, so nothing would ever tell that the database takes appends again; and as long as
- * nobody knows that, no shard is taken and no new work either. So it counts as well, until an append says otherwise.
+ * The appends that were to be tried went with their shards, so nothing would ever tell that the database takes appends
+ * again; and as long as nobody knows that, no shard is taken and no new work either. So it counts as well, until an
+ * append says otherwise.
  */
 static bool has_nothing_to_try(const struct store *store)
 {
-    return store->trouble && store->trouble_may_try && store->batches_sent == 0 && waiting_count(store) + store->suspects.count == 0;
+    return store->trouble && store->trouble_may_try && store->batches_sent == 0 &&
+           waiting_count(store) + store->suspects.count == 0;
 }
 
 static void appends_send(struct store *store)
@@ -585,7 +591,8 @@ static void appends_send(struct store *store)
     while ((batch = batch_due(store)) != NULL) {
         store->trouble_may_try = false;
         if (store->trouble) {
-            /* However this try ends, there is another: it may also be lost with its connection, or be refused as data. */
+            /* However this try ends, there is another: it may also be lost with its connection, or
+             * be refused as data. */
             timer_start(store->loop, &store->trouble_timer, TROUBLE_MS_MIN, on_trouble_timer);
         }
         batch_send(batch);

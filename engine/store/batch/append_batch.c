@@ -11,7 +11,6 @@
  */
 #include "store/store_state.h"
 
-
 typedef bool (*item_filter)(const struct append *append);
 
 static bool is_start(const struct append *append)
@@ -291,7 +290,8 @@ static void add_log(struct batch *batch, const struct db_statement *statement, i
 }
 
 #define KEY_COLUMN(args, type, batch, n, put)                                                                          \
-    COLUMN(args, type, batch, n, has_keys, for (uint32_t key_i = 0; key_i < a->new_key_count; key_i++) { put; })
+    COLUMN(                                                                                                            \
+        args, type, batch, n, has_keys, for (uint32_t key_i = 0; key_i < a->new_key_count; key_i++) { put; })
 
 static bool has_keys(const struct append *append)
 {
@@ -365,12 +365,13 @@ static bool has_escalations(const struct append *append)
 }
 
 #define ESCALATION_COLUMN(args, type, batch, n, is_opened, put)                                                        \
-    COLUMN(args, type, batch, n, has_escalations, for (uint32_t e_i = 0; e_i < a->escalation_count; e_i++) {           \
-        const struct append_escalation *e = &a->escalations[e_i];                                                      \
-        if (e->opened == (is_opened)) {                                                                                \
-            put;                                                                                                       \
-        }                                                                                                              \
-    })
+    COLUMN(                                                                                                            \
+        args, type, batch, n, has_escalations, for (uint32_t e_i = 0; e_i < a->escalation_count; e_i++) {              \
+            const struct append_escalation *e = &a->escalations[e_i];                                                  \
+            if (e->opened == (is_opened)) {                                                                            \
+                put;                                                                                                   \
+            }                                                                                                          \
+        })
 
 static void add_escalations(struct batch *batch)
 {
@@ -422,12 +423,13 @@ static bool has_approvals(const struct append *append)
 }
 
 #define APPROVAL_COLUMN(args, type, batch, n, is_opened, put)                                                          \
-    COLUMN(args, type, batch, n, has_approvals, for (uint32_t p_i = 0; p_i < a->approval_count; p_i++) {               \
-        const struct append_approval *p = &a->approvals[p_i];                                                          \
-        if (p->opened == (is_opened)) {                                                                                \
-            put;                                                                                                       \
-        }                                                                                                              \
-    })
+    COLUMN(                                                                                                            \
+        args, type, batch, n, has_approvals, for (uint32_t p_i = 0; p_i < a->approval_count; p_i++) {                  \
+            const struct append_approval *p = &a->approvals[p_i];                                                      \
+            if (p->opened == (is_opened)) {                                                                            \
+                put;                                                                                                   \
+            }                                                                                                          \
+        })
 
 static void add_approvals(struct batch *batch)
 {
@@ -472,10 +474,11 @@ static bool has_followers(const struct append *append)
 }
 
 #define FOLLOWER_COLUMN(args, type, batch, n, put)                                                                     \
-    COLUMN(args, type, batch, n, has_followers, for (uint32_t f_i = 0; f_i < a->follower_count; f_i++) {               \
-        const struct append_follower *f = &a->followers[f_i];                                                          \
-        put;                                                                                                           \
-    })
+    COLUMN(                                                                                                            \
+        args, type, batch, n, has_followers, for (uint32_t f_i = 0; f_i < a->follower_count; f_i++) {                  \
+            const struct append_follower *f = &a->followers[f_i];                                                      \
+            put;                                                                                                       \
+        })
 
 static void add_followers(struct batch *batch)
 {
@@ -497,7 +500,8 @@ static void add_followers(struct batch *batch)
     FOLLOWER_COLUMN(args, DB_BYTEA, batch, n, db_item_bytes(args, f->payload));
 }
 
-static void add_forgetting(struct batch *batch, const struct db_statement *statement, bool (*of)(const struct append *append))
+static void add_forgetting(struct batch *batch, const struct db_statement *statement,
+                           bool (*of)(const struct append *append))
 {
     size_t n = batch_count(batch, of);
     struct db_args *args;

@@ -3,12 +3,12 @@
  * answer to the COMMIT was lost, whether it happened.
  *
  * The last goes in three steps, each on a connection that is up, repeated until it is answered:
- *   1. The old backend is ended, and gone from pg_stat_activity. Until then it may still commit, and a row that is not there proves
- *      nothing. (After a restart or a failover it is gone by itself.)
- *   2. The log is read at the places that the batch would have taken, in a transaction that locks the shards' rows: locking writes, so
- *      its own COMMIT waits for a synchronous standby to have what was seen.
- *   3. The same bytes are there, under our epoch: it happened. Anything else: another engine wrote there; it may well have decided the very
- *      same, and then makes the calls. Nothing: it certainly did not happen, and waits again.
+ *   1. The old backend is ended, and gone from pg_stat_activity. Until then it may still commit, and a row that is not
+ * there proves nothing. (After a restart or a failover it is gone by itself.)
+ *   2. The log is read at the places that the batch would have taken, in a transaction that locks the shards' rows:
+ * locking writes, so its own COMMIT waits for a synchronous standby to have what was seen.
+ *   3. The same bytes are there, under our epoch: it happened. Anything else: another engine wrote there; it may well
+ * have decided the very same, and then makes the calls. Nothing: it certainly did not happen, and waits again.
  */
 #include <string.h>
 
@@ -37,7 +37,8 @@ static void on_taken(struct db_query *query, const struct db_rows *rows)
         struct slice digest = db_bytes(rows, row, 2), business = db_bytes(rows, row, 3);
         int64_t found = db_int(rows, row, 4);
 
-        if (i < batch->count && digest.len == sizeof(batch->items[i]->existing_input.bytes) && found > batch->found[i]) {
+        if (i < batch->count && digest.len == sizeof(batch->items[i]->existing_input.bytes) &&
+            found > batch->found[i]) {
             struct append *append = batch->items[i];
 
             append->existing.uuid = db_uuid(rows, row, 1);
@@ -152,8 +153,8 @@ void batch_epochs_done(struct batch *batch)
 
         if (batch->epochs[append->shard] != append->epoch) {
             err_set(&append->err, ERR_FENCED, "another engine owns shard %u", append->shard);
-            err_detail(&append->err, "epoch %lld, and this turn was decided under epoch %lld", (long long)batch->epochs[append->shard],
-                       (long long)append->epoch);
+            err_detail(&append->err, "epoch %lld, and this turn was decided under epoch %lld",
+                       (long long)batch->epochs[append->shard], (long long)append->epoch);
             append_complete(batch->store, append, ERR_FENCED);
         } else {
             append_again(batch->store, append);
@@ -241,8 +242,10 @@ void batch_lost(struct batch *batch)
 {
     log_warn("commit_unknown", LOG_I64("turns", batch->count), LOG_ERR(&batch->transaction.err));
     batch->phase = BATCH_LOST;
-    /* The answer came, with the warning that the standby may not have it: the same backend has ended its transaction. */
-    batch->backend_gone = batch->conn->up && db_state(batch->conn->db) == DB_READY && batch->conn->backend_pid == batch->backend_pid &&
+    /* The answer came, with the warning that the standby may not have it: the same backend
+     * has ended its transaction. */
+    batch->backend_gone = batch->conn->up && db_state(batch->conn->db) == DB_READY &&
+                          batch->conn->backend_pid == batch->backend_pid &&
                           batch->conn->backend_started_us == batch->backend_started_us;
     batch_resolve(batch);
 }

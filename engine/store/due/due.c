@@ -68,8 +68,8 @@ static void forget_tell(struct list_link *link, enum err_code code)
     forget->done(forget);
 }
 
-static const struct due_kind forgetting = {"forget_refused", &sql_forget, FORGETS_MAX, forget_item, NULL, forget_tell,
-                                           &sql_forget_later};
+static const struct due_kind forgetting = {"forget_refused", &sql_forget,      FORGETS_MAX, forget_item, NULL,
+                                           forget_tell,      &sql_forget_later};
 
 void store_park(struct store *store, struct park *park)
 {

@@ -1,14 +1,14 @@
 /*
- * Small fenced writes that many sagas want at once: those that are ready in the same turn of the loop share a transaction, and
- * one transaction of a kind is under way at a time. While the database is away they wait.
+ * Small fenced writes that many sagas want at once: those that are ready in the same turn of the loop share a
+ * transaction, and one transaction of a kind is under way at a time. While the database is away they wait.
  *
- * They may be repeated, but not overtaken by themselves: a park whose answer was lost and that the server carries out after
- * all, when the saga was parked again and has moved on since, would hide a saga from recovery that is awake. So the backend
- * that had it is ended first, as with appends.
+ * They may be repeated, but not overtaken by themselves: a park whose answer was lost and that the server carries out
+ * after all, when the saga was parked again and has moved on since, would hide a saga from recovery that is awake. So
+ * the backend that had it is ended first, as with appends.
  *
- * What the database refuses is halved until the one is found that it does not want: a damaged row must not keep all that
- * stand in line with it. That one alone is told so; where its kind can be put off, its row is due again only after a long
- * time. Where one after the other is refused, it is not the rows: all are told.
+ * What the database refuses is halved until the one is found that it does not want: a damaged row must not keep all
+ * that stand in line with it. That one alone is told so; where its kind can be put off, its row is due again only after
+ * a long time. Where one after the other is refused, it is not the rows: all are told.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,8 @@ static void queue_later(struct due_queue *queue, int64_t ms)
     timer_start(queue->store->loop, &queue->again, ms, on_again);
 }
 
-static void queue_submit(struct due_queue *queue, struct conn *conn, bool read_only, void (*done)(struct db_transaction *))
+static void queue_submit(struct due_queue *queue, struct conn *conn, bool read_only,
+                         void (*done)(struct db_transaction *))
 {
     queue->busy = true;
     memset(&queue->transaction, 0, sizeof(queue->transaction));
@@ -261,7 +262,8 @@ static void batch_send(struct due_queue *queue, struct conn *conn)
     if (queue->kind->put_more) {
         queue->kind->put_more(args, queue->sent, queue->sent_count);
     }
-    queue->query = (struct db_query){.statement = queue->kind->statement, .args = args, .on_rows = on_held, .context = queue};
+    queue->query =
+        (struct db_query){.statement = queue->kind->statement, .args = args, .on_rows = on_held, .context = queue};
     queue_submit(queue, conn, false, on_batch_done);
 }
 
@@ -298,7 +300,8 @@ static void end_backend(struct due_queue *queue, struct conn *conn)
     queue->backends_left = -1;
     db_arg_int4(args, queue->backend_pid);
     db_arg_int8(args, queue->backend_started_us);
-    queue->query = (struct db_query){.statement = &sql_end_backend, .args = args, .on_rows = on_backend, .context = queue};
+    queue->query =
+        (struct db_query){.statement = &sql_end_backend, .args = args, .on_rows = on_backend, .context = queue};
     queue_submit(queue, conn, true, on_ending_done);
 }
 

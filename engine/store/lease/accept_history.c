@@ -15,7 +15,8 @@ enum {
 /* What a person is told of each loss `h`: seven columns. */
 #define LOSS_COLUMNS                                                                                                   \
     "h.found_at, h.engine, h.missing,"                                                                                 \
-    " (select coalesce(string_agg(s.shard::text, ' ' order by s.shard), 'none') from sagad.history_shard s where s.loss = h.id),"  \
+    " (select coalesce(string_agg(s.shard::text, ' ' order by s.shard), 'none') from sagad.history_shard s where "     \
+    "s.loss = h.id),"                                                                                                  \
     " (select coalesce(sum(s.turns - s.turns_left), 0) from sagad.history_shard s where s.loss = h.id),"               \
     " (select count(*) || ' sagas, of which ' || count(*) filter (where g.seq_left = 0) || ' are gone'"                \
     "  from sagad.history_saga g where g.loss = h.id),"                                                                \
@@ -24,20 +25,26 @@ enum {
     " || case when h.unlisted > 0 then '; too many to be listed: ' || h.unlisted else '' end"                          \
     " || coalesce('; calls of sagas that had left memory are known since ' || h.calls_since, '')"
 
-static const char waiting_sql[] = "select " LOSS_COLUMNS " from sagad.history_loss h where h.accepted_at is null order by h.found_at";
+static const char waiting_sql[] =
+    "select " LOSS_COLUMNS " from sagad.history_loss h where h.accepted_at is null order by h.found_at";
 
-/* Only shards whose loss is accepted: another one may be found meanwhile. What is given out is above all that was ever used. */
+/* Only shards whose loss is accepted: another one may be found meanwhile. What is given out is above all that was ever
+ * used. */
 static const char accept_sql[] =
     "set standard_conforming_strings = on;"
-    " update sagad.history_loss h set accepted_at = clock_timestamp(), accepted_by = %s || ', ' || current_user, note = %s"
+    " update sagad.history_loss h set accepted_at = clock_timestamp(), accepted_by = %s || ', ' || current_user, note "
+    "= %s"
     " where h.accepted_at is null returning " LOSS_COLUMNS ";"
-    " update sagad.shard s set epoch = greatest(s.epoch, k.epoch) + 1, turns = greatest(s.turns, k.turns), owner = null, owner_identity = null,"
+    " update sagad.shard s set epoch = greatest(s.epoch, k.epoch) + 1, turns = greatest(s.turns, k.turns), owner = "
+    "null, owner_identity = null,"
     " expires_at = null from (select h.shard, max(h.epoch) as epoch, max(h.turns) as turns from sagad.history_shard h"
     " join sagad.history_loss l on l.id = h.loss where l.accepted_at is not null group by h.shard) as k"
-    " where s.shard = k.shard and s.owner_identity in (select 'loss/' || l.id from sagad.history_loss l where l.accepted_at is not null);"
+    " where s.shard = k.shard and s.owner_identity in (select 'loss/' || l.id from sagad.history_loss l where "
+    "l.accepted_at is not null);"
     " notify sagad_leases";
 
-static const char older_sql[] = "select count(*) from sagad.engine e where e.expires_at > clock_timestamp() and e.schema < %d";
+static const char older_sql[] =
+    "select count(*) from sagad.engine e where e.expires_at > clock_timestamp() and e.schema < %d";
 
 struct losses {
     void (*progress)(const char *line);
@@ -53,8 +60,11 @@ static void on_loss(void *context, int columns, const char *const *values)
 
     if (columns == 7) {
         losses->count++;
-        (void)snprintf(line, sizeof(line), "%s: missing since %s, found by the engine %s: %s; shards: %s; turns, at most: %s; known by name: %s; %s",
-                       losses->verb, values[0], values[1], values[2], values[3], values[4], values[5], values[6]); /* cut is good enough */
+        (void)snprintf(
+            line, sizeof(line),
+            "%s: missing since %s, found by the engine %s: %s; shards: %s; turns, at most: %s; known by name: %s; %s",
+            losses->verb, values[0], values[1], values[2], values[3], values[4], values[5],
+            values[6]); /* cut is good enough */
         losses->progress(line);
     }
 }
@@ -93,14 +103,16 @@ static enum err_code refuse_beside_older(struct db_session *session, struct loss
     (void)snprintf(sql, sizeof(sql), older_sql, KNOWING_SCHEMA); /* it fits */
     code = db_session_run(session, sql, on_older, losses, err);
     if (code == ERR_OK && losses->has_older) {
-        err_set(err, ERR_BUSY, "an engine of an earlier release runs on this database, and would make forgotten calls again");
+        err_set(err, ERR_BUSY,
+                "an engine of an earlier release runs on this database, and would make forgotten calls again");
         err_hint(err, "stop it, wait until its lease is over, and run this again");
         return ERR_BUSY;
     }
     return code;
 }
 
-static enum err_code accept_all(struct db_session *session, struct losses *losses, const char *who, const char *note, struct err *err)
+static enum err_code accept_all(struct db_session *session, struct losses *losses, const char *who, const char *note,
+                                struct err *err)
 {
     char sql[SQL_BYTES];
     enum err_code code = refuse_beside_older(session, losses, err);
@@ -119,22 +131,25 @@ static enum err_code accept_all(struct db_session *session, struct losses *losse
     return code;
 }
 
-enum err_code accept_history(const char *dsn, const char *who, const char *note, void (*progress)(const char *line), struct err *err)
+enum err_code accept_history(const char *dsn, const char *who, const char *note, void (*progress)(const char *line),
+                             struct err *err)
 {
     char quoted_note[2 * HISTORY_NOTE_BYTES_MAX + 8], quoted_who[160];
     struct losses losses = {.progress = progress, .verb = "waits"};
     struct db_session *session = NULL;
-    bool is_good = note && note[0] && strlen(note) <= HISTORY_NOTE_BYTES_MAX && quote(note, quoted_note, sizeof(quoted_note)) &&
-                   quote(who, quoted_who, sizeof(quoted_who));
+    bool is_good = note && note[0] && strlen(note) <= HISTORY_NOTE_BYTES_MAX &&
+                   quote(note, quoted_note, sizeof(quoted_note)) && quote(who, quoted_who, sizeof(quoted_who));
     enum err_code code = db_session_open(dsn, "sagad accept-history", &session, err);
 
     if (code != ERR_OK) {
         return code;
     }
-    code = is_good ? accept_all(session, &losses, quoted_who, quoted_note, err) : db_session_run(session, waiting_sql, on_loss, &losses, err);
+    code = is_good ? accept_all(session, &losses, quoted_who, quoted_note, err)
+                   : db_session_run(session, waiting_sql, on_loss, &losses, err);
     db_session_close(session);
     if (code == ERR_OK && !is_good) {
-        (void)err_set(err, ERR_CONFIG, "accepting another history needs a note of at most %d bytes", HISTORY_NOTE_BYTES_MAX);
+        (void)err_set(err, ERR_CONFIG, "accepting another history needs a note of at most %d bytes",
+                      HISTORY_NOTE_BYTES_MAX);
         err_hint(err, "sagad accept-history --note \"why the database may go on without what is missing\"");
         return ERR_CONFIG;
     }

@@ -1,4 +1,5 @@
-/* The engines that are there and who holds which shard, read together. What engines themselves reckon with is lease_fleet.c. */
+/* The engines that are there and who holds which shard, read together. What engines themselves reckon with is
+ * lease_fleet.c. */
 #include "store/store_state.h"
 
 static void on_engines(struct db_query *query, const struct db_rows *rows)

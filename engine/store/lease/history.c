@@ -1,21 +1,25 @@
 /*
  * Is this still the history that we wrote?
  *
- * A server that comes back may lack what it had confirmed: a standby that was behind was promoted, or a backup restored. What is lost is then the
- * end of the log of the whole server, so that it is enough to remember of each writer, for each shard, the last turn that was confirmed: commits of
- * one writer come one after the other, and where its last one is there, so are those before. Each new connection looks for them before it is used.
- * So it does for the counters of every shard, also of those that other engines have: an engine that wrote nothing there, but has seen a higher
- * epoch or more turns, knows it too, and its word counts when the owner is gone. A timeline or server that has them all goes on without a word.
+ * A server that comes back may lack what it had confirmed: a standby that was behind was promoted, or a backup
+ * restored. What is lost is then the end of the log of the whole server, so that it is enough to remember of each
+ * writer, for each shard, the last turn that was confirmed: commits of one writer come one after the other, and where
+ * its last one is there, so are those before. Each new connection looks for them before it is used. So it does for the
+ * counters of every shard, also of those that other engines have: an engine that wrote nothing there, but has seen a
+ * higher epoch or more turns, knows it too, and its word counts when the owner is gone. A timeline or server that has
+ * them all goes on without a word.
  *
- *   KNOWN -- a turn or an epoch is missing, twice in a row on one connection; a turn behind a hole (SG003); a counter, for a lease --> OTHER
- *   OTHER: nothing is appended, read or renewed
- *   OTHER -- it stands in the table history_loss, and a person has accepted it --> KNOWN: every shard is dropped, and taken anew
+ *   KNOWN -- a turn or an epoch is missing, twice in a row on one connection; a turn behind a hole (SG003); a counter,
+ * for a lease --> OTHER OTHER: nothing is appended, read or renewed OTHER -- it stands in the table history_loss, and a
+ * person has accepted it --> KNOWN: every shard is dropped, and taken anew
  *
- * Twice, because a saga may be forgotten while we look. What is forgotten is not looked for any more from the moment it is asked.
+ * Twice, because a saga may be forgotten while we look. What is forgotten is not looked for any more from the moment it
+ * is asked.
  *
- * One transaction says it: the loss, which sagas lack what, which calls were made for them, and that the shards are nobody's until a person has
- * accepted it (history_mark). So whoever comes later, this engine after a restart, too, can neither take them nor make those calls again: they
- * are loaded with the shard. What is known only here is lost when this process ends before that transaction; until then nothing else is done.
+ * One transaction says it: the loss, which sagas lack what, which calls were made for them, and that the shards are
+ * nobody's until a person has accepted it (history_mark). So whoever comes later, this engine after a restart, too, can
+ * neither take them nor make those calls again: they are loaded with the shard. What is known only here is lost when
+ * this process ends before that transaction; until then nothing else is done.
  */
 #include <string.h>
 
@@ -98,7 +102,8 @@ static void on_marks(struct db_query *query, const struct db_rows *rows)
         int64_t shard = db_int(rows, row, 0);
 
         if (shard >= 0 && shard < SHARD_COUNT) {
-            compare_mark(query->context, (uint32_t)shard, (struct shard_mark){.epoch = db_int(rows, row, 1), .turns = db_int(rows, row, 2)});
+            compare_mark(query->context, (uint32_t)shard,
+                         (struct shard_mark){.epoch = db_int(rows, row, 1), .turns = db_int(rows, row, 2)});
         }
     }
 }
@@ -128,7 +133,8 @@ static struct db_args *check_query(struct conn *conn, size_t *at, const struct d
     struct db_query *query = &conn->check_queries[(*at)++];
 
     CHECK(*at <= CONN_QUERIES_MAX);
-    *query = (struct db_query){.statement = statement, .args = db_args_new(&conn->arena), .on_rows = on_rows, .context = conn};
+    *query = (struct db_query){
+        .statement = statement, .args = db_args_new(&conn->arena), .on_rows = on_rows, .context = conn};
     return query->args;
 }
 
@@ -159,10 +165,12 @@ size_t history_put_checks(struct conn *conn, size_t at)
 static void say(struct err *err)
 {
     err_set(err, ERR_STORE, "the database has another history: work that was acknowledged is missing");
-    err_hint(err, "a standby that was behind was promoted, or a backup restored. Bring the right server back, or accept this one: sagad accept-history --note ...");
+    err_hint(err, "a standby that was behind was promoted, or a backup restored. Bring the right server back, or "
+                  "accept this one: sagad accept-history --note ...");
 }
 
-/* An owner that lives, and misses only its last renewal, has renewed again within a lease. Checks come once a second. */
+/* An owner that lives, and misses only its last renewal, has renewed again within a lease. Checks
+ * come once a second. */
 static int doubts_enough(const struct conn *conn)
 {
     bool is_certain = conn->facts.missing_turns > 0 || conn->facts.shards_back > 0 || !conn->store->leases;
@@ -198,7 +206,9 @@ bool history_is_good(struct conn *conn, struct err *err)
     if (facts->missing_turns > 0) {
         uuid_text(&facts->missing_saga.uuid, saga);
         instant_text(facts->missing_at_ms, at);
-        err_detail(err, "of %lld turns that were confirmed last, one for each shard and writer, such as record %lld of saga %s at %s",
+        err_detail(err,
+                   "of %lld turns that were confirmed last, one for each shard and writer, such as record %lld of saga "
+                   "%s at %s",
                    (long long)facts->missing_turns, (long long)facts->missing_seq, saga, at);
     } else if (facts->shards_back | facts->shards_behind) {
         err_detail(err, "%d shards have had later owners, or more turns, than the database knows of",
@@ -219,8 +229,9 @@ bool history_saw(struct store *store, const struct shard_mark table[SHARD_COUNT]
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         if (is_less(table[shard], seen[shard])) {
             say(&err);
-            err_detail(&err, "shard %u is at epoch %lld with %lld turns, and was seen at %lld with %lld", shard, (long long)table[shard].epoch,
-                       (long long)table[shard].turns, (long long)seen[shard].epoch, (long long)seen[shard].turns);
+            err_detail(&err, "shard %u is at epoch %lld with %lld turns, and was seen at %lld with %lld", shard,
+                       (long long)table[shard].epoch, (long long)table[shard].turns, (long long)seen[shard].epoch,
+                       (long long)seen[shard].turns);
             store->history.is_doubted = true;
             for (size_t i = 0; i < store->conn_count; i++) {
                 db_give_up(store->conns[i].db, &err);
@@ -281,7 +292,8 @@ static void on_step_done(struct db_transaction *transaction)
         log_warn("history_loss_written", LOG_UUID("loss", &history->loss));
     }
     if (transaction->outcome == DB_COMMITTED) {
-        history->is_written = !history->is_written || history->is_there; /* the server may have forgotten the loss with the rest */
+        history->is_written =
+            !history->is_written || history->is_there; /* the server may have forgotten the loss with the rest */
     } else {
         log_warn("history_loss_not_written", LOG_ERR(&transaction->err));
         history->asked++;
@@ -355,7 +367,8 @@ static void put_shards(struct store *store)
         known[shard] = history->seen[shard];
         if (store->leases && lease_is_held(store->leases, shard, &epoch)) {
             known[shard].epoch = epoch > known[shard].epoch ? epoch : known[shard].epoch;
-            known[shard].turns = history->turns[shard] > known[shard].turns ? history->turns[shard] : known[shard].turns;
+            known[shard].turns =
+                history->turns[shard] > known[shard].turns ? history->turns[shard] : known[shard].turns;
         }
     }
     COLUMN(DB_INT2, SHARD_COUNT, db_item_int(args, (int64_t)i));

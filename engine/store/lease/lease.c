@@ -55,7 +55,8 @@ bool lease_allows_send(const struct leases *leases, uint32_t shard)
 
 bool leases_are_current(const struct leases *leases)
 {
-    return leases->renewed_ms && loop_boot_ms(leases->store->loop) < leases->renewed_ms + leases->options.ttl_ms - leases->options.margin_ms;
+    return leases->renewed_ms &&
+           loop_boot_ms(leases->store->loop) < leases->renewed_ms + leases->options.ttl_ms - leases->options.margin_ms;
 }
 
 const struct err *leases_reason(const struct leases *leases)
@@ -257,8 +258,10 @@ void leases_release_send(struct leases *leases)
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         leases->shards[shard].asked = leases->shards[shard].held || leases->shards[shard].giving;
     }
-    /* With another history nobody is to have our shards before what we know is written down; then they are marked anyway. */
-    if (db_state(leases->db) != DB_READY || leases->store->history.is_other || (lease_asked_count(leases) == 0 && !leases->in_fleet)) {
+    /* With another history nobody is to have our shards before what we know is written down; then they are marked
+     * anyway. */
+    if (db_state(leases->db) != DB_READY || leases->store->history.is_other ||
+        (lease_asked_count(leases) == 0 && !leases->in_fleet)) {
         leases_release_end(leases);
         return;
     }

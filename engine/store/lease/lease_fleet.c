@@ -1,9 +1,9 @@
 /*
- * The engines that live on this database, and what follows for the shards: how many are ours, and how many of ours others
- * should have.
+ * The engines that live on this database, and what follows for the shards: how many are ours, and how many of ours
+ * others should have.
  *
- * Each engine reckons for itself from the two tables it reads with each renewal. They need not agree: who owns a shard is
- * decided by its row alone, and a reckoning from old rows is put right by the next one.
+ * Each engine reckons for itself from the two tables it reads with each renewal. They need not agree: who owns a shard
+ * is decided by its row alone, and a reckoning from old rows is put right by the next one.
  */
 #include <string.h>
 
@@ -46,7 +46,7 @@ void fleet_put(struct leases *leases)
     db_arg_int8(args, lags.due_ms);
     db_arg_int8(args, lags.inbox_rows);
     leases->says_leaving = leases->leaving;
-    if (!leases->told && !leases->options.standby) { /* a standby changes nobody's share */
+    if (!leases->told && !leases->options.standby) {       /* a standby changes nobody's share */
         (void)lease_query(leases, &sql_engine_tell, NULL); /* it takes no parameters */
     }
     if (leases->stale_count > 0) {
@@ -63,7 +63,8 @@ void fleet_written(struct leases *leases)
 {
     leases->in_fleet = true;
     leases->stale_count = leases->looks ? leases->stale_count : 0; /* those are removed now */
-    leases->told = leases->says_leaving == leases->leaving; /* else it was asked for meanwhile, and stands in the next one */
+    leases->told =
+        leases->says_leaving == leases->leaving; /* else it was asked for meanwhile, and stands in the next one */
 }
 
 /* --- all rows --- */
@@ -140,7 +141,8 @@ static size_t count_engines(const struct leases *leases, size_t *before)
 
 bool fleet_is_alone(const struct leases *leases)
 {
-    return leases->fleet_count == 1 && is_self(leases, &leases->fleet[0]) && counts(&leases->fleet[0]) && !leases->leaving;
+    return leases->fleet_count == 1 && is_self(leases, &leases->fleet[0]) && counts(&leases->fleet[0]) &&
+           !leases->leaving;
 }
 
 /* Where the engines do not divide the shards, the first of them take one more. */
@@ -177,9 +179,9 @@ static size_t held_by(const struct leases *leases, const char *identity)
 }
 
 /*
- * Any of them may keep the one more that it has, so that nothing moves only because another engine came that is earlier in
- * the order. It is given away only where an engine has less than its part and nothing is free: by the last ones in the order,
- * which do not take it back.
+ * Any of them may keep the one more that it has, so that nothing moves only because another engine came that is earlier
+ * in the order. It is given away only where an engine has less than its part and nothing is free: by the last ones in
+ * the order, which do not take it back.
  */
 static size_t surplus_of_one(const struct leases *leases, size_t count)
 {

@@ -1,4 +1,5 @@
-/* See lease_identity.h. Fields are parted by a space; one that cannot be learnt is "?" and then nothing is ever certain. */
+/* See lease_identity.h. Fields are parted by a space; one that cannot be learnt is "?" and then nothing is ever
+ * certain. */
 #include "store/lease/lease_identity.h"
 
 #include <errno.h>
@@ -72,7 +73,8 @@ void lease_identity_own(const char *instance, char out[LEASE_IDENTITY_BYTES])
     one_word(boot);
     one_word(namespace);
     one_word(started);
-    (void)snprintf(out, LEASE_IDENTITY_BYTES, "%s %s %s %ld %s %s", host, boot, namespace, (long)getpid(), started, instance);
+    (void)snprintf(out, LEASE_IDENTITY_BYTES, "%s %s %s %ld %s %s", host, boot, namespace, (long)getpid(), started,
+                   instance);
 }
 
 static size_t split(struct slice identity, struct slice fields[FIELD_COUNT])

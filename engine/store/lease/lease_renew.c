@@ -5,15 +5,16 @@
 enum {
     LOW_QUIET_MS = 60000, /* `low` stays so far behind the clock where nothing is unfinished */
     LOW_MARGIN_MS = 1000,
-    LOOK_MS = 30000,      /* whoever is alone looks so seldom who else is there: those who come tell */
-    PATIENT_MS = 2500     /* those whose connections are new are back by then */
+    LOOK_MS = 30000,  /* whoever is alone looks so seldom who else is there: those who come tell */
+    PATIENT_MS = 2500 /* those whose connections are new are back by then */
 };
 
 /* The instant before which no unfinished saga of the shard was made; ours to say, because only we start sagas in it. */
 static int64_t low_now(struct leases *leases, uint32_t shard, int64_t starting_ms)
 {
     int64_t low_ms = loop_wall_ms(leases->store->loop) - LOW_QUIET_MS;
-    int64_t oldest_ms = leases->options.oldest_unfinished_ms ? leases->options.oldest_unfinished_ms(shard, leases->options.context) : 0;
+    int64_t oldest_ms =
+        leases->options.oldest_unfinished_ms ? leases->options.oldest_unfinished_ms(shard, leases->options.context) : 0;
 
     low_ms = oldest_ms < low_ms ? oldest_ms : low_ms;
     low_ms = starting_ms < low_ms ? starting_ms : low_ms;
@@ -108,7 +109,8 @@ static void add_relock(struct leases *leases)
     db_item_bytes(args, own);
     db_array_end(args);
     db_arg_text(args, SLICE("lease"));
-    args = lease_query(leases, &sql_lease_lock, NULL); /* not given: somebody waits for us to be late; the row decides */
+    args =
+        lease_query(leases, &sql_lease_lock, NULL); /* not given: somebody waits for us to be late; the row decides */
     db_arg_int4(args, STORE_ADVISORY_SHARDS);
     lease_put_asked(leases, args);
 }
@@ -154,8 +156,8 @@ static void add_release(struct leases *leases)
 }
 
 /*
- * An engine that is alone and has every shard learns from its own renewals whether that is still so: who takes a shard has
- * raised its epoch. Who comes, or leaves, tells; and this is no longer believed when our connection was lost.
+ * An engine that is alone and has every shard learns from its own renewals whether that is still so: who takes a shard
+ * has raised its epoch. Who comes, or leaves, tells; and this is no longer believed when our connection was lost.
  */
 static bool has_to_look(const struct leases *leases)
 {
@@ -208,8 +210,8 @@ void leases_renew(struct leases *leases)
 }
 
 /*
- * We could not renew for longer than usual: so it may have been for the others, whose leases are over in the table and who
- * are about to come back. Their calls under way would be lost to them.
+ * We could not renew for longer than usual: so it may have been for the others, whose leases are over in the table and
+ * who are about to come back. Their calls under way would be lost to them.
  */
 static void be_patient(struct leases *leases)
 {

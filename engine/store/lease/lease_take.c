@@ -38,7 +38,8 @@ size_t leases_choose(struct leases *leases)
     return chosen;
 }
 
-/* Each old owner once: its instance (end their backends) or its identity (take its rows, though they have not expired). */
+/* Each old owner once: its instance (end their backends) or its identity (take its rows, though
+ * they have not expired). */
 static void put_old_owners(struct leases *leases, struct db_args *args, bool instances)
 {
     const struct slice own = slice_of(leases->identity);
@@ -193,7 +194,8 @@ void leases_taken(struct leases *leases)
         log_info("leases_taken", LOG_I64("shards", count));
     }
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
-        if (leases->shards[shard].asked && leases->shards[shard].answered && leases->shards[shard].held && !leases->releasing) {
+        if (leases->shards[shard].asked && leases->shards[shard].answered && leases->shards[shard].held &&
+            !leases->releasing) {
             leases->options.on_gained(shard, leases->shards[shard].epoch, leases->options.context);
         }
     }

@@ -11,7 +11,7 @@ static void on_lease_done(struct db_transaction *transaction);
 /* --- one conversation --- */
 
 struct db_args *lease_query(struct leases *leases, const struct db_statement *statement,
-                                   void (*on_rows)(struct db_query *, const struct db_rows *))
+                            void (*on_rows)(struct db_query *, const struct db_rows *))
 {
     struct db_query *query = &leases->queries[leases->query_count++];
 
@@ -89,9 +89,9 @@ struct lease *lease_of_row(struct leases *leases, const struct db_rows *rows, si
 }
 
 /*
- * Time is the database's: engines decide one after another about the same saga, and how long ago something was sent must not depend on
- * whose clock is right. The answer was made before it came, so what we believe is late by its way at most, and never early; one
- * that was long on its way is left out.
+ * Time is the database's: engines decide one after another about the same saga, and how long ago something was sent
+ * must not depend on whose clock is right. The answer was made before it came, so what we believe is late by its way at
+ * most, and never early; one that was long on its way is left out.
  */
 void lease_follow(struct leases *leases, int64_t database_ms)
 {
@@ -136,9 +136,8 @@ void lease_on_table(struct db_query *query, const struct db_rows *rows)
 static bool can_talk(const struct leases *leases)
 {
     return leases->talk == TALK_IDLE && !leases->releasing && !leases->closing && leases->db &&
-           db_state(leases->db) == DB_READY && !leases->store->refused &&
-           !leases->store->history.is_other && !leases->store->history.is_doubted &&
-           (!leases->relock || store_is_checked(leases->store));
+           db_state(leases->db) == DB_READY && !leases->store->refused && !leases->store->history.is_other &&
+           !leases->store->history.is_doubted && (!leases->relock || store_is_checked(leases->store));
 }
 
 static void tick(struct leases *leases);
@@ -248,7 +247,8 @@ static void on_lease_done(struct db_transaction *transaction)
 {
     struct leases *leases = container_of(transaction, struct leases, transaction);
     enum lease_talk over = leases->talk;
-    bool good = transaction->outcome == DB_COMMITTED || over == TALK_END; /* backends that we may not end: the locks decide */
+    bool good =
+        transaction->outcome == DB_COMMITTED || over == TALK_END; /* backends that we may not end: the locks decide */
     int64_t pause_ms = AGAIN_MS;
 
     leases->talk = TALK_IDLE;

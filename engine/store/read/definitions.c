@@ -1,6 +1,6 @@
 /*
- * Registered tools and definitions. They are few and every engine keeps all of them in memory, so there is one load and one
- * registration, and a notification when another engine registered some; a slow poll stands behind it.
+ * Registered tools and definitions. They are few and every engine keeps all of them in memory, so there is one load and
+ * one registration, and a notification when another engine registered some; a slow poll stands behind it.
  */
 #include <string.h>
 

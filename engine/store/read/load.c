@@ -1,9 +1,10 @@
 /*
- * The unfinished sagas of a shard that are not parked, with their logs, in order of id, some at a time so that memory stays bounded. A lost
- * connection is no end: it goes on behind the last saga that was handed over.
+ * The unfinished sagas of a shard that are not parked, with their logs, in order of id, some at a time so that memory
+ * stays bounded. A lost connection is no end: it goes on behind the last saga that was handed over.
  *
- * Nothing of a shard goes on before all of it is there. So few shards are read at once: with all of a takeover side by side the first call
- * would leave when the last saga is read, and meanwhile so much would have arrived that nothing else gets its turn of the loop.
+ * Nothing of a shard goes on before all of it is there. So few shards are read at once: with all of a takeover side by
+ * side the first call would leave when the last saga is read, and meanwhile so much would have arrived that nothing
+ * else gets its turn of the loop.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,21 +13,22 @@
 
 enum {
     LOAD_SAGAS = 64,
-    LOADS_AT_ONCE = 4 /* two for each reader as they are by default: while we are at what one brought, it has the next */
+    LOADS_AT_ONCE =
+        4 /* two for each reader as they are by default: while we are at what one brought, it has the next */
 };
 
 struct loading {
-    struct list_link link;        /* in store->loads: waits for its turn, or for a connection */
-    bool begun;                   /* it is one of the few that are read, and goes first */
+    struct list_link link; /* in store->loads: waits for its turn, or for a connection */
+    bool begun;            /* it is one of the few that are read, and goes first */
     struct store *store;
     struct shard_load *load;
     struct arena arena;
-    struct uuid after;            /* the last saga that was handed over */
-    size_t count;                 /* sagas of the answer at hand */
+    struct uuid after; /* the last saga that was handed over */
+    size_t count;      /* sagas of the answer at hand */
     struct saga_id last;
     bool asked_max;
-    unsigned due;                 /* of store->loads_due when it began */
-    struct stored_turn *turns;    /* of one saga */
+    unsigned due;              /* of store->loads_due when it began */
+    struct stored_turn *turns; /* of one saga */
     size_t turn_capacity;
     struct db_query queries[3];
     struct db_transaction transaction;
@@ -70,7 +72,8 @@ static struct stored_turn *next_turn(struct loading *loading, size_t count)
     return &loading->turns[count];
 }
 
-/* Rows of a saga lie side by side. Handing over before the Sync is fine: nothing is decided, and a read has no other half. */
+/* Rows of a saga lie side by side. Handing over before the Sync is fine: nothing is decided, and a read has no other
+ * half. */
 static void on_sagas(struct db_query *query, const struct db_rows *rows)
 {
     struct loading *loading = query->context;
@@ -169,7 +172,8 @@ static void loading_next(struct loading *loading)
     db_arg_int2(args, (int)loading->load->shard);
     db_arg_uuid(args, &loading->after);
     db_arg_int8(args, LOAD_SAGAS);
-    loading->queries[count++] = (struct db_query){.statement = &sql_load, .args = args, .on_rows = on_sagas, .context = loading};
+    loading->queries[count++] =
+        (struct db_query){.statement = &sql_load, .args = args, .on_rows = on_sagas, .context = loading};
     if (!loading->asked_max) {
         args = db_args_new(&loading->arena);
         db_arg_int2(args, (int)loading->load->shard);
@@ -179,8 +183,8 @@ static void loading_next(struct loading *loading)
     if (!loading->asked_max && loading->load->on_forgotten) {
         args = db_args_new(&loading->arena);
         db_arg_int2(args, (int)loading->load->shard);
-        loading->queries[count++] =
-            (struct db_query){.statement = &sql_load_forgotten, .args = args, .on_rows = on_forgotten, .context = loading};
+        loading->queries[count++] = (struct db_query){
+            .statement = &sql_load_forgotten, .args = args, .on_rows = on_forgotten, .context = loading};
     }
     memset(&loading->transaction, 0, sizeof(loading->transaction));
     loading->transaction.queries = loading->queries;

@@ -1,4 +1,5 @@
-/* Escalations and approvals as appends left them (append_batch.c writes them): one by number, or a page of them, newest first. */
+/* Escalations and approvals as appends left them (append_batch.c writes them): one by number, or a page of them, newest
+ * first. */
 #include <string.h>
 
 #include "store/store_state.h"

@@ -1,7 +1,8 @@
 /*
  * How requests other than appends travel: one transaction on the least busy reader, answers copied into the request's
- * arena. When that connection is lost another one that is up is tried; without one it ends with ERR_STORE. A write whose
- * answer was lost waits for a connection and is done again; one that may be done only once ends with ERR_LOST_COMMIT.
+ * arena. When that connection is lost another one that is up is tried; without one it ends with ERR_STORE. A write
+ * whose answer was lost waits for a connection and is done again; one that may be done only once ends with
+ * ERR_LOST_COMMIT.
  */
 #include <string.h>
 
@@ -26,7 +27,8 @@ struct db_args *job_query(struct job *job, const struct db_statement *statement,
     struct db_query *query = &job->queries[job->query_count++];
 
     CHECK(job->query_count <= JOB_QUERIES_MAX);
-    *query = (struct db_query){.statement = statement, .args = db_args_new(job->arena), .on_rows = on_rows, .context = job};
+    *query =
+        (struct db_query){.statement = statement, .args = db_args_new(job->arena), .on_rows = on_rows, .context = job};
     return query->args;
 }
 

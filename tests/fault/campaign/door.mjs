@@ -6,31 +6,42 @@ import { connect, createServer } from 'node:net'
 
 export const shopPlaces = ['received', 'effect', 'reply']
 
-const head = (status, length, more = '') => `HTTP/1.1 ${status} x\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n${more}\r\n`
+const head = (status, length, more = '') =>
+  `HTTP/1.1 ${status} x\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n${more}\r\n`
 
 // Answers that no service should give. `served`: the shop has done what was asked for, only its answer is lost. Those that are not served say
 // for certain that nothing happened, and lie if something did.
 export const hostile = {
-  html: { served: true, give: (socket) => socket.end(`HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 27\r\n\r\n<html>log in, please</html>`) },
+  html: {
+    served: true,
+    give: (socket) =>
+      socket.end(`HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 27\r\n\r\n<html>log in, please</html>`)
+  },
   cut_json: { served: true, give: (socket) => socket.end(`${head(201, 14)}{"id": "rs-1",`) },
   no_json: { served: true, give: (socket) => socket.end(`${head(201, 4)}\u0000\u0001\u0002{`) },
   wrong_length: { served: true, give: (socket) => socket.end(`${head(201, 5000)}{"id": "rs-1"}`) },
   negative_length: { served: true, give: (socket) => socket.end(head(201, -1)) },
   huge: {
-    served: true, give: (socket) => {
+    served: true,
+    give: (socket) => {
       socket.write(head(201, 1 << 30))
       const block = Buffer.alloc(1 << 16, ' ')
       const pour = () => {
-        while (!socket.destroyed && socket.write(block)) ;
+        while (!socket.destroyed && socket.write(block));
       }
       socket.on('drain', pour)
       pour()
     }
   },
-  many_headers: { served: true, give: (socket) => socket.end(head(201, 2, Array.from({ length: 3000 }, (_, i) => `X-${i}: ${'y'.repeat(100)}\r\n`).join('')) + '{}') },
+  many_headers: {
+    served: true,
+    give: (socket) =>
+      socket.end(head(201, 2, Array.from({ length: 3000 }, (_, i) => `X-${i}: ${'y'.repeat(100)}\r\n`).join('')) + '{}')
+  },
   redirect: { served: true, give: (socket) => socket.end(head(302, 0, 'Location: http://127.0.0.1:1/elsewhere\r\n')) },
   slow: {
-    served: true, give: (socket) => {
+    served: true,
+    give: (socket) => {
       const text = Buffer.from(head(201, 14) + '{"id": "rs-1"}')
       let at = 0
       const timer = setInterval(() => {
@@ -41,7 +52,10 @@ export const hostile = {
   },
   nothing: { served: true, give: (socket) => socket.destroy() },
   two_answers: { served: true, give: (socket) => socket.end(`${head(500, 2)}{}${head(201, 14)}{"id": "rs-1"}`) },
-  retry_absurd: { served: false, give: (socket) => socket.end(head(429, 2, 'Retry-After: 99999999999999999999\r\n') + '{}') },
+  retry_absurd: {
+    served: false,
+    give: (socket) => socket.end(head(429, 2, 'Retry-After: 99999999999999999999\r\n') + '{}')
+  },
   retry_negative: { served: false, give: (socket) => socket.end(head(503, 2, 'Retry-After: -5\r\n') + '{}') },
   retry_words: { served: false, give: (socket) => socket.end(head(429, 2, 'Retry-After: soon\r\n') + '{}') }
 }
@@ -64,7 +78,13 @@ export class Door {
         if (this.wanted === aim) this.wanted = undefined
         resolve(undefined)
       }, ms)
-      const aim = { place, hit: (socket) => { clearTimeout(timer); resolve(socket) } }
+      const aim = {
+        place,
+        hit: (socket) => {
+          clearTimeout(timer)
+          resolve(socket)
+        }
+      }
       this.wanted = aim
     })
   }
@@ -111,7 +131,10 @@ export class Door {
       if (left < 0) {
         rest = Buffer.concat([rest, bytes])
         const at = rest.indexOf('\r\n\r\n')
-        if (at >= 0) left = Number(/content-length: *(\d+)/i.exec(rest.toString('latin1', 0, at))?.[1] ?? Infinity) - (rest.length - at - 4)
+        if (at >= 0)
+          left =
+            Number(/content-length: *(\d+)/i.exec(rest.toString('latin1', 0, at))?.[1] ?? Infinity) -
+            (rest.length - at - 4)
       } else {
         left -= bytes.length
       }
@@ -154,7 +177,9 @@ export function ownerOf(socket, engines) {
   const port = socket.remotePort
   if (!port) return undefined
   const hex = port.toString(16).toUpperCase().padStart(4, '0')
-  const line = readFileSync('/proc/net/tcp', 'latin1').split('\n').find((text) => text.split(/\s+/)[2]?.endsWith(`:${hex}`) && text.split(/\s+/)[4] === '01')
+  const line = readFileSync('/proc/net/tcp', 'latin1')
+    .split('\n')
+    .find((text) => text.split(/\s+/)[2]?.endsWith(`:${hex}`) && text.split(/\s+/)[4] === '01')
   const inode = line?.split(/\s+/)[10]
   if (!inode || inode === '0') return undefined
   return engines.find((engine) => {

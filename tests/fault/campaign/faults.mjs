@@ -10,7 +10,28 @@ import { half_open, partition, shop_away, vanish } from './faults/network.mjs'
 import { restart, terminate } from './faults/postgres.mjs'
 import { stop } from './faults/stop.mjs'
 
-export const allFaults = [kill, kill_all, stop, restart, terminate, cut, drop, hold, freeze, refuse, answers, clients, failover, standby_lost, partition, half_open, vanish, shop_away, disk_full, clock]
+export const allFaults = [
+  kill,
+  kill_all,
+  stop,
+  restart,
+  terminate,
+  cut,
+  drop,
+  hold,
+  freeze,
+  refuse,
+  answers,
+  clients,
+  failover,
+  standby_lost,
+  partition,
+  half_open,
+  vanish,
+  shop_away,
+  disk_full,
+  clock
+]
 
 // undefined: it can be.
 export function whyNot(fault) {

@@ -14,7 +14,15 @@ export function useToken(token) {
 export function ask(host, port, method, path, body, { seconds = 4, headers = {} } = {}) {
   return new Promise((resolve) => {
     const text = body === undefined ? undefined : JSON.stringify(body)
-    const all = text === undefined ? { ...authorization, ...headers } : { ...authorization, 'content-type': 'application/json', 'content-length': Buffer.byteLength(text), ...headers }
+    const all =
+      text === undefined
+        ? { ...authorization, ...headers }
+        : {
+            ...authorization,
+            'content-type': 'application/json',
+            'content-length': Buffer.byteLength(text),
+            ...headers
+          }
     const sent = request({ host, port, method, path, headers: all, agent })
     const timer = setTimeout(() => sent.destroy(), seconds * 1000)
     const settle = (answer) => {
@@ -32,7 +40,9 @@ export function ask(host, port, method, path, body, { seconds = 4, headers = {} 
         let json
         try {
           json = JSON.parse(got)
-        } catch { /* not every answer is JSON */ }
+        } catch {
+          /* not every answer is JSON */
+        }
         settle({ status: response.statusCode, text: got, json })
       })
     })

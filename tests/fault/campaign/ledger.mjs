@@ -33,6 +33,7 @@ export class LedgerTail {
   take(line) {
     this.lines++
     this.lastIn = Math.max(this.lastIn, line.t_in)
-    if (line.effect === 1 && line.key && !this.byKey.has(line.key)) this.byKey.set(line.key, { id: line.id, kind: line.kind })
+    if (line.effect === 1 && line.key && !this.byKey.has(line.key))
+      this.byKey.set(line.key, { id: line.id, kind: line.kind })
   }
 }

@@ -7,7 +7,19 @@ const errandSeconds = 90
 
 export class Load {
   constructor(world, notes, random, { clients = 24, backlog = 500, rate = 150 } = {}) {
-    Object.assign(this, { world, notes, random, backlog, rate, unfinished: 0, stopping: false, errands: new Set(), errandsDropped: 0, started: Date.now(), begun: 0 })
+    Object.assign(this, {
+      world,
+      notes,
+      random,
+      backlog,
+      rate,
+      unfinished: 0,
+      stopping: false,
+      errands: new Set(),
+      errandsDropped: 0,
+      started: Date.now(),
+      begun: 0
+    })
     this.clients = Array.from({ length: clients }, (_, number) => this.client(number))
     this.clients.push(this.gauge())
   }
@@ -15,7 +27,9 @@ export class Load {
   // How many sagas are on their way: by the rows, as a person would count them.
   async gauge() {
     while (!this.stopping) {
-      const count = await this.world.query('select count(*) from sagad.saga where ended_at is null', 3).catch(() => undefined)
+      const count = await this.world
+        .query('select count(*) from sagad.saga where ended_at is null', 3)
+        .catch(() => undefined)
       if (count !== undefined) this.unfinished = Number(count)
       await sleep(600)
     }
@@ -23,7 +37,11 @@ export class Load {
 
   async client(number) {
     for (let count = 0; !this.stopping; count++) {
-      while (!this.stopping && (this.unfinished > this.backlog || this.begun > (Date.now() - this.started) / 1000 * this.rate)) await sleep(20)
+      while (
+        !this.stopping &&
+        (this.unfinished > this.backlog || this.begun > ((Date.now() - this.started) / 1000) * this.rate)
+      )
+        await sleep(20)
       if (this.stopping) return
       this.begun++
       const shape = chooseShape(this.random, this.world.without)
@@ -56,9 +74,20 @@ export class Load {
 
   // What one start leads to. Errands go on while the client starts the next.
   follow(name, shape, input, id) {
-    if (shapes[shape].signal) this.errand(() => this.say('signal', id, (token) => ['POST', `/v1/sagas/${id}/signals/go`, { token }, { headers: { 'idempotency-key': token } }]), true)
+    if (shapes[shape].signal)
+      this.errand(
+        () =>
+          this.say('signal', id, (token) => [
+            'POST',
+            `/v1/sagas/${id}/signals/go`,
+            { token },
+            { headers: { 'idempotency-key': token } }
+          ]),
+        true
+      )
     const luck = this.random()
-    if (luck < 0.04) this.errand(() => this.say('abort', id, (token) => ['POST', `/v1/sagas/${id}/abort`, { note: token }]))
+    if (luck < 0.04)
+      this.errand(() => this.say('abort', id, (token) => ['POST', `/v1/sagas/${id}/abort`, { note: token }]))
     else if (luck < 0.06) this.errand(() => this.pause(id))
     else if (luck < 0.09) this.errand(() => this.again(name, shape, input))
     else if (luck < 0.14) this.errand(() => this.look(id))
@@ -70,7 +99,9 @@ export class Load {
       this.errandsDropped++
       return
     }
-    const promise = run().catch((error) => this.notes.complain(`an errand: ${error.stack}`)).finally(() => this.errands.delete(promise))
+    const promise = run()
+      .catch((error) => this.notes.complain(`an errand: ${error.stack}`))
+      .finally(() => this.errands.delete(promise))
     this.errands.add(promise)
   }
 
@@ -96,9 +127,10 @@ export class Load {
   async pause(id) {
     await this.say('pause', id, (note) => ['POST', `/v1/sagas/${id}/pause`, { note }])
     await sleep(this.random() * 200)
-    for (;;) { // whatever else happens, nothing stays paused
+    for (;;) {
+      // whatever else happens, nothing stays paused
       const word = await this.resume(id)
-      if (word.acknowledged || await this.hasEnded(id) || !(await this.isPaused(id))) return
+      if (word.acknowledged || (await this.hasEnded(id)) || !(await this.isPaused(id))) return
     }
   }
 
@@ -115,10 +147,16 @@ export class Load {
   async again(name, shape, input) {
     for (const end = Date.now() + errandSeconds * 1000; Date.now() < end; await sleep(100)) {
       const other = this.random() < 0.5
-      const answer = await this.world.ask('POST', '/v1/sagas', { saga: shape, id: name, input: other ? { ...input, other: true } : input })
+      const answer = await this.world.ask('POST', '/v1/sagas', {
+        saga: shape,
+        id: name,
+        input: other ? { ...input, other: true } : input
+      })
       if (!answer || answer.status === 503 || answer.status === 429) continue
-      if (other && answer.status !== 422) this.notes.complain(`a start of ${name} with another input was answered with ${answer.status}: ${answer.text}`)
-      if (!other && answer.status !== 200) this.notes.complain(`the second start of ${name} was answered with ${answer.status}: ${answer.text}`)
+      if (other && answer.status !== 422)
+        this.notes.complain(`a start of ${name} with another input was answered with ${answer.status}: ${answer.text}`)
+      if (!other && answer.status !== 200)
+        this.notes.complain(`the second start of ${name} was answered with ${answer.status}: ${answer.text}`)
       if (!other && answer.json?.id) this.notes.started(name, answer.json.id)
       return
     }
@@ -140,7 +178,11 @@ export class Load {
   }
 
   async look(id) {
-    for (const end = Date.now() + errandSeconds * 1000; Date.now() < end && !(await this.hasEnded(id)); await sleep(500)) ;
+    for (
+      const end = Date.now() + errandSeconds * 1000;
+      Date.now() < end && !(await this.hasEnded(id));
+      await sleep(500)
+    );
   }
 
   // No new sagas; what was begun to be said is said to its end.

@@ -31,7 +31,8 @@ export class Notes {
 
   final(id, text) {
     const before = this.finals.get(id)
-    if (before !== undefined && before !== text) this.complain(`the record of the ended saga ${id} has changed: ${before} / ${text}`)
+    if (before !== undefined && before !== text)
+      this.complain(`the record of the ended saga ${id} has changed: ${before} / ${text}`)
     this.finals.set(id, text)
   }
 

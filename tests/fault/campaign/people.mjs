@@ -28,9 +28,11 @@ export class People {
 
   async inTurns(items, each) {
     const rest = [...items]
-    await Promise.all(Array.from({ length: 8 }, async () => {
-      for (let item = rest.shift(); item; item = rest.shift()) await each(item)
-    }))
+    await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        for (let item = rest.shift(); item; item = rest.shift()) await each(item)
+      })
+    )
   }
 
   // 404 only where the question may be gone with the server that showed it.
@@ -41,8 +43,12 @@ export class People {
   async decide() {
     await this.inTurns(await this.open('/v1/approvals'), async (item) => {
       const word = this.notes.word('decision', item.saga)
-      const answer = await this.world.ask('POST', `/v1/approvals/${item.n}`, { decision: this.random() < 0.8 ? 'approve' : 'refuse', note: word.token })
-      if (answer && !this.fitting(answer, [200, 409])) this.notes.complain(`a decision was answered with ${answer.status}: ${answer.text}`)
+      const answer = await this.world.ask('POST', `/v1/approvals/${item.n}`, {
+        decision: this.random() < 0.8 ? 'approve' : 'refuse',
+        note: word.token
+      })
+      if (answer && !this.fitting(answer, [200, 409]))
+        this.notes.complain(`a decision was answered with ${answer.status}: ${answer.text}`)
       if (answer?.status === 200) word.acknowledged = true
       this.decisions += answer?.status === 200
     })
@@ -59,14 +65,21 @@ export class People {
     if (due.length > 0) this.books.read()
     await this.inTurns(due, async (item) => {
       const line = this.books.byKey.get(item.operation)
-      const verdict = item.reason === 'compensation-arguments' ? await this.argumentsOf(item)
-        : item.reason !== 'unknown' ? { action: 'retry' }
-          : line ? { action: 'resolve', as: 'happened', result: { id: line.id } }
-            : { action: 'resolve', as: 'not_happened' }
+      const verdict =
+        item.reason === 'compensation-arguments'
+          ? await this.argumentsOf(item)
+          : item.reason !== 'unknown'
+            ? { action: 'retry' }
+            : line
+              ? { action: 'resolve', as: 'happened', result: { id: line.id } }
+              : { action: 'resolve', as: 'not_happened' }
       if (!verdict) return
       const word = this.notes.word('verdict', item.saga)
       const answer = await this.world.ask('POST', `/v1/escalations/${item.n}/resolve`, { ...verdict, note: word.token })
-      if (answer && !this.fitting(answer, [200, 202, 409])) this.notes.complain(`the verdict ${JSON.stringify(verdict)} on ${JSON.stringify(item)} was answered with ${answer.status}: ${answer.text}`)
+      if (answer && !this.fitting(answer, [200, 202, 409]))
+        this.notes.complain(
+          `the verdict ${JSON.stringify(verdict)} on ${JSON.stringify(item)} was answered with ${answer.status}: ${answer.text}`
+        )
       if (answer?.status === 200) word.acknowledged = true
       this.verdicts += answer?.status === 200
     })

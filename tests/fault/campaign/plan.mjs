@@ -8,7 +8,9 @@ export class Plan {
   constructor(options, summary) {
     Object.assign(this, { options, summary, leftOut: new Map(), begun: Date.now(), rounds: 0 })
     const wanted = options.faults ?? (options.counts && [...options.counts.keys()])
-    for (const name of wanted ?? []) if (!allFaults.some((fault) => fault.name === name)) throw new Error(`there is no fault ${name}; --list names them`)
+    for (const name of wanted ?? [])
+      if (!allFaults.some((fault) => fault.name === name))
+        throw new Error(`there is no fault ${name}; --list names them`)
     const faults = allFaults.filter((fault) => {
       if (wanted && !wanted.includes(fault.name)) return false
       const reason = whyNot(fault)
@@ -16,7 +18,8 @@ export class Plan {
       return !reason
     })
     this.topologies = new Map()
-    for (const fault of faults) this.topologies.set(fault.topology, [...(this.topologies.get(fault.topology) ?? []), fault])
+    for (const fault of faults)
+      this.topologies.set(fault.topology, [...(this.topologies.get(fault.topology) ?? []), fault])
     this.left = new Map(faults.map((fault) => [fault.name, options.counts?.get(fault.name) ?? Infinity]))
     this.misses = new Map()
     if (faults.length === 0) throw new Error('none of these faults can be brought about on this machine')
@@ -35,7 +38,7 @@ export class Plan {
     const sum = shares.reduce((all, share) => all + share.weight, 0)
     const parts = []
     for (const { topology, weight } of shares) {
-      const rounds = Math.max(1, Math.round(minutes * 60 * weight / sum / (roundSeconds + usualCost)))
+      const rounds = Math.max(1, Math.round((minutes * 60 * weight) / sum / (roundSeconds + usualCost)))
       for (let i = 0; i < rounds; i++) parts.push({ topology, weight: weight / rounds })
     }
     return parts
@@ -46,9 +49,12 @@ export class Plan {
   secondsFor(part) {
     const { rounds } = this.summary
     const elapsed = (Date.now() - this.begun) / 1000
-    const cost = rounds.length > 0 ? rounds.reduce((sum, round) => sum + Math.max(0, round.seconds - round.planned), 0) / rounds.length : usualCost
+    const cost =
+      rounds.length > 0
+        ? rounds.reduce((sum, round) => sum + Math.max(0, round.seconds - round.planned), 0) / rounds.length
+        : usualCost
     const weights = [part, ...this.parts].reduce((sum, one) => sum + one.weight, 0)
-    return Math.max(8, (this.options.minutes * 60 - elapsed) * part.weight / weights - cost)
+    return Math.max(8, ((this.options.minutes * 60 - elapsed) * part.weight) / weights - cost)
   }
 
   // The next round, or undefined.
@@ -61,7 +67,8 @@ export class Plan {
         if (faults.some((fault) => this.wants(fault))) return this.make(topology, this.options.roundSeconds)
       }
     }
-    if (this.summary.total('sagas') < this.options.sagas) return this.make(this.topologies.keys().next().value, this.options.roundSeconds, true)
+    if (this.summary.total('sagas') < this.options.sagas)
+      return this.make(this.topologies.keys().next().value, this.options.roundSeconds, true)
     return undefined
   }
 
@@ -79,7 +86,9 @@ export class Plan {
     }
     let faults
     return {
-      topology, seconds, fires: new Map(),
+      topology,
+      seconds,
+      fires: new Map(),
       next: (random) => {
         faults ??= this.options.counts || this.rounds === 1 ? all : some(random)
         let open = faults.filter((fault) => more || this.wants(fault))

@@ -23,14 +23,23 @@ export class Aim {
         if (this.wanted === aim) this.wanted = undefined
         resolve(undefined)
       }, ms)
-      const aim = { statement, place, allowed, hit: (hit) => { clearTimeout(timer); resolve(hit) } }
+      const aim = {
+        statement,
+        place,
+        allowed,
+        hit: (hit) => {
+          clearTimeout(timer)
+          resolve(hit)
+        }
+      }
       this.wanted = aim
     })
   }
 
   take(statement, engine) {
     const wanted = this.wanted
-    if (!wanted || (wanted.statement !== statement && wanted.statement !== '*') || !wanted.allowed(engine)) return undefined
+    if (!wanted || (wanted.statement !== statement && wanted.statement !== '*') || !wanted.allowed(engine))
+      return undefined
     this.wanted = undefined
     return wanted
   }
@@ -45,7 +54,9 @@ export class Proxy {
     rmSync(this.directory, { recursive: true, force: true })
     mkdirSync(this.directory, { recursive: true })
     this.server = createServer({ allowHalfOpen: true }, (client) => this.serve(client))
-    await new Promise((resolve, reject) => this.server.on('error', reject).listen(join(this.directory, '.s.PGSQL.5432'), resolve))
+    await new Promise((resolve, reject) =>
+      this.server.on('error', reject).listen(join(this.directory, '.s.PGSQL.5432'), resolve)
+    )
   }
 
   // As if there were no such host: libpq then tries the next one. One that accepts and closes it takes for an answer.
@@ -61,14 +72,24 @@ export class Proxy {
       return
     }
     const server = connect({ path: join(this.target, '.s.PGSQL.5432'), allowHalfOpen: true })
-    const session = { client, server, asked: 1, answered: 0, fromClient: new Messages(true), fromServer: new Messages(false), frozen: false, held: [[], []] }
+    const session = {
+      client,
+      server,
+      asked: 1,
+      answered: 0,
+      fromClient: new Messages(true),
+      fromServer: new Messages(false),
+      frozen: false,
+      held: [[], []]
+    }
     session.end = () => {
       client.destroy()
       server.destroy()
       this.sessions.delete(session)
     }
     this.sessions.add(session)
-    for (const socket of [client, server]) socket.on('error', session.end).on('close', session.end).on('end', session.end)
+    for (const socket of [client, server])
+      socket.on('error', session.end).on('close', session.end).on('end', session.end)
     client.on('data', (bytes) => this.asks(session, bytes))
     server.on('data', (bytes) => this.answers(session, bytes))
   }
@@ -138,7 +159,10 @@ export class Proxy {
 
   thawSession(session) {
     session.frozen = false
-    for (const [direction, socket] of [[0, session.server], [1, session.client]]) {
+    for (const [direction, socket] of [
+      [0, session.server],
+      [1, session.client]
+    ]) {
       for (const bytes of session.held[direction].splice(0)) socket.write(bytes)
     }
   }

@@ -12,7 +12,18 @@ import { leaseMs } from './world.mjs'
 export class Round {
   // `next()` gives the next fault, or undefined when there is to be none any more. `fired(fault, label)` is told what happened.
   constructor(world, random, { tried = new Map(), load = {}, settleSeconds = 360 } = {}) {
-    Object.assign(this, { world, random, tried, options: load, settleSeconds, under: new Set(), struck: new Set(), notes: new Notes(), measures: {}, troubles: [] })
+    Object.assign(this, {
+      world,
+      random,
+      tried,
+      options: load,
+      settleSeconds,
+      under: new Set(),
+      struck: new Set(),
+      notes: new Notes(),
+      measures: {},
+      troubles: []
+    })
   }
 
   async go(next, fired, seconds) {
@@ -48,7 +59,9 @@ export class Round {
   }
 
   background(promise) {
-    const kept = promise.catch((error) => this.troubles.push(String(error.stack))).finally(() => this.under.delete(kept))
+    const kept = promise
+      .catch((error) => this.troubles.push(String(error.stack)))
+      .finally(() => this.under.delete(kept))
     this.under.add(kept)
   }
 
@@ -58,7 +71,7 @@ export class Round {
   }
 
   measure(what, ms) {
-    (this.measures[what] ??= []).push(ms)
+    ;(this.measures[what] ??= []).push(ms)
   }
 
   // How long until something is acknowledged again.
@@ -75,12 +88,28 @@ export class Round {
   async takeover(what, engine) {
     const { pid } = engine.child
     const from = Date.now()
-    const ready = await Promise.all(this.world.engines.map((other) => other !== engine && ask(other.host, other.port, 'GET', '/readyz', undefined, { seconds: 1 })))
-    const can = ({ other, child }) => other.child === child && !other.down && !other.paused && !other.cutOff && !other.proxies.some((proxy) => proxy.refusing || proxy.frozen)
-    let heirs = this.world.engines.filter((_, i) => ready[i]?.status === 200).map((other) => ({ other, child: other.child }))
+    const ready = await Promise.all(
+      this.world.engines.map(
+        (other) => other !== engine && ask(other.host, other.port, 'GET', '/readyz', undefined, { seconds: 1 })
+      )
+    )
+    const can = ({ other, child }) =>
+      other.child === child &&
+      !other.down &&
+      !other.paused &&
+      !other.cutOff &&
+      !other.proxies.some((proxy) => proxy.refusing || proxy.frozen)
+    let heirs = this.world.engines
+      .filter((_, i) => ready[i]?.status === 200)
+      .map((other) => ({ other, child: other.child }))
     for (; Date.now() - from < 30000 && !this.world.over; await sleep(100)) {
       const awake = !engine.down && !engine.paused && engine.child.pid === pid
-      const left = await this.world.query(`select count(*) from sagad.shard where owner is null or split_part(owner_identity, ' ', 4) = '${pid}'`, 3).catch(() => undefined)
+      const left = await this.world
+        .query(
+          `select count(*) from sagad.shard where owner is null or split_part(owner_identity, ' ', 4) = '${pid}'`,
+          3
+        )
+        .catch(() => undefined)
       heirs = heirs.filter(can)
       if (left === undefined || heirs.length === 0) return
       if (left !== '0' && awake && Date.now() - from < leaseMs + 2000) return
@@ -90,7 +119,9 @@ export class Round {
     this.measure(`${what}: ms until others have its shards`, ms)
     if (ms <= leaseMs + 2000) return
     this.late = true
-    console.log(`# ${new Date().toISOString()} ${what} of ${engine.name} (${pid}): ${ms} ms until others had its shards`)
+    console.log(
+      `# ${new Date().toISOString()} ${what} of ${engine.name} (${pid}): ${ms} ms until others had its shards`
+    )
   }
 
   // Everything is well again.
@@ -108,7 +139,7 @@ export class Round {
       if (engine.paused) world.continueEngine(engine)
       if (engine.down) world.launchEngine(engine)
     }
-    if (!await world.allReady(240)) this.troubles.push('the engines are not ready within 240 s after all was healed')
+    if (!(await world.allReady(240))) this.troubles.push('the engines are not ready within 240 s after all was healed')
   }
 
   async settle() {
@@ -121,7 +152,9 @@ export class Round {
     for (let looks = 1; Date.now() - from < this.settleSeconds * 1000; await sleep(200), looks++) {
       // One that was asked to pause twice, because the first time nobody answered, may be paused by the first after it was resumed.
       if (looks % 10 === 0) await this.resumePaused()
-      left = await world.query('select (select count(*) from sagad.saga where ended_at is null) + (select count(*) from sagad.inbox)').catch(() => '?')
+      left = await world
+        .query('select (select count(*) from sagad.saga where ended_at is null) + (select count(*) from sagad.inbox)')
+        .catch(() => '?')
       if (left === '0') break
     }
     this.measure('ms from healed to all ended', Date.now() - healed)
@@ -151,7 +184,11 @@ export class Round {
     const accuse = (rule, what) => found.violations.push({ rule, saga: '', what })
     let replay
     // A busy machine may leave a statement without an answer for a lease: then the engine says that one may ask again.
-    for (const end = Date.now() + 240000; (replay = await world.sagactlAsync(['replay', '--all'])).code === mayAskAgain && Date.now() < end;) await sleep(500)
+    for (
+      const end = Date.now() + 240000;
+      (replay = await world.sagactlAsync(['replay', '--all'])).code === mayAskAgain && Date.now() < end;
+    )
+      await sleep(500)
     this.measure('ms to judge', Date.now() - from)
     if (replay.code !== 0) accuse('fold', `sagactl replay --all: ${replay.code} ${replay.out.slice(-1500)}`)
     for (const what of world.surprises) accuse('engines_live', what)
@@ -160,21 +197,30 @@ export class Round {
     found.stories = await storyOf(world, evidence, named.slice(0, 4))
     await this.leave(accuse)
     Object.assign(found.counts, {
-      acknowledged: notes.counts.starts, refused: notes.counts.refused, lost: notes.counts.lost, words: notes.words.length, verdicts: this.people.verdicts, decisions: this.people.decisions,
-      looks: notes.finals.size, requests: evidence.ledger.length, errands_left_out: this.load.errandsDropped
+      acknowledged: notes.counts.starts,
+      refused: notes.counts.refused,
+      lost: notes.counts.lost,
+      words: notes.words.length,
+      verdicts: this.people.verdicts,
+      decisions: this.people.decisions,
+      looks: notes.finals.size,
+      requests: evidence.ledger.length,
+      errands_left_out: this.load.errandsDropped
     })
     return { ...found, late: this.late, measures: this.measures, replay: replay.out.trim().split('\n').at(-1) }
   }
 
   // SIGTERM: they drain, and end with 0.
   async leave(accuse) {
-    await Promise.all(this.world.engines.map(async (engine) => {
-      engine.child.expected = true
-      engine.child.kill('SIGTERM')
-      const from = Date.now()
-      const end = await Promise.race([engine.child.ended, sleep(60000)])
-      this.measure('ms to leave', Date.now() - from)
-      if (end?.code !== 0) accuse('engines_live', `${engine.name} does not leave in peace: ${JSON.stringify(end)}`)
-    }))
+    await Promise.all(
+      this.world.engines.map(async (engine) => {
+        engine.child.expected = true
+        engine.child.kill('SIGTERM')
+        const from = Date.now()
+        const end = await Promise.race([engine.child.ended, sleep(60000)])
+        this.measure('ms to leave', Date.now() - from)
+        if (end?.code !== 0) accuse('engines_live', `${engine.name} does not leave in peace: ${JSON.stringify(end)}`)
+      })
+    )
   }
 }

@@ -13,7 +13,14 @@ export const leaseMs = 2000 // the shortest that sagad takes
 export class CampaignWorld extends World {
   constructor(random, { engineCount = 3 } = {}) {
     super()
-    Object.assign(this, { random, engineCount, surprises: [], aim: new Aim(), leaseArgs: ['--lease', `${leaseMs}ms`], cleanups: [] })
+    Object.assign(this, {
+      random,
+      engineCount,
+      surprises: [],
+      aim: new Aim(),
+      leaseArgs: ['--lease', `${leaseMs}ms`],
+      cleanups: []
+    })
   }
 
   // Where PostgreSQL can be reached, one directory of a socket a node.
@@ -36,7 +43,7 @@ export class CampaignWorld extends World {
     for (const engine of this.engines) this.launchEngine(engine)
     for (const engine of this.engines) await this.engineReady(engine)
     this.port = this.engines[0].port
-    await this.defineAt(this.engines[0],definitions(`http://${this.shopHost()}:${this.door.port}`))
+    await this.defineAt(this.engines[0], definitions(`http://${this.shopHost()}:${this.door.port}`))
   }
 
   shopHost() {
@@ -60,15 +67,30 @@ export class CampaignWorld extends World {
   async engineReady(engine, seconds = 240) {
     for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(20)) {
       if (engine.child.end) throw new Error(`${engine.name} ended: ${JSON.stringify(engine.child.end)}`)
-      const answers = await Promise.all(this.engines.map((one) => ask(one.host, one.port, 'GET', one === engine ? '/livez' : '/readyz')))
+      const answers = await Promise.all(
+        this.engines.map((one) => ask(one.host, one.port, 'GET', one === engine ? '/livez' : '/readyz'))
+      )
       const own = await ask(engine.host, engine.port, 'GET', '/readyz')
-      if (answers[engine.number]?.status === 200 && (own?.status === 200 || answers.some((answer, i) => i !== engine.number && answer?.status === 200))) return
+      if (
+        answers[engine.number]?.status === 200 &&
+        (own?.status === 200 || answers.some((answer, i) => i !== engine.number && answer?.status === 200))
+      )
+        return
     }
     throw new Error(`${engine.name} is not ready after ${seconds} s`)
   }
 
   async makeEngine(number) {
-    const engine = { number, name: `sagad-${number}`, host: '127.0.0.1', port: await freePort(), proxies: [], env: {}, down: false, paused: false }
+    const engine = {
+      number,
+      name: `sagad-${number}`,
+      host: '127.0.0.1',
+      port: await freePort(),
+      proxies: [],
+      env: {},
+      down: false,
+      paused: false
+    }
     for (const [i, target] of this.nodes().entries()) {
       const proxy = new Proxy(engine, join(this.directory, `proxy-${number}-${i}`), target, this.aim)
       await proxy.listen()
@@ -85,12 +107,31 @@ export class CampaignWorld extends World {
     engine.paused = false
     engine.expected = false
     const [program, before] = this.program(engine)
-    engine.child = this.launch(engine.name, program, [...before, '--database', engine.dsn, '--listen', `${engine.host}:${engine.port}`, ...this.leaseArgs,
-      '--exec-as-me', '--log-format', 'text', '--park-after', '500ms', ...(engine.args ?? [])], { env: { ...process.env, ...engine.env } })
+    engine.child = this.launch(
+      engine.name,
+      program,
+      [
+        ...before,
+        '--database',
+        engine.dsn,
+        '--listen',
+        `${engine.host}:${engine.port}`,
+        ...this.leaseArgs,
+        '--exec-as-me',
+        '--log-format',
+        'text',
+        '--park-after',
+        '500ms',
+        ...(engine.args ?? [])
+      ],
+      { env: { ...process.env, ...engine.env } }
+    )
     const child = engine.child
     child.ended.then((end) => {
       if (child.expected || this.over) return
-      this.surprises.push(`${engine.name} ended by itself: ${JSON.stringify(end)} ${readFileSync(this.log(engine.name), 'utf8').slice(-1500)}`)
+      this.surprises.push(
+        `${engine.name} ended by itself: ${JSON.stringify(end)} ${readFileSync(this.log(engine.name), 'utf8').slice(-1500)}`
+      )
       engine.down = true
     })
   }
@@ -131,8 +172,12 @@ export class CampaignWorld extends World {
   // Until every engine that runs is ready, or there is nothing more to be hoped for.
   async allReady(seconds = 30) {
     for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(50)) {
-      const asked = await Promise.all(this.engines.map((engine) => ask(engine.host, engine.port, 'GET', '/livez', undefined, { seconds: 2 })))
-      const ready = await Promise.all(this.engines.map((engine) => ask(engine.host, engine.port, 'GET', '/readyz', undefined, { seconds: 2 })))
+      const asked = await Promise.all(
+        this.engines.map((engine) => ask(engine.host, engine.port, 'GET', '/livez', undefined, { seconds: 2 }))
+      )
+      const ready = await Promise.all(
+        this.engines.map((engine) => ask(engine.host, engine.port, 'GET', '/readyz', undefined, { seconds: 2 }))
+      )
       if (asked.every((answer) => answer?.status === 200) && ready.some((answer) => answer?.status === 200)) return true
     }
     return false
@@ -152,19 +197,32 @@ export class CampaignWorld extends World {
       child.on('close', (code) => {
         clearTimeout(timer)
         if (code === 0) resolve(Buffer.concat(out).toString('utf8').trim())
-        else reject(new Error(`${program} ${args.slice(0, 3).join(' ')}: ${code} ${Buffer.concat(err).toString('utf8').slice(-500)}`))
+        else
+          reject(
+            new Error(
+              `${program} ${args.slice(0, 3).join(' ')}: ${code} ${Buffer.concat(err).toString('utf8').slice(-500)}`
+            )
+          )
       })
     })
   }
 
   query(text, seconds = 10) {
-    return this.run(join(this.binaries, 'psql'), ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', this.dsn, '-c', text], { seconds })
+    return this.run(
+      join(this.binaries, 'psql'),
+      ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', this.dsn, '-c', text],
+      { seconds }
+    )
   }
 
   // PostgreSQL without a wait that blocks.
   async postgresAnswers(directory = this.directory, seconds = 60) {
     for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(30)) {
-      const up = await this.run(join(this.binaries, 'psql'), ['-X', '-q', '-A', '-t', '-d', `host=${directory} user=postgres dbname=postgres`, '-c', 'select 1'], { seconds: 5 }).catch(() => '')
+      const up = await this.run(
+        join(this.binaries, 'psql'),
+        ['-X', '-q', '-A', '-t', '-d', `host=${directory} user=postgres dbname=postgres`, '-c', 'select 1'],
+        { seconds: 5 }
+      ).catch(() => '')
       if (up === '1') return true
     }
     return false
@@ -173,10 +231,15 @@ export class CampaignWorld extends World {
   sagactlAsync(args, seconds = 600) {
     const engine = this.engines[0]
     return new Promise((resolve) => {
-      const child = spawn(this.sagactlPath, ['--server', `http://${engine.host}:${engine.port}`, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+      const child = spawn(this.sagactlPath, ['--server', `http://${engine.host}:${engine.port}`, ...args], {
+        stdio: ['ignore', 'pipe', 'pipe']
+      })
       let out = ''
       const timer = setTimeout(() => child.kill('SIGKILL'), seconds * 1000)
-      for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => { out = (out + chunk).slice(-4000) })
+      for (const stream of [child.stdout, child.stderr])
+        stream.on('data', (chunk) => {
+          out = (out + chunk).slice(-4000)
+        })
       child.on('close', (code) => {
         clearTimeout(timer)
         resolve({ code, out })
@@ -187,7 +250,8 @@ export class CampaignWorld extends World {
   // What is needed to look for the reason later: the logs, the ledger and the rows.
   keep(directory) {
     mkdirSync(directory, { recursive: true })
-    for (const name of readdirSync(this.directory)) if (/\.(log|jsonl)$/.test(name)) cpSync(join(this.directory, name), join(directory, name))
+    for (const name of readdirSync(this.directory))
+      if (/\.(log|jsonl)$/.test(name)) cpSync(join(this.directory, name), join(directory, name))
     spawnSync(join(this.binaries, 'pg_dump'), ['-d', this.dsn, '-n', 'sagad', '-f', join(directory, 'rows.sql')])
     return directory
   }
@@ -202,4 +266,5 @@ export class CampaignWorld extends World {
 }
 
 export const isRoot = () => process.getuid() === 0
-export const has = (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0 || existsSync(`/usr/sbin/${program}`)
+export const has = (program) =>
+  spawnSync('sh', ['-c', `command -v ${program}`]).status === 0 || existsSync(`/usr/sbin/${program}`)

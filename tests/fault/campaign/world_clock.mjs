@@ -13,7 +13,11 @@ export class ClockWorld extends CampaignWorld {
     const engine = await super.makeEngine(number)
     engine.clock = join(this.directory, `clock-${number}`)
     this.setClock(engine, 0)
-    engine.env = { LD_PRELOAD: process.env.SAGAD_CLOCK_SHIM, CLOCK_SHIM_FILE: engine.clock, ASAN_OPTIONS: `${process.env.ASAN_OPTIONS ?? ''}:verify_asan_link_order=0` }
+    engine.env = {
+      LD_PRELOAD: process.env.SAGAD_CLOCK_SHIM,
+      CLOCK_SHIM_FILE: engine.clock,
+      ASAN_OPTIONS: `${process.env.ASAN_OPTIONS ?? ''}:verify_asan_link_order=0`
+    }
     return engine
   }
 

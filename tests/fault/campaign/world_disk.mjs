@@ -17,9 +17,34 @@ export class DiskWorld extends CampaignWorld {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,mode=0700`, 'sagad-campaign', this.disk])
     process.on('exit', () => this.unmount())
     if (this.user.uid !== undefined) chownSync(this.disk, this.user.uid, this.user.gid)
-    await this.run(join(this.binaries, 'initdb'), ['-D', join(this.disk, 'cluster'), '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-N', '--wal-segsize=1'], { ...this.user, cwd: this.directory })
+    await this.run(
+      join(this.binaries, 'initdb'),
+      [
+        '-D',
+        join(this.disk, 'cluster'),
+        '-A',
+        'trust',
+        '-U',
+        'postgres',
+        '-E',
+        'UTF8',
+        '--locale=C.UTF-8',
+        '-N',
+        '--wal-segsize=1'
+      ],
+      { ...this.user, cwd: this.directory }
+    )
     this.cluster = join(this.disk, 'cluster')
-    this.settings = ['-c', 'track_commit_timestamp=on', '-c', 'max_connections=120', '-c', 'max_wal_size=16MB', '-c', 'min_wal_size=2MB']
+    this.settings = [
+      '-c',
+      'track_commit_timestamp=on',
+      '-c',
+      'max_connections=120',
+      '-c',
+      'max_wal_size=16MB',
+      '-c',
+      'min_wal_size=2MB'
+    ]
     await this.startPostgres()
     await this.startShop()
     await this.startEngineSet()
@@ -28,8 +53,26 @@ export class DiskWorld extends CampaignWorld {
   async startPostgres() {
     for (let tries = 0; tries < 100; tries++) {
       if (!this.postgres || this.postgres.end) {
-        this.postgres = this.launch('postgres', join(this.binaries, 'postgres'), ['-D', this.cluster, '-k', this.directory, '-p', '5432', '-c', 'listen_addresses=', '-c', 'fsync=on',
-          '-c', 'shared_buffers=64MB', ...this.settings], { ...this.user, cwd: this.directory })
+        this.postgres = this.launch(
+          'postgres',
+          join(this.binaries, 'postgres'),
+          [
+            '-D',
+            this.cluster,
+            '-k',
+            this.directory,
+            '-p',
+            '5432',
+            '-c',
+            'listen_addresses=',
+            '-c',
+            'fsync=on',
+            '-c',
+            'shared_buffers=64MB',
+            ...this.settings
+          ],
+          { ...this.user, cwd: this.directory }
+        )
       }
       if (await this.postgresAnswers(this.directory, 2)) return
     }
@@ -41,7 +84,8 @@ export class DiskWorld extends CampaignWorld {
     const { bavail, bsize } = statfsSync(this.disk)
     const block = Buffer.alloc(1 << 20)
     try {
-      for (let left = bavail * bsize; left > 0; left -= block.length) writeFileSync(join(this.disk, 'filler'), block.subarray(0, Math.min(left, block.length)), { flag: 'a' })
+      for (let left = bavail * bsize; left > 0; left -= block.length)
+        writeFileSync(join(this.disk, 'filler'), block.subarray(0, Math.min(left, block.length)), { flag: 'a' })
     } catch (error) {
       if (error.code !== 'ENOSPC') throw error
     }
@@ -55,7 +99,9 @@ export class DiskWorld extends CampaignWorld {
     if (!this.disk) return
     try {
       execFileSync('umount', ['-l', this.disk], { stdio: 'ignore' })
-    } catch { /* it is not mounted any more */ }
+    } catch {
+      /* it is not mounted any more */
+    }
     this.disk = undefined
   }
 

@@ -9,7 +9,7 @@ import { useToken } from './http.mjs'
 import { CampaignWorld, has, isRoot } from './world.mjs'
 
 const prefix = 'sagadcmp'
-const block = `10.${100 + process.pid % 100}` // two campaigns on one machine do not meet
+const block = `10.${100 + (process.pid % 100)}` // two campaigns on one machine do not meet
 const shopAddress = `${block}.255.1`
 
 export function whyNoNetwork() {
@@ -31,7 +31,9 @@ const ip = (...args) => execFileSync('ip', args, { stdio: ['ignore', 'pipe', 'pi
 const quiet = (...args) => {
   try {
     ip(...args)
-  } catch { /* it is not there */ }
+  } catch {
+    /* it is not there */
+  }
 }
 
 export class NetWorld extends CampaignWorld {
@@ -51,10 +53,34 @@ export class NetWorld extends CampaignWorld {
     process.on('exit', () => this.removeAll())
     quiet('addr', 'add', `${shopAddress}/32`, 'dev', 'lo')
     this.wires = Array.from({ length: this.engineCount }, (_, number) => this.makeWire(number))
-    const settings = ['-c', `listen_addresses=${this.wires.map((wire) => wire.here).join(',')}`, '-c', 'tcp_keepalives_idle=1', '-c', 'tcp_keepalives_interval=1', '-c', 'tcp_keepalives_count=2', '-c', 'tcp_user_timeout=4000']
+    const settings = [
+      '-c',
+      `listen_addresses=${this.wires.map((wire) => wire.here).join(',')}`,
+      '-c',
+      'tcp_keepalives_idle=1',
+      '-c',
+      'tcp_keepalives_interval=1',
+      '-c',
+      'tcp_keepalives_count=2',
+      '-c',
+      'tcp_user_timeout=4000'
+    ]
     // An address that is not loopback is served only with tokens.
     const [token, file] = ['campaign', join(this.directory, 'tokens.json')]
-    writeFileSync(file, JSON.stringify({ tokens: [{ name: 'campaign', sha256: createHash('sha256').update(token).digest('hex'), role: 'admin', namespace: 'default' }] }), { mode: 0o600 })
+    writeFileSync(
+      file,
+      JSON.stringify({
+        tokens: [
+          {
+            name: 'campaign',
+            sha256: createHash('sha256').update(token).digest('hex'),
+            role: 'admin',
+            namespace: 'default'
+          }
+        ]
+      }),
+      { mode: 0o600 }
+    )
     this.leaseArgs.push('--tokens', file)
     useToken(token)
     process.env.SAGACTL_TOKEN = token
@@ -91,7 +117,16 @@ export class NetWorld extends CampaignWorld {
 
   async makeEngine(number) {
     const wire = this.wires[number]
-    return { ...wire, number, name: `sagad-${number}`, host: wire.there, port: await freePort(), proxies: [], env: {}, dsn: `host=${wire.here} port=5432 user=postgres dbname=postgres` }
+    return {
+      ...wire,
+      number,
+      name: `sagad-${number}`,
+      host: wire.there,
+      port: await freePort(),
+      proxies: [],
+      env: {},
+      dsn: `host=${wire.here} port=5432 user=postgres dbname=postgres`
+    }
   }
 
   program(engine) {

@@ -8,7 +8,11 @@ import { CampaignWorld } from './world.mjs'
 export class PairWorld extends CampaignWorld {
   constructor(random, options) {
     super(random, options)
-    this.servers = [0, 1].map((number) => ({ number, directory: join(this.directory, `node-${number}`), data: join(this.directory, `node-${number}`, 'data') }))
+    this.servers = [0, 1].map((number) => ({
+      number,
+      directory: join(this.directory, `node-${number}`),
+      data: join(this.directory, `node-${number}`, 'data')
+    }))
     for (const server of this.servers) this.own(server.directory)
     this.primary = this.servers[0]
     this.failovers = 0
@@ -25,7 +29,11 @@ export class PairWorld extends CampaignWorld {
 
   async startAll() {
     const [first, second] = this.servers
-    await this.run(join(this.binaries, 'initdb'), ['-D', first.data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-N'], { ...this.user, cwd: this.directory })
+    await this.run(
+      join(this.binaries, 'initdb'),
+      ['-D', first.data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-N'],
+      { ...this.user, cwd: this.directory }
+    )
     this.point(first)
     await this.startServer(first)
     await this.follow(second)
@@ -40,15 +48,50 @@ export class PairWorld extends CampaignWorld {
   }
 
   launchServer(server) {
-    server.child = this.launch(`postgres-${server.number}`, join(this.binaries, 'postgres'), ['-D', server.data, '-k', server.directory, '-p', '5432', '-c', 'listen_addresses=', '-c', 'fsync=on',
-      '-c', 'shared_buffers=64MB', '-c', 'max_connections=120', '-c', 'track_commit_timestamp=on', '-c', 'wal_level=replica', '-c', 'hot_standby=on', '-c', 'wal_keep_size=256MB',
-      '-c', 'max_wal_senders=10', '-c', 'wal_receiver_status_interval=1', '-c', `cluster_name=node_${server.number}`, '-c', 'synchronous_commit=on', '-c', 'logging_collector=off'],
-    { ...this.user, cwd: this.directory })
+    server.child = this.launch(
+      `postgres-${server.number}`,
+      join(this.binaries, 'postgres'),
+      [
+        '-D',
+        server.data,
+        '-k',
+        server.directory,
+        '-p',
+        '5432',
+        '-c',
+        'listen_addresses=',
+        '-c',
+        'fsync=on',
+        '-c',
+        'shared_buffers=64MB',
+        '-c',
+        'max_connections=120',
+        '-c',
+        'track_commit_timestamp=on',
+        '-c',
+        'wal_level=replica',
+        '-c',
+        'hot_standby=on',
+        '-c',
+        'wal_keep_size=256MB',
+        '-c',
+        'max_wal_senders=10',
+        '-c',
+        'wal_receiver_status_interval=1',
+        '-c',
+        `cluster_name=node_${server.number}`,
+        '-c',
+        'synchronous_commit=on',
+        '-c',
+        'logging_collector=off'
+      ],
+      { ...this.user, cwd: this.directory }
+    )
   }
 
   async startServer(server) {
     this.launchServer(server)
-    if (!await this.postgresAnswers(server.directory)) throw new Error(`node ${server.number} does not start`)
+    if (!(await this.postgresAnswers(server.directory))) throw new Error(`node ${server.number} does not start`)
     for (const engine of this.engines) await engine.proxies[server.number].listen()
   }
 
@@ -63,12 +106,21 @@ export class PairWorld extends CampaignWorld {
     const { primary } = this
     rmSync(server.data, { recursive: true, force: true })
     const from = `host=${primary.directory} port=5432 user=postgres application_name=node_${server.number}`
-    await this.run(join(this.binaries, 'pg_basebackup'), ['-D', server.data, '-d', from, '-R', '-X', 'stream', '-c', 'fast', '-N'], { ...this.user, cwd: this.directory, seconds: 120 })
+    await this.run(
+      join(this.binaries, 'pg_basebackup'),
+      ['-D', server.data, '-d', from, '-R', '-X', 'stream', '-c', 'fast', '-N'],
+      { ...this.user, cwd: this.directory, seconds: 120 }
+    )
     await this.startServer(server)
     await this.onPrimary(`alter system set synchronous_standby_names = 'node_${server.number}'`)
     await this.onPrimary('select pg_reload_conf()')
     for (let tries = 0; ; tries++) {
-      if (await this.query("select count(*) from pg_stat_replication where sync_state = 'sync' and state = 'streaming'").catch(() => '') === '1') return
+      if (
+        (await this.query(
+          "select count(*) from pg_stat_replication where sync_state = 'sync' and state = 'streaming'"
+        ).catch(() => '')) === '1'
+      )
+        return
       if (tries > 300) throw new Error(`node ${server.number} does not become synchronous`)
       await sleep(50)
     }
@@ -84,7 +136,11 @@ export class PairWorld extends CampaignWorld {
     const next = this.servers.find((server) => server !== old)
     await this.killServer(old, how)
     this.point(next)
-    await this.run(join(this.binaries, 'pg_ctl'), ['promote', '-D', next.data, '-w', '-t', '60'], { ...this.user, cwd: this.directory, seconds: 70 })
+    await this.run(join(this.binaries, 'pg_ctl'), ['promote', '-D', next.data, '-w', '-t', '60'], {
+      ...this.user,
+      cwd: this.directory,
+      seconds: 70
+    })
     // The setting came over with the base backup: it names this very server, and would wait for it.
     await this.onPrimary("alter system set synchronous_standby_names = ''")
     await this.onPrimary('select pg_reload_conf()')

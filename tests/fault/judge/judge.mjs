@@ -11,9 +11,36 @@ const violationsMax = 200
 export async function judge(evidence, { settled = true, clocksJump = false } = {}) {
   const { notes, sagas, definitions } = evidence
   const books = new Books(evidence.ledger)
-  const found = { violations: [], counts: { sagas: 0, completed: 0, compensated: 0, abandoned: 0, unfinished: 0, records: 0, effects: 0, unknown: 0, escalations: 0, takeovers: 0, retries: 0, late: 0 } }
-  const accuse = (rule, saga, what) => { if (found.violations.length < violationsMax) found.violations.push({ rule, saga: saga?.business || saga?.id || saga || '', id: saga?.id, what }) }
-  const whole = { keys: new Map(), epochs: new Map(), locks: new Map(), tokens: new Map(), seen: new Set(), names: new Map(), accuse }
+  const found = {
+    violations: [],
+    counts: {
+      sagas: 0,
+      completed: 0,
+      compensated: 0,
+      abandoned: 0,
+      unfinished: 0,
+      records: 0,
+      effects: 0,
+      unknown: 0,
+      escalations: 0,
+      takeovers: 0,
+      retries: 0,
+      late: 0
+    }
+  }
+  const accuse = (rule, saga, what) => {
+    if (found.violations.length < violationsMax)
+      found.violations.push({ rule, saga: saga?.business || saga?.id || saga || '', id: saga?.id, what })
+  }
+  const whole = {
+    keys: new Map(),
+    epochs: new Map(),
+    locks: new Map(),
+    tokens: new Map(),
+    seen: new Set(),
+    names: new Map(),
+    accuse
+  }
   for await (const log of evidence.logs()) {
     const saga = sagas.get(log.saga)
     if (!saga) {
@@ -27,7 +54,20 @@ export async function judge(evidence, { settled = true, clocksJump = false } = {
     const operations = operationsOf(records)
     const shape = shapes[saga.name]
     const escalations = evidence.escalations.get(saga.id) ?? []
-    const view = { saga, log, records, operations, books, definitions, shape, input: started.input ?? {}, escalations, approvals: evidence.approvals.get(saga.id) ?? [], settled, clocksJump }
+    const view = {
+      saga,
+      log,
+      records,
+      operations,
+      books,
+      definitions,
+      shape,
+      input: started.input ?? {},
+      escalations,
+      approvals: evidence.approvals.get(saga.id) ?? [],
+      settled,
+      clocksJump
+    }
     for (const [rule, check] of Object.entries(sagaRules)) for (const what of check(view)) accuse(rule, saga, what)
     gather(whole, found.counts, view)
   }
@@ -38,7 +78,9 @@ export async function judge(evidence, { settled = true, clocksJump = false } = {
 
 // What a person or a client said, as it stands in the log; what follows from it may name it again.
 const words = new Set(['signal.received', 'approval.decided', 'escalation.resolved', 'saga.paused', 'saga.resumed'])
-const isWord = ({ type, data }) => (words.has(type) && data.note !== 'it was settled without a person') || (type === 'saga.failing' && data.error === 'abort')
+const isWord = ({ type, data }) =>
+  (words.has(type) && data.note !== 'it was settled without a person') ||
+  (type === 'saga.failing' && data.error === 'abort')
 
 function gather(whole, counts, { saga, log, records, operations, input, shape }) {
   counts.sagas++
@@ -56,7 +98,13 @@ function gather(whole, counts, { saga, log, records, operations, input, shape })
     if (record.type === 'lock.taken') {
       const end = records.at(-1)
       if (!whole.locks.has(record.data.lock)) whole.locks.set(record.data.lock, [])
-      whole.locks.get(record.data.lock).push({ from: record.turn.commit, to: finals.some((status) => end.type === `saga.${status}`) ? end.turn.commit : Infinity, saga })
+      whole.locks
+        .get(record.data.lock)
+        .push({
+          from: record.turn.commit,
+          to: finals.some((status) => end.type === `saga.${status}`) ? end.turn.commit : Infinity,
+          saga
+        })
     }
   }
   let epoch = log.turns[0].epoch
@@ -69,11 +117,17 @@ function gather(whole, counts, { saga, log, records, operations, input, shape })
     else Object.assign(span, { from: Math.min(span.from, turn.commit), to: Math.max(span.to, turn.commit) })
   }
   for (const operation of operations.values()) {
-    if (whole.keys.has(operation.key)) whole.accuse('key_of_one', saga, `the key ${operation.key} is also one of ${whole.keys.get(operation.key)}`)
+    if (whole.keys.has(operation.key))
+      whole.accuse('key_of_one', saga, `the key ${operation.key} is also one of ${whole.keys.get(operation.key)}`)
     whole.keys.set(operation.key, saga.id)
   }
   if (shape) {
-    if (whole.names.has(saga.business)) whole.accuse('one_start_one_saga', saga, `there are two sagas: ${saga.id} and ${whole.names.get(saga.business).id}`)
+    if (whole.names.has(saga.business))
+      whole.accuse(
+        'one_start_one_saga',
+        saga,
+        `there are two sagas: ${saga.id} and ${whole.names.get(saga.business).id}`
+      )
     whole.names.set(saga.business, { id: saga.id, status: saga.status, name: saga.name, input })
   }
 }
@@ -84,37 +138,57 @@ function wholeRules(whole, evidence, books, settled) {
   // 1. At most one effect under a key, and none under a key that nobody has.
   for (const [key, lines] of books.byKey) {
     const effects = lines.filter((line) => line.effect === 1)
-    if (effects.length > 1) accuse('effect_once', whole.keys.get(key), `${effects.length} effects under the key ${key}: ${effects.map((line) => line.id)}`)
-    if (!whole.keys.has(key)) accuse('intent_first', '', `a request under a key that no log knows: ${JSON.stringify(lines[0])}`)
+    if (effects.length > 1)
+      accuse(
+        'effect_once',
+        whole.keys.get(key),
+        `${effects.length} effects under the key ${key}: ${effects.map((line) => line.id)}`
+      )
+    if (!whole.keys.has(key))
+      accuse('intent_first', '', `a request under a key that no log knows: ${JSON.stringify(lines[0])}`)
   }
-  for (const line of books.strange) accuse('effects_are_asked_for', '', `an effect that nobody wished for: ${JSON.stringify(line)}`)
+  for (const line of books.strange)
+    accuse('effects_are_asked_for', '', `an effect that nobody wished for: ${JSON.stringify(line)}`)
   // 8. One owner acts: whatever was committed under an epoch of a shard was committed before anything under the next one.
   const shards = new Map()
   for (const span of whole.epochs.values()) shards.set(span.shard, [...(shards.get(span.shard) ?? []), span])
   for (const spans of shards.values()) {
     spans.sort((a, b) => a.epoch - b.epoch)
     for (const [i, span] of spans.entries()) {
-      if (i > 0 && span.from < spans[i - 1].to) accuse('one_owner', span.saga, `shard ${span.shard}: epoch ${spans[i - 1].epoch} wrote ${(spans[i - 1].to - span.from) / 1000} ms after epoch ${span.epoch} had begun`)
+      if (i > 0 && span.from < spans[i - 1].to)
+        accuse(
+          'one_owner',
+          span.saga,
+          `shard ${span.shard}: epoch ${spans[i - 1].epoch} wrote ${(spans[i - 1].to - span.from) / 1000} ms after epoch ${span.epoch} had begun`
+        )
     }
   }
   // A business key is one saga's at a time.
   for (const [key, spans] of whole.locks) {
     spans.sort((a, b) => a.from - b.from)
-    for (const [i, span] of spans.entries()) if (i > 0 && span.from < spans[i - 1].to) accuse('lock_of_one', span.saga, `it has ${key} while ${spans[i - 1].saga.business} has it`)
+    for (const [i, span] of spans.entries())
+      if (i > 0 && span.from < spans[i - 1].to)
+        accuse('lock_of_one', span.saga, `it has ${key} while ${spans[i - 1].saga.business} has it`)
   }
   // 7, 10. What was acknowledged is there, as it was asked for.
   for (const [name, start] of notes.starts) {
     const found = whole.names.get(name)
-    if (start.id && !found) accuse('acknowledged_kept', name, `the start was acknowledged as ${start.id}, and there is no such saga`)
-    if (start.id && found && found.id !== start.id) accuse('acknowledged_kept', name, `acknowledged as ${start.id}, and it is ${found.id}`)
-    if (found && JSON.stringify(found.input) !== JSON.stringify(start.input)) accuse('acknowledged_kept', name, `its input has become ${JSON.stringify(found.input)}`)
-    if (found && found.name !== start.shape) accuse('acknowledged_kept', name, `a saga ${found.name} instead of ${start.shape}`)
+    if (start.id && !found)
+      accuse('acknowledged_kept', name, `the start was acknowledged as ${start.id}, and there is no such saga`)
+    if (start.id && found && found.id !== start.id)
+      accuse('acknowledged_kept', name, `acknowledged as ${start.id}, and it is ${found.id}`)
+    if (found && JSON.stringify(found.input) !== JSON.stringify(start.input))
+      accuse('acknowledged_kept', name, `its input has become ${JSON.stringify(found.input)}`)
+    if (found && found.name !== start.shape)
+      accuse('acknowledged_kept', name, `a saga ${found.name} instead of ${start.shape}`)
     if (found?.name !== 'chain') continue
     const follower = whole.names.get(`${name}+follow`)
-    if (settled && (found.status === 'completed') !== Boolean(follower)) accuse('follower_once', name, `${found.status}, and ${follower ? 'a' : 'no'} follower`)
+    if (settled && (found.status === 'completed') !== Boolean(follower))
+      accuse('follower_once', name, `${found.status}, and ${follower ? 'a' : 'no'} follower`)
   }
   for (const [name, found] of whole.names) {
-    if (!notes.starts.has(name.replace(/\+follow$/, ''))) accuse('nobody_asked', found.id, `a saga ${name} that no client started`)
+    if (!notes.starts.has(name.replace(/\+follow$/, '')))
+      accuse('nobody_asked', found.id, `a saga ${name} that no client started`)
   }
   for (const saga of sagas.values()) if (!whole.seen.has(saga.id)) accuse('log_has_saga', saga, 'a row without a log')
   // 7, 19. Each word is in the log once if somebody was told that it was taken, and never twice.
@@ -123,17 +197,24 @@ function wholeRules(whole, evidence, books, settled) {
     // Only starts and signals carry a key by which a second one is known. Of what else is said again because no answer came, the first may still be on its way, and
     // is carried out when it arrives; where that is no second time for the saga, as with a decision, there is only one all the same. So a pause can be there
     // twice when it was said twice, if somebody has resumed the saga between (pauses_alternate).
-    if (places.length > (word.kind === 'pause' || word.kind === 'resume' ? word.sent : 1)) accuse('words_once', word.saga, `the ${word.kind} ${word.token} is ${places.length} times in the log`)
-    if (places.length === 1 && places[0] !== word.saga) accuse('words_once', word.saga, `the ${word.kind} ${word.token} went to the saga ${places[0]}`)
+    if (places.length > (word.kind === 'pause' || word.kind === 'resume' ? word.sent : 1))
+      accuse('words_once', word.saga, `the ${word.kind} ${word.token} is ${places.length} times in the log`)
+    if (places.length === 1 && places[0] !== word.saga)
+      accuse('words_once', word.saga, `the ${word.kind} ${word.token} went to the saga ${places[0]}`)
     if (!word.acknowledged || places.length > 0) continue
     const status = sagas.get(word.saga)?.status
     // Where what is wanted is so already there is nothing to write down.
     if (word.kind === 'abort' && status !== 'completed') continue
     if (word.kind === 'resume') continue
-    accuse('words_kept', word.saga, `the ${word.kind} ${word.token} was acknowledged (${word.status ?? 200}) and is not in the log`)
+    accuse(
+      'words_kept',
+      word.saga,
+      `the ${word.kind} ${word.token} was acknowledged (${word.status ?? 200}) and is not in the log`
+    )
   }
   const said = new Set(notes.words.map((word) => word.token))
-  for (const token of whole.tokens.keys()) if (!said.has(token)) accuse('nobody_asked', '', `the word ${token} that nobody said`)
+  for (const token of whole.tokens.keys())
+    if (!said.has(token)) accuse('nobody_asked', '', `the word ${token} that nobody said`)
   if (settled && evidence.inbox > 0) accuse('it_ends', '', `${evidence.inbox} inputs are left in the inbox`)
   for (const what of notes.complaints) accuse('answers', '', what)
 }

@@ -4,7 +4,8 @@ export const finals = ['completed', 'compensated', 'abandoned']
 
 export function recordsOf(log) {
   const found = []
-  for (const turn of log.turns) for (const record of turn.records) found.push({ ...record, data: record.data ?? {}, turn, place: found.length })
+  for (const turn of log.turns)
+    for (const record of turn.records) found.push({ ...record, data: record.data ?? {}, turn, place: found.length })
   return found
 }
 
@@ -14,7 +15,8 @@ export function operationsOf(records) {
   for (const record of records) {
     if (!record.key || !/^(step|compensation)\./.test(record.type)) continue
     const direction = record.type.startsWith('step.') ? 'do' : 'undo'
-    if (!operations.has(record.key)) operations.set(record.key, { key: record.key, step: record.step, direction, intents: [], records: [] })
+    if (!operations.has(record.key))
+      operations.set(record.key, { key: record.key, step: record.step, direction, intents: [], records: [] })
     const operation = operations.get(record.key)
     operation.records.push(record)
     if (record.type.endsWith('.intent')) operation.intents.push(record)

@@ -10,7 +10,8 @@ export class Books {
     for (const line of ledger) {
       if (line.key) put(this.byKey, line.key, line)
       if (line.effect !== 1) continue
-      if (undoing.has(line.kind)) put(this.undone, line.kind === 'refund' ? line.charge ?? line.target : line.target, line)
+      if (undoing.has(line.kind))
+        put(this.undone, line.kind === 'refund' ? (line.charge ?? line.target) : line.target, line)
       else if (line.request) put(this.bySaga, line.request.split(':')[0], line)
       else this.strange.push(line)
     }
@@ -26,7 +27,11 @@ export class Books {
 
   // What was made for a saga, each with what undid it.
   made(name) {
-    return (this.bySaga.get(name) ?? []).map((line) => ({ line, wish: line.request.slice(name.length + 1), undone: this.undone.get(line.kind === 'tag' ? line.target : line.id) ?? [] }))
+    return (this.bySaga.get(name) ?? []).map((line) => ({
+      line,
+      wish: line.request.slice(name.length + 1),
+      undone: this.undone.get(line.kind === 'tag' ? line.target : line.id) ?? []
+    }))
   }
 }
 

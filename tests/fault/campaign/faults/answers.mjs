@@ -6,7 +6,9 @@ import { hostile } from '../door.mjs'
 const delayed = new Set() // names
 
 export const answers = {
-  name: 'answers', topology: 'plain', weight: 2,
+  name: 'answers',
+  topology: 'plain',
+  weight: 2,
   async fire(run) {
     const { door } = run.world
     const which = run.world.pick(Object.keys(hostile))
@@ -29,7 +31,8 @@ export const answers = {
   heal(run) {
     for (const name of delayed) {
       const id = run.notes.starts.get(name)?.id
-      if (id) run.load.errand(() => run.load.say('abort', id, (note) => ['POST', `/v1/sagas/${id}/abort`, { note }]), true)
+      if (id)
+        run.load.errand(() => run.load.say('abort', id, (note) => ['POST', `/v1/sagas/${id}/abort`, { note }]), true)
     }
     delayed.clear()
   }

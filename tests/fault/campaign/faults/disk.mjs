@@ -4,14 +4,17 @@ import { sleep } from '../../../lib/world.mjs'
 import { whyNoDisk } from '../world_disk.mjs'
 
 export const disk_full = {
-  name: 'disk_full', topology: 'disk', weight: 1, impossible: whyNoDisk,
+  name: 'disk_full',
+  topology: 'disk',
+  weight: 1,
+  impossible: whyNoDisk,
   async fire(run) {
     const { world } = run
     world.fill()
     await sleep(500 + run.random() * 2500)
     const panicked = Boolean(world.postgres.end)
     world.empty()
-    if (world.postgres.end || !await world.postgresAnswers(world.directory, 3)) {
+    if (world.postgres.end || !(await world.postgresAnswers(world.directory, 3))) {
       if (!world.postgres.end) await world.killPostgres()
       await world.startPostgres()
     }

@@ -3,7 +3,9 @@ import { leaseMs } from '../world.mjs'
 import { sleep } from '../../../lib/world.mjs'
 
 export const failover = {
-  name: 'failover', topology: 'pair', weight: 4,
+  name: 'failover',
+  topology: 'pair',
+  weight: 4,
   async fire(run) {
     const { world } = run
     if (run.random() < 0.5) await world.aim.at('log', run.random() < 0.5 ? 'after' : 'answered', 500)
@@ -20,22 +22,33 @@ export const failover = {
 // The standby is away for a while: commits wait for it, and none may be acknowledged meanwhile. Some of those that wait are cancelled, which makes
 // PostgreSQL commit them with a warning, on the primary alone: then that primary is lost.
 export const standby_lost = {
-  name: 'standby_lost', topology: 'pair', weight: 2,
+  name: 'standby_lost',
+  topology: 'pair',
+  weight: 2,
   async fire(run) {
     const { world } = run
     const standby = world.servers.find((server) => server !== world.primary)
     standby.child.kill('SIGSTOP')
     await sleep(200 + run.random() * leaseMs)
     run.notes.unconfirmed = true
-    const cancelled = await world.query(`select count(pg_cancel_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'`).catch(() => '0')
-    if (Number(cancelled) > 0) run.notes.rowsMayVanish = true // who reads now, reads what only this server has
+    const cancelled = await world
+      .query(`select count(pg_cancel_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'`)
+      .catch(() => '0')
+    if (Number(cancelled) > 0)
+      run.notes.rowsMayVanish = true // who reads now, reads what only this server has
     else run.notes.unconfirmed = false
     await sleep(run.random() * 300)
     if (run.random() < 0.5) {
       standby.child.kill('SIGCONT')
       await run.progress('standby back')
       // A commit of our own that the standby has confirms all that came before it.
-      if (await world.onPrimary("select pg_logical_emit_message(true, 'campaign', 'here')").then(() => true, () => false)) run.notes.unconfirmed = false
+      if (
+        await world.onPrimary("select pg_logical_emit_message(true, 'campaign', 'here')").then(
+          () => true,
+          () => false
+        )
+      )
+        run.notes.unconfirmed = false
       return `standby_lost, ${Number(cancelled) > 0 ? 'commits cancelled' : 'nothing waited'}, back`
     }
     // The primary dies with what only it has.

@@ -33,7 +33,8 @@ export async function strike(run, point, ms = patienceMs) {
 
 async function comeBack(run, engine) {
   const luck = run.random()
-  if (luck > 0.85) { // long enough for others to take over
+  if (luck > 0.85) {
+    // long enough for others to take over
     run.background(run.takeover('kill', engine))
     await sleep(leaseMs + 500 + run.random() * 500)
   } else if (luck > 0.6) await sleep(run.random() * leaseMs)
@@ -46,7 +47,9 @@ async function killed(run, engine) {
 }
 
 export const kill = {
-  name: 'kill', topology: 'plain', weight: 10,
+  name: 'kill',
+  topology: 'plain',
+  weight: 10,
   async fire(run) {
     await run.someoneLives(2)
     if (run.random() < 0.25) {
@@ -70,7 +73,9 @@ export const kill = {
 
 // All of them at once: recovery with nobody else there.
 export const kill_all = {
-  name: 'kill_all', topology: 'plain', weight: 0.5,
+  name: 'kill_all',
+  topology: 'plain',
+  weight: 0.5,
   async fire(run) {
     const living = run.world.living()
     if (living.length === 0) return undefined

@@ -13,11 +13,13 @@ const net = (name, weight, fire) => ({ name, topology: 'net', weight, impossible
 async function lasting(run, engine, ms) {
   run.people.worksFrom = Infinity
   engine.cutOff = true
-  run.background(sleep(ms).then(async () => {
-    await run.world.healNetwork(engine)
-    engine.cutOff = false
-    if (run.world.engines.every((one) => !one.cutOff)) run.people.worksFrom = Date.now() + echoMs
-  }))
+  run.background(
+    sleep(ms).then(async () => {
+      await run.world.healNetwork(engine)
+      engine.cutOff = false
+      if (run.world.engines.every((one) => !one.cutOff)) run.people.worksFrom = Date.now() + echoMs
+    })
+  )
 }
 
 async function someEngine(run) {
@@ -39,7 +41,17 @@ export const half_open = net('half_open', 3, async (run) => {
   const engine = await someEngine(run)
   if (!engine) return undefined
   const out = run.random() < 0.5
-  await run.world.rule(engine, '-A', out ? 'OUTPUT' : 'INPUT', '-p', 'tcp', out ? '--dport' : '--sport', '5432', '-j', 'DROP')
+  await run.world.rule(
+    engine,
+    '-A',
+    out ? 'OUTPUT' : 'INPUT',
+    '-p',
+    'tcp',
+    out ? '--dport' : '--sport',
+    '5432',
+    '-j',
+    'DROP'
+  )
   await lasting(run, engine, leaseMs * (0.5 + run.random() * 2.5))
   return `half_open, ${out ? 'nothing gets to PostgreSQL' : 'nothing comes back'}`
 })
@@ -48,7 +60,19 @@ export const shop_away = net('shop_away', 2, async (run) => {
   const engine = await someEngine(run)
   if (!engine) return undefined
   const how = run.random() < 0.5 ? ['DROP'] : ['REJECT', '--reject-with', 'tcp-reset']
-  await run.world.rule(engine, '-A', run.random() < 0.5 ? 'OUTPUT' : 'INPUT', '-p', 'tcp', '-s', '0.0.0.0/0', ...(run.random() < 0.5 ? ['--dport'] : ['--sport']), String(run.world.door.port), '-j', ...how)
+  await run.world.rule(
+    engine,
+    '-A',
+    run.random() < 0.5 ? 'OUTPUT' : 'INPUT',
+    '-p',
+    'tcp',
+    '-s',
+    '0.0.0.0/0',
+    ...(run.random() < 0.5 ? ['--dport'] : ['--sport']),
+    String(run.world.door.port),
+    '-j',
+    ...how
+  )
   await lasting(run, engine, 500 + run.random() * 6000)
   return `shop_away (${how[0]})`
 })
@@ -61,11 +85,13 @@ export const vanish = net('vanish', 2, async (run) => {
   await run.world.killEngine(engine)
   run.people.worksFrom = Infinity
   engine.cutOff = true
-  run.background(sleep(leaseMs * (1 + run.random())).then(async () => {
-    await run.world.healNetwork(engine)
-    engine.cutOff = false
-    if (!run.world.over) run.world.launchEngine(engine)
-    if (run.world.engines.every((one) => !one.cutOff)) run.people.worksFrom = Date.now() + echoMs
-  }))
+  run.background(
+    sleep(leaseMs * (1 + run.random())).then(async () => {
+      await run.world.healNetwork(engine)
+      engine.cutOff = false
+      if (!run.world.over) run.world.launchEngine(engine)
+      if (run.world.engines.every((one) => !one.cutOff)) run.people.worksFrom = Date.now() + echoMs
+    })
+  )
   return 'vanish'
 })

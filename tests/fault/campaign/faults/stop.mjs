@@ -8,15 +8,19 @@ async function stopped(run, engine, then = () => {}) {
   run.world.stopEngine(engine)
   const child = engine.child
   run.background(run.takeover('stop', engine))
-  run.background((async () => {
-    await sleep(leaseMs * (1.5 + run.random() * 1.5))
-    if (engine.child === child && !child.end) run.world.continueEngine(engine)
-    then()
-  })())
+  run.background(
+    (async () => {
+      await sleep(leaseMs * (1.5 + run.random() * 1.5))
+      if (engine.child === child && !child.end) run.world.continueEngine(engine)
+      then()
+    })()
+  )
 }
 
 export const stop = {
-  name: 'stop', topology: 'plain', weight: 3,
+  name: 'stop',
+  topology: 'plain',
+  weight: 3,
   async fire(run) {
     await run.someoneLives(2)
     const luck = run.random()
@@ -26,7 +30,8 @@ export const stop = {
       await stopped(run, engine)
       return 'stop random'
     }
-    if (luck < 0.6) { // a call is on its way out, or its answer on its way in
+    if (luck < 0.6) {
+      // a call is on its way out, or its answer on its way in
       const place = run.world.pick(shopPlaces)
       const socket = await run.world.door.at(place, 1000)
       const engine = socket && ownerOf(socket, run.world.living())
