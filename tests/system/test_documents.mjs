@@ -245,6 +245,20 @@ await run(new Documents(), async (world) => {
       expectEqual(count(by), count(usual[setting.slice(2)].value), `${name}: the default of ${setting}`)
     }
   })
+  await promise('contributing.md names tests and suites that exist', () => {
+    const listed = spawnSync('meson', ['introspect', '--tests', dirname(world.sagadPath)], { encoding: 'utf8' })
+    const tests = JSON.parse(listed.stdout)
+    const known = new Set(['--list', '--test', '--long', '--seed', 'NAME', 'NAME...', 'SUITE', 'N'])
+    for (const test of tests) {
+      known.add(test.name)
+      for (const suite of test.suite) known.add(suite.replace(/^.*:/, ''))
+    }
+    const commands = [...pageText('engine/contributing.md').matchAll(/`tools\/test ([^`]*)`/g)]
+    expect(commands.length >= 10, 'the page says what to run', commands.length)
+    for (const [command, words] of commands)
+      for (const word of words.split(' ').filter(Boolean))
+        expect(known.has(word), `${command}: ${word} is a test or a suite`)
+  })
   await promise('api.md and openapi.json have every problem code, with its status', () => {
     const codes = [
       ...readFileSync(join(root, 'engine/base/errors.h'), 'utf8').matchAll(
