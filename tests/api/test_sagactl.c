@@ -6,91 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "tests/api/api_host.h"
+#include "tests/api/program_run.h"
 
-static const char *program;
-static struct api_host host;
-static char out[1 << 20], talk[65536];
-
-static void read_all(int fd, char *to, size_t room)
-{
-    size_t len = 0;
-    ssize_t n;
-
-    while (len + 1 < room && (n = read(fd, to + len, room - 1 - len)) > 0) {
-        len += (size_t)n;
-    }
-    to[len] = '\0';
-    (void)close(fd);
-}
-
-/* Runs sagactl with the arguments, split at spaces but within quotes '...'; gives its exit code. */
-static int run(const char *arguments)
-{
-    char name[] = "sagactl", text[1024], *argv[40] = {name}, *at = text;
-    int argc = 1, outs[2], talks[2], status = 0;
-
-    (void)snprintf(text, sizeof(text), "%s", arguments);
-    while (*at && argc < 39) {
-        char stop = *at == '\'' ? '\'' : ' ';
-
-        at += stop == '\'';
-        argv[argc++] = at;
-        at += strcspn(at, stop == '\'' ? "'" : " ");
-        while (*at && (*at == stop || *at == ' ')) {
-            *at++ = '\0';
-        }
-    }
-    assert_int_equal(pipe(outs), 0);
-    assert_int_equal(pipe(talks), 0);
-    pid_t pid = fork();
-
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        (void)dup2(outs[1], STDOUT_FILENO);
-        (void)dup2(talks[1], STDERR_FILENO);
-        (void)close(outs[0]);
-        (void)close(talks[0]);
-        execv(program, argv);
-        _exit(99);
-    }
-    (void)close(outs[1]);
-    (void)close(talks[1]);
-    read_all(outs[0], out, sizeof(out));
-    read_all(talks[0], talk, sizeof(talk));
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
-static int setup(void **state)
-{
-    char server[64];
-
-    (void)state;
-    host = api_host_start(&(struct api_options){.heartbeat_ms = 500});
-    (void)snprintf(server, sizeof(server), "http://127.0.0.1:%u", host.port);
-    (void)setenv("SAGACTL_SERVER", server, 1);
-    (void)unsetenv("SAGACTL_TOKEN");
-    (void)unsetenv("SAGACTL_TOKEN_FILE");
-    return host.port ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return api_host_stop(&host);
-}
-
-static const struct {
-    const char *arguments;
-    int code;
-    const char *says; /* on either stream */
-} cases[] = {
+static const struct program_case cases[] = {
     {"", 2, "Exit codes"},
     {"--help", 0, "Exit codes"},
     {"help", 0, "Exit codes"},
@@ -132,15 +54,7 @@ static const struct {
     {"replay", 2, "--all"},
     {"token", 2, "token new"},
     {"token new --name a --role king", 2, "reader, agent, operator or admin"},
-    {"bench", 2, "--saga"},
-    {"bench --saga quick --calls t.one", 2, "--saga NAME, or --calls TOOL"},
-    {"bench --saga quick --sagas 1 --seconds 1", 2, "not both"},
-    {"bench --saga quick --duplicates", 2, "for --calls"},
-    {"bench --calls t.one --sagas 5", 2, "for --saga"},
-    {"bench --calls t.one --rounds 100", 2, "from 1 to 99"},
-    {"bench --calls t.one --batch 10", 2, "for --saga"},
-    {"bench --saga quick --batch 1001", 2, "from 1 to 1000"},
-    {"bench --saga quick --batch 100 --in-flight 50", 2, "no room for a batch"},
+    {"bench", 2, "there is no command \"bench\""},
     {"call", 2, "which tool"},
     {"call t.one t.two --run r", 2, "one tool at a time"},
     {"call t.one", 2, "--run NAME, or --saga ID"},
@@ -295,27 +209,12 @@ static const struct {
     {"engines -o json", 0, "\"unowned\":[63]"},
     {"engines x", 2, ""},
     {"token new --name ci --role agent", 0, "sha256"},
-    {"bench --saga quick --sagas 500 --concurrency 8", 0, "transitions"},
-    {"bench --saga quick --sagas 200 --rate 1000 -o json", 0, "\"sagas\":200"},
-    {"bench --saga quick --sagas 100 --no-wait -o json", 0, "\"wait\":false"},
-    {"bench --saga quick --sagas 100 --no-wait --concurrency 4", 0, "acknowledged 100; errors 0"},
-    {"bench --saga quick --sagas 100 --batch 50 -o json", 0, "\"batch\":50"},
-    {"bench --saga nothing --sagas 5", 3, "no such thing"},
-    {"bench --calls t.one --number 300 --concurrency 4 --duplicates --rounds 2", 0, "ratio"},
-    {"bench --calls t.one --number 100 --concurrency 4 --per-run 10 -o json", 0, "\"per_run\":10,\"rounds\":1"},
-    {"bench --calls t.nothing --number 5", 1, "404"},
 };
 
 static void every_command_has_its_exit_code(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        int code = run(cases[i].arguments);
-
-        if (code != cases[i].code || !(strstr(out, cases[i].says) || strstr(talk, cases[i].says))) {
-            fail_msg("sagactl %s: exit %d\n--- stdout\n%s\n--- stderr\n%s", cases[i].arguments, code, out, talk);
-        }
-    }
+    program_cases(cases, COUNT_OF(cases));
 }
 
 /* No line of it is wider; what was cut ends with an ellipsis. */
@@ -843,5 +742,5 @@ int main(int argc, char **argv)
     };
 
     program = argc > 1 ? argv[1] : "sagactl";
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, program_setup, program_teardown);
 }

@@ -1,6 +1,7 @@
 // The benchmark: sagad beside what PostgreSQL itself does, in interleaved rounds of one run. See README.md for what each figure means.
 //
-// SAGAD, SAGACTL and SAGAD_SHOP (the service of W3) name the programs; tools/bench builds them and passes on its arguments.
+// SAGAD, SAGACTL, SAGAD_LOAD (the driver) and SAGAD_SHOP (the service of W3) name the programs. tools/bench builds
+// them and passes its arguments on.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { asleep } from './asleep.mjs'

@@ -1,8 +1,9 @@
 // What is measured and who measures: a private PostgreSQL that keeps its promises, sagad, the service that W3 calls, and the load driver
-// (`sagactl bench`). All of them share this machine, as the references do.
+// (`bench-load`). All of them share this machine, as the references do.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
+import { resolve } from 'node:path'
 import { World, freePort, sleep } from '../lib/world.mjs'
 import { definitions } from './definitions.mjs'
 
@@ -18,6 +19,8 @@ const postgresSettings = {
   max_connections: '100',
   track_io_timing: 'off'
 }
+
+const loadPath = process.env.SAGAD_LOAD && resolve(process.env.SAGAD_LOAD)
 
 export class Rig extends World {
   // SAGAD_SHOP is the one service here; see service.c.
@@ -154,10 +157,9 @@ export class Rig extends World {
 
   // One run of the load driver: its figures, with `talk` where something went wrong.
   async drive(args, port = this.port) {
-    const { out, talk } = await this.output('driver', this.sagactlPath, [
+    const { out, talk } = await this.output('driver', loadPath, [
       '--server',
       `http://127.0.0.1:${port}`,
-      'bench',
       ...args,
       '-o',
       'json'

@@ -3,7 +3,7 @@
 //
 //     node tests/bench/test_budget.mjs --write           writes budget.json anew, with some air over what is measured here
 //
-// (run like any test of the whole, with SAGAD, SAGACTL, SAGAD_SHOP and SAGAD_MALLOC_COUNT). full_page_writes is off here and nothing is vacuumed: how
+// (run like any test of the whole, with SAGAD, SAGACTL, SAGAD_LOAD, SAGAD_SHOP and SAGAD_MALLOC_COUNT). full_page_writes is off here and nothing is vacuumed: how
 // many pages are written whole depends on when the last checkpoint was, and not on what the engine does. fsync is off as well, since no
 // figure depends on it.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'

@@ -31,7 +31,6 @@
     X(stats)                                                                                                           \
     X(engines)                                                                                                         \
     X(token)                                                                                                           \
-    X(bench)                                                                                                           \
     X(prove)                                                                                                           \
     X(graph)
 

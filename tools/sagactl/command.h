@@ -30,6 +30,7 @@ enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_NAME };
 #define SERVER_DEFAULT "http://127.0.0.1:8077"
 
 struct ctl {
+    const char *program;  /* as it is called, in front of its sentences */
     struct arena arena;   /* until the program ends */
     const char *server;   /* without a slash at its end */
     bool server_is_given; /* by --server: commands that need none ask it then */
@@ -46,7 +47,7 @@ struct ctl {
 };
 
 struct command {
-    const char *name;
+    const char *name;                                   /* "" for a program that is one command */
     const char *summary;                                /* one line; NULL: of a later version */
     const char *help;                                   /* usage, what it does, options, examples */
     int (*run)(struct ctl *ctl, int argc, char **argv); /* argv[0] is the first argument behind the name */

@@ -41,7 +41,6 @@ const struct command commands[] = {
     {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines},
     {"replay", "fold the durable log again and compare with the stored state", help_replay, cmd_replay},
     {"token", "make an access token", help_token, cmd_token},
-    {"bench", "drive load and measure", help_bench, cmd_bench},
     {"top", NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL},
 };
@@ -139,7 +138,7 @@ static int run(struct ctl *ctl, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct ctl ctl = {0};
+    struct ctl ctl = {.program = "sagactl"};
     int code;
 
     (void)signal(SIGPIPE, SIG_IGN); /* a reader of ours that leaves is seen by fflush() below */

@@ -34,15 +34,13 @@ int usage_error(const struct ctl *ctl, const char *format, ...)
 {
     va_list arguments;
 
-    (void)fputs("sagactl: ", stderr);
+    (void)fprintf(stderr, "%s: ", ctl->program);
     va_start(arguments, format);
     (void)vfprintf(stderr, format, arguments);
     va_end(arguments);
-    if (ctl->command) {
-        (void)fprintf(stderr, "\n`sagactl %s --help` tells more.\n", ctl->command->name);
-    } else {
-        (void)fputs("\n`sagactl --help` tells more.\n", stderr);
-    }
+    const char *command = ctl->command ? ctl->command->name : "";
+
+    (void)fprintf(stderr, "\n`%s%s%s --help` tells more.\n", ctl->program, *command ? " " : "", command);
     return EXIT_USAGE;
 }
 

@@ -1,20 +1,19 @@
 /*
- * bench --saga: starts sagas over the public API, and tells their ends in one of three ways. By the answer, which is
- * held until the saga has ended (?wait): each has its time from start to end. Not at all: what is measured are
+ * bench-load --saga: starts sagas over the public API, and tells their ends in one of three ways. By the answer, which
+ * is held until the saga has ended (?wait): each has its time from start to end. Not at all: what is measured are
  * acknowledgements. Or by the service's own count of ends, /metrics, for when more are in flight than connections could
  * wait for, or many are started by one request.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/sagactl/bench.h"
-#include "tools/sagactl/bench_driver.h"
+#include "tests/bench/load.h"
+#include "tests/bench/load_driver.h"
 #include "tools/sagactl/client.h"
-#include "tools/sagactl/cmds.h"
 
 struct sagas {
     struct driver driver;
-    const struct bench_sagas_options *o;
+    const struct load_sagas_options *o;
     struct slice path, body; /* body: without business ids */
     int64_t steps;
     uint64_t numbered;
@@ -229,7 +228,7 @@ static struct sagas_figures figures_of(const struct sagas *sagas)
 static void print_json(const struct sagas *sagas, const struct sagas_figures *f)
 {
     const struct driver *driver = &sagas->driver;
-    const struct bench_sagas_options *o = sagas->o;
+    const struct load_sagas_options *o = sagas->o;
 
     (void)printf("{\"saga\":\"%s\",\"concurrency\":%lld,\"rate\":%lld,\"batch\":%lld,\"in_flight\":%lld,\"wait\":%s,"
                  "\"seconds\":%.3f,\"sagas\":%llu,\"completed\":%llu,\"compensated\":%llu,\"escalated\":%llu,"
@@ -249,7 +248,7 @@ static void print_json(const struct sagas *sagas, const struct sagas_figures *f)
 static void print_text(const struct sagas *sagas, const struct sagas_figures *f)
 {
     const struct driver *driver = &sagas->driver;
-    const struct bench_sagas_options *o = sagas->o;
+    const struct load_sagas_options *o = sagas->o;
 
     (void)printf("%s: %llu sagas in %.1f s over %lld connections%s", o->saga, (unsigned long long)f->sagas,
                  driver_seconds(driver), (long long)o->concurrency, o->rate > 0 ? ", open loop" : "");
@@ -306,7 +305,7 @@ static bool run_round(struct sagas *sagas, int64_t sagas_wanted, int64_t seconds
     return driver_run(&sagas->driver, (sagas_wanted + in_request - 1) / in_request, seconds);
 }
 
-int bench_sagas(const struct bench_sagas_options *o)
+int load_sagas(const struct load_sagas_options *o)
 {
     struct sagas sagas = {.driver = {.ctl = o->ctl,
                                      .noun = "requests to warm up",

@@ -1,5 +1,5 @@
-/* See bench_wire.h for why this is not the HTTP client of io/. */
-#include "tools/sagactl/bench_wire.h"
+/* See load_wire.h for why this is not the HTTP client of io/. */
+#include "tests/bench/load_wire.h"
 
 #include <errno.h>
 #include <netdb.h>

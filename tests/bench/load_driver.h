@@ -1,6 +1,6 @@
 /*
- * The driver of `bench`: keeps connections busy with requests of one kind, counts what came of them and how long each
- * took.
+ * The driver of `bench-load`: keeps connections busy with requests of one kind, counts what came of them and how long
+ * each took.
  *
  * Closed loop: each connection begins its next request when the one before has ended. Open loop (`rate`): requests are
  * due at fixed instants, and latency counts from the instant a request was due, also when no connection was free then;
@@ -12,10 +12,10 @@
  * Where answers do not tell that what they began has ended, `watch` does: one more connection that asks for a page
  * while the driver has no room to begin more, or nothing left to begin.
  */
-#ifndef SAGACTL_BENCH_DRIVER_H
-#define SAGACTL_BENCH_DRIVER_H
+#ifndef TESTS_BENCH_LOAD_DRIVER_H
+#define TESTS_BENCH_LOAD_DRIVER_H
 
-#include "tools/sagactl/bench_wire.h"
+#include "tests/bench/load_wire.h"
 #include "tools/sagactl/command.h"
 
 struct driver {

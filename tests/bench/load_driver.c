@@ -1,12 +1,11 @@
-/* See bench_driver.h. */
-#include "tools/sagactl/bench_driver.h"
+/* See load_driver.h. */
+#include "tests/bench/load_driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
 
 #define PROGRESS_US 1000000
@@ -277,7 +276,7 @@ bool driver_run(struct driver *driver, int64_t count, int64_t seconds)
         watch_ask(driver, now_us);
         if ((driver->in_flight > 0 || driver->watch) && now_us - driver->moved_us > STALL_US) {
             progress_clear(driver->ctl);
-            (void)fprintf(stderr, "sagactl: nothing moved for 60 s with %llu %s in flight\n",
+            (void)fprintf(stderr, "bench-load: nothing moved for 60 s with %llu %s in flight\n",
                           (unsigned long long)driver->in_flight, driver->noun);
             return false;
         }
@@ -325,7 +324,7 @@ double driver_percentile_ms(const struct driver *driver, double part)
 void driver_tell_errors(const struct driver *driver)
 {
     if (driver->errors > 0) {
-        (void)fprintf(stderr, "sagactl: %llu errors, the last: %d %s\n", (unsigned long long)driver->errors,
+        (void)fprintf(stderr, "bench-load: %llu errors, the last: %d %s\n", (unsigned long long)driver->errors,
                       driver->last_error_status, driver->last_error);
     }
 }
@@ -338,7 +337,7 @@ static bool split_server(struct ctl *ctl, char host[256], char port[8])
     size_t len = strcspn(at, "/");
 
     if (strncmp(ctl->server, "http://", 7) != 0) {
-        (void)usage_error(ctl, "bench speaks plain http only");
+        (void)usage_error(ctl, "it speaks plain http only");
         return false;
     }
     colon = memrchr(at, ':', len);
@@ -379,7 +378,7 @@ int driver_open(struct driver *driver)
         driver->idle[driver->idle_count++] = i;
     }
     if (wire_open(&options, &driver->wire, &err) != ERR_OK) {
-        err_print(&err, "sagactl");
+        err_print(&err, "bench-load");
         return EXIT_UNREACHABLE;
     }
     return EXIT_OK;

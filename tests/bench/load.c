@@ -1,16 +1,19 @@
 /*
- * bench: drives sagas or calls through the public API and says how fast that went. bench_driver.h tells how it is
- * measured, bench_sagas.c and bench_calls.c what.
+ * bench-load: drives sagas or calls through the public API and says how fast that went. load_driver.h tells how it is
+ * measured, load_sagas.c and load_calls.c what.
  */
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "tools/sagactl/bench.h"
-#include "tools/sagactl/cmds.h"
+#include "base/log.h"
+#include "tests/bench/load.h"
+#include "tools/sagactl/client.h"
 
-const char help_bench[] =
-    "sagactl bench --saga NAME [--input JSON|@FILE] [--sagas N | --seconds S] [--concurrency C] [--rate R]\n"
+static const char help[] =
+    "bench-load --saga NAME [--input JSON|@FILE] [--sagas N | --seconds S] [--concurrency C] [--rate R]\n"
     "              [--warmup N] [--steps K] [--id-prefix TEXT] [--batch B] [--in-flight F] [--no-wait]\n"
-    "sagactl bench --calls TOOL [--args JSON|@FILE] [--duplicates] [--rounds R] [--number N | --seconds S]\n"
+    "bench-load --calls TOOL [--args JSON|@FILE] [--duplicates] [--rounds R] [--number N | --seconds S]\n"
     "              [--per-run K] [--concurrency C] [--rate R] [--warmup N]\n"
     "\n"
     "Starts sagas over the public API, each with ?wait, and counts each until its end. Prints sagas\n"
@@ -38,14 +41,12 @@ const char help_bench[] =
     "\n"
     "Exits 1 when a start or a call failed, a saga did not end or a repeat was no repeat.\n"
     "\n"
-    "  sagactl bench --saga w1 --sagas 100000 --concurrency 256\n"
-    "  sagactl bench --saga w1 --seconds 60 --batch 256 --in-flight 1024 --concurrency 4\n"
-    "  sagactl bench --saga order --input @order.json --rate 500 --seconds 30 -o json\n"
-    "  sagactl bench --calls bench.do --args '{\"n\": 1}' --duplicates --seconds 10\n";
+    "  bench-load --saga w1 --sagas 100000 --concurrency 256\n"
+    "  bench-load --saga w1 --seconds 60 --batch 256 --in-flight 1024 --concurrency 4\n"
+    "  bench-load --saga order --input @order.json --rate 500 --seconds 30 -o json\n"
+    "  bench-load --calls bench.do --args '{\"n\": 1}' --duplicates --seconds 10\n";
 
-/* --- the command --- */
-
-struct bench_words { /* as they were written */
+struct load_words { /* as they were written */
     const char *saga, *input, *sagas, *steps, *id_prefix, *batch, *in_flight;
     const char *tool, *args, *number, *per_run, *rounds;
     const char *seconds, *concurrency, *rate, *warmup;
@@ -66,17 +67,17 @@ static bool read_number(struct ctl *ctl, const char *name, const char *text, int
     return true;
 }
 
-static int run_calls(struct ctl *ctl, const struct bench_words *words)
+static int run_calls(struct ctl *ctl, const struct load_words *words)
 {
-    struct bench_calls_options o = {.ctl = ctl,
-                                    .tool = words->tool,
-                                    .args = SLICE("{}"),
-                                    .count = 10000,
-                                    .concurrency = 64,
-                                    .warmup = -1,
-                                    .per_run = 1,
-                                    .duplicates = words->duplicates,
-                                    .rounds = words->duplicates ? 3 : 1};
+    struct load_calls_options o = {.ctl = ctl,
+                                   .tool = words->tool,
+                                   .args = SLICE("{}"),
+                                   .count = 10000,
+                                   .concurrency = 64,
+                                   .warmup = -1,
+                                   .per_run = 1,
+                                   .duplicates = words->duplicates,
+                                   .rounds = words->duplicates ? 3 : 1};
 
     if (words->sagas || words->steps || words->id_prefix || words->input || words->batch || words->in_flight ||
         words->no_wait) {
@@ -89,24 +90,24 @@ static int run_calls(struct ctl *ctl, const struct bench_words *words)
         !read_number(ctl, "--rate", words->rate, 1, INT64_MAX, &o.rate) ||
         !read_number(ctl, "--warmup", words->warmup, 0, INT64_MAX, &o.warmup) ||
         !read_number(ctl, "--per-run", words->per_run, 1, INT64_MAX, &o.per_run) ||
-        !read_number(ctl, "--rounds", words->rounds, 1, BENCH_ROUNDS_MAX, &o.rounds) ||
+        !read_number(ctl, "--rounds", words->rounds, 1, LOAD_ROUNDS_MAX, &o.rounds) ||
         (words->args && !read_json_argument(ctl, "--args", words->args, &o.args))) {
         return EXIT_USAGE;
     }
     o.warmup = o.warmup < 0 ? o.concurrency : o.warmup;
-    return bench_calls(&o);
+    return load_calls(&o);
 }
 
-static int run_sagas(struct ctl *ctl, const struct bench_words *words)
+static int run_sagas(struct ctl *ctl, const struct load_words *words)
 {
-    struct bench_sagas_options o = {.ctl = ctl,
-                                    .saga = words->saga,
-                                    .id_prefix = words->id_prefix,
-                                    .input = SLICE("{}"),
-                                    .sagas = 10000,
-                                    .concurrency = 64,
-                                    .warmup = -1,
-                                    .steps = -1};
+    struct load_sagas_options o = {.ctl = ctl,
+                                   .saga = words->saga,
+                                   .id_prefix = words->id_prefix,
+                                   .input = SLICE("{}"),
+                                   .sagas = 10000,
+                                   .concurrency = 64,
+                                   .warmup = -1,
+                                   .steps = -1};
 
     if (words->args || words->number || words->per_run || words->rounds || words->duplicates) {
         return usage_error(ctl, "--args, --number, --per-run, --rounds and --duplicates are for --calls");
@@ -127,12 +128,12 @@ static int run_sagas(struct ctl *ctl, const struct bench_words *words)
     if (o.in_flight > 0 && o.in_flight < o.batch) {
         return usage_error(ctl, "--in-flight leaves no room for a batch");
     }
-    return bench_sagas(&o);
+    return load_sagas(&o);
 }
 
-int cmd_bench(struct ctl *ctl, int argc, char **argv)
+static int load(struct ctl *ctl, int argc, char **argv)
 {
-    struct bench_words words = {0};
+    struct load_words words = {0};
     const struct option options[] = {{"--saga", &words.saga, NULL, NULL},
                                      {"--input", &words.input, NULL, NULL},
                                      {"--sagas", &words.sagas, NULL, NULL},
@@ -171,4 +172,19 @@ int cmd_bench(struct ctl *ctl, int argc, char **argv)
         return usage_error(ctl, "\"%s\" is no name", words.saga ? words.saga : words.tool);
     }
     return words.tool ? run_calls(ctl, &words) : run_sagas(ctl, &words);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct command command = {.name = "", .help = help};
+    struct ctl ctl = {.program = "bench-load", .command = &command};
+
+    (void)signal(SIGPIPE, SIG_IGN); /* a reader of ours that leaves is seen by fflush() below */
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
+    arena_init(&ctl.arena, 64 * 1024);
+    int code = load(&ctl, argc - 1, argv + 1);
+
+    client_close(&ctl);
+    arena_fini(&ctl.arena);
+    return fflush(stdout) != 0 && code == EXIT_OK ? EXIT_FAILED : code;
 }

@@ -1,12 +1,12 @@
-/* What `bench` measures: sagas, and calls outside sagas. */
-#ifndef SAGACTL_BENCH_H
-#define SAGACTL_BENCH_H
+/* What `bench-load` measures: sagas, and calls outside sagas. */
+#ifndef TESTS_BENCH_LOAD_H
+#define TESTS_BENCH_LOAD_H
 
 #include "tools/sagactl/command.h"
 
-#define BENCH_ROUNDS_MAX 99
+#define LOAD_ROUNDS_MAX 99
 
-struct bench_sagas_options {
+struct load_sagas_options {
     struct ctl *ctl;
     const char *saga, *id_prefix; /* id_prefix: NULL without business ids */
     struct slice input;           /* JSON */
@@ -18,19 +18,19 @@ struct bench_sagas_options {
     bool wait;         /* each answer waits for the end of its saga; false with `batch` and `in_flight` */
 };
 
-int bench_sagas(const struct bench_sagas_options *options); /* gives the exit code */
+int load_sagas(const struct load_sagas_options *options); /* gives the exit code */
 
-struct bench_calls_options {
+struct load_calls_options {
     struct ctl *ctl;
     const char *tool;
     struct slice args;      /* JSON */
     int64_t count, seconds; /* of a round: so many calls, or as many as fit when `seconds` is not 0 */
     int64_t concurrency, rate, warmup;
     int64_t per_run; /* so many in each run, each with a scope of its own */
-    int64_t rounds;  /* BENCH_ROUNDS_MAX at most */
+    int64_t rounds;  /* LOAD_ROUNDS_MAX at most */
     bool duplicates; /* a round of repeats behind each round of new ones */
 };
 
-int bench_calls(const struct bench_calls_options *options); /* gives the exit code */
+int load_calls(const struct load_calls_options *options); /* gives the exit code */
 
 #endif

@@ -1,14 +1,13 @@
 /*
- * bench --calls: new operations of the registry, and repeats of them, in turns within one run of the program, so that
- * whatever else this machine does meets both alike. A repeat is a hit on a completed operation: it is answered from the
- * record and writes nothing but its entry in the log.
+ * bench-load --calls: new operations of the registry, and repeats of them, in turns within one run of the program, so
+ * that whatever else this machine does meets both alike. A repeat is a hit on a completed operation: it is answered
+ * from the record and writes nothing but its entry in the log.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tools/sagactl/bench.h"
-#include "tools/sagactl/bench_driver.h"
-#include "tools/sagactl/cmds.h"
+#include "tests/bench/load.h"
+#include "tests/bench/load_driver.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/saga_end.h"
 
@@ -19,7 +18,7 @@ struct figures { /* of one round of one kind */
 
 struct calls {
     struct driver driver;
-    const struct bench_calls_options *o;
+    const struct load_calls_options *o;
     struct slice prefix; /* of the names of runs */
     int64_t round;
     bool repeats;    /* this round hits what the one before has made */
@@ -85,7 +84,7 @@ static bool run_round(struct calls *calls, bool repeats, struct figures *out)
     calls->repeats = repeats;
     driver->noun = repeats ? "repeats" : "calls";
     if (repeats && calls->made == 0) {
-        (void)fputs("sagactl: no call was made that could be repeated\n", stderr);
+        (void)fputs("bench-load: no call was made that could be repeated\n", stderr);
         return false;
     }
     bool ok = driver_run(driver, calls->o->count, calls->o->seconds);
@@ -112,7 +111,7 @@ struct spread {
 /* Of the member at `offset` of each round's figures; or of the quotients when there are two arrays. */
 static struct spread spread_of(const struct figures *a, const struct figures *b, size_t offset, size_t rounds)
 {
-    double values[BENCH_ROUNDS_MAX];
+    double values[LOAD_ROUNDS_MAX];
 
     for (size_t i = 0; i < rounds; i++) {
         double divisor = b ? *(const double *)(const void *)((const char *)&b[i] + offset) : 1;
@@ -152,7 +151,7 @@ static void print_row(const char *name, const struct figures *figures, size_t ro
 
 static void report(const struct calls *calls, const struct figures *made, const struct figures *repeated, size_t rounds)
 {
-    const struct bench_calls_options *o = calls->o;
+    const struct load_calls_options *o = calls->o;
     struct spread ratio = {0};
 
     if (o->duplicates) {
@@ -195,7 +194,7 @@ static bool run_rounds(struct calls *calls, struct figures *made, struct figures
     return true;
 }
 
-int bench_calls(const struct bench_calls_options *o)
+int load_calls(const struct load_calls_options *o)
 {
     struct calls calls = {.driver = {.ctl = o->ctl,
                                      .noun = "calls to warm up",
@@ -204,7 +203,7 @@ int bench_calls(const struct bench_calls_options *o)
                                      .answered = answered},
                           .o = o,
                           .prefix = arena_printf(&o->ctl->arena, "bench-%llx", (unsigned long long)now_ms())};
-    struct figures made[BENCH_ROUNDS_MAX] = {0}, repeated[BENCH_ROUNDS_MAX] = {0};
+    struct figures made[LOAD_ROUNDS_MAX] = {0}, repeated[LOAD_ROUNDS_MAX] = {0};
     int code = driver_open(&calls.driver);
 
     if (code != EXIT_OK) {
@@ -226,7 +225,8 @@ int bench_calls(const struct bench_calls_options *o)
         went_wrong = went_wrong || made[i].errors > 0 || repeated[i].errors > 0;
     }
     if (calls.missed > 0) {
-        (void)fprintf(stderr, "sagactl: %llu repeats were not answered as repeats\n", (unsigned long long)calls.missed);
+        (void)fprintf(stderr, "bench-load: %llu repeats were not answered as repeats\n",
+                      (unsigned long long)calls.missed);
     }
     buffer_fini(&calls.body);
     driver_close(&calls.driver);

@@ -2,8 +2,8 @@
  * The wire of the load driver: many keep-alive connections on one epoll, with as few instructions a request as can be,
  * so that it is the service that is measured. It reads only what sagad sends: HTTP/1.1 with Content-Length.
  */
-#ifndef SAGACTL_BENCH_WIRE_H
-#define SAGACTL_BENCH_WIRE_H
+#ifndef TESTS_BENCH_LOAD_WIRE_H
+#define TESTS_BENCH_LOAD_WIRE_H
 
 #include "base/errors.h"
 

@@ -1,0 +1,96 @@
+/* See program_run.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/api/program_run.h"
+
+const char *program;
+struct api_host host;
+char out[1 << 20], talk[65536];
+
+static void read_all(int fd, char *to, size_t room)
+{
+    size_t len = 0;
+    ssize_t n;
+
+    while (len + 1 < room && (n = read(fd, to + len, room - 1 - len)) > 0) {
+        len += (size_t)n;
+    }
+    to[len] = '\0';
+    (void)close(fd);
+}
+
+int run(const char *arguments)
+{
+    char name[] = "program", text[1024], *argv[40] = {name}, *at = text;
+    int argc = 1, outs[2], talks[2], status = 0;
+
+    (void)snprintf(text, sizeof(text), "%s", arguments);
+    while (*at && argc < 39) {
+        char stop = *at == '\'' ? '\'' : ' ';
+
+        at += stop == '\'';
+        argv[argc++] = at;
+        at += strcspn(at, stop == '\'' ? "'" : " ");
+        while (*at && (*at == stop || *at == ' ')) {
+            *at++ = '\0';
+        }
+    }
+    assert_int_equal(pipe(outs), 0);
+    assert_int_equal(pipe(talks), 0);
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)dup2(outs[1], STDOUT_FILENO);
+        (void)dup2(talks[1], STDERR_FILENO);
+        (void)close(outs[0]);
+        (void)close(talks[0]);
+        execv(program, argv);
+        _exit(99);
+    }
+    (void)close(outs[1]);
+    (void)close(talks[1]);
+    read_all(outs[0], out, sizeof(out));
+    read_all(talks[0], talk, sizeof(talk));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+int program_setup(void **state)
+{
+    char server[64];
+
+    (void)state;
+    host = api_host_start(&(struct api_options){.heartbeat_ms = 500});
+    (void)snprintf(server, sizeof(server), "http://127.0.0.1:%u", host.port);
+    (void)setenv("SAGACTL_SERVER", server, 1);
+    (void)unsetenv("SAGACTL_TOKEN");
+    (void)unsetenv("SAGACTL_TOKEN_FILE");
+    return host.port ? 0 : -1;
+}
+
+int program_teardown(void **state)
+{
+    (void)state;
+    return api_host_stop(&host);
+}
+
+void program_cases(const struct program_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        int code = run(cases[i].arguments);
+
+        if (code != cases[i].code || !(strstr(out, cases[i].says) || strstr(talk, cases[i].says))) {
+            fail_msg("%s %s: exit %d\n--- stdout\n%s\n--- stderr\n%s", program, cases[i].arguments, code, out, talk);
+        }
+    }
+}
