@@ -1,9 +1,10 @@
 /* What a loop has to do, without a loop: the order of timers, and what may happen while callbacks run. */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include "io/loop/agenda.h"
 

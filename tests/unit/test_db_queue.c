@@ -1,9 +1,10 @@
 /* How transactions of a connection end: each exactly once, and as certain as it can be. */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include "io/postgres/queue.h"
 

@@ -1,9 +1,10 @@
 /* The time as a turn sees it: read once and lazily, and never back when somebody else's clock is followed. */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include "io/loop/turn_clock.h"
 
