@@ -21,7 +21,7 @@ static int64_t days_from_civil(int64_t y, int m, int d)
     return era * 146097 + doe - 719468;
 }
 
-static void civil_from_days(int64_t z, int64_t *y, int *m, int *d)
+void instant_date(int64_t z, int64_t *y, int *m, int *d)
 {
     z += 719468;
     int64_t era = (z >= 0 ? z : z - 146096) / 146097;
@@ -54,7 +54,7 @@ void instant_text(int64_t ms, char out[INSTANT_TEXT_BYTES])
         rest += 86400000;
         days--;
     }
-    civil_from_days(days, &year, &month, &day);
+    instant_date(days, &year, &month, &day);
     year = year < 0 ? 0 : year > 9999 ? 9999 : year; /* the earliest and the latest year are stretched */
     memcpy(out, form, sizeof(form)); /* written some ten times a saga: printf() takes twenty times as long */
     out = put_digits(out, (int)year, 4) + 1;
