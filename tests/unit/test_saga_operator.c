@@ -762,6 +762,36 @@ static void a_compensation_that_nobody_knows_about_can_be_resolved(void **state)
     close_sound(&trial);
 }
 
+static void an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet(void **state)
+{
+    struct saga_input input;
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'side','call':'keyed'},{'id':'act','call':'keyed','after':[]},"
+                                  "{'id':'next','call':'keyed'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "side", OUTCOME_COMPLETED);
+    trial_settle(&trial, "act", OUTCOME_COMPLETED);
+    trial_settle(&trial, "next", OUTCOME_FAILED);
+    trial_settle_undo(&trial, "act", OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial),
+                        "compensation.failed act, escalation.opened act, compensation.intent side");
+    input = verdict(&trial, 1, DIRECTION_UNDO);
+    input.operator.again = true;
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, compensation.reopened act");
+    assert_int_equal(trial_input(&trial, input), ERR_CONFLICT); /* `side` is being undone, and there is room for one */
+    input.operator.again = false;
+    assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
+    input.operator.happened = true; /* somebody has seen to it meanwhile */
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    assert_string_equal(trial_records(&trial), "compensation.completed act");
+    trial_settle_undo(&trial, "side", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
 static void no_step_starts_while_a_person_is_asked_but_what_is_out_settles(void **state)
 {
     struct trial trial;
@@ -832,6 +862,7 @@ int main(void)
         cmocka_unit_test(abandon_ends_at_once_and_lists_everything),
         cmocka_unit_test(a_failed_compensation_may_be_retried_with_other_arguments),
         cmocka_unit_test(a_compensation_that_nobody_knows_about_can_be_resolved),
+        cmocka_unit_test(an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet),
         cmocka_unit_test(no_step_starts_while_a_person_is_asked_but_what_is_out_settles),
         cmocka_unit_test(an_escalation_shows_its_evidence_and_its_verbs),
     };

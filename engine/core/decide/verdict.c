@@ -249,6 +249,14 @@ static enum err_code refuse_undoing(struct machine *m)
     return ERR_DECIDED;
 }
 
+/* It was given another round, and does not run before its turn: until then nothing can have failed. */
+static enum err_code refuse_waiting(struct machine *m)
+{
+    (void)err_set(m->err, ERR_CONFLICT, "it is to be tried again, and waits for its turn in the order of undoing");
+    err_hint(m->err, "Decide when it has been tried, or say that it happened if it has.");
+    return ERR_CONFLICT;
+}
+
 enum err_code verdict_decide(struct machine *m)
 {
     const struct operation *op = operation_of(m->saga, m->about, m->direction);
@@ -264,6 +272,10 @@ enum err_code verdict_decide(struct machine *m)
     if (op->state != OP_UNKNOWN && op->state != OP_PROBING && op->state != OP_RETRYING &&
         !(refused && OPERATOR.again && op->attempts > 0)) {
         return refuse_settled(m, op);
+    }
+    if (undo && !OPERATOR.happened && m->saga->steps[m->about].plan == PLAN_READY &&
+        !undo_may_begin(m->saga, m->about)) {
+        return refuse_waiting(m);
     }
     if (!undo && m->saga->steps[m->about].plan == PLAN_WAIVED) {
         return refuse_settled(m, op);
