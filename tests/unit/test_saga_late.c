@@ -10,6 +10,7 @@
 
 #include "tests/lib/call_trial.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/unit/group_trial.h"
 
 static void late(struct call_trial *t, const char *label, uint32_t attempt)
 {
@@ -359,6 +360,10 @@ static void what_comes_after_it_waits_until_it_is_over_again(void **state)
 /* One at a time; the second has begun, and the first is in doubt again. */
 static void an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group(void **state)
 {
+    struct saga_input again = {
+        .type = SAGA_INPUT_OPERATOR,
+        .operator= {
+            .action = OPERATOR_RETRY, .accept_double = true, .actor = SLICE("ann"), .note = SLICE("once more")} };
     struct trial trial;
     uint32_t first;
 
@@ -380,11 +385,122 @@ static void an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_gr
         ERR_OK);
     assert_string_equal(trial_records(&trial), "step.late each#0, escalation.opened each#0");
     assert_true(saga_is_sound(&trial.saga));
+    again.operator.escalation = trial.saga.escalation.number;
+    assert_int_equal(trial_input(&trial, again), ERR_OK); /* both are under way now, as a person wanted it */
+    assert_true(saga_is_sound(&trial.saga));
     trial_settle(&trial, "each#1", OUTCOME_COMPLETED);
-    assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
+    trial_timer(&trial, "each#0");
+    assert_true(saga_is_sound(&trial.saga));
+    trial_settle(&trial, "each#0", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPLETED);
     trial_check_replay(&trial);
     trial_close(&trial);
+}
+
+/* A child of which a person has vouched for one step; then it is over, `next` has begun, and that step was not done. */
+static void deny_in_a_child_that_is_over(struct trial *trial, const char *document)
+{
+    uint32_t act;
+
+    open_with(trial, document, "{}");
+    act = trial_step(trial, "child/act");
+    trial_timer(trial, "child/act");
+    trial_settle(trial, "child/act", OUTCOME_UNKNOWN);
+    while (trial->saga.steps[act].forward.state == OP_PROBING) {
+        trial_probe(trial, "child/act", OUTCOME_UNKNOWN);
+    }
+    assert_int_equal(trial_resolve(trial, true, "{'id':'seen'}"), ERR_OK);
+    assert_string_equal(
+        trial_records(trial),
+        "escalation.resolved child/act, step.completed child/act, step.completed child, step.intent next");
+    assert_int_equal(
+        trial_input(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, act, DIRECTION_DO, 1,
+                                         (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("http-404")})),
+        ERR_OK);
+    assert_string_equal(trial_records(trial), "step.late child/act, escalation.opened child/act");
+}
+
+static void what_did_not_happen_in_a_child_that_is_over_fails_what_is_around_it(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    deny_in_a_child_that_is_over(&trial,
+                                 SAGAS("{'id':'child','saga':'c','on_failure':'continue'},{'id':'next','call':'keyed'}",
+                                       "{'name':'c','steps':[{'id':'act','call':'once_probed'}]}"));
+    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
+    assert_string_equal(trial_records(&trial),
+                        "escalation.resolved child/act, step.failed child/act, saga.failing child/act");
+    trial_settle(&trial, "next", OUTCOME_COMPLETED);
+    trial_settle_undo(&trial, "next", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
+    close_sound(&trial);
+}
+
+/* Nothing is undone over the head of a person who has vouched for it, though it could be undone blindly. */
+static void what_could_be_undone_blindly_is_asked_about_first(void **state)
+{
+    struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
+    struct trial trial;
+
+    (void)state;
+    open_with(&trial,
+              "{'tools':[{'name':'blind','builtin':{'do':'echo'},'effect':'once','probe':{'builtin':{'do':'echo'},"
+              "'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s',"
+              "'give_up_after':'1h'},'compensate':{'tool':'undo','with':{'key':'${ .key }'},'tolerates_absent':true,"
+              "'voids_key':true}},{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'}],'sagas':[{'name':"
+              "'trial','steps':[{'id':'act','call':'blind'},{'id':'next','call':'blind'}]}]}",
+              "{}");
+    trial_timer(&trial, "act");
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* and is asked again in a while */
+    input.operator.action = OPERATOR_RESOLVE;
+    input.operator.key = trial.saga.steps[0].forward.key;
+    input.operator.happened = true;
+    input.operator.actor = SLICE("ann");
+    input.operator.note = SLICE("it is in the list");
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_DO, OUTCOME_FAILED);
+    assert_string_equal(trial_records(&trial), "step.late act, escalation.opened act");
+    assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
+    trial_timer(&trial, "next");
+    trial_settle(&trial, "next", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPLETED);
+    close_sound(&trial);
+}
+
+/* A person had it asked once more: the answer ends the asking, and what is to become of it stays for that person. */
+static void what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again(void **state)
+{
+    struct saga_input by_hand = {.type = SAGA_INPUT_OPERATOR,
+                                 .operator= {.action = OPERATOR_RESOLVE,
+                                             .undone = true,
+                                             .actor = SLICE("ann"),
+                                             .note = SLICE("given back at the counter")} };
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'mail_probed'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "before", OUTCOME_COMPLETED);
+    trial_timer(&trial, "act");
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    assert_int_equal(trial_abort(&trial), ERR_OK);
+    while (trial.saga.steps[1].forward.state == OP_PROBING) {
+        trial_probe(&trial, "act", OUTCOME_UNKNOWN);
+    }
+    by_hand.operator.key = trial.saga.steps[0].forward.key;
+    assert_int_equal(trial_input(&trial, by_hand), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.undone before");
+    assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
+    trial_probe(&trial, "act", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.unknown act");
+    assert_string_equal(trial_wants(&trial), "");
+    assert_int_not_equal(trial.saga.escalation.number, 0);
+    assert_int_equal(trial_resolve(&trial, true, NULL), ERR_CONFLICT);
+    assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
+    assert_int_equal(trial.saga.end, SAGA_ABANDONED);
+    close_sound(&trial);
 }
 
 int main(void)
@@ -402,6 +518,9 @@ int main(void)
         cmocka_unit_test(what_a_person_vouched_for_and_did_not_happen_is_asked_about),
         cmocka_unit_test(what_comes_after_it_waits_until_it_is_over_again),
         cmocka_unit_test(an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group),
+        cmocka_unit_test(what_did_not_happen_in_a_child_that_is_over_fails_what_is_around_it),
+        cmocka_unit_test(what_could_be_undone_blindly_is_asked_about_first),
+        cmocka_unit_test(what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again),
         cmocka_unit_test(what_has_completed_is_never_overturned),
     };
 

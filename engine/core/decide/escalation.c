@@ -31,9 +31,10 @@ static bool question_stands(const struct saga *saga, uint32_t step, enum directi
         return s->forward.state == OP_UNKNOWN ||
                (s->forward.state == OP_FAILED && saga->definition->steps[step].on_failure == ON_FAILURE_ESCALATE);
     }
-    /* An agent goes on whatever comes of one call: what nobody can say is asked, were it possible
-     * to undo it blindly. */
-    if (s->forward.state == OP_UNKNOWN && (s->forward.late || (saga_is_open(saga) && saga->phase == PHASE_FORWARD))) {
+    /* An agent goes on whatever comes of one call, and a saga goes on with what a person has vouched for: there it is
+     * asked, were it possible to undo it blindly. Where it is to be undone anyway, that is what follows. */
+    if (s->forward.state == OP_UNKNOWN && (s->forward.late || saga_is_open(saga)) &&
+        step_phase(saga, step) == PHASE_FORWARD) {
         return true;
     }
     return s->forward.state == OP_UNKNOWN && (!step_can_be_undone_blind(saga, step) || s->plan == PLAN_VERDICT);

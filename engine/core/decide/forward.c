@@ -464,12 +464,14 @@ static struct slice failure_detail(struct machine *m, uint32_t step)
     return op->error;
 }
 
-/* An unknown outcome that may be undone although nobody knows whether there is anything to undo. */
+/* An unknown outcome that may be undone although nobody knows whether there is anything to undo. Where evidence
+ * contradicts a person, that person is asked first. */
 static uint32_t step_to_undo_blind(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (saga->steps[i].forward.state == OP_UNKNOWN && step_can_be_undone_blind(saga, i) &&
-            saga->definition->steps[i].on_failure == ON_FAILURE_COMPENSATE && step_phase(saga, i) == PHASE_FORWARD) {
+        if (saga->steps[i].forward.state == OP_UNKNOWN && !saga->steps[i].forward.late &&
+            step_can_be_undone_blind(saga, i) && saga->definition->steps[i].on_failure == ON_FAILURE_COMPENSATE &&
+            step_phase(saga, i) == PHASE_FORWARD) {
             return i;
         }
     }

@@ -355,14 +355,18 @@ static bool evidence_counts(const struct saga *saga, uint32_t step, enum directi
     if (direction == DIRECTION_UNDO) {
         return s->plan == PLAN_READY || s->plan == PLAN_ACTIVE || s->plan == PLAN_FAILED;
     }
-    /* A last step that turns out to have happened when the rest is half undone: only a person can say what is to become
-     * of it. */
-    if (step_phase(saga, step) == PHASE_UNDO && saga->definition->steps[step].terminal && undone_around(saga, step)) {
-        return false;
-    }
     return step_phase(saga, step) == PHASE_UNDO
                ? step_undo(s)->state == OP_NONE && (s->plan == PLAN_VERDICT || s->plan == PLAN_READY)
                : s->plan == PLAN_NONE;
+}
+
+/* A last step that turns out to have happened when the rest is half undone: only a person can say what is to become of
+ * it. */
+static bool happened_too_late(const struct machine *m, uint32_t step, enum direction direction)
+{
+    return direction == DIRECTION_DO && m->input->settled.outcome.kind == OUTCOME_COMPLETED &&
+           step_phase(m->saga, step) == PHASE_UNDO && m->saga->definition->steps[step].terminal &&
+           undone_around(m->saga, step);
 }
 
 static bool is_about_operation(const struct machine *m, uint32_t step, enum direction direction)
@@ -382,7 +386,7 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
     const struct outcome *outcome = &m->input->settled.outcome;
     struct next next = {.why = why_of(outcome)};
 
-    if (op->late) {
+    if (op->late || happened_too_late(m, step, direction)) {
         return; /* the same once more: a person has been asked what follows from it */
     }
     if (outcome->kind == OUTCOME_COMPLETED &&
@@ -468,12 +472,17 @@ void operation_probed(struct machine *m)
         }
         next = after_probe(&terms, op, outcome, m->input->now_ms);
         next.why = why_of(outcome);
+        if (happened_too_late(m, step, direction)) {
+            next = (struct next){.kind = NEXT_UNKNOWN,
+                                 .why = WHY("too-late", "it has happened, and what came before it is being undone")};
+        }
         /* An undo whose failure a person was told of stays theirs, now that it is certain. */
         if (next.kind == NEXT_RETRY && terms.one_probe && direction == DIRECTION_UNDO) {
             next.kind = NEXT_FAILED;
         }
         emit_next(m, step, direction, &next, outcome, SOURCE_PROBE);
-    } else if ((op->state == OP_UNKNOWN || op->state == OP_PROBING) && outcome->kind == OUTCOME_COMPLETED) {
+    } else if ((op->state == OP_UNKNOWN || op->state == OP_PROBING) && outcome->kind == OUTCOME_COMPLETED &&
+               !happened_too_late(m, step, direction)) {
         next = (struct next){.kind = NEXT_COMPLETED};
         emit_next(m, step, direction, &next, outcome, SOURCE_PROBE);
     }

@@ -609,8 +609,14 @@ static bool step_is_sound(const struct saga *saga, uint32_t i)
     return step->forward.attempts == 0 || step->start_order != 0;
 }
 
-/* What it counts of its members, and that elements began in order and not too many at once: those apart that were over,
- * and are in doubt again because of late evidence. */
+/* Late evidence has put it in doubt, or a person has given it another round: it may have been over when the next
+ * element began. */
+static bool may_have_been_over(const struct operation *op)
+{
+    return op->late || operation_calls(op) > op->counted;
+}
+
+/* What it counts of its members, and that elements began in order and not too many at once. */
 static bool group_is_sound(const struct saga *saga, uint32_t group)
 {
     const struct step *step = &saga->steps[group];
@@ -626,7 +632,7 @@ static bool group_is_sound(const struct saga *saga, uint32_t group)
         }
         begun += is_begun;
         over += step_is_over(saga, step->first + i);
-        doubted += saga->steps[step->first + i].forward.late;
+        doubted += may_have_been_over(&saga->steps[step->first + i].forward);
         left += saga->steps[step->first + i].undo_left;
     }
     if (step->begun != begun || step->over != over || step->undo_left != left) {

@@ -97,7 +97,8 @@ bool group_may_end(
     const struct saga *saga,
     uint32_t step); /* all that belongs to it is over, for good or because a terminal call in it has completed */
 /* The step whose policy decides on a failure of `step`: the nearest child around it that is not to be undone with the
- * saga, or STEP_NONE: the saga fails. */
+ * saga, or STEP_NONE: the saga fails. A child that has completed decides nothing any more: what came after it builds on
+ * all of it, so that a step of it which turns out not to have happened fails what is around the child. */
 uint32_t group_that_fails(const struct saga *saga, uint32_t step);
 bool group_is_undone_alone(const struct saga *saga,
                            uint32_t step); /* a child with an undo plan of its own; STEP_NONE is none */

@@ -218,7 +218,8 @@ uint32_t group_that_fails(const struct saga *saga, uint32_t step)
 {
     uint32_t at = group_of(saga, step);
 
-    while (at != STEP_NONE && !(is_child(saga, at) && definition_of(saga, at)->on_failure != ON_FAILURE_COMPENSATE)) {
+    while (at != STEP_NONE && !(is_child(saga, at) && saga->steps[at].forward.state == OP_OPEN &&
+                                definition_of(saga, at)->on_failure != ON_FAILURE_COMPENSATE)) {
         at = group_of(saga, at);
     }
     return at;
