@@ -87,7 +87,7 @@ static void completed_well(struct run *run)
         if (!node_is_over(node) && !node->is_waived) {
             run_violate(run, "completed, and %s is not over", node->id);
         }
-        if (node->undo_begun) {
+        if (node->undo_begun || node->things[DIRECTION_UNDO].effects > 0) {
             run_violate(run, "completed, and %s was undone", node->id);
         }
         if (node->state == IS_DONE && node_is_call(node) && node->things[DIRECTION_DO].effects == 0) {
@@ -245,7 +245,9 @@ void judge_record(struct run *run, const struct record *record)
             node->undo = judge->is_planned ? UNDO_PLANNED : node->undo;
         }
         return;
-    case RECORD_STEP_UNDONE: /* by nobody here */
+    case RECORD_STEP_UNDONE:
+        judge_undone(run, record);
+        return;
     case RECORD_COMPENSATION_LATE:
         on_undo(run, record, UNDO_FAILED);
         return;

@@ -306,3 +306,19 @@ void judge_undo_room(struct run *run)
         }
     }
 }
+
+/* By hand: it is gone before the log says so, and nothing of it is under way. */
+void judge_undone(struct run *run, const struct record *record)
+{
+    struct node *node = &run->judge.nodes[record->step];
+
+    if (!record->actor.len || node->things[DIRECTION_UNDO].effects == 0) {
+        run_violate(run, "%s counts as undone by hand, and is not", node->id);
+    }
+    if (node->flies[DIRECTION_DO] || node->flies[DIRECTION_UNDO] || world_is_on_the_wire(run, record->step)) {
+        run_violate(run, "%s counts as undone by hand while a call of it is under way", node->id);
+    }
+    node->state = IS_DONE;
+    node->undo = UNDO_DONE;
+    node->is_doubted = false;
+}

@@ -2,6 +2,7 @@
  * One run: a sketch, its compiled definition, the machine that is driven, the world at the other end, and the judge.
  *
  *   walk.c    what happens next: events, drawn by chance or from a list
+ *   people.c  what people say, asked or not
  *   world.c   the receivers, people and locks outside: what truly happened, by key
  *   judge.c   what must hold, from the log's own text and the world's books alone
  *   shrink.c  the smallest sketch and the fewest events that still fail
@@ -120,6 +121,7 @@ enum event_kind {
     EVENT_CRASH,
     EVENT_LATE,
     EVENT_PERSON,
+    EVENT_UNASKED,
     EVENT_ABORT,
     EVENT_PAUSE,
     EVENT_RESUME,
@@ -155,7 +157,7 @@ struct script { /* enough to play it again */
 struct tally {
     uint64_t runs, turns, redrawn, records[RECORD_TYPE_COUNT], ends[SAGA_STATUS_COUNT], actions[OPERATOR_ACTION_COUNT],
         events[EVENT_KIND_COUNT];
-    uint64_t scoped_undos, element_undos, child_undos, kept_signals_taken, undos_at_once, doubles;
+    uint64_t scoped_undos, element_undos, child_undos, kept_signals_taken, undos_at_once, doubles, volunteered;
 };
 
 struct run {
@@ -218,6 +220,14 @@ struct saga_input world_outcome(struct run *run, enum saga_input_type type, uint
 enum effect node_undo_effect(const struct node *node);
 bool node_tolerates_absent(const struct node *node);
 
+/* --- people.c --- */
+
+void person_decides(struct run *run, struct chance *chance);
+void person_volunteers(struct run *run, uint32_t step, enum direction direction, struct chance *chance);
+void person_signals(struct run *run, uint32_t name, struct chance *chance);
+void person_approves(struct run *run, uint32_t at, struct chance *chance);
+void person_says(struct run *run, enum saga_input_type type); /* abort, pause, resume */
+
 /* --- judge.c --- */
 
 void judge_record(struct run *run, const struct record *record); /* after it was applied */
@@ -253,7 +263,8 @@ bool node_is_within(const struct judge *judge, uint32_t node, uint32_t group);
 void judge_plan(struct run *run, const struct record *record);
 void judge_undo_begins(struct run *run, uint32_t node);
 void judge_undo_room(struct run *run);
-bool node_may_stand(const struct node *node); /* as far as the log says */
+void judge_undone(struct run *run, const struct record *record); /* a record */
+bool node_may_stand(const struct node *node);                    /* as far as the log says */
 
 /* --- walk.c --- */
 

@@ -236,130 +236,6 @@ static void late_answers(struct run *run)
     }
 }
 
-static enum operator_action choose_action(const struct run *run, unsigned allowed, struct chance *chance)
-{
-    static const enum operator_action kind[] = {OPERATOR_RESOLVE, OPERATOR_RETRY, OPERATOR_SKIP, OPERATOR_WAIVE,
-                                                OPERATOR_COMPENSATE};
-    enum operator_action action = (enum operator_action)chance_below(chance, OPERATOR_ACTION_COUNT);
-
-    if (action == OPERATOR_ABANDON && chance_percent(chance, 80)) {
-        action = OPERATOR_RESOLVE;
-    }
-    if (run->is_kind && chance_percent(chance, 80)) {
-        action = OPERATOR_ABANDON;
-        for (size_t i = COUNT_OF(kind); i-- > 0;) {
-            action = allowed & BIT(kind[i]) ? kind[i] : action;
-        }
-    }
-    return action;
-}
-
-/* A person: any verb, wise or not, but the truth about what happened. */
-static void decide_as_person(struct run *run, struct chance *chance)
-{
-    uint32_t step = run->live.escalation.step;
-    enum direction direction = run->live.escalation.direction;
-    struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
-    unsigned allowed = saga_escalation_actions(&run->live);
-    struct thing nothing = {0}, *thing = step == STEP_NONE ? &nothing : world_thing(run, step, direction);
-    enum took_effect took_effect = step == STEP_NONE             ? TOOK_EFFECT_NO
-                                   : direction == DIRECTION_UNDO ? step_undo(&run->live.steps[step])->took_effect
-                                                                 : run->live.steps[step].forward.took_effect;
-    enum operator_action action = choose_action(run, allowed, chance);
-    enum err_code code;
-
-    if (!run->live.escalation.number) {
-        return;
-    }
-    if (thing->lands_ms > run->now_ms) {
-        run->now_ms = thing->lands_ms;
-        world_land(run);
-    }
-    input.operator.action = action;
-    input.operator.escalation = run->live.escalation.number -(chance_percent(chance, 3) ? 64 : 0);
-    input.operator.actor = SLICE("ann");
-    input.operator.note = SLICE("looked it up");
-    if (action == OPERATOR_RESOLVE && thing->effects > 0) {
-        input.operator.happened = true;
-        input.operator.result = SLICE("{\"id\":\"r-1\"}");
-        if (direction == DIRECTION_DO) {
-            input.operator.undo_args = world_outcome(run, SAGA_INPUT_SETTLED, step, direction, 1, world_completed(run))
-                .settled.undo_args;
-        }
-    }
-    if (action == OPERATOR_RETRY) {
-        input.operator.accept_double = chance_percent(chance, 40);
-        if (took_effect == TOOK_EFFECT_NO && chance_percent(chance, 60)) {
-            input.operator.args = SLICE("{\"n\":3,\"id\":\"by-hand\"}");
-        }
-    }
-    code = run_feed(run, input);
-    if (code != ERR_OK) {
-        return;
-    }
-    run->tally->actions[action]++;
-    if (!(allowed & BIT(action))) {
-        run_violate(run, "a person may not %s, and did", operator_action_name(action));
-    }
-    if (action == OPERATOR_RETRY && took_effect == TOOK_EFFECT_MAYBE && input.operator.accept_double) {
-        thing->doubled = true;
-    } else if (action == OPERATOR_RETRY && took_effect != TOOK_EFFECT_MAYBE) {
-        thing->sends = 0; /* what surely had no effect may leave again at a person's word */
-    }
-}
-
-static void signal_it(struct run *run, uint32_t name, struct chance *chance)
-{
-    struct saga_input input = {.type = SAGA_INPUT_SIGNAL};
-    bool again = run->signalled[name] > 0 && chance_percent(chance, 15);
-    uint32_t number = again ? run->signalled[name] : run->signals_sent + 1;
-    uint64_t seq = run->judge.seq;
-    enum err_code code;
-
-    if (run->judge.signal_count > SIGNALS_KEPT_MAX - 2) {
-        return;
-    }
-    input.signal.name = name ? SLICE("g1") : SLICE("g0");
-    input.signal.payload = arena_printf(&run->kept, "{\"p\":%u}", (unsigned)number);
-    input.signal.id = arena_printf(&run->kept, "signal-%u-%u", (unsigned)name, (unsigned)number);
-    input.signal.actor = SLICE("ann");
-    code = run_feed(run, input);
-    if (again && run->judge.seq != seq) {
-        run_violate(run, "a signal is taken twice");
-    }
-    if (!again && code == ERR_OK) {
-        if (run->judge.seq == seq) {
-            run_violate(run, "a signal is lost");
-        }
-        run->signals_sent = run->signalled[name] = number;
-    }
-}
-
-static void decide_approval(struct run *run, uint32_t at, struct chance *chance)
-{
-    static const enum role roles[] = {ROLE_AGENT, ROLE_OPERATOR, ROLE_ADMIN};
-    struct saga_input input = {.type = SAGA_INPUT_DECISION};
-    const struct node *node = &run->judge.nodes[at];
-    enum role role = run->is_kind ? ROLE_ADMIN : roles[chance_below(chance, 3)];
-    bool wrong = !run->is_kind && chance_percent(chance, 10), was_waiting = node->state == IS_WAITING;
-    char hash[65];
-    uint64_t seq = run->judge.seq;
-
-    digest_hex(&node->hash, hash);
-    hash[0] = wrong ? (hash[0] == '0' ? '1' : '0') : hash[0];
-    input.decision.approval = node->approval + (chance_percent(chance, 3) ? 1 : 0); /* there is none of that number */
-    input.decision.approve = chance_percent(chance, run->is_kind ? 100 : 70);
-    input.decision.role = role;
-    input.decision.hash = wrong || chance_percent(chance, 50) ? slice_of(hash) : SLICE_NONE;
-    input.decision.actor = SLICE("bob");
-    input.decision.note = SLICE("seen");
-    if (run_feed(run, input) == ERR_OK &&
-        (wrong || !was_waiting || role < (node->step->admin_only ? ROLE_ADMIN : ROLE_OPERATOR)) &&
-        run->judge.seq != seq) {
-        run_violate(run, "%s is decided by somebody who may not", node->id);
-    }
-}
-
 /* A person has said that it happened, and nobody else: a receiver that knows nothing of it contradicts, and the person
  * is asked anew. */
 static bool is_vouched_for(const struct run *run, uint32_t step, enum direction direction)
@@ -451,23 +327,6 @@ static void contradict(struct run *run, uint32_t step)
     }
 }
 
-static void simple(struct run *run, enum saga_input_type type)
-{
-    struct saga_input input = {.type = type};
-
-    if (type == SAGA_INPUT_ABORT) {
-        input.abort.actor = SLICE("ann");
-        input.abort.note = SLICE("enough");
-    } else if (type == SAGA_INPUT_PAUSE) {
-        input.pause.actor = SLICE("ann");
-        input.pause.note = SLICE("wait");
-    } else {
-        input.resume.actor = SLICE("ann");
-        input.resume.note = SLICE("go on");
-    }
-    (void)run_feed(run, input);
-}
-
 /* --- events --- */
 
 void event_tell(const struct run *run, const struct event *event)
@@ -476,6 +335,7 @@ void event_tell(const struct run *run, const struct event *event)
                                                         "crash",
                                                         "late answers",
                                                         "person",
+                                                        "person, unasked",
                                                         "abort",
                                                         "pause",
                                                         "resume",
@@ -517,24 +377,29 @@ static void perform(struct run *run, const struct event *event)
         late_answers(run);
         return;
     case EVENT_PERSON:
-        decide_as_person(run, &chance);
+        person_decides(run, &chance);
+        return;
+    case EVENT_UNASKED:
+        if (node != NODE_NONE) {
+            person_volunteers(run, node, event->direction, &chance);
+        }
         return;
     case EVENT_ABORT:
-        simple(run, SAGA_INPUT_ABORT);
+        person_says(run, SAGA_INPUT_ABORT);
         return;
     case EVENT_PAUSE:
-        simple(run, SAGA_INPUT_PAUSE);
+        person_says(run, SAGA_INPUT_PAUSE);
         return;
     case EVENT_RESUME:
         run->now_ms += chance_below(&chance, 50000);
-        simple(run, SAGA_INPUT_RESUME);
+        person_says(run, SAGA_INPUT_RESUME);
         return;
     case EVENT_SIGNAL:
-        signal_it(run, event->number, &chance);
+        person_signals(run, event->number, &chance);
         return;
     case EVENT_DECISION:
         if (node != NODE_NONE && run->judge.nodes[node].approval) {
-            decide_approval(run, node, &chance);
+            person_approves(run, node, &chance);
         }
         return;
     case EVENT_NONSENSE:
@@ -652,11 +517,25 @@ static bool has_late_answers(const struct run *run)
     return false;
 }
 
+/* Of which a person may know something: it was called, in this direction. */
+static uint32_t find_called(const struct run *run, enum direction direction, uint32_t from)
+{
+    for (uint32_t i = 0; i < run->judge.count; i++) {
+        uint32_t at = (i + from) % run->judge.count;
+
+        if (run->judge.nodes[at].intents[direction] > 0) {
+            return at;
+        }
+    }
+    return NODE_NONE;
+}
+
 static struct event draw_event(struct run *run, struct chance *chance)
 {
     struct event event = {.luck = chance_next(chance)};
     uint32_t luck = chance_below(chance, 1000), from = chance_below(chance, 1000),
-             waiting = find_waiting(run, STEP_APPROVE, from), contradictable = find_contradictable(run, from);
+             waiting = find_waiting(run, STEP_APPROVE, from), contradictable = find_contradictable(run, from), called;
+    enum direction direction = event.luck % 3 == 0 ? DIRECTION_UNDO : DIRECTION_DO;
 
     if (luck < 35) {
         event.kind = EVENT_CRASH;
@@ -681,6 +560,10 @@ static struct event draw_event(struct run *run, struct chance *chance)
     } else if (luck < 220 && waits_for_signals(run)) {
         event.kind = EVENT_SIGNAL;
         event.number = from % 2;
+    } else if (luck >= 880 && (called = find_called(run, direction, from)) != NODE_NONE) {
+        event.kind = EVENT_UNASKED;
+        event.direction = direction;
+        event.name = run->judge.nodes[called].name;
     } else if (luck < 350 && waiting != NODE_NONE) {
         event.kind = EVENT_DECISION;
         event.name = run->judge.nodes[waiting].name;
@@ -729,8 +612,8 @@ void walk(struct run *run)
         nonsense(run, chance_below(&kind, run->judge.count), &kind);
     }
     late_answers(run);
-    simple(run, SAGA_INPUT_ABORT);
-    simple(run, SAGA_INPUT_PAUSE);
-    simple(run, SAGA_INPUT_RESUME);
-    signal_it(run, 0, &kind);
+    person_says(run, SAGA_INPUT_ABORT);
+    person_says(run, SAGA_INPUT_PAUSE);
+    person_says(run, SAGA_INPUT_RESUME);
+    person_signals(run, 0, &kind);
 }

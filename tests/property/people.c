@@ -1,0 +1,214 @@
+/* See run.h. People: asked or not, wise or not, but they tell the truth about what happened. */
+#include "tests/property/run.h"
+
+static enum operator_action choose_action(const struct run *run, unsigned allowed, struct chance *chance)
+{
+    static const enum operator_action kind[] = {OPERATOR_RESOLVE, OPERATOR_RETRY, OPERATOR_SKIP, OPERATOR_WAIVE,
+                                                OPERATOR_COMPENSATE};
+    enum operator_action action = (enum operator_action)chance_below(chance, OPERATOR_ACTION_COUNT);
+
+    if (action == OPERATOR_ABANDON && chance_percent(chance, 80)) {
+        action = OPERATOR_RESOLVE;
+    }
+    if (run->is_kind && chance_percent(chance, 80)) {
+        action = OPERATOR_ABANDON;
+        for (size_t i = COUNT_OF(kind); i-- > 0;) {
+            action = allowed & BIT(kind[i]) ? kind[i] : action;
+        }
+    }
+    return action;
+}
+
+static void wait_for(struct run *run, const struct thing *thing)
+{
+    if (thing->lands_ms > run->now_ms) {
+        run->now_ms = thing->lands_ms;
+        world_land(run);
+    }
+}
+
+/* The truth about an operation, as far as a person can tell it. True: they undo its step by hand, too. */
+static bool tell_truth(struct run *run, uint32_t step, enum direction direction, struct chance *chance,
+                       struct saga_input *input)
+{
+    struct node *node = &run->judge.nodes[step];
+
+    wait_for(run, &node->things[DIRECTION_DO]);
+    wait_for(run, &node->things[DIRECTION_UNDO]);
+    if (node_is_call(node) && world_stands(run, step) && chance_percent(chance, 25)) {
+        input->operator.undone = true;
+        return true;
+    }
+    if (node->things[direction].effects == 0) {
+        input->operator.again = chance_percent(chance, 40);
+        return false;
+    }
+    input->operator.happened = true;
+    input->operator.result = SLICE("{\"id\":\"r-1\"}");
+    if (direction == DIRECTION_DO) {
+        input->operator.undo_args = world_outcome(run, SAGA_INPUT_SETTLED, step, direction, 1, world_completed(run))
+            .settled.undo_args;
+    }
+    return false;
+}
+
+/* What is undone by hand is gone before anybody says so. */
+static enum err_code feed_verdict(struct run *run, struct thing *thing, struct thing *undo, bool by_hand,
+                                  struct saga_input input)
+{
+    const struct thing before = *undo;
+    enum err_code code;
+
+    if (by_hand) {
+        undo->effects++;
+        undo->first_ms = run->now_ms;
+    }
+    code = run_feed(run, input);
+    if (code != ERR_OK) {
+        *undo = before;
+    } else if (input.operator.again) {
+        thing->sends = 0; /* a person has ruled out what was sent */
+    }
+    return code;
+}
+
+/* Any verb, wise or not, about the open question. */
+void person_decides(struct run *run, struct chance *chance)
+{
+    uint32_t step = run->live.escalation.step;
+    enum direction direction = run->live.escalation.direction;
+    struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
+    unsigned allowed = saga_escalation_actions(&run->live);
+    struct thing nothing = {0}, *thing = step == STEP_NONE ? &nothing : world_thing(run, step, direction);
+    enum took_effect took_effect = step == STEP_NONE             ? TOOK_EFFECT_NO
+                                   : direction == DIRECTION_UNDO ? step_undo(&run->live.steps[step])->took_effect
+                                                                 : run->live.steps[step].forward.took_effect;
+    enum operator_action action = choose_action(run, allowed, chance);
+    bool by_hand = false;
+
+    if (!run->live.escalation.number) {
+        return;
+    }
+    wait_for(run, thing);
+    input.operator.action = action;
+    input.operator.escalation = run->live.escalation.number -(chance_percent(chance, 3) ? 64 : 0);
+    input.operator.actor = SLICE("ann");
+    input.operator.note = SLICE("looked it up");
+    if (action == OPERATOR_RESOLVE && step != STEP_NONE) {
+        by_hand = tell_truth(run, step, direction, chance, &input);
+    }
+    if (action == OPERATOR_RETRY) {
+        input.operator.accept_double = chance_percent(chance, 40);
+        if (took_effect == TOOK_EFFECT_NO && chance_percent(chance, 60)) {
+            input.operator.args = SLICE("{\"n\":3,\"id\":\"by-hand\"}");
+        }
+    }
+    if (feed_verdict(run, thing, step == STEP_NONE ? &nothing : world_thing(run, step, DIRECTION_UNDO), by_hand,
+                     input) != ERR_OK) {
+        return;
+    }
+    run->tally->actions[action]++;
+    if (!(allowed & BIT(action))) {
+        run_violate(run, "a person may not %s, and did", operator_action_name(action));
+    }
+    if (action == OPERATOR_RETRY && took_effect == TOOK_EFFECT_MAYBE && input.operator.accept_double) {
+        thing->doubled = true;
+    } else if (action == OPERATOR_RETRY && took_effect != TOOK_EFFECT_MAYBE) {
+        thing->sends = 0; /* what surely had no effect may leave again at a person's word */
+    }
+}
+
+/* What became of an operation, whether or not anybody has asked. */
+void person_volunteers(struct run *run, uint32_t step, enum direction direction, struct chance *chance)
+{
+    const struct step *s = &run->live.steps[step];
+    struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
+    uint64_t seq = run->judge.seq;
+    bool by_hand, is_out;
+
+    if (!node_is_call(&run->judge.nodes[step]) || run->judge.nodes[step].intents[direction] == 0) {
+        return;
+    }
+    input.operator.action = OPERATOR_RESOLVE;
+    input.operator.actor = SLICE("ann");
+    input.operator.note = SLICE("looked it up");
+    input.operator.key = direction == DIRECTION_UNDO ? step_undo(s)->key : s->forward.key;
+    by_hand = tell_truth(run, step, direction, chance, &input);
+    is_out = run->judge.nodes[step].flies[direction];
+    if (feed_verdict(run, world_thing(run, step, direction), world_thing(run, step, DIRECTION_UNDO), by_hand, input) ==
+        ERR_OK) {
+        run->tally->volunteered += run->judge.seq > seq;
+        if (is_out) {
+            run_violate(run, "a person decides %s while a call of it is under way", run->judge.nodes[step].id);
+        }
+    }
+}
+
+void person_signals(struct run *run, uint32_t name, struct chance *chance)
+{
+    struct saga_input input = {.type = SAGA_INPUT_SIGNAL};
+    bool again = run->signalled[name] > 0 && chance_percent(chance, 15);
+    uint32_t number = again ? run->signalled[name] : run->signals_sent + 1;
+    uint64_t seq = run->judge.seq;
+    enum err_code code;
+
+    if (run->judge.signal_count > SIGNALS_KEPT_MAX - 2) {
+        return;
+    }
+    input.signal.name = name ? SLICE("g1") : SLICE("g0");
+    input.signal.payload = arena_printf(&run->kept, "{\"p\":%u}", (unsigned)number);
+    input.signal.id = arena_printf(&run->kept, "signal-%u-%u", (unsigned)name, (unsigned)number);
+    input.signal.actor = SLICE("ann");
+    code = run_feed(run, input);
+    if (again && run->judge.seq != seq) {
+        run_violate(run, "a signal is taken twice");
+    }
+    if (!again && code == ERR_OK) {
+        if (run->judge.seq == seq) {
+            run_violate(run, "a signal is lost");
+        }
+        run->signals_sent = run->signalled[name] = number;
+    }
+}
+
+void person_approves(struct run *run, uint32_t at, struct chance *chance)
+{
+    static const enum role roles[] = {ROLE_AGENT, ROLE_OPERATOR, ROLE_ADMIN};
+    struct saga_input input = {.type = SAGA_INPUT_DECISION};
+    const struct node *node = &run->judge.nodes[at];
+    enum role role = run->is_kind ? ROLE_ADMIN : roles[chance_below(chance, 3)];
+    bool wrong = !run->is_kind && chance_percent(chance, 10), was_waiting = node->state == IS_WAITING;
+    char hash[65];
+    uint64_t seq = run->judge.seq;
+
+    digest_hex(&node->hash, hash);
+    hash[0] = wrong ? (hash[0] == '0' ? '1' : '0') : hash[0];
+    input.decision.approval = node->approval + (chance_percent(chance, 3) ? 1 : 0); /* there is none of that number */
+    input.decision.approve = chance_percent(chance, run->is_kind ? 100 : 70);
+    input.decision.role = role;
+    input.decision.hash = wrong || chance_percent(chance, 50) ? slice_of(hash) : SLICE_NONE;
+    input.decision.actor = SLICE("bob");
+    input.decision.note = SLICE("seen");
+    if (run_feed(run, input) == ERR_OK &&
+        (wrong || !was_waiting || role < (node->step->admin_only ? ROLE_ADMIN : ROLE_OPERATOR)) &&
+        run->judge.seq != seq) {
+        run_violate(run, "%s is decided by somebody who may not", node->id);
+    }
+}
+
+void person_says(struct run *run, enum saga_input_type type)
+{
+    struct saga_input input = {.type = type};
+
+    if (type == SAGA_INPUT_ABORT) {
+        input.abort.actor = SLICE("ann");
+        input.abort.note = SLICE("enough");
+    } else if (type == SAGA_INPUT_PAUSE) {
+        input.pause.actor = SLICE("ann");
+        input.pause.note = SLICE("wait");
+    } else {
+        input.resume.actor = SLICE("ann");
+        input.resume.note = SLICE("go on");
+    }
+    (void)run_feed(run, input);
+}
