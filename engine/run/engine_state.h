@@ -48,12 +48,25 @@ enum activity_state {
 /* what a WANT_ADMIT, or a call behind a half-open breaker, reads first */
 enum inquiry { INQUIRY_NONE, INQUIRY_PRECHECK, INQUIRY_STATUS };
 
+/* What a call awaits: dispatch.c. */
+enum dispatch_stage {
+    DISPATCH_SETTINGS, /* the tool's settings, rendered for this call */
+    DISPATCH_ANSWER,   /* the adapter's */
+    DISPATCH_RULES,    /* the tool's conditions on the answer */
+    DISPATCH_ERROR,    /* the tool's own words about a refusal */
+    DISPATCH_RESULT,
+    DISPATCH_COST,
+    DISPATCH_UNDO_ARGS, /* the arguments of its compensator */
+    DISPATCH_REPORT     /* nothing: its saga is told */
+};
+
 struct act { /* what only an activity has whose time has come: timers that are far off are many */
     struct activity *activity;
     struct arena *arena;         /* of what dispatch.c has under way: the activity's, or that of inquiries */
     struct arena *inquiry_arena; /* they may be many, so each begins it anew; NULL: there was none */
     struct eval eval;
     struct call *call;
+    enum dispatch_stage stage;
     const struct tool *tool;               /* of a call or a probe */
     const struct compensator *compensator; /* of a forward operation, for the arguments of its undo */
     int64_t started_us;
@@ -65,6 +78,7 @@ struct act { /* what only an activity has whose time has come: timers that are f
     struct expression_context context; /* as it was when the call was made */
     int64_t cost_micros;
     struct slice cost_unknown, result_error; /* why the one is not known, why the other could not be made */
+    struct slice undo_args, undo_error;      /* of the compensator: JSON; or why they could not be made */
     struct mail mail;
 };
 

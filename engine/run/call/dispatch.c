@@ -1,7 +1,15 @@
 /*
- * Operation -> adapter call -> outcome. Renders the tool's settings, hands the call to its adapter, and judges the
- * answer by the tool's own conditions; then the result, and the arguments of the compensator, are rendered, so that the
- * log holds all that an undo will need.
+ * Operation -> adapter call -> outcome. One call is one conversation: act->stage says what it awaits, and
+ * dispatch_advance() takes that and goes on. After the answer come the tool's own conditions, the result, the cost and
+ * the arguments of the compensator, so that the log holds all that an undo will need.
+ *
+ *     SETTINGS -> ANSWER -> RULES -> RESULT -> COST -> UNDO_ARGS -> REPORT   it happened
+ *        |          |         +----> ERROR -------------------------> |      it did not, or nobody knows
+ *        |          +-----------------------------------------------> |      no complete answer came
+ *        +----------------------------------------------------------> |      nothing was sent
+ *
+ * Whatever a tool's definition does not render is there at once: the stage is passed without waiting. The answer to an
+ * inquiry goes to precheck.c instead.
  */
 #include <string.h>
 
@@ -82,6 +90,367 @@ struct tool_health *tool_health_of(struct engine *engine, struct slice namespace
     return health;
 }
 
+/* --- what is rendered for a call --- */
+
+static void on_rendered(struct eval *eval);
+
+static struct eval *begin_render(struct activity *activity, enum dispatch_stage stage, size_t count)
+{
+    struct act *act = activity->act;
+
+    act->stage = stage;
+    act->eval = (struct eval){.count = count, .context = act->context, .arena = act->arena, .done = on_rendered};
+    if (stage == DISPATCH_COST || stage == DISPATCH_UNDO_ARGS) {
+        act->eval.context.result = act->outcome.result.ptr ? act->outcome.result : SLICE("null");
+    } else {
+        act->eval.context.response = act->response;
+    }
+    return &act->eval;
+}
+
+/* True: it is here, also where the template is not set; it has no value then. False: on_rendered() follows. */
+static bool render(struct activity *activity, enum dispatch_stage stage, const struct template *template)
+{
+    struct eval *eval = begin_render(activity, stage, 1);
+
+    eval->items[0].template = template;
+    return eval_start(activity->engine->loop, eval);
+}
+
+static struct slice sentence(struct arena *arena, const char *about, struct slice error)
+{
+    return arena_printf(arena, "%s: %.*s", about, SLICE_ARG(error));
+}
+
+/* --- settings: is it still to be sent? --- */
+
+static void place_given_back(struct activity *activity)
+{
+    struct engine *engine = activity->engine;
+
+    engine->calls_under_way--;
+    engine->execs_under_way -= slice_is(adapter_of(activity), "exec");
+    activity_exec_take(activity, NULL);
+    gauge_set(GAUGE_CALLS_IN_FLIGHT, engine->calls_under_way);
+}
+
+static bool not_sent(struct activity *activity, enum outcome_kind kind, struct slice error, struct slice detail)
+{
+    activity->act->outcome = (struct outcome){.kind = kind, .unsent = true, .error = error, .detail = detail};
+    return false;
+}
+
+/* False: not a byte leaves. It is not wanted, the lease ends, or definition, secret and arguments do not go together.
+ */
+static bool may_be_sent(struct activity *activity)
+{
+    const struct eval_item *settings = &activity->act->eval.items[0];
+
+    if (!activity->live || activity->cancelled) {
+        return not_sent(activity, OUTCOME_RETRY, SLICE("cancelled"), SLICE("the call was not wanted any more"));
+    }
+    if (settings->code != ERR_OK) {
+        return not_sent(activity, is_question(activity) ? OUTCOME_UNKNOWN : OUTCOME_FAILED, SLICE("settings"),
+                        sentence(activity->act->arena, "the tool's settings", settings->error));
+    }
+    if (!lease_allows_send(activity->engine->leases, activity->live->shard->number)) {
+        return not_sent(activity, OUTCOME_RETRY, SLICE("lease"), SLICE("the lease of this shard was about to end"));
+    }
+    return true;
+}
+
+/* The shard may be another engine's by now: its call is made by that one. */
+static bool may_leave(const struct call *call)
+{
+    const struct activity *activity = call->owner;
+
+    return activity->live && lease_allows_send(activity->engine->leases, activity->live->shard->number);
+}
+
+static void on_settled(struct call *call);
+
+static void send_call(struct activity *activity)
+{
+    struct engine *engine = activity->engine;
+    struct act *act = activity->act;
+    const struct tool *tool = act->tool;
+    const struct adapter *adapter = adapter_find(adapter_of(activity));
+
+    CHECK(adapter);
+    struct call *call = arena_alloc(act->arena, adapter->call_size);
+
+    call->adapter = adapter;
+    call->host = &engine->host;
+    call->arena = act->arena;
+    call->owner = activity;
+    call->settings = act->eval.items[0].value;
+    call->args = act->args;
+    call->key = act->key;
+    call->undoes = act->undoes;
+    call->key_place = is_question(activity) ? KEY_PLACE_DEFAULT : tool->key_place;
+    call->key_name = is_question(activity) ? SLICE_NONE : tool->key_name;
+    call->reading = tool->reading;
+    call->question = is_question(activity);
+    call->reads = call->question || tool->effect == EFFECT_READ;
+    call->send_key = !is_question(activity) && activity->effect != EFFECT_READ;
+    call->harmless = is_question(activity) || activity->effect == EFFECT_READ || activity->effect == EFFECT_IDEMPOTENT;
+    call->repeatable = is_question(activity) || effect_is_safe(activity->effect);
+    call->timeout_ms = timeout_of(activity);
+    call->attempt = (int)activity->want.number;
+    call->may_leave = may_leave;
+    call->settled = on_settled;
+    act->call = call;
+    act->stage = DISPATCH_ANSWER;
+    act->started_us = loop_boot_us(engine->loop);
+    activity->state = ACTIVITY_CALLING;
+    if (!call->question) {
+        forgotten_made(activity);
+    }
+    adapter->begin(call);
+}
+
+/* --- the answer, and the tool's own conditions on it --- */
+
+static void take_answer(struct activity *activity)
+{
+    struct act *act = activity->act;
+
+    histogram_observe_us(HISTOGRAM_CALL, loop_boot_us(activity->engine->loop) - act->started_us);
+    act->outcome = act->call->outcome;
+    act->response = act->call->response;
+    refusal_hide(activity, settings_of(activity)); /* before anything is judged by it, kept of it or shown */
+    act->binary = act->call->binary;
+    place_given_back(activity);
+}
+
+struct rule {
+    enum outcome_kind kind;
+    const struct template *condition;
+};
+
+static size_t rules_of(const struct activity *activity, struct rule out[4])
+{
+    if (is_probe(activity)) {
+        const struct outcome_rules *rules = &activity->act->tool->probe.outcome;
+
+        out[0] = (struct rule){OUTCOME_COMPLETED, &rules->completed};
+        out[1] = (struct rule){OUTCOME_ABSENT, &rules->absent};
+        out[2] = (struct rule){OUTCOME_RUNNING, &rules->running};
+        return 3;
+    }
+    const struct outcome_rules *rules = &activity->act->tool->outcome;
+
+    out[0] = (struct rule){OUTCOME_COMPLETED, &rules->completed};
+    out[1] = (struct rule){OUTCOME_RUNNING, &rules->running};
+    out[2] = (struct rule){OUTCOME_RETRY, &rules->retry};
+    out[3] = (struct rule){OUTCOME_FAILED, &rules->no_effect};
+    return 4;
+}
+
+static bool ask_rules(struct activity *activity)
+{
+    struct rule rules[4];
+    struct eval *eval = begin_render(activity, DISPATCH_RULES, rules_of(activity, rules));
+
+    for (size_t i = 0; i < eval->count; i++) {
+        eval->items[i].template = rules[i].condition;
+    }
+    return eval_start(activity->engine->loop, eval);
+}
+
+/* By the first rule that holds: the tool's own condition where it has one, else the adapter's default. `why`: a
+ * condition could not be evaluated. It could have been true, so whatever a later one says would be a guess. */
+static enum outcome_kind outcome_by_rules(const struct activity *activity, struct slice *why)
+{
+    const struct act *act = activity->act;
+    struct rule rules[4];
+    size_t count = rules_of(activity, rules);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct eval_item *item = &act->eval.items[i];
+
+        if (!template_is_set(rules[i].condition)) {
+            if (rules[i].kind == act->outcome.kind) {
+                return rules[i].kind;
+            }
+        } else if (item->code != ERR_OK) {
+            *why = sentence(act->arena, "a condition of `outcome`", item->error);
+            return OUTCOME_UNKNOWN;
+        } else if (expression_true(item->value)) {
+            return rules[i].kind;
+        }
+    }
+    return OUTCOME_UNKNOWN;
+}
+
+static void take_rules(struct activity *activity)
+{
+    struct outcome *outcome = &activity->act->outcome;
+    struct slice why = SLICE_NONE;
+    enum outcome_kind found = outcome_by_rules(activity, &why);
+
+    if (found != outcome->kind) {
+        outcome->unsent = false;
+        if (found == OUTCOME_UNKNOWN || !outcome->error.ptr) {
+            outcome->error = found == OUTCOME_UNKNOWN ? SLICE("outcome") : SLICE("outcome-rule");
+            outcome->detail = why.ptr
+                                  ? why
+                                  : arena_printf(activity->act->arena, "by the tool's `outcome`, the answer means %s",
+                                                 outcome_name(found));
+        }
+    }
+    outcome->kind = found;
+    if (found == OUTCOME_RUNNING && !activity->act->tool->has_probe) {
+        outcome->kind = OUTCOME_COMPLETED; /* accepted is all that will ever be heard of it */
+    }
+}
+
+/* --- the arguments of the compensator, as soon as the forward operation is known to have happened --- */
+
+static bool ask_undo_args(struct activity *activity)
+{
+    struct act *act = activity->act;
+
+    if (act->outcome.kind != OUTCOME_COMPLETED || activity->want.direction != DIRECTION_DO ||
+        !act->compensator->is_set) {
+        act->stage = DISPATCH_REPORT;
+        return true;
+    }
+    if (act->result_error.ptr && template_uses_result(&act->compensator->with)) {
+        act->undo_error = act->result_error;
+        act->stage = DISPATCH_REPORT;
+        return true;
+    }
+    return render(activity, DISPATCH_UNDO_ARGS, &act->compensator->with);
+}
+
+static void take_undo_args(struct activity *activity)
+{
+    struct act *act = activity->act;
+    const struct eval_item *item = &act->eval.items[0];
+
+    if (item->code != ERR_OK) {
+        act->undo_error = sentence(act->arena, "the compensator's arguments", item->error);
+    } else {
+        act->undo_args = item->value.ptr ? item->value : SLICE("{}");
+    }
+}
+
+/* --- a refusal: the tool's own words for people --- */
+
+static bool ask_error(struct activity *activity)
+{
+    const struct act *act = activity->act;
+
+    if (act->outcome.kind == OUTCOME_RUNNING || !act->response.ptr || is_question(activity)) {
+        activity->act->stage = DISPATCH_REPORT;
+        return true;
+    }
+    return render(activity, DISPATCH_ERROR, &act->tool->error);
+}
+
+/* That the words cannot be rendered takes nothing from what is known. */
+static void take_error(struct activity *activity)
+{
+    struct act *act = activity->act;
+    const struct eval_item *item = &act->eval.items[0];
+    struct slice text = item->code == ERR_OK && item->value.ptr && json_type(item->value) == JSON_STRING
+                            ? slice_trim(json_string(item->value, act->arena))
+                            : SLICE_NONE;
+
+    if (text.len > 0) {
+        act->outcome.detail = text;
+    }
+}
+
+/* --- the result --- */
+
+static void cost_lost(struct activity *activity, struct slice why)
+{
+    activity->act->cost_unknown = arena_slice(activity->act->arena, why);
+    log_warn("cost_unknown", LOG_UUID("saga", &activity->saga.uuid), LOG_SLICE("tool", activity->act->tool->name),
+             LOG_SLICE("why", why));
+}
+
+/* It happened, and what is to be kept of it cannot be had: neither an undo that needs the result nor a later step may
+ * run on a guess. */
+static void result_lost(struct activity *activity, struct slice why)
+{
+    struct act *act = activity->act;
+
+    act->outcome.result = SLICE_NONE;
+    act->outcome.detail = act->result_error = arena_slice(act->arena, why);
+    act->cost_micros = act->tool->cost_fixed_micros;
+    if (act->tool->cost.count > 0) {
+        cost_lost(activity, why);
+    }
+    metric_add(METRIC_RESULTS_LOST, 1);
+    log_warn("result_lost", LOG_UUID("saga", &activity->saga.uuid), LOG_I64("step", activity->want.step),
+             LOG_SLICE("tool", act->tool->name), LOG_SLICE("why", act->outcome.detail));
+}
+
+static bool ask_result(struct activity *activity)
+{
+    const struct tool *tool = activity->act->tool;
+
+    return render(activity, DISPATCH_RESULT, is_probe(activity) ? &tool->probe.result : &tool->result);
+}
+
+/* False: it is lost. */
+static bool take_result(struct activity *activity)
+{
+    struct act *act = activity->act;
+    const struct eval_item *item = &act->eval.items[0];
+    struct slice result = item->value.ptr ? item->value : act->outcome.result; /* else what the adapter made of it */
+
+    if (item->code != ERR_OK) {
+        result_lost(activity, sentence(act->arena, "the result", item->error));
+    } else if (result.len > activity->engine->options.payload_bytes_max) {
+        result_lost(activity, SLICE("the result is larger than allowed"));
+    } else {
+        act->outcome.result = result;
+    }
+    return !act->result_error.ptr;
+}
+
+/* --- what it cost --- */
+
+/* What is booked is never less than what it was: a part of a micro-unit counts as one. */
+static bool cost_of(struct slice value, struct arena *arena, int64_t *micros)
+{
+    if (json_type(value) != JSON_NUMBER) {
+        return false;
+    }
+    struct decimal number = decimal_of(json_trim(value), arena);
+
+    return decimal_round_up(&number, COST_MICROS_MAX, micros);
+}
+
+static bool ask_cost(struct activity *activity)
+{
+    struct act *act = activity->act;
+
+    act->cost_micros = act->tool->cost_fixed_micros;
+    if (act->cost_micros > 0) {
+        return ask_undo_args(activity);
+    }
+    return render(activity, DISPATCH_COST, &act->tool->cost);
+}
+
+static void take_cost(struct activity *activity)
+{
+    struct act *act = activity->act;
+    const struct eval_item *item = &act->eval.items[0];
+
+    if (item->code != ERR_OK) {
+        cost_lost(activity, item->error);
+    } else if (item->value.ptr && !cost_of(item->value, act->arena, &act->cost_micros)) {
+        cost_lost(activity, SLICE("it is no number of micro-units from 0 to 1000000000000000"));
+    }
+}
+
+/* --- the end --- */
+
 static void count_outcome(struct activity *activity)
 {
     struct tool_health *health = tool_health_of(activity->engine, activity->namespace, activity->act->tool->name);
@@ -125,335 +494,100 @@ static bool answer_settles(const struct activity *activity)
     return false;
 }
 
-static void report(struct activity *activity, struct slice undo_args, struct slice undo_error)
+static void report(struct activity *activity)
 {
-    struct engine *engine = activity->engine;
-    bool judged = activity->state == ACTIVITY_JUDGING;
+    struct act *act = activity->act;
 
-    engine->evaluations_under_way -= judged;
+    activity->engine->evaluations_under_way -= activity->state == ACTIVITY_JUDGING;
     if (!is_probe(activity)) {
         count_outcome(activity);
     }
     limiter_settled(activity);
-    activity->act->outcome.settles = answer_settles(activity);
+    act->outcome.settles = answer_settles(activity);
     refusal_keep(activity, settings_of(activity));
-    activity->act->mail.input = (struct saga_input){.type = is_probe(activity) ? SAGA_INPUT_PROBED : SAGA_INPUT_SETTLED,
-                                                    .settled = {.step = activity->want.step,
-                                                                .direction = activity->want.direction,
-                                                                .attempt = activity->want.number,
-                                                                .outcome = activity->act->outcome,
-                                                                .undo_args = undo_args,
-                                                                .undo_error = undo_error,
-                                                                .cost_micros = activity->act->cost_micros,
-                                                                .cost_unknown = activity->act->cost_unknown,
-                                                                .result_error = activity->act->result_error}};
+    act->mail.input = (struct saga_input){.type = is_probe(activity) ? SAGA_INPUT_PROBED : SAGA_INPUT_SETTLED,
+                                          .settled = {.step = activity->want.step,
+                                                      .direction = activity->want.direction,
+                                                      .attempt = activity->want.number,
+                                                      .outcome = act->outcome,
+                                                      .undo_args = act->undo_args,
+                                                      .undo_error = act->undo_error,
+                                                      .cost_micros = act->cost_micros,
+                                                      .cost_unknown = act->cost_unknown,
+                                                      .result_error = act->result_error}};
     activity_report(activity);
-    if (judged) {
-        engine_check_drained(engine);
-    }
 }
 
-static struct slice sentence(struct arena *arena, const char *about, struct slice error)
+/* --- the conversation --- */
+
+/* Takes what the stage has waited for, and begins the next, until one has to be waited for. */
+static void dispatch_advance(struct activity *activity)
 {
-    return arena_printf(arena, "%s: %.*s", about, SLICE_ARG(error));
-}
+    struct act *act = activity->act;
 
-/* --- the arguments of the compensator, as soon as the forward operation is known to have happened --- */
-
-static void on_undo_args(struct eval *eval)
-{
-    struct activity *activity = activity_of(eval);
-    struct eval_item *item = &eval->items[0];
-
-    if (item->code == ERR_OK) {
-        report(activity, item->value, SLICE_NONE);
-    } else {
-        report(activity, SLICE_NONE, sentence(activity->act->arena, "the compensator's arguments", item->error));
-    }
-}
-
-static void render_undo_args(struct activity *activity)
-{
-    struct eval *eval = &activity->act->eval;
-
-    if (activity->act->outcome.kind != OUTCOME_COMPLETED || activity->want.direction != DIRECTION_DO ||
-        !activity->act->compensator->is_set) {
-        report(activity, SLICE_NONE, SLICE_NONE);
-        return;
-    }
-    if (!template_is_set(&activity->act->compensator->with)) {
-        report(activity, SLICE("{}"), SLICE_NONE);
-        return;
-    }
-    *eval = (struct eval){
-        .count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_undo_args};
-    eval->items[0].template = &activity->act->compensator->with;
-    eval->context.result = activity->act->outcome.result.ptr ? activity->act->outcome.result : SLICE("null");
-    eval->context.response = SLICE_NONE;
-    if (eval_start(activity->engine->loop, eval)) {
-        on_undo_args(eval);
-    }
-}
-
-/* --- what it cost --- */
-
-/* What is booked is never less than what it was: a part of a micro-unit counts as one. */
-static bool cost_of(struct slice value, struct arena *arena, int64_t *micros)
-{
-    if (json_type(value) != JSON_NUMBER) {
-        return false;
-    }
-    struct decimal number = decimal_of(json_trim(value), arena);
-
-    return decimal_round_up(&number, COST_MICROS_MAX, micros);
-}
-
-static void cost_lost(struct activity *activity, struct slice why)
-{
-    activity->act->cost_unknown = arena_slice(activity->act->arena, why);
-    log_warn("cost_unknown", LOG_UUID("saga", &activity->saga.uuid), LOG_SLICE("tool", activity->act->tool->name),
-             LOG_SLICE("why", why));
-}
-
-static void on_cost(struct eval *eval)
-{
-    struct activity *activity = activity_of(eval);
-    struct eval_item *item = &eval->items[0];
-
-    activity->act->cost_micros = 0;
-    if (item->code != ERR_OK) {
-        cost_lost(activity, item->error);
-    } else if (!cost_of(item->value, activity->act->arena, &activity->act->cost_micros)) {
-        cost_lost(activity, SLICE("it is no number of micro-units from 0 to 1000000000000000"));
-    }
-    render_undo_args(activity);
-}
-
-static void render_cost(struct activity *activity)
-{
-    const struct tool *tool = activity->act->tool;
-    struct eval *eval = &activity->act->eval;
-
-    if (tool->cost_fixed_micros > 0 || !template_is_set(&tool->cost)) {
-        activity->act->cost_micros = tool->cost_fixed_micros;
-        render_undo_args(activity);
-        return;
-    }
-    *eval =
-        (struct eval){.count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_cost};
-    eval->items[0].template = &tool->cost;
-    eval->context.result = activity->act->outcome.result.ptr ? activity->act->outcome.result : SLICE("null");
-    eval->context.response = SLICE_NONE;
-    if (eval_start(activity->engine->loop, eval)) {
-        on_cost(eval);
-    }
-}
-
-/* --- the result --- */
-
-/* It happened, and what is to be kept of it cannot be had: neither an undo that needs the result nor a later step may
- * run on a guess. */
-static void result_lost(struct activity *activity, struct slice why)
-{
-    activity->act->outcome.result = SLICE_NONE;
-    activity->act->outcome.detail = activity->act->result_error = arena_slice(activity->act->arena, why);
-    activity->act->cost_micros = activity->act->tool->cost_fixed_micros;
-    if (activity->act->tool->cost.count > 0) {
-        cost_lost(activity, why);
-    }
-    metric_add(METRIC_RESULTS_LOST, 1);
-    log_warn("result_lost", LOG_UUID("saga", &activity->saga.uuid), LOG_I64("step", activity->want.step),
-             LOG_SLICE("tool", activity->act->tool->name), LOG_SLICE("why", activity->act->outcome.detail));
-    if (activity->want.direction == DIRECTION_DO && activity->act->compensator->is_set &&
-        template_uses_result(&activity->act->compensator->with)) {
-        report(activity, SLICE_NONE, activity->act->outcome.detail);
-    } else {
-        render_undo_args(activity);
-    }
-}
-
-static void on_result(struct eval *eval)
-{
-    struct activity *activity = activity_of(eval);
-    struct eval_item *item = &eval->items[0];
-
-    if (item->code == ERR_OK && item->value.len <= activity->engine->options.payload_bytes_max) {
-        activity->act->outcome.result = item->value;
-        render_cost(activity);
-        return;
-    }
-    result_lost(activity, item->code == ERR_OK ? SLICE("the result is larger than allowed")
-                                               : sentence(activity->act->arena, "the result", item->error));
-}
-
-/* The tool's own words for people. That they cannot be made takes nothing from what is known. */
-static void on_error_text(struct eval *eval)
-{
-    struct activity *activity = activity_of(eval);
-    struct eval_item *item = &eval->items[0];
-    struct slice text = item->code == ERR_OK && json_type(item->value) == JSON_STRING
-                            ? slice_trim(json_string(item->value, activity->act->arena))
-                            : SLICE_NONE;
-
-    if (text.len > 0) {
-        activity->act->outcome.detail = text;
-    }
-    report(activity, SLICE_NONE, SLICE_NONE);
-}
-
-static void render_error(struct activity *activity)
-{
-    struct eval *eval = &activity->act->eval;
-    bool refused =
-        activity->act->outcome.kind != OUTCOME_RUNNING && activity->act->response.ptr && !is_question(activity);
-
-    if (!refused || !template_is_set(&activity->act->tool->error)) {
-        report(activity, SLICE_NONE, SLICE_NONE);
-        return;
-    }
-    *eval = (struct eval){
-        .count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_error_text};
-    eval->items[0].template = &activity->act->tool->error;
-    eval->context.response = activity->act->response;
-    if (eval_start(activity->engine->loop, eval)) {
-        on_error_text(eval);
-    }
-}
-
-static void render_result(struct activity *activity)
-{
-    const struct tool *tool = activity->act->tool;
-    const struct template *template = is_probe(activity) ? &tool->probe.result : &tool->result;
-    struct eval *eval = &activity->act->eval;
-
-    if (activity->act->outcome.kind != OUTCOME_COMPLETED) {
-        render_error(activity);
-        return;
-    }
-    if (!template_is_set(template)) {
-        if (activity->act->outcome.result.len > activity->engine->options.payload_bytes_max) {
-            result_lost(activity, SLICE("the result is larger than allowed"));
+    for (bool is_here = true; is_here;) {
+        switch (act->stage) {
+        case DISPATCH_SETTINGS:
+            if (may_be_sent(activity)) {
+                send_call(activity);
+                return;
+            }
+            place_given_back(activity);
+            if (activity->inquiry != INQUIRY_NONE) {
+                precheck_unasked(activity, act->outcome.error, act->outcome.detail);
+                return;
+            }
+            act->stage = DISPATCH_REPORT;
+            break;
+        case DISPATCH_ANSWER:
+            take_answer(activity);
+            if (activity->inquiry != INQUIRY_NONE) {
+                precheck_settled(activity);
+                return;
+            }
+            activity->state = ACTIVITY_JUDGING;
+            activity->engine->evaluations_under_way++;
+            if (act->response.ptr) {
+                is_here = ask_rules(activity);
+            } else if (act->outcome.kind == OUTCOME_COMPLETED) {
+                is_here = ask_cost(activity);
+            } else {
+                act->stage = DISPATCH_REPORT;
+            }
+            break;
+        case DISPATCH_RULES:
+            take_rules(activity);
+            is_here = act->outcome.kind == OUTCOME_COMPLETED ? ask_result(activity) : ask_error(activity);
+            break;
+        case DISPATCH_ERROR:
+            take_error(activity);
+            act->stage = DISPATCH_REPORT;
+            break;
+        case DISPATCH_RESULT:
+            is_here = take_result(activity) ? ask_cost(activity) : ask_undo_args(activity);
+            break;
+        case DISPATCH_COST:
+            take_cost(activity);
+            is_here = ask_undo_args(activity);
+            break;
+        case DISPATCH_UNDO_ARGS:
+            take_undo_args(activity);
+            act->stage = DISPATCH_REPORT;
+            break;
+        case DISPATCH_REPORT:
+            report(activity);
             return;
         }
-        render_cost(activity);
-        return;
-    }
-    *eval =
-        (struct eval){.count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_result};
-    eval->items[0].template = template;
-    eval->context.response = activity->act->response;
-    if (eval_start(activity->engine->loop, eval)) {
-        on_result(eval);
     }
 }
 
-/* --- what the answer means --- */
-
-struct rule {
-    enum outcome_kind kind;
-    const struct template *condition;
-};
-
-static size_t rules_of(const struct activity *activity, struct rule out[4])
-{
-    if (is_probe(activity)) {
-        const struct outcome_rules *rules = &activity->act->tool->probe.outcome;
-
-        out[0] = (struct rule){OUTCOME_COMPLETED, &rules->completed};
-        out[1] = (struct rule){OUTCOME_ABSENT, &rules->absent};
-        out[2] = (struct rule){OUTCOME_RUNNING, &rules->running};
-        return 3;
-    }
-    const struct outcome_rules *rules = &activity->act->tool->outcome;
-
-    out[0] = (struct rule){OUTCOME_COMPLETED, &rules->completed};
-    out[1] = (struct rule){OUTCOME_RUNNING, &rules->running};
-    out[2] = (struct rule){OUTCOME_RETRY, &rules->retry};
-    out[3] = (struct rule){OUTCOME_FAILED, &rules->no_effect};
-    return 4;
-}
-
-/* In the order of the rules: the tool's own condition where it has one, else the adapter's default.
- * None: nobody knows. */
-static void on_judged(struct eval *eval)
+static void on_rendered(struct eval *eval)
 {
     struct activity *activity = activity_of(eval);
-    struct rule rules[4];
-    size_t count = rules_of(activity, rules);
-    enum outcome_kind given = activity->act->outcome.kind, found = OUTCOME_UNKNOWN;
-    struct slice why = SLICE_NONE;
-
-    for (size_t i = 0; i < count; i++) {
-        if (!template_is_set(rules[i].condition)) {
-            if (rules[i].kind == given) {
-                found = given;
-                break;
-            }
-            continue;
-        }
-        if (eval->items[i].code != ERR_OK) {
-            /* A condition that cannot be told could have been true: whatever a later one says would be a guess. */
-            why = sentence(activity->act->arena, "a condition of `outcome`", eval->items[i].error);
-            break;
-        }
-        if (expression_true(eval->items[i].value)) {
-            found = rules[i].kind;
-            break;
-        }
-    }
-    if (found != given) {
-        activity->act->outcome.unsent = false;
-        if (found == OUTCOME_UNKNOWN || !activity->act->outcome.error.ptr) {
-            activity->act->outcome.error = found == OUTCOME_UNKNOWN ? SLICE("outcome") : SLICE("outcome-rule");
-            activity->act->outcome.detail =
-                why.ptr ? why
-                        : arena_printf(activity->act->arena, "by the tool's `outcome`, the answer means %s",
-                                       outcome_name(found));
-        }
-    }
-    activity->act->outcome.kind = found;
-    if (found == OUTCOME_RUNNING && !activity->act->tool->has_probe) {
-        activity->act->outcome.kind = OUTCOME_COMPLETED; /* accepted is all that will ever be heard of it */
-    }
-    render_result(activity);
-}
-
-static void judge(struct activity *activity)
-{
-    struct eval *eval = &activity->act->eval;
-    struct rule rules[4];
-
-    activity->state = ACTIVITY_JUDGING;
-    activity->engine->evaluations_under_way++;
-    if (!activity->act->response.ptr) {
-        if (activity->act->outcome.kind == OUTCOME_COMPLETED) {
-            render_cost(activity);
-        } else {
-            report(activity, SLICE_NONE, SLICE_NONE); /* no complete answer: there is nothing to judge */
-        }
-        return;
-    }
-    *eval = (struct eval){.context = activity->act->context, .arena = activity->act->arena, .done = on_judged};
-    eval->count = rules_of(activity, rules);
-    for (size_t i = 0; i < eval->count; i++) {
-        eval->items[i].template = rules[i].condition;
-    }
-    eval->context.response = activity->act->response;
-    if (eval_start(activity->engine->loop, eval)) {
-        on_judged(eval);
-    }
-}
-
-/* --- the call --- */
-
-static void place_given_back(struct activity *activity)
-{
     struct engine *engine = activity->engine;
 
-    engine->calls_under_way--;
-    engine->execs_under_way -= slice_is(adapter_of(activity), "exec");
-    activity_exec_take(activity, NULL);
-    gauge_set(GAUGE_CALLS_IN_FLIGHT, engine->calls_under_way);
+    dispatch_advance(activity);
+    engine_check_drained(engine);
 }
 
 static void on_settled(struct call *call)
@@ -461,96 +595,9 @@ static void on_settled(struct call *call)
     struct activity *activity = call->owner;
     struct engine *engine = activity->engine;
 
-    histogram_observe_us(HISTOGRAM_CALL, loop_boot_us(engine->loop) - activity->act->started_us);
-    activity->act->outcome = call->outcome;
-    activity->act->response = call->response;
-    refusal_hide(activity, settings_of(activity)); /* before anything is judged by it, kept of it or shown */
-    activity->act->binary = call->binary;
-    place_given_back(activity);
-    if (activity->inquiry != INQUIRY_NONE) {
-        precheck_settled(activity);
-    } else {
-        judge(activity);
-    }
+    dispatch_advance(activity);
     call_queue_run(engine);
     engine_check_drained(engine);
-}
-
-/* Not a byte left: the definition, a secret or the arguments would not go together. */
-static void report_unsent(struct activity *activity, enum outcome_kind kind, struct slice error, struct slice detail)
-{
-    struct engine *engine = activity->engine;
-
-    activity->act->outcome = (struct outcome){.kind = kind, .unsent = true, .error = error, .detail = detail};
-    place_given_back(activity);
-    if (activity->inquiry != INQUIRY_NONE) {
-        precheck_unasked(activity, error, detail);
-    } else {
-        report(activity, SLICE_NONE, SLICE_NONE);
-    }
-    engine_check_drained(engine);
-}
-
-/* The shard may be another engine's by now: its call is made by that one. */
-static bool may_leave(const struct call *call)
-{
-    const struct activity *activity = call->owner;
-
-    return activity->live && lease_allows_send(activity->engine->leases, activity->live->shard->number);
-}
-
-static void on_settings(struct eval *eval)
-{
-    struct activity *activity = activity_of(eval);
-    struct engine *engine = activity->engine;
-    struct eval_item *item = &eval->items[0];
-    const struct tool *tool = activity->act->tool;
-
-    if (!activity->live || activity->cancelled) {
-        report_unsent(activity, OUTCOME_RETRY, SLICE("cancelled"), SLICE("the call was not wanted any more"));
-        return;
-    }
-    if (item->code != ERR_OK) {
-        report_unsent(activity, is_question(activity) ? OUTCOME_UNKNOWN : OUTCOME_FAILED, SLICE("settings"),
-                      sentence(activity->act->arena, "the tool's settings", item->error));
-        return;
-    }
-    if (!lease_allows_send(engine->leases, activity->live->shard->number)) {
-        report_unsent(activity, OUTCOME_RETRY, SLICE("lease"), SLICE("the lease of this shard was about to end"));
-        return;
-    }
-    const struct adapter *adapter = adapter_find(adapter_of(activity));
-
-    CHECK(adapter);
-    struct call *call = arena_alloc(activity->act->arena, adapter->call_size);
-
-    call->adapter = adapter;
-    call->host = &engine->host;
-    call->arena = activity->act->arena;
-    call->owner = activity;
-    call->settings = item->value;
-    call->args = activity->act->args;
-    call->key = activity->act->key;
-    call->undoes = activity->act->undoes;
-    call->key_place = is_question(activity) ? KEY_PLACE_DEFAULT : tool->key_place;
-    call->key_name = is_question(activity) ? SLICE_NONE : tool->key_name;
-    call->reading = tool->reading;
-    call->question = is_question(activity);
-    call->reads = call->question || tool->effect == EFFECT_READ;
-    call->send_key = !is_question(activity) && activity->effect != EFFECT_READ;
-    call->harmless = is_question(activity) || activity->effect == EFFECT_READ || activity->effect == EFFECT_IDEMPOTENT;
-    call->repeatable = is_question(activity) || effect_is_safe(activity->effect);
-    call->timeout_ms = timeout_of(activity);
-    call->attempt = (int)activity->want.number;
-    call->may_leave = may_leave;
-    call->settled = on_settled;
-    activity->act->call = call;
-    activity->state = ACTIVITY_CALLING;
-    activity->act->started_us = loop_boot_us(engine->loop);
-    if (!call->question) {
-        forgotten_made(activity);
-    }
-    adapter->begin(call);
 }
 
 /* The context outlives this turn, and its saga: what it shows of it is copied. Calls of agents see no other steps. */
@@ -668,10 +715,11 @@ void dispatch_begin(struct activity *activity)
                           .arena = arena,
                           .secrets = &engine->secrets,
                           .namespace = activity->namespace,
-                          .done = on_settings};
+                          .done = on_rendered};
     eval->items[0].template = settings_of(activity);
+    activity->act->stage = DISPATCH_SETTINGS;
     if (eval_start(engine->loop, eval)) {
-        on_settings(eval);
+        on_rendered(eval);
     }
 }
 
