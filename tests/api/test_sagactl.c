@@ -608,6 +608,55 @@ static void a_fault_says_its_line_and_whether_the_service_was_asked(void **state
     (void)unlink(path);
 }
 
+/* Writes `text` into a new file whose name ends with `suffix`; the path is the test's, for unlink(). */
+static void write_scratch(char *path, size_t suffix, const char *text)
+{
+    int fd = mkstemps(path, (int)suffix);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    (void)close(fd);
+}
+
+static void yaml_is_read_wherever_json_is(void **state)
+{
+    char path[] = "/tmp/sagactl-test-XXXXXX.yaml", broken[] = "/tmp/sagactl-test-XXXXXX.yml", arguments[256];
+
+    (void)state;
+    write_scratch(path, 5,
+                  "# a remark\n"
+                  "tools:\n"
+                  "- name: undo\n  builtin: {do: echo}\n  effect: idempotent\n"
+                  "sagas:\n"
+                  "- name: s\n"
+                  "  steps:\n"
+                  "  - {id: a, call: undo}\n"
+                  "  - id: b\n"
+                  "    call: t.reed\n");
+    write_scratch(broken, 4, "sagas:\n- name: s\n  name: t\n");
+    (void)snprintf(arguments, sizeof(arguments), "check %s", path);
+    assert_int_equal(run(arguments), 1);
+    assert_non_null(strstr(talk, ".yaml:11:11: /sagas/0/steps/1/call: there is no tool `t.reed`"));
+    (void)snprintf(arguments, sizeof(arguments), "check %s -o json", broken);
+    assert_int_equal(run(arguments), 1);
+    assert_non_null(strstr(out, "\"line\":3,\"column\":3,\"pointer\":\"\",\"detail\":\"this member stands twice"));
+    (void)snprintf(arguments, sizeof(arguments), "apply %s", broken);
+    assert_int_equal(run(arguments), 1);
+    assert_non_null(strstr(talk, ".yml:3:3: (document): this member stands twice, first in line 2"));
+    (void)unlink(path);
+    (void)snprintf(path, sizeof(path), "/tmp/sagactl-test-XXXXXX.yaml");
+    write_scratch(path, 5, "amount: 12.50\nzip: \"01234\"\n");
+    (void)snprintf(arguments, sizeof(arguments), "start quick --input @%s -o json", path);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(out, "\"input\":{\"amount\":12.50,\"zip\":\"01234\"}"));
+    assert_int_equal(run("start quick --input 'amount: 5' -o json"), 0);
+    assert_non_null(strstr(out, "\"input\":{\"amount\":5}"));
+    assert_int_equal(run("start quick --input order.json"), 2);
+    assert_non_null(strstr(talk, "neither JSON nor a mapping or sequence of YAML"));
+    (void)unlink(path);
+    (void)unlink(broken);
+}
+
 static void files_are_proven_and_drawn_without_a_service(void **state)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX";
@@ -737,6 +786,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(show_tells_what_the_saga_was_given_and_what_it_sent),
         cmocka_unit_test(a_definition_with_faults_is_told_all_of_them),
         cmocka_unit_test(a_fault_says_its_line_and_whether_the_service_was_asked),
+        cmocka_unit_test(yaml_is_read_wherever_json_is),
         cmocka_unit_test(files_are_proven_and_drawn_without_a_service),
         cmocka_unit_test(children_elements_and_waits_are_drawn_as_what_they_are),
     };

@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path'
 import { anchorsOf, blocksOf, commandsOf, pageText, pages, wantedExit } from '../lib/documents.mjs'
 import { World, expect, expectEqual, promise, root, run } from '../lib/world.mjs'
 
-const runs = new Set(['sh', 'js', 'sql'])
+const runs = new Set(['sh', 'js', 'sql', 'yaml'])
 const shown = new Set(['text', 'mermaid']) // for people's eyes
 
 class Documents extends World {
@@ -75,6 +75,10 @@ class Documents extends World {
       if (block.kind === 'js') {
         writeFileSync(join(folder, `block-${block.line}.mjs`), this.placed(block.text))
         add(`node block-${block.line}.mjs`, 0, block.line)
+      }
+      if (block.kind === 'yaml') {
+        writeFileSync(join(folder, `block-${block.line}.yaml`), block.text)
+        add(`sagactl check block-${block.line}.yaml`, 0, block.line)
       }
       if (block.kind === 'sql') {
         const [, database, user] = /^-- in the database (\w+), as (\w+)/.exec(block.text) ?? [, 'postgres', 'postgres']

@@ -1,6 +1,7 @@
 /* HTTP by the same client that the engine's http adapter uses: no proxies of the environment, no redirects. */
 #include "tools/sagactl/client.h"
 
+#include "tools/sagactl/input_text.h"
 #include "tools/sagactl/output.h"
 
 #include <stdio.h>
@@ -137,8 +138,13 @@ int print_problem(const struct ctl *ctl, int status, struct slice body)
         while (json_type(json_member(body, "errors")) == JSON_ARRAY && json_next_element(&walk, &error)) {
             pointer = json_string(json_member(error, "pointer"), &arena);
             detail = json_string(json_member(error, "detail"), &arena);
-            (void)fprintf(stderr, "  %.*s: %.*s\n", pointer.len ? (int)pointer.len : 10,
-                          pointer.len ? pointer.ptr : "(document)", SLICE_ARG(text_clean(detail, &arena)));
+            detail = text_clean(detail, &arena);
+            if (ctl->sent) {
+                input_print_fault(ctl->sent, pointer, detail);
+            } else {
+                (void)fprintf(stderr, "  %.*s: %.*s\n", pointer.len ? (int)pointer.len : 10,
+                              pointer.len ? pointer.ptr : "(document)", SLICE_ARG(detail));
+            }
         }
         print_operation(body, &arena);
         print_way_out(body, type.ptr ? type : SLICE(""), &arena);

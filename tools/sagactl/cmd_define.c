@@ -17,6 +17,7 @@ const char help_check[] =
     "jq programs, and paths against the schemas and results they lead into. Tools and sagas of one\n"
     "file may be used by sagas of another. Prints every fault as\n"
     "FILE:LINE:COLUMN: POINTER: what is wrong, and warnings of what is allowed and seldom meant.\n"
+    "Files are JSON, or YAML where their name ends with .yaml or .yml.\n"
     "Exits 0 when all is well, 1 when there are faults. \"-\" reads standard input.\n"
     "\n"
     "--server URL also looks at what is registered there. Without the flag no service is asked,\n"
@@ -26,7 +27,7 @@ const char help_check[] =
     "reading N: `sagactl apply` makes a next version of such a one.\n"
     "\n"
     "  sagactl check order.json\n"
-    "  sagactl check tools.json sagas/*.json\n"
+    "  sagactl check tools.yaml sagas/*.json\n"
     "  sagactl check --reading 1 tools.json\n"
     "  sagactl check --server http://localhost:8077 order.json\n"
     "  sagactl check -o json order.json\n"
@@ -58,8 +59,7 @@ const char help_definitions[] =
 /* --- check --- */
 
 struct findings { /* of one file */
-    const char *path;
-    struct slice text;
+    const struct input_text *text;
     size_t item_count;
     struct faults faults, warnings;
 };
@@ -67,10 +67,10 @@ struct findings { /* of one file */
 static void write_findings(struct json_writer *w, const struct findings *findings, const struct faults *faults)
 {
     for (size_t i = 0; i < faults->count; i++) {
-        struct text_position position = documents_position(findings->text, faults->items[i].pointer);
+        struct text_position position = input_position(findings->text, faults->items[i].pointer);
 
         json_object_begin(w, NULL);
-        json_write_text(w, "file", findings->path);
+        json_write_text(w, "file", findings->text->path);
         if (position.line > 0) {
             json_write_i64(w, "line", position.line);
             json_write_i64(w, "column", position.column);
@@ -107,19 +107,19 @@ static void print_findings_json(const struct findings *findings, size_t count)
 static void print_findings(struct ctl *ctl, const struct findings *f)
 {
     for (size_t i = 0; i < f->faults.count; i++) {
-        documents_print_fault(f->path, f->text, &f->faults.items[i]);
+        input_print_fault(f->text, f->faults.items[i].pointer, f->faults.items[i].detail);
     }
     if (f->faults.dropped > 0) {
-        (void)fprintf(stderr, "%s: and %zu more\n", f->path, f->faults.dropped);
+        (void)fprintf(stderr, "%s: and %zu more\n", f->text->path, f->faults.dropped);
     }
     for (size_t i = 0; i < f->warnings.count; i++) {
-        struct fault warning = f->warnings.items[i];
+        const struct fault *warning = &f->warnings.items[i];
 
-        warning.detail = arena_printf(&ctl->arena, "warning: %.*s", SLICE_ARG(warning.detail));
-        documents_print_fault(f->path, f->text, &warning);
+        input_print_fault(f->text, warning->pointer,
+                          arena_printf(&ctl->arena, "warning: %.*s", SLICE_ARG(warning->detail)));
     }
     if (f->faults.count == 0) {
-        (void)printf("%s: good, %zu definition%s", f->path, f->item_count, f->item_count == 1 ? "" : "s");
+        (void)printf("%s: good, %zu definition%s", f->text->path, f->item_count, f->item_count == 1 ? "" : "s");
         if (f->warnings.count > 0) {
             (void)printf(", %zu warning%s", f->warnings.count, f->warnings.count == 1 ? "" : "s");
         }
@@ -127,20 +127,19 @@ static void print_findings(struct ctl *ctl, const struct findings *f)
     }
 }
 
-static size_t review_files(struct ctl *ctl, const struct arguments *files, const struct slice *texts,
+static size_t review_files(struct ctl *ctl, size_t file_count, const struct input_text *texts,
                            const struct tool_source *source, enum reading reading, struct findings *findings)
 {
     size_t fault_count = 0;
 
-    for (size_t i = 0; i < files->count; i++) {
+    for (size_t i = 0; i < file_count; i++) {
         struct findings *f = &findings[i];
         struct document document = {0};
 
-        f->path = files->items[i];
-        f->text = texts[i];
+        f->text = &texts[i];
         faults_init(&f->faults, &ctl->arena);
         faults_init(&f->warnings, &ctl->arena);
-        review_document(texts[i], source, &ctl->arena, &f->faults, &document);
+        documents_review(&texts[i], source, &ctl->arena, &f->faults, &document);
         f->item_count = document.item_count;
         if (f->faults.count == 0) {
             advice_warn(&document, &f->warnings);
@@ -170,12 +169,12 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
         return usage_error(ctl, "which files?");
     }
     jq_prepare(); /* while there is one thread and little memory */
-    struct slice *texts = arena_array(&ctl->arena, files.count, sizeof(*texts));
+    struct input_text *texts = arena_array(&ctl->arena, files.count, sizeof(*texts));
     struct known_documents known;
     struct tool_source source;
 
     for (size_t i = 0; i < files.count; i++) {
-        if (!read_file(ctl, files.items[i], &texts[i])) {
+        if (!input_read(ctl, files.items[i], &texts[i])) {
             return EXIT_FAILED;
         }
     }
@@ -187,7 +186,7 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
         return registered.code;
     }
     struct findings *findings = arena_array(&ctl->arena, files.count, sizeof(*findings));
-    size_t fault_count = review_files(ctl, &files, texts, &source, (enum reading)reading, findings);
+    size_t fault_count = review_files(ctl, files.count, texts, &source, (enum reading)reading, findings);
 
     registered_close(&registered);
     if (registered.code != EXIT_OK) { /* half of what is registered says nothing about the files */
@@ -239,14 +238,16 @@ int cmd_apply(struct ctl *ctl, int argc, char **argv)
         return usage_error(ctl, "which files?");
     }
     for (size_t i = 0; i < files.count; i++) {
-        struct slice text;
+        struct input_text text;
         struct answer answer;
         int code;
 
-        if (!read_file(ctl, files.items[i], &text)) {
+        if (!input_read_whole(ctl, files.items[i], &text)) {
             return EXIT_FAILED;
         }
-        code = client_call(ctl, "POST", SLICE("/v1/definitions"), text, 60000, &ctl->arena, &answer);
+        ctl->sent = &text;
+        code = client_call(ctl, "POST", SLICE("/v1/definitions"), text.json, 60000, &ctl->arena, &answer);
+        ctl->sent = NULL;
         if (code != EXIT_OK) {
             (void)fprintf(stderr, "%s was not registered%s\n", files.items[i], i ? "; the files before it were" : "");
             return code;

@@ -29,6 +29,8 @@ enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_NAME };
 
 #define SERVER_DEFAULT "http://127.0.0.1:8077"
 
+struct input_text;
+
 struct ctl {
     const char *program;  /* as it is called, in front of its sentences */
     struct arena arena;   /* until the program ends */
@@ -39,7 +41,8 @@ struct ctl {
     bool colour;   /* stdout */
     bool progress; /* stderr is a terminal */
     const struct command *command;
-    const char *emission; /* sent as Idempotency-Key; NULL: none */
+    const char *emission;          /* sent as Idempotency-Key; NULL: none */
+    const struct input_text *sent; /* what the request is made of: faults of it have a line; NULL: no file */
     /* Say nothing about a server that does not answer or takes less at a time: it will be asked again. */
     bool quiet;
     struct loop *loop; /* made with the first request */
@@ -87,7 +90,7 @@ int usage_error(const struct ctl *ctl, const char *format, ...) PRINTF_LIKE(2, 3
 int options_read_globals(struct ctl *ctl, int argc, char **argv, bool *help, bool *version);
 MUST_USE bool options_finish(struct ctl *ctl); /* environment, token file; false: a sentence was printed */
 
-/* "JSON", "@FILE" or "-": the text, checked. False: a sentence was printed. */
+/* A text, "@FILE" or "-", JSON or YAML (input_text.h): as JSON, checked. False: a sentence was printed. */
 MUST_USE bool read_json_argument(struct ctl *ctl, const char *option, const char *value, struct slice *out);
 MUST_USE bool read_file(struct ctl *ctl, const char *path, struct slice *out); /* "-" is stdin */
 

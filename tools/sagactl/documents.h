@@ -3,24 +3,19 @@
 #define SAGACTL_DOCUMENTS_H
 
 #include "core/definition/definition.h"
-#include "tools/sagactl/command.h"
+#include "tools/sagactl/input_text.h"
 
 struct known_documents { /* of all files, before they are checked: a saga may stand before its tools and children */
     struct document *items;
     size_t count;
 };
 /* Read all texts once, whatever is wrong with them; then `source` gives what is in them. It borrows `known`. */
-void documents_know(struct ctl *ctl, const struct slice *texts, size_t count, struct known_documents *known,
+void documents_know(struct ctl *ctl, const struct input_text *texts, size_t count, struct known_documents *known,
                     struct tool_source *source);
 
-struct text_position { /* from 1 on, in characters; 0: there is none, the text is no JSON */
-    unsigned line, column;
-};
-/* Where in a document the value of a pointer begins, or of what is around it where it is missing. */
-struct text_position documents_position(struct slice text, struct slice pointer);
-
-/* FILE:LINE:COLUMN: POINTER: what is wrong, one line. `text` is the document. */
-void documents_print_fault(const char *path, struct slice text, const struct fault *fault);
+/* The whole check of one; that its YAML cannot be read is a fault, too. */
+void documents_review(const struct input_text *text, const struct tool_source *source, struct arena *arena,
+                      struct faults *faults, struct document *document);
 
 struct documents {
     const struct definition **sagas; /* in the order of the files */

@@ -1,5 +1,5 @@
 /* Options the way people write them: anywhere, "--name value" or "--name=value"; an unknown one says where to look. */
-#include "tools/sagactl/command.h"
+#include "tools/sagactl/input_text.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -252,19 +252,25 @@ bool read_file(struct ctl *ctl, const char *path, struct slice *out)
 bool read_json_argument(struct ctl *ctl, const char *option, const char *value, struct slice *out)
 {
     struct err err = {0};
+    struct input_text text;
 
     if (value[0] == '@' || strcmp(value, "-") == 0) {
-        if (!read_file(ctl, value[0] == '@' ? value + 1 : value, out)) {
+        if (!input_read_whole(ctl, value[0] == '@' ? value + 1 : value, &text)) {
             return false;
         }
     } else {
-        *out = slice_of(value);
+        input_parse(ctl, option, slice_of(value), &text);
     }
-    if (json_check(*out, &json_limits_default, &err) != ERR_OK) {
+    if (text.fault.position.line > 0) {
+        (void)fprintf(stderr, "sagactl: %s is not JSON, and no YAML: line %u, column %u: %s\n", option,
+                      text.fault.position.line, text.fault.position.column, text.fault.detail);
+        return false;
+    }
+    if (json_check(text.json, &json_limits_default, &err) != ERR_OK) {
         (void)fprintf(stderr, "sagactl: %s is not JSON: %s%s%s\n", option, err.message, err.detail[0] ? ": " : "",
                       err.detail);
         return false;
     }
-    *out = json_trim(*out);
+    *out = json_trim(text.json);
     return true;
 }
