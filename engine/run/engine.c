@@ -1,8 +1,11 @@
 /* The engine as a whole: start, being ready, drain, end. */
 #include "run/call/limiter.h"
 #include "run/exchange/inbox.h"
+#include "run/intake/measures.h"
+#include "run/query/health.h"
 #include "run/request/work.h"
 #include "run/saga/cases.h"
+#include "run/saga/forgotten.h"
 
 #include <stdlib.h>
 
@@ -283,11 +286,9 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     map_init(&engine->runs);
     map_init(&engine->cases);
     map_init(&engine->loadings);
-    map_init(&engine->tool_health);
-    list_init(&engine->doubtful);
-    map_init(&engine->resting_unknown);
+    engine->health = health_new();
     map_init(&engine->deliveries);
-    forgotten_init(engine);
+    engine->forgotten = forgotten_new();
     list_init(&engine->watches);
     list_init(&engine->ready);
     list_init(&engine->resting);
@@ -295,7 +296,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     list_init(&engine->errands);
     list_init(&engine->works);
     call_queues_init(engine);
-    intake_begin(engine);
+    engine->measures = measures_new(engine);
     list_init(&engine->detached);
     list_init(&engine->idle_turns);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
@@ -464,11 +465,10 @@ void engine_free(struct engine *engine)
     cases_free(engine);
     map_fini(&engine->cases);
     map_fini(&engine->loadings);
-    map_fini(&engine->tool_health);
-    health_leaves(engine, SHARD_COUNT);
-    map_fini(&engine->resting_unknown);
+    health_free(engine->health);
+    measures_free(engine->measures);
     map_fini(&engine->deliveries);
-    forgotten_fini(engine);
+    forgotten_free(engine->forgotten);
     arena_fini(&engine->load_arena);
     arena_fini(&engine->arena);
     free(engine);

@@ -15,7 +15,6 @@
 #include "run/call/eval.h"
 #include "run/call/secrets.h"
 #include "run/engine.h"
-#include "run/intake/intake.h"
 #include "run/request/definitions.h"
 #include "store/store.h"
 
@@ -123,7 +122,7 @@ struct live {              /* a saga in memory; lies in its arena */
     struct list mailbox, activities, waiters;
     struct list callers;             /* work that waits until an operation, or all of them, are settled (call.c) */
     const struct digest *run_digest; /* of a run: its place in engine->runs; NULL */
-    struct list_link doubt_link;     /* in engine->doubtful */
+    struct list_link doubt_link;     /* health.c: among those in doubt */
     struct list_link ready_link;     /* in engine->ready */
     struct list_link rest_link;      /* in engine->resting: nothing of it has moved since rest_boot_ms */
     int64_t rest_boot_ms;
@@ -158,39 +157,13 @@ struct shard {
     int64_t escalations_open;    /* of this shard, also of sagas that are not in memory */
     struct list sagas;
     struct shard_load load;
-    int64_t
-        busy_until_ms; /* its owner, another engine, takes in nothing new before (intake_engine.c); boot-time clock */
+    int64_t busy_until_ms; /* its owner, another engine, takes in nothing new before (measures.c); boot-time clock */
     int64_t oldest_unreadable_ms;  /* when the oldest saga was made whose log makes no sense here; 0: none */
     bool load_running, load_stale; /* stale: lost while loading */
     int64_t give_until_boot_ms;    /* handover.c: then it is kept */
     int64_t keep_until_boot_ms;    /* and not tried again before this */
     uint32_t keeps;                /* how often it was kept */
     uint32_t answers;              /* to inputs of its inbox, on their way into the database (inbox.c) */
-};
-
-/* What an emission of a call got that began nothing; as in operation.duplicate, in the order of the
- * names in health.c. */
-#define DUPLICATE_DECISIONS 11
-
-struct tool_health {
-    struct slice namespace, name;
-    uint64_t calls, retries, unknown, failed, completed;
-    uint32_t exec_places; /* places among the child processes that its calls have, or were promised */
-    struct call_line lines[CALL_QUEUE_COUNT]; /* its calls that wait for a place */
-    uint64_t operations;                      /* keys that were new */
-    uint64_t duplicates[DUPLICATE_DECISIONS];
-    uint64_t drift, loop_trips, budget_refusals;
-    uint64_t rate_refusals, breaker_refusals; /* agents' calls that were refused */
-    uint64_t breaker_opened, pauses;          /* seen by this engine; set by limiter.c, and so is: */
-    /* of its worst endpoint, as last told by the store: 0 closed, 1 open, 2 half open; set by limiter.c */
-    int breaker_state;
-    int64_t unknown_open, unknown_oldest_ms; /* scratch of a walk over the sagas in memory */
-};
-
-struct intake_seen {  /* of what left a queue since the intake looked last */
-    int64_t least_us; /* the shortest wait; INT64_MAX: none has left */
-    uint32_t count;
-    double per_second; /* smoothed over the looks before */
 };
 
 struct engine {
@@ -228,17 +201,10 @@ struct engine {
     uint32_t evaluations_under_way;          /* for wants, and of the answers of calls, which are not in the log yet */
     struct list idle_turns;
     size_t turns_under_way;
-    struct list turns_open; /* of them, those being appended, the oldest first */
-    struct intake intake;
-    struct intake_seen turns_seen[2]; /* [1]: of those that begin a saga */
-    struct intake_seen calls_seen[2]; /* [1]: of CALL_QUEUE_FIRST */
-    struct list works;                /* requests that are not answered */
-    struct list errands;              /* inputs on their way to other engines (inbox_post.c) */
-    size_t resident;                  /* bytes, when last asked for; */
-    int64_t resident_ms, trimmed_ms;
-    struct map tool_health;
-    struct list doubtful;       /* health.c: sagas in memory of which something may be unknown */
-    struct map resting_unknown; /* health.c: saga id -> what nobody knows of a saga that left memory */
+    struct measures *measures; /* intake/measures.c */
+    struct list works;         /* requests that are not answered */
+    struct list errands;       /* inputs on their way to other engines (inbox_post.c) */
+    struct health *health;     /* query/health.c */
     struct deferred watch_inbox;
     struct timer handover_timer;
     struct map deliveries;     /* inbox row id -> its delivery under way */
@@ -247,13 +213,8 @@ struct engine {
     bool ready_told, database_ready, definitions_loaded, draining, refused;
     struct err reason; /* for not being ready */
     struct timer drain_timer;
-    struct {
-        struct map operations, sagas;
-        struct arena arena;
-        struct made_call *made; /* a ring; NULL: none was made */
-        uint64_t made_count;    /* in all */
-    } forgotten;                /* forgotten.c */
-    struct timer away_timer;    /* the database is away: when it runs out, who waits is told */
+    struct forgotten *forgotten; /* saga/forgotten.c */
+    struct timer away_timer;     /* the database is away: when it runs out, who waits is told */
     struct load_definitions load_definitions;
     struct arena load_arena;
     bool definitions_loading, definitions_stale;
@@ -379,17 +340,6 @@ void precheck_unasked(struct activity *activity, struct slice error, struct slic
 void callers_check(struct live *live);
 void callers_drop(struct live *live); /* it left memory: they ask the database from now on */
 
-/* health.c: what the records of a durable turn mean for the figures of tools, and those figures */
-void health_count(struct live *live, const struct records *records);
-void health_doubts(struct live *live);  /* something of it may be unknown: it is looked at when somebody asks */
-void health_forgets(struct live *live); /* nothing is, or it leaves memory */
-/* It leaves memory and goes on later: what nobody knows of it still counts, until it comes back or its shard leaves. */
-void health_rests(struct live *live);
-void health_wakes(struct engine *engine, struct saga_id id);
-void health_leaves(struct engine *engine, uint32_t shard); /* SHARD_COUNT: all of them, at the end */
-/* member "tools" of the stats */
-void health_write_json(struct engine *engine, struct slice namespace, struct json_writer *w);
-
 /* fold.c: a saga read back from its log */
 struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice namespace,
                         const struct stored_turn *turns, size_t count, struct arena *arena,
@@ -409,21 +359,6 @@ static inline bool live_stops(const struct live *live)
 void handover_surplus(size_t count, void *engine);
 void handover_all(struct engine *engine); /* draining: each as soon as it is quiet */
 
-/* forgotten.c: another history was accepted */
-void forgotten_init(struct engine *engine);
-void forgotten_fini(struct engine *engine);
-void forgotten_made(const struct activity *activity); /* its call leaves */
-void forgotten_log(
-    struct engine *engine); /* history was rewound: the last calls, for people, in case nothing else outlives us */
-void forgotten_know(struct engine *engine, struct known_work *out);                      /* see store_options */
-void forgotten_note(struct engine *engine, const struct op_key *key, uint32_t attempts); /* so many were made */
-void forgotten_remember(struct engine *engine); /* before its sagas leave memory */
-void forgotten_compare(struct live *live);      /* it was read back */
-void forgotten_tell(struct engine *engine,
-                    uint32_t shard); /* the shard is loaded: which of its sagas were not read back? */
-/* This attempt was made, and the log may not know it. */
-bool forgotten_call(struct engine *engine, const struct op_key *key, uint32_t attempt);
-
 /* shard.c */
 void shard_leave(struct shard *shard);   /* its sagas leave memory; it is ours no more */
 void shard_watch(struct engine *engine); /* which shards' inbox is ours has changed */
@@ -434,18 +369,6 @@ void shard_lost(uint32_t shard, int64_t epoch, void *engine);
 int64_t shard_oldest_unfinished_ms(uint32_t shard, void *engine);
 uint32_t shards_owned(const struct engine *engine);
 uint64_t shards_owned_set(const struct engine *engine); /* a bit each */
-
-/* intake_engine.c: whether this engine takes in new work */
-void intake_turn_begun(struct engine *engine, struct list_link *turn);
-void intake_turn_over(struct engine *engine, struct list_link *turn, bool begins, int64_t us);
-/* It has a place. INT64_MAX: it waited for more than that, so how long says nothing. */
-void intake_call_left(struct engine *engine, bool first, int64_t waited_ms);
-void intake_begin(struct engine *engine);
-/* False: refused with ERR_BUSY, a sentence, and after how long it may come again. */
-bool intake_admits(struct engine *engine, struct err *err, int64_t *retry_after_ms);
-/* the owner of this shard, another engine, refused something new */
-void intake_elsewhere(struct shard *shard, int64_t retry_after_ms);
-void intake_show(struct engine *engine); /* sets the gauges */
 
 /* inbox.c */
 void inbox_rows(const struct inbox_row *rows, size_t count, void *engine);
@@ -462,8 +385,5 @@ void engine_check_drained(struct engine *engine);
 bool engine_is_current(const struct engine *engine);
 /* Why this engine takes no work now: of what keeps it from being ready. */
 void engine_reason(const struct engine *engine, struct err *err);
-
-/* health of tools, counted by dispatch.c */
-struct tool_health *tool_health_of(struct engine *engine, struct slice namespace, struct slice name);
 
 #endif

@@ -1,5 +1,6 @@
 /* Calls of agents and those who wait for them (call.c, caller.c): what campaigns and the API's
  * tests meet too seldom. */
+#include "run/query/health.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>

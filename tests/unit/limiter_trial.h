@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "run/query/health.h"
 #include "tests/lib/run_trial.h"
 #include "tests/lib/scratch.h"
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "run/engine_state.h"
+#include "run/saga/forgotten.h"
 
 enum { RING = 16384, LOGGED = 100, EPOCH = 7, SHARD = 3 };
 #define WALL_MS INT64_C(1700000000000)
@@ -65,14 +65,14 @@ static int setup(void **state)
     live.shard = &shard;
     map_init(&engine.sagas);
     arena_init(&arena, 4096);
-    forgotten_init(&engine);
+    engine.forgotten = forgotten_new();
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    forgotten_fini(&engine);
+    forgotten_free(engine.forgotten);
     map_fini(&engine.sagas);
     arena_fini(&arena);
     return 0;

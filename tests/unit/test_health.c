@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "run/query/health.h"
 #include "tests/lib/run_trial.h"
 
 static const char definitions[] = "{\"tools\":[{\"name\":\"t\",\"builtin\":{\"do\":\"act\"},\"effect\":\"once\","
@@ -118,12 +119,12 @@ static void only_sagas_in_doubt_are_looked_at(void **state)
     trial_hold(ASKED_CALL);
     (void)trial_start("s", "{}");
     trial_run(10);
-    assert_int_equal(trial.engine->doubtful.count, 0);
+    assert_int_equal(health_doubt_count(trial.engine), 0);
     trial_settle(OUTCOME_UNKNOWN, "timeout", NULL);
     trial_run(10);
-    assert_int_equal(trial.engine->doubtful.count, 1);
+    assert_int_equal(health_doubt_count(trial.engine), 1);
     assert_non_null(strstr(metrics(), "sagad_tool_unknown_open{namespace=\"n\",tool=\"t\"} 1\n"));
-    assert_int_equal(trial.engine->doubtful.count, 1);
+    assert_int_equal(health_doubt_count(trial.engine), 1);
 }
 
 static void what_nobody_knows_counts_in_memory_and_at_rest(void **state)

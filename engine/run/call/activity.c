@@ -7,6 +7,8 @@
 
 #include "run/call/limiter.h"
 #include "run/exchange/inbox.h"
+#include "run/query/health.h"
+#include "run/saga/forgotten.h"
 
 #include "base/json.h"
 

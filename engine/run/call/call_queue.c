@@ -1,6 +1,8 @@
 /* Calls that wait for a place: who stands where, who may leave next, and what becomes of them when nobody may leave any
  * more. */
 #include "run/call/call_queue.h"
+#include "run/intake/measures.h"
+#include "run/query/health.h"
 
 #include "run/call/limiter.h"
 #include "run/exchange/inbox.h"

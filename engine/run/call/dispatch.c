@@ -15,13 +15,14 @@
 
 #include "run/call/limiter.h"
 #include "run/call/refusal.h"
+#include "run/query/health.h"
+#include "run/saga/forgotten.h"
 
 #include "base/json.h"
 #include "base/log.h"
 #include "base/metric.h"
 #include "core/language/decimal.h"
 
-#define HEALTH_NAME_BYTES 128 /* no namespace and no tool has a longer name */
 #define INQUIRY_BLOCK_BYTES 2048
 
 static bool is_probe(const struct activity *activity)
@@ -65,29 +66,6 @@ static const struct operation *operation_of(const struct activity *activity)
     const struct step *step = &activity->live->saga.steps[activity->want.step];
 
     return activity->want.direction == DIRECTION_UNDO ? step_undo(step) : &step->forward;
-}
-
-struct tool_health *tool_health_of(struct engine *engine, struct slice namespace, struct slice name)
-{
-    char key[2 * HEALTH_NAME_BYTES + 1];
-    size_t before = namespace.len < HEALTH_NAME_BYTES ? namespace.len : HEALTH_NAME_BYTES;
-    size_t behind = name.len < HEALTH_NAME_BYTES ? name.len : HEALTH_NAME_BYTES, len = before + 1 + behind;
-
-    memcpy(key, namespace.ptr, before);
-    key[before] = '\n';
-    memcpy(key + before + 1, name.ptr, behind);
-    struct tool_health *health = map_find(&engine->tool_health, key, len);
-
-    if (!health) {
-        struct slice kept = arena_slice(&engine->arena, (struct slice){key, len});
-
-        health = arena_alloc(&engine->arena, sizeof(*health));
-        health->namespace = arena_slice(&engine->arena, namespace);
-        health->name = arena_slice(&engine->arena, name);
-        call_lines_init(health->lines);
-        map_put(&engine->tool_health, kept.ptr, kept.len, health);
-    }
-    return health;
 }
 
 /* --- what is rendered for a call --- */

@@ -1,5 +1,6 @@
 /* See limiter.h. What PostgreSQL is told lives apart, in limiter_tell.c. */
 #include "run/call/limiter_state.h"
+#include "run/query/health.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * which is the safe side.
  */
 #include "run/call/limiter_state.h"
+#include "run/query/health.h"
 
 #include <stdlib.h>
 #include <string.h>

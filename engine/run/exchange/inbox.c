@@ -5,6 +5,7 @@
  * cannot be taken now stays, for us or the next owner.
  */
 #include "run/exchange/inbox.h"
+#include "run/intake/measures.h"
 #include "run/saga/cases.h"
 
 #include <stdlib.h>

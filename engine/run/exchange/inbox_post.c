@@ -10,6 +10,7 @@
  *             +-- its time is over: the log says whether it was taken up
  */
 #include "run/exchange/inbox.h"
+#include "run/intake/measures.h"
 #include "run/request/calling.h"
 
 #include <stdio.h>

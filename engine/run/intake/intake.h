@@ -9,7 +9,7 @@
  * they are well below; so the engine stays busy with what it has, and the queues do not grow. A few a second always
  * come in.
  *
- * This is arithmetic on measures and an instant: no clock, no randomness. intake_engine.c measures an engine.
+ * This is arithmetic on measures and an instant: no clock, no randomness. measures.c measures an engine.
  */
 #ifndef SAGAD_RUN_INTAKE_INTAKE_H
 #define SAGAD_RUN_INTAKE_INTAKE_H

@@ -4,17 +4,52 @@
  * may be, and kept of those that went to rest here. (Sagas that were at rest when their shard came here count once they
  * have been in memory.)
  */
+#include "run/query/health.h"
+
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "run/call/limiter.h"
+#include "run/intake/measures.h"
 
-#define TOOLS_SHOWN_MAX 500 /* in the metrics; the rest is summed up as one, so that labels stay bounded */
+#define HEALTH_NAME_BYTES 128 /* no namespace and no tool has a longer name */
+#define TOOLS_SHOWN_MAX 500   /* in the metrics; the rest is summed up as one, so that labels stay bounded */
 
 static const char *const decisions[DUPLICATE_DECISIONS] = {
     "replayed",          "waited", "refused",       "escalated", "failed", "unknown",
     "awaiting-operator", "drift",  "drift-refused", "expired",   "loop",
 };
+
+struct health {
+    struct arena arena;
+    struct map tools;     /* namespace, newline and name -> struct tool_health */
+    struct list doubtful; /* sagas in memory of which something may be unknown */
+    struct map resting;   /* saga id -> struct resting: what nobody knows of a saga that left memory */
+};
+
+struct tool_health *tool_health_of(struct engine *engine, struct slice namespace, struct slice name)
+{
+    char key[2 * HEALTH_NAME_BYTES + 1];
+    size_t before = namespace.len < HEALTH_NAME_BYTES ? namespace.len : HEALTH_NAME_BYTES;
+    size_t behind = name.len < HEALTH_NAME_BYTES ? name.len : HEALTH_NAME_BYTES, len = before + 1 + behind;
+
+    memcpy(key, namespace.ptr, before);
+    key[before] = '\n';
+    memcpy(key + before + 1, name.ptr, behind);
+    struct tool_health *health = map_find(&engine->health->tools, key, len);
+
+    if (!health) {
+        struct slice kept = arena_slice(&engine->health->arena, (struct slice){key, len});
+
+        health = arena_alloc(&engine->health->arena, sizeof(*health));
+        health->namespace = arena_slice(&engine->health->arena, namespace);
+        health->name = arena_slice(&engine->health->arena, name);
+        call_lines_init(health->lines);
+        map_put(&engine->health->tools, kept.ptr, kept.len, health);
+    }
+    return health;
+}
 
 /* --- counting --- */
 
@@ -70,14 +105,14 @@ static const bool is_certain[RECORD_TYPE_COUNT] = {
 void health_doubts(struct live *live)
 {
     if (!list_linked(&live->doubt_link)) {
-        list_push(&live->engine->doubtful, &live->doubt_link);
+        list_push(&live->engine->health->doubtful, &live->doubt_link);
     }
 }
 
 void health_forgets(struct live *live)
 {
     if (list_linked(&live->doubt_link)) {
-        list_remove(&live->engine->doubtful, &live->doubt_link);
+        list_remove(&live->engine->health->doubtful, &live->doubt_link);
     }
 }
 
@@ -225,12 +260,12 @@ void health_rests(struct live *live)
     resting->id = live->saga.id;
     resting->shard = live->shard->number;
     resting->count = collect_unknown(live, resting->items);
-    map_put(&live->engine->resting_unknown, &resting->id, sizeof(resting->id), resting);
+    map_put(&live->engine->health->resting, &resting->id, sizeof(resting->id), resting);
 }
 
 void health_wakes(struct engine *engine, struct saga_id id)
 {
-    free(map_remove(&engine->resting_unknown, &id, sizeof(id)));
+    free(map_remove(&engine->health->resting, &id, sizeof(id)));
 }
 
 void health_leaves(struct engine *engine, uint32_t shard)
@@ -238,10 +273,10 @@ void health_leaves(struct engine *engine, uint32_t shard)
     size_t position = 0;
     void *value;
 
-    while (map_next(&engine->resting_unknown, &position, &value)) {
+    while (map_next(&engine->health->resting, &position, &value)) {
         struct resting *resting = value;
 
-        if (shard == SHARD_COUNT || resting->shard == shard) {
+        if (resting->shard == shard) {
             health_wakes(engine, resting->id);
         }
     }
@@ -271,21 +306,21 @@ static void look_at_all(struct engine *engine)
     size_t position = 0;
     void *value;
 
-    while (map_next(&engine->tool_health, &position, &value)) {
+    while (map_next(&engine->health->tools, &position, &value)) {
         struct tool_health *health = value;
 
         health->unknown_open = health->unknown_oldest_ms = 0;
     }
-    for (struct list_link *link = list_first(&engine->doubtful), *next; link; link = next) {
+    for (struct list_link *link = list_first(&engine->health->doubtful), *next; link; link = next) {
         struct live *live = container_of(link, struct live, doubt_link);
 
-        next = list_after(&engine->doubtful, link);
+        next = list_after(&engine->health->doubtful, link);
         if (!look_at(engine, &live->saga)) {
             health_forgets(live);
         }
     }
     position = 0;
-    while (map_next(&engine->resting_unknown, &position, &value)) {
+    while (map_next(&engine->health->resting, &position, &value)) {
         const struct resting *resting = value;
 
         for (size_t i = 0; i < resting->count; i++) {
@@ -306,12 +341,12 @@ static int compare_health(const void *a, const void *b)
 static const struct tool_health **health_list(const struct engine *engine, struct slice namespace, struct arena *arena,
                                               size_t *count)
 {
-    const struct tool_health **tools = arena_array(arena, engine->tool_health.count + 1, sizeof(*tools));
+    const struct tool_health **tools = arena_array(arena, engine->health->tools.count + 1, sizeof(*tools));
     size_t position = 0;
     void *value;
 
     *count = 0;
-    while (map_next(&engine->tool_health, &position, &value)) {
+    while (map_next(&engine->health->tools, &position, &value)) {
         const struct tool_health *health = value;
 
         if (!namespace.ptr || slice_equal(health->namespace, namespace)) {
@@ -588,4 +623,36 @@ void engine_write_tool_metrics(const struct engine *engine, struct slice namespa
     }
     put_duplicates((const struct tool_health *const *)tools, count, out);
     arena_fini(&arena);
+}
+
+/* --- its own life --- */
+
+struct health *health_new(void)
+{
+    struct health *health = memory_alloc(sizeof(*health));
+
+    arena_init(&health->arena, 4096);
+    map_init(&health->tools);
+    list_init(&health->doubtful);
+    map_init(&health->resting);
+    return health;
+}
+
+void health_free(struct health *health)
+{
+    size_t position = 0;
+    void *value;
+
+    while (map_next(&health->resting, &position, &value)) {
+        free(value);
+    }
+    map_fini(&health->resting);
+    map_fini(&health->tools);
+    arena_fini(&health->arena);
+    free(health);
+}
+
+size_t health_doubt_count(const struct engine *engine)
+{
+    return engine->health->doubtful.count;
 }

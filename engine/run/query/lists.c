@@ -1,4 +1,5 @@
 /* Lists for people: sagas, definitions, and the counts of `GET /v1/stats`. */
+#include "run/query/health.h"
 #include "run/query/walk.h"
 
 #include <stdlib.h>

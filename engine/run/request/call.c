@@ -2,6 +2,8 @@
  * An agent's call on its way: tool, arguments and effect class are looked up here, the owner of its shard is found, and
  * what the call means the core decides. Then its maker waits (caller.c).
  */
+#include "run/intake/measures.h"
+#include "run/query/health.h"
 #include "run/request/calling.h"
 
 #include "base/log.h"

@@ -55,7 +55,7 @@ void works_away(struct engine *engine);
 /* Nothing that needs the database can be done now? Then the work has been ended. */
 bool work_refused(struct work *work);
 
-/* intake_engine.c: more new work than can be done? Then this one has been ended. */
+/* measures.c: more new work than can be done? Then this one has been ended. */
 bool work_is_not_taken_in(struct work *work);
 /* The same for new work whose shard is another engine's. */
 bool work_is_not_sent_on(struct work *work, uint32_t shard);

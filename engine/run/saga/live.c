@@ -2,6 +2,8 @@
  * A saga in memory: its mailbox and the order of its turns. One turn at a time; what waits, waits in the mailbox.
  */
 #include "run/engine_state.h"
+#include "run/intake/measures.h"
+#include "run/query/health.h"
 
 #include "base/metric.h"
 
@@ -219,7 +221,7 @@ void live_ready(struct live *live)
 void live_evict(struct live *live)
 {
     if (live->taken_in) { /* what came back was counted when it left for the first time, or elsewhere */
-        intake_ended(&live->engine->intake);
+        intake_work_ended(live->engine);
     }
     health_rests(live);
     live_forget(live);

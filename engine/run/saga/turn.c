@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/intake/measures.h"
+#include "run/query/health.h"
 #include "run/saga/turn.h"
 
 #include "base/log.h"
@@ -162,7 +164,7 @@ static void turn_apply(struct turn *turn)
     health_count(live, &turn->records);
     if (saga_is_open(&live->saga) && turn->mail->input.type == SAGA_INPUT_SETTLED &&
         turn->mail->input.settled.direction == DIRECTION_DO) {
-        intake_ended(&live->engine->intake); /* a call that was taken in */
+        intake_work_ended(live->engine); /* a call that was taken in */
     }
     if (live->saga.definition->kind == SAGA_RUN) {
         return; /* it is no saga that anybody started or waits for */
@@ -172,7 +174,7 @@ static void turn_apply(struct turn *turn)
     }
     if (live->saga.phase == PHASE_ENDED && !ended_before) {
         count_ended(&live->saga);
-        intake_ended(&live->engine->intake);
+        intake_work_ended(live->engine);
     }
 }
 

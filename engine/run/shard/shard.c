@@ -1,7 +1,9 @@
 /* The shards this engine owns: load their unfinished sagas when they are gained, drop them when they are lost. */
 #include <stdlib.h>
 
+#include "run/query/health.h"
 #include "run/saga/cases.h"
+#include "run/saga/forgotten.h"
 
 #include "base/log.h"
 #include "base/metric.h"

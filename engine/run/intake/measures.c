@@ -1,6 +1,12 @@
 /* What the intake looks at in this engine, and what whoever is refused is told. */
+#include "run/intake/measures.h"
 
+#include <stdlib.h>
+
+#include "run/call/call_queue.h"
+#include "run/intake/intake.h"
 #include "run/request/work.h"
+#include "run/saga/turn.h"
 
 #include "base/log.h"
 #include "base/metric.h"
@@ -14,6 +20,21 @@
 #define SMOOTH_MS 1000.0
 #define TURNS_MANY 500        /* a batch */
 #define ELSEWHERE_MS_MAX 1000 /* what the owner of a shard said of its load counts for so long at most */
+
+struct intake_seen {  /* of what left a queue since the intake looked last */
+    int64_t least_us; /* the shortest wait; INT64_MAX: none has left */
+    uint32_t count;
+    double per_second; /* smoothed over the looks before */
+};
+
+struct measures {
+    struct intake intake;
+    struct list turns_open;           /* turns that are being appended, the oldest first */
+    struct intake_seen turns_seen[2]; /* [1]: of those that begin a saga */
+    struct intake_seen calls_seen[2]; /* [1]: of CALL_QUEUE_FIRST */
+    size_t resident;                  /* bytes of the process, as asked for at resident_ms */
+    int64_t resident_ms, trimmed_ms;  /* boot-time clock; trimmed: memory was given back to the system */
+};
 
 /* --- measures --- */
 
@@ -41,45 +62,58 @@ static int64_t seen_delay_ms(struct intake_seen *seen, size_t waiting, int64_t p
     return needed_ms > least_ms ? needed_ms : least_ms;
 }
 
-void intake_begin(struct engine *engine)
+struct measures *measures_new(struct engine *engine)
 {
-    list_init(&engine->turns_open);
+    struct measures *measures = memory_alloc(sizeof(*measures));
+
+    list_init(&measures->turns_open);
     for (int i = 0; i < 2; i++) {
-        engine->calls_seen[i].least_us = engine->turns_seen[i].least_us = INT64_MAX;
+        measures->calls_seen[i].least_us = measures->turns_seen[i].least_us = INT64_MAX;
     }
-    intake_init(&engine->intake, loop_boot_ms(engine->loop));
+    intake_init(&measures->intake, loop_boot_ms(engine->loop));
+    return measures;
+}
+
+void measures_free(struct measures *measures)
+{
+    free(measures);
+}
+
+void intake_work_ended(struct engine *engine)
+{
+    intake_ended(&engine->measures->intake);
 }
 
 void intake_turn_begun(struct engine *engine, struct list_link *turn)
 {
-    list_push(&engine->turns_open, turn);
+    list_push(&engine->measures->turns_open, turn);
 }
 
 void intake_turn_over(struct engine *engine, struct list_link *turn, bool begins, int64_t us)
 {
-    list_remove(&engine->turns_open, turn);
-    seen_leave(&engine->turns_seen[begins], us);
+    list_remove(&engine->measures->turns_open, turn);
+    seen_leave(&engine->measures->turns_seen[begins], us);
 }
 
 void intake_call_left(struct engine *engine, bool first, int64_t waited_ms)
 {
-    seen_leave(&engine->calls_seen[first], waited_ms == INT64_MAX ? INT64_MAX : waited_ms * 1000);
+    seen_leave(&engine->measures->calls_seen[first], waited_ms == INT64_MAX ? INT64_MAX : waited_ms * 1000);
 }
 
 /* Turns that begin a saga stand behind the others, so both count. Where none has ended the oldest speaks for all. */
 static int64_t commit_delay_ms(struct engine *engine, int64_t passed_ms)
 {
-    bool none = engine->turns_seen[0].count + engine->turns_seen[1].count == 0;
-    int64_t begin_ms = seen_delay_ms(&engine->turns_seen[1], 0, passed_ms);
-    int64_t delay_ms = seen_delay_ms(&engine->turns_seen[0], 0, passed_ms);
-    double per_second = engine->turns_seen[0].per_second + engine->turns_seen[1].per_second;
+    bool none = engine->measures->turns_seen[0].count + engine->measures->turns_seen[1].count == 0;
+    int64_t begin_ms = seen_delay_ms(&engine->measures->turns_seen[1], 0, passed_ms);
+    int64_t delay_ms = seen_delay_ms(&engine->measures->turns_seen[0], 0, passed_ms);
+    double per_second = engine->measures->turns_seen[0].per_second + engine->measures->turns_seen[1].per_second;
     /* What few there are say nothing: then they come so slowly, and do not leave so slowly. */
-    int64_t needed_ms = engine->turns_open.count < TURNS_MANY || per_second < 1
+    int64_t needed_ms = engine->measures->turns_open.count < TURNS_MANY || per_second < 1
                             ? 0
-                            : (int64_t)((double)engine->turns_open.count * 1000 / per_second);
+                            : (int64_t)((double)engine->measures->turns_open.count * 1000 / per_second);
 
-    if (none && !list_empty(&engine->turns_open)) {
-        delay_ms = (loop_boot_us(engine->loop) - turn_began_us(list_first(&engine->turns_open))) / 1000;
+    if (none && !list_empty(&engine->measures->turns_open)) {
+        delay_ms = (loop_boot_us(engine->loop) - turn_began_us(list_first(&engine->measures->turns_open))) / 1000;
     }
     delay_ms = begin_ms > delay_ms ? begin_ms : delay_ms;
     return needed_ms > delay_ms ? needed_ms : delay_ms;
@@ -104,8 +138,8 @@ static int64_t queue_delay_ms(struct engine *engine, enum call_queue_kind kind, 
 
 static int64_t call_delay_ms(struct engine *engine, int64_t passed_ms)
 {
-    int64_t begun_ms = queue_delay_ms(engine, CALL_QUEUE_BEGUN, &engine->calls_seen[0], passed_ms);
-    int64_t first_ms = queue_delay_ms(engine, CALL_QUEUE_FIRST, &engine->calls_seen[1], passed_ms);
+    int64_t begun_ms = queue_delay_ms(engine, CALL_QUEUE_BEGUN, &engine->measures->calls_seen[0], passed_ms);
+    int64_t first_ms = queue_delay_ms(engine, CALL_QUEUE_FIRST, &engine->measures->calls_seen[1], passed_ms);
 
     return begun_ms > first_ms ? begun_ms : first_ms;
 }
@@ -116,17 +150,18 @@ static size_t bytes_now(struct engine *engine)
     int64_t now_ms = loop_boot_ms(engine->loop);
     size_t max = engine->options.memory_bytes_max;
 
-    if (engine->resident_ms != 0 && now_ms - engine->resident_ms < RESIDENT_EVERY_MS) {
-        return engine->resident;
+    if (engine->measures->resident_ms != 0 && now_ms - engine->measures->resident_ms < RESIDENT_EVERY_MS) {
+        return engine->measures->resident;
     }
-    engine->resident_ms = now_ms;
-    engine->resident = resident_bytes();
-    if (max > 0 && engine->resident > max - max / 8 && now_ms - engine->trimmed_ms >= TRIM_EVERY_MS) {
-        engine->trimmed_ms = now_ms;
+    engine->measures->resident_ms = now_ms;
+    engine->measures->resident = resident_bytes();
+    if (max > 0 && engine->measures->resident > max - max / 8 &&
+        now_ms - engine->measures->trimmed_ms >= TRIM_EVERY_MS) {
+        engine->measures->trimmed_ms = now_ms;
         memory_give_back();
-        engine->resident = resident_bytes();
+        engine->measures->resident = resident_bytes();
     }
-    return engine->resident;
+    return engine->measures->resident;
 }
 
 /* New work leaves a sixteenth for sagas that have to come back because something came for them. */
@@ -168,7 +203,7 @@ static void tell_changes(const struct intake *before, const struct intake *after
 static void look(struct engine *engine)
 {
     const struct engine_options *options = &engine->options;
-    struct intake before = engine->intake;
+    struct intake before = engine->measures->intake;
     int64_t passed_ms = loop_boot_ms(engine->loop) - before.looked_ms;
 
     passed_ms = passed_ms < 1 ? 1 : passed_ms;
@@ -182,14 +217,14 @@ static void look(struct engine *engine)
         .delays = {[INTAKE_COMMIT_DELAY] = {commit_delay_ms(engine, passed_ms), options->commit_delay_ms},
                    [INTAKE_CALL_DELAY] = {call_delay_ms(engine, passed_ms), options->call_delay_ms}}};
 
-    intake_look(&engine->intake, &measures, loop_boot_ms(engine->loop));
-    tell_changes(&before, &engine->intake);
+    intake_look(&engine->measures->intake, &measures, loop_boot_ms(engine->loop));
+    tell_changes(&before, &engine->measures->intake);
 }
 
 static void look_if_due(struct engine *engine)
 {
-    if (intake_is_due(&engine->intake, loop_boot_ms(engine->loop)) ||
-        (sagas_now(engine) >= sagas_max(engine) && !engine->intake.full[INTAKE_SAGAS])) {
+    if (intake_is_due(&engine->measures->intake, loop_boot_ms(engine->loop)) ||
+        (sagas_now(engine) >= sagas_max(engine) && !engine->measures->intake.full[INTAKE_SAGAS])) {
         look(engine);
     }
 }
@@ -197,10 +232,11 @@ static void look_if_due(struct engine *engine)
 void intake_show(struct engine *engine)
 {
     look_if_due(engine);
-    gauge_set(GAUGE_INTAKE_PERCENT, engine->intake.percent);
-    gauge_set(GAUGE_INTAKE_SHUT, engine->intake.paced || intake_full(&engine->intake) != INTAKE_QUEUE_COUNT);
+    gauge_set(GAUGE_INTAKE_PERCENT, engine->measures->intake.percent);
+    gauge_set(GAUGE_INTAKE_SHUT,
+              engine->measures->intake.paced || intake_full(&engine->measures->intake) != INTAKE_QUEUE_COUNT);
     gauge_set(GAUGE_CALLS_WAITING, (int64_t)call_queue_waiting(engine));
-    gauge_set(GAUGE_RESIDENT, (int64_t)engine->resident);
+    gauge_set(GAUGE_RESIDENT, (int64_t)engine->measures->resident);
 }
 
 /* --- the answer --- */
@@ -238,20 +274,20 @@ static void tell_refused(const struct intake *intake, struct err *err)
 bool engine_refuses_new(struct engine *engine, struct err *err, int64_t *retry_after_ms)
 {
     look_if_due(engine);
-    if (!intake_refuses(&engine->intake, loop_boot_ms(engine->loop), retry_after_ms)) {
+    if (!intake_refuses(&engine->measures->intake, loop_boot_ms(engine->loop), retry_after_ms)) {
         return false;
     }
-    tell_refused(&engine->intake, err);
+    tell_refused(&engine->measures->intake, err);
     return true;
 }
 
 bool intake_admits(struct engine *engine, struct err *err, int64_t *retry_after_ms)
 {
     look_if_due(engine);
-    if (intake_take(&engine->intake, loop_boot_ms(engine->loop), retry_after_ms) == INTAKE_TAKEN) {
+    if (intake_take(&engine->measures->intake, loop_boot_ms(engine->loop), retry_after_ms) == INTAKE_TAKEN) {
         return true;
     }
-    tell_refused(&engine->intake, err);
+    tell_refused(&engine->measures->intake, err);
     return false;
 }
 
