@@ -12,6 +12,7 @@
 #include "tests/sim/tool.h"
 
 #define UNTIL_MS 120000
+#define ANSWER_US 100 /* from what a tool says to the engine */
 
 const struct adapter *__wrap_adapter_find(struct slice name);
 struct engine *__real_engine_start(struct loop *loop, const struct engine_options *options);
@@ -28,6 +29,7 @@ int __real_db_server_version(const struct db *db);
 int __wrap_db_server_version(const struct db *db);
 
 bool stage_is_automatic, stage_cancels;
+struct node_options stage_options;
 int stage_server_version;
 bool stage_logs_are_corrupt;
 int64_t stage_program_ms;
@@ -36,10 +38,7 @@ static struct {
     struct world world;
     struct stage_plan plan;
     struct list calls;
-    struct {
-        char tool[64];
-        uint32_t count;
-    } begun[32];
+    struct stage_tool tools[32];
     uint32_t commits, commit_at;
     enum commit_fate commit_fate;
     void (*at_commit)(void);
@@ -49,11 +48,12 @@ static struct {
 
 /*
  * A broken invariant or CHECK of the engine ends the test: it comes out here, so each function that has an engine do
- * something begins with it. What an earlier one had set is a frame that is gone.
+ * something begins with it. What an earlier one had set is a frame that is gone, except where a test asks inside of a
+ * node: that happens in the frame of an outer function of these.
  */
 #define GUARDED()                                                                                                      \
     do {                                                                                                               \
-        if (setjmp(world->stop)) {                                                                                     \
+        if (!node_current() && setjmp(world->stop)) {                                                                  \
             (void)node_enter(NULL);                                                                                    \
             fail_msg("%s: %s", world->invariant, world->violation);                                                    \
         }                                                                                                              \
@@ -73,6 +73,17 @@ void stage_run(int64_t ms)
         (void)step();
     }
     world->now_us = until_us;
+}
+
+void stage_inside(uint32_t node, void (*run)(struct engine *engine, void *context), void *context)
+{
+    struct node *before;
+
+    GUARDED();
+    before = node_enter(&nodes[node]);
+    run(nodes[node].engine, context);
+    node_leave(before);
+    node_wake(&nodes[node], 0);
 }
 
 void stage_until(bool (*is_so)(void *context), void *context, const char *what)
@@ -139,16 +150,17 @@ static void on_done(struct engine_request *request)
     free(ticket);
 }
 
-struct reply *stage_ask(uint32_t node, void (*send)(struct engine *engine, struct engine_request *request),
-                        const struct engine_request *what)
+struct reply *stage_ask(uint32_t node, request_verb *verb, const struct engine_request *what)
 {
-    struct reply *reply = arena_alloc(&world->arena, sizeof(*reply));
+    struct node *before = node_current();
+    struct reply *reply;
     struct ticket *ticket;
-    struct node *before;
 
     assert_true(node_is_running(&nodes[node]));
     GUARDED();
-    before = node_enter(&nodes[node]);
+    (void)node_enter(NULL);
+    reply = arena_alloc(&world->arena, sizeof(*reply));
+    (void)node_enter(&nodes[node]);
     ticket = memory_alloc(sizeof(*ticket));
     arena_init(&ticket->arena, 2048);
     ticket->reply = reply;
@@ -162,7 +174,8 @@ struct reply *stage_ask(uint32_t node, void (*send)(struct engine *engine, struc
     reply->life = nodes[node].life;
     reply->request = &ticket->request;
     nodes[node].unanswered++;
-    send(nodes[node].engine, &ticket->request);
+    verb(nodes[node].engine, &ticket->request);
+    CHECK(!reply->done); /* never inside the call */
     node_leave(before);
     node_wake(&nodes[node], 0);
     return reply;
@@ -179,6 +192,15 @@ struct reply *stage_wait(struct reply *reply)
     return reply;
 }
 
+struct reply *stage_expect(struct reply *reply, enum err_code code)
+{
+    if (stage_wait(reply)->code != code) {
+        fail_msg("%s instead of %s: %s (%s) %.*s", err_name(reply->code), err_name(code), reply->err.message,
+                 reply->err.detail, SLICE_ARG(reply->fault));
+    }
+    return reply;
+}
+
 void stage_hang_up(struct reply *reply)
 {
     struct node *before;
@@ -191,11 +213,18 @@ void stage_hang_up(struct reply *reply)
     node_wake(reply->node, 0);
 }
 
-struct reply *stage_start(uint32_t node, const char *saga, const char *input)
+struct saga_id stage_start(uint32_t node, const char *saga, const char *input)
 {
-    return stage_wait(
-        stage_ask(node, engine_start_saga,
-                  &(struct engine_request){.in.start = {.saga = slice_of(saga), .input = stage_json(input)}}));
+    struct engine_request what = {.in.start = {.saga = slice_of(saga), .input = stage_json(input)}};
+
+    return stage_expect(stage_ask(node, engine_start_saga, &what), ERR_OK)->saga;
+}
+
+struct saga_id stage_open(uint32_t node, const char *business_id)
+{
+    struct engine_request what = {.in.open.business_id = arena_slice(&world->arena, slice_of(business_id))};
+
+    return stage_expect(stage_ask(node, engine_open_saga, &what), ERR_OK)->saga;
 }
 
 struct reply *stage_define(uint32_t node, const char *document)
@@ -300,29 +329,35 @@ void stage_until_lost(uint32_t node, const char *run)
 
 /* --- tools --- */
 
-static void count_begun(struct slice tool)
+struct stage_tool *stage_tool(const char *name)
 {
-    for (size_t i = 0; i < COUNT_OF(stage.begun); i++) {
-        if (stage.begun[i].count == 0) {
-            assert_true(tool.len < sizeof(stage.begun[i].tool));
-            memcpy(stage.begun[i].tool, tool.ptr, tool.len);
+    for (size_t i = 0; i < COUNT_OF(stage.tools); i++) {
+        struct stage_tool *tool = &stage.tools[i];
+
+        if (!tool->name[0]) {
+            assert_true(strlen(name) < sizeof(tool->name));
+            *tool = (struct stage_tool){.outcome = {.kind = OUTCOME_COMPLETED}, .response = SLICE("{\"ok\":true}")};
+            (void)strcpy(tool->name, name);
         }
-        if (slice_is(tool, stage.begun[i].tool)) {
-            stage.begun[i].count++;
-            return;
+        if (strcmp(tool->name, name) == 0) {
+            return tool;
         }
     }
     fail_msg("more tools than a stage has room for");
+    return NULL;
+}
+
+void stage_says(const char *name, enum outcome_kind kind, const char *error, const char *response)
+{
+    struct stage_tool *tool = stage_tool(name);
+
+    tool->outcome = (struct outcome){.kind = kind, .error = error ? slice_of(error) : SLICE_NONE};
+    tool->response = response ? stage_json(response) : SLICE_NONE;
 }
 
 uint32_t stage_calls(const char *tool)
 {
-    for (size_t i = 0; i < COUNT_OF(stage.begun); i++) {
-        if (strcmp(stage.begun[i].tool, tool) == 0) {
-            return stage.begun[i].count;
-        }
-    }
-    return 0;
+    return stage_tool(tool)->calls;
 }
 
 struct staged { /* in the memory of the node */
@@ -355,6 +390,11 @@ static void on_answer(struct message *message)
     struct staged_call *call = container_of(message, struct staged_call, answer);
 
     if (call->call) {
+        if (call->is_automatic) {
+            call->outcome = call->tool->outcome;
+            call->response = call->tool->response;
+            call->outcome.result = call->outcome.kind == OUTCOME_COMPLETED ? call->response : SLICE_NONE;
+        }
         settle(container_of(call->call, struct staged, call), call->outcome,
                call->response.ptr ? arena_slice(call->call->arena, call->response) : SLICE_NONE);
     }
@@ -368,7 +408,7 @@ void stage_answer(struct staged_call *call, struct outcome outcome, const char *
         outcome.result = outcome.kind == OUTCOME_COMPLETED ? call->response : SLICE_NONE;
     }
     call->outcome = outcome;
-    message_send(&call->answer, call->node, 100, on_answer, NULL);
+    message_send(&call->answer, call->node, ANSWER_US, on_answer, NULL);
 }
 
 void stage_complete(struct staged_call *call, const char *response)
@@ -381,7 +421,7 @@ struct staged_call *stage_call(const char *tool)
     for (struct list_link *link = list_first(&stage.calls); link; link = list_after(&stage.calls, link)) {
         struct staged_call *call = container_of(link, struct staged_call, link);
 
-        if (slice_is(call->tool, tool) && call->node->up && call->node->life == call->life) {
+        if (strcmp(call->tool->name, tool) == 0 && call->node->up && call->node->life == call->life) {
             return call;
         }
     }
@@ -408,10 +448,15 @@ static void on_leaving(struct deferred *deferred)
         settle(staged, (struct outcome){.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("withheld")}, SLICE_NONE);
         return;
     }
-    count_begun(call->tool);
-    list_push(&stage.calls, &call->link);
-    if (stage_is_automatic) {
-        stage_complete(call, "{'ok':true}");
+    call->tool->calls++;
+    call->tool->args = call->args;
+    call->is_automatic = stage_is_automatic;
+    if (call->is_automatic) {
+        int64_t delay_ms = call->tool->delay_ms;
+
+        message_send(&call->answer, call->node, delay_ms > 0 ? delay_ms * 1000 : ANSWER_US, on_answer, NULL);
+    } else {
+        list_push(&stage.calls, &call->link);
     }
 }
 
@@ -427,13 +472,13 @@ static void staged_begin(struct call *call)
     struct node *before = node_enter(NULL);
 
     staged->staged = arena_alloc(&world->arena, sizeof(*staged->staged));
-    *staged->staged =
-        (struct staged_call){.node = before,
-                             .life = before->life,
-                             .call = call,
-                             .tool = keep(json_string(json_member(call->settings, "tool"), &world->arena)),
-                             .args = keep(call->args),
-                             .key = keep(call->key)};
+    *staged->staged = (struct staged_call){
+        .node = before,
+        .life = before->life,
+        .call = call,
+        .tool = stage_tool(arena_text(&world->arena, json_string(json_member(call->settings, "tool"), &world->arena))),
+        .args = keep(call->args),
+        .key = keep(call->key)};
     node_leave(before);
     loop_defer(call->host->loop, &staged->leaving, on_leaving);
 }
@@ -572,23 +617,29 @@ struct engine *__wrap_engine_start(struct loop *loop, const struct engine_option
     return __real_engine_start(loop, &options);
 }
 
-static bool are_ready(void *context)
+static bool is_ready(void *context)
 {
-    (void)context;
-    for (uint32_t i = 0; i < stage.plan.node_count; i++) {
-        if (!nodes[i].ready) {
-            return false;
-        }
+    const struct node *node = context;
+
+    if (node->options.standbys >> node->index & 1) { /* it owns nothing while another lives */
+        return node->engine->database_ready && node->engine->definitions_loaded && engine_is_current(node->engine);
     }
-    return true;
+    return node->ready || node->refused;
 }
 
 void stage_begin(const struct stage_plan *plan)
 {
-    struct node_options *options = &stage.plan.node;
+    struct node_options *options = &stage_options;
 
+    (void)node_enter(NULL);
+    if (world) { /* the test before has failed */
+        world_fini(world);
+    }
     memset(&stage, 0, sizeof(stage));
     memset(nodes, 0, sizeof(nodes));
+    for (uint32_t i = 0; i < NODES_MAX; i++) {
+        nodes[i].index = i;
+    }
     stage_store_reset();
     stage_is_automatic = stage_logs_are_corrupt = false;
     stage_program_ms = 0;
@@ -596,13 +647,14 @@ void stage_begin(const struct stage_plan *plan)
     stage_cancels = true;
     stage.plan = *plan;
     stage.plan.node_count = plan->node_count ? plan->node_count : 1;
+    *options = plan->node;
     options->lease_ms = options->lease_ms ? options->lease_ms : 5000;
     options->park_after_ms = options->park_after_ms ? options->park_after_ms : 60000;
     options->sagas_max = options->sagas_max ? options->sagas_max : 1000;
     options->payload_bytes_max = options->payload_bytes_max ? options->payload_bytes_max : 65536;
     options->calls_max = options->calls_max ? options->calls_max : 64;
     options->writers = options->writers ? options->writers : 1;
-    options->readers = options->readers ? options->readers : 1;
+    options->readers = options->readers ? options->readers : 2;
     memory_setup();
     world_init(&stage.world, 1);
     world->is_traced = getenv("STAGE_TRACE") != NULL;
@@ -616,7 +668,9 @@ void stage_begin(const struct stage_plan *plan)
     if (plan->unready) {
         return;
     }
-    stage_until(are_ready, NULL, "engines that are ready");
+    for (uint32_t i = 0; i < stage.plan.node_count; i++) {
+        stage_until(is_ready, &nodes[i], "engines that are ready");
+    }
     if (plan->definitions) {
         struct reply *reply = stage_define(0, plan->definitions);
 
@@ -632,14 +686,14 @@ void stage_begin(const struct stage_plan *plan)
 void stage_again(uint32_t node)
 {
     GUARDED();
-    node_start(&nodes[node], &stage.plan.node);
-    stage.plan.node_count = stage.plan.node_count > node ? stage.plan.node_count : node + 1;
+    node_start(&nodes[node], &stage_options);
+    stage_until(is_ready, &nodes[node], "an engine that is ready");
 }
 
 static bool are_gone(void *context)
 {
     (void)context;
-    for (uint32_t i = 0; i < stage.plan.node_count; i++) {
+    for (uint32_t i = 0; i < NODES_MAX; i++) {
         if (nodes[i].up) {
             return false;
         }
@@ -652,9 +706,11 @@ void stage_end(void)
     stage_cancels = true;
     stage_commit(0, COMMIT_OK, NULL);
     GUARDED();
-    for (uint32_t i = 0; i < stage.plan.node_count; i++) {
+    for (uint32_t i = 0; i < NODES_MAX; i++) {
         nodes[i].cut = false;
-        node_drain(&nodes[i], 1000);
+        if (nodes[i].up) {
+            node_drain(&nodes[i], 1000);
+        }
     }
     stage_until(are_gone, NULL, "engines that have left");
     for (uint32_t i = 0; i < NODES_MAX; i++) {

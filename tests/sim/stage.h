@@ -1,9 +1,17 @@
 /*
  * A stage for directed tests of the run code: real engines in the simulated world, as in the campaigns, but it is the
- * test that asks, that answers the calls to tools, and that says what goes wrong and when. Time passes only in
- * stage_run(), stage_until() and stage_wait().
+ * test that asks, that answers the calls to tools, and that says what goes wrong and when. Time is the world's: it
+ * passes only in stage_run() and in the functions that wait.
  *
- * Leaving a stage drains its engines: what one of them has not freed or not answered by then fails the test.
+ *     stage_begin(&(struct stage_plan){.definitions = "{'tools':[...],'sagas':[{'name':'pays',...}]}"});
+ *     stage_refuse(STORE_APPEND, ERR_STORE, 1);                  // the database does not take the first turn
+ *     struct saga_id id = stage_start(0, "pays", "{}")->saga;    // an engine is asked, and answers
+ *     stage_complete(stage_until_call("pay"), "{'id':7}");       // the tool is asked, and answers
+ *     stage_until_saga(0, id, "completed");
+ *     stage_end();
+ *
+ * stage_end() drains the engines: the test fails when one of them has not freed or not answered something by then.
+ * A broken CHECK of an engine fails the test too. With STAGE_TRACE in the environment the world tells what happens.
  */
 #ifndef SAGAD_TESTS_SIM_STAGE_H
 #define SAGAD_TESTS_SIM_STAGE_H
@@ -17,13 +25,14 @@
 #include <cmocka.h>
 
 #include "adapters/adapter.h"
+#include "run/engine_state.h"
 #include "tests/sim/node.h"
 #include "tests/sim/pg.h"
 #include "tests/sim/stage_store.h"
 
 struct stage_plan {
     uint32_t node_count;                           /* 0: one */
-    struct node_options node;                      /* what is 0 gets a usual value */
+    struct node_options node;                      /* a member that is 0 gets a usual value */
     const char *definitions;                       /* {'tools': [...], 'sagas': [...]} with ' for "; NULL: none */
     void (*tweak)(struct engine_options *options); /* what struct node_options has not; NULL: nothing */
     bool unready;                                  /* do not wait until the engines are ready */
@@ -32,7 +41,11 @@ struct stage_plan {
 /* Engines are ready, share the shards, and know the definitions. */
 void stage_begin(const struct stage_plan *plan);
 void stage_end(void);
-void stage_again(uint32_t node); /* starts it: it was not there, or has gone */
+/* Starts a node that was not there or has gone, and waits until it is ready. node_start() alone does not wait. */
+void stage_again(uint32_t node);
+extern struct node_options stage_options; /* of the nodes that start from now on; stage_begin() sets them */
+/* Calls `run` inside of the node. */
+void stage_inside(uint32_t node, void (*run)(struct engine *engine, void *context), void *context);
 
 struct slice stage_json(const char *text); /* with ' for " */
 
@@ -59,14 +72,18 @@ struct reply { /* texts stay until stage_end() */
     struct engine_request *request;
 };
 
-/* `send`: engine_call() and its like; of `what` the member `in` counts, and namespace and actor where they are set. */
-struct reply *stage_ask(uint32_t node, void (*send)(struct engine *engine, struct engine_request *request),
-                        const struct engine_request *what);
+typedef void request_verb(struct engine *engine, struct engine_request *request); /* engine_call() and its like */
+/* Of `what` the member `in` counts, and namespace and actor where they are set. */
+struct reply *stage_ask(uint32_t node, request_verb *verb, const struct engine_request *what);
 struct reply *stage_wait(struct reply *reply); /* until it is done */
-void stage_hang_up(struct reply *reply);       /* the client leaves */
+/* Waits, and fails the test when the request ends with another code. */
+struct reply *stage_expect(struct reply *reply, enum err_code code);
+void stage_hang_up(struct reply *reply); /* the client leaves */
 
-struct reply *stage_start(uint32_t node, const char *saga, const char *input); /* and waits */
-struct reply *stage_define(uint32_t node, const char *document);               /* and waits */
+/* A saga begins, or is opened; the test fails when that is refused. */
+struct saga_id stage_start(uint32_t node, const char *saga, const char *input);
+struct saga_id stage_open(uint32_t node, const char *business_id);
+struct reply *stage_define(uint32_t node, const char *document); /* and waits */
 /* The saga as the engine shows it. */
 struct slice stage_saga(uint32_t node, struct saga_id id);
 void stage_until_saga(uint32_t node, struct saga_id id, const char *status); /* until it has that status */
@@ -85,22 +102,37 @@ void stage_until_lost(uint32_t node, const char *run);
 
 /* --- tools --- */
 
-struct staged_call { /* of a tool of the adapters "builtin" and "exec"; begun, and not answered */
+/* A tool of the adapters "builtin" and "exec": {"tool": NAME}. It answers the calls by itself or leaves them to the
+ * test. */
+extern bool stage_is_automatic; /* tools answer by themselves; each as it is set here, at first well and at once */
+struct stage_tool {
+    char name[64];
+    int64_t delay_ms;       /* from a call to its answer */
+    struct outcome outcome; /* at first OUTCOME_COMPLETED, its result the response */
+    struct slice response;  /* at first {"ok":true} */
+    uint32_t calls;         /* that have begun */
+    struct slice args;      /* of the last call */
+};
+struct stage_tool *stage_tool(const char *name);
+/* Sets outcome and response; `error` and `response` may be NULL, and ' stands for ". */
+void stage_says(const char *tool, enum outcome_kind kind, const char *error, const char *response);
+uint32_t stage_calls(const char *tool); /* its calls, answered ones too */
+
+struct staged_call { /* it has begun, and waits for the test to answer */
     struct list_link link;
     struct node *node;
     uint32_t life;
     struct call *call; /* in the memory of the node */
-    struct slice tool, args, key;
-    bool cancelled; /* its answer is not awaited any more */
+    struct stage_tool *tool;
+    struct slice args, key;
+    bool cancelled;    /* its answer is not awaited any more */
+    bool is_automatic; /* the tool answers, not the test */
     struct message answer;
     struct outcome outcome;
     struct slice response;
 };
-
-extern bool stage_is_automatic; /* every call is answered well at once: {"ok":true} */
 /* A call that is cancelled is settled as unknown at once; false: only by stage_answer(). */
 extern bool stage_cancels;
-uint32_t stage_calls(const char *tool);           /* how many of them have begun, answered ones too */
 struct staged_call *stage_call(const char *tool); /* the first that is not answered; NULL: none */
 struct staged_call *stage_until_call(const char *tool);
 /* The answer is on its way; `response` with ' for ", NULL: no complete answer. */

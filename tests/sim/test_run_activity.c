@@ -45,10 +45,7 @@
 
 static struct saga_id start(const char *saga)
 {
-    struct reply *reply = stage_start(0, saga, "{'n':1}");
-
-    assert_int_equal(reply->code, ERR_OK);
-    return reply->saga;
+    return stage_start(0, saga, "{'n':1}");
 }
 
 static void answer_all(const char *tool)
@@ -110,7 +107,7 @@ static void begin_everywhere_and_join(const char *saga, struct saga_id ids[SHARD
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         ids[i] = start(saga);
     }
-    stage_again(1);
+    node_start(&nodes[1], &stage_options);
     stage_until(is_giving, NULL, "shards that are being given");
 }
 
@@ -173,7 +170,7 @@ static void a_call_that_waits_for_a_place_stays_while_its_shard_is_given(void **
     }
     stage_run(100);
     assert_int_equal(stage_calls("look") + stage_calls("pay"), SHARD_COUNT + 8);
-    stage_again(1);
+    node_start(&nodes[1], &stage_options);
     stage_until(is_giving, NULL, "shards that are being given");
     (void)start("look"); /* which has the engine look how long calls wait for a place */
     stage_run(200);
@@ -466,7 +463,7 @@ static void who_waits_for_a_child_process_is_no_sign_of_too_much_work(void **sta
     second = start("child");
     for (int i = 0; i < 10; i++) {
         stage_run(1000);
-        assert_int_equal(stage_start(0, "child", "{}")->code, ERR_OK);
+        (void)stage_start(0, "child", "{}");
     }
     stage_is_automatic = true;
     answer_all("look");

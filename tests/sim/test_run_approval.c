@@ -16,7 +16,7 @@ static struct saga_id begin(uint64_t *number)
     int64_t given = 0;
 
     stage_begin(&(struct stage_plan){.definitions = ASKED});
-    saga = stage_start(0, "s", "{}")->saga;
+    saga = stage_start(0, "s", "{}");
     stage_run(100);
     reply =
         stage_wait(stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals = {.open_only = true}}));
@@ -108,7 +108,7 @@ static void approvals_are_listed_page_after_page(void **state)
     (void)state;
     (void)begin(&number);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(stage_start(0, "s", "{}")->code, ERR_OK);
+        (void)stage_start(0, "s", "{}");
     }
     stage_run(100);
     do {

@@ -387,7 +387,8 @@ static void while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read(voi
     (void)stage_until_call("pay");
     nodes[0].engine->options.memory_bytes_max = 1;
     stage_run(2000);
-    assert_int_equal(stage_start(0, "s", "{}")->code, ERR_BUSY);
+    (void)stage_expect(stage_ask(0, engine_start_saga, &(struct engine_request){.in.start.saga = SLICE("s")}),
+                       ERR_BUSY);
     pg_set_slow(world->pg, 2000000);
     for (size_t i = 0; i < COUNT_OF(waits); i++) {
         (void)snprintf(name, sizeof(name), "new-%zu", i);

@@ -170,22 +170,18 @@ static void one_that_leaves_with_its_database_slow_or_away_ends_all_the_same(voi
 
 static void an_engine_without_its_database_is_not_ready_and_comes_back(void **state)
 {
-    struct reply *reply;
-
     (void)state;
     stage_begin(&(struct stage_plan){.definitions = LOOK});
     assert_true(health().database);
     pg_restart(world->pg, 3000000);
     stage_run(1000);
     assert_false(health().database);
-    reply = stage_start(0, "s", "{}");
-    assert_int_equal(reply->code, ERR_STORE);
+    (void)stage_expect(stage_ask(0, engine_start_saga, &(struct engine_request){.in.start.saga = SLICE("s")}),
+                       ERR_STORE);
     stage_run(10000);
     assert_true(health().database);
     stage_is_automatic = true;
-    reply = stage_start(0, "s", "{}");
-    assert_int_equal(reply->code, ERR_OK);
-    stage_until_saga(0, reply->saga, "completed");
+    stage_until_saga(0, stage_start(0, "s", "{}"), "completed");
     stage_end();
 }
 
@@ -293,8 +289,8 @@ static void who_watches_a_saga_hears_of_each_turn_until_its_end(void **state)
 
     (void)state;
     stage_begin(&(struct stage_plan){.definitions = LOOK});
-    saga = stage_start(0, "s", "{}")->saga;
-    other = stage_start(0, "s", "{}")->saga;
+    saga = stage_start(0, "s", "{}");
+    other = stage_start(0, "s", "{}");
     watcher = (struct watcher){.watch = {.id = saga, .changed = on_changed}};
     engine_watch_add(nodes[0].engine, &watcher.watch);
     stage_is_automatic = true;
@@ -367,7 +363,7 @@ static void an_engine_does_not_end_before_what_it_has_asked_is_answered(void **s
     stage_program_ms = 0;
     stage_again(0);
     stage_run(15000);
-    saga = stage_start(0, "s", "{'n':1}")->saga;
+    saga = stage_start(0, "s", "{'n':1}");
     while (!stage_call("pay") || stage_call("pay")->node != &nodes[0]) {
         stage_run(100);
         if (stage_call("pay") && stage_call("pay")->node == &nodes[1]) {

@@ -1,13 +1,8 @@
 /* Locks on business keys: what of asking for them is refused is asked again, and nothing is
  * taken twice or forgotten. */
-#include "tests/sim/rig.h"
+#include "tests/sim/stage.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const char document[] =
     "{'tools':["
@@ -21,17 +16,15 @@ static const char document[] =
 static int setup(void **state)
 {
     (void)state;
-    rig_begin();
-    rig_options.park_after_ms = 1000;
-    rig_start(0);
-    rig_define(document);
+    stage_begin(&(struct stage_plan){.definitions = document, .node = {.park_after_ms = 1000}});
+    stage_is_automatic = true;
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    rig_end();
+    stage_end();
     return 0;
 }
 
@@ -42,48 +35,45 @@ static struct engine *engine_now(void)
 
 static enum err_code signal_it(struct saga_id id)
 {
-    struct ask a;
+    struct reply *a;
 
-    ask_begin(&a, 0);
-    a.request.in.signal.id = id;
-    a.request.in.signal.name = SLICE("paid");
-    (void)ask(&a, engine_signal_saga);
-    ask_end(&a);
-    return a.request.code;
+    a = stage_wait(
+        stage_ask(0, engine_signal_saga, &(struct engine_request){.in.signal = {.id = id, .name = SLICE("paid")}}));
+    return a->code;
 }
 
 static void a_lock_that_could_not_be_asked_for_is_asked_for_again(void **state)
 {
     (void)state;
     stage_refuse(STORE_LOCK_TAKE, ERR_STORE, 2);
-    struct saga_id id = rig_saga(0, "holds", "{}");
+    struct saga_id id = stage_start(0, "holds", "{}");
 
     assert_int_equal(stage_asked(STORE_LOCK_TAKE), 1);
-    rig_for(5000);
+    stage_run(5000);
     assert_int_equal(stage_asked(STORE_LOCK_TAKE), 3);
     assert_int_equal(signal_it(id), ERR_OK);
-    rig_until_status(0, id, "completed");
+    stage_until_saga(0, id, "completed");
 }
 
 static void no_lock_is_asked_for_by_an_engine_that_leaves(void **state)
 {
     (void)state;
     stage_refuse(STORE_LOCK_TAKE, ERR_STORE, 1);
-    struct saga_id id = rig_saga(0, "holds", "{}");
+    struct saga_id id = stage_start(0, "holds", "{}");
 
-    rig_tool("act")->delay_ms = 20000;
+    stage_tool("act")->delay_ms = 20000;
     for (uint32_t i = 0; i < SHARD_COUNT; i++) { /* that shard is not given away either before this is over */
-        (void)rig_saga(0, "acts", "{}");
+        (void)stage_start(0, "acts", "{}");
     }
     node_drain(&nodes[0], 3000);
-    rig_for(2500);
+    stage_run(2500);
     assert_non_null(live_find(engine_now(), id));
     assert_int_equal(stage_asked(STORE_LOCK_TAKE), 1);
-    rig_for(2500);
+    stage_run(2500);
     assert_false(nodes[0].up);
-    rig_start(0);
+    stage_again(0);
     assert_int_equal(signal_it(id), ERR_OK);
-    rig_until_status(0, id, "completed");
+    stage_until_saga(0, id, "completed");
 }
 
 static void lose_shard_of_lock(void *request, enum err_code *code)
@@ -98,14 +88,14 @@ static void a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_
 {
     (void)state;
     stage_on_answer(STORE_LOCK_TAKE, lose_shard_of_lock);
-    struct saga_id id = rig_saga(0, "holds", "{}");
+    struct saga_id id = stage_start(0, "holds", "{}");
 
-    rig_for(1000);
+    stage_run(1000);
     assert_null(live_find(engine_now(), id));
     node_kill(&nodes[0]);
-    rig_start(0);
+    stage_again(0);
     assert_int_equal(signal_it(id), ERR_OK);
-    rig_until_status(0, id, "completed");
+    stage_until_saga(0, id, "completed");
 }
 
 /* The lock is asked for again while a turn is under way by which it is not wanted for now: nothing is taken twice,
@@ -113,37 +103,30 @@ static void a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_
 static void a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same(void **state)
 {
     enum { MANY = 8 };
-    struct saga_id first = rig_saga(0, "holds", "{}"), ids[MANY];
-    struct ask a;
+    struct saga_id first = stage_start(0, "holds", "{}"), ids[MANY];
 
     (void)state;
-    rig_for(100);
+    stage_run(100);
     for (size_t i = 0; i < MANY; i++) {
         stage_refuse(STORE_LOCK_TAKE, ERR_STORE, 1);
-        ids[i] = rig_saga(0, "holds", "{}");
-        rig_for(960 + 5 * (int64_t)i);
+        ids[i] = stage_start(0, "holds", "{}");
+        stage_run(960 + 5 * (int64_t)i);
         pg_set_slow(world->pg, 100000);
-        ask_begin(&a, 0);
-        a.request.in.pause.id = ids[i];
-        assert_int_equal(ask(&a, engine_pause_saga), ERR_OK);
-        ask_end(&a);
+        (void)stage_expect(stage_ask(0, engine_pause_saga, &(struct engine_request){.in.pause.id = ids[i]}), ERR_OK);
         pg_set_slow(world->pg, 1000);
-        rig_for(2000);
+        stage_run(2000);
     }
     for (size_t i = 0; i < MANY; i++) {
-        ask_begin(&a, 0);
-        a.request.in.resume.id = ids[i];
-        assert_int_equal(ask(&a, engine_resume_saga), ERR_OK);
-        ask_end(&a);
-        rig_for(1000);
+        (void)stage_expect(stage_ask(0, engine_resume_saga, &(struct engine_request){.in.resume.id = ids[i]}), ERR_OK);
+        stage_run(1000);
     }
     assert_int_equal(signal_it(first), ERR_OK);
     for (size_t i = 0; i < MANY; i++) {
-        rig_for(5000);
+        stage_run(5000);
         assert_int_equal(signal_it(ids[i]), ERR_OK);
     }
     for (size_t i = 0; i < MANY; i++) {
-        rig_until_status(0, ids[i], "completed");
+        stage_until_saga(0, ids[i], "completed");
     }
 }
 

@@ -2,14 +2,9 @@
  * What people and agents do to a saga while the database does not answer, while its shard goes to another engine, or
  * while it moves under their hands. What was not done is told as not done; what is durable is never told as lost.
  */
-#include "tests/sim/rig.h"
+#include "tests/sim/stage.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/json.h"
 #include "run/request/work.h"
@@ -45,19 +40,16 @@ static const char document[] =
 static int setup(void **state)
 {
     (void)state;
-    rig_begin();
-    rig_start(0);
-    rig_define(document);
-    rig_tool("lose")->kind = OUTCOME_UNKNOWN;
-    rig_tool("lose")->error = "timeout";
-    rig_tool("lose")->response = NULL;
+    stage_begin(&(struct stage_plan){.definitions = document});
+    stage_is_automatic = true;
+    stage_says("lose", OUTCOME_UNKNOWN, "timeout", NULL);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    rig_end();
+    stage_end();
     return 0;
 }
 
@@ -67,110 +59,104 @@ static struct op_key key_now; /* of the operation that a bypass is for */
 static uint64_t number_now;   /* of the escalation that is resolved */
 static enum operator_action action_now;
 
-static request_verb *to_abort(struct ask *a, struct saga_id id)
+static request_verb *to_abort(struct engine_request *what, struct saga_id id)
 {
-    a->request.in.abort.id = id;
+    what->in.abort.id = id;
     return engine_abort_saga;
 }
 
-static request_verb *to_pause(struct ask *a, struct saga_id id)
+static request_verb *to_pause(struct engine_request *what, struct saga_id id)
 {
-    a->request.in.pause.id = id;
+    what->in.pause.id = id;
     return engine_pause_saga;
 }
 
-static request_verb *to_resume(struct ask *a, struct saga_id id)
+static request_verb *to_resume(struct engine_request *what, struct saga_id id)
 {
-    a->request.in.resume.id = id;
+    what->in.resume.id = id;
     return engine_resume_saga;
 }
 
-static request_verb *to_signal(struct ask *a, struct saga_id id)
+static request_verb *to_signal(struct engine_request *what, struct saga_id id)
 {
-    a->request.in.signal.id = id;
-    a->request.in.signal.name = SLICE("paid");
-    a->request.in.signal.key = SLICE("k1");
+    what->in.signal.id = id;
+    what->in.signal.name = SLICE("paid");
+    what->in.signal.key = SLICE("k1");
     return engine_signal_saga;
 }
 
-static request_verb *to_complete(struct ask *a, struct saga_id id)
+static request_verb *to_complete(struct engine_request *what, struct saga_id id)
 {
-    a->request.in.complete.id = id;
+    what->in.complete.id = id;
     return engine_complete_saga;
 }
 
-static request_verb *to_sign(struct ask *a, struct saga_id id)
+static request_verb *to_sign(struct engine_request *what, struct saga_id id)
 {
     (void)id;
-    a->request.in.bypass.key = key_now;
-    a->request.in.bypass.reason = SLICE("again");
+    what->in.bypass.key = key_now;
+    what->in.bypass.reason = SLICE("again");
     return engine_bypass;
 }
 
-static request_verb *to_call(struct ask *a, struct saga_id id)
+static request_verb *to_call(struct engine_request *what, struct saga_id id)
 {
-    a->request.in.call.saga = id;
-    a->request.in.call.tool = SLICE("act");
-    a->request.in.call.step = SLICE("one");
-    a->request.in.call.wait_ms = 5000;
+    what->in.call.saga = id;
+    what->in.call.tool = SLICE("act");
+    what->in.call.step = SLICE("one");
+    what->in.call.wait_ms = 5000;
     return engine_call;
 }
 
-static request_verb *to_resolve(struct ask *a, struct saga_id id)
+static request_verb *to_resolve(struct engine_request *what, struct saga_id id)
 {
     (void)id;
-    a->request.in.resolve.number = number_now;
-    a->request.in.resolve.action = action_now;
-    a->request.in.resolve.happened = true;
-    a->request.in.resolve.result = SLICE("{\"id\":\"r1\"}");
-    a->request.in.resolve.note = SLICE("looked it up");
+    what->in.resolve.number = number_now;
+    what->in.resolve.action = action_now;
+    what->in.resolve.happened = true;
+    what->in.resolve.result = SLICE("{\"id\":\"r1\"}");
+    what->in.resolve.note = SLICE("looked it up");
     return engine_resolve;
 }
 
-typedef request_verb *intention(struct ask *a, struct saga_id id);
+typedef request_verb *intention(struct engine_request *what, struct saga_id id);
 
-static enum err_code does(struct ask *a, uint32_t node, intention *intent, struct saga_id id)
+static struct reply *does(intention *intent, struct saga_id id)
 {
-    ask_begin(a, node);
-    return ask(a, intent(a, id));
+    struct engine_request what = {0};
+    request_verb *verb = intent(&what, id);
+
+    return stage_wait(stage_ask(0, verb, &what));
 }
 
-static void assert_does(uint32_t node, intention *intent, struct saga_id id, enum err_code code)
+static void assert_does(intention *intent, struct saga_id id, enum err_code code)
 {
-    struct ask a;
-
-    (void)does(&a, node, intent, id);
-    assert_code(&a, code);
-    ask_end(&a);
+    (void)stage_expect(does(intent, id), code);
 }
 
 /* One call of an open saga that has completed; its key in key_now. */
 static struct saga_id open_with_a_call(const char *business_id)
 {
-    struct saga_id id = rig_open(0, business_id);
-    struct ask a;
+    struct saga_id id = stage_open(0, business_id);
 
-    assert_int_equal(does(&a, 0, to_call, id), ERR_OK);
-    assert_true(uuid_parse(a.request.call.key, &key_now.uuid));
-    ask_end(&a);
+    assert_true(uuid_parse(stage_expect(does(to_call, id), ERR_OK)->call.key, &key_now.uuid));
     return id;
 }
 
 /* Begins a saga whose first step nobody knows the outcome of, and waits for its escalation: number_now. */
 static struct saga_id stuck(const char *saga)
 {
-    struct saga_id id = rig_saga(0, saga, "{}");
+    struct saga_id id = stage_start(0, saga, "{}");
     struct slice item;
-    struct ask a;
+    struct reply *a;
     int64_t number = 0;
     char text[UUID_TEXT_BYTES];
 
     uuid_text(&id.uuid, text);
-    rig_until_status(0, id, "escalated");
-    ask_begin(&a, 0);
-    a.request.in.escalations.open_only = true;
-    assert_int_equal(ask(&a, engine_get_escalations), ERR_OK);
-    for (struct json_walk walk = json_walk(a.request.answer); json_next_element(&walk, &item);) {
+    stage_until_saga(0, id, "escalated");
+    a = stage_expect(stage_ask(0, engine_get_escalations, &(struct engine_request){.in.escalations.open_only = true}),
+                     ERR_OK);
+    for (struct json_walk walk = json_walk(a->answer); json_next_element(&walk, &item);) {
         if (json_string_is(json_member(item, "saga"), text)) {
             assert_true(json_i64(json_member(item, "n"), &number));
         }
@@ -178,7 +164,6 @@ static struct saga_id stuck(const char *saga)
     assert_true(number > 0);
     number_now = (uint64_t)number;
     action_now = OPERATOR_RESOLVE;
-    ask_end(&a);
     return id;
 }
 
@@ -195,10 +180,10 @@ static struct {
 
 static struct saga_id begin_for(size_t i)
 {
-    struct saga_id id = intents[i].opens ? open_with_a_call("o1") : rig_saga(0, "listens", "{}");
+    struct saga_id id = intents[i].opens ? open_with_a_call("o1") : stage_start(0, "listens", "{}");
 
     if (intents[i].paused) {
-        assert_does(0, to_pause, id, ERR_OK);
+        assert_does(to_pause, id, ERR_OK);
     }
     return id;
 }
@@ -210,7 +195,7 @@ static void what_is_fenced_goes_to_the_next_owner_of_the_shard(void **state)
         struct saga_id id = begin_for(i);
 
         stage_refuse(STORE_APPEND, ERR_FENCED, 1);
-        assert_does(0, intents[i].intent, id, ERR_OK);
+        assert_does(intents[i].intent, id, ERR_OK);
         teardown(state);
         setup(state);
     }
@@ -231,20 +216,19 @@ static void what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_mom
     (void)state;
     for (size_t i = 0; i < COUNT_OF(intents); i++) {
         struct saga_id id = begin_for(i);
-        struct ask a;
+        struct reply *a;
 
         stage_on_answer(STORE_APPEND, lose_shard);
-        (void)does(&a, 0, intents[i].intent, id);
+        a = does(intents[i].intent, id);
         if (intents[i].intent == to_sign) { /* who has it now knows its fingerprint */
-            assert_code(&a, ERR_FENCED);
-            assert_non_null(strstr(a.request.err.message, "it is signed"));
+            (void)stage_expect(a, ERR_FENCED);
+            assert_non_null(strstr(a->err.message, "it is signed"));
         } else {
-            assert_code(&a, ERR_OK);
+            (void)stage_expect(a, ERR_OK);
         }
         if (intents[i].intent == to_signal) {
-            assert_true(slice_is(json_trim(json_member(a.request.answer, "taken")), "null")); /* nobody can say here */
+            assert_true(slice_is(json_trim(json_member(a->answer, "taken")), "null")); /* nobody can say here */
         }
-        ask_end(&a);
         node_kill(&nodes[0]); /* it believes to have lost what it holds */
         teardown(state);
         setup(state);
@@ -270,15 +254,15 @@ static void what_cannot_be_read_is_told_so_and_nothing_is_done(void **state)
         uint32_t appends = stage_asked(STORE_APPEND);
 
         stage_refuse(table[i].call, table[i].code, 1);
-        assert_does(0, table[i].intent, id, table[i].code);
+        assert_does(table[i].intent, id, table[i].code);
         assert_int_equal(stage_asked(STORE_APPEND), appends);
     }
     /* The saga is not in memory, and its row cannot be read. */
     struct saga_id nobody = saga_id_new(WORLD_START_MS, 3);
 
     stage_refuse(STORE_READ_SAGA, ERR_STORE, 1);
-    assert_does(0, to_abort, nobody, ERR_STORE);
-    assert_does(0, to_abort, nobody, ERR_NOT_FOUND);
+    assert_does(to_abort, nobody, ERR_STORE);
+    assert_does(to_abort, nobody, ERR_NOT_FOUND);
 }
 
 static void a_fenced_resolution_goes_to_the_next_owner_of_the_shard(void **state)
@@ -287,8 +271,8 @@ static void a_fenced_resolution_goes_to_the_next_owner_of_the_shard(void **state
 
     (void)state;
     stage_refuse(STORE_APPEND, ERR_FENCED, 1);
-    assert_does(0, to_resolve, id, ERR_OK);
-    rig_until_status(0, id, "waiting");
+    assert_does(to_resolve, id, ERR_OK);
+    stage_until_saga(0, id, "waiting");
 }
 
 static void a_person_has_to_say_what_came_of_it_where_an_undo_needs_that(void **state)
@@ -301,25 +285,15 @@ static void a_person_has_to_say_what_came_of_it_where_an_undo_needs_that(void **
     (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct saga_id id = stuck(table[i].saga);
-        struct ask a;
+        struct engine_request what = {0};
 
-        ask_begin(&a, 0);
-        (void)to_resolve(&a, id);
-        a.request.in.resolve.result = SLICE_NONE;
-        (void)ask(&a, engine_resolve);
-        assert_code(&a, table[i].code);
-        ask_end(&a);
+        (void)to_resolve(&what, id);
+        what.in.resolve.result = SLICE_NONE;
+        (void)stage_expect(stage_ask(0, engine_resolve, &what), table[i].code);
     }
 }
 
 /* --- resolving --- */
-
-static char undone_with[256];
-
-static void note_args(struct call *call)
-{
-    (void)snprintf(undone_with, sizeof(undone_with), "%.*s", SLICE_ARG(call->args));
-}
 
 /* A person says that it happened, and what came of it: an undo gets its arguments from that, as it would have from the
  * tool's answer. */
@@ -333,21 +307,20 @@ static void an_undo_gets_its_arguments_from_what_a_person_said(void **state)
     };
 
     (void)state;
-    rig_tool("undo")->on_call = note_args;
     for (size_t rests = 0; rests < 2; rests++) {
         for (size_t i = 0; i < COUNT_OF(table); i++) {
             struct saga_id id = stuck(table[i].saga);
 
             if (rests) {
-                rig_for(3 * rig_options.park_after_ms);
+                stage_run(3 * stage_options.park_after_ms);
                 assert_int_equal(nodes[0].engine->sagas.count, 0);
             }
-            assert_does(0, to_resolve, id, ERR_OK);
-            rig_until_status(0, id, "waiting");
-            undone_with[0] = '\0';
-            assert_does(0, to_abort, id, ERR_OK);
-            rig_until_status(0, id, table[i].undone_with ? "compensated" : "escalated");
-            assert_string_equal(undone_with, table[i].undone_with ? table[i].undone_with : "");
+            assert_does(to_resolve, id, ERR_OK);
+            stage_until_saga(0, id, "waiting");
+            stage_tool("undo")->args = SLICE("");
+            assert_does(to_abort, id, ERR_OK);
+            stage_until_saga(0, id, table[i].undone_with ? "compensated" : "escalated");
+            assert_true(slice_is(stage_tool("undo")->args, table[i].undone_with ? table[i].undone_with : ""));
         }
     }
 }
@@ -357,29 +330,27 @@ static void what_cannot_be_undone_needs_no_arguments_for_it(void **state)
     struct saga_id id = stuck("stuck_for_good");
 
     (void)state;
-    assert_does(0, to_resolve, id, ERR_OK);
-    rig_until_status(0, id, "completed");
+    assert_does(to_resolve, id, ERR_OK);
+    stage_until_saga(0, id, "completed");
 }
 
 static void a_resolution_that_is_too_large_or_of_nothing_is_refused(void **state)
 {
     static char large[100000];
-    struct ask a;
+    struct engine_request what = {0};
 
     (void)state;
     (void)stuck("stuck");
     memset(large, ' ', sizeof(large) - 1);
     for (int i = 0; i < 2; i++) {
-        ask_begin(&a, 0);
-        (void)to_resolve(&a, (struct saga_id){0});
-        *(i ? &a.request.in.resolve.args : &a.request.in.resolve.result) = slice_of(large);
-        assert_int_equal(ask(&a, engine_resolve), ERR_TOO_LARGE);
-        ask_end(&a);
+        (void)to_resolve(&what, (struct saga_id){0});
+        *(i ? &what.in.resolve.args : &what.in.resolve.result) = slice_of(large);
+        (void)stage_expect(stage_ask(0, engine_resolve, &what), ERR_TOO_LARGE);
     }
     number_now = 0; /* all of them, or the newest one, is not what anybody means by that */
-    assert_does(0, to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
+    assert_does(to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
     number_now = 64 * 77;
-    assert_does(0, to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
+    assert_does(to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
 }
 
 static void spoil_turn(void *request, enum err_code *code)
@@ -395,13 +366,13 @@ static void a_resting_saga_that_cannot_be_read_is_not_resolved(void **state)
     struct saga_id id = stuck("stuck");
 
     (void)state;
-    rig_for(3 * rig_options.park_after_ms);
+    stage_run(3 * stage_options.park_after_ms);
     assert_null(live_find(nodes[0].engine, id));
     stage_refuse(STORE_READ_SAGA, ERR_STORE, 1);
-    assert_does(0, to_resolve, id, ERR_STORE);
+    assert_does(to_resolve, id, ERR_STORE);
     stage_on_answer(STORE_READ_SAGA, spoil_turn);
-    assert_does(0, to_resolve, id, ERR_CORRUPT);
-    assert_does(0, to_resolve, id, ERR_OK); /* nothing is lost */
+    assert_does(to_resolve, id, ERR_CORRUPT);
+    assert_does(to_resolve, id, ERR_OK); /* nothing is lost */
 }
 
 static void forget_question(void *request, enum err_code *code)
@@ -417,9 +388,9 @@ static void a_resolution_is_durable_though_its_escalation_cannot_be_shown(void *
 
     (void)state;
     stage_on_answer(STORE_LIST_QUESTIONS, forget_question);
-    assert_does(0, to_resolve, id, ERR_NOT_FOUND);
-    rig_until_status(0, id, "waiting");
-    assert_does(0, to_resolve, id, ERR_DECIDED);
+    assert_does(to_resolve, id, ERR_NOT_FOUND);
+    stage_until_saga(0, id, "waiting");
+    assert_does(to_resolve, id, ERR_DECIDED);
 }
 
 static void other_saga(void *request, enum err_code *code)
@@ -435,42 +406,41 @@ static void an_escalation_of_a_saga_that_cannot_be_is_not_found(void **state)
     (void)state;
     (void)stuck("stuck");
     stage_on_answer(STORE_LIST_QUESTIONS, other_saga);
-    assert_does(0, to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
+    assert_does(to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
 }
 
 /* --- while it leaves --- */
 
 typedef void delivery(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
 
+static delivery *deliver_now;
+
+static void deliver(struct engine *engine, struct engine_request *request)
+{
+    const struct uuid row = {{1}};
+
+    engine->draining = true;
+    deliver_now(engine, request, &row);
+}
+
 static void what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_owner(void **state)
 {
     static delivery *const deliveries[] = {call_deliver,   complete_deliver, bypass_deliver,
                                            resume_deliver, pause_deliver,    signal_deliver,
                                            decide_deliver, abort_deliver,    resolve_deliver};
-    static struct ask asks[COUNT_OF(deliveries)];
-    struct saga_id id = rig_saga(0, "listens", "{}");
-    const struct uuid row = {{1}};
+    struct reply *asks[COUNT_OF(deliveries)];
+    struct saga_id id = stage_start(0, "listens", "{}");
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(asks); i++) {
-        ask_begin(&asks[i], 0);
-        asks[i].request.in.abort.id = id;
+        deliver_now = deliveries[i];
+        asks[i] = stage_ask(0, deliver, &(struct engine_request){.in.abort.id = id});
     }
-    struct node *before = node_enter(&nodes[0]);
-
-    nodes[0].engine->draining = true;
     for (size_t i = 0; i < COUNT_OF(asks); i++) {
-        deliveries[i](nodes[0].engine, &asks[i].request, &row);
-    }
-    node_leave(before);
-    node_wake(&nodes[0], 0);
-    for (size_t i = 0; i < COUNT_OF(asks); i++) {
-        ask_wait(&asks[i]);
-        assert_code(&asks[i], ERR_FENCED);
-        ask_end(&asks[i]);
+        (void)stage_expect(asks[i], ERR_FENCED);
     }
     nodes[0].engine->draining = false;
-    assert_true(json_string_is(json_member(rig_show(0, id), "status"), "waiting"));
+    assert_true(json_string_is(json_member(stage_saga(0, id), "status"), "waiting"));
 }
 
 int main(void)

@@ -2,14 +2,9 @@
  * Prechecks: what is done already is not done again, what is forbidden is not done, and in doubt nobody was asked: the
  * call is tried again later, and never made on the ground of an answer that nobody understood.
  */
-#include "tests/sim/rig.h"
+#include "tests/sim/stage.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/json.h"
 
@@ -58,29 +53,21 @@ static const char document[] = "{'tools':[" LOOKED(
 static int setup(void **state)
 {
     (void)state;
-    rig_begin();
-    rig_start(0);
-    rig_define(document);
+    stage_begin(&(struct stage_plan){.definitions = document});
+    stage_is_automatic = true;
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    rig_end();
+    stage_end();
     return 0;
-}
-
-static void look_says(enum outcome_kind kind, const char *error, const char *response)
-{
-    rig_tool("look")->kind = kind;
-    rig_tool("look")->error = error;
-    rig_tool("look")->response = response;
 }
 
 static struct slice step_of(struct saga_id id)
 {
-    return json_element(json_member(rig_show(0, id), "steps"), 0);
+    return json_element(json_member(stage_saga(0, id), "steps"), 0);
 }
 
 static void what_is_done_already_is_not_done_again(void **state)
@@ -90,14 +77,14 @@ static void what_is_done_already_is_not_done_again(void **state)
     } table[] = {{"looked", "{\"id\":7}"}, {"programs", "{\"id\":7}"}, {"bare", "null"}, {"broken_blocked", "null"}};
 
     (void)state;
-    look_says(OUTCOME_COMPLETED, NULL, "{\"done\":true,\"id\":7}");
+    stage_says("look", OUTCOME_COMPLETED, NULL, "{\"done\":true,\"id\":7}");
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        struct saga_id id = rig_saga(0, table[i].saga, "{}");
+        struct saga_id id = stage_start(0, table[i].saga, "{}");
 
-        rig_until_status(0, id, "completed");
+        stage_until_saga(0, id, "completed");
         assert_true(slice_is(json_member(step_of(id), "result"), table[i].result));
     }
-    assert_int_equal(rig_tool("act")->calls, 0);
+    assert_int_equal(stage_calls("act"), 0);
 }
 
 static void what_is_forbidden_is_not_done(void **state)
@@ -106,15 +93,15 @@ static void what_is_forbidden_is_not_done(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(sagas); i++) {
-        look_says(OUTCOME_COMPLETED, NULL, "{\"done\":false,\"blocked\":\"it is closed\"}");
-        struct saga_id id = rig_saga(0, sagas[i], "{}");
+        stage_says("look", OUTCOME_COMPLETED, NULL, "{\"done\":false,\"blocked\":\"it is closed\"}");
+        struct saga_id id = stage_start(0, sagas[i], "{}");
 
-        rig_until_status(0, id, "compensated");
-        assert_non_null(memmem(rig_show(0, id).ptr, rig_show(0, id).len, "it is closed", 12));
-        look_says(OUTCOME_COMPLETED, NULL, "{\"done\":false,\"blocked\": {\"why\":5} }");
-        rig_until_status(0, rig_saga(0, sagas[i], "{}"), "compensated");
+        stage_until_saga(0, id, "compensated");
+        assert_non_null(memmem(stage_saga(0, id).ptr, stage_saga(0, id).len, "it is closed", 12));
+        stage_says("look", OUTCOME_COMPLETED, NULL, "{\"done\":false,\"blocked\": {\"why\":5} }");
+        stage_until_saga(0, stage_start(0, sagas[i], "{}"), "compensated");
     }
-    assert_int_equal(rig_tool("act")->calls, 0);
+    assert_int_equal(stage_calls("act"), 0);
 }
 
 static void what_is_neither_is_done_once(void **state)
@@ -131,13 +118,13 @@ static void what_is_neither_is_done_once(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        look_says(table[i].kind, table[i].error, table[i].response);
-        rig_until_status(0, rig_saga(0, "looked", "{}"), "completed");
-        assert_int_equal(rig_tool("act")->calls, i + 1);
+        stage_says("look", table[i].kind, table[i].error, table[i].response);
+        stage_until_saga(0, stage_start(0, "looked", "{}"), "completed");
+        assert_int_equal(stage_calls("act"), i + 1);
     }
-    look_says(OUTCOME_COMPLETED, NULL, "{\"done\":false}");
-    rig_until_status(0, rig_saga(0, "bare", "{}"), "completed");
-    assert_int_equal(rig_tool("act")->calls, COUNT_OF(table) + 1);
+    stage_says("look", OUTCOME_COMPLETED, NULL, "{\"done\":false}");
+    stage_until_saga(0, stage_start(0, "bare", "{}"), "completed");
+    assert_int_equal(stage_calls("act"), COUNT_OF(table) + 1);
 }
 
 static void what_nobody_understands_is_asked_again_and_not_acted_on(void **state)
@@ -161,24 +148,21 @@ static void what_nobody_understands_is_asked_again_and_not_acted_on(void **state
     (void)state;
     (void)snprintf(large, sizeof(large), "{\"done\":true,\"id\":\"%070000d\"}", 1);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        uint32_t looks = rig_tool("look")->calls;
+        uint32_t looks = stage_calls("look");
 
-        look_says(table[i].kind, table[i].error, table[i].response);
-        rig_tool("look")->detail = i % 3 == 0 ? "so it is" : NULL;
-        struct saga_id id = rig_saga(0, table[i].saga, "{}");
+        stage_says("look", table[i].kind, table[i].error, table[i].response);
+        stage_tool("look")->outcome.detail = i % 3 == 0 ? SLICE("so it is") : SLICE_NONE;
+        struct saga_id id = stage_start(0, table[i].saga, "{}");
 
-        rig_for(10000);
-        if (rig_tool("act")->calls != 0 || rig_tool("look")->calls < looks + 2) {
-            fail_msg("line %zu: %u looks, %u calls: %.*s", i, rig_tool("look")->calls - looks, rig_tool("act")->calls,
-                     SLICE_ARG(rig_show(0, id)));
+        stage_run(10000);
+        if (stage_calls("act") != 0 || stage_calls("look") < looks + 2) {
+            fail_msg("line %zu: %u looks, %u calls: %.*s", i, stage_calls("look") - looks, stage_calls("act"),
+                     SLICE_ARG(stage_saga(0, id)));
         }
-        struct ask a;
 
-        ask_begin(&a, 0); /* it would be asked for ever */
-        a.request.in.abort.id = id;
-        (void)ask(&a, engine_abort_saga);
-        ask_end(&a);
-        rig_for(5000);
+        /* it would be asked for ever */
+        (void)stage_wait(stage_ask(0, engine_abort_saga, &(struct engine_request){.in.abort.id = id}));
+        stage_run(5000);
     }
 }
 
@@ -186,24 +170,19 @@ static void what_nobody_understands_is_asked_again_and_not_acted_on(void **state
 static void what_is_not_wanted_any_more_is_not_done(void **state)
 {
     static const char *const sagas[] = {"looked", "programs", "later", "broken_result"};
-    struct ask a;
 
     (void)state;
-    rig_tool("undo")->delay_ms = 500; /* it is still there while something of it is undone */
-    look_says(OUTCOME_COMPLETED, NULL, "{\"done\":false}");
+    stage_tool("undo")->delay_ms = 500; /* it is still there while something of it is undone */
+    stage_says("look", OUTCOME_COMPLETED, NULL, "{\"done\":false}");
     for (int64_t after_ms = 0; after_ms < 80; after_ms += 2) {
-        rig_tool("look")->delay_ms = 20;
-        rig_tool("look")->response = after_ms % 4 ? "{\"done\":true,\"id\":1}" : "{\"done\":false}";
-        rig_tool("look")->kind = after_ms % 6 ? OUTCOME_COMPLETED : OUTCOME_UNKNOWN;
-        rig_tool("look")->error = after_ms % 6 ? NULL : "http-500";
-        struct saga_id id = rig_saga(0, sagas[(after_ms / 2) % 4], "{}");
+        stage_tool("look")->delay_ms = 20;
+        stage_says("look", after_ms % 6 ? OUTCOME_COMPLETED : OUTCOME_UNKNOWN, after_ms % 6 ? NULL : "http-500",
+                   after_ms % 4 ? "{'done':true,'id':1}" : "{'done':false}");
+        struct saga_id id = stage_start(0, sagas[(after_ms / 2) % 4], "{}");
 
-        rig_for(after_ms);
-        ask_begin(&a, 0);
-        a.request.in.abort.id = id;
-        (void)ask(&a, engine_abort_saga);
-        ask_end(&a);
-        rig_for(3000);
+        stage_run(after_ms);
+        (void)stage_wait(stage_ask(0, engine_abort_saga, &(struct engine_request){.in.abort.id = id}));
+        stage_run(3000);
     }
     assert_int_equal(nodes[0].engine->evaluations_under_way, 0);
     assert_int_equal(nodes[0].engine->calls_under_way, 0);
@@ -223,15 +202,15 @@ static void the_next_owner_looks_again(void **state)
 
     (void)state;
     for (int64_t after_ms = 0; after_ms < 60; after_ms += 3) {
-        look_says(OUTCOME_COMPLETED, NULL, after_ms % 2 ? "{\"done\":true,\"id\":1}" : "{\"done\":false}");
-        rig_tool("look")->delay_ms = 20;
-        struct saga_id id = rig_saga(0, sagas[(after_ms / 3) % 2], "{}");
+        stage_says("look", OUTCOME_COMPLETED, NULL, after_ms % 2 ? "{\"done\":true,\"id\":1}" : "{\"done\":false}");
+        stage_tool("look")->delay_ms = 20;
+        struct saga_id id = stage_start(0, sagas[(after_ms / 3) % 2], "{}");
         struct shard *shard = &nodes[0].engine->shards[saga_id_shard(id)];
 
-        rig_for(after_ms);
-        rig_inside(0, lose_shard, shard);
-        rig_for(3000);
-        rig_until_status(0, id, "completed");
+        stage_run(after_ms);
+        stage_inside(0, lose_shard, shard);
+        stage_run(3000);
+        stage_until_saga(0, id, "completed");
     }
 }
 
@@ -239,26 +218,18 @@ static void the_next_owner_looks_again(void **state)
 static void a_tool_whose_calls_are_not_harmless_is_tried_by_a_read(void **state)
 {
     (void)state;
-    rig_tool("act")->kind = OUTCOME_UNKNOWN;
-    rig_tool("act")->error = "http-500";
-    rig_tool("act")->response = NULL;
-    rig_tool("probe")->response = "{\"absent\":true}";
+    stage_says("act", OUTCOME_UNKNOWN, "http-500", NULL);
+    stage_says("probe", OUTCOME_COMPLETED, NULL, "{'absent':true}");
     for (int i = 0; i < 4; i++) {
-        (void)rig_saga(0, "checked", "{}");
+        (void)stage_start(0, "checked", "{}");
     }
-    rig_for(20000);
-    rig_tool("probe")->kind = OUTCOME_UNKNOWN;
-    rig_tool("probe")->error = "timeout";
-    rig_tool("probe")->response = NULL;
-    rig_for(20000);
-    rig_tool("act")->kind = OUTCOME_COMPLETED;
-    rig_tool("act")->error = NULL;
-    rig_tool("act")->response = "{}";
-    rig_tool("probe")->kind = OUTCOME_COMPLETED;
-    rig_tool("probe")->error = NULL;
-    rig_tool("probe")->response = "{\"absent\":true}";
-    rig_until_status(0, rig_saga(0, "checked", "{}"), "completed");
-    assert_true(rig_tool("probe")->calls > 0);
+    stage_run(20000);
+    stage_says("probe", OUTCOME_UNKNOWN, "timeout", NULL);
+    stage_run(20000);
+    stage_says("act", OUTCOME_COMPLETED, NULL, "{}");
+    stage_says("probe", OUTCOME_COMPLETED, NULL, "{\"absent\":true}");
+    stage_until_saga(0, stage_start(0, "checked", "{}"), "completed");
+    assert_true(stage_calls("probe") > 0);
 }
 
 int main(void)
