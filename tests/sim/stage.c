@@ -337,7 +337,7 @@ struct stage_tool *stage_tool(const char *name)
         if (!tool->name[0]) {
             assert_true(strlen(name) < sizeof(tool->name));
             *tool = (struct stage_tool){.outcome = {.kind = OUTCOME_COMPLETED}, .response = SLICE("{\"ok\":true}")};
-            (void)strcpy(tool->name, name);
+            memcpy(tool->name, name, strlen(name) + 1);
         }
         if (strcmp(tool->name, name) == 0) {
             return tool;

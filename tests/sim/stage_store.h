@@ -1,8 +1,6 @@
 /*
  * What the store says to the engines of a directed test: a request is refused, or the test is there when its answer
- * comes. Both harnesses (stage.h, rig.h) have it, and reset it where they begin and end.
- *
- * Link with store_wraps (meson.build).
+ * comes. A part of the stage (stage.h), which resets it where it begins and ends.
  */
 #ifndef SAGAD_TESTS_SIM_STAGE_STORE_H
 #define SAGAD_TESTS_SIM_STAGE_STORE_H

@@ -2,14 +2,9 @@
  * Shards that come and go, and sagas that leave memory and come back, while the database refuses this or that in
  * between. Nothing is lost by it, nothing is done twice, and what was refused is tried again.
  */
-#include "tests/sim/rig.h"
+#include "tests/sim/stage.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/json.h"
 #include "base/metric.h"
@@ -32,17 +27,15 @@ static const char document[] =
 static int setup(void **state)
 {
     (void)state;
-    rig_begin();
-    rig_options.park_after_ms = 1000;
-    rig_start(0);
-    rig_define(document);
+    stage_begin(&(struct stage_plan){.definitions = document, .node = {.park_after_ms = 1000}});
+    stage_is_automatic = true;
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    rig_end();
+    stage_end();
     return 0;
 }
 
@@ -53,7 +46,7 @@ static struct engine *engine_now(void)
 
 static void assert_status(struct saga_id id, const char *status)
 {
-    struct slice shown = rig_show(0, id);
+    struct slice shown = stage_saga(0, id);
 
     if (!json_string_is(json_member(shown, "status"), status)) {
         fail_msg("it is not %s: %.*s", status, SLICE_ARG(shown));
@@ -62,25 +55,19 @@ static void assert_status(struct saga_id id, const char *status)
 
 static enum err_code signal_it(struct saga_id id)
 {
-    struct ask a;
+    struct reply *a;
 
-    ask_begin(&a, 0);
-    a.request.in.signal.id = id;
-    a.request.in.signal.name = SLICE("paid");
-    (void)ask(&a, engine_signal_saga);
-    ask_end(&a);
-    return a.request.code;
+    a = stage_wait(
+        stage_ask(0, engine_signal_saga, &(struct engine_request){.in.signal = {.id = id, .name = SLICE("paid")}}));
+    return a->code;
 }
 
 static enum err_code get(struct saga_id id)
 {
-    struct ask a;
+    struct reply *a;
 
-    ask_begin(&a, 0);
-    a.request.in.get.id = id;
-    (void)ask(&a, engine_get_saga);
-    ask_end(&a);
-    return a.request.code;
+    a = stage_wait(stage_ask(0, engine_get_saga, &(struct engine_request){.in.get.id = id}));
+    return a->code;
 }
 
 static struct shard *shard_of(struct saga_id id)
@@ -92,19 +79,19 @@ static struct shard *shard_of(struct saga_id id)
 
 static void a_saga_whose_parking_is_refused_stays_and_is_parked_when_it_has_moved(void **state)
 {
-    struct saga_id id = rig_saga(0, "listens", "{}");
+    struct saga_id id = stage_start(0, "listens", "{}");
     uint32_t parks;
 
     (void)state;
     stage_refuse(STORE_PARK, ERR_STORE, 1);
-    rig_for(10000);
+    stage_run(10000);
     parks = stage_asked(STORE_PARK);
     assert_int_equal(parks, 1);
     assert_non_null(live_find(engine_now(), id));
-    rig_for(10000);
+    stage_run(10000);
     assert_int_equal(stage_asked(STORE_PARK), parks); /* not again and again */
     assert_int_equal(signal_it(id), ERR_OK);
-    rig_until_status(0, id, "completed");
+    stage_until_saga(0, id, "completed");
 }
 
 static void lost(void *request, enum err_code *code)
@@ -117,45 +104,45 @@ static void lost(void *request, enum err_code *code)
  * looks for that). */
 static void a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all_the_same(void **state)
 {
-    struct saga_id id = rig_saga(0, "listens-and-goes", "{}");
+    struct saga_id id = stage_start(0, "listens-and-goes", "{}");
 
     (void)state;
     stage_on_answer(STORE_PARK, lost);
-    rig_for(10000);
+    stage_run(10000);
     assert_non_null(live_find(engine_now(), id));
     assert_int_equal(signal_it(id), ERR_OK);
-    rig_until_status(0, id, "completed");
-    rig_for(60000);
+    stage_until_saga(0, id, "completed");
+    stage_run(60000);
     assert_int_equal(get(id), ERR_NOT_FOUND);
 }
 
 /* One that moves on is not to be skipped by recovery because of that row. */
 static void a_saga_whose_parking_was_done_and_counts_as_refused_is_found_after_a_crash(void **state)
 {
-    struct saga_id id = rig_saga(0, "listens-and-acts", "{}");
+    struct saga_id id = stage_start(0, "listens-and-acts", "{}");
 
     (void)state;
-    rig_tool("act")->delay_ms = 5000;
+    stage_tool("act")->delay_ms = 5000;
     stage_on_answer(STORE_PARK, lost);
-    rig_for(10000);
+    stage_run(10000);
     assert_int_equal(signal_it(id), ERR_OK);
-    rig_for(1000);
+    stage_run(1000);
     node_kill(&nodes[0]); /* while it acts */
-    rig_start(0);
-    rig_for(30000);
+    stage_again(0);
+    stage_run(30000);
     assert_status(id, "completed"); /* nobody has asked for it before */
 }
 
 static void a_saga_whose_parking_is_fenced_goes_to_the_next_owner(void **state)
 {
-    struct saga_id id = rig_saga(0, "listens", "{}");
+    struct saga_id id = stage_start(0, "listens", "{}");
 
     (void)state;
     stage_refuse(STORE_PARK, ERR_FENCED, 1);
-    rig_for(30000); /* the shard is ours again by then */
+    stage_run(30000); /* the shard is ours again by then */
     assert_null(live_find(engine_now(), id));
     assert_int_equal(signal_it(id), ERR_OK);
-    rig_until_status(0, id, "completed");
+    stage_until_saga(0, id, "completed");
 }
 
 static void lose_its_shard(void *request, enum err_code *code)
@@ -168,43 +155,37 @@ static void lose_its_shard(void *request, enum err_code *code)
 
 static void a_saga_may_leave_with_its_shard_while_it_is_being_parked(void **state)
 {
-    struct saga_id id = rig_saga(0, "listens", "{}");
+    struct saga_id id = stage_start(0, "listens", "{}");
 
     (void)state;
     stage_on_answer(STORE_PARK, lose_its_shard);
-    rig_for(5000);
+    stage_run(5000);
     assert_null(live_find(engine_now(), id));
     assert_int_equal(shard_of(id)->state, SHARD_NONE);
     node_kill(&nodes[0]); /* it believes to have lost what it holds */
 }
 
-static struct ask waiting;
+static struct reply *waiting;
 
 static void ask_meanwhile(void *request, enum err_code *code)
 {
     const struct park *park = request;
 
     (void)code;
-    waiting.request.in.get.id = park->saga;
-    waiting.request.in.get.wait_ms = 20000;
-    engine_get_saga(engine_now(), &waiting.request);
+    waiting = stage_ask(0, engine_get_saga, &(struct engine_request){.in.get = {.id = park->saga, .wait_ms = 20000}});
 }
 
 static void a_saga_that_is_asked_for_while_it_is_parked_stays(void **state)
 {
-    struct saga_id id = rig_saga(0, "listens", "{}");
+    struct saga_id id = stage_start(0, "listens", "{}");
 
     (void)state;
-    ask_begin(&waiting, 0);
-    waiting.request.context = &waiting;
     stage_on_answer(STORE_PARK, ask_meanwhile);
-    rig_for(5000);
+    stage_run(5000);
     assert_non_null(live_find(engine_now(), id));
     assert_int_equal(signal_it(id), ERR_OK);
-    ask_wait(&waiting);
-    assert_code(&waiting, ERR_OK);
-    assert_true(json_string_is(json_member(waiting.request.answer, "status"), "completed"));
-    ask_end(&waiting);
+    (void)stage_expect(waiting, ERR_OK);
+    assert_true(json_string_is(json_member(waiting->answer, "status"), "completed"));
 }
 
 /* What the database refuses as data again and again is for a person, or for the next engine: it is not asked for ever,
@@ -212,18 +193,18 @@ static void a_saga_that_is_asked_for_while_it_is_parked_stays(void **state)
 static void a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memory(void **state)
 {
     (void)state;
-    rig_tool("act")->delay_ms = 500;
-    struct saga_id id = rig_saga(0, "acts", "{}");
+    stage_tool("act")->delay_ms = 500;
+    struct saga_id id = stage_start(0, "acts", "{}");
     uint32_t appends = stage_asked(STORE_APPEND);
 
     stage_refuse(STORE_APPEND, ERR_CORRUPT, REFUSALS_MAX);
-    rig_for(60000);
+    stage_run(60000);
     assert_true(stage_asked(STORE_APPEND) <= appends + REFUSALS_MAX + 1);
     assert_non_null(live_find(engine_now(), id));
     assert_int_equal(stage_asked(STORE_PARK), 0);
     node_kill(&nodes[0]);
-    rig_start(0);
-    rig_until_status(0, id, "completed"); /* the next one can */
+    stage_again(0);
+    stage_until_saga(0, id, "completed"); /* the next one can */
 }
 
 static void memory_is_given_back_after_many_have_left(void **state)
@@ -233,9 +214,9 @@ static void memory_is_given_back_after_many_have_left(void **state)
     (void)state;
     engine_now()->options.sagas_max = 2 * MANY;
     for (int i = 0; i < MANY; i++) {
-        (void)rig_saga(0, "listens", "{}");
+        (void)stage_start(0, "listens", "{}");
     }
-    rig_for(20000);
+    stage_run(20000);
     assert_int_equal(engine_now()->sagas.count, 0);
     assert_true(engine_now()->evicted < MANY);
 }
@@ -244,13 +225,13 @@ static void memory_is_given_back_after_many_have_left(void **state)
 
 static void what_is_due_is_looked_for_again_when_the_database_could_not_say(void **state)
 {
-    struct saga_id id = rig_saga(0, "sleeps", "{}");
+    struct saga_id id = stage_start(0, "sleeps", "{}");
 
     (void)state;
-    rig_for(10000);
+    stage_run(10000);
     assert_null(live_find(engine_now(), id));
     stage_refuse(STORE_DUE_TAKE, ERR_STORE, 3);
-    rig_for(70000);
+    stage_run(70000);
     assert_status(id, "completed");
 }
 
@@ -260,13 +241,13 @@ static void a_sleeper_that_cannot_be_read_back_is_tried_again(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
-        struct saga_id id = rig_saga(0, "sleeps", "{}");
+        struct saga_id id = stage_start(0, "sleeps", "{}");
 
-        rig_for(10000);
+        stage_run(10000);
         assert_null(live_find(engine_now(), id));
         stage_refuse(STORE_READ_SAGA, codes[i], 1);
-        rig_for(58000);
-        rig_for(codes[i] == ERR_NOT_FOUND ? 70000 : 0);
+        stage_run(58000);
+        stage_run(codes[i] == ERR_NOT_FOUND ? 70000 : 0);
         assert_status(id, "completed");
     }
 }
@@ -281,35 +262,35 @@ static void spoil_turn(void *request, enum err_code *code)
 
 static void a_sleeper_whose_log_makes_no_sense_is_left_alone_for_a_while(void **state)
 {
-    struct saga_id id = rig_saga(0, "sleeps", "{}"), other;
+    struct saga_id id = stage_start(0, "sleeps", "{}"), other;
 
     (void)state;
-    rig_for(10000);
+    stage_run(10000);
     stage_on_answer(STORE_READ_SAGA, spoil_turn);
-    rig_for(55000);
+    stage_run(55000);
     uint32_t reads = stage_asked(STORE_READ_SAGA);
 
     assert_true(reads >= 1);
     /* Another one is due meanwhile: this one is not read for that. */
-    other = rig_saga(0, "forgets", "{}");
-    rig_for(25000);
+    other = stage_start(0, "forgets", "{}");
+    stage_run(25000);
     assert_int_equal(stage_asked(STORE_READ_SAGA), reads);
-    rig_for(60000);
+    stage_run(60000);
     assert_status(id, "completed"); /* it can be read now */
     (void)other;
 }
 
 static void one_that_is_unreadable_again_and_again_is_told_of_once(void **state)
 {
-    struct saga_id id = rig_saga(0, "sleeps", "{}");
+    struct saga_id id = stage_start(0, "sleeps", "{}");
 
     (void)state;
-    rig_for(10000);
+    stage_run(10000);
     stage_on_answer(STORE_READ_SAGA, spoil_turn);
-    rig_for(60000);
+    stage_run(60000);
     stage_on_answer(STORE_READ_SAGA, spoil_turn);
-    rig_for(65000);
-    rig_for(70000);
+    stage_run(65000);
+    stage_run(70000);
     assert_status(id, "completed");
 }
 
@@ -319,18 +300,18 @@ static void more_that_is_due_than_memory_has_room_for_comes_when_there_is_room(v
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
-        ids[i] = rig_saga(0, "sleeps", "{}");
+        ids[i] = stage_start(0, "sleeps", "{}");
     }
-    rig_for(10000);
+    stage_run(10000);
     assert_int_equal(engine_now()->sagas.count, 0);
     size_t max = engine_now()->options.sagas_max;
 
     /* As if it were full of others: what is due has a little room of its own, here none. */
     engine_now()->sagas.count += 2000;
-    rig_for(58000);
+    stage_run(58000);
     engine_now()->sagas.count -= 2000;
     assert_int_equal(engine_now()->options.sagas_max, max);
-    rig_for(5000);
+    stage_run(5000);
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
         assert_status(ids[i], "completed");
     }
@@ -343,12 +324,12 @@ static void many_that_are_due_at_once_all_come(void **state)
 
     (void)state;
     for (size_t i = 0; i < MANY; i++) {
-        ids[i] = rig_saga(0, "sleeps", "{}");
+        ids[i] = stage_start(0, "sleeps", "{}");
     }
-    rig_for(10000);
+    stage_run(10000);
     assert_int_equal(engine_now()->sagas.count, 0);
     nodes[0].wall_offset_ms = 30000; /* a clock that was behind is set right: all of them are due by then */
-    rig_for(70000);
+    stage_run(70000);
     for (size_t i = 0; i < MANY; i++) {
         assert_status(ids[i], "completed");
     }
@@ -375,16 +356,16 @@ static void what_is_due_in_the_moment_of_a_loss_is_for_the_next_owner(void **sta
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
-        ids[i] = rig_saga(0, "sleeps", "{}");
-        rig_for(10000);
+        ids[i] = stage_start(0, "sleeps", "{}");
+        stage_run(10000);
     }
     stage_on_answer(STORE_READ_SAGA, stop_reading);
-    rig_for(45000);
+    stage_run(45000);
     stage_on_answer(STORE_READ_SAGA, lose_while_reading);
-    rig_for(20000);
+    stage_run(20000);
     node_kill(&nodes[0]);
-    rig_start(0);
-    rig_for(5000);
+    stage_again(0);
+    stage_run(5000);
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
         assert_status(ids[i], "completed");
     }
@@ -392,37 +373,36 @@ static void what_is_due_in_the_moment_of_a_loss_is_for_the_next_owner(void **sta
 
 static void what_could_not_be_read_is_let_go_with_its_engine(void **state)
 {
-    struct saga_id id = rig_saga(0, "sleeps", "{}");
+    struct saga_id id = stage_start(0, "sleeps", "{}");
 
     (void)state;
-    rig_for(10000);
+    stage_run(10000);
     stage_on_answer(STORE_READ_SAGA, spoil_turn);
-    rig_for(55000);
+    stage_run(55000);
     node_drain(&nodes[0], 1000);
-    rig_for(3000);
+    stage_run(3000);
     assert_false(nodes[0].up); /* and has freed everything */
-    rig_start(0);
-    rig_for(1000);
+    stage_again(0);
+    stage_run(1000);
     assert_status(id, "completed"); /* the next one can read it */
 }
 
-/* Of the rig itself: what it waits for dies with the engine that asked, however often that happens. */
+/* Of the stage itself: what it waits for dies with the engine that asked, however often that happens. */
 static void what_a_killed_engine_has_asked_is_not_waited_for(void **state)
 {
     enum { LIVES = 70, ASKS = 64 };
-    static struct ask asks[ASKS];
+    struct engine_request what = {0};
 
     (void)state;
     for (int life = 0; life < LIVES; life++) {
         for (size_t i = 0; i < ASKS; i++) {
-            ask_begin(&asks[i], 0);
-            asks[i].request.in.get.id.uuid.bytes[0] = (uint8_t)(i + 1); /* nobody's */
-            ask_send(&asks[i], engine_get_saga);
+            what.in.get.id.uuid.bytes[0] = (uint8_t)(i + 1); /* nobody's */
+            (void)stage_ask(0, engine_get_saga, &what);
         }
         node_kill(&nodes[0]);
-        rig_start(0);
+        stage_again(0);
     }
-    assert_status(rig_saga(0, "acts", "{}"), "running");
+    assert_status(stage_start(0, "acts", "{}"), "running");
 }
 
 /* --- forgetting --- */
@@ -445,10 +425,10 @@ static void count_due(void *request, enum err_code *code)
 static void start_many(struct saga_id ids[MANY_DUE])
 {
     for (size_t i = 0; i < MANY_DUE; i++) {
-        ids[i] = rig_saga(0, "forgets", "{}");
+        ids[i] = stage_start(0, "forgets", "{}");
     }
     stage_refuse(STORE_DUE_TAKE, ERR_STORE, 1000);
-    rig_for(60000);
+    stage_run(60000);
     stage_refuse(STORE_DUE_TAKE, ERR_OK, 0);
     due_at_once = 0;
     stage_on_answer(STORE_DUE_TAKE, count_due);
@@ -467,7 +447,7 @@ static void all_whose_retention_is_over_are_forgotten_however_many(void **state)
 
     (void)state;
     start_many(ids);
-    rig_for(10000);
+    stage_run(10000);
     assert_int_equal(due_at_once, BATCH);
     assert_int_equal(stage_asked(STORE_FORGET), MANY_DUE);
     assert_all_gone(ids);
@@ -481,21 +461,21 @@ static void a_refused_forgetting_is_tried_again(void **state)
     (void)state;
     start_many(ids);
     stage_refuse(STORE_FORGET, ERR_STORE, BATCH);
-    rig_for(10000);
+    stage_run(10000);
     assert_int_equal(due_at_once, BATCH);
     assert_int_equal(stage_asked(STORE_FORGET), BATCH); /* not at once */
-    rig_for(60000);
+    stage_run(60000);
     assert_int_equal(stage_asked(STORE_FORGET), BATCH + MANY_DUE);
     assert_all_gone(ids);
 }
 
 static void a_fenced_forgetting_is_for_the_next_owner(void **state)
 {
-    struct saga_id id = rig_saga(0, "forgets", "{}");
+    struct saga_id id = stage_start(0, "forgets", "{}");
 
     (void)state;
     stage_refuse(STORE_FORGET, ERR_FENCED, 1);
-    rig_for(60000);
+    stage_run(60000);
     assert_int_equal(get(id), ERR_NOT_FOUND);
 }
 
@@ -515,17 +495,17 @@ static void stop_it(void *request, enum err_code *code)
 
 static void what_a_shard_that_is_gone_already_says_of_forgetting_means_nothing(void **state)
 {
-    struct saga_id id = rig_saga(0, "forgets", "{}");
+    struct saga_id id = stage_start(0, "forgets", "{}");
     uint32_t owned = shards_owned(engine_now());
 
     (void)state;
     stage_on_answer(STORE_FORGET, stop_it);
-    (void)rig_saga(0, "forgets", "{}");
-    rig_for(25000);
+    (void)stage_start(0, "forgets", "{}");
+    stage_run(25000);
     assert_int_equal(shards_owned(engine_now()), owned);
-    id = rig_saga(0, "forgets", "{}");
+    id = stage_start(0, "forgets", "{}");
     stage_on_answer(STORE_FORGET, forget_lost);
-    rig_for(25000);
+    stage_run(25000);
     assert_int_equal(shard_of(id)->state, SHARD_NONE);
     assert_int_equal(shards_owned(engine_now()), owned - 1); /* once, and no other */
     node_kill(&nodes[0]);                                    /* it believes to have lost what it holds */
@@ -551,27 +531,27 @@ static void what_is_due_in_a_shard_that_was_lost_meanwhile_is_left_alone(void **
     uint32_t asked;
 
     (void)state;
-    (void)rig_saga(0, "forgets", "{}");
-    rig_for(10000);
+    (void)stage_start(0, "forgets", "{}");
+    stage_run(10000);
     stage_on_answer(STORE_DUE_TAKE, lose_the_shard_of_what_is_due);
-    rig_for(30000);
+    stage_run(30000);
     assert_int_equal(stage_asked(STORE_FORGET), 0);
     asked = stage_asked(STORE_DUE_TAKE);
-    rig_for(60000);
+    stage_run(60000);
     assert_int_equal(stage_asked(STORE_DUE_TAKE), asked); /* nothing of what is here can be due */
     node_kill(&nodes[0]);
 }
 
 static void a_clock_that_is_set_back_makes_nothing_due_early(void **state)
 {
-    struct saga_id id = rig_saga(0, "sleeps", "{}");
+    struct saga_id id = stage_start(0, "sleeps", "{}");
 
     (void)state;
-    rig_for(10000);
+    stage_run(10000);
     nodes[0].wall_offset_ms = -30000;
-    rig_for(40000);
+    stage_run(40000);
     assert_status(id, "waiting");
-    rig_for(120000);
+    stage_run(120000);
     assert_status(id, "completed");
 }
 
@@ -583,15 +563,15 @@ static void a_shard_that_could_not_be_read_is_read_again_and_holds_each_saga_onc
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
-        ids[i] = rig_saga(0, "listens", "{}");
+        ids[i] = stage_start(0, "listens", "{}");
     }
     node_kill(&nodes[0]);
     stage_refuse(STORE_LOAD_SHARD, ERR_STORE, 2);
-    rig_start(0);
-    rig_for(100);
+    stage_again(0);
+    stage_run(100);
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
         assert_int_equal(signal_it(ids[i]), ERR_OK);
-        rig_until_status(0, ids[i], "completed");
+        stage_until_saga(0, ids[i], "completed");
     }
 }
 
@@ -612,17 +592,17 @@ static void a_shard_whose_answer_broke_off_holds_each_saga_once(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
-        ids[i] = rig_saga(0, "listens", "{}");
+        ids[i] = stage_start(0, "listens", "{}");
     }
     node_kill(&nodes[0]);
     spoiled_loads = 0;
     stage_on_answer(STORE_LOAD_SHARD, spoil_load);
-    rig_start(0);
-    rig_for(500);
+    stage_again(0);
+    stage_run(500);
     assert_int_equal(engine_now()->sagas.count, COUNT_OF(ids));
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
         assert_int_equal(signal_it(ids[i]), ERR_OK);
-        rig_until_status(0, ids[i], "completed");
+        stage_until_saga(0, ids[i], "completed");
     }
 }
 
@@ -641,10 +621,10 @@ static bool is_loading(void *context)
 
 static void begin_to_load(void)
 {
-    (void)rig_saga(0, "listens", "{}");
+    (void)stage_start(0, "listens", "{}");
     node_kill(&nodes[0]);
-    node_start(&nodes[0], &rig_options);
-    rig_until(is_loading, NULL);
+    node_start(&nodes[0], &stage_options);
+    stage_until(is_loading, NULL, "a shard that is being read");
 }
 
 static void lose_and_gain_all(struct engine *engine, void *context)
@@ -668,22 +648,22 @@ static void a_shard_that_is_lost_and_gained_while_it_is_read_is_read_anew(void *
 {
     (void)state;
     begin_to_load();
-    rig_inside(0, lose_and_gain_all, NULL);
-    rig_for(5000);
+    stage_inside(0, lose_and_gain_all, NULL);
+    stage_run(5000);
     assert_int_equal(shards_owned(engine_now()), SHARD_COUNT);
     assert_int_equal(engine_now()->sagas.count, 0); /* that one is parked by now */
-    struct saga_id id = rig_saga(0, "listens", "{}");
+    struct saga_id id = stage_start(0, "listens", "{}");
 
     assert_int_equal(signal_it(id), ERR_OK);
-    rig_until_status(0, id, "completed");
+    stage_until_saga(0, id, "completed");
 }
 
 static void a_shard_that_is_lost_while_it_is_read_is_not_ours(void **state)
 {
     (void)state;
     begin_to_load();
-    rig_inside(0, lose_all, NULL);
-    rig_for(3000);
+    stage_inside(0, lose_all, NULL);
+    stage_run(3000);
     assert_int_equal(engine_now()->sagas.count, 0);
     node_kill(&nodes[0]);
 }
@@ -715,32 +695,32 @@ static void give_ended(struct engine *engine, void *context)
     struct saga_id older = id;
 
     assert_int_equal(shard->state, SHARD_LOADING);
-    shard->load.on_saga(&shard->load, id, SLICE("sim"), turns_kept, turns_count);
+    shard->load.on_saga(&shard->load, id, SLICE("default"), turns_kept, turns_count);
     assert_null(live_find(engine, id));
     /* And two that nobody can read: the older of them is what recovery has to begin with. */
-    shard->load.on_saga(&shard->load, id, SLICE("sim"), &none, 1);
+    shard->load.on_saga(&shard->load, id, SLICE("default"), &none, 1);
     older.uuid.bytes[0]--;
-    shard->load.on_saga(&shard->load, older, SLICE("sim"), &none, 1);
+    shard->load.on_saga(&shard->load, older, SLICE("default"), &none, 1);
     assert_int_equal(shard->oldest_unreadable_ms, uuid_v7_ms(&older.uuid));
-    shard->load.on_saga(&shard->load, id, SLICE("sim"), &none, 1);
+    shard->load.on_saga(&shard->load, id, SLICE("default"), &none, 1);
     assert_int_equal(shard->oldest_unreadable_ms, uuid_v7_ms(&older.uuid));
     assert_int_equal(shard_oldest_unfinished_ms(shard->number, engine), 0); /* not known before all are read */
 }
 
 static void a_saga_that_has_ended_is_not_gone_on_with_whatever_the_table_says(void **state)
 {
-    struct saga_id id = rig_saga(0, "acts", "{}");
+    struct saga_id id = stage_start(0, "acts", "{}");
 
     (void)state;
-    rig_for(1000);
+    stage_run(1000);
     stage_on_answer(STORE_READ_SAGA, keep_turns);
     assert_status(id, "completed");
     node_kill(&nodes[0]);
-    node_start(&nodes[0], &rig_options);
-    rig_until(is_loading, NULL);
+    node_start(&nodes[0], &stage_options);
+    stage_until(is_loading, NULL, "a shard that is being read");
     /* Definitions are there before shards are read. */
-    rig_inside(0, give_ended, &id);
-    rig_for(3000);
+    stage_inside(0, give_ended, &id);
+    stage_run(3000);
 }
 
 static void gain_one(struct engine *engine, void *context)
@@ -759,25 +739,25 @@ static void gain_one(struct engine *engine, void *context)
 static void a_shard_that_comes_while_an_engine_leaves_is_not_read(void **state)
 {
     (void)state;
-    rig_inside(0, gain_one, &engine_now()->shards[5]);
-    rig_for(1000);
+    stage_inside(0, gain_one, &engine_now()->shards[5]);
+    stage_run(1000);
     node_kill(&nodes[0]);
 }
 
 static void what_leaves_with_a_call_that_hangs_leaves_in_time(void **state)
 {
     (void)state;
-    rig_tool("act")->delay_ms = 3600 * 1000;
-    struct saga_id id = rig_saga(0, "acts", "{}");
+    stage_tool("act")->delay_ms = 3600 * 1000;
+    struct saga_id id = stage_start(0, "acts", "{}");
 
-    rig_for(100);
-    assert_int_equal(rig_tool("act")->under_way, 1);
+    stage_run(100);
+    assert_int_equal(engine_now()->calls_under_way, 1);
     node_drain(&nodes[0], 1000);
-    rig_for(5000);
+    stage_run(5000);
     assert_false(nodes[0].up);
-    rig_tool("act")->delay_ms = 1;
-    rig_start(0);
-    rig_until_status(0, id, "completed");
+    stage_tool("act")->delay_ms = 1;
+    stage_again(0);
+    stage_until_saga(0, id, "completed");
 }
 
 int main(void)

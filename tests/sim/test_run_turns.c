@@ -2,15 +2,10 @@
  * Turns, and the ways to a saga: what is too large for one row, what a saga refuses of itself, who follows its log, who
  * is told when an engine leaves in the middle, and whoever asks twice.
  */
-#include "tests/sim/rig.h"
+#include "tests/sim/stage.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/json.h"
 #include "run/request/work.h"
@@ -30,19 +25,16 @@ static const char document[] =
 static int setup(void **state)
 {
     (void)state;
-    rig_begin();
-    rig_start(0);
-    rig_define(document);
-    rig_tool("lose")->kind = OUTCOME_UNKNOWN;
-    rig_tool("lose")->error = "timeout";
-    rig_tool("lose")->response = NULL;
+    stage_begin(&(struct stage_plan){.definitions = document});
+    stage_is_automatic = true;
+    stage_says("lose", OUTCOME_UNKNOWN, "timeout", NULL);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    rig_end();
+    stage_end();
     return 0;
 }
 
@@ -51,12 +43,10 @@ static struct engine *engine_now(void)
     return nodes[0].engine;
 }
 
-static void begin_signal(struct ask *a, uint32_t node, struct saga_id id)
+static struct reply *send_signal(uint32_t node, struct saga_id id)
 {
-    ask_begin(a, node);
-    a->request.in.signal.id = id;
-    a->request.in.signal.name = SLICE("paid");
-    a->request.in.signal.key = SLICE("k");
+    return stage_ask(node, engine_signal_saga,
+                     &(struct engine_request){.in.signal = {.id = id, .name = SLICE("paid"), .key = SLICE("k")}});
 }
 
 /* --- size --- */
@@ -74,49 +64,39 @@ static void limit_turns(struct engine *engine, void *context)
 static void a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still(void **state)
 {
     size_t small = 64, usual = 64u << 20;
-    struct ask a;
 
     (void)state;
-    rig_tool("act")->delay_ms = 500;
-    struct saga_id id = rig_saga(0, "acts", "{}");
+    stage_tool("act")->delay_ms = 500;
+    struct saga_id id = stage_start(0, "acts", "{}");
 
-    rig_inside(0, limit_turns, &small);
+    stage_inside(0, limit_turns, &small);
     uint32_t appends = stage_asked(STORE_APPEND);
 
-    rig_for(20000);
+    stage_run(20000);
     assert_int_equal(stage_asked(STORE_APPEND), appends);
     assert_int_equal(live_find(engine_now(), id)->refusals, REFUSALS_MAX); /* it is not tried for ever */
-    ask_begin(&a, 0);
-    a.request.in.start.saga = SLICE("acts");
-    assert_int_equal(ask(&a, engine_start_saga), ERR_TOO_LARGE); /* whoever asked is told */
-    ask_end(&a);
-    rig_inside(0, limit_turns, &usual);
-    ask_begin(&a, 0); /* a person can still end it */
-    a.request.in.abort.id = id;
-    (void)ask(&a, engine_abort_saga);
-    assert_code(&a, ERR_OK);
-    ask_end(&a);
+    (void)stage_expect(stage_ask(0, engine_start_saga, &(struct engine_request){.in.start.saga = SLICE("acts")}),
+                       ERR_TOO_LARGE); /* whoever asked is told */
+    stage_inside(0, limit_turns, &usual);
+    /* a person can still end it */
+    (void)stage_expect(stage_ask(0, engine_abort_saga, &(struct engine_request){.in.abort.id = id}), ERR_OK);
 }
 
 static void many_turns_and_large_ones_leave_no_memory_behind(void **state)
 {
     enum { MANY = 600 };
-    static struct ask asks[MANY];
+    static struct reply *asks[MANY];
     static char input[66000];
 
     (void)state;
     (void)snprintf(input, sizeof(input), "{\"text\":\"%065500d\"}", 1);
-    (void)rig_saga(0, "listens", input);
+    (void)stage_start(0, "listens", input);
     assert_int_equal(engine_now()->idle_turns.count, 0); /* so large a one is not kept */
     for (size_t i = 0; i < MANY; i++) {
-        ask_begin(&asks[i], 0);
-        asks[i].request.in.start.saga = SLICE("listens");
-        ask_send(&asks[i], engine_start_saga);
+        asks[i] = stage_ask(0, engine_start_saga, &(struct engine_request){.in.start.saga = SLICE("listens")});
     }
     for (size_t i = 0; i < MANY; i++) {
-        ask_wait(&asks[i]);
-        assert_code(&asks[i], ERR_OK);
-        ask_end(&asks[i]);
+        (void)stage_expect(asks[i], ERR_OK);
     }
     assert_true(engine_now()->idle_turns.count <= 512);
 }
@@ -144,25 +124,22 @@ enum err_code __wrap_saga_decide(const struct saga *saga, const struct saga_inpu
 static void a_decision_that_the_core_itself_refuses_is_tried_again_but_not_for_ever(void **state)
 {
     (void)state;
-    rig_tool("act")->delay_ms = 100;
-    struct saga_id id = rig_saga(0, "acts", "{}");
+    stage_tool("act")->delay_ms = 100;
+    struct saga_id id = stage_start(0, "acts", "{}");
 
     bent = 1;
-    rig_until_status(0, id, "completed");
-    id = rig_saga(0, "acts", "{}");
+    stage_until_saga(0, id, "completed");
+    id = stage_start(0, "acts", "{}");
     bent = 1000;
-    rig_for(30000);
+    stage_run(30000);
     assert_int_equal(live_find(engine_now(), id)->refusals, REFUSALS_MAX);
     assert_true(bent > 900);
-    struct ask a;
 
-    begin_signal(&a, 0, id); /* somebody else's request is refused, and not counted */
-    assert_int_equal(ask(&a, engine_signal_saga), ERR_INTERNAL);
-    ask_end(&a);
+    (void)stage_expect(send_signal(0, id), ERR_INTERNAL); /* somebody else's request is refused, and not counted */
     bent = 0;
     node_kill(&nodes[0]);
-    rig_start(0);
-    rig_until_status(0, id, "completed");
+    stage_again(0);
+    stage_until_saga(0, id, "completed");
 }
 
 /* --- who follows --- */
@@ -209,31 +186,26 @@ static void unfollow(struct engine *engine, void *context)
 
 static void each_turn_is_told_to_those_who_follow_that_saga(void **state)
 {
-    struct ask a;
-    struct saga_id id = rig_open(0, "o1");
+    struct saga_id id = stage_open(0, "o1");
 
     (void)state;
-    rig_inside(0, follow, &id);
+    stage_inside(0, follow, &id);
     for (int i = 0; i < 2; i++) {
-        ask_begin(&a, 0);
-        a.request.in.call.saga = id;
-        a.request.in.call.tool = SLICE("act");
-        a.request.in.call.step = i ? SLICE("two") : SLICE("one");
-        a.request.in.call.wait_ms = 1000;
-        assert_int_equal(ask(&a, engine_call), ERR_OK);
-        ask_end(&a);
+        (void)stage_expect(stage_ask(0, engine_call,
+                                     &(struct engine_request){.in.call = {.saga = id,
+                                                                          .tool = SLICE("act"),
+                                                                          .step = i ? SLICE("two") : SLICE("one"),
+                                                                          .wait_ms = 1000}}),
+                           ERR_OK);
         assert_false(followers[0].ended);
     }
     uint64_t seq = followers[0].seq;
 
-    ask_begin(&a, 0);
-    a.request.in.complete.id = id;
-    assert_int_equal(ask(&a, engine_complete_saga), ERR_OK);
-    ask_end(&a);
+    (void)stage_expect(stage_ask(0, engine_complete_saga, &(struct engine_request){.in.complete.id = id}), ERR_OK);
     assert_true(followers[0].seq > seq && followers[0].ended);
     assert_true(followers[1].seq > 0 && followers[1].seq < seq && !followers[1].ended);
     assert_int_equal(followers[2].seq, 0);
-    rig_inside(0, unfollow, NULL);
+    stage_inside(0, unfollow, NULL);
 }
 
 /* --- signals --- */
@@ -248,20 +220,15 @@ static void spoil_turn(void *request, enum err_code *code)
 
 static void a_repeat_of_a_signal_to_what_has_ended_is_answered_from_its_log(void **state)
 {
-    struct saga_id id = rig_saga(0, "listens", "{}");
-    struct ask a;
+    struct saga_id id = stage_start(0, "listens", "{}");
+    struct reply *a;
 
     (void)state;
-    begin_signal(&a, 0, id);
-    assert_int_equal(ask(&a, engine_signal_saga), ERR_OK);
-    assert_true(a.request.created);
-    ask_end(&a);
-    rig_until_status(0, id, "completed");
-    begin_signal(&a, 0, id);
-    (void)ask(&a, engine_signal_saga);
-    assert_code(&a, ERR_OK);
-    assert_false(a.request.created);
-    ask_end(&a);
+    a = stage_expect(send_signal(0, id), ERR_OK);
+    assert_true(a->created);
+    stage_until_saga(0, id, "completed");
+    a = stage_expect(send_signal(0, id), ERR_OK);
+    assert_false(a->created);
 }
 
 static uint32_t reads_left;
@@ -287,144 +254,115 @@ static void refuse_later(void *request, enum err_code *code)
 
 static void a_repeat_of_a_signal_that_cannot_be_looked_up_is_told_so(void **state)
 {
-    struct saga_id id = rig_saga(0, "listens", "{}");
-    struct ask a;
+    struct saga_id id = stage_start(0, "listens", "{}");
 
     (void)state;
-    begin_signal(&a, 0, id);
-    assert_int_equal(ask(&a, engine_signal_saga), ERR_OK);
-    ask_end(&a);
-    rig_until_status(0, id, "completed");
+    (void)stage_expect(send_signal(0, id), ERR_OK);
+    stage_until_saga(0, id, "completed");
     uint32_t reads = stage_asked(STORE_READ_SAGA);
 
-    begin_signal(&a, 0, id);
-    assert_int_equal(ask(&a, engine_signal_saga), ERR_OK);
-    ask_end(&a);
+    (void)stage_expect(send_signal(0, id), ERR_OK);
     reads = stage_asked(STORE_READ_SAGA) - reads;
     assert_true(reads >= 1);
     reads_left = reads - 1;
     stage_on_answer(STORE_READ_SAGA, spoil_later);
-    begin_signal(&a, 0, id);
-    assert_int_equal(ask(&a, engine_signal_saga), ERR_CORRUPT);
-    ask_end(&a);
+    (void)stage_expect(send_signal(0, id), ERR_CORRUPT);
     reads_left = reads - 1;
     stage_on_answer(STORE_READ_SAGA, refuse_later);
-    begin_signal(&a, 0, id);
-    assert_int_equal(ask(&a, engine_signal_saga), ERR_STORE);
-    ask_end(&a);
+    (void)stage_expect(send_signal(0, id), ERR_STORE);
 }
 
 static void a_signal_whose_sender_has_gone_is_taken_all_the_same(void **state)
 {
-    struct saga_id id = rig_saga(0, "listens", "{}");
-    struct ask a;
+    struct saga_id id = stage_start(0, "listens", "{}");
+    struct reply *a;
 
     (void)state;
-    begin_signal(&a, 0, id);
-    ask_send(&a, engine_signal_saga);
-    ask_cancel(&a);
-    ask_wait(&a);
-    assert_code(&a, ERR_TIMEOUT);
-    ask_end(&a);
-    rig_until_status(0, id, "completed");
+    a = send_signal(0, id);
+    stage_hang_up(a);
+    (void)stage_expect(a, ERR_TIMEOUT);
+    stage_until_saga(0, id, "completed");
 }
 
 /* --- the way to a saga --- */
 
 static void what_is_fenced_twice_is_told_so(void **state)
 {
-    struct saga_id id = rig_saga(0, "listens", "{}");
-    struct ask a;
+    struct saga_id id = stage_start(0, "listens", "{}");
+    struct reply *a;
 
     (void)state;
     stage_refuse(STORE_APPEND, ERR_FENCED, 1000);
-    begin_signal(&a, 0, id);
-    ask_send(&a, engine_signal_saga);
-    rig_for(30000);
+    a = send_signal(0, id);
+    stage_run(30000);
     stage_refuse(STORE_APPEND, ERR_OK, 0);
-    ask_wait(&a);
-    assert_true(err_retryable(a.request.code) || a.request.code == ERR_OK);
-    ask_end(&a);
+    (void)stage_wait(a);
+    assert_true(err_retryable(a->code) || a->code == ERR_OK);
 }
 
 static void whoever_has_hung_up_when_the_shard_goes_has_nothing_begun_elsewhere(void **state)
 {
-    struct saga_id id = rig_saga(0, "listens", "{}");
+    struct saga_id id = stage_start(0, "listens", "{}");
     uint32_t puts = stage_asked(STORE_INBOX_PUT);
-    struct ask a;
+    struct reply *a;
 
     (void)state;
     stage_refuse(STORE_APPEND, ERR_FENCED, 1);
-    begin_signal(&a, 0, id);
-    ask_send(&a, engine_signal_saga);
-    ask_cancel(&a);
-    ask_wait(&a);
-    ask_end(&a);
-    rig_for(10000);
+    a = send_signal(0, id);
+    stage_hang_up(a);
+    (void)stage_wait(a);
+    stage_run(10000);
     assert_int_equal(stage_asked(STORE_INBOX_PUT), puts);
 }
 
 static uint64_t escalated(struct saga_id *id)
 {
     int64_t number = 0;
-    struct ask a;
+    struct reply *a;
 
-    *id = rig_saga(0, "asks", "{}");
-    rig_until_status(0, *id, "escalated");
-    ask_begin(&a, 0);
-    assert_int_equal(ask(&a, engine_get_escalations), ERR_OK);
-    assert_true(json_i64(json_member(json_element(a.request.answer, 0), "n"), &number));
-    ask_end(&a);
+    *id = stage_start(0, "asks", "{}");
+    stage_until_saga(0, *id, "escalated");
+    a = stage_expect(stage_ask(0, engine_get_escalations, &(struct engine_request){0}), ERR_OK);
+    assert_true(json_i64(json_member(json_element(a->answer, 0), "n"), &number));
     return (uint64_t)number;
 }
 
-static void begin_resolution(struct ask *a, uint32_t node, uint64_t number, enum operator_action action)
+static struct reply *send_resolution(uint32_t node, uint64_t number, enum operator_action action)
 {
-    ask_begin(a, node);
-    a->request.in.resolve.number = number;
-    a->request.in.resolve.action = action;
-    a->request.in.resolve.happened = true;
-    a->request.in.resolve.note = SLICE("looked it up");
+    return stage_ask(
+        node, engine_resolve,
+        &(struct engine_request){
+            .in.resolve = {.number = number, .action = action, .happened = true, .note = SLICE("looked it up")}});
 }
 
 static void what_an_engine_that_leaves_has_not_begun_is_for_another_one(void **state)
 {
     struct saga_id id;
     uint64_t number = escalated(&id);
-    struct ask a;
+    struct reply *a;
 
     (void)state;
-    begin_resolution(&a, 0, number, OPERATOR_RESOLVE);
-    ask_send(&a, engine_resolve);
+    a = send_resolution(0, number, OPERATOR_RESOLVE);
     node_drain(&nodes[0], 5000); /* before the database has said which saga that is */
-    ask_wait(&a);
-    assert_code(&a, ERR_STOPPING);
-    ask_end(&a);
-    rig_for(10000);
+    (void)stage_expect(a, ERR_STOPPING);
+    stage_run(10000);
     assert_false(nodes[0].up);
-    rig_start(0);
-    begin_resolution(&a, 0, number, OPERATOR_RESOLVE);
-    assert_int_equal(ask(&a, engine_resolve), ERR_OK);
-    ask_end(&a);
+    stage_again(0);
+    (void)stage_expect(send_resolution(0, number, OPERATOR_RESOLVE), ERR_OK);
 }
 
 static void an_approval_ends_with_the_saga_that_is_abandoned(void **state)
 {
     struct saga_id id;
     uint64_t number = escalated(&id);
-    struct ask a;
+    struct reply *a;
 
     (void)state;
-    begin_resolution(&a, 0, number, OPERATOR_ABANDON);
-    (void)ask(&a, engine_resolve);
-    assert_code(&a, ERR_OK);
-    ask_end(&a);
-    rig_until_status(0, id, "abandoned");
-    ask_begin(&a, 0);
-    a.request.in.approvals.open_only = true;
-    assert_int_equal(ask(&a, engine_get_approvals), ERR_OK);
-    assert_true(slice_is(a.request.answer, "[]"));
-    ask_end(&a);
+    (void)stage_expect(send_resolution(0, number, OPERATOR_ABANDON), ERR_OK);
+    stage_until_saga(0, id, "abandoned");
+    a = stage_expect(stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals.open_only = true}),
+                     ERR_OK);
+    assert_true(slice_is(a->answer, "[]"));
 }
 
 /* The other engine has the saga: what is asked of this one goes through the inbox, and is answered as if it had been
@@ -433,19 +371,13 @@ static void a_resolution_through_another_engine_is_the_same(void **state)
 {
     struct saga_id id;
     uint64_t number;
-    struct ask a;
 
     (void)state;
-    rig_options.standbys = 2;
-    rig_start(1);
+    stage_options.standbys = 2;
+    stage_again(1);
     number = escalated(&id);
-    begin_resolution(&a, 1, number, OPERATOR_RESOLVE);
-    (void)ask(&a, engine_resolve);
-    assert_code(&a, ERR_OK);
-    ask_end(&a);
-    begin_resolution(&a, 1, number, OPERATOR_RESOLVE);
-    assert_int_equal(ask(&a, engine_resolve), ERR_DECIDED);
-    ask_end(&a);
+    (void)stage_expect(send_resolution(1, number, OPERATOR_RESOLVE), ERR_OK);
+    (void)stage_expect(send_resolution(1, number, OPERATOR_RESOLVE), ERR_DECIDED);
 }
 
 static void every_door_is_closed_while_an_engine_leaves(void **state)
@@ -457,58 +389,46 @@ static void every_door_is_closed_while_an_engine_leaves(void **state)
         engine_list_sagas,    engine_list_operations, engine_get_operation, engine_get_escalations, engine_resolve,
         engine_get_stats,     engine_get_engines,
     };
-    static struct ask asks[COUNT_OF(verbs)];
 
     (void)state;
-    rig_tool("act")->delay_ms = 3000;
-    (void)rig_saga(0, "acts", "{}");
-    rig_for(100);
+    stage_tool("act")->delay_ms = 3000;
+    (void)stage_start(0, "acts", "{}");
+    stage_run(100);
     node_drain(&nodes[0], 10000);
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
-        ask_begin(&asks[i], 0);
-        ask_send(&asks[i], verbs[i]);
-        ask_wait(&asks[i]);
-        assert_code(&asks[i], ERR_STOPPING);
-        ask_end(&asks[i]);
+        (void)stage_expect(stage_ask(0, verbs[i], &(struct engine_request){0}), ERR_STOPPING);
     }
 }
 
 static void what_was_sent_through_another_engine_and_is_fenced_stays_for_the_next_owner(void **state)
 {
     struct saga_id id;
-    struct ask a;
+    struct reply *a;
 
     (void)state;
-    rig_options.standbys = 2;
-    rig_start(1);
-    id = rig_saga(0, "listens", "{}");
+    stage_options.standbys = 2;
+    stage_again(1);
+    id = stage_start(0, "listens", "{}");
     stage_refuse(STORE_APPEND, ERR_FENCED, 1);
-    begin_signal(&a, 1, id);
-    ask_send(&a, engine_signal_saga);
-    rig_until_status(0, id, "completed");
-    ask_wait(&a);
-    assert_true(a.request.code == ERR_OK || err_retryable(a.request.code));
-    ask_end(&a);
+    a = send_signal(1, id);
+    stage_until_saga(0, id, "completed");
+    (void)stage_wait(a);
+    assert_true(a->code == ERR_OK || err_retryable(a->code));
 }
 
 static void what_is_fenced_while_an_engine_leaves_is_told_so(void **state)
 {
-    struct saga_id id = rig_saga(0, "listens", "{}");
-    struct ask a;
+    struct saga_id id = stage_start(0, "listens", "{}");
+    struct reply *a;
 
     (void)state;
     stage_refuse(STORE_APPEND, ERR_FENCED, 1);
-    begin_signal(&a, 0, id);
-    ask_send(&a, engine_signal_saga);
+    a = send_signal(0, id);
     node_drain(&nodes[0], 1000);
-    ask_wait(&a);
-    assert_code(&a, ERR_FENCED);
-    ask_end(&a);
-    rig_for(3000);
-    rig_start(0);
-    begin_signal(&a, 0, id);
-    assert_int_equal(ask(&a, engine_signal_saga), ERR_OK);
-    ask_end(&a);
+    (void)stage_expect(a, ERR_FENCED);
+    stage_run(3000);
+    stage_again(0);
+    (void)stage_expect(send_signal(0, id), ERR_OK);
 }
 
 /* --- runs --- */
@@ -516,124 +436,103 @@ static void what_is_fenced_while_an_engine_leaves_is_told_so(void **state)
 static void a_run_that_rests_is_woken_by_its_next_call_and_found_again_after_a_crash(void **state)
 {
     static const char *const steps[] = {"one", "two", "three"};
-    struct ask a;
+    struct reply *a;
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
-        rig_tool("act")->delay_ms = i == 2 ? 5000 : 1;
-        ask_begin(&a, 0);
-        a.request.in.call.run = SLICE("run-1");
-        a.request.in.call.step = slice_of(steps[i]);
-        a.request.in.call.tool = SLICE("act");
-        a.request.in.call.args = arena_printf(&a.arena, "{\"n\":%d}", (int)i);
-        a.request.in.call.wait_ms = i == 2 ? 0 : 1000;
-        (void)ask(&a, engine_call);
-        assert_code(&a, ERR_OK);
-        ask_end(&a);
+        stage_tool("act")->delay_ms = i == 2 ? 5000 : 1;
+        (void)stage_expect(
+            stage_ask(0, engine_call,
+                      &(struct engine_request){.in.call = {.run = SLICE("run-1"),
+                                                           .step = slice_of(steps[i]),
+                                                           .tool = SLICE("act"),
+                                                           .args = arena_printf(&world->arena, "{\"n\":%d}", (int)i),
+                                                           .wait_ms = i == 2 ? 0 : 1000}}),
+            ERR_OK);
         if (i < 2) {
-            rig_for(200000);
+            stage_run(200000);
             assert_int_equal(engine_now()->sagas.count, 0); /* it rests */
         }
     }
     node_kill(&nodes[0]); /* with a call under way */
-    rig_tool("act")->delay_ms = 1;
-    rig_start(0);
-    rig_for(2000);
-    ask_begin(&a, 0);
-    a.request.in.operations.run = SLICE("run-1");
-    a.request.in.operations.state = SLICE("completed");
-    assert_int_equal(ask(&a, engine_list_operations), ERR_OK);
-    assert_int_equal(json_count(a.request.answer), COUNT_OF(steps));
-    ask_end(&a);
+    stage_tool("act")->delay_ms = 1;
+    stage_again(0);
+    stage_run(2000);
+    a = stage_expect(
+        stage_ask(0, engine_list_operations,
+                  &(struct engine_request){.in.operations = {.run = SLICE("run-1"), .state = SLICE("completed")}}),
+        ERR_OK);
+    assert_int_equal(json_count(a->answer), COUNT_OF(steps));
 }
 
 /* --- what this program does not have --- */
 
 static void a_tool_of_an_adapter_that_is_not_there_is_refused(void **state)
 {
-    struct ask a;
+    struct reply *a;
 
     (void)state;
-    ask_begin(&a, 0);
-    a.request.in.define.document =
-        SLICE("{\"tools\":[{\"name\":\"t\",\"effect\":\"read\",\"http\":{\"method\":\"GET\",\"url\":\"http://t/\"}}]}");
-    assert_int_equal(ask(&a, engine_define), ERR_INVALID);
-    assert_int_equal(a.request.faults.count, 1);
-    assert_true(slice_is(a.request.faults.items[0].detail, "there is no adapter named \"http\""));
-    ask_end(&a);
+    a = stage_expect(stage_ask(0, engine_define,
+                               &(struct engine_request){.in.define.document = SLICE(
+                                                            "{\"tools\":[{\"name\":\"t\",\"effect\":\"read\",\"http\":{"
+                                                            "\"method\":\"GET\",\"url\":\"http://t/\"}}]}")}),
+                     ERR_INVALID);
+    assert_int_equal(a->faults, 1);
+    assert_true(slice_is(a->fault, "/tools/0/http: there is no adapter named \"http\""));
 }
 
 /* --- completing --- */
 
 static void a_saga_with_something_unsettled_is_completed_when_that_is_settled_or_not_at_all(void **state)
 {
-    struct saga_id id = rig_open(0, "o1");
+    struct saga_id id = stage_open(0, "o1");
     static char large[100000];
-    struct ask a, call;
+    struct reply *call;
 
     (void)state;
-    rig_tool("act")->delay_ms = 5000;
-    ask_begin(&call, 0);
-    call.request.in.call.saga = id;
-    call.request.in.call.tool = SLICE("act");
-    call.request.in.call.step = SLICE("one");
-    call.request.in.call.wait_ms = 20000;
-    ask_send(&call, engine_call);
-    rig_for(500);
-    ask_begin(&a, 0);
-    a.request.in.complete.id = id;
-    assert_int_equal(ask(&a, engine_complete_saga), ERR_UNSETTLED); /* does not want to wait */
-    ask_end(&a);
-    ask_begin(&a, 0);
-    a.request.in.complete.id = id;
-    a.request.in.complete.wait_ms = 1000;
-    assert_int_equal(ask(&a, engine_complete_saga), ERR_UNSETTLED); /* not for so long */
-    ask_end(&a);
+    stage_tool("act")->delay_ms = 5000;
+    call = stage_ask(0, engine_call,
+                     &(struct engine_request){
+                         .in.call = {.saga = id, .tool = SLICE("act"), .step = SLICE("one"), .wait_ms = 20000}});
+    stage_run(500);
+    (void)stage_expect(stage_ask(0, engine_complete_saga, &(struct engine_request){.in.complete.id = id}),
+                       ERR_UNSETTLED); /* does not want to wait */
+    (void)stage_expect(
+        stage_ask(0, engine_complete_saga, &(struct engine_request){.in.complete = {.id = id, .wait_ms = 1000}}),
+        ERR_UNSETTLED); /* not for so long */
     memset(large, ' ', sizeof(large) - 1);
-    ask_begin(&a, 0);
-    a.request.in.complete.id = id;
-    a.request.in.complete.output = slice_of(large);
-    assert_int_equal(ask(&a, engine_complete_saga), ERR_TOO_LARGE);
-    ask_end(&a);
-    ask_begin(&a, 0);
-    a.request.in.complete.id = id;
-    a.request.in.complete.wait_ms = 20000;
-    assert_int_equal(ask(&a, engine_complete_saga), ERR_OK);
-    ask_end(&a);
-    ask_wait(&call);
-    assert_code(&call, ERR_OK);
-    ask_end(&call);
+    (void)stage_expect(stage_ask(0, engine_complete_saga,
+                                 &(struct engine_request){.in.complete = {.id = id, .output = slice_of(large)}}),
+                       ERR_TOO_LARGE);
+    (void)stage_expect(
+        stage_ask(0, engine_complete_saga, &(struct engine_request){.in.complete = {.id = id, .wait_ms = 20000}}),
+        ERR_OK);
+    (void)stage_expect(call, ERR_OK);
 }
 
 /* --- aborting what is not in memory --- */
 
 static void abort_says(struct saga_id id, enum err_code code)
 {
-    struct ask a;
-
-    ask_begin(&a, 0);
-    a.request.in.abort.id = id;
-    (void)ask(&a, engine_abort_saga);
-    assert_code(&a, code);
-    ask_end(&a);
+    (void)stage_expect(stage_ask(0, engine_abort_saga, &(struct engine_request){.in.abort.id = id}), code);
 }
 
 static void what_is_over_cannot_be_aborted_and_what_rests_can(void **state)
 {
-    struct saga_id id = rig_saga(0, "acts", "{}");
+    struct saga_id id = stage_start(0, "acts", "{}");
 
     (void)state;
-    rig_until_status(0, id, "completed");
+    stage_until_saga(0, id, "completed");
     abort_says(id, ERR_PAST_RETURN);
-    id = rig_saga(0, "listens", "{}");
+    id = stage_start(0, "listens", "{}");
     abort_says(id, ERR_OK);
-    rig_for(100);
+    stage_run(100);
     abort_says(id, ERR_ENDED);
-    id = rig_saga(0, "listens", "{}");
-    rig_for(3 * rig_options.park_after_ms);
+    id = stage_start(0, "listens", "{}");
+    stage_run(3 * stage_options.park_after_ms);
     assert_null(live_find(engine_now(), id));
     abort_says(id, ERR_OK);
-    rig_until_status(0, id, "compensated");
+    stage_until_saga(0, id, "compensated");
 }
 
 int main(void)
