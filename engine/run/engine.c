@@ -1,12 +1,4 @@
 /* The engine as a whole: start, being ready, drain, end. */
-#include "run/call/limiter.h"
-#include "run/exchange/inbox.h"
-#include "run/intake/measures.h"
-#include "run/query/health.h"
-#include "run/request/work.h"
-#include "run/saga/cases.h"
-#include "run/saga/forgotten.h"
-
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -14,6 +6,13 @@
 #include "base/resident.h"
 #include "io/http/client.h"
 #include "io/postgres/pool.h"
+#include "run/call/limiter.h"
+#include "run/exchange/inbox.h"
+#include "run/intake/measures.h"
+#include "run/query/health.h"
+#include "run/request/work.h"
+#include "run/saga/cases.h"
+#include "run/saga/forgotten.h"
 
 #define CONNECTIONS_PER_HOST 64
 #define LINKS_PER_DATABASE 8 /* of the adapter sql; a PostgreSQL takes about a hundred, from everybody */
@@ -295,7 +294,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     list_init(&engine->late_outcomes);
     list_init(&engine->errands);
     list_init(&engine->works);
-    call_queues_init(engine);
+    engine->calls = calls_new(engine);
     engine->measures = measures_new(engine);
     list_init(&engine->detached);
     list_init(&engine->idle_turns);
@@ -363,7 +362,7 @@ static void on_store_closed(void *context)
 /* Calls that were cancelled still settle: their memory and sockets are ours until then. */
 static void close_when_quiet(struct engine *engine)
 {
-    if (engine->leases_released && engine->calls_under_way == 0 && engine->evaluations_under_way == 0 &&
+    if (engine->leases_released && calls_under_way(engine) == 0 && engine->evaluations_under_way == 0 &&
         list_empty(&engine->late_outcomes) && !engine->store_closing) {
         engine->store_closing = true;
         errands_stop(engine);
@@ -390,7 +389,7 @@ static void give_up_leases(struct engine *engine)
     timer_stop(engine->loop, &engine->drain_timer);
     timer_stop(engine->loop, &engine->away_timer);
     timer_stop(engine->loop, &engine->handover_timer);
-    timer_stop(engine->loop, &engine->call_timer);
+    calls_stop(engine->calls);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         shard_lost(i, engine->shards[i].epoch, engine);
     }
@@ -421,7 +420,7 @@ static bool answers_under_way(const struct engine *engine)
 void engine_check_drained(struct engine *engine)
 {
     close_when_quiet(engine);
-    if (!engine->leases_releasing && engine->draining && engine->calls_under_way == 0 &&
+    if (!engine->leases_releasing && engine->draining && calls_under_way(engine) == 0 &&
         engine->evaluations_under_way == 0 && engine->turns_under_way == 0 && list_empty(&engine->ready) &&
         !answers_under_way(engine)) {
         /* From the timer, never from inside a turn. */
@@ -465,6 +464,7 @@ void engine_free(struct engine *engine)
     cases_free(engine);
     map_fini(&engine->cases);
     map_fini(&engine->loadings);
+    calls_free(engine->calls);
     health_free(engine->health);
     measures_free(engine->measures);
     map_fini(&engine->deliveries);

@@ -103,8 +103,7 @@ struct activity {                /* one want being carried out; lies in its aren
     bool held_up;                /* in a queue by more than places: how long it waited says nothing of those */
     struct admitting *admitting; /* limiter.c; NULL: it has not been there */
     struct locking *locking;     /* lock.c; NULL: it asks for no lock */
-    /* a place among the calls is kept until its mail is done: the intent is being made durable */
-    bool promised, promised_exec;
+    bool promised; /* a place among the calls is kept until its mail is done: the intent is being made durable */
     struct tool_health *exec_of; /* whose place among the child processes it has, or was promised; NULL: none */
     bool held;                   /* it came when nothing may begin: activities_resume(), or the next owner */
     enum inquiry inquiry;
@@ -188,17 +187,13 @@ struct engine {
     struct deferred advance;
     struct list resting; /* sagas that may leave memory when they have been quiet for long enough, the longest first */
     struct timer rest_timer;
-    struct parker *parker;       /* park.c */
-    struct retention *retention; /* retention.c */
-    size_t parked_loaded;        /* parked ones that are in memory all the same, because something came for them */
-    size_t evicted;              /* parked since memory was given back to the system last (park.c) */
-    struct call_queue call_queues[CALL_QUEUE_COUNT];
-    uint32_t calls_let_in; /* counts (call_queue.c) */
-    struct list detached;  /* calls under way whose saga left memory */
-    struct timer call_timer;
-    uint32_t calls_under_way, execs_under_way;
-    uint32_t calls_promised, execs_promised; /* places kept for calls whose intent is being made durable */
-    uint32_t evaluations_under_way;          /* for wants, and of the answers of calls, which are not in the log yet */
+    struct parker *parker;          /* park.c */
+    struct retention *retention;    /* retention.c */
+    size_t parked_loaded;           /* parked ones that are in memory all the same, because something came for them */
+    size_t evicted;                 /* parked since memory was given back to the system last (park.c) */
+    struct calls *calls;            /* call/call_queue.c */
+    struct list detached;           /* calls under way whose saga left memory */
+    uint32_t evaluations_under_way; /* for wants, and of the answers of calls, which are not in the log yet */
     struct list idle_turns;
     size_t turns_under_way;
     struct measures *measures; /* intake/measures.c */
@@ -290,10 +285,8 @@ void activities_reconcile(struct live *live);
 void activities_resume(struct shard *shard);            /* it was being given, and is kept */
 void activities_detach(struct live *live);              /* the saga leaves memory: cancel what can be cancelled */
 void activities_cancel_detached(struct engine *engine); /* at the engine's end: their time is over */
-void activity_exec_take(struct activity *activity,
-                        struct tool_health *of);       /* a place among the child processes; NULL: gives it back */
-void activity_report_timer(struct activity *activity); /* what it waited for is due */
-void activity_act(struct activity *activity);          /* from here on it has its `act` */
+void activity_report_timer(struct activity *activity);  /* what it waited for is due */
+void activity_act(struct activity *activity);           /* from here on it has its `act` */
 static inline struct activity *activity_of(struct eval *eval)
 {
     return container_of(eval, struct act, eval)->activity;

@@ -41,7 +41,7 @@ static bool result_is(struct saga_id saga, const char *json)
 static bool has_begun(void *context)
 {
     (void)context;
-    return nodes[0].engine->calls_under_way > 0;
+    return calls_under_way(nodes[0].engine) > 0;
 }
 
 /* --- what an answer means --- */

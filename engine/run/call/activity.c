@@ -5,50 +5,22 @@
  */
 #include <string.h>
 
+#include "base/json.h"
 #include "run/call/limiter.h"
 #include "run/exchange/inbox.h"
 #include "run/query/health.h"
 #include "run/saga/forgotten.h"
 
-#include "base/json.h"
-
 #define ACTIVITY_BLOCK_BYTES 2048 /* from its act on; before that it needs: */
 #define ACTIVITY_FIRST_BYTES (sizeof(struct activity) + 32)
 #define TIMER_MS_MAX 60000 /* after which the clock is looked at again, as in park.c: it may be set forward */
-
-/* What was promised to an intent is its call's, which goes to the front of all queues in this same turn; or anybody's,
- * where there is none. */
-static void promise_given_back(struct activity *activity)
-{
-    struct engine *engine = activity->engine;
-
-    if (!activity->promised) {
-        return;
-    }
-    engine->calls_promised--;
-    engine->execs_promised -= activity->promised_exec;
-    activity_exec_take(activity, NULL);
-    activity->promised = false;
-    call_queue_run_soon(engine);
-}
-
-void activity_exec_take(struct activity *activity, struct tool_health *of)
-{
-    if (activity->exec_of) {
-        activity->exec_of->exec_places--;
-    }
-    activity->exec_of = of;
-    if (of) {
-        of->exec_places++;
-    }
-}
 
 void activity_end(struct activity *activity)
 {
     struct engine *engine = activity->engine;
     struct arena arena;
 
-    promise_given_back(activity);
+    call_promise_give_back(activity);
     if (list_linked(&activity->link)) {
         list_remove(activity->live ? &activity->live->activities : &engine->detached, &activity->link);
     }

@@ -1,16 +1,33 @@
 /* Calls that wait for a place: who stands where, who may leave next, and what becomes of them when nobody may leave any
  * more. */
 #include "run/call/call_queue.h"
-#include "run/intake/measures.h"
-#include "run/query/health.h"
 
+#include <stdlib.h>
+
+#include "base/metric.h"
 #include "run/call/limiter.h"
 #include "run/exchange/inbox.h"
+#include "run/intake/measures.h"
+#include "run/query/health.h"
 
 #define FIRST_SHARE                                                                                                    \
     8 /* of so many calls that are let in, about one is of a saga that begins; compensations go before it */
 #define LOOKS_MAX 256 /* at the calls in front of their lines, for those that nothing but places holds up */
 #define LEASE_WAIT_MS 50
+
+struct call_queue {
+    struct list lines; /* in which somebody stands; the first is served next */
+    size_t count;      /* calls in all of them */
+};
+
+struct calls {
+    struct engine *engine;
+    struct call_queue queues[CALL_QUEUE_COUNT];
+    struct timer timer; /* runs the queues again */
+    uint32_t let_in;    /* counts */
+    uint32_t under_way, execs_under_way;
+    uint32_t promised, execs_promised; /* places kept for calls whose intent is being made durable */
+};
 
 /* --- lines --- */
 
@@ -19,14 +36,6 @@ void call_lines_init(struct call_line lines[CALL_QUEUE_COUNT])
     for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
         lines[kind] = (struct call_line){0};
         list_init(&lines[kind].waiting);
-    }
-}
-
-void call_queues_init(struct engine *engine)
-{
-    for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
-        list_init(&engine->call_queues[kind].lines);
-        engine->call_queues[kind].count = 0;
     }
 }
 
@@ -42,7 +51,7 @@ static struct tool_health *health_of(const struct activity *activity)
 
 static void stand_in_line(struct activity *activity, enum call_queue_kind kind, bool in_front)
 {
-    struct call_queue *queue = &activity->engine->call_queues[kind];
+    struct call_queue *queue = &activity->engine->calls->queues[kind];
     struct call_line *line = &health_of(activity)->lines[kind];
 
     if (in_front && list_linked(&line->link)) {
@@ -80,6 +89,74 @@ static struct call_line *line_at(struct list_link *link)
 static struct activity *waiting_at(struct list_link *link)
 {
     return container_of(link, struct activity, queue_link);
+}
+
+/* --- places --- */
+
+uint32_t calls_under_way(const struct engine *engine)
+{
+    return engine->calls->under_way;
+}
+
+bool calls_are_full(const struct engine *engine)
+{
+    return engine->calls->under_way + engine->calls->promised >= engine->options.calls_max;
+}
+
+/* A place among the child processes; `of` NULL: gives it back. */
+static void exec_take(struct activity *activity, struct tool_health *of)
+{
+    if (activity->exec_of) {
+        activity->exec_of->exec_places--;
+    }
+    activity->exec_of = of;
+    if (of) {
+        of->exec_places++;
+    }
+}
+
+void call_place_take(struct activity *activity, bool is_exec)
+{
+    struct calls *calls = activity->engine->calls;
+
+    exec_take(activity, is_exec ? health_of(activity) : NULL);
+    calls->under_way++;
+    calls->execs_under_way += is_exec;
+    gauge_set(GAUGE_CALLS_IN_FLIGHT, calls->under_way);
+}
+
+void call_place_give_back(struct activity *activity)
+{
+    struct calls *calls = activity->engine->calls;
+
+    calls->under_way--;
+    calls->execs_under_way -= activity->exec_of != NULL;
+    exec_take(activity, NULL);
+    gauge_set(GAUGE_CALLS_IN_FLIGHT, calls->under_way);
+}
+
+static void promise_place(struct activity *activity, bool is_exec)
+{
+    struct calls *calls = activity->engine->calls;
+
+    activity->promised = true;
+    exec_take(activity, is_exec ? health_of(activity) : NULL);
+    calls->promised++;
+    calls->execs_promised += is_exec;
+}
+
+void call_promise_give_back(struct activity *activity)
+{
+    struct calls *calls = activity->engine->calls;
+
+    if (!activity->promised) {
+        return;
+    }
+    calls->promised--;
+    calls->execs_promised -= activity->exec_of != NULL;
+    exec_take(activity, NULL);
+    activity->promised = false;
+    call_queue_run_soon(activity->engine);
 }
 
 /* --- who comes --- */
@@ -131,7 +208,7 @@ void call_queue_push(struct activity *activity)
     } else {
         stand_in_line(activity, queue_for(activity), false);
     }
-    if (!timer_running(&activity->engine->call_timer)) {
+    if (!timer_running(&activity->engine->calls->timer)) {
         call_queue_run(activity->engine);
     }
 }
@@ -140,7 +217,7 @@ void call_queue_push(struct activity *activity)
 
 static void on_call_timer(struct timer *timer)
 {
-    call_queue_run(container_of(timer, struct engine, call_timer));
+    call_queue_run(container_of(timer, struct calls, timer)->engine);
 }
 
 size_t call_queue_waiting(const struct engine *engine)
@@ -148,15 +225,20 @@ size_t call_queue_waiting(const struct engine *engine)
     size_t count = 0;
 
     for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
-        count += engine->call_queues[kind].count;
+        count += engine->calls->queues[kind].count;
     }
     return count;
 }
 
+size_t call_queue_count(const struct engine *engine, enum call_queue_kind kind)
+{
+    return engine->calls->queues[kind].count;
+}
+
 void call_queue_run_soon(struct engine *engine)
 {
-    if (!engine->draining && call_queue_waiting(engine) > 0 && !timer_running(&engine->call_timer)) {
-        timer_start(engine->loop, &engine->call_timer, 0, on_call_timer);
+    if (!engine->draining && call_queue_waiting(engine) > 0 && !timer_running(&engine->calls->timer)) {
+        timer_start(engine->loop, &engine->calls->timer, 0, on_call_timer);
     }
 }
 
@@ -193,7 +275,8 @@ static enum hold hold_of(const struct activity *activity)
         return HOLD_SHARD;
     }
     if (is_exec(activity) &&
-        (engine->execs_under_way + engine->execs_promised >= engine->options.exec_max || has_its_share(activity))) {
+        (engine->calls->execs_under_way + engine->calls->execs_promised >= engine->options.exec_max ||
+         has_its_share(activity))) {
         return HOLD_EXEC;
     }
     if (limiter_paused_ms(activity) > 0) {
@@ -204,7 +287,7 @@ static enum hold hold_of(const struct activity *activity)
 
 int64_t call_queue_waited_ms(const struct engine *engine, enum call_queue_kind kind)
 {
-    const struct list *lines = &engine->call_queues[kind].lines;
+    const struct list *lines = &engine->calls->queues[kind].lines;
     int64_t now_ms = loop_boot_ms(engine->loop), longest_ms = 0;
     int looks = 0;
 
@@ -243,8 +326,8 @@ static bool may_leave(struct activity *activity, enum hold hold, int64_t *held_m
         *held_ms = *held_ms == 0 || paused_ms < *held_ms ? paused_ms : *held_ms;
         break;
     case HOLD_LEASE:
-        if (!timer_running(&engine->call_timer)) {
-            timer_start(engine->loop, &engine->call_timer, LEASE_WAIT_MS, on_call_timer);
+        if (!timer_running(&engine->calls->timer)) {
+            timer_start(engine->loop, &engine->calls->timer, LEASE_WAIT_MS, on_call_timer);
         }
         break;
     }
@@ -271,15 +354,9 @@ static struct activity *next_of(const struct call_line *line, int64_t *held_ms)
 }
 
 /* The call may leave: now its intent is made durable, and the place is kept for it until then. */
-static void release_intent(struct activity *activity, bool exec)
+static void release_intent(struct activity *activity)
 {
-    struct engine *engine = activity->engine;
-
-    activity->promised = true;
-    activity->promised_exec = exec;
-    activity_exec_take(activity, exec ? health_of(activity) : NULL);
-    engine->calls_promised++;
-    engine->execs_promised += exec;
+    promise_place(activity, is_exec(activity));
     if (activity->want.type == WANT_ADMIT) {
         limiter_admission(activity, ADMISSION_GRANTED, SLICE_NONE, SLICE_NONE, 0, SLICE_NONE);
     } else {
@@ -301,11 +378,11 @@ static void tell_intake(const struct activity *activity, enum call_queue_kind ki
 
 static void let_in(struct activity *activity)
 {
-    activity->engine->calls_let_in++;
+    activity->engine->calls->let_in++;
     if (limiter_is_stale(activity)) {
         limiter_enter(activity);
     } else if (call_queue_holds_intent(activity) && activity->inquiry == INQUIRY_NONE) {
-        release_intent(activity, is_exec(activity));
+        release_intent(activity);
     } else {
         dispatch_begin(activity);
     }
@@ -313,10 +390,10 @@ static void let_in(struct activity *activity)
 
 static void queue_run(struct engine *engine, enum call_queue_kind kind, int64_t *held_ms)
 {
-    struct list *lines = &engine->call_queues[kind].lines;
+    struct list *lines = &engine->calls->queues[kind].lines;
     struct list_link *at = list_first(lines);
 
-    while (at && engine->calls_under_way + engine->calls_promised < engine->options.calls_max) {
+    while (at && !calls_are_full(engine)) {
         struct call_line *line = line_at(at);
         struct activity *activity = next_of(line, held_ms);
 
@@ -342,7 +419,7 @@ void call_queue_run(struct engine *engine)
     if (engine->draining) {
         return; /* the next owner makes these calls */
     }
-    bool first = engine->calls_let_in % FIRST_SHARE == 0;
+    bool first = engine->calls->let_in % FIRST_SHARE == 0;
 
     queue_run(engine, CALL_QUEUE_UNDO, &held_ms);
     queue_run(engine, first ? CALL_QUEUE_FIRST : CALL_QUEUE_BEGUN, &held_ms);
@@ -372,7 +449,7 @@ static void return_of_line(struct call_line *line, uint32_t shard)
 void call_queue_return_shard(struct shard *shard)
 {
     for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
-        struct list *lines = &shard->engine->call_queues[kind].lines;
+        struct list *lines = &shard->engine->calls->queues[kind].lines;
         struct list_link *at = list_first(lines);
 
         while (at) {
@@ -389,7 +466,7 @@ void call_queue_return(struct engine *engine)
     for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
         struct list_link *at;
 
-        while ((at = list_first(&engine->call_queues[kind].lines)) != NULL) {
+        while ((at = list_first(&engine->calls->queues[kind].lines)) != NULL) {
             struct activity *activity = waiting_at(list_first(&line_at(at)->waiting));
 
             call_queue_leave(activity);
@@ -401,4 +478,27 @@ void call_queue_return(struct engine *engine)
         }
     }
     limiter_return(engine);
+}
+
+/* --- their own life --- */
+
+struct calls *calls_new(struct engine *engine)
+{
+    struct calls *calls = memory_alloc(sizeof(*calls));
+
+    calls->engine = engine;
+    for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
+        list_init(&calls->queues[kind].lines);
+    }
+    return calls;
+}
+
+void calls_stop(struct calls *calls)
+{
+    timer_stop(calls->engine->loop, &calls->timer);
+}
+
+void calls_free(struct calls *calls)
+{
+    free(calls);
 }

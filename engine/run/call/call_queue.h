@@ -34,12 +34,21 @@ struct call_line {         /* of one tool in one queue */
     struct list waiting;
 };
 
-struct call_queue {
-    struct list lines; /* in which somebody stands; the first is served next */
-    size_t count;      /* calls in all of them */
-};
+struct calls; /* an engine's: queues, and places */
 
-void call_queues_init(struct engine *engine);
+struct calls *calls_new(struct engine *engine);
+void calls_free(struct calls *calls);
+void calls_stop(struct calls *calls); /* nothing is run by a timer any more */
+
+/* The activity has a place from when its settings are rendered until its answer has come, or it is not sent. */
+void call_place_take(struct activity *activity, bool is_exec);
+void call_place_give_back(struct activity *activity);
+/* What was promised to an intent is its call's, which goes to the front of all queues in this same turn; or anybody's,
+ * where there is none. Nothing where nothing was promised. */
+void call_promise_give_back(struct activity *activity);
+uint32_t calls_under_way(const struct engine *engine);
+bool calls_are_full(const struct engine *engine); /* every place is taken, or promised */
+
 void call_lines_init(struct call_line lines[CALL_QUEUE_COUNT]);
 
 void call_queue_push(struct activity *activity);
@@ -49,6 +58,7 @@ void call_queue_run_soon(struct engine *engine); /* the same, in another turn of
 void call_queue_return(struct engine *engine);   /* draining: what waits was never sent, and the log will say so */
 void call_queue_return_shard(struct shard *shard);      /* the same of a shard that is being given */
 size_t call_queue_waiting(const struct engine *engine); /* calls in all queues */
+size_t call_queue_count(const struct engine *engine, enum call_queue_kind kind);
 /* Of those that stand first in their line and are held up by nothing but places, the longest; 0: there is none, as far
  * as is looked. */
 int64_t call_queue_waited_ms(const struct engine *engine, enum call_queue_kind kind);

@@ -13,15 +13,14 @@
  */
 #include <string.h>
 
-#include "run/call/limiter.h"
-#include "run/call/refusal.h"
-#include "run/query/health.h"
-#include "run/saga/forgotten.h"
-
 #include "base/json.h"
 #include "base/log.h"
 #include "base/metric.h"
 #include "core/language/decimal.h"
+#include "run/call/limiter.h"
+#include "run/call/refusal.h"
+#include "run/query/health.h"
+#include "run/saga/forgotten.h"
 
 #define INQUIRY_BLOCK_BYTES 2048
 
@@ -101,16 +100,6 @@ static struct slice sentence(struct arena *arena, const char *about, struct slic
 }
 
 /* --- settings: is it still to be sent? --- */
-
-static void place_given_back(struct activity *activity)
-{
-    struct engine *engine = activity->engine;
-
-    engine->calls_under_way--;
-    engine->execs_under_way -= slice_is(adapter_of(activity), "exec");
-    activity_exec_take(activity, NULL);
-    gauge_set(GAUGE_CALLS_IN_FLIGHT, engine->calls_under_way);
-}
 
 static bool not_sent(struct activity *activity, enum outcome_kind kind, struct slice error, struct slice detail)
 {
@@ -198,7 +187,7 @@ static void take_answer(struct activity *activity)
     act->response = act->call->response;
     refusal_hide(activity, settings_of(activity)); /* before anything is judged by it, kept of it or shown */
     act->binary = act->call->binary;
-    place_given_back(activity);
+    call_place_give_back(activity);
 }
 
 struct rule {
@@ -510,7 +499,7 @@ static void dispatch_advance(struct activity *activity)
                 send_call(activity);
                 return;
             }
-            place_given_back(activity);
+            call_place_give_back(activity);
             if (activity->inquiry != INQUIRY_NONE) {
                 precheck_unasked(activity, act->outcome.error, act->outcome.detail);
                 return;
@@ -671,12 +660,7 @@ void dispatch_begin(struct activity *activity)
     activity->act->context.args = activity->act->args;
     activity->act->context.key = activity->act->key;
     activity->act->context.attempt = is_probe(activity) ? (int)operation->attempts : (int)activity->want.number;
-    engine->calls_under_way++;
-    engine->execs_under_way += slice_is(adapter_of(activity), "exec");
-    activity_exec_take(activity, slice_is(adapter_of(activity), "exec")
-                                     ? tool_health_of(engine, activity->namespace, activity->act->tool->name)
-                                     : NULL);
-    gauge_set(GAUGE_CALLS_IN_FLIGHT, engine->calls_under_way);
+    call_place_take(activity, slice_is(adapter_of(activity), "exec"));
     if (is_question(activity)) {
         metric_add(METRIC_PROBES, 1);
     } else {

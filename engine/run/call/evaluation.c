@@ -2,9 +2,8 @@
  * WANT_EVALUATE: templates that hold programs are rendered outside of the saga, and come back to it as an input. What
  * an evaluation reads lies in the saga's memory; where that goes meanwhile, nothing is rendered any more.
  */
-#include "run/engine_state.h"
-
 #include "base/json.h"
+#include "run/engine_state.h"
 
 static const struct template no_template;
 

@@ -1,9 +1,9 @@
 /* See limiter.h. What PostgreSQL is told lives apart, in limiter_tell.c. */
-#include "run/call/limiter_state.h"
-#include "run/query/health.h"
-
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "run/call/limiter_state.h"
+#include "run/query/health.h"
 
 #define AWAY_MS 300           /* the database did not answer: ask again after so long */
 #define PLACE_MARGIN_MS 15000 /* between being let through and the call, and between its end and the word of it */

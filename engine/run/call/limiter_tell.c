@@ -3,14 +3,13 @@
  * away it is kept and told later; should the engine end before, places expire by themselves and reservations stand,
  * which is the safe side.
  */
-#include "run/call/limiter_state.h"
-#include "run/query/health.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/log.h"
+#include "run/call/limiter_state.h"
+#include "run/query/health.h"
 
 #define UNTOLD_MAX 10000
 #define AGAIN_MS 1000

@@ -5,9 +5,8 @@
  *
  * In doubt a precheck was not asked: the call is tried again later, like one that never left.
  */
-#include "run/call/limiter.h"
-
 #include "base/json.h"
+#include "run/call/limiter.h"
 
 static void finish(struct activity *activity)
 {

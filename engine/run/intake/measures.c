@@ -3,14 +3,13 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
+#include "base/metric.h"
+#include "base/resident.h"
 #include "run/call/call_queue.h"
 #include "run/intake/intake.h"
 #include "run/request/work.h"
 #include "run/saga/turn.h"
-
-#include "base/log.h"
-#include "base/metric.h"
-#include "base/resident.h"
 
 #define QUEUED_PER_CALL 64 /* calls that wait for a place, for each place there is */
 #define APPENDS_MAX 20000
@@ -126,8 +125,8 @@ static int64_t commit_delay_ms(struct engine *engine, int64_t passed_ms)
 static int64_t queue_delay_ms(struct engine *engine, enum call_queue_kind kind, struct intake_seen *seen,
                               int64_t passed_ms)
 {
-    size_t waiting = engine->call_queues[kind].count;
-    bool full = engine->calls_under_way + engine->calls_promised >= engine->options.calls_max, none = seen->count == 0;
+    size_t waiting = call_queue_count(engine, kind);
+    bool full = calls_are_full(engine), none = seen->count == 0;
     int64_t delay_ms = seen_delay_ms(seen, full ? waiting : 0, passed_ms);
 
     if (waiting == 0 || (none && !full)) {

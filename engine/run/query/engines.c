@@ -1,8 +1,7 @@
 /* Which engines there are, and what each holds: `GET /v1/engines`. */
-#include "run/request/work.h"
-
 #include "base/instant.h"
 #include "base/json.h"
+#include "run/request/work.h"
 
 static bool holds(const struct shard_row *shard, const struct engine_row *row)
 {

@@ -1,11 +1,10 @@
 /* Lists for people: sagas, definitions, and the counts of `GET /v1/stats`. */
-#include "run/query/health.h"
-#include "run/query/walk.h"
-
 #include <stdlib.h>
 
 #include "base/instant.h"
 #include "base/json.h"
+#include "run/query/health.h"
+#include "run/query/walk.h"
 #include "store/guard.h"
 
 #define LIMIT_DEFAULT 50

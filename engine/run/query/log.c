@@ -1,8 +1,7 @@
 /* The durable log of a saga as people read it: each record with its number and its time. */
-#include "run/request/work.h"
-
 #include "base/instant.h"
 #include "base/json.h"
+#include "run/request/work.h"
 
 #define ENTRIES_DEFAULT 50
 

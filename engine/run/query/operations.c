@@ -2,12 +2,11 @@
  * Operations, read only: they have no table, the sagas they belong to are looked at. A list goes saga by saga, newest
  * first, within a saga step by step, the forward operation before its undo.
  */
-#include "run/query/walk.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "run/query/walk.h"
 
 #define LIMIT_DEFAULT 50
 #define PAGE_BYTES ((size_t)16 << 20) /* a page ends early when arguments and results are large */

@@ -4,12 +4,11 @@
  * The body of a question was made by the turn that asked it. What finds the case in a list stands beside it: of its
  * saga from the row of the saga, which has that for old questions, too; tool and error from the evidence.
  */
-#include "run/query/walk.h"
-
 #include <string.h>
 
 #include "base/instant.h"
 #include "base/json.h"
+#include "run/query/walk.h"
 
 #define LIMIT_DEFAULT 50
 #define CURSOR_MS_MAX INT64_C(253402300799999) /* the end of the year 9999 */

@@ -2,10 +2,9 @@
  * A saga read back from its log: start record, definition, then every record checked and applied. The same functions as
  * when it ran; there is no other recovery.
  */
-#include "run/engine_state.h"
-
 #include "base/json.h"
 #include "base/metric.h"
+#include "run/engine_state.h"
 
 static enum err_code apply_turn(struct saga *saga, const struct stored_turn *turn, struct arena *arena, struct err *err)
 {

@@ -1,11 +1,10 @@
 /*
  * A saga in memory: its mailbox and the order of its turns. One turn at a time; what waits, waits in the mailbox.
  */
+#include "base/metric.h"
 #include "run/engine_state.h"
 #include "run/intake/measures.h"
 #include "run/query/health.h"
-
-#include "base/metric.h"
 
 #define LIVE_BLOCK_BYTES 512
 #define LIVE_TEXT_BYTES 96 /* what the state of a saga without payloads keeps: its names, its input */

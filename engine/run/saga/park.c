@@ -11,10 +11,9 @@
  */
 #include <stdlib.h>
 
-#include "run/engine_state.h"
-
 #include "base/log.h"
 #include "base/metric.h"
+#include "run/engine_state.h"
 
 #define DUE_MAX 500         /* rows that are read at once */
 #define UNDER_WAY_MAX 64    /* of these */

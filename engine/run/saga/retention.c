@@ -18,9 +18,8 @@
  */
 #include <stdlib.h>
 
-#include "run/engine_state.h"
-
 #include "base/metric.h"
+#include "run/engine_state.h"
 
 #define BATCH_MAX 500
 #define BATCH_MIN 20

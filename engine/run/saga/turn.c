@@ -2,15 +2,15 @@
  * A turn: decide, append, apply. The only code that changes a saga, and the only place where the log and memory meet:
  * memory changes after the commit, so it is never ahead of the log.
  */
+#include "run/saga/turn.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/intake/measures.h"
-#include "run/query/health.h"
-#include "run/saga/turn.h"
-
 #include "base/log.h"
 #include "base/metric.h"
+#include "run/intake/measures.h"
+#include "run/query/health.h"
 
 #define TURN_BLOCK_BYTES 8192
 #define TURN_PAYLOAD_BYTES_MAX (64u << 20)

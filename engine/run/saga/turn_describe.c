@@ -3,11 +3,10 @@
  * keys, escalations, approvals, followers, locks, and when a saga is to be looked at again. All of it is one
  * transaction.
  */
-#include "run/saga/turn.h"
-
 #include "base/canon.h"
 #include "base/json.h"
 #include "base/metric.h"
+#include "run/saga/turn.h"
 
 static bool makes_key_known(const struct record *record)
 {

@@ -12,10 +12,9 @@
  *                                    quiet                  -> released
  *                                    not quiet for too long -> SHARD_OWNED again, and another time
  */
-#include "run/call/limiter.h"
-
 #include "base/log.h"
 #include "base/metric.h"
+#include "run/call/limiter.h"
 
 enum {
     LOOK_EVERY_MS = 20,
