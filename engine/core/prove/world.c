@@ -75,7 +75,7 @@ uint32_t prove_world_step(const struct prove_world *w, uint32_t number)
 /* --- one turn --- */
 
 /* False: refused, or nothing came of it. */
-static bool feed(struct prove_world *w, struct saga_input input)
+bool prove_world_feed(struct prove_world *w, struct saga_input input)
 {
     struct records records;
     struct err err = {0};
@@ -96,7 +96,9 @@ static bool feed(struct prove_world *w, struct saga_input input)
         return false;
     }
     for (size_t i = 0; i < records.count && !w->violation.ptr; i++) {
-        prove_check_record(w, &records.items[i]);
+        if (!w->unjudged) {
+            prove_check_record(w, &records.items[i]);
+        }
         if (w->violation.ptr) {
             return true;
         }
@@ -134,7 +136,7 @@ static bool feed_outcome(struct prove_world *w, enum saga_input_type type, const
             w->struck = w->healed = w->abort_next = true;
         }
     }
-    return feed(w, input);
+    return prove_world_feed(w, input);
 }
 
 void prove_world_open(struct prove_world *w, const struct definition *symbolic, const struct definition *canon,
@@ -151,7 +153,35 @@ void prove_world_open(struct prove_world *w, const struct definition *symbolic, 
     grow_books(w);
     start.start.namespace = SLICE("default");
     start.start.input = SLICE("{}");
-    (void)feed(w, start);
+    (void)prove_world_feed(w, start);
+}
+
+/* A copy that lives on, which a copy of a decision does not. */
+static void own_saga(struct prove_world *w, const struct saga *saga)
+{
+    w->saga = *saga_copy(saga, w->arena);
+    w->saga.arena = w->arena;
+    w->saga.scratch = NULL;
+}
+
+void prove_world_adopt(struct prove_world *w, const struct saga *saga, const struct definition *symbolic,
+                       int64_t now_ms, struct arena *arena, struct arena *turn)
+{
+    *w = (struct prove_world){.arena = arena, .turn = turn, .now_ms = now_ms, .unjudged = true};
+    w->next_escalation = saga->escalation.number + 1;
+    w->next_approval = UINT32_MAX; /* above those that there are: nobody reads them */
+    w->last_step = STEP_NONE;
+    w->point = (struct prove_point){.step = STEP_NONE};
+    own_saga(w, saga);
+    w->saga.definition = symbolic;
+    grow_books(w);
+    for (uint32_t i = 0; i < w->book_count; i++) {
+        w->saga.steps[i].forward.room = w->saga.steps[i].forward.answer_room = (struct room){0}; /* the saga's own */
+        enum took_effect forward = saga->steps[i].forward.took_effect;
+
+        w->books[i].did = forward == TOOK_EFFECT_YES || forward == TOOK_EFFECT_MAYBE || forward == TOOK_EFFECT_UNDONE;
+        w->books[i].undone = forward == TOOK_EFFECT_UNDONE;
+    }
 }
 
 void prove_world_fork(struct prove_world *w, const struct prove_world *from, struct arena *arena)
@@ -160,9 +190,7 @@ void prove_world_fork(struct prove_world *w, const struct prove_world *from, str
 
     *w = *from;
     w->arena = arena;
-    w->saga = *saga_copy(&from->saga, arena);
-    w->saga.arena = arena; /* this copy is not a decision's: it lives on */
-    w->saga.scratch = NULL;
+    own_saga(w, &from->saga);
     w->book_room = count ? count : 1;
     w->books = arena_array(arena, w->book_room, sizeof(*w->books));
     w->undone = arena_array(arena, w->book_room, sizeof(*w->undone));
@@ -276,7 +304,7 @@ static void answer_admission(struct prove_world *w, uint32_t step)
         input.admitted.detail = SLICE("the precheck says so");
         input.admitted.result = SLICE("{}");
     }
-    (void)feed(w, input);
+    (void)prove_world_feed(w, input);
 }
 
 /* One text for each lock: no two of them alike. */
@@ -321,7 +349,7 @@ static void answer_evaluation(struct prove_world *w, const struct want *want)
         w->struck = w->healed = true;
         input.evaluated.skipped = true;
     }
-    (void)feed(w, input);
+    (void)prove_world_feed(w, input);
 }
 
 static void answer_lock(struct prove_world *w, const struct want *want)
@@ -333,7 +361,7 @@ static void answer_lock(struct prove_world *w, const struct want *want)
         w->struck = w->healed = true;
         input.locked.refused = true;
     }
-    (void)feed(w, input);
+    (void)prove_world_feed(w, input);
 }
 
 /* What the step waits for is there. */
@@ -345,7 +373,7 @@ static void arrive(struct prove_world *w, uint32_t step)
     if (definition->kind == STEP_SIGNAL) {
         input.signal.name = definition->signal_name;
         input.signal.payload = SLICE("{}");
-        (void)feed(w, input);
+        (void)prove_world_feed(w, input);
         return;
     }
     input.type = SAGA_INPUT_DECISION;
@@ -357,7 +385,7 @@ static void arrive(struct prove_world *w, uint32_t step)
         w->struck = w->healed = true;
         input.decision.approve = false;
     }
-    (void)feed(w, input);
+    (void)prove_world_feed(w, input);
 }
 
 void prove_world_skip(struct prove_world *w, uint32_t step)
@@ -367,7 +395,7 @@ void prove_world_skip(struct prove_world *w, uint32_t step)
     input.evaluated.what = EVALUATE_ARGS;
     input.evaluated.step = step;
     input.evaluated.skipped = true;
-    (void)feed(w, input);
+    (void)prove_world_feed(w, input);
 }
 
 static void feed_timer(struct prove_world *w, const struct want *want)
@@ -382,7 +410,7 @@ static void feed_timer(struct prove_world *w, const struct want *want)
     if (want->step == STEP_NONE) {
         input.timer.timer = (enum saga_timer)want->number;
     }
-    (void)feed(w, input);
+    (void)prove_world_feed(w, input);
 }
 
 void prove_world_do(struct prove_world *w, const struct want *want)
@@ -422,7 +450,7 @@ void prove_world_abort(struct prove_world *w)
     struct saga_input input = {.type = SAGA_INPUT_ABORT};
 
     input.abort.actor = SLICE("somebody");
-    (void)feed(w, input);
+    (void)prove_world_feed(w, input);
 }
 
 void prove_world_deadline(struct prove_world *w, uint32_t step)
@@ -496,7 +524,7 @@ static bool ask_person(struct prove_world *w)
             input.operator.args = SLICE("{}");
         }
     }
-    return feed(w, input);
+    return prove_world_feed(w, input);
 }
 
 /* --- what comes next --- */
@@ -647,6 +675,20 @@ static const struct want *find_next(const struct prove_world *w, const struct wa
         }
     }
     return next;
+}
+
+bool prove_world_next(struct prove_world *w, struct want *out)
+{
+    const struct want *next;
+    struct wants wants;
+
+    arena_reset(w->turn);
+    prove_world_wants(w, w->turn, &wants);
+    next = find_next(w, &wants);
+    if (next) {
+        *out = *next; /* the wants lie in the arena of the turn */
+    }
+    return next != NULL;
 }
 
 bool prove_world_move(struct prove_world *w)

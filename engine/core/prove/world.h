@@ -67,17 +67,24 @@ struct prove_world {
     uint64_t next_escalation, next_approval;
     enum record_type last_type; /* of the last record, and its step */
     uint32_t last_step;
+    bool unjudged; /* the world of a preview: the books of a saga that lived are not whole, so nothing is held against
+                      them */
     struct slice violation;
 };
 
 void prove_world_open(struct prove_world *world, const struct definition *symbolic, const struct definition *canon,
                       struct arena *arena, struct arena *turn); /* and start */
+/* A world for a saga that has lived until now, of which nothing is held against the books. Borrows from `saga`. */
+void prove_world_adopt(struct prove_world *world, const struct saga *saga, const struct definition *symbolic,
+                       int64_t now_ms, struct arena *arena, struct arena *turn);
 void prove_world_fork(struct prove_world *world, const struct prove_world *from, struct arena *arena);
 bool prove_world_move(struct prove_world *world); /* one turn; false: at rest, `violation` says whether well */
 void prove_world_do(struct prove_world *world, const struct want *want);
 void prove_world_skip(struct prove_world *world,
                       uint32_t step); /* its condition does not hold; only where it is evaluated */
 void prove_world_abort(struct prove_world *world);
+/* An input from outside. False: the saga refuses it, or nothing came of it. */
+bool prove_world_feed(struct prove_world *world, struct saga_input input);
 void prove_world_deadline(struct prove_world *world, uint32_t step); /* of this child; STEP_NONE: of the saga */
 bool prove_world_stands(const struct prove_world *world,
                         uint32_t step);                     /* took effect, or may have, and is not undone */
@@ -91,6 +98,8 @@ uint32_t prove_world_step(const struct prove_world *world, uint32_t number);
  * deadlines and timeouts: what passes then is a point of its own, and no way on. */
 #define PROVE_ARRIVES UINT32_MAX /* number of a timer: the signal comes, or somebody approves */
 void prove_world_wants(const struct prove_world *world, struct arena *arena, struct wants *out);
+/* The one of them that comes next; false: there is none. */
+bool prove_world_next(struct prove_world *world, struct want *out);
 
 /* --- what must hold (prove/check.c) --- */
 

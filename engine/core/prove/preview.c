@@ -1,0 +1,408 @@
+/* See preview.h. The world of the proof (prove/world.h) plays the other end; its books are not asked. */
+#include "core/prove/preview.h"
+
+#include "base/json.h"
+#include "core/prove/world.h"
+#include "core/saga/machine.h"
+
+#define PLAY_TURNS_MAX 5000 /* of one play: a saga of a thousand steps takes about three turns a step */
+#define SAME_VERB_MAX 1000  /* open questions that the verb answers in one play */
+
+enum about { ABOUT_SAGA, ABOUT_ESCALATION, ABOUT_OPERATION };
+
+/* The verbs, in the words of the API. */
+struct verb {
+    const char *name, *as, *then;
+    unsigned about; /* bits of enum about */
+    enum operator_action action;
+    bool happened, undone, again, probe_happened;
+    const char *branch; /* the verb has an end for each answer of a probe: which one this is */
+};
+
+#define VERDICT (BIT(ABOUT_ESCALATION) | BIT(ABOUT_OPERATION))
+#define CASE BIT(ABOUT_ESCALATION)
+
+static const struct verb verbs[] = {
+    {.name = "abort", .about = BIT(ABOUT_SAGA)},
+    {.name = "retry", .about = CASE, .action = OPERATOR_RETRY},
+    {.name = "probe",
+     .about = CASE,
+     .action = OPERATOR_PROBE,
+     .probe_happened = true,
+     .branch = "the probe says that it happened"},
+    {.name = "probe", .about = CASE, .action = OPERATOR_PROBE, .branch = "the probe says that it did not happen"},
+    {.name = "resolve", .as = "happened", .about = VERDICT, .action = OPERATOR_RESOLVE, .happened = true},
+    {.name = "resolve", .as = "not_happened", .about = VERDICT, .action = OPERATOR_RESOLVE},
+    {.name = "resolve",
+     .as = "not_happened",
+     .then = "retry",
+     .about = VERDICT,
+     .action = OPERATOR_RESOLVE,
+     .again = true},
+    {.name = "resolve", .as = "undone", .about = VERDICT, .action = OPERATOR_RESOLVE, .happened = true, .undone = true},
+    {.name = "skip", .about = CASE, .action = OPERATOR_SKIP},
+    {.name = "waive", .about = CASE, .action = OPERATOR_WAIVE},
+    {.name = "compensate", .about = CASE, .action = OPERATOR_COMPENSATE},
+    {.name = "abandon", .about = CASE, .action = OPERATOR_ABANDON},
+};
+
+struct preview {
+    const struct saga *saga;
+    const struct preview_question *question;
+    const struct definition *symbolic;
+    enum about about;
+    int64_t now_ms;
+    struct arena *arena; /* of the caller */
+    struct arena play, turn;
+    struct json_writer w;
+};
+
+struct play {
+    struct prove_world world;
+    const struct verb *verb;
+    uint32_t unless;                             /* the step whose condition does not hold; STEP_NONE: all hold */
+    uint32_t conditions[PREVIEW_CONDITIONS_MAX]; /* steps whose condition was open when they came */
+    uint32_t condition_count;
+    struct want *calls; /* in the order in which they leave */
+    uint32_t call_count, call_capacity;
+    uint32_t said; /* how often the verb was said */
+};
+
+static struct saga_input input_of(const struct preview *p, const struct verb *verb, const struct saga *saga,
+                                  bool accept_double)
+{
+    struct saga_input input = {.type = SAGA_INPUT_OPERATOR, .now_ms = p->now_ms};
+
+    if (p->about == ABOUT_SAGA) {
+        input.type = SAGA_INPUT_ABORT;
+        input.abort.actor = SLICE("somebody");
+        input.abort.note = SLICE("a preview");
+        return input;
+    }
+    input.operator.action = verb->action;
+    input.operator.happened = verb->happened;
+    input.operator.undone = verb->undone;
+    input.operator.again = verb->again;
+    input.operator.accept_double = accept_double;
+    input.operator.actor = SLICE("somebody");
+    input.operator.note = SLICE("a preview");
+    if (p->about == ABOUT_OPERATION) {
+        input.operator.key = p->question->key;
+    } else {
+        input.operator.escalation = saga->escalation.number;
+    }
+    if (verb->happened) {
+        input.operator.result = SLICE("{}");
+        input.operator.undo_args = SLICE("{}");
+    }
+    if (verb->action == OPERATOR_RETRY && saga->escalation.step != STEP_NONE &&
+        !operation_of(saga, saga->escalation.step, saga->escalation.direction)->args.ptr) {
+        input.operator.args = SLICE("{}");
+    }
+    return input;
+}
+
+/* --- one play --- */
+
+static void keep_call(struct play *play, const struct want *want)
+{
+    if (play->call_count == play->call_capacity) {
+        struct want *calls;
+
+        play->call_capacity = play->call_capacity ? 2 * play->call_capacity : 16;
+        calls = arena_array(play->world.arena, play->call_capacity, sizeof(*calls));
+        for (uint32_t i = 0; i < play->call_count; i++) {
+            calls[i] = play->calls[i];
+        }
+        play->calls = calls;
+    }
+    play->calls[play->call_count++] = *want;
+}
+
+/* The arguments of a step with a condition are about to be made. False: its condition does not hold in this play. */
+static bool condition_holds(struct play *play, const struct want *want)
+{
+    if (want->type != WANT_EVALUATE || want->number != EVALUATE_ARGS || want->step == STEP_NONE ||
+        !template_is_set(&play->world.saga.definition->steps[want->step].when)) {
+        return true;
+    }
+    if (play->condition_count < PREVIEW_CONDITIONS_MAX) {
+        play->conditions[play->condition_count++] = want->step;
+    }
+    return want->step != play->unless;
+}
+
+static bool say_again(const struct preview *p, struct play *play)
+{
+    return p->about == ABOUT_ESCALATION && play->said < SAME_VERB_MAX &&
+           (saga_escalation_actions(&play->world.saga) & BIT(play->verb->action)) != 0;
+}
+
+/* One step on. False: it rests. */
+static bool play_on(const struct preview *p, struct play *play)
+{
+    struct prove_world *world = &play->world;
+    struct want want;
+    bool more = prove_world_next(world, &want);
+
+    if (world->saga.escalation.number && (!more || want.due_ms > world->now_ms) && say_again(p, play)) {
+        play->said++;
+        return prove_world_feed(world, input_of(p, play->verb, &world->saga, true));
+    }
+    if (!more) {
+        return false;
+    }
+    if (want.type == WANT_CALL) {
+        keep_call(play, &want);
+    }
+    if (condition_holds(play, &want)) {
+        prove_world_do(world, &want);
+    } else {
+        prove_world_skip(world, want.step);
+    }
+    return true;
+}
+
+static void set_probe(const struct preview *p, struct play *play)
+{
+    const struct escalation *open = &p->saga->escalation;
+
+    if (play->verb->action == OPERATOR_PROBE && open->step != STEP_NONE) {
+        if (open->direction == DIRECTION_DO) {
+            play->world.books[open->step].did = play->verb->probe_happened;
+        } else {
+            play->world.books[open->step].undone = play->verb->probe_happened;
+        }
+    }
+}
+
+static void play_verb(struct preview *p, struct play *play, const struct saga_input *input)
+{
+    arena_reset(&p->play);
+    prove_world_adopt(&play->world, p->saga, p->symbolic, p->now_ms, &p->play, &p->turn);
+    set_probe(p, play);
+    play->said = 1;
+    play->call_count = play->call_capacity = play->condition_count = 0;
+    (void)prove_world_feed(&play->world, *input);
+    while (play->world.saga.phase != PHASE_ENDED && play->world.turns < PLAY_TURNS_MAX && play_on(p, play)) {
+    }
+}
+
+/* --- what came of it, as JSON --- */
+
+static struct slice step_id(const struct play *play, uint32_t step)
+{
+    return play->world.saga.definition->steps[step].id;
+}
+
+static void write_calls(struct json_writer *w, const struct play *play)
+{
+    json_array_begin(w, "calls");
+    for (uint32_t i = 0; i < play->call_count; i++) {
+        const struct want *call = &play->calls[i];
+
+        json_object_begin(w, NULL);
+        json_write_slice(w, "step", step_id(play, call->step));
+        json_write_slice(w, "tool", saga_tool(&play->world.saga, call->step, call->direction)->name);
+        json_write_text(w, "direction", direction_name(call->direction));
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+static void write_undone(struct json_writer *w, const struct preview *p, const struct play *play)
+{
+    const struct saga *saga = &play->world.saga;
+
+    json_array_begin(w, "undone");
+    for (uint32_t i = 0; i < play->world.undone_count; i++) { /* in the order of their compensators */
+        json_write_slice(w, NULL, step_id(play, play->world.undone[i]));
+    }
+    for (uint32_t i = 0; i < p->saga->definition->step_count; i++) { /* by a person's word */
+        if (saga->steps[i].forward.took_effect == TOOK_EFFECT_UNDONE && !play->world.books[i].undone &&
+            p->saga->steps[i].forward.took_effect != TOOK_EFFECT_UNDONE) {
+            json_write_slice(w, NULL, step_id(play, i));
+        }
+    }
+    json_array_end(w);
+}
+
+static void write_standing(struct json_writer *w, const struct play *play)
+{
+    const struct saga *saga = &play->world.saga;
+
+    json_array_begin(w, "standing");
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        if (step_has_call(saga, i) && !prove_is_read(&play->world, i) && step_may_stand(saga, i)) {
+            json_object_begin(w, NULL);
+            json_write_slice(w, "step", step_id(play, i));
+            json_write_text(w, "took_effect", took_effect_name(saga_took_effect(saga, i)));
+            json_object_end(w);
+        }
+    }
+    json_array_end(w);
+}
+
+/* Why the play goes no further; SLICE_NONE: the saga has ended. */
+static struct slice waits_for(const struct play *play)
+{
+    const struct saga *saga = &play->world.saga;
+
+    if (saga->phase == PHASE_ENDED) {
+        return SLICE_NONE;
+    }
+    if (play->world.turns >= PLAY_TURNS_MAX) {
+        return SLICE("more than a preview plays");
+    }
+    if (saga->escalation.number) {
+        return saga->escalation.step == STEP_NONE
+                   ? arena_printf(play->world.arena, "a person, because of: %.*s", SLICE_ARG(saga->escalation.reason))
+                   : arena_printf(play->world.arena, "a person, because of: %.*s (%.*s)",
+                                  SLICE_ARG(saga->escalation.reason), SLICE_ARG(step_id(play, saga->escalation.step)));
+    }
+    if (saga->paused.ptr) {
+        return SLICE("a person who resumes it");
+    }
+    return saga_is_open(saga) ? SLICE("its agent") : SLICE("something from outside");
+}
+
+static void write_end(struct json_writer *w, const struct preview *p, const struct play *play)
+{
+    json_object_begin(w, NULL);
+    json_write_text(w, "if", play->verb->branch);
+    json_write_slice(w, "unless_begins", play->unless == STEP_NONE ? SLICE_NONE : step_id(play, play->unless));
+    json_write_text(w, "status", saga_status_name(saga_status(&play->world.saga)));
+    json_write_slice(w, "waits_for", waits_for(play));
+    write_calls(w, play);
+    write_undone(w, p, play);
+    write_standing(w, play);
+    json_object_end(w);
+}
+
+/* --- one verb --- */
+
+static bool is_about(const struct preview *p, const struct verb *verb)
+{
+    return (verb->about & BIT(p->about)) != 0;
+}
+
+/* The refusal is the saga's own; a second effect that somebody accepts is worth a look as well. */
+static enum err_code ask(struct preview *p, const struct verb *verb, struct saga_input *input, bool *accept_double,
+                         struct err *err)
+{
+    struct records records;
+    enum err_code code;
+
+    *accept_double = false;
+    *input = input_of(p, verb, p->saga, false);
+    input->escalation_number = p->saga->escalation.number + 1;
+    input->approval_number = UINT32_MAX;
+    input->number_stride = 1;
+    arena_reset(&p->turn);
+    code = saga_decide(p->saga, input, &p->turn, &records, err);
+    if (code != ERR_OK && verb->action == OPERATOR_RETRY && p->about == ABOUT_ESCALATION) {
+        struct saga_input accepted = *input;
+        struct err ignored = {0};
+
+        accepted.operator.accept_double = true;
+        arena_reset(&p->turn);
+        if (saga_decide(p->saga, &accepted, &p->turn, &records, &ignored) == ERR_OK) {
+            *input = accepted;
+            *accept_double = true;
+            code = ERR_OK;
+        }
+    }
+    return code;
+}
+
+static void write_verb_name(struct json_writer *w, const struct verb *verb)
+{
+    json_write_text(w, "verb", verb->name);
+    if (verb->as) {
+        json_write_text(w, "as", verb->as);
+    }
+    if (verb->then) {
+        json_write_text(w, "then", verb->then);
+    }
+}
+
+static void write_ends(struct preview *p, const struct verb *verb, const struct saga_input *input)
+{
+    struct play play = {.verb = verb, .unless = STEP_NONE};
+    uint32_t conditions[PREVIEW_CONDITIONS_MAX];
+    uint32_t count;
+
+    play_verb(p, &play, input);
+    write_end(&p->w, p, &play);
+    count = play.condition_count;
+    for (uint32_t i = 0; i < count; i++) {
+        conditions[i] = play.conditions[i];
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        play.unless = conditions[i];
+        play_verb(p, &play, input);
+        write_end(&p->w, p, &play);
+    }
+}
+
+/* The rows of one verb stand together: a probe has one for each answer. */
+static const struct verb *write_verb(struct preview *p, const struct verb *verb)
+{
+    const struct verb *end = verb + 1;
+    struct saga_input input;
+    struct err err = {0};
+    bool accept_double;
+    enum err_code code = ask(p, verb, &input, &accept_double, &err);
+
+    for (; verb->branch && end < verbs + COUNT_OF(verbs) && end->branch; end++) {
+    }
+    json_object_begin(&p->w, NULL);
+    write_verb_name(&p->w, verb);
+    json_write_bool(&p->w, "allowed", code == ERR_OK);
+    if (code != ERR_OK) {
+        json_write_text(&p->w, "refused", err_name(code));
+        json_write_text(&p->w, "because", err.message);
+    } else {
+        if (accept_double) {
+            json_write_bool(&p->w, "accept_double", true);
+        }
+        json_array_begin(&p->w, "ends");
+        for (; verb < end; verb++) {
+            write_ends(p, verb, &input);
+        }
+        json_array_end(&p->w);
+    }
+    json_object_end(&p->w);
+    return end;
+}
+
+void preview_write(const struct saga *saga, const struct preview_question *question, int64_t now_ms,
+                   struct arena *arena, struct buffer *out)
+{
+    struct preview p = {.saga = saga, .question = question, .now_ms = now_ms, .arena = arena};
+
+    p.about = question->escalation ? ABOUT_ESCALATION : uuid_is_nil(&question->key.uuid) ? ABOUT_SAGA : ABOUT_OPERATION;
+    p.symbolic = saga->definition;
+    if (!saga_is_open(saga)) {
+        struct prove_symbols symbols;
+        struct prove_variant none = {0};
+
+        prove_symbolic(saga->definition, &none, arena, &symbols);
+        p.symbolic = symbols.definition;
+    }
+    arena_init(&p.play, 64 * 1024);
+    arena_init(&p.turn, 64 * 1024);
+    json_writer_init(&p.w, out);
+    json_object_begin(&p.w, NULL);
+    json_write_text(&p.w, "assumes",
+                    "each later call succeeds, the same verb answers every open question of this saga, signals and "
+                    "approvals come, and no deadline passes");
+    json_array_begin(&p.w, "verbs");
+    for (const struct verb *verb = verbs; verb < verbs + COUNT_OF(verbs);) {
+        verb = is_about(&p, verb) ? write_verb(&p, verb) : verb + 1;
+    }
+    json_array_end(&p.w);
+    json_object_end(&p.w);
+    arena_fini(&p.turn);
+    arena_fini(&p.play);
+}

@@ -1,0 +1,31 @@
+/*
+ * What would follow from a verb, played on a copy of the saga before anybody says it.
+ *
+ * The play assumes that nothing else fails: each later call succeeds, each open question about the same saga is
+ * answered by the same verb, a signal comes, an approval is given, no deadline passes. Values are symbolic as in
+ * prove.h: what expressions give is not worked out. A step whose condition is still open begins; beside that, each
+ * such condition has an end of its own in which it does not hold.
+ */
+#ifndef SAGAD_CORE_PROVE_PREVIEW_H
+#define SAGAD_CORE_PROVE_PREVIEW_H
+
+#include "core/saga/saga.h"
+
+#define PREVIEW_CONDITIONS_MAX 8 /* conditions of a verb that get an end of their own */
+
+/* What the verb is about. */
+struct preview_question {
+    uint64_t escalation; /* the open one; 0: not about an escalation */
+    struct op_key key;   /* an operation; nil: not about one operation */
+                         /* neither: about the saga */
+};
+
+/*
+ * The preview of each verb that the question has, as JSON: {"assumes", "verbs": [...]}. A verb that is refused now has
+ * the code and the sentence of its refusal. The saga is not changed; it has to be one of the caller's own, folded from
+ * its log, and has to live as long as the call. Takes some thousand turns at most for each verb.
+ */
+void preview_write(const struct saga *saga, const struct preview_question *question, int64_t now_ms,
+                   struct arena *arena, struct buffer *out);
+
+#endif

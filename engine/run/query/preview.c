@@ -1,0 +1,103 @@
+/*
+ * What each verb would lead to: the saga is read back from its log, and the verbs are played on it. Nothing is sent to
+ * its owner, so any engine may answer; what is under way and not durable yet is not in it.
+ */
+#include "run/request/work.h"
+#include "run/saga/cases.h"
+
+static void on_read(struct store_read *read)
+{
+    struct work *work = read->context;
+    struct engine *engine = work->engine;
+    struct err err = {0};
+
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
+        return;
+    }
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+        return;
+    }
+    const struct saga *saga =
+        fold_turns(engine, work->saga, work->namespace, work->read.turns, work->read.turn_count, &work->reading, &err);
+
+    if (!saga) {
+        work_done(work, ERR_CORRUPT, &err);
+        return;
+    }
+    if (work->preview.escalation && saga->escalation.number != work->preview.escalation) {
+        work_fail(work, ERR_DECIDED, "this escalation has been resolved already",
+                  "`sagactl escalations N` shows by whom and how");
+        return;
+    }
+    preview_write(saga, &work->preview, loop_wall_ms(engine->loop), &work->reading, &work->out);
+    work_done(work, ERR_OK, NULL);
+}
+
+static void read_saga(struct work *work, struct saga_id id)
+{
+    work->saga = id;
+    work->read = (struct read_saga){
+        .read = {.arena = &work->reading, .done = on_read, .context = work}, .id = id, .namespace = work->namespace};
+    store_read_saga(work->engine->store, &work->read);
+}
+
+static void on_escalation(struct store_read *read)
+{
+    struct work *work = read->context;
+
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number",
+                  "`sagactl escalations` lists the open ones");
+    } else if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+    } else if (question_is_case(&work->store.escalations.rows[0])) {
+        work_fail(work, ERR_CONFLICT, "no log tells of this case, so that nothing can be played", NULL);
+    } else {
+        read_saga(work, work->store.escalations.rows[0].saga);
+    }
+}
+
+static void on_operation(struct store_read *read)
+{
+    struct work *work = read->context;
+
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, "there is no operation with this key", "`sagactl operations` lists them");
+    } else if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+    } else {
+        read_saga(work, work->store.operation.id);
+    }
+}
+
+void engine_preview(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+
+    if (work_refused(work)) {
+        return;
+    }
+    work->preview =
+        (struct preview_question){.escalation = request->in.preview.escalation, .key = request->in.preview.key};
+    if (work->preview.escalation) {
+        work->store.escalations =
+            (struct list_questions){.read = {.arena = &work->arena, .done = on_escalation, .context = work},
+                                    .kind = QUESTION_ESCALATION,
+                                    .namespace = work->namespace,
+                                    .number = work->preview.escalation,
+                                    .limit = 1};
+        store_list_questions(engine->store, &work->store.escalations);
+    } else if (!uuid_is_nil(&work->preview.key.uuid)) {
+        work->store.operation =
+            (struct find_operation){.read = {.arena = &work->arena, .done = on_operation, .context = work},
+                                    .key = work->preview.key,
+                                    .namespace = work->namespace};
+        store_find_operation(engine->store, &work->store.operation);
+    } else if (saga_id_shard(request->in.preview.id) >= SHARD_COUNT) {
+        work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
+    } else {
+        read_saga(work, request->in.preview.id);
+    }
+}

@@ -1,0 +1,256 @@
+/*
+ * What each verb would lead to, saga by saga. A preview is read as lines:
+ *   "resolve happened -> completed: calls c"    "retry refused conflict"
+ * with "undoes a,b", "leaves a" and "waits ..." behind the calls, and "(unless b)" where a condition does not hold.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "core/prove/preview.h"
+#include "tests/lib/saga_trial.h"
+
+static const char *text_of(const cJSON *object, const char *name)
+{
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+}
+
+/* " calls a,b", with ! behind the name of a step that is undone; nothing where the list is empty. */
+static void put_list(struct buffer *out, const char *word, const cJSON *list)
+{
+    const cJSON *item;
+    const char *before = word;
+
+    cJSON_ArrayForEach(item, list)
+    {
+        const char *direction = text_of(item, "direction");
+
+        buffer_printf(out, "%s%s%s%s", before == word ? " " : "", before == word ? word : "",
+                      before == word ? " " : ",", cJSON_IsString(item) ? item->valuestring : text_of(item, "step"));
+        buffer_put_text(out, direction && strcmp(direction, "undo") == 0 ? "!" : "");
+        before = ",";
+    }
+}
+
+static void put_end(struct buffer *out, const cJSON *end)
+{
+    const char *branch = text_of(end, "if");
+
+    buffer_printf(out, " ->%s%s %s", branch ? " " : "", branch ? branch : "", text_of(end, "status"));
+    put_list(out, "calls", cJSON_GetObjectItemCaseSensitive(end, "calls"));
+    put_list(out, "undoes", cJSON_GetObjectItemCaseSensitive(end, "undone"));
+    put_list(out, "leaves", cJSON_GetObjectItemCaseSensitive(end, "standing"));
+    if (text_of(end, "waits_for")) {
+        buffer_printf(out, " waits for %s", text_of(end, "waits_for"));
+    }
+    if (text_of(end, "unless_begins")) {
+        buffer_printf(out, " (unless %s)", text_of(end, "unless_begins"));
+    }
+}
+
+/* The line of the verb: "resolve", "happened" or NULL, "retry" or NULL. In the arena of the trial. */
+static const char *preview_of(struct trial *trial, const struct preview_question *question, const char *name,
+                              const char *as, const char *then)
+{
+    struct buffer json, line;
+    const cJSON *verb, *end;
+
+    buffer_init(&json, SIZE_MAX / 2);
+    buffer_init(&line, SIZE_MAX / 2);
+    preview_write(&trial->saga, question, trial->now_ms, &trial->arena, &json);
+    cJSON *tree = cJSON_Parse(buffer_c(&json));
+
+    assert_non_null(tree);
+    cJSON_ArrayForEach(verb, cJSON_GetObjectItemCaseSensitive(tree, "verbs"))
+    {
+        const char *its_as = text_of(verb, "as"), *its_then = text_of(verb, "then");
+
+        if (strcmp(text_of(verb, "verb"), name) != 0 || (as == NULL) != (its_as == NULL) ||
+            (as && strcmp(as, its_as) != 0) || (then == NULL) != (its_then == NULL)) {
+            continue;
+        }
+        if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(verb, "allowed"))) {
+            buffer_printf(&line, "refused %s", text_of(verb, "refused"));
+        }
+        buffer_put_text(&line, cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(verb, "accept_double")) ? "double" : "");
+        cJSON_ArrayForEach(end, cJSON_GetObjectItemCaseSensitive(verb, "ends"))
+        {
+            put_end(&line, end);
+        }
+    }
+    const char *text = arena_printf(&trial->arena, "%s", buffer_c(&line)).ptr;
+
+    cJSON_Delete(tree);
+    buffer_fini(&json);
+    buffer_fini(&line);
+    return text;
+}
+
+static struct preview_question about_case(const struct trial *trial)
+{
+    return (struct preview_question){.escalation = trial->saga.escalation.number};
+}
+
+static struct preview_question about_operation(const struct trial *trial, const char *step)
+{
+    return (struct preview_question){.key = trial->saga.steps[trial_step(trial, step)].forward.key};
+}
+
+#define ASSERT_PREVIEW(trial, question, name, as, then, line)                                                          \
+    assert_string_equal(preview_of((trial), &(question), (name), (as), (then)), (line))
+
+static void open_stuck(struct trial *trial)
+{
+    trial_open(trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'pay','call':'once'},{'id':'c','call':'keyed'}"));
+    trial_start(trial, "{}");
+    trial_settle(trial, "a", OUTCOME_COMPLETED);
+    trial_timer(trial, "pay");
+    trial_settle(trial, "pay", OUTCOME_UNKNOWN);
+}
+
+static void a_verdict_on_a_case_leads_on_or_back(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    open_stuck(&trial);
+    struct preview_question question = about_case(&trial);
+
+    assert_int_not_equal(question.escalation, 0);
+    ASSERT_PREVIEW(&trial, question, "resolve", "happened", NULL, " -> completed calls c leaves a,pay,c");
+    ASSERT_PREVIEW(&trial, question, "resolve", "not_happened", NULL, " -> compensated calls a! undoes a");
+    ASSERT_PREVIEW(&trial, question, "resolve", "not_happened", "retry", " -> completed calls pay,c leaves a,pay,c");
+    ASSERT_PREVIEW(&trial, question, "resolve", "undone", NULL, " -> compensated calls a! undoes a,pay");
+    ASSERT_PREVIEW(&trial, question, "retry", NULL, NULL, "double -> completed calls pay,c leaves a,pay,c");
+    ASSERT_PREVIEW(&trial, question, "abandon", NULL, NULL, " -> abandoned leaves a,pay");
+    ASSERT_PREVIEW(&trial, question, "probe", NULL, NULL, "refused conflict");
+    trial_close(&trial);
+}
+
+static void nothing_of_the_saga_changes(void **state)
+{
+    struct trial trial;
+    struct arena arena;
+
+    (void)state;
+    open_stuck(&trial);
+    arena_init(&arena, 65536);
+    struct preview_question question = about_case(&trial);
+    struct slice before = trial_view(&trial, &arena);
+    uint64_t seq = trial.saga.seq;
+
+    ASSERT_PREVIEW(&trial, question, "resolve", "happened", NULL, " -> completed calls c leaves a,pay,c");
+    assert_int_equal(trial.saga.seq, seq);
+    assert_true(slice_equal(before, trial_view(&trial, &arena)));
+    trial_check_replay(&trial);
+    /* What it said is what happens. */
+    assert_int_equal(trial_resolve(&trial, true, "{'id':'x'}"), ERR_OK);
+    trial_settle(&trial, "c", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    arena_fini(&arena);
+    trial_close(&trial);
+}
+
+static void an_operation_has_a_preview_before_anybody_is_asked(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'pay','call':'once_probed'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_timer(&trial, "pay");
+    trial_settle(&trial, "pay", OUTCOME_UNKNOWN);
+    trial_probe(&trial, "pay", OUTCOME_UNKNOWN);
+    assert_int_equal(trial.saga.escalation.number, 0);
+    struct preview_question question = about_operation(&trial, "pay"), other = about_operation(&trial, "a");
+
+    ASSERT_PREVIEW(&trial, question, "resolve", "happened", NULL, " -> completed leaves a,pay");
+    ASSERT_PREVIEW(&trial, question, "resolve", "not_happened", NULL, " -> compensated calls a! undoes a");
+    ASSERT_PREVIEW(&trial, question, "resolve", "undone", NULL, " -> compensated calls a! undoes a,pay");
+    ASSERT_PREVIEW(&trial, other, "resolve", "not_happened", NULL, "refused already-decided");
+    trial_close(&trial);
+}
+
+static void an_open_condition_has_both_ends(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'pay','call':'once'},"
+                                  "{'id':'gift','call':'keyed','when':'${ .input.gift }'},{'id':'c','call':'keyed'}"));
+    trial_start(&trial, "{}");
+    trial_timer(&trial, "pay");
+    trial_settle(&trial, "pay", OUTCOME_UNKNOWN);
+    struct preview_question question = about_case(&trial);
+
+    ASSERT_PREVIEW(&trial, question, "resolve", "happened", NULL,
+                   " -> completed calls gift,c leaves pay,gift,c"
+                   " -> completed calls c leaves pay,c (unless gift)");
+    trial_close(&trial);
+}
+
+static void a_compensation_that_failed_can_be_retried_or_left(void **state)
+{
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial,
+               TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'by_checked'},{'id':'c','call':'keyed'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    trial_settle(&trial, "c", OUTCOME_FAILED);
+    trial_timer_undo(&trial, "b");
+    trial_settle_undo(&trial, "b", OUTCOME_FAILED);
+    while (trial.saga.escalation.number == 0) { /* its tries are used up */
+        trial_timer_undo(&trial, "b");
+        if (trial.saga.escalation.number == 0) {
+            trial_settle_undo(&trial, "b", OUTCOME_FAILED);
+        }
+    }
+    struct preview_question question = about_case(&trial);
+
+    ASSERT_PREVIEW(&trial, question, "retry", NULL, NULL, " -> compensated calls b!,a! undoes b,a");
+    ASSERT_PREVIEW(&trial, question, "waive", NULL, NULL, " -> abandoned calls a! undoes a leaves b");
+    ASSERT_PREVIEW(&trial, question, "skip", NULL, NULL, "refused conflict");
+    trial_close(&trial);
+}
+
+static void an_abort_undoes_what_stands(void **state)
+{
+    static const struct preview_question saga;
+    struct trial trial;
+
+    (void)state;
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'s','sleep':'1h'},{'id':'m','call':'mail'}"));
+    trial_start(&trial, "{}");
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    ASSERT_PREVIEW(&trial, saga, "abort", NULL, NULL, " -> compensated calls a! undoes a");
+    trial_timer(&trial, "s");
+    trial_timer(&trial, "m");
+    trial_settle(&trial, "m", OUTCOME_COMPLETED);
+    ASSERT_PREVIEW(&trial, saga, "abort", NULL, NULL, "refused past-point-of-no-return");
+    trial_close(&trial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_verdict_on_a_case_leads_on_or_back),
+        cmocka_unit_test(nothing_of_the_saga_changes),
+        cmocka_unit_test(an_operation_has_a_preview_before_anybody_is_asked),
+        cmocka_unit_test(an_open_condition_has_both_ends),
+        cmocka_unit_test(a_compensation_that_failed_can_be_retried_or_left),
+        cmocka_unit_test(an_abort_undoes_what_stands),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
