@@ -158,6 +158,9 @@ void handle_bypass(struct api_request *request);
 void handle_say_cost(struct api_request *request);
 void handle_list_escalations(struct api_request *request);
 void handle_get_escalation(struct api_request *request);
+void handle_preview_saga(struct api_request *request);
+void handle_preview_operation(struct api_request *request);
+void handle_preview_escalation(struct api_request *request);
 void handle_resolve(struct api_request *request);
 void handle_resolve_operation(struct api_request *request);
 bool request_read_key(struct api_request *request,

@@ -169,6 +169,11 @@ struct engine_request {
             int64_t wait_ms; /* answer when the saga has ended, or when this is over; 0: at once */
         } get;
         struct {
+            struct saga_id id;   /* when neither of the others is given */
+            uint64_t escalation; /* 0: not about an escalation */
+            struct op_key key;   /* nil: not about one operation */
+        } preview;
+        struct {
             struct saga_id id;
             uint64_t after_seq;
             size_t limit;
@@ -235,6 +240,8 @@ void engine_get_approvals(struct engine *engine, struct engine_request *request)
 /* out: `saga`, by its business id; ERR_NOT_FOUND: the namespace has none. A run is found under its name and "~run". */
 void engine_find_saga(struct engine *engine, struct engine_request *request);
 void engine_get_saga(struct engine *engine, struct engine_request *request);
+/* What each verb about the saga, the operation or the open escalation would lead to: see core/prove/preview.h. */
+void engine_preview(struct engine *engine, struct engine_request *request);
 /* entries {seq, at, type, ...}; next_cursor is not used */
 void engine_get_log(struct engine *engine, struct engine_request *request);
 void engine_abort_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */

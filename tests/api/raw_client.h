@@ -8,7 +8,7 @@ struct raw_answer {
     int status;  /* 0: none came */
     bool closed; /* the server closed behind it (or instead of it) */
     char head[8192];
-    char body[262144];
+    char body[524288];
     size_t body_len;
 };
 

@@ -40,6 +40,9 @@ static const struct {
     {"GET", "/v1/sagas", ROLE_READER, NULL, false},
     {"GET", "/v1/sagas/{id}", ROLE_READER, NULL, true},
     {"GET", "/v1/sagas/{id}/log", ROLE_READER, NULL, true},
+    {"GET", "/v1/sagas/{id}/preview", ROLE_READER, NULL, true},
+    {"GET", "/v1/operations/{key}/preview", ROLE_READER, NULL, true},
+    {"GET", "/v1/escalations/{n}/preview", ROLE_READER, NULL, true},
     {"GET", "/v1/operations", ROLE_READER, NULL, false},
     {"GET", "/v1/operations/{key}", ROLE_READER, NULL, true},
     {"GET", "/v1/escalations", ROLE_READER, NULL, false},
@@ -57,6 +60,7 @@ static const struct {
     {"POST", "/mcp", ROLE_AGENT, "{}", false},
     /* The same for a saga that is named by its business id. */
     {"GET", NAMED, ROLE_READER, NULL, true},
+    {"GET", NAMED "/preview", ROLE_READER, NULL, true},
     {"GET", NAMED "/log", ROLE_READER, NULL, true},
     {"POST", NAMED "/calls", ROLE_AGENT, "{\"tool\":\"t.one\"}", true},
     {"POST", NAMED "/complete", ROLE_AGENT, "{}", true},

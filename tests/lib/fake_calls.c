@@ -407,6 +407,25 @@ void engine_list_operations(struct engine *engine, struct engine_request *reques
     fake_finish(engine, request, ERR_OK);
 }
 
+/* Of all that there is to play, one verb that leads nowhere. */
+void engine_preview(struct engine *engine, struct engine_request *request)
+{
+    const struct op_key *key = &request->in.preview.key;
+    bool known = request->in.preview.escalation
+                     ? request->in.preview.escalation < 1000 && slice_is(request->namespace, "default")
+                 : uuid_is_nil(&key->uuid)
+                     ? fake_saga_find(engine, request->namespace, request->in.preview.id) != NULL
+                     : operation_find(engine, request->namespace, *key) != NULL || key->uuid.bytes[0] == 0x7c;
+
+    if (known) {
+        fake_finish_text(engine, request,
+                         SLICE("{\"assumes\":\"nothing\",\"verbs\":[{\"verb\":\"abort\",\"allowed\":false,"
+                               "\"refused\":\"ended\",\"because\":\"the saga has ended\"}]}"));
+    } else {
+        fake_finish(engine, request, fake_not_found(request));
+    }
+}
+
 void engine_get_operation(struct engine *engine, struct engine_request *request)
 {
     struct fake_operation *operation = operation_find(engine, request->namespace, request->in.operation.key);

@@ -452,6 +452,11 @@ void curious_send(const struct act *act, struct saga_id known, struct engine *en
         return;
     case ASKS_OPERATION:
         request->in.operation.key = some_key(manner);
+        if (manner >> 10 & 1) {
+            request->in.preview.key = request->in.operation.key;
+            engine_preview(engine, request);
+            return;
+        }
         engine_get_operation(engine, request);
         return;
     case ASKS_ESCALATIONS:
@@ -475,6 +480,12 @@ void curious_send(const struct act *act, struct saga_id known, struct engine *en
         engine_get_approvals(engine, request);
         return;
     case ASKS_LOG:
+        if (manner >> 10 & 1) {
+            request->in.preview.id = some_saga(manner, known);
+            request->in.preview.escalation = manner >> 11 & 1 ? 1 + (manner & 3) : 0;
+            engine_preview(engine, request);
+            return;
+        }
         request->in.log.id = some_saga(manner, known);
         request->in.log.after_seq = manner & 64 ? UINT64_MAX : manner >> 2 & 7;
         request->in.log.limit = manner >> 5 & 3;

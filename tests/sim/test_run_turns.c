@@ -383,11 +383,12 @@ static void a_resolution_through_another_engine_is_the_same(void **state)
 static void every_door_is_closed_while_an_engine_leaves(void **state)
 {
     static request_verb *const verbs[] = {
-        engine_define,        engine_get_definitions, engine_start_saga,    engine_open_saga,       engine_call,
-        engine_complete_saga, engine_bypass,          engine_resume_saga,   engine_pause_saga,      engine_signal_saga,
-        engine_decide,        engine_get_approvals,   engine_get_saga,      engine_get_log,         engine_abort_saga,
-        engine_list_sagas,    engine_list_operations, engine_get_operation, engine_get_escalations, engine_resolve,
-        engine_get_stats,     engine_get_engines,
+        engine_define,     engine_get_definitions, engine_start_saga,    engine_open_saga,
+        engine_call,       engine_complete_saga,   engine_bypass,        engine_resume_saga,
+        engine_pause_saga, engine_signal_saga,     engine_decide,        engine_get_approvals,
+        engine_get_saga,   engine_get_log,         engine_preview,       engine_abort_saga,
+        engine_list_sagas, engine_list_operations, engine_get_operation, engine_get_escalations,
+        engine_resolve,    engine_get_stats,       engine_get_engines,
     };
 
     (void)state;

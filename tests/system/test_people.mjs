@@ -249,6 +249,46 @@ await run(new World(), async (world) => {
     expectEqual([again.status, again.json.type], [409, 'urn:sagad:problem:ended'], 'too late')
   })
 
+  await promise('a preview says how each verdict would end, changes nothing, and is right', async () => {
+    const saga = await inDoubt()
+    const key = keyOf(saga, 'act')
+    const preview = await world.api('GET', `/v1/operations/${key}/preview`)
+    const ends = Object.fromEntries(
+      preview.json.verbs.map((verb) => [
+        [verb.as, verb.then].filter(Boolean).join(' then '),
+        verb.ends?.map((end) => [
+          end.status,
+          end.calls.map((call) => `${call.direction} ${call.tool}`).join(),
+          end.undone.join(),
+          end.standing.map((left) => left.step).join()
+        ])
+      ])
+    )
+    expectEqual(
+      ends,
+      {
+        happened: [['completed', '', '', 'first,act']],
+        not_happened: [['compensated', 'undo undo', 'first', '']],
+        'not_happened then retry': [['completed', 'do room', '', 'first,act']],
+        undone: [['compensated', 'undo undo', 'first,act', '']]
+      },
+      'the ends'
+    )
+    const told = world.sagactl(['preview', '--operation', key])
+    expectEqual(told.status, 0, `sagactl: ${told.stderr}`)
+    expect(
+      /^--as undone\n  compensated\n    calls +first!\n    undoes +first, act$/m.test(told.stdout),
+      'told',
+      told.stdout
+    )
+    expectEqual((await world.saga(saga.id)).steps, saga.steps, 'nothing has changed')
+    expectEqual((await verdict(key, { as: 'not_happened' })).status, 200, 'said')
+    const after = await world.until(saga.id)
+    expectEqual([after.status, stepOf(after, 'first').took_effect], ['compensated', 'undone'], 'as it was foretold')
+    const late = await world.api('GET', `/v1/sagas/${saga.id}/preview`)
+    expectEqual([late.json.verbs[0].allowed, late.json.verbs[0].refused], [false, 'ended'], 'nothing is left to abort')
+  })
+
   await promise('undone by hand: the saga ends compensated, with the name of the person', async () => {
     const saga = await inDoubt()
     const undos = receiver.count('undo')

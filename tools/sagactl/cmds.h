@@ -26,6 +26,7 @@
     X(abort)                                                                                                           \
     X(replay)                                                                                                          \
     X(escalations)                                                                                                     \
+    X(preview)                                                                                                         \
     X(resolve)                                                                                                         \
     X(operations)                                                                                                      \
     X(stats)                                                                                                           \

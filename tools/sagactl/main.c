@@ -31,6 +31,7 @@ const struct command commands[] = {
     {"approvals", "list what waits for a yes or no, or show one", help_approvals, cmd_approvals},
     {"approve", "approve, or refuse, what a saga asks for", help_approve, cmd_approve},
     {"escalations", "list what waits for a person, or show one", help_escalations, cmd_escalations},
+    {"preview", "say what each verb would lead to; nothing changes", help_preview, cmd_preview},
     {"resolve", "answer an escalation", help_resolve, cmd_resolve},
     {"operations", "list operations, or show one by its key", help_operations, cmd_operations},
     {"bypass", "sign one more execution of an operation off", help_bypass, cmd_bypass},

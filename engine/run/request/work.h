@@ -5,6 +5,7 @@
 #ifndef SAGAD_RUN_REQUEST_WORK_H
 #define SAGAD_RUN_REQUEST_WORK_H
 
+#include "core/prove/preview.h"
 #include "run/engine_state.h"
 
 struct work {
@@ -23,6 +24,7 @@ struct work {
     struct saga_id saga;
     struct mail mail;
     struct read_saga read;
+    struct preview_question preview;
     struct arena reading; /* what a look at the log answered; whoever waits looks again and again */
     union {
         struct list_sagas sagas;
