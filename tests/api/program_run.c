@@ -1,4 +1,5 @@
 /* See program_run.h. */
+#include <pty.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,22 +29,45 @@ static void read_all(int fd, char *to, size_t room)
     (void)close(fd);
 }
 
-int run(const char *arguments)
-{
-    char name[] = "program", text[1024], *argv[40] = {name}, *at = text;
-    int argc = 1, outs[2], talks[2], status = 0;
+#define ARGUMENTS_MAX 39
 
-    (void)snprintf(text, sizeof(text), "%s", arguments);
-    while (*at && argc < 39) {
+/* Splits `text` in place, at spaces but within quotes; gives how many there are behind the name. */
+static int split(char *text, char **argv)
+{
+    int argc = 1;
+    char *at = text;
+
+    while (*at && argc < ARGUMENTS_MAX) {
         char stop = *at == '\'' ? '\'' : ' ';
 
         at += stop == '\'';
         argv[argc++] = at;
         at += strcspn(at, stop == '\'' ? "'" : " ");
         while (*at && (*at == stop || *at == ' ')) {
+            bool ends_quote = stop == '\'' && *at == '\'';
+
             *at++ = '\0';
+            stop = ends_quote ? ' ' : stop;
         }
     }
+    return argc;
+}
+
+static int exit_code_of(pid_t pid)
+{
+    int status = 0;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+int run(const char *arguments)
+{
+    char name[] = "program", text[1024], *argv[ARGUMENTS_MAX + 1] = {name};
+    int outs[2], talks[2];
+
+    (void)snprintf(text, sizeof(text), "%s", arguments);
+    (void)split(text, argv);
     assert_int_equal(pipe(outs), 0);
     assert_int_equal(pipe(talks), 0);
     pid_t pid = fork();
@@ -61,8 +85,28 @@ int run(const char *arguments)
     (void)close(talks[1]);
     read_all(outs[0], out, sizeof(out));
     read_all(talks[0], talk, sizeof(talk));
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+    return exit_code_of(pid);
+}
+
+int run_at_terminal(const char *arguments, const char *typed)
+{
+    char name[] = "program", text[1024], *argv[ARGUMENTS_MAX + 1] = {name};
+    struct winsize size = {.ws_row = 24, .ws_col = 80};
+    int terminal;
+
+    (void)snprintf(text, sizeof(text), "%s", arguments);
+    (void)split(text, argv);
+    pid_t pid = forkpty(&terminal, NULL, NULL, &size);
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)setenv("TERM", "xterm", 1);
+        execv(program, argv);
+        _exit(99);
+    }
+    assert_int_equal(write(terminal, typed, strlen(typed)), (ssize_t)strlen(typed));
+    read_all(terminal, out, sizeof(out)); /* ends with EIO when the program has gone */
+    return exit_code_of(pid);
 }
 
 int program_setup(void **state)

@@ -11,6 +11,9 @@ extern char out[1 << 20], talk[65536]; /* what the last run printed on stdout an
 /* Runs the program with the arguments, split at spaces but within quotes '...'; gives its exit code. */
 int run(const char *arguments);
 
+/* The same at a pseudo-terminal of 80 columns and 24 lines, where somebody types `typed`. All it prints is in `out`. */
+int run_at_terminal(const char *arguments, const char *typed);
+
 /* Of cmocka's groups: the service, its address in the environment, and that it ends. */
 int program_setup(void **state);
 int program_teardown(void **state);

@@ -22,7 +22,6 @@ static const struct program_case cases[] = {
     {"--frob list", 2, "unknown option --frob"},
     {"list --frob", 2, "unknown option --frob"},
     {"list --limit", 2, "needs a value"},
-    {"list -o yaml", 2, "table, json or name"},
     {"list --server localhost", 2, "is a URL"},
     {"help start", 0, "--wait"},
     {"start --help", 0, "--wait"},

@@ -157,7 +157,7 @@ static void report(const struct calls *calls, const struct figures *made, const 
     if (o->duplicates) {
         ratio = spread_of(repeated, made, offsetof(struct figures, per_second), rounds);
     }
-    if (o->ctl->output == OUTPUT_JSON) {
+    if (o->ctl->output == OUTPUT_DATA) {
         (void)printf("{\"tool\":\"%s\",\"concurrency\":%lld,\"rate\":%lld,\"per_run\":%lld,\"rounds\":%zu", o->tool,
                      (long long)o->concurrency, (long long)o->rate, (long long)o->per_run, rounds);
         print_json_figures("new", made, rounds);

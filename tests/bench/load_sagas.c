@@ -225,7 +225,7 @@ static struct sagas_figures figures_of(const struct sagas *sagas)
     return f;
 }
 
-static void print_json(const struct sagas *sagas, const struct sagas_figures *f)
+static void print_figures_json(const struct sagas *sagas, const struct sagas_figures *f)
 {
     const struct driver *driver = &sagas->driver;
     const struct load_sagas_options *o = sagas->o;
@@ -347,8 +347,8 @@ int load_sagas(const struct load_sagas_options *o)
     if (ok) {
         struct sagas_figures figures = figures_of(&sagas);
 
-        if (o->ctl->output == OUTPUT_JSON) {
-            print_json(&sagas, &figures);
+        if (o->ctl->output == OUTPUT_DATA) {
+            print_figures_json(&sagas, &figures);
         } else {
             print_text(&sagas, &figures);
         }

@@ -1,9 +1,9 @@
 /* approvals, approve. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/id.h"
+#include "tools/sagactl/ask.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
@@ -148,8 +148,8 @@ int cmd_approvals(struct ctl *ctl, int argc, char **argv)
     }
     if (numbers.count == 1) {
         code = get_one(ctl, numbers.items[0], &answer);
-        if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
-            print_json(answer.body);
+        if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+            print_data(ctl, answer.body);
         } else if (code == EXIT_OK) {
             print_one(ctl, stdout, answer.body);
         }
@@ -161,8 +161,8 @@ int cmd_approvals(struct ctl *ctl, int argc, char **argv)
                                    SLICE_ARG(url_escape(slice_of(all ? "all" : status), &ctl->arena)),
                                    cursor ? "&cursor=" : "", cursor ? cursor : ""),
                       &ctl->arena, &answer);
-    if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
-        print_json(answer.body);
+    if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+        print_data(ctl, answer.body);
     } else if (code == EXIT_OK) {
         print_many(ctl, answer.body, saga);
     }
@@ -170,18 +170,6 @@ int cmd_approvals(struct ctl *ctl, int argc, char **argv)
 }
 
 /* --- approve --- */
-
-/* Only where a person sits there. */
-static bool is_confirmed(const char *verb)
-{
-    char line[16] = {0};
-
-    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
-        return true;
-    }
-    (void)fprintf(stderr, "%s it? [y/N] ", verb);
-    return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
-}
 
 static void put_decision(struct buffer *body, bool refuse, const char *note, struct slice hash) /* text */
 {
@@ -208,8 +196,8 @@ static int decide(struct ctl *ctl, const char *number, bool refuse, const char *
         buffer_slice(&body), 30000, &ctl->arena, &answer);
 
     buffer_fini(&body);
-    if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
-        print_json(answer.body);
+    if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+        print_data(ctl, answer.body);
     } else if (code == EXIT_OK) {
         (void)printf("approval %s %.*s\n", number, SLICE_ARG(show_member(ctl, answer.body, "status")));
         (void)fprintf(stderr, "What became of the saga: sagactl show %.*s\n",
@@ -221,10 +209,9 @@ static int decide(struct ctl *ctl, const char *number, bool refuse, const char *
 int cmd_approve(struct ctl *ctl, int argc, char **argv)
 {
     const char *note = NULL, *hash = NULL;
-    bool refuse = false, yes = false, helped = false;
+    bool refuse = false, helped = false;
     const struct option options[] = {{"--note", &note, NULL, NULL},
                                      {"--refuse", NULL, NULL, &refuse},
-                                     {"--yes", NULL, NULL, &yes},
                                      {"--hash", &hash, NULL, NULL},
                                      {NULL, NULL, NULL, NULL}};
     struct arguments numbers;
@@ -247,9 +234,9 @@ int cmd_approve(struct ctl *ctl, int argc, char **argv)
     if (!hash) {
         print_one(ctl, stderr, answer.body);
     }
-    if (!yes && !hash && !is_confirmed(refuse ? "Refuse" : "Approve")) {
-        (void)fputs("Nothing was decided.\n", stderr);
-        return EXIT_FAILED;
+    code = hash ? EXIT_OK : ask_first(ctl, 1, "%s it", refuse ? "Refuse" : "Approve");
+    if (code != EXIT_OK) {
+        return code;
     }
     return decide(ctl, numbers.items[0], refuse, note, hash ? slice_of(hash) : show_member(ctl, answer.body, "hash"));
 }

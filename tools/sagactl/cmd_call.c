@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/instant.h"
+#include "tools/sagactl/ask.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
@@ -33,7 +34,7 @@ const char help_call[] =
     "  sagactl call mail.send --saga 019b3c52-... --args @mail.json -o json\n";
 
 const char help_bypass[] =
-    "sagactl bypass KEY --reason TEXT\n"
+    "sagactl bypass KEY --reason TEXT [--yes]\n"
     "\n"
     "Signs one more execution of an operation off (role operator): the next call with the same run,\n"
     "step, tool, scope and arguments is carried out again, under a new key. It holds for 15 minutes\n"
@@ -77,8 +78,8 @@ static void print_record(struct ctl *ctl, const struct answer *answer)
     struct slice record = answer->body, state = show_member(ctl, record, "state");
     enum colour colour = status_colour(state);
 
-    if (ctl->output == OUTPUT_JSON) {
-        print_json(record);
+    if (ctl->output == OUTPUT_DATA) {
+        print_data(ctl, record);
         return;
     }
     if (ctl->output == OUTPUT_NAME) {
@@ -94,7 +95,7 @@ static void print_record(struct ctl *ctl, const struct answer *answer)
     if (answer->status == 202) {
         (void)fputs("It goes on; the same call again asks how it went.\n", stderr);
     } else if (json_member(record, "result").ptr) {
-        print_json(json_member(record, "result"));
+        print_data(ctl, json_member(record, "result"));
     }
 }
 
@@ -180,6 +181,11 @@ int cmd_bypass(struct ctl *ctl, int argc, char **argv)
     if (!reason || slice_trim(slice_of(reason)).len == 0) {
         return usage_error(ctl, "say why with --reason TEXT: it stands in the log for ever");
     }
+    int asked = ask_first(ctl, 1, "Let operation %s be carried out once more", keys.items[0]);
+
+    if (asked != EXIT_OK) {
+        return asked;
+    }
     buffer_init(&body, 65536);
     json_writer_init(&w, &body);
     json_object_begin(&w, NULL);
@@ -191,8 +197,8 @@ int cmd_bypass(struct ctl *ctl, int argc, char **argv)
                            buffer_slice(&body), ANSWER_MS, &ctl->arena, &answer);
 
     buffer_fini(&body);
-    if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
-        print_json(answer.body);
+    if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+        print_data(ctl, answer.body);
     } else if (code == EXIT_OK) {
         (void)printf("%s  one more execution, until %.*s\n", keys.items[0],
                      SLICE_ARG(show_member(ctl, answer.body, "expires_at")));

@@ -52,8 +52,8 @@ int cmd_cost(struct ctl *ctl, int argc, char **argv)
                            buffer_slice(&body), ANSWER_MS, &ctl->arena, &answer);
 
     buffer_fini(&body);
-    if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
-        print_json(answer.body);
+    if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+        print_data(ctl, answer.body);
     } else if (code == EXIT_OK) {
         (void)printf("%s  cost %.*s\n", words.items[0], SLICE_ARG(show_member(ctl, answer.body, "cost")));
     }

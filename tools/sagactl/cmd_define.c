@@ -81,7 +81,7 @@ static void write_findings(struct json_writer *w, const struct findings *finding
     }
 }
 
-static void print_findings_json(const struct findings *findings, size_t count)
+static void print_findings_json(struct ctl *ctl, const struct findings *findings, size_t count)
 {
     struct buffer out;
     struct json_writer w;
@@ -100,7 +100,7 @@ static void print_findings_json(const struct findings *findings, size_t count)
     }
     json_array_end(&w);
     json_object_end(&w);
-    print_json(buffer_slice(&out));
+    print_data(ctl, buffer_slice(&out));
     buffer_fini(&out);
 }
 
@@ -192,11 +192,11 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
     if (registered.code != EXIT_OK) { /* half of what is registered says nothing about the files */
         return registered.code;
     }
-    for (size_t i = 0; ctl->output != OUTPUT_JSON && i < files.count; i++) {
+    for (size_t i = 0; ctl->output != OUTPUT_DATA && i < files.count; i++) {
         print_findings(ctl, &findings[i]);
     }
-    if (ctl->output == OUTPUT_JSON) {
-        print_findings_json(findings, files.count);
+    if (ctl->output == OUTPUT_DATA) {
+        print_findings_json(ctl, findings, files.count);
     }
     return fault_count ? EXIT_FAILED : EXIT_OK;
 }
@@ -271,7 +271,7 @@ int show_definition(struct ctl *ctl, const char *path, const char *name, const c
     if (code == EXIT_OK) {
         struct slice body = json_member(answer.body, "body");
 
-        print_json(ctl->output != OUTPUT_JSON && body.ptr ? body : answer.body);
+        print_data(ctl, ctl->output != OUTPUT_DATA && body.ptr ? body : answer.body);
     }
     return code;
 }

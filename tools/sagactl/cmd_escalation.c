@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/saga/saga.h"
+#include "tools/sagactl/ask.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
@@ -20,11 +21,11 @@ const char help_escalations[] = "sagactl escalations [N] [--status open|resolved
                                 "  sagactl escalations --status resolved\n"
                                 "  sagactl escalations 7\n";
 
-const char help_resolve[] = "sagactl resolve N --as happened|not_happened|undone --note TEXT\n"
-                            "                [--then retry] [--result JSON]\n"
+const char help_resolve[] = "sagactl resolve N... --as happened|not_happened|undone --note TEXT\n"
+                            "                [--then retry] [--result JSON] [--yes]\n"
                             "sagactl resolve --operation KEY --as happened|not_happened|undone --note TEXT\n"
                             "                [--then retry] [--result JSON]\n"
-                            "sagactl resolve N ACTION --note TEXT [--args JSON] [--accept-double]\n"
+                            "sagactl resolve N... ACTION --note TEXT [--args JSON] [--accept-double] [--yes]\n"
                             "\n"
                             "With --operation it is about any operation of which nobody knows, or that is\n"
                             "tried again, whether or not a person is asked about it. --as undone: it happened,\n"
@@ -52,6 +53,9 @@ const char help_resolve[] = "sagactl resolve N --as happened|not_happened|undone
                             "\n"
                             "`sagactl escalations N` says which are allowed and what each would do. The older\n"
                             "form, resolve N resolve --as ..., does the same.\n"
+                            "\n"
+                            "Several numbers get the same answer. On a terminal it asks first, but for a\n"
+                            "probe; --yes answers that, and several at once need it without a terminal.\n"
                             "\n"
                             "  sagactl resolve 7 --as happened --note \"seen in the bank's log\"\n"
                             "  sagactl resolve 7 retry --note \"the mail server is back\"\n";
@@ -138,8 +142,8 @@ int cmd_escalations(struct ctl *ctl, int argc, char **argv)
                           arena_printf(&ctl->arena, "/v1/escalations/%.*s",
                                        SLICE_ARG(url_escape(slice_of(numbers.items[0]), &ctl->arena))),
                           &ctl->arena, &answer);
-        if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
-            print_json(answer.body);
+        if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+            print_data(ctl, answer.body);
         } else if (code == EXIT_OK) {
             print_one(ctl, answer.body);
         }
@@ -163,11 +167,10 @@ struct resolve_options {
     struct slice result_json, args_json;
 };
 
-static int resolve(struct ctl *ctl, const struct arguments *names, const struct resolve_options *o)
+static struct slice resolve_body(struct ctl *ctl, const struct resolve_options *o)
 {
     struct buffer body;
     struct json_writer w;
-    struct answer answer;
 
     buffer_init(&body, 4 << 20);
     json_writer_init(&w, &body);
@@ -192,26 +195,70 @@ static int resolve(struct ctl *ctl, const struct arguments *names, const struct 
         json_write_bool(&w, "accept_double", true);
     }
     json_object_end(&w);
-    const char *of = o->operation ? o->operation : names->items[0];
+    struct slice text = arena_slice(&ctl->arena, buffer_slice(&body));
+
+    buffer_fini(&body);
+    return text;
+}
+
+/* `of`: the number of an escalation, or the key of an operation. */
+static int resolve(struct ctl *ctl, const char *of, const struct resolve_options *o)
+{
+    struct answer answer;
     int code = client_call(ctl, "POST",
                            arena_printf(&ctl->arena, "/v1/%s/%.*s/resolve", o->operation ? "operations" : "escalations",
                                         SLICE_ARG(url_escape(slice_of(of), &ctl->arena))),
-                           buffer_slice(&body), 30000, &ctl->arena, &answer);
+                           resolve_body(ctl, o), 30000, &ctl->arena, &answer);
 
-    buffer_fini(&body);
-    if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
-        print_json(answer.body);
+    if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+        print_data(ctl, answer.body);
     } else if (code == EXIT_OK && o->operation) {
         (void)printf("operation %s %.*s\n", of, SLICE_ARG(show_member(ctl, answer.body, "state")));
     } else if (code == EXIT_OK) {
-        (void)printf("escalation %s %.*s by %s\n", names->items[0], SLICE_ARG(show_member(ctl, answer.body, "status")),
-                     o->action);
+        (void)printf("escalation %s %.*s by %s\n", of, SLICE_ARG(show_member(ctl, answer.body, "status")), o->action);
     }
-    if (code == EXIT_OK && ctl->output != OUTPUT_JSON) {
+    if (code == EXIT_OK && ctl->output != OUTPUT_DATA) {
         (void)fprintf(stderr, "What became of the saga: sagactl show %.*s\n",
                       SLICE_ARG(show_member(ctl, answer.body, "saga")));
     }
     return code;
+}
+
+/* One after the other; the code of the first that was refused. */
+static int resolve_each(struct ctl *ctl, const char *const *numbers, size_t count, const struct resolve_options *o)
+{
+    int first = EXIT_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        int code = resolve(ctl, numbers[i], o);
+
+        if (code != EXIT_OK && count > 1) {
+            (void)fprintf(stderr, "  that was escalation %s\n", numbers[i]);
+        }
+        first = first == EXIT_OK ? code : first;
+        if (code == EXIT_UNREACHABLE || code == EXIT_NOT_PERMITTED) {
+            return first; /* it would be the same for the next */
+        }
+    }
+    return first;
+}
+
+/* A probe asks, and changes nothing; all else is in the log for ever. */
+static int ask_resolve(const struct ctl *ctl, const char *const *numbers, size_t count, const struct resolve_options *o)
+{
+    const char *what = o->as ? o->as : o->action;
+
+    if (strcmp(what, "probe") == 0) {
+        return EXIT_OK;
+    }
+    return o->operation ? ask_first(ctl, 1, "Say %s of operation %s", what, o->operation)
+           : count == 1 ? ask_first(ctl, 1, "Answer escalation %s by %s", numbers[0], what)
+                        : ask_first(ctl, count, "Answer %zu escalations by %s", count, what);
+}
+
+static bool is_number(const char *text)
+{
+    return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
 int cmd_resolve(struct ctl *ctl, int argc, char **argv)
@@ -235,13 +282,21 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
     if (o.operation && names.count != 0) {
         return usage_error(ctl, "--operation says which; leave number and action out");
     }
-    if (!o.operation && (names.count < 1 || names.count > 2 || (names.count == 1 && !o.as))) {
+    size_t count = names.count; /* of numbers: the action stands behind them */
+
+    count -= count > 0 && !is_number(names.items[count - 1]);
+    for (size_t i = 0; i < count; i++) {
+        if (!is_number(names.items[i])) {
+            return usage_error(ctl, "\"%s\" is no number of an escalation", names.items[i]);
+        }
+    }
+    if (!o.operation && (count == 0 || (count == names.count && !o.as))) {
         return usage_error(ctl, "which escalation, and which action? or --as happened, not_happened, undone");
     }
     if (o.operation && (o.args || o.accept_double)) {
         return usage_error(ctl, "--args and --accept-double go with an escalation only");
     }
-    o.action = names.count == 2 ? names.items[1] : "resolve"; /* --as says it */
+    o.action = count < names.count ? names.items[count] : "resolve"; /* --as says it */
     if (!operator_action_parse(slice_of(o.action), &action)) {
         return usage_error(ctl, "\"%s\" is no action: retry, probe, waive, skip, compensate, abandon; or --as",
                            o.action);
@@ -256,5 +311,10 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
         (o.args && !read_json_argument(ctl, "--args", o.args, &o.args_json))) {
         return EXIT_USAGE;
     }
-    return resolve(ctl, &names, &o);
+    int code = ask_resolve(ctl, names.items, count, &o);
+
+    if (code != EXIT_OK) {
+        return code;
+    }
+    return o.operation ? resolve(ctl, o.operation, &o) : resolve_each(ctl, names.items, count, &o);
 }

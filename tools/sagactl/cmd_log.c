@@ -24,14 +24,15 @@ struct log_print {
     bool ended;
 };
 
-/* Entries are printed compactly: what stands on lines of its own must be one line. */
-static void print_line(struct slice json)
+/* One line for each entry: a string never holds a raw line end. */
+static void print_line(struct ctl *ctl, struct slice entry)
 {
-    for (size_t i = 0; i < json.len; i++) {
-        (void)putchar(
-            json.ptr[i] == '\n' || json.ptr[i] == '\r' ? ' ' : json.ptr[i]); /* a string never holds a raw line end */
+    char *line = arena_text(&ctl->arena, entry);
+
+    for (size_t i = 0; i < entry.len; i++) {
+        line[i] = line[i] == '\n' || line[i] == '\r' ? ' ' : line[i];
     }
-    (void)putchar('\n');
+    print_data(ctl, (struct slice){line, entry.len});
 }
 
 static bool is_final(struct slice type)
@@ -48,8 +49,8 @@ static void print_entry(struct log_print *print, struct slice entry)
     int64_t at_ms = 0;
 
     print->ended |= is_final(type);
-    if (ctl->output == OUTPUT_JSON) {
-        print_line(entry);
+    if (ctl->output == OUTPUT_DATA) {
+        print_line(print->ctl, entry);
         return;
     }
     if (member_instant(entry, "at", &at_ms) && print->begin_ms == 0) {

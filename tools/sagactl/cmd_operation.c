@@ -88,10 +88,10 @@ int cmd_operations(struct ctl *ctl, int argc, char **argv)
     if (code != EXIT_OK) {
         return code;
     }
-    if (keys.count == 1 && ctl->output != OUTPUT_JSON) {
+    if (keys.count == 1 && ctl->output != OUTPUT_DATA) {
         print_facts(ctl, answer.body, 2);
     } else if (keys.count == 1) {
-        print_json(answer.body);
+        print_data(ctl, answer.body);
     } else if (!print_items(ctl, answer.body, "key")) {
         print_operations(ctl, answer.body);
         print_more(ctl, answer.body);
@@ -224,8 +224,8 @@ int cmd_stats(struct ctl *ctl, int argc, char **argv)
     if (code != EXIT_OK) {
         return code;
     }
-    if (ctl->output == OUTPUT_JSON) {
-        print_json(answer.body);
+    if (ctl->output == OUTPUT_DATA) {
+        print_data(ctl, answer.body);
         return EXIT_OK;
     }
     struct json_walk walk = json_walk(answer.body);

@@ -142,8 +142,8 @@ int cmd_preview(struct ctl *ctl, int argc, char **argv)
     if (code == EXIT_OK) {
         code = client_get(ctl, arena_printf(&ctl->arena, "%.*s/preview", SLICE_ARG(path)), &ctl->arena, &answer);
     }
-    if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
-        print_json(answer.body);
+    if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+        print_data(ctl, answer.body);
     } else if (code == EXIT_OK) {
         print_preview(ctl, answer.body);
     }

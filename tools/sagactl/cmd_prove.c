@@ -220,7 +220,7 @@ int cmd_prove(struct ctl *ctl, int argc, char **argv)
         prove_saga(saga, &how, &arena, &report);
         progress_clear(ctl);
         good = good && report.violation_count == 0;
-        if (ctl->output == OUTPUT_JSON) {
+        if (ctl->output == OUTPUT_DATA) {
             write_report(&w, saga, &report);
         } else if (ctl->output == OUTPUT_NAME) {
             (void)printf("%.*s\n", SLICE_ARG(saga->name));
@@ -231,8 +231,8 @@ int cmd_prove(struct ctl *ctl, int argc, char **argv)
     }
     json_array_end(&w);
     json_object_end(&w);
-    if (ctl->output == OUTPUT_JSON) {
-        print_json(buffer_slice(&out));
+    if (ctl->output == OUTPUT_DATA) {
+        print_data(ctl, buffer_slice(&out));
     }
     buffer_fini(&out);
     return good ? EXIT_OK : EXIT_FAILED;

@@ -384,8 +384,9 @@ static int replay_all(struct replay *replay, const char *since)
     if (code != EXIT_OK) {
         return code;
     }
-    if (ctl->output == OUTPUT_JSON) {
-        (void)printf("{\"checked\":%zu,\"differing\":%zu}\n", replay->checked, replay->differing);
+    if (ctl->output == OUTPUT_DATA) {
+        print_data(
+            ctl, arena_printf(&ctl->arena, "{\"checked\":%zu,\"differing\":%zu}", replay->checked, replay->differing));
     } else {
         (void)printf("%zu sagas folded from their logs, %zu differ\n", replay->checked, replay->differing);
     }
@@ -421,8 +422,8 @@ int cmd_replay(struct ctl *ctl, int argc, char **argv)
 
         code = saga_id_of(ctl, ids.items[0], &id);
         code = code == EXIT_OK ? replay_one(&replay, id) : code;
-        if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
-            (void)printf("{\"checked\":1,\"differing\":0}\n");
+        if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+            print_data(ctl, SLICE("{\"checked\":1,\"differing\":0}"));
         } else if (code == EXIT_OK) {
             (void)printf("%s: the log folds to the stored state\n", ids.items[0]);
         }

@@ -1,4 +1,4 @@
-/* start, list, abort. */
+/* start, list. */
 #include <stdio.h>
 #include <string.h>
 
@@ -48,14 +48,6 @@ const char help_list[] =
     "  sagactl list --saga order --since 2h\n"
     "  sagactl list --saga '~run'\n"
     "  sagactl list --status running -o name | xargs -n 1 sagactl show\n";
-
-const char help_abort[] =
-    "sagactl abort SAGA [--note TEXT]\n"
-    "\n"
-    "Cancels a saga: no further step starts, what is under way is settled, what took effect is undone\n"
-    "in reverse. A saga whose terminal step has completed cannot be aborted any more (exit 4).\n"
-    "\n"
-    "  sagactl abort 019b3c52-... --note \"customer called\"\n";
 
 /* --- start --- */
 
@@ -132,13 +124,13 @@ static int start(struct ctl *ctl, const char *name, const struct start_options *
         (void)fprintf(stderr, "This id was started before: that saga it is.\n");
     }
     if (o->wait) {
-        code = saga_await(ctl, id, o->wait_ms - first_ms, &saga);
+        code = saga_await(ctl, id, o->wait_ms - first_ms, NULL, &saga);
         if (code != EXIT_OK) {
             return code;
         }
     }
-    if (ctl->output == OUTPUT_JSON) {
-        print_json(saga);
+    if (ctl->output == OUTPUT_DATA) {
+        print_data(ctl, saga);
     } else if (ctl->output == OUTPUT_NAME) {
         (void)printf("%.*s\n", SLICE_ARG(id));
     } else {
@@ -148,7 +140,7 @@ static int start(struct ctl *ctl, const char *name, const struct start_options *
         (void)printf("%.*s  %s%.*s%s\n", SLICE_ARG(id), colour_on(ctl, colour), SLICE_ARG(status),
                      colour_off(ctl, colour));
         if (o->wait && json_type(json_member(saga, "output")) != JSON_NULL && json_member(saga, "output").ptr) {
-            print_json(json_member(saga, "output"));
+            print_data(ctl, json_member(saga, "output"));
         }
         if (saga_exit_code(saga) == EXIT_NEEDS_PERSON) {
             (void)fprintf(stderr, "It needs a person: sagactl show %.*s\n", SLICE_ARG(id));
@@ -311,47 +303,5 @@ int cmd_list(struct ctl *ctl, int argc, char **argv)
         }
     }
     buffer_fini(&path);
-    return code;
-}
-
-/* --- abort --- */
-
-int cmd_abort(struct ctl *ctl, int argc, char **argv)
-{
-    const char *note = NULL;
-    const struct option options[] = {{"--note", &note, NULL, NULL}, {NULL, NULL, NULL, NULL}};
-    struct arguments ids;
-    struct answer answer;
-    struct buffer body;
-    struct json_writer w;
-    bool helped = false;
-
-    if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
-        return helped ? EXIT_OK : EXIT_USAGE;
-    }
-    if (ids.count != 1) {
-        return usage_error(ctl, "which saga? its id, or NAME/BUSINESS_ID");
-    }
-    buffer_init(&body, 65536);
-    json_writer_init(&w, &body);
-    json_object_begin(&w, NULL);
-    if (note) {
-        json_write_text(&w, "note", note);
-    }
-    json_object_end(&w);
-    struct slice path;
-    int code = saga_path(ctl, ids.items[0], &path);
-
-    if (code == EXIT_OK) {
-        code = client_call(ctl, "POST", arena_printf(&ctl->arena, "%.*s/abort", SLICE_ARG(path)), buffer_slice(&body),
-                           30000, &ctl->arena, &answer);
-    }
-
-    buffer_fini(&body);
-    if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
-        print_json(answer.body);
-    } else if (code == EXIT_OK) {
-        print_saga_line(ctl, answer.body);
-    }
     return code;
 }

@@ -312,8 +312,8 @@ int cmd_show(struct ctl *ctl, int argc, char **argv)
         return code;
     }
     if (ctl->output != OUTPUT_TABLE) {
-        if (ctl->output == OUTPUT_JSON) {
-            print_json(answer.body);
+        if (ctl->output == OUTPUT_DATA) {
+            print_data(ctl, answer.body);
         } else {
             (void)printf("%.*s\n", SLICE_ARG(show_member(ctl, answer.body, "id")));
         }

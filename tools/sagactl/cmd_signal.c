@@ -1,4 +1,4 @@
-/* signal, pause, resume: what comes to a saga from outside while it goes on. */
+/* signal: what comes to a saga from outside while it goes on. */
 #include <stdio.h>
 
 #include "tools/sagactl/client.h"
@@ -21,23 +21,6 @@ const char help_signal[] =
     "  sagactl signal 019b3c52-... paid --payload '{\"amount\": 1200}' --key bank-4711\n"
     "  sagactl signal 019b3c52-... delivered --payload-file slip.json\n";
 
-const char help_pause[] =
-    "sagactl pause SAGA --note TEXT\n"
-    "\n"
-    "Lets a saga begin nothing more, neither steps nor undo, and stops its clocks: deadline, timeouts,\n"
-    "retries (role operator). Calls under way settle; signals are kept, and approvals may be decided.\n"
-    "`sagactl resume` lets it go on; `sagactl abort` undoes it.\n"
-    "\n"
-    "  sagactl pause 019b3c52-... --note \"the bank asked us to wait\"\n";
-
-const char help_resume[] =
-    "sagactl resume SAGA --note TEXT\n"
-    "\n"
-    "Lets a saga go on that was paused, by an operator or by a loop, or opens what a loop has closed\n"
-    "(role operator). Its deadline and timeouts move by the time that it stood still.\n"
-    "\n"
-    "  sagactl resume 019b3c52-... --note \"told the agent to stop polling\"\n";
-
 static int post(struct ctl *ctl, const char *saga, const char *what, struct slice body, struct answer *answer)
 {
     struct slice path;
@@ -50,8 +33,6 @@ static int post(struct ctl *ctl, const char *saga, const char *what, struct slic
                        &ctl->arena, answer);
 }
 
-/* --- signal --- */
-
 static void print_signalled(struct ctl *ctl, const struct answer *answer)
 {
     struct slice taken = json_member(answer->body, "taken");
@@ -60,8 +41,8 @@ static void print_signalled(struct ctl *ctl, const struct answer *answer)
     if (answer->status == 200) {
         (void)fputs("This key was used before: that signal it is.\n", stderr);
     }
-    if (ctl->output == OUTPUT_JSON) {
-        print_json(answer->body);
+    if (ctl->output == OUTPUT_DATA) {
+        print_data(ctl, answer->body);
     } else if (ctl->output == OUTPUT_NAME) {
         (void)printf("%.*s\n", SLICE_ARG(show_member(ctl, answer->body, "saga")));
     } else {
@@ -108,49 +89,4 @@ int cmd_signal(struct ctl *ctl, int argc, char **argv)
         print_signalled(ctl, &answer);
     }
     return code;
-}
-
-/* --- pause, resume --- */
-
-static int with_note(struct ctl *ctl, int argc, char **argv, const char *what)
-{
-    const char *note = NULL;
-    const struct option options[] = {{"--note", &note, NULL, NULL}, {NULL, NULL, NULL, NULL}};
-    struct arguments ids;
-    struct answer answer;
-    struct buffer body;
-    struct json_writer w;
-    bool helped = false;
-
-    if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
-        return helped ? EXIT_OK : EXIT_USAGE;
-    }
-    if (ids.count != 1) {
-        return usage_error(ctl, "which saga? its id, or NAME/BUSINESS_ID");
-    }
-    if (!note || slice_trim(slice_of(note)).len == 0) {
-        return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
-    }
-    buffer_init(&body, 65536);
-    json_writer_init(&w, &body);
-    json_object_begin(&w, NULL);
-    json_write_text(&w, "note", note);
-    json_object_end(&w);
-    int code = post(ctl, ids.items[0], what, buffer_slice(&body), &answer);
-
-    buffer_fini(&body);
-    if (code == EXIT_OK) {
-        print_saga_line(ctl, answer.body);
-    }
-    return code;
-}
-
-int cmd_pause(struct ctl *ctl, int argc, char **argv)
-{
-    return with_note(ctl, argc, argv, "pause");
-}
-
-int cmd_resume(struct ctl *ctl, int argc, char **argv)
-{
-    return with_note(ctl, argc, argv, "resume");
 }

@@ -91,8 +91,9 @@ static void settle(struct starts *starts, struct line *line, int64_t status, str
     starts->there += status == 200;
     starts->refused += !is_started;
     progress_clear(ctl);
-    if (ctl->output == OUTPUT_JSON) {
-        (void)printf("{\"line\":%lld,%.*s\n", (long long)line->number, (int)(result.len - 1), result.ptr + 1);
+    if (ctl->output == OUTPUT_DATA) {
+        print_data(ctl, arena_printf(&ctl->arena, "{\"line\":%lld,%.*s", (long long)line->number, (int)(result.len - 1),
+                                     result.ptr + 1));
     } else if (is_started) {
         print_started(starts, line->number, status == 201, json_member(result, "body"));
     } else {

@@ -84,7 +84,7 @@ int cmd_token(struct ctl *ctl, int argc, char **argv)
     buffer_init(&row, 65536);
     json_writer_init(&w, &row);
     json_object_begin(&w, NULL);
-    if (ctl->output == OUTPUT_JSON) {
+    if (ctl->output == OUTPUT_DATA) {
         json_write_text(&w, "token", token);
         json_object_begin(&w, "row");
     }
@@ -97,7 +97,7 @@ int cmd_token(struct ctl *ctl, int argc, char **argv)
         json_write_text(&w, "expires_at", instant);
     }
     json_object_end(&w);
-    if (ctl->output == OUTPUT_JSON) {
+    if (ctl->output == OUTPUT_DATA) {
         json_object_end(&w);
     } else if (ctl->output == OUTPUT_NAME) {
         (void)fprintf(stderr, "Row for the tokens file: ");
@@ -109,7 +109,7 @@ int cmd_token(struct ctl *ctl, int argc, char **argv)
         (void)printf("token  %s\nrow    ", token);
         (void)fprintf(stderr, "The token is shown this once. The row goes into the file given to sagad --tokens.\n");
     }
-    print_json(buffer_slice(&row));
+    print_data(ctl, buffer_slice(&row));
     buffer_fini(&row);
     return EXIT_OK;
 }

@@ -196,7 +196,7 @@ static int print_tools(struct ctl *ctl, struct slice list, struct slice stats)
 }
 
 /* The list as the service gives it, each item with its `health`, null for one that was not called yet. */
-static void print_tools_json(struct slice list, struct slice stats)
+static void print_tools_json(struct ctl *ctl, struct slice list, struct slice stats)
 {
     struct json_walk walk = json_walk(json_member(list, "items"));
     struct slice item, name, value, cursor = json_member(list, "next_cursor");
@@ -223,7 +223,7 @@ static void print_tools_json(struct slice list, struct slice stats)
     json_array_end(&w);
     json_write_raw(&w, "next_cursor", cursor.ptr ? cursor : SLICE("null"));
     json_object_end(&w);
-    print_json(buffer_slice(&out));
+    print_data(ctl, buffer_slice(&out));
     buffer_fini(&out);
 }
 
@@ -260,8 +260,8 @@ int cmd_tools(struct ctl *ctl, int argc, char **argv)
     if (code != EXIT_OK) {
         return code;
     }
-    if (ctl->output == OUTPUT_JSON) {
-        print_tools_json(list.body, stats.body);
+    if (ctl->output == OUTPUT_DATA) {
+        print_tools_json(ctl, list.body, stats.body);
         return EXIT_OK;
     }
     code = print_tools(ctl, list.body, stats.body);

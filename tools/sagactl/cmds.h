@@ -24,6 +24,7 @@
     X(approvals)                                                                                                       \
     X(approve)                                                                                                         \
     X(abort)                                                                                                           \
+    X(wait)                                                                                                            \
     X(replay)                                                                                                          \
     X(escalations)                                                                                                     \
     X(preview)                                                                                                         \

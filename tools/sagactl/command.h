@@ -25,7 +25,7 @@ enum {
     EXIT_NEEDS_PERSON = 9
 };
 
-enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_NAME };
+enum output { OUTPUT_TABLE, OUTPUT_DATA /* the whole answer, for programs */, OUTPUT_NAME };
 
 #define SERVER_DEFAULT "http://127.0.0.1:8077"
 
@@ -38,8 +38,14 @@ struct ctl {
     bool server_is_given; /* by --server: commands that need none ask it then */
     const char *token;    /* NULL: none */
     enum output output;
-    bool colour;   /* stdout */
-    bool progress; /* stderr is a terminal */
+    bool yaml;         /* OUTPUT_DATA as YAML */
+    bool wide;         /* tables are not cut, and have columns more */
+    const char *jq;    /* a program that answers go through; NULL: none */
+    size_t printed;    /* YAML documents so far */
+    bool print_failed; /* an answer could not be printed: the exit code is not EXIT_OK */
+    bool yes;          /* --yes: ask nothing */
+    bool colour;       /* stdout */
+    bool progress;     /* stderr is a terminal */
     const struct command *command;
     const char *emission;          /* sent as Idempotency-Key; NULL: none */
     const struct input_text *sent; /* what the request is made of: faults of it have a line; NULL: no file */

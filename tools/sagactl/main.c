@@ -24,10 +24,11 @@ const struct command commands[] = {
     {"list", "list sagas, newest first", help_list, cmd_list},
     {"show", "show one saga as a timeline: steps, undo, what to do", help_show, cmd_show},
     {"log", "show the durable log of a saga, or follow it", help_log, cmd_log},
-    {"abort", "cancel a saga and undo what was done", help_abort, cmd_abort},
+    {"wait", "wait until sagas have ended, or have a status", help_wait, cmd_wait},
+    {"abort", "cancel sagas and undo what was done", help_abort, cmd_abort},
     {"signal", "give a saga what a step of it waits for", help_signal, cmd_signal},
-    {"pause", "let a saga begin nothing more, and stop its clocks", help_pause, cmd_pause},
-    {"resume", "let a saga or run go on that was paused", help_resume, cmd_resume},
+    {"pause", "let sagas begin nothing more, and stop their clocks", help_pause, cmd_pause},
+    {"resume", "let sagas or runs go on that were paused", help_resume, cmd_resume},
     {"approvals", "list what waits for a yes or no, or show one", help_approvals, cmd_approvals},
     {"approve", "approve, or refuse, what a saga asks for", help_approve, cmd_approve},
     {"escalations", "list what waits for a person, or show one", help_escalations, cmd_escalations},
@@ -60,15 +61,19 @@ static void print_help(void)
                 "  --server URL        where sagad is (SAGACTL_SERVER; default " SERVER_DEFAULT ")\n"
                 "  --token TEXT        access token (SAGACTL_TOKEN); better in a file:\n"
                 "  --token-file FILE   file that holds it (SAGACTL_TOKEN_FILE)\n"
-                "  -o table|json|name  how to print; data goes to stdout, talk to stderr\n"
+                "  -o table|wide|json|yaml|name\n"
+                "                      how to print; data goes to stdout, talk to stderr\n"
+                "  --jq PROGRAM        print what a jq program makes of the answer; texts bare\n"
+                "  --yes, -y           ask nothing before what cannot be taken back\n"
                 "  --no-color          no colours, also by NO_COLOR\n"
                 "  --help, --version\n"
                 "\nSAGA is the id of a saga, 8 or more characters at the beginning of the id, or\n"
                 "NAME/BUSINESS_ID: order/o-1. In a business id %2F is a slash and %25 a percent\n"
                 "sign; an open saga has the name ~open, a run ~run.\n"
                 "\nExit codes\n"
-                "  0 ok   1 failed   2 usage   3 not found   4 conflict   5 not permitted   6 server unreachable\n"
-                "  7 the wait is over   8 the saga ended compensated   9 the saga needs a person\n"
+                "  0 ok   1 failed   2 usage   3 not found   4 conflict   5 not permitted\n"
+                "  6 server unreachable   7 the wait is over   8 the saga ended compensated\n"
+                "  9 the saga needs a person\n"
                 "\nA first saga\n"
                 "  sagactl check order.json\n"
                 "  sagactl apply order.json\n"
@@ -146,6 +151,7 @@ int main(int argc, char **argv)
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
     arena_init(&ctl.arena, 64 * 1024);
     code = run(&ctl, argc, argv);
+    code = code == EXIT_OK && ctl.print_failed ? EXIT_FAILED : code;
     client_close(&ctl);
     arena_fini(&ctl.arena);
     if (fflush(stdout) != 0 && code == EXIT_OK) {

@@ -1,4 +1,5 @@
 /* Options the way people write them: anywhere, "--name value" or "--name=value"; an unknown one says where to look. */
+#include "io/process/jq.h"
 #include "tools/sagactl/input_text.h"
 
 #include <errno.h>
@@ -11,8 +12,8 @@
 #define INPUT_BYTES_MAX (16 << 20)
 
 struct globals {
-    const char *server, *token, *token_file, *output;
-    bool help, version, no_color;
+    const char *server, *token, *token_file, *output, *jq;
+    bool help, version, no_color, yes;
 };
 
 static struct globals globals;
@@ -23,6 +24,9 @@ static const struct option global_options[] = {
     {"--token-file", &globals.token_file, NULL, NULL},
     {"--output", &globals.output, NULL, NULL},
     {"-o", &globals.output, NULL, NULL},
+    {"--jq", &globals.jq, NULL, NULL},
+    {"--yes", NULL, NULL, &globals.yes},
+    {"-y", NULL, NULL, &globals.yes},
     {"--help", NULL, NULL, &globals.help},
     {"-h", NULL, NULL, &globals.help},
     {"--version", NULL, NULL, &globals.version},
@@ -143,20 +147,41 @@ static bool finish_output(struct ctl *ctl)
     static const struct {
         const char *name;
         enum output output;
-    } outputs[] = {{"table", OUTPUT_TABLE}, {"json", OUTPUT_JSON}, {"name", OUTPUT_NAME}};
+        bool yaml, wide;
+    } outputs[] = {{"table", OUTPUT_TABLE, false, false},
+                   {"wide", OUTPUT_TABLE, false, true},
+                   {"json", OUTPUT_DATA, false, false},
+                   {"yaml", OUTPUT_DATA, true, false},
+                   {"name", OUTPUT_NAME, false, false}};
+    const char *name = globals.output ? globals.output : globals.jq ? "json" : "table";
+    struct err err = {0};
 
-    ctl->output = OUTPUT_TABLE;
-    if (!globals.output) {
-        return true;
-    }
     for (size_t i = 0; i < COUNT_OF(outputs); i++) {
-        if (strcmp(globals.output, outputs[i].name) == 0) {
+        if (strcmp(name, outputs[i].name) == 0) {
             ctl->output = outputs[i].output;
-            return true;
+            ctl->yaml = outputs[i].yaml;
+            ctl->wide = outputs[i].wide;
+            ctl->jq = globals.jq;
+            break;
+        }
+        if (i + 1 == COUNT_OF(outputs)) {
+            (void)usage_error(ctl, "-o is table, wide, json, yaml or name, not \"%s\"", name);
+            return false;
         }
     }
-    (void)usage_error(ctl, "-o is table, json or name, not \"%s\"", globals.output);
-    return false;
+    if (!globals.jq) {
+        return true;
+    }
+    if (ctl->output != OUTPUT_DATA || ctl->yaml) {
+        (void)usage_error(ctl, "--jq prints what the program says; leave -o %s out", name);
+        return false;
+    }
+    jq_prepare(); /* while there is one thread */
+    if (jq_check(slice_of(globals.jq), &err) != ERR_OK) {
+        (void)usage_error(ctl, "--jq: %s%s%s", err.message, err.detail[0] ? ": " : "", err.detail);
+        return false;
+    }
+    return true;
 }
 
 static const char *first_of(const char *a, const char *b)
@@ -195,6 +220,7 @@ bool options_finish(struct ctl *ctl)
     while (len > 8 && server[len - 1] == '/') {
         len--;
     }
+    ctl->yes = globals.yes;
     ctl->server_is_given = globals.server != NULL;
     ctl->server = arena_text(&ctl->arena, (struct slice){server, len});
     ctl->token = first_of(globals.token, getenv("SAGACTL_TOKEN"));

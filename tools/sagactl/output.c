@@ -11,11 +11,15 @@
 
 #include "base/instant.h"
 #include "base/utf8.h"
+#include "io/process/jq.h"
 #include "tools/sagactl/saga_end.h"
+#include "tools/sagactl/yaml_text.h"
 
 #define SAID_BYTES_MAX 240 /* of what the receiver said, beside the sentence */
 #define ESCAPED_BYTES 6    /* "\\u202e" */
 #define COLUMN_LEAST 6     /* characters of a column that is cut */
+#define JQ_MS_MAX 10000    /* of one --jq program */
+#define JQ_BYTES_MAX (64 << 20)
 
 const char *colour_on(const struct ctl *ctl, enum colour colour)
 {
@@ -171,7 +175,7 @@ static struct cell cell_at(const struct table *table, size_t row, size_t column)
 /* Takes from the widest of the flexible columns, until the lines fit or nothing more can go. */
 static void table_fit(const struct table *table, size_t indent, size_t *widths)
 {
-    size_t room = output_width(), width = indent;
+    size_t room = table->ctl->wide ? 0 : output_width(), width = indent;
 
     for (size_t c = 0; c < table->columns; c++) {
         width += widths[c] + (c > 0 ? 2 : 0);
@@ -419,10 +423,64 @@ void print_facts(struct ctl *ctl, struct slice object, int indent)
     }
 }
 
-void print_json(struct slice json)
+/* Of a --jq program: a string as its text, as people want it in a shell; everything else as JSON. */
+static void print_jq_value(struct ctl *ctl, struct slice value)
 {
-    (void)fwrite(json.ptr, 1, json.len, stdout);
-    (void)putchar('\n');
+    struct slice text = json_type(value) == JSON_STRING ? json_string(value, &ctl->arena) : json_trim(value);
+
+    if (isatty(STDOUT_FILENO)) {
+        text = text_clean(text, &ctl->arena);
+    }
+    (void)printf("%.*s\n", SLICE_ARG(text));
+}
+
+/* jq_evaluate() wants one value from a program; an array of all is one. */
+static void print_jq(struct ctl *ctl, struct slice json)
+{
+    static const struct jq_limits limits = {.time_ms = JQ_MS_MAX, .output_bytes_max = JQ_BYTES_MAX};
+    struct slice program = arena_printf(&ctl->arena, "[%s\n]", ctl->jq), values, value;
+    size_t failed = 0;
+    struct err err = {0};
+
+    if (jq_evaluate(&program, 1, json, &limits, &ctl->arena, &values, &failed, &err) != ERR_OK) {
+        (void)fprintf(stderr, "%s: --jq: %s%s%s\n", ctl->program, err.message, err.detail[0] ? ": " : "", err.detail);
+        ctl->print_failed = true;
+        return;
+    }
+    struct json_walk walk = json_walk(values);
+
+    while (json_next_element(&walk, &value)) {
+        print_jq_value(ctl, value);
+    }
+}
+
+static void print_yaml(struct ctl *ctl, struct slice json)
+{
+    struct buffer text;
+
+    buffer_init(&text, SIZE_MAX / 2);
+    if (ctl->printed++ > 0) {
+        (void)fputs("---\n", stdout); /* one document for each answer */
+    }
+    if (yaml_write(json, &text)) {
+        (void)fwrite(text.ptr, 1, text.len, stdout);
+    } else {
+        (void)fprintf(stderr, "%s: this answer cannot be written as YAML; -o json prints it\n", ctl->program);
+        ctl->print_failed = true;
+    }
+    buffer_fini(&text);
+}
+
+void print_data(struct ctl *ctl, struct slice json)
+{
+    if (ctl->jq) {
+        print_jq(ctl, json);
+    } else if (ctl->output == OUTPUT_DATA && ctl->yaml) {
+        print_yaml(ctl, json);
+    } else {
+        (void)fwrite(json.ptr, 1, json.len, stdout);
+        (void)putchar('\n');
+    }
 }
 
 bool print_items(struct ctl *ctl, struct slice answer, const char *name)
@@ -430,8 +488,8 @@ bool print_items(struct ctl *ctl, struct slice answer, const char *name)
     struct json_walk walk = json_walk(json_member(answer, "items"));
     struct slice item;
 
-    if (ctl->output == OUTPUT_JSON) {
-        print_json(answer);
+    if (ctl->output == OUTPUT_DATA) {
+        print_data(ctl, answer);
         return true;
     }
     if (ctl->output == OUTPUT_TABLE) {
@@ -448,8 +506,8 @@ void print_saga_line(struct ctl *ctl, struct slice saga)
     struct slice id = show_member(ctl, saga, "id"), status = show_member(ctl, saga, "status");
     enum colour colour = status_colour(status);
 
-    if (ctl->output == OUTPUT_JSON) {
-        print_json(saga);
+    if (ctl->output == OUTPUT_DATA) {
+        print_data(ctl, saga);
     } else if (ctl->output == OUTPUT_NAME) {
         (void)printf("%.*s\n", SLICE_ARG(id));
     } else {

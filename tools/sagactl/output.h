@@ -56,8 +56,9 @@ bool member_instant(struct slice object, const char *name, int64_t *ms);
 struct slice show_age(struct ctl *ctl, struct slice object, const char *name); /* since when, for tables */
 
 void print_facts(struct ctl *ctl, struct slice object, int indent); /* a member a line; empty ones are left out */
-void print_json(struct slice json);                                 /* and a line end */
-/* -o json prints the answer, -o name the member `name` of each item; both give true: all is said. */
+/* As -o and --jq say: JSON, YAML, or what the program makes of it; in a table, JSON. And a line end. */
+void print_data(struct ctl *ctl, struct slice json);
+/* -o json and -o yaml print the answer, -o name the member `name` of each item; both give true: all is said. */
 bool print_items(struct ctl *ctl, struct slice answer, const char *name);
 void print_saga_line(struct ctl *ctl, struct slice saga); /* its id and status, as -o says */
 void print_more(struct ctl *ctl, struct slice answer);    /* on stderr, when there is a next page */

@@ -1,12 +1,14 @@
 /* See saga_end.h. */
 #include "tools/sagactl/saga_end.h"
 
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tools/sagactl/output.h"
 
-#define TURN_MS 2000 /* of one request that waits; longer waits are several */
+#define TURN_MS 2000    /* of one request that waits; longer waits are several */
+#define TURN_FOR_MS 300 /* the server waits for ends only: other statuses are asked for */
 
 int64_t now_ms(void)
 {
@@ -36,11 +38,52 @@ bool saga_has_ended(struct slice saga)
     return saga_exit_code(saga) != EXIT_WAIT_OVER;
 }
 
-int saga_await(struct ctl *ctl, struct slice id, int64_t wait_ms, struct slice *saga)
+/* The next of "a,b"; false at the end. */
+static bool next_status(const char **at, struct slice *status)
 {
-    int64_t until_ms = now_ms() + wait_ms;
+    size_t len = strcspn(*at, ",");
 
-    while (!saga_has_ended(*saga)) {
+    if (**at == '\0') {
+        return false;
+    }
+    *status = (struct slice){*at, len};
+    *at += len + ((*at)[len] == ',');
+    return true;
+}
+
+bool saga_is_one_of(struct slice saga, const char *statuses)
+{
+    struct slice status, is = json_member(saga, "status");
+
+    while (next_status(&statuses, &status)) {
+        if (is.len == status.len + 2 && memcmp(is.ptr + 1, status.ptr, status.len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool saga_statuses_are_good(const char *statuses)
+{
+    static const char *const known[] = {"running",   "waiting",   "paused",      "compensating",
+                                        "escalated", "completed", "compensated", "abandoned"};
+    struct slice status;
+    size_t good = 0, count = 0;
+
+    while (next_status(&statuses, &status)) {
+        count++;
+        for (size_t i = 0; i < COUNT_OF(known); i++) {
+            good += slice_is(status, known[i]);
+        }
+    }
+    return count > 0 && good == count;
+}
+
+int saga_await(struct ctl *ctl, struct slice id, int64_t wait_ms, const char *statuses, struct slice *saga)
+{
+    int64_t until_ms = now_ms() + wait_ms, turn_ms = statuses ? TURN_FOR_MS : TURN_MS;
+
+    while (!saga_has_ended(*saga) && !(statuses && saga_is_one_of(*saga, statuses))) {
         int64_t left_ms = until_ms - now_ms();
         struct answer answer;
         int code;
@@ -49,7 +92,7 @@ int saga_await(struct ctl *ctl, struct slice id, int64_t wait_ms, struct slice *
             break;
         }
         /* An escalation does not end the server's wait: ask in short turns, so that it is seen. */
-        left_ms = left_ms < TURN_MS ? left_ms : TURN_MS;
+        left_ms = left_ms < turn_ms ? left_ms : turn_ms;
         progress_show(ctl, "%.*s: %.*s", SLICE_ARG(id), SLICE_ARG(show_member(ctl, *saga, "status")));
         ctl->quiet =
             until_ms - now_ms() > TURN_MS; /* the service may be starting again: the saga goes on when it is back */

@@ -1,0 +1,102 @@
+/* What people on call ask of sagactl: other outputs, waiting, several at once, questions. Against the API over a fake
+ * engine; the program's path is the first argument. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/api/program_run.h"
+
+static const struct program_case cases[] = {
+    {"list -o toml", 2, "table, wide, json, yaml or name"},
+    {"start quick --id y-1 --input {\"a\":12.50,\"zip\":\"01234\"} -o yaml", 0,
+     "\ninput:\n  a: 12.50\n  zip: \"01234\"\n"},
+    {"show quick/y-1 -o yaml", 0, "business_id: y-1\n"},
+    {"show quick/y-1 --jq .input.a", 0, "12.50\n"},
+    {"show quick/y-1 --jq .business_id", 0, "y-1\n"},
+    {"show quick/y-1 --jq .input", 0, "{\"a\":12.50,\"zip\":\"01234\"}\n"},
+    {"list --jq '.items[] | .id, .saga # all'", 0, "quick\n"},
+    {"list --jq '.items[] | select(false)'", 0, ""},
+    {"list --jq .items[", 2, "--jq"},
+    {"list --jq '.items | keys'", 0, "[0"},
+    {"list --jq '.items | .x'", 1, "--jq"},
+    {"list --jq . -o name", 2, "leave -o name out"},
+    {"wait", 2, "which saga"},
+    {"wait x --timeout soon", 2, "30s"},
+    {"wait x --for done", 2, "--for takes running"},
+    {"wait x --for ''", 2, "--for takes running"},
+    {"wait quick/y-1", 0, "completed"},
+    {"wait quick/none", 3, "no such thing"},
+    {"wait quick/y-1 --for completed,waiting", 0, "completed"},
+    {"wait quick/y-1 --for escalated", 1, "completed"},
+    {"start stuck --id w-1", 0, ""},
+    {"wait stuck/w-1 --timeout 5s", 9, "needs a person"},
+    {"wait stuck/w-1 --for escalated", 0, "escalated"},
+    {"start slow --id w-2", 0, ""},
+    {"wait slow/w-2 --timeout 200ms", 7, "running"},
+    {"wait slow/w-2 --for running", 0, "running"},
+    {"wait slow/w-2 --for completed --timeout 400ms", 7, "running"},
+    {"wait quick/y-1 stuck/w-1 slow/w-2 --timeout 200ms", 9, "completed"},
+    {"pause slow/w-2 quick/none stuck/w-1 --note x", 3, "that was pause quick/none"},
+    {"resume slow/w-2 --note x", 0, "  "},
+    {"abort slow/w-2 stuck/w-1", 2, "add --yes to mean it"},
+    {"resolve 1 2 retry --note back", 2, "add --yes to mean it"},
+    {"resolve 1 two retry --note back", 2, "no number of an escalation"},
+    {"resolve retry --note back", 2, "which escalation"},
+    {"abort slow/w-2 --yes", 0, "compensating"},
+};
+
+static void people_on_call_are_answered(void **state)
+{
+    (void)state;
+    program_cases(cases, COUNT_OF(cases));
+}
+
+static void several_are_one_command(void **state)
+{
+    (void)state;
+    assert_int_equal(run("start slow --id s-1 -o name"), 0);
+    assert_int_equal(run("start slow --id s-2 -o name"), 0);
+    assert_int_equal(run("abort slow/s-1 slow/s-2 --yes"), 0);
+    char *first = strstr(out, "  compensating\n");
+
+    assert_non_null(first);
+    assert_non_null(strstr(first + 1, "  compensating\n"));
+    assert_int_equal(run("resolve 1 99 retry --note back --yes"),
+                     3); /* the first is answered, the other is not there */
+    assert_non_null(strstr(out, "escalation 1 resolved by retry"));
+    assert_non_null(strstr(talk, "that was escalation 99"));
+}
+
+static void a_terminal_is_asked_first(void **state)
+{
+    (void)state;
+    assert_int_equal(run("start slow --id a-1 -o name"), 0);
+    assert_int_equal(run_at_terminal("abort slow/a-1", "n\n"), 1);
+    assert_non_null(strstr(out, "Abort slow/a-1 and undo what it did, on http://127.0.0.1:"));
+    assert_non_null(strstr(out, "Nothing was done."));
+    assert_int_equal(run("show slow/a-1 --jq .status"), 0);
+    assert_string_equal(out, "running\n");
+    assert_int_equal(run_at_terminal("pause slow/a-1 --note x", ""), 0); /* nothing to ask: it can be resumed */
+    assert_int_equal(run_at_terminal("abort slow/a-1", "y\n"), 0);
+    assert_int_equal(run("start slow --id a-2 -o name"), 0);
+    assert_int_equal(run_at_terminal("abort slow/a-2 --yes", ""), 0);
+    assert_null(strstr(out, "[y/N]"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(people_on_call_are_answered),
+        cmocka_unit_test(several_are_one_command),
+        cmocka_unit_test(a_terminal_is_asked_first),
+    };
+
+    program = argc > 1 ? argv[1] : "sagactl";
+    return cmocka_run_group_tests(tests, program_setup, program_teardown);
+}

@@ -1,0 +1,222 @@
+/* abort, pause, resume, wait: what is done to one saga or to several by name. */
+#include <stdio.h>
+
+#include "base/instant.h"
+#include "tools/sagactl/ask.h"
+#include "tools/sagactl/cmds.h"
+#include "tools/sagactl/output.h"
+#include "tools/sagactl/saga_end.h"
+#include "tools/sagactl/saga_name.h"
+
+#define ANSWER_MS 30000
+
+const char help_abort[] = "sagactl abort SAGA... [--note TEXT] [--yes]\n"
+                          "\n"
+                          "Cancels sagas: no further step starts, what is under way is settled, what took\n"
+                          "effect is undone in reverse. A saga whose terminal step has completed cannot be\n"
+                          "aborted any more (exit 4). A role above agent says why with --note.\n"
+                          "On a terminal it asks first; --yes answers that. Without a terminal several at\n"
+                          "once need --yes.\n"
+                          "\n"
+                          "  sagactl abort 019b3c52-... --note \"customer called\"\n"
+                          "  sagactl abort order/o-1 order/o-2 --note \"sold out\" --yes\n";
+
+const char help_pause[] = "sagactl pause SAGA... --note TEXT\n"
+                          "\n"
+                          "Lets sagas begin nothing more, neither steps nor undo, and stops their clocks:\n"
+                          "deadline, timeouts, retries (role operator). Calls under way settle; signals are\n"
+                          "kept, and approvals may be decided. `sagactl resume` lets them go on;\n"
+                          "`sagactl abort` undoes them.\n"
+                          "\n"
+                          "  sagactl pause 019b3c52-... --note \"the bank asked us to wait\"\n";
+
+const char help_resume[] = "sagactl resume SAGA... --note TEXT\n"
+                           "\n"
+                           "Lets sagas go on that were paused, by an operator or by a loop, or opens what a\n"
+                           "loop has closed (role operator). Their deadlines and timeouts move by the time\n"
+                           "that they stood still.\n"
+                           "\n"
+                           "  sagactl resume 019b3c52-... --note \"told the agent to stop polling\"\n"
+                           "  sagactl list --status paused -o name | xargs sagactl resume --note \"bank is back\"\n";
+
+const char help_wait[] = "sagactl wait SAGA... [--for STATUS,...] [--timeout 5m]\n"
+                         "\n"
+                         "Waits until each saga has ended or needs a person. The exit code tells how, of\n"
+                         "several the first that is not 0: 0 completed, 8 compensated, 9 needs a person,\n"
+                         "1 abandoned, 7 the --timeout is over. Without --timeout it waits as long as it takes.\n"
+                         "\n"
+                         "--for waits for one of these statuses instead: 0 when it is reached, 1 when the\n"
+                         "saga has completed without it, and the others as above.\n"
+                         "\n"
+                         "  sagactl wait order/o-1 --timeout 30s\n"
+                         "  sagactl wait 019b3c52-... --for waiting,completed\n";
+
+static bool has_note(const char *note)
+{
+    return note && slice_trim(slice_of(note)).len > 0;
+}
+
+static struct slice note_body(struct ctl *ctl, const char *note)
+{
+    struct buffer body;
+    struct json_writer w;
+
+    buffer_init(&body, 65536);
+    json_writer_init(&w, &body);
+    json_object_begin(&w, NULL);
+    if (note) {
+        json_write_text(&w, "note", note);
+    }
+    json_object_end(&w);
+    struct slice text = arena_slice(&ctl->arena, buffer_slice(&body));
+
+    buffer_fini(&body);
+    return text;
+}
+
+/* One after the other: what is refused for one saga says nothing about the next. The code of the first that failed. */
+static int post_each(struct ctl *ctl, const struct arguments *ids, const char *verb, struct slice body)
+{
+    int first = EXIT_OK;
+
+    for (size_t i = 0; i < ids->count; i++) {
+        struct answer answer;
+        struct slice path;
+        int code = saga_path(ctl, ids->items[i], &path);
+
+        if (code == EXIT_OK) {
+            code = client_call(ctl, "POST", arena_printf(&ctl->arena, "%.*s/%s", SLICE_ARG(path), verb), body,
+                               ANSWER_MS, &ctl->arena, &answer);
+        }
+        if (code == EXIT_OK) {
+            print_saga_line(ctl, answer.body);
+        } else if (ids->count > 1) {
+            (void)fprintf(stderr, "  that was %s %s\n", verb, ids->items[i]);
+        }
+        first = first == EXIT_OK ? code : first;
+        if (code == EXIT_UNREACHABLE || code == EXIT_NOT_PERMITTED) {
+            return first; /* it would be the same for the next */
+        }
+    }
+    return first;
+}
+
+int cmd_abort(struct ctl *ctl, int argc, char **argv)
+{
+    const char *note = NULL;
+    const struct option options[] = {{"--note", &note, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    struct arguments ids;
+    bool helped = false;
+
+    if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (ids.count == 0) {
+        return usage_error(ctl, "which saga? its id, or NAME/BUSINESS_ID");
+    }
+    int code = ids.count == 1 ? ask_first(ctl, 1, "Abort %s and undo what it did", ids.items[0])
+                              : ask_first(ctl, ids.count, "Abort %zu sagas and undo what they did", ids.count);
+
+    return code == EXIT_OK ? post_each(ctl, &ids, "abort", note_body(ctl, note)) : code;
+}
+
+/* --- pause, resume --- */
+
+static int with_note(struct ctl *ctl, int argc, char **argv, const char *verb)
+{
+    const char *note = NULL;
+    const struct option options[] = {{"--note", &note, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    struct arguments ids;
+    bool helped = false;
+
+    if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (ids.count == 0) {
+        return usage_error(ctl, "which saga? its id, or NAME/BUSINESS_ID");
+    }
+    if (!has_note(note)) {
+        return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
+    }
+    return post_each(ctl, &ids, verb, note_body(ctl, note));
+}
+
+int cmd_pause(struct ctl *ctl, int argc, char **argv)
+{
+    return with_note(ctl, argc, argv, "pause");
+}
+
+int cmd_resume(struct ctl *ctl, int argc, char **argv)
+{
+    return with_note(ctl, argc, argv, "resume");
+}
+
+/* --- wait --- */
+
+/* Reached what was waited for: 0. Else as the saga stands; one that completed without it has failed here. */
+static int waited_code(struct slice saga, const char *statuses)
+{
+    int code = saga_exit_code(saga);
+
+    if (!statuses) {
+        return code;
+    }
+    return saga_is_one_of(saga, statuses) ? EXIT_OK : code == EXIT_OK ? EXIT_FAILED : code;
+}
+
+static int wait_for(struct ctl *ctl, const char *name, const char *statuses, int64_t wait_ms)
+{
+    struct answer answer;
+    struct slice path;
+    int code = saga_path(ctl, name, &path);
+
+    code = code == EXIT_OK ? client_get(ctl, path, &ctl->arena, &answer) : code;
+    if (code != EXIT_OK) {
+        return code;
+    }
+    struct slice saga = answer.body;
+
+    code = saga_await(ctl, show_member(ctl, saga, "id"), wait_ms, statuses, &saga);
+    if (code != EXIT_OK) {
+        return code;
+    }
+    print_saga_line(ctl, saga);
+    if (saga_exit_code(saga) == EXIT_NEEDS_PERSON) {
+        (void)fprintf(stderr, "It needs a person: sagactl show %.*s\n", SLICE_ARG(show_member(ctl, saga, "id")));
+    }
+    return waited_code(saga, statuses);
+}
+
+int cmd_wait(struct ctl *ctl, int argc, char **argv)
+{
+    const char *statuses = NULL, *timeout = NULL;
+    const struct option options[] = {
+        {"--for", &statuses, NULL, NULL}, {"--timeout", &timeout, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    struct arguments ids;
+    int64_t wait_ms = SAGA_WAIT_FOREVER_MS;
+    bool helped = false;
+    int first = EXIT_OK;
+
+    if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (ids.count == 0) {
+        return usage_error(ctl, "which saga? its id, or NAME/BUSINESS_ID");
+    }
+    if (timeout && !duration_parse(slice_of(timeout), &wait_ms)) {
+        return usage_error(ctl, "--timeout is a duration such as 30s, not \"%s\"", timeout);
+    }
+    if (statuses && !saga_statuses_are_good(statuses)) {
+        return usage_error(ctl, "--for takes running, waiting, paused, compensating, escalated, completed, compensated "
+                                "or abandoned, several with commas");
+    }
+    int64_t until_ms = now_ms() + wait_ms;
+
+    for (size_t i = 0; i < ids.count; i++) {
+        int64_t left_ms = until_ms - now_ms();
+        int code = wait_for(ctl, ids.items[i], statuses, left_ms > 0 ? left_ms : 0);
+
+        first = first == EXIT_OK ? code : first;
+    }
+    return first;
+}
