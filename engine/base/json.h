@@ -92,6 +92,7 @@ void json_write_slice(struct json_writer *w, const char *name,
 void json_write_text(struct json_writer *w, const char *name, const char *text);
 void json_write_i64(struct json_writer *w, const char *name, int64_t value);
 void json_write_bool(struct json_writer *w, const char *name, bool value);
+void json_write_instant(struct json_writer *w, const char *name, int64_t ms); /* RFC 3339; 0 writes null */
 void json_write_null(struct json_writer *w, const char *name);
 
 /* A JSON Pointer grown by one part, with ~0 and ~1. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/instant.h"
 #include "base/utf8.h"
 
 #define EACH_BYTE (UINT64_C(0x0101010101010101))
@@ -227,6 +228,18 @@ void json_write_i64(struct json_writer *w, const char *name, int64_t value)
 void json_write_bool(struct json_writer *w, const char *name, bool value)
 {
     lead_raw(w, name, value ? SLICE("true") : SLICE("false"));
+}
+
+void json_write_instant(struct json_writer *w, const char *name, int64_t ms)
+{
+    char text[INSTANT_TEXT_BYTES];
+
+    if (ms == 0) {
+        json_write_null(w, name);
+        return;
+    }
+    instant_text(ms, text);
+    json_write_text(w, name, text);
 }
 
 void json_write_null(struct json_writer *w, const char *name)

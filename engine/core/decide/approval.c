@@ -2,7 +2,6 @@
  * Approvals: what a person is shown, who may decide on it, and what they decided. Each has a number and the hash of
  * what it shows, so that nobody approves anything else. That a step waits for it, and until when, is decide/wait.c's.
  */
-#include "base/instant.h"
 #include "base/json.h"
 #include "core/saga/machine.h"
 
@@ -183,18 +182,6 @@ static const char *approval_status(const struct saga *saga, uint32_t step)
                                                                       : "cancelled";
 }
 
-static void write_instant(struct json_writer *w, const char *name, int64_t ms)
-{
-    char text[INSTANT_TEXT_BYTES];
-
-    if (ms == 0) {
-        json_write_null(w, name);
-        return;
-    }
-    instant_text(ms, text);
-    json_write_text(w, name, text);
-}
-
 /* The member `roles` of an approval: those named in the definition. */
 static void write_roles(struct json_writer *w, unsigned roles)
 {
@@ -224,11 +211,11 @@ void saga_write_approval(const struct saga *saga, uint32_t step, struct buffer *
     json_write_raw(&w, "show", op->args);
     digest_hex(&op->fingerprint, hash);
     json_write_text(&w, "hash", hash);
-    write_instant(&w, "expires_at", op->due_ms);
+    json_write_instant(&w, "expires_at", op->due_ms);
     json_write_text(&w, "status", approval_status(saga, step));
-    write_instant(&w, "opened_at", s->started_ms);
+    json_write_instant(&w, "opened_at", s->started_ms);
     write_roles(&w, saga->definition->steps[step].roles);
-    write_instant(&w, "decided_at", s->decided_by.ptr ? op->ended_ms : 0);
+    json_write_instant(&w, "decided_at", s->decided_by.ptr ? op->ended_ms : 0);
     json_write_slice(&w, "actor", s->decided_by);
     json_write_slice(&w, "note", s->decided_note.len ? s->decided_note : SLICE_NONE);
     json_object_end(&w);

@@ -2,7 +2,6 @@
  * Questions to a person. Which are open follows from the state; one at a time is asked. A question that answers itself,
  * by late evidence or by a probe, is closed again.
  */
-#include "base/instant.h"
 #include "base/json.h"
 #include "core/saga/machine.h"
 
@@ -106,18 +105,6 @@ static struct question next_question(const struct saga *saga)
 
 /* --- evidence --- */
 
-static void write_instant(struct json_writer *w, const char *name, int64_t ms)
-{
-    char text[INSTANT_TEXT_BYTES];
-
-    if (ms == 0) {
-        json_write_null(w, name);
-        return;
-    }
-    instant_text(ms, text);
-    json_write_text(w, name, text);
-}
-
 static void write_open_items(struct json_writer *w, const struct saga *saga)
 {
     uint32_t listed = 0;
@@ -171,8 +158,8 @@ static void write_operation(struct json_writer *w, const struct saga *saga, cons
     if (op->never_left > 0) {
         json_write_i64(w, "unsent", op->never_left);
     }
-    write_instant(w, "first_sent_at", op->first_sent_ms);
-    write_instant(w, "last_sent_at", op->last_sent_ms);
+    json_write_instant(w, "first_sent_at", op->first_sent_ms);
+    json_write_instant(w, "last_sent_at", op->last_sent_ms);
     json_write_slice(w, "last_error", op->error.len ? beginning_of(op->error) : SLICE_NONE);
     json_write_slice(w, "detail", op->detail.len ? beginning_of(op->detail) : SLICE_NONE);
     if (op->answer.ptr) { /* status and body of what the receiver said last */

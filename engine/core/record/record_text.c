@@ -141,14 +141,6 @@ static void write_steps(struct json_writer *w, const char *name, const uint32_t 
     json_array_end(w);
 }
 
-static void write_instant(struct json_writer *w, const char *name, int64_t ms)
-{
-    char text[INSTANT_TEXT_BYTES];
-
-    instant_text(ms, text);
-    json_write_text(w, name, text);
-}
-
 static void write_digest(struct json_writer *w, const char *name, const struct digest *digest)
 {
     static const struct digest none;
@@ -203,7 +195,7 @@ static void write_member(struct json_writer *w, const struct member *member, con
         return;
     case MEMBER_INSTANT:
         if (*(const int64_t *)at) {
-            write_instant(w, member->name, *(const int64_t *)at);
+            json_write_instant(w, member->name, *(const int64_t *)at);
         }
         return;
     case MEMBER_DIGEST:

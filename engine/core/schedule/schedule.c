@@ -132,14 +132,6 @@ bool schedule_read(struct slice body, struct arena *arena, struct faults *faults
     return faults->count + faults->dropped == before;
 }
 
-static void write_instant(struct json_writer *w, const char *name, int64_t ms)
-{
-    char text[INSTANT_TEXT_BYTES];
-
-    instant_text(ms, text);
-    json_write_text(w, name, text);
-}
-
 void schedule_write(const struct schedule *schedule, struct buffer *out)
 {
     struct json_writer w;
@@ -154,7 +146,7 @@ void schedule_write(const struct schedule *schedule, struct buffer *out)
         json_write_slice(&w, "zone", schedule->zone);
     } else {
         json_write_slice(&w, "every", schedule->every);
-        write_instant(&w, "anchor", schedule->timetable.anchor_ms);
+        json_write_instant(&w, "anchor", schedule->timetable.anchor_ms);
     }
     json_write_text(&w, "overlap", overlap_names[schedule->overlap]);
     json_write_text(&w, "catch_up", catch_up_names[schedule->catch_up]);

@@ -1,6 +1,5 @@
 /* The views of a saga that the API shows, as JSON. Payloads come back byte for byte. */
 #include "base/json.h"
-#include "base/instant.h"
 #include "core/saga/machine.h"
 
 static const char *const registry_states[OP_STATE_COUNT] = {
@@ -8,18 +7,6 @@ static const char *const registry_states[OP_STATE_COUNT] = {
     OP_STATE_MAP(X)
 #undef X
 };
-
-static void write_instant(struct json_writer *w, const char *name, int64_t ms)
-{
-    char text[INSTANT_TEXT_BYTES];
-
-    if (ms == 0) {
-        json_write_null(w, name);
-        return;
-    }
-    instant_text(ms, text);
-    json_write_text(w, name, text);
-}
 
 static void write_uuid(struct json_writer *w, const char *name, const struct uuid *uuid)
 {
@@ -134,12 +121,12 @@ static void write_trying(struct json_writer *w, const struct saga *saga, uint32_
     terms = operation_terms(saga, step, direction);
     json_object_begin(w, "trying");
     json_write_text(w, "what", probes ? "probe" : "call");
-    write_instant(w, "since", probes ? op->unknown_ms : op->round_ms);
+    json_write_instant(w, "since", probes ? op->unknown_ms : op->round_ms);
     json_write_i64(w, "times", probes ? op->probes - op->other_probes : op->counted + op->unsent);
-    write_instant(w, "last_at", probes ? op->probed_ms > op->unknown_ms ? op->probed_ms : 0 : op->settled_ms);
+    json_write_instant(w, "last_at", probes ? op->probed_ms > op->unknown_ms ? op->probed_ms : 0 : op->settled_ms);
     write_optional(w, "last_error", op->error);
-    write_instant(w, "next_at", op->due_ms);
-    write_instant(w, "person_at", probes ? terms.one_probe ? op->due_ms : terms.probe_limit_ms : terms.limit_ms);
+    json_write_instant(w, "next_at", op->due_ms);
+    json_write_instant(w, "person_at", probes ? terms.one_probe ? op->due_ms : terms.probe_limit_ms : terms.limit_ms);
     json_object_end(w);
 }
 
@@ -172,8 +159,8 @@ static void write_compensation(struct json_writer *w, const struct saga *saga, u
     } else {
         json_write_null(w, "order");
     }
-    write_instant(w, "started_at", step_undo(step)->created_ms);
-    write_instant(w, "ended_at", step_undo(step)->ended_ms);
+    json_write_instant(w, "started_at", step_undo(step)->created_ms);
+    json_write_instant(w, "ended_at", step_undo(step)->ended_ms);
     json_object_end(w);
 }
 
@@ -229,7 +216,7 @@ static void write_due(struct json_writer *w, const struct saga *saga, uint32_t i
     const struct operation *op = &saga->steps[i].forward;
     bool comes = op->state == OP_RETRYING || op->state == OP_PROBING || op->state == OP_WAITING || op->state == OP_OPEN;
 
-    write_instant(w, "due_at", comes && saga->phase != PHASE_ENDED ? op->due_ms : 0);
+    json_write_instant(w, "due_at", comes && saga->phase != PHASE_ENDED ? op->due_ms : 0);
 }
 
 /* Only where something is lost: in all other views these two members would say nothing. */
@@ -266,8 +253,8 @@ static void write_step(struct json_writer *w, const struct saga *saga, uint32_t 
     if (step_has_call(saga, i)) {
         write_trying(w, saga, i, DIRECTION_DO);
     }
-    write_instant(w, "started_at", step->started_ms);
-    write_instant(w, "ended_at", step->forward.ended_ms);
+    json_write_instant(w, "started_at", step->started_ms);
+    json_write_instant(w, "ended_at", step->forward.ended_ms);
     write_compensation(w, saga, i, order);
     json_object_end(w);
 }
@@ -374,7 +361,7 @@ void saga_write_json(const struct saga *saga, struct buffer *out)
         write_optional(&w, "paused_by", saga->paused_by);
         write_optional(&w, "paused_note", saga->paused_note);
     }
-    write_instant(&w, "deadline", saga->deadline_ms);
+    json_write_instant(&w, "deadline", saga->deadline_ms);
     json_write_raw(&w, "input", saga->input);
     json_write_raw(&w, "output", saga->output);
     write_steps(&w, saga);
@@ -397,9 +384,9 @@ void saga_write_json(const struct saga *saga, struct buffer *out)
     }
     json_write_i64(&w, "cost", saga->used.micros);
     json_write_raw(&w, "tags", saga->tags.len ? saga->tags : SLICE("{}"));
-    write_instant(&w, "created_at", saga->created_ms);
-    write_instant(&w, "updated_at", saga->updated_ms);
-    write_instant(&w, "ended_at", saga->ended_ms);
+    json_write_instant(&w, "created_at", saga->created_ms);
+    json_write_instant(&w, "updated_at", saga->updated_ms);
+    json_write_instant(&w, "ended_at", saga->ended_ms);
     json_object_end(&w);
 }
 
@@ -452,10 +439,10 @@ static void write_whole(const struct saga *saga, uint32_t step, enum direction d
     if (direction == DIRECTION_DO && !uuid_is_nil(&saga->steps[step].earlier_key.uuid)) {
         write_uuid(&w, "earlier_key", &saga->steps[step].earlier_key.uuid);
     }
-    write_instant(&w, "first_sent_at", op->first_sent_ms);
-    write_instant(&w, "last_sent_at", op->last_sent_ms);
-    write_instant(&w, "created_at", op->created_ms);
-    write_instant(&w, "ended_at", op->ended_ms);
+    json_write_instant(&w, "first_sent_at", op->first_sent_ms);
+    json_write_instant(&w, "last_sent_at", op->last_sent_ms);
+    json_write_instant(&w, "created_at", op->created_ms);
+    json_write_instant(&w, "ended_at", op->ended_ms);
     json_object_end(&w);
 }
 
@@ -513,7 +500,7 @@ static void write_escalation(const struct saga *saga, const struct record *resol
     }
     json_write_slice(&w, "reason", open->reason);
     json_write_text(&w, "status", resolved ? "resolved" : "open");
-    write_instant(&w, "opened_at", open->opened_ms);
+    json_write_instant(&w, "opened_at", open->opened_ms);
     if (open->step == STEP_NONE) {
         json_write_null(&w, "cost");
     } else {
@@ -523,7 +510,7 @@ static void write_escalation(const struct saga *saga, const struct record *resol
     if (resolved) {
         json_array_begin(&w, "actions");
         json_array_end(&w);
-        write_instant(&w, "resolved_at", resolved->at_ms);
+        json_write_instant(&w, "resolved_at", resolved->at_ms);
         write_optional(&w, "action", resolved->action);
         write_optional(&w, "actor", resolved->actor);
         write_optional(&w, "note", resolved->note);

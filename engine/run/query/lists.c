@@ -1,7 +1,6 @@
 /* Lists for people: sagas, definitions, and the counts of `GET /v1/stats`. */
 #include <stdlib.h>
 
-#include "base/instant.h"
 #include "base/json.h"
 #include "run/query/health.h"
 #include "run/query/walk.h"
@@ -12,14 +11,6 @@
 static size_t limit_of(size_t limit)
 {
     return limit ? limit : LIMIT_DEFAULT;
-}
-
-static void write_instant(struct json_writer *w, const char *name, int64_t ms)
-{
-    char text[INSTANT_TEXT_BYTES];
-
-    instant_text(ms, text);
-    json_write_text(w, name, text);
 }
 
 /* --- sagas --- */
@@ -40,10 +31,10 @@ static void write_saga(const struct saga_row *row, const struct saga *live, stru
     json_write_slice(&w, "business_id", row->business_id.len ? row->business_id : SLICE_NONE);
     json_write_text(&w, "status", saga_status_name(live ? saga_status(live) : row->status));
     json_write_raw(&w, "tags", row->tags.len ? row->tags : SLICE("{}"));
-    write_instant(&w, "created_at", row->created_ms);
-    write_instant(&w, "updated_at", live ? live->updated_ms : row->updated_ms);
+    json_write_instant(&w, "created_at", row->created_ms);
+    json_write_instant(&w, "updated_at", live ? live->updated_ms : row->updated_ms);
     if (ended_ms) {
-        write_instant(&w, "ended_at", ended_ms);
+        json_write_instant(&w, "ended_at", ended_ms);
     } else {
         json_write_null(&w, "ended_at");
     }
@@ -245,7 +236,7 @@ static void begin_definition(struct json_writer *w, const struct definition_row 
     json_write_i64(w, "version", row->version);
     json_write_i64(w, "reading", row->reading);
     json_write_text(w, "identity", identity);
-    write_instant(w, "created_at", row->created_ms);
+    json_write_instant(w, "created_at", row->created_ms);
 }
 
 static void get_definition(struct work *work)
@@ -297,7 +288,7 @@ static void write_versions(struct json_writer *w, struct work *work, const struc
         }
         json_object_begin(w, NULL);
         json_write_i64(w, "version", version);
-        write_instant(w, "created_at", row->created_ms);
+        json_write_instant(w, "created_at", row->created_ms);
         json_write_i64(w, "unfinished", unfinished_of(count, row));
         json_object_end(w);
     }
@@ -385,10 +376,10 @@ static void write_guards(struct json_writer *w, const struct guard_list *list)
         json_write_slice(w, "endpoint", row->endpoint);
         json_write_text(w, "breaker", states[row->breaker_state]);
         if (row->open_until_ms) {
-            write_instant(w, "open_until", row->open_until_ms);
+            json_write_instant(w, "open_until", row->open_until_ms);
         }
         if (row->paused_until_ms) {
-            write_instant(w, "paused_until", row->paused_until_ms);
+            json_write_instant(w, "paused_until", row->paused_until_ms);
         }
         json_write_i64(w, "places_taken", row->places_taken);
         json_object_end(w);
@@ -423,7 +414,7 @@ static void on_guards(struct store_read *read)
         json_write_i64(&w, saga_status_name((enum saga_status)i), stats->sagas.counts[i]);
     }
     json_object_end(&w);
-    write_instant(&w, "ended_since", stats->sagas.since_ms);
+    json_write_instant(&w, "ended_since", stats->sagas.since_ms);
     health_write_json(work->engine, work->namespace, &w);
     write_guards(&w, &stats->guards);
     if (stats->engines) {

@@ -16,7 +16,6 @@
 
 #include <stdlib.h>
 
-#include "base/instant.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/metric.h"
@@ -58,18 +57,6 @@ struct resolution {
     struct slice actor, note;
 };
 
-static void write_instant(struct json_writer *w, const char *name, int64_t ms)
-{
-    char text[INSTANT_TEXT_BYTES];
-
-    if (ms == 0) {
-        json_write_null(w, name);
-        return;
-    }
-    instant_text(ms, text);
-    json_write_text(w, name, text);
-}
-
 static void write_verbs(struct json_writer *w, const char *reason)
 {
     bool is_follower = reason == follower;
@@ -103,7 +90,7 @@ static struct slice case_text(const struct case_put *put, const char *reason, st
     json_write_null(&w, "operation");
     json_write_text(&w, "reason", reason);
     json_write_text(&w, "status", resolution->at_ms ? "resolved" : "open");
-    write_instant(&w, "opened_at", put->opened_ms);
+    json_write_instant(&w, "opened_at", put->opened_ms);
     json_write_null(&w, "cost");
     json_write_raw(&w, "evidence", evidence);
     json_array_begin(&w, "actions");
@@ -111,7 +98,7 @@ static struct slice case_text(const struct case_put *put, const char *reason, st
         write_verbs(&w, reason);
     }
     json_array_end(&w);
-    write_instant(&w, "resolved_at", resolution->at_ms);
+    json_write_instant(&w, "resolved_at", resolution->at_ms);
     json_write_slice(&w, "action", resolution->at_ms ? slice_of(resolution->action) : SLICE_NONE);
     json_write_slice(&w, "actor", resolution->actor);
     json_write_slice(&w, "note", resolution->note);
