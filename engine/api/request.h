@@ -50,6 +50,7 @@ struct api_request {
     struct slice params[ROUTE_PARAMS_MAX];
     enum role role;
     bool has_token;
+    int64_t token_expires_ms;     /* 0: never, or there are no tokens */
     struct digest token;          /* whose right this is; looked for again while it waits, and before its answer */
     struct slice body;            /* passed json_check(), trimmed; "{}" where none was sent */
     struct engine_request engine; /* namespace, actor and arena are set */
@@ -157,6 +158,7 @@ void handle_call_in_saga(struct api_request *request);
 void handle_bypass(struct api_request *request);
 void handle_say_cost(struct api_request *request);
 void handle_list_escalations(struct api_request *request);
+void handle_me(struct api_request *request);
 void handle_get_escalation(struct api_request *request);
 void handle_preview_saga(struct api_request *request);
 void handle_preview_operation(struct api_request *request);

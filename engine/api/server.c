@@ -73,6 +73,7 @@ static bool authenticate(struct api_request *request)
     if (token) { /* copied: the file may be read again before the answer */
         request->has_token = true;
         request->token = token->digest;
+        request->token_expires_ms = token->expires_ms;
         request->role = token->role;
         request->engine.namespace = arena_slice(request->arena, token->namespace);
         request->engine.actor = arena_slice(request->arena, token->name);

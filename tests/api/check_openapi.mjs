@@ -229,6 +229,7 @@ async function walk() {
   await ask('GET', '/v1/operations/00000000-0000-8000-8000-000000000000', { status: 404 })
   await ask('GET', '/v1/stats', { status: 200 })
   await ask('GET', '/v1/engines', { status: 200 })
+  await ask('GET', '/v1/me', { status: 200 })
   await ask('POST', '/v1/bulk', { body: {}, status: 404 })
   await ask('DELETE', '/v1/sagas', { status: 405 })
   await ask('GET', '/nothing', { status: 404 })

@@ -31,6 +31,7 @@
     X(resolve)                                                                                                         \
     X(operations)                                                                                                      \
     X(stats)                                                                                                           \
+    X(me)                                                                                                              \
     X(engines)                                                                                                         \
     X(token)                                                                                                           \
     X(prove)                                                                                                           \

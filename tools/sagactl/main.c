@@ -40,6 +40,7 @@ const struct command commands[] = {
     {"tools", "tools and their health at a glance, or show one", help_tools, cmd_tools},
     {"definitions", "list registered sagas, or show one", help_definitions, cmd_definitions},
     {"stats", "counts by status, engines and their shards", help_stats, cmd_stats},
+    {"me", "whose token this is, and what it may do", help_me, cmd_me},
     {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines},
     {"replay", "fold the durable log again and compare with the stored state", help_replay, cmd_replay},
     {"token", "make an access token", help_token, cmd_token},

@@ -1,0 +1,19 @@
+/* Who asks: what a token is good for, in the words of the one who holds it. */
+#include "api/request.h"
+
+void handle_me(struct api_request *request)
+{
+    struct buffer out;
+    struct json_writer w;
+
+    buffer_init(&out, 4096);
+    json_writer_init(&w, &out);
+    json_object_begin(&w, NULL);
+    json_write_slice(&w, "name", request->engine.actor);
+    json_write_slice(&w, "namespace", request->engine.namespace);
+    json_write_text(&w, "role", role_name(request->role));
+    json_write_instant(&w, "expires_at", request->token_expires_ms);
+    json_object_end(&w);
+    request_answer_json(request, 200, arena_slice(request->arena, buffer_slice(&out)));
+    buffer_fini(&out);
+}
