@@ -25,8 +25,8 @@ int cmd_me(struct ctl *ctl, int argc, char **argv)
     }
     int code = client_get(ctl, SLICE("/v1/me"), &ctl->arena, &answer);
 
-    if (code == EXIT_OK && ctl->output == OUTPUT_JSON) {
-        print_json(answer.body);
+    if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+        print_data(ctl, answer.body);
     } else if (code == EXIT_OK) {
         print_facts(ctl, answer.body, 0);
     }
