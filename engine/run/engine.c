@@ -202,7 +202,7 @@ void engine_check_ready(struct engine *engine)
     engine_health(engine, &health);
     if (health.database && health.leases && health.loaded && !engine->ready_told) {
         engine->ready_told = true;
-        log_info("ready", LOG_I64("shards", shards_owned(engine)), LOG_I64("sagas", engine->sagas.count));
+        log_info("ready", LOG_I64("shards", shards_owned(engine)), LOG_I64("sagas", (int64_t)lives_count(engine)));
         if (engine->options.on_ready) {
             engine->options.on_ready(engine, engine->options.context);
         }
@@ -281,23 +281,20 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
         free(engine);
         return NULL;
     }
-    map_init(&engine->sagas);
-    map_init(&engine->runs);
-    map_init(&engine->cases);
-    map_init(&engine->loadings);
+    engine->lives = lives_new(engine);
+    engine->summoner = summoner_new();
+    engine->turns = turns_new();
+    engine->cases = cases_new();
     engine->health = health_new();
     map_init(&engine->deliveries);
     engine->forgotten = forgotten_new();
     list_init(&engine->watches);
-    list_init(&engine->ready);
-    list_init(&engine->resting);
     list_init(&engine->late_outcomes);
     list_init(&engine->errands);
     list_init(&engine->works);
     engine->calls = calls_new(engine);
     engine->measures = measures_new(engine);
     list_init(&engine->detached);
-    list_init(&engine->idle_turns);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         engine->shards[i] = (struct shard){.engine = engine, .number = i};
         list_init(&engine->shards[i].sagas);
@@ -421,7 +418,7 @@ void engine_check_drained(struct engine *engine)
 {
     close_when_quiet(engine);
     if (!engine->leases_releasing && engine->draining && calls_under_way(engine) == 0 &&
-        engine->evaluations_under_way == 0 && engine->turns_under_way == 0 && list_empty(&engine->ready) &&
+        engine->evaluations_under_way == 0 && turns_under_way(engine) == 0 && !lives_wait(engine) &&
         !answers_under_way(engine)) {
         /* From the timer, never from inside a turn. */
         timer_start(engine->loop, &engine->drain_timer, 0, on_patience_over);
@@ -449,7 +446,7 @@ void engine_free(struct engine *engine)
     if (!engine) {
         return;
     }
-    turns_free(engine);
+    turns_free(engine->turns);
     parker_free(engine->parker);
     retention_free(engine->retention);
     inbox_free(engine);
@@ -459,11 +456,9 @@ void engine_free(struct engine *engine)
     db_pool_free(engine->databases);
     definitions_free(engine->definitions);
     secrets_fini(&engine->secrets);
-    map_fini(&engine->sagas);
-    map_fini(&engine->runs);
+    lives_free(engine->lives);
+    summoner_free(engine->summoner);
     cases_free(engine);
-    map_fini(&engine->cases);
-    map_fini(&engine->loadings);
     calls_free(engine->calls);
     health_free(engine->health);
     measures_free(engine->measures);

@@ -120,10 +120,10 @@ struct live {              /* a saga in memory; lies in its arena */
     struct saga saga;
     struct list mailbox, activities, waiters;
     struct list callers;             /* work that waits until an operation, or all of them, are settled (call.c) */
-    const struct digest *run_digest; /* of a run: its place in engine->runs; NULL */
+    const struct digest *run_digest; /* of a run: its place among the runs in memory; NULL */
     struct list_link doubt_link;     /* health.c: among those in doubt */
-    struct list_link ready_link;     /* in engine->ready */
-    struct list_link rest_link;      /* in engine->resting: nothing of it has moved since rest_boot_ms */
+    struct list_link ready_link;     /* among those that go on in the next round */
+    struct list_link rest_link;      /* park.c: among those that rest, if nothing of it has moved since rest_boot_ms */
     int64_t rest_boot_ms;
     struct parking *parking; /* its row in due is being written: no turn begins before that is known (park.c) */
     struct mail *current;    /* being decided or appended */
@@ -177,29 +177,21 @@ struct engine {
     struct secrets secrets;
     struct arena arena; /* names and options */
     struct shard shards[SHARD_COUNT];
-    uint32_t next_shard; /* round robin for sagas without a business id */
-    struct map sagas;    /* saga id -> struct live */
-    struct map runs;     /* digest of (namespace, "~run", run) -> struct live, of the runs in memory */
-    struct map cases;    /* saga id -> struct late_case: whose logs cannot be read (cases.c) */
-    struct map loadings; /* saga id, or that digest -> struct loading (load.c) */
+    uint32_t next_shard;       /* round robin for sagas without a business id */
+    struct lives *lives;       /* saga/live.c */
+    struct summoner *summoner; /* saga/summon.c */
+    struct cases *cases;       /* saga/cases.c */
+    struct turns *turns;       /* saga/turn.c */
     struct list watches;
-    struct list ready; /* sagas that go on in the next round of `advance` */
-    struct deferred advance;
-    struct list resting; /* sagas that may leave memory when they have been quiet for long enough, the longest first */
-    struct timer rest_timer;
     struct parker *parker;          /* park.c */
     struct retention *retention;    /* retention.c */
-    size_t parked_loaded;           /* parked ones that are in memory all the same, because something came for them */
-    size_t evicted;                 /* parked since memory was given back to the system last (park.c) */
     struct calls *calls;            /* call/call_queue.c */
     struct list detached;           /* calls under way whose saga left memory */
     uint32_t evaluations_under_way; /* for wants, and of the answers of calls, which are not in the log yet */
-    struct list idle_turns;
-    size_t turns_under_way;
-    struct measures *measures; /* intake/measures.c */
-    struct list works;         /* requests that are not answered */
-    struct list errands;       /* inputs on their way to other engines (inbox_post.c) */
-    struct health *health;     /* query/health.c */
+    struct measures *measures;      /* intake/measures.c */
+    struct list works;              /* requests that are not answered */
+    struct list errands;            /* inputs on their way to other engines (inbox_post.c) */
+    struct health *health;          /* query/health.c */
     struct deferred watch_inbox;
     struct timer handover_timer;
     struct map deliveries;     /* inbox row id -> its delivery under way */
@@ -220,6 +212,12 @@ struct engine {
 };
 
 /* live.c */
+struct lives *lives_new(struct engine *engine);
+void lives_free(struct lives *lives);
+size_t lives_count(const struct engine *engine); /* sagas in memory */
+bool lives_wait(const struct engine *engine);    /* one of them is ready, and has not gone on yet */
+/* Each saga in memory, in no order; NULL: no more. */
+struct live *lives_next(const struct engine *engine, size_t *position);
 struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id id,
                       const struct definition *definition);
 /* Folded from its log, not in the maps yet: live_enter() or live_discard() follows. NULL with a sentence. */
@@ -229,7 +227,8 @@ void live_enter(struct live *live);
 void live_discard(struct live *live);
 void live_set_run(struct live *live, const struct digest *digest); /* it is that run */
 void live_leave_run(struct live *live);                            /* it turned out that there is another */
-struct live *live_find(struct engine *engine, struct saga_id id);
+struct live *live_find(const struct engine *engine, struct saga_id id);
+struct live *live_find_run(const struct engine *engine, const struct digest *run); /* see run_digest() */
 /* The same for whoever shows it: only while our lease holds. Past that another engine may have taken it further. */
 struct live *live_shown(struct engine *engine, struct saga_id id);
 /* Its done comes later, never inside this call, also when the saga leaves memory meanwhile. */
@@ -247,13 +246,15 @@ struct slice mail_asked(const struct mail *start);
 enum err_code start_repeated(const struct mail *mail, const struct append *append, struct arena *arena,
                              struct saga_id *saga, struct err *err);
 void turn_begin(struct live *live, struct mail *mail);
-void turns_free(struct engine *engine);              /* the idle ones, at the end */
-int64_t turn_began_us(const struct list_link *turn); /* in engine->turns_open */
+struct turns *turns_new(void);
+void turns_free(struct turns *turns);
+size_t turns_under_way(const struct engine *engine);
+int64_t turn_began_us(const struct list_link *turn); /* see intake_turn_begun() */
 /* of the turn being appended, inside the done of its mail too; NULL: none */
 const struct append *turn_append(const struct live *live);
 
 /*
- * load.c: mails to sagas that may not be in memory: ended ones and runs that rest are read back for them and leave
+ * summon.c: mails to sagas that may not be in memory: ended ones and runs that rest are read back for them and leave
  * again. The mail's done may come inside the call. ERR_FENCED: its shard is not ours (SHARD_OWNED); ERR_NOT_FOUND: no
  * such saga in this namespace; ERR_BUSY.
  */
@@ -271,6 +272,9 @@ struct summons {
 void live_summon(struct engine *engine, struct saga_id id, struct slice namespace, struct summons *summons);
 /* To the run of this name; a run that does not exist begins with this mail, a SAGA_INPUT_CALL. */
 void live_deliver_run(struct engine *engine, struct slice namespace, struct slice run, struct mail *mail);
+struct summoner *summoner_new(void);
+void summoner_free(struct summoner *summoner);
+size_t summons_under_way(const struct engine *engine); /* sagas that are being read back */
 struct digest run_digest(struct slice namespace, struct slice run);
 uint32_t run_shard(struct slice namespace, struct slice run);
 

@@ -19,5 +19,6 @@ void memory_setup(void); /* once, before anything else */
 struct memory_owner *
 memory_switch(struct memory_owner *owner);    /* NULL: nobody's, the simulation's own; returns the one before */
 void memory_drop(struct memory_owner *owner); /* frees all of it */
+extern size_t memory_given_back;              /* how often the engines have called memory_give_back() */
 
 #endif

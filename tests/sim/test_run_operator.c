@@ -313,7 +313,7 @@ static void an_undo_gets_its_arguments_from_what_a_person_said(void **state)
 
             if (rests) {
                 stage_run(3 * stage_options.park_after_ms);
-                assert_int_equal(nodes[0].engine->sagas.count, 0);
+                assert_int_equal(lives_count(nodes[0].engine), 0);
             }
             assert_does(to_resolve, id, ERR_OK);
             stage_until_saga(0, id, "waiting");

@@ -54,9 +54,9 @@ static struct reply *send_signal(uint32_t node, struct saga_id id)
 /* The next turns may be so large: it is 64 MiB otherwise. */
 static void limit_turns(struct engine *engine, void *context)
 {
-    struct list_link *link = list_first(&engine->idle_turns);
+    struct list_link *link = list_first(&engine->turns->idle);
 
-    for (; link; link = list_after(&engine->idle_turns, link)) {
+    for (; link; link = list_after(&engine->turns->idle, link)) {
         container_of(link, struct turn, link)->payload.bytes_max = *(const size_t *)context;
     }
 }
@@ -91,14 +91,14 @@ static void many_turns_and_large_ones_leave_no_memory_behind(void **state)
     (void)state;
     (void)snprintf(input, sizeof(input), "{\"text\":\"%065500d\"}", 1);
     (void)stage_start(0, "listens", input);
-    assert_int_equal(engine_now()->idle_turns.count, 0); /* so large a one is not kept */
+    assert_int_equal(engine_now()->turns->idle.count, 0); /* so large a one is not kept */
     for (size_t i = 0; i < MANY; i++) {
         asks[i] = stage_ask(0, engine_start_saga, &(struct engine_request){.in.start.saga = SLICE("listens")});
     }
     for (size_t i = 0; i < MANY; i++) {
         (void)stage_expect(asks[i], ERR_OK);
     }
-    assert_true(engine_now()->idle_turns.count <= 512);
+    assert_true(engine_now()->turns->idle.count <= 512);
 }
 
 /* --- what the core refuses of itself --- */
@@ -452,7 +452,7 @@ static void a_run_that_rests_is_woken_by_its_next_call_and_found_again_after_a_c
             ERR_OK);
         if (i < 2) {
             stage_run(200000);
-            assert_int_equal(engine_now()->sagas.count, 0); /* it rests */
+            assert_int_equal(lives_count(engine_now()), 0); /* it rests */
         }
     }
     node_kill(&nodes[0]); /* with a call under way */

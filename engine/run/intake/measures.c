@@ -171,7 +171,7 @@ static size_t sagas_max(const struct engine *engine)
 
 static size_t sagas_now(const struct engine *engine)
 {
-    return engine->sagas.count + engine->loadings.count;
+    return lives_count(engine) + summons_under_way(engine);
 }
 
 /* Where nothing is in memory that could leave it, waiting makes no room: whoever is refused would

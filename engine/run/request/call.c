@@ -141,13 +141,13 @@ static bool is_not_looked_for(struct work *work, bool of_run)
     struct digest run;
     struct err err = {0};
 
-    if (work->calling->busy_ms == 0 || engine->loadings.count < LOOKS_WHILE_BUSY) {
+    if (work->calling->busy_ms == 0 || summons_under_way(engine) < LOOKS_WHILE_BUSY) {
         return false;
     }
     if (of_run) {
         run = run_digest(work->namespace, work->mail.input.call.run);
     }
-    if (of_run ? map_find(&engine->runs, &run, sizeof(run)) != NULL : live_find(engine, work->calling->saga) != NULL) {
+    if (of_run ? live_find_run(engine, &run) != NULL : live_find(engine, work->calling->saga) != NULL) {
         return false;
     }
     (void)err_set(&err, ERR_BUSY, "%.*s", SLICE_ARG(work->mail.input.call.unfit_message));

@@ -24,9 +24,14 @@
 #define BODY_BYTES_MAX ((size_t)4 << 20)
 #define OPEN_ITEMS_MAX 100
 
+struct cases {
+    struct map unreadable; /* saga id -> struct late_case: whose log cannot be read */
+};
+
 static const char unreadable[] = "unreadable", follower[] = "follower", said_cost[] = "cost";
 
-struct late_case { /* on its way; one that is unreadable stays in engine->cases, so that it is opened once */
+struct late_case { /* on its way; one that is unreadable stays among the cases of its engine, so that it is opened once
+                    */
     struct engine *engine;
     struct shard *shard;
     struct arena arena;
@@ -125,7 +130,7 @@ static struct late_case *case_new(struct shard *shard, struct saga_id saga, stru
 static void case_free(struct late_case *c)
 {
     if (c->is_kept) {
-        (void)map_remove(&c->engine->cases, &c->saga, sizeof(c->saga));
+        (void)map_remove(&c->engine->cases->unreadable, &c->saga, sizeof(c->saga));
     }
     arena_fini(&c->arena);
     free(c);
@@ -244,13 +249,13 @@ void case_unreadable(struct shard *shard, struct saga_id id, struct slice namesp
     struct engine *engine = shard->engine;
     struct late_case *c;
 
-    if (map_find(&engine->cases, &id, sizeof(id))) {
+    if (map_find(&engine->cases->unreadable, &id, sizeof(id))) {
         return;
     }
     c = case_new(shard, id, namespace);
     c->evidence = unreadable_evidence(c, turns, count);
     c->is_kept = true;
-    map_put(&engine->cases, &c->saga, sizeof(c->saga), c);
+    map_put(&engine->cases->unreadable, &c->saga, sizeof(c->saga), c);
     if (shard->state == SHARD_OWNED) { /* else cases_go_on(): the numbers that were given are not known yet */
         case_open(c, unreadable);
     }
@@ -261,7 +266,7 @@ void cases_go_on(struct shard *shard)
     size_t position = 0;
     void *value;
 
-    while (map_next(&shard->engine->cases, &position, &value)) {
+    while (map_next(&shard->engine->cases->unreadable, &position, &value)) {
         struct late_case *c = value;
 
         if (c->shard == shard && c->put.number == 0) {
@@ -275,7 +280,7 @@ static struct late_case *some_case_of(struct engine *engine, const struct shard 
     size_t position = 0;
     void *value;
 
-    while (map_next(&engine->cases, &position, &value)) {
+    while (map_next(&engine->cases->unreadable, &position, &value)) {
         struct late_case *c = value;
 
         if (!shard || c->shard == shard) {
@@ -288,7 +293,7 @@ static struct late_case *some_case_of(struct engine *engine, const struct shard 
 /* One that the store has still is freed when that comes back. */
 static void case_forget(struct late_case *c)
 {
-    (void)map_remove(&c->engine->cases, &c->saga, sizeof(c->saga));
+    (void)map_remove(&c->engine->cases->unreadable, &c->saga, sizeof(c->saga));
     c->is_kept = false;
     if (!c->is_out) {
         case_free(c);
@@ -304,6 +309,14 @@ void cases_leave(struct shard *shard)
     }
 }
 
+struct cases *cases_new(void)
+{
+    struct cases *cases = memory_alloc(sizeof(*cases));
+
+    map_init(&cases->unreadable);
+    return cases;
+}
+
 void cases_free(struct engine *engine)
 {
     struct late_case *c;
@@ -311,6 +324,8 @@ void cases_free(struct engine *engine)
     while ((c = some_case_of(engine, NULL)) != NULL) {
         case_forget(c);
     }
+    map_fini(&engine->cases->unreadable);
+    free(engine->cases);
 }
 
 static void on_closed(struct store_read *read)
@@ -329,14 +344,14 @@ static void on_closed(struct store_read *read)
 
 void case_readable(struct engine *engine, struct saga_id id)
 {
-    struct late_case *c = map_find(&engine->cases, &id, sizeof(id));
+    struct late_case *c = map_find(&engine->cases->unreadable, &id, sizeof(id));
     struct resolution again = {
         .action = "evidence", .actor = SLICE("sagad"), .note = SLICE("the log of the saga can be read again")};
 
     if (!c || c->is_out || c->put.number == 0) {
         return;
     }
-    (void)map_remove(&engine->cases, &c->saga, sizeof(c->saga));
+    (void)map_remove(&engine->cases->unreadable, &c->saga, sizeof(c->saga));
     c->is_kept = false;
     c->is_out = true;
     again.at_ms = c->put.resolved_ms = loop_wall_ms(engine->loop);
@@ -448,7 +463,7 @@ static void on_decided(struct store_read *read)
     if (shard->state == SHARD_OWNED && shard->epoch == d->put.epoch) {
         count_open(shard, -1);
     }
-    struct late_case *kept = map_find(&work->engine->cases, &d->put.saga, sizeof(d->put.saga));
+    struct late_case *kept = map_find(&work->engine->cases->unreadable, &d->put.saga, sizeof(d->put.saga));
 
     if (kept && d->reason == unreadable) {
         case_forget(kept);

@@ -12,8 +12,9 @@
 void case_unreadable(struct shard *shard, struct saga_id id, struct slice namespace, const struct stored_turn *turns,
                      size_t count);
 void case_readable(struct engine *engine, struct saga_id id); /* it makes sense again: the case closes itself */
-void cases_go_on(struct shard *shard);  /* the shard was loaded: what waits for a number is opened */
-void cases_leave(struct shard *shard);  /* the shard is not ours any more */
+void cases_go_on(struct shard *shard); /* the shard was loaded: what waits for a number is opened */
+void cases_leave(struct shard *shard); /* the shard is not ours any more */
+struct cases *cases_new(void);
 void cases_free(struct engine *engine); /* the store has closed */
 
 struct refused_follower {

@@ -94,10 +94,10 @@ static void remember_saga(struct engine *engine, const struct live *live)
 void forgotten_remember(struct engine *engine)
 {
     size_t position = 0;
-    void *value;
+    const struct live *live;
 
-    while (map_next(&engine->sagas, &position, &value)) {
-        remember_saga(engine, value);
+    while ((live = lives_next(engine, &position)) != NULL) {
+        remember_saga(engine, live);
     }
 }
 
@@ -191,7 +191,7 @@ static void know_saga(const struct live *live, struct known_work *out)
 void forgotten_know(struct engine *engine, struct known_work *out)
 {
     size_t position = 0;
-    void *value;
+    const struct live *live;
 
     out->sagas = arena_array(out->arena, KNOWN_MAX, sizeof(*out->sagas));
     out->calls = arena_array(out->arena, KNOWN_MAX, sizeof(*out->calls));
@@ -205,8 +205,8 @@ void forgotten_know(struct engine *engine, struct known_work *out)
     if (engine->forgotten->made_count > MADE_CALLS) {
         out->calls_since_ms = made_before(engine, MADE_CALLS - 1)->at_ms;
     }
-    while (map_next(&engine->sagas, &position, &value)) {
-        know_saga(value, out);
+    while ((live = lives_next(engine, &position)) != NULL) {
+        know_saga(live, out);
     }
 }
 

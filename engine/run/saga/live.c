@@ -1,6 +1,8 @@
 /*
  * A saga in memory: its mailbox and the order of its turns. One turn at a time; what waits, waits in the mailbox.
  */
+#include <stdlib.h>
+
 #include "base/metric.h"
 #include "run/engine_state.h"
 #include "run/intake/measures.h"
@@ -8,6 +10,14 @@
 
 #define LIVE_BLOCK_BYTES 512
 #define LIVE_TEXT_BYTES 96 /* what the state of a saga without payloads keeps: its names, its input */
+
+struct lives {
+    struct engine *engine;
+    struct map sagas;  /* saga id -> struct live */
+    struct map runs;   /* digest of (namespace, "~run", run) -> struct live */
+    struct list ready; /* sagas that go on in the next round of `advance` */
+    struct deferred advance;
+};
 
 static struct live *live_make(struct engine *engine, struct shard *shard, uint32_t steps)
 {
@@ -30,7 +40,7 @@ static struct live *live_make(struct engine *engine, struct shard *shard, uint32
 void live_enter(struct live *live)
 {
     list_push(&live->shard->sagas, &live->link);
-    map_put(&live->engine->sagas, &live->saga.id, sizeof(live->saga.id), live);
+    map_put(&live->engine->lives->sagas, &live->saga.id, sizeof(live->saga.id), live);
     health_wakes(live->engine, live->saga.id);
     gauge_add(GAUGE_SAGAS_LOADED, 1);
     if (live->saga.seq > 0) {
@@ -46,13 +56,13 @@ void live_enter(struct live *live)
 void live_set_run(struct live *live, const struct digest *digest)
 {
     live->run_digest = arena_dup(&live->arena, digest, sizeof(*digest));
-    map_put(&live->engine->runs, live->run_digest, sizeof(*live->run_digest), live);
+    map_put(&live->engine->lives->runs, live->run_digest, sizeof(*live->run_digest), live);
 }
 
 void live_leave_run(struct live *live)
 {
-    if (live->run_digest && map_find(&live->engine->runs, live->run_digest, sizeof(*live->run_digest)) == live) {
-        (void)map_remove(&live->engine->runs, live->run_digest, sizeof(*live->run_digest));
+    if (live->run_digest && live_find_run(live->engine, live->run_digest) == live) {
+        (void)map_remove(&live->engine->lives->runs, live->run_digest, sizeof(*live->run_digest));
     }
     live->run_digest = NULL;
 }
@@ -82,9 +92,14 @@ struct live *live_from_log(struct engine *engine, struct shard *shard, struct sa
     return live;
 }
 
-struct live *live_find(struct engine *engine, struct saga_id id)
+struct live *live_find(const struct engine *engine, struct saga_id id)
 {
-    return map_find(&engine->sagas, &id, sizeof(id));
+    return map_find(&engine->lives->sagas, &id, sizeof(id));
+}
+
+struct live *live_find_run(const struct engine *engine, const struct digest *run)
+{
+    return map_find(&engine->lives->runs, run, sizeof(*run));
 }
 
 struct live *live_shown(struct engine *engine, struct saga_id id)
@@ -99,7 +114,7 @@ static void live_forget(struct live *live)
     park_set_parked(live, false);
     live_leave_run(live);
     health_forgets(live);
-    (void)map_remove(&live->engine->sagas, &live->saga.id, sizeof(live->saga.id));
+    (void)map_remove(&live->engine->lives->sagas, &live->saga.id, sizeof(live->saga.id));
     list_remove(&live->shard->sagas, &live->link);
     gauge_add(GAUGE_SAGAS_LOADED, -1);
 }
@@ -109,7 +124,7 @@ void live_discard(struct live *live)
     struct arena arena = live->arena;
 
     if (list_linked(&live->ready_link)) {
-        list_remove(&live->engine->ready, &live->ready_link);
+        list_remove(&live->engine->lives->ready, &live->ready_link);
     }
     arena_fini(&arena); /* in which it lies itself */
 }
@@ -191,18 +206,18 @@ static void advance(struct live *live)
 /* Turns begin here and nowhere else. What becomes ready meanwhile has its time in the next round. */
 static void on_ready(struct deferred *deferred)
 {
-    struct engine *engine = container_of(deferred, struct engine, advance);
+    struct engine *engine = container_of(deferred, struct lives, advance)->engine;
 
-    for (size_t left = engine->ready.count; left > 0; left--) {
-        struct list_link *link = list_pop(&engine->ready);
+    for (size_t left = engine->lives->ready.count; left > 0; left--) {
+        struct list_link *link = list_pop(&engine->lives->ready);
 
         if (!link) {
             break;
         }
         advance(container_of(link, struct live, ready_link));
     }
-    if (!list_empty(&engine->ready)) {
-        loop_defer(engine->loop, &engine->advance, on_ready);
+    if (!list_empty(&engine->lives->ready)) {
+        loop_defer(engine->loop, &engine->lives->advance, on_ready);
     }
     engine_check_drained(engine);
 }
@@ -212,8 +227,8 @@ void live_ready(struct live *live)
     struct engine *engine = live->engine;
 
     if (!list_linked(&live->ready_link)) {
-        list_push(&engine->ready, &live->ready_link);
-        loop_defer(engine->loop, &engine->advance, on_ready);
+        list_push(&engine->lives->ready, &live->ready_link);
+        loop_defer(engine->loop, &engine->lives->advance, on_ready);
     }
 }
 
@@ -249,4 +264,41 @@ void live_drop(struct live *live)
     live_forget(live);
     refuse_mail(live, ERR_FENCED, "the shard of this saga went to another engine");
     live_ready(live); /* to be freed: whoever drops it may be called by something of this very saga */
+}
+
+/* --- all of them --- */
+
+struct lives *lives_new(struct engine *engine)
+{
+    struct lives *lives = memory_alloc(sizeof(*lives));
+
+    lives->engine = engine;
+    map_init(&lives->sagas);
+    map_init(&lives->runs);
+    list_init(&lives->ready);
+    return lives;
+}
+
+void lives_free(struct lives *lives)
+{
+    map_fini(&lives->sagas);
+    map_fini(&lives->runs);
+    free(lives);
+}
+
+size_t lives_count(const struct engine *engine)
+{
+    return engine->lives->sagas.count;
+}
+
+bool lives_wait(const struct engine *engine)
+{
+    return !list_empty(&engine->lives->ready);
+}
+
+struct live *lives_next(const struct engine *engine, size_t *position)
+{
+    void *live;
+
+    return map_next(&engine->lives->sagas, position, &live) ? live : NULL;
 }

@@ -1,6 +1,6 @@
 /*
  * Parking: a saga of which nothing moves costs no memory. When it has been quiet for a while, a row in the table due
- * says when it is to be looked at again, and it leaves; mail that comes for it has it read back (load.c), and so does
+ * says when it is to be looked at again, and it leaves; mail that comes for it has it read back (summon.c), and so does
  * its time. The first append of a parked saga takes the row away in the same transaction.
  *
  *     quiet for park_after_ms -> store_park() -> evicted, unless something came meanwhile
@@ -36,6 +36,10 @@ struct unreadable {
 
 struct parker {
     struct engine *engine;
+    struct list resting; /* sagas that may leave memory when they have been quiet for long enough, the longest first */
+    struct timer rest_timer;
+    size_t loaded;  /* parked sagas that are in memory all the same, because something came for them */
+    size_t evicted; /* sagas that have left since memory was given back to the system last */
     struct timer timer;
     int64_t next_ms; /* when the next one is due; INT64_MAX: nothing is, as far as is known */
     struct due_take take;
@@ -99,13 +103,13 @@ static void on_quiet(struct timer *timer);
 
 static void arm_rest(struct engine *engine)
 {
-    const struct list_link *first = list_first(&engine->resting);
+    const struct list_link *first = list_first(&engine->parker->resting);
 
-    if (first && !timer_running(&engine->rest_timer)) {
+    if (first && !timer_running(&engine->parker->rest_timer)) {
         const struct live *live = container_of(first, struct live, rest_link);
         int64_t left = live->rest_boot_ms + engine->options.park_after_ms - loop_boot_ms(engine->loop);
 
-        timer_start(engine->loop, &engine->rest_timer, left > 0 ? left : 0, on_quiet);
+        timer_start(engine->loop, &engine->parker->rest_timer, left > 0 ? left : 0, on_quiet);
     }
 }
 
@@ -115,7 +119,7 @@ void park_consider(struct live *live)
 
     if (!list_linked(&live->rest_link) && is_quiet(live)) {
         live->rest_boot_ms = loop_boot_ms(engine->loop);
-        list_push(&engine->resting, &live->rest_link);
+        list_push(&engine->parker->resting, &live->rest_link);
         arm_rest(engine);
     }
 }
@@ -123,7 +127,7 @@ void park_consider(struct live *live)
 void park_forget(struct live *live)
 {
     if (list_linked(&live->rest_link)) {
-        list_remove(&live->engine->resting, &live->rest_link);
+        list_remove(&live->engine->parker->resting, &live->rest_link);
     }
     if (live->parking) {
         live->parking->live = NULL;
@@ -134,17 +138,17 @@ void park_forget(struct live *live)
 void park_set_parked(struct live *live, bool parked)
 {
     live->was_due |= parked;
-    live->engine->parked_loaded += parked;
-    live->engine->parked_loaded -= live->parked;
+    live->engine->parker->loaded += parked;
+    live->engine->parker->loaded -= live->parked;
     live->parked = parked;
 }
 
 /* What was freed is kept for the next wave, which may never come. */
 static void give_memory_back(struct engine *engine)
 {
-    engine->evicted++;
-    if (engine->evicted >= TRIM_EVERY && list_empty(&engine->resting)) {
-        engine->evicted = 0;
+    engine->parker->evicted++;
+    if (engine->parker->evicted >= TRIM_EVERY && list_empty(&engine->parker->resting)) {
+        engine->parker->evicted = 0;
         memory_give_back();
     }
 }
@@ -219,17 +223,17 @@ static void park(struct live *live)
 
 static void on_quiet(struct timer *timer)
 {
-    struct engine *engine = container_of(timer, struct engine, rest_timer);
+    struct engine *engine = container_of(timer, struct parker, rest_timer)->engine;
     int64_t before_ms = loop_boot_ms(engine->loop) - engine->options.park_after_ms;
     struct list_link *link;
 
-    while ((link = list_first(&engine->resting)) != NULL) {
+    while ((link = list_first(&engine->parker->resting)) != NULL) {
         struct live *live = container_of(link, struct live, rest_link);
 
         if (live->rest_boot_ms > before_ms) {
             break;
         }
-        list_remove(&engine->resting, link);
+        list_remove(&engine->parker->resting, link);
         if (is_quiet(live)) { /* else whatever keeps it has it considered again */
             park(live);
         }
@@ -420,7 +424,7 @@ static void on_due(struct timer *timer)
                                      .shards = owned,
                                      .now_ms = now_ms,
                                      /* Those that are in memory already have their rows until they move. */
-                                     .limit = DUE_MAX + engine->parked_loaded + parker->unreadable.count,
+                                     .limit = DUE_MAX + engine->parker->loaded + parker->unreadable.count,
                                      .next_ms = INT64_MAX};
     store_due_take(engine->store, &parker->take);
 }
@@ -435,6 +439,7 @@ struct parker *parker_new(struct engine *engine)
     parker->next_ms = INT64_MAX;
     arena_init(&parker->arena, 16384);
     map_init(&parker->unreadable);
+    list_init(&parker->resting);
     return parker;
 }
 
@@ -442,7 +447,7 @@ void parker_stop(struct parker *parker)
 {
     parker->stopped = true;
     timer_stop(parker->engine->loop, &parker->timer);
-    timer_stop(parker->engine->loop, &parker->engine->rest_timer);
+    timer_stop(parker->engine->loop, &parker->rest_timer);
 }
 
 void parker_free(struct parker *parker)

@@ -19,9 +19,9 @@
 
 static struct turn *turn_new(struct engine *engine)
 {
-    struct list_link *link = list_pop(&engine->idle_turns);
+    struct list_link *link = list_pop(&engine->turns->idle);
 
-    engine->turns_under_way++;
+    engine->turns->under_way++;
     if (link) {
         return container_of(link, struct turn, link);
     }
@@ -41,19 +41,33 @@ static void turn_free(struct turn *turn)
     free(turn);
 }
 
-void turns_free(struct engine *engine)
+struct turns *turns_new(void)
+{
+    struct turns *turns = memory_alloc(sizeof(*turns));
+
+    list_init(&turns->idle);
+    return turns;
+}
+
+void turns_free(struct turns *turns)
 {
     struct list_link *link;
 
-    while ((link = list_pop(&engine->idle_turns)) != NULL) {
+    while ((link = list_pop(&turns->idle)) != NULL) {
         turn_free(container_of(link, struct turn, link));
     }
+    free(turns);
+}
+
+size_t turns_under_way(const struct engine *engine)
+{
+    return engine->turns->under_way;
 }
 
 static void turn_end(struct engine *engine, struct turn *turn)
 {
-    engine->turns_under_way--;
-    if (engine->idle_turns.count >= IDLE_TURNS_MAX || turn->arena.used_bytes > IDLE_ARENA_BYTES_MAX ||
+    engine->turns->under_way--;
+    if (engine->turns->idle.count >= IDLE_TURNS_MAX || turn->arena.used_bytes > IDLE_ARENA_BYTES_MAX ||
         turn->payload.capacity > IDLE_ARENA_BYTES_MAX) {
         turn_free(turn);
         return;
@@ -65,7 +79,7 @@ static void turn_end(struct engine *engine, struct turn *turn)
     turn->mail = NULL;
     turn->records = (struct records){0};
     turn->key_count = turn->escalation_count = turn->touched_count = turn->follower_count = 0;
-    list_push(&engine->idle_turns, &turn->link);
+    list_push(&engine->turns->idle, &turn->link);
 }
 
 static void count_ended(const struct saga *saga)

@@ -10,6 +10,11 @@ struct touched { /* an approval that was opened, or is over, in this turn */
     bool opened;
 };
 
+struct turns { /* of an engine */
+    struct list idle;
+    size_t under_way;
+};
+
 struct turn {
     struct list_link link; /* among the idle ones, or those being appended */
     struct live *live;

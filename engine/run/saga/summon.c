@@ -1,0 +1,436 @@
+/*
+ * Bringing a saga into memory because somebody has a mail for it, or needs to look at it. What is not there, of a shard
+ * that is ours, has ended, is parked, or is a run that rests. All that comes meanwhile shares one summoning.
+ */
+#include <stdlib.h>
+
+#include "run/saga/cases.h"
+
+struct summoning {
+    struct engine *engine;
+    struct arena arena;
+    struct digest key; /* among those under way: of a run its digest, else of the saga's id and who asks for it */
+    struct slice namespace;
+    struct saga_id id;
+    struct shard *shard;
+    int64_t epoch; /* under which it was asked */
+    struct list mails, summons;
+    struct deferred deferred;
+    struct read_saga read;
+    struct find_saga find;
+};
+
+struct summoner {
+    struct map under_way; /* struct summoning by its key */
+};
+
+struct summoner *summoner_new(void)
+{
+    struct summoner *summoner = memory_alloc(sizeof(*summoner));
+
+    map_init(&summoner->under_way);
+    return summoner;
+}
+
+void summoner_free(struct summoner *summoner)
+{
+    map_fini(&summoner->under_way);
+    free(summoner);
+}
+
+size_t summons_under_way(const struct engine *engine)
+{
+    return engine->summoner->under_way.count;
+}
+
+struct digest run_digest(struct slice namespace, struct slice run)
+{
+    struct slice fields[] = {namespace, SLICE(RUN_SAGA_NAME), run};
+
+    return digest_fields("business", fields, COUNT_OF(fields));
+}
+
+uint32_t run_shard(struct slice namespace, struct slice run)
+{
+    struct digest digest = run_digest(namespace, run);
+
+    return digest.bytes[31] % SHARD_COUNT;
+}
+
+static void mail_refuse(struct mail *mail, enum err_code code, const char *message)
+{
+    struct err err = {0};
+
+    (void)err_set(&err, code, "%s", message);
+    mail->done(mail, code, &err);
+}
+
+static const char shard_elsewhere[] = "another engine owns the shard of this saga";
+static const char no_such_saga[] = "there is no saga with this id";
+
+/* With the namespace: to one whose it is not there is no such saga, and that must not be told to another one. */
+static struct digest key_of_id(struct saga_id id, struct slice namespace)
+{
+    struct slice fields[] = {namespace, {(const char *)&id, sizeof(id)}};
+
+    return digest_fields("saga", fields, COUNT_OF(fields));
+}
+
+static struct summoning *summoning_new(struct engine *engine, struct shard *shard, const struct digest *key,
+                                       struct slice namespace)
+{
+    struct summoning *summoning = memory_alloc(sizeof(*summoning));
+
+    summoning->engine = engine;
+    summoning->shard = shard;
+    summoning->epoch = shard->epoch;
+    summoning->key = *key;
+    arena_init(&summoning->arena, 4096);
+    summoning->namespace = arena_slice(&summoning->arena, namespace);
+    list_init(&summoning->mails);
+    list_init(&summoning->summons);
+    map_put(&engine->summoner->under_way, &summoning->key, sizeof(summoning->key), summoning);
+    return summoning;
+}
+
+static void summoning_on_end(struct deferred *deferred)
+{
+    struct summoning *summoning = container_of(deferred, struct summoning, deferred);
+
+    arena_fini(&summoning->arena);
+    free(summoning);
+}
+
+/* Later in this turn of the loop: what the read answered with is freed when nobody is inside its `done` any more. */
+static void summoning_free(struct summoning *summoning)
+{
+    loop_defer(summoning->engine->loop, &summoning->deferred, summoning_on_end);
+}
+
+/* Nothing changed hands while it was read? Else what was read may be old. */
+static bool is_good(const struct summoning *summoning)
+{
+    return summoning->shard->state == SHARD_OWNED && summoning->shard->epoch == summoning->epoch;
+}
+
+/* Out of the map first: a mail's done may ask for the same saga again. */
+static void summoning_refuse(struct summoning *summoning, enum err_code code, const struct err *err)
+{
+    struct list_link *link;
+
+    (void)map_remove(&summoning->engine->summoner->under_way, &summoning->key, sizeof(summoning->key));
+    while ((link = list_pop(&summoning->mails)) != NULL) {
+        struct mail *mail = container_of(link, struct mail, link);
+
+        mail->done(mail, code, err);
+    }
+    while ((link = list_pop(&summoning->summons)) != NULL) {
+        struct summons *summons = container_of(link, struct summons, link);
+
+        summons->done(summons, NULL, code, err);
+    }
+    summoning_free(summoning);
+}
+
+static void summoning_lost(struct summoning *summoning)
+{
+    struct err err = {0};
+
+    (void)err_set(&err, ERR_FENCED, "%s", shard_elsewhere);
+    summoning_refuse(summoning, ERR_FENCED, &err);
+}
+
+/* A run is called by its name: the keys of its operations are made of that, and so is the right to call it. True: it
+ * was refused. */
+static bool refuses_call_by_id(const struct live *live, struct mail *mail)
+{
+    struct err err = {0};
+
+    if (mail->input.type != SAGA_INPUT_CALL || mail->input.call.run.ptr || !live->run_digest) {
+        return false;
+    }
+    (void)err_set(&err, ERR_CONFLICT, "this is a run, and a run is called by its name");
+    err_hint(&err, "call it with POST /v1/operations and its name as \"run\"");
+    mail->done(mail, ERR_CONFLICT, &err);
+    return true;
+}
+
+static void summoning_deliver(struct summoning *summoning, struct live *live)
+{
+    struct list_link *link;
+
+    (void)map_remove(&summoning->engine->summoner->under_way, &summoning->key, sizeof(summoning->key));
+    if (live->interrupted) {
+        activities_reconcile(live); /* before anything new: what is wanted now was begun by somebody who is gone */
+    }
+    while ((link = list_pop(&summoning->mails)) != NULL) {
+        struct mail *mail = container_of(link, struct mail, link);
+
+        if (!refuses_call_by_id(live, mail)) {
+            live_send(live, mail);
+        }
+    }
+    while ((link = list_pop(&summoning->summons)) != NULL) {
+        struct summons *summons = container_of(link, struct summons, link);
+
+        summons->done(summons, live, ERR_OK, NULL);
+    }
+    summoning_free(summoning);
+    live_ready(live);
+}
+
+static void summoning_on_read(struct store_read *read)
+{
+    struct summoning *summoning = read->context;
+    struct engine *engine = summoning->engine;
+    struct err err = {0};
+
+    if (!is_good(summoning)) {
+        summoning_lost(summoning);
+        return;
+    }
+    if (read->code != ERR_OK) {
+        err = read->err;
+        if (read->code == ERR_NOT_FOUND) {
+            (void)err_set(&err, ERR_NOT_FOUND, "%s", no_such_saga);
+        }
+        summoning_refuse(summoning, read->code, &err);
+        return;
+    }
+    struct live *live = live_find(engine, summoning->id);
+
+    if (!live) {
+        live = live_from_log(engine, summoning->shard, summoning->id, summoning->namespace, summoning->read.turns,
+                             summoning->read.turn_count, &err);
+        if (!live) {
+            if (!saga_status_is_final(summoning->read.row.status)) {
+                case_unreadable(summoning->shard, summoning->id, summoning->namespace, summoning->read.turns,
+                                summoning->read.turn_count);
+            }
+            summoning_refuse(summoning, ERR_CORRUPT, &err);
+            return;
+        }
+        case_readable(engine, summoning->id);
+        live->interrupted = live->saga.phase != PHASE_ENDED;
+        live_enter(live);
+        /* All others that have not ended are in memory since the shard was gained. */
+        park_set_parked(live, live->saga.phase != PHASE_ENDED && live->saga.definition->kind != SAGA_RUN);
+    }
+    summoning_deliver(summoning, live);
+}
+
+enum { PRESSING_SHARE = 8, PRESSING_LEAST = 64 };
+
+/*
+ * What is due, and what people and signals have to say, moves what is here already, and may be all that ever frees
+ * memory (the holder of a lock that all others wait for): it has room beyond what is kept for reads and for new work.
+ */
+static bool is_full(const struct engine *engine, bool presses)
+{
+    size_t max = engine->options.sagas_max;
+
+    return lives_count(engine) + summons_under_way(engine) >=
+           (presses ? max + max / PRESSING_SHARE + PRESSING_LEAST : max);
+}
+
+static const char too_many[] = "this engine has as many sagas in memory as it may keep";
+
+/* The summoning of a saga that is not in memory: one under way, or a new one. NULL with a sentence. */
+static struct summoning *summoning_of(struct engine *engine, struct saga_id id, struct slice namespace, bool presses,
+                                      struct err *err)
+{
+    uint32_t number = saga_id_shard(id);
+    struct digest key = key_of_id(id, namespace);
+    struct summoning *summoning = map_find(&engine->summoner->under_way, &key, sizeof(key));
+
+    if (summoning) {
+        return summoning;
+    }
+    if (is_full(engine, presses)) {
+        (void)err_set(err, ERR_BUSY, "%s", too_many);
+        return NULL;
+    }
+    summoning = summoning_new(engine, &engine->shards[number], &key, namespace);
+    summoning->id = id;
+    summoning->read =
+        (struct read_saga){.read = {.arena = &summoning->arena, .done = summoning_on_read, .context = summoning},
+                           .id = id,
+                           .namespace = summoning->namespace};
+    store_read_saga(engine->store, &summoning->read);
+    return summoning;
+}
+
+void live_summon(struct engine *engine, struct saga_id id, struct slice namespace, struct summons *summons)
+{
+    struct live *live = live_find(engine, id);
+    uint32_t number = saga_id_shard(id);
+    struct summoning *summoning = NULL;
+    struct err err = {0};
+
+    if (number >= SHARD_COUNT || (live && live->saga.seq > 0 && !slice_equal(live->saga.namespace, namespace))) {
+        (void)err_set(&err, ERR_NOT_FOUND, "%s", no_such_saga);
+    } else if (engine->shards[number].state != SHARD_OWNED) {
+        (void)err_set(&err, ERR_FENCED, "%s", shard_elsewhere);
+    } else if (live && live->saga.seq == 0) {
+        (void)err_set(&err, ERR_NOT_FOUND, "%s", no_such_saga); /* its start is not durable yet */
+    } else if (live) {
+        summons->done(summons, live, ERR_OK, NULL);
+        live_ready(live);
+        return;
+    } else {
+        summoning = summoning_of(engine, id, namespace, summons->presses, &err);
+    }
+    if (summoning) {
+        list_push(&summoning->summons, &summons->link);
+    } else {
+        summons->done(summons, NULL, err.code, &err);
+    }
+}
+
+void live_deliver(struct engine *engine, struct saga_id id, struct slice namespace, struct mail *mail)
+{
+    struct live *live = live_find(engine, id);
+    uint32_t number = saga_id_shard(id);
+    struct err err = {0};
+
+    mail->live = NULL;
+    if (live && live->saga.seq > 0) {
+        if (!slice_equal(live->saga.namespace, namespace)) {
+            mail_refuse(mail, ERR_NOT_FOUND, no_such_saga);
+        } else if (!refuses_call_by_id(live, mail)) {
+            live_send(live, mail);
+        }
+        return;
+    }
+    if (number >= SHARD_COUNT) {
+        mail_refuse(mail, ERR_NOT_FOUND, no_such_saga);
+        return;
+    }
+    if (engine->shards[number].state != SHARD_OWNED) {
+        mail_refuse(mail, ERR_FENCED, shard_elsewhere);
+        return;
+    }
+    if (live) { /* its start is being made durable: what comes now is decided after it */
+        live_send(live, mail);
+        return;
+    }
+    struct summoning *summoning = summoning_of(engine, id, namespace, mail->input.type != SAGA_INPUT_CALL, &err);
+
+    if (summoning) {
+        list_push(&summoning->mails, &mail->link);
+    } else {
+        mail->done(mail, err.code, &err);
+    }
+}
+
+/* --- runs, by their name --- */
+
+static void run_new(struct summoning *summoning)
+{
+    struct engine *engine = summoning->engine;
+    struct saga_id id = saga_id_new(loop_wall_ms(engine->loop), summoning->shard->number);
+    struct live *live = live_new(engine, summoning->shard, id, definitions_open(engine->definitions, SAGA_RUN));
+
+    live_set_run(live, &summoning->key);
+    summoning_deliver(summoning, live);
+}
+
+static void summoning_on_namesake(struct store_read *read)
+{
+    struct summoning *summoning = read->context;
+    struct err err = {0};
+
+    if (!is_good(summoning)) {
+        summoning_lost(summoning);
+    } else if (read->code == ERR_NOT_FOUND) {
+        run_new(summoning);
+    } else if (read->code != ERR_OK) {
+        summoning_refuse(summoning, read->code, &read->err);
+    } else {
+        (void)err_set(&err, ERR_INVALID, "this run has the name of a saga");
+        err_hint(&err, "call it in that saga, with POST /v1/sagas/ID/calls, or name the run differently");
+        summoning_refuse(summoning, ERR_INVALID, &err);
+    }
+}
+
+/* A new one, unless its name is the id of a saga: the keys are made of either, so that what was called there would be
+ * called again here. */
+static void run_begin_new(struct summoning *summoning)
+{
+    struct engine *engine = summoning->engine;
+    struct slice run = container_of(list_first(&summoning->mails), struct mail, link)->input.call.run;
+
+    if (!uuid_parse(run, &summoning->id.uuid) || saga_id_shard(summoning->id) >= SHARD_COUNT) {
+        run_new(summoning);
+        return;
+    }
+    summoning->read =
+        (struct read_saga){.read = {.arena = &summoning->arena, .done = summoning_on_namesake, .context = summoning},
+                           .id = summoning->id,
+                           .namespace = summoning->namespace,
+                           .turns_max = 1};
+    store_read_saga(engine->store, &summoning->read);
+}
+
+static void summoning_on_found(struct store_read *read)
+{
+    struct summoning *summoning = read->context;
+    struct engine *engine = summoning->engine;
+
+    if (!is_good(summoning)) {
+        summoning_lost(summoning);
+        return;
+    }
+    if (read->code != ERR_OK && read->code != ERR_NOT_FOUND) {
+        summoning_refuse(summoning, read->code, &read->err);
+        return;
+    }
+    struct live *live = live_find_run(engine, &summoning->key);
+
+    if (live) {
+        summoning_deliver(summoning, live);
+    } else if (read->code == ERR_NOT_FOUND) {
+        run_begin_new(summoning);
+    } else {
+        /* Now that it has an id the rest is as for every saga. */
+        struct list_link *link;
+
+        (void)map_remove(&engine->summoner->under_way, &summoning->key, sizeof(summoning->key));
+        while ((link = list_pop(&summoning->mails)) != NULL) {
+            live_deliver(engine, summoning->find.id, summoning->namespace, container_of(link, struct mail, link));
+        }
+        summoning_free(summoning);
+    }
+}
+
+void live_deliver_run(struct engine *engine, struct slice namespace, struct slice run, struct mail *mail)
+{
+    struct digest key = run_digest(namespace, run);
+    uint32_t number = key.bytes[31] % SHARD_COUNT;
+    struct live *live = live_find_run(engine, &key);
+
+    mail->live = NULL;
+    if (engine->shards[number].state != SHARD_OWNED) {
+        mail_refuse(mail, ERR_FENCED, shard_elsewhere);
+        return;
+    }
+    if (live) {
+        live_send(live, mail);
+        return;
+    }
+    struct summoning *summoning = map_find(&engine->summoner->under_way, &key, sizeof(key));
+
+    if (!summoning) {
+        if (is_full(engine, false)) {
+            mail_refuse(mail, ERR_BUSY, too_many);
+            return;
+        }
+        summoning = summoning_new(engine, &engine->shards[number], &key, namespace);
+        summoning->find =
+            (struct find_saga){.read = {.arena = &summoning->arena, .done = summoning_on_found, .context = summoning},
+                               .business_digest = key,
+                               .shard = number};
+        store_find_saga(engine->store, &summoning->find);
+    }
+    list_push(&summoning->mails, &mail->link);
+}
